@@ -1,0 +1,33 @@
+"""h264lite: an H.264/AVC encoder whose inter loop runs on CUDA streams and SIMD CPU kernels.
+
+Nothing is loaded here: each public name is imported when it is first used, so that `import h264lite` compiles nothing,
+takes no CUDA context and costs a millisecond.
+"""
+
+from importlib import import_module
+
+from .version import __version__
+
+_PUBLIC = {
+    "Encoder": ".encoder.encoder",
+    "encode": ".encoder.encoder",
+    "Packet": ".encoder.encoder",
+    "Error": ".encoder.errors",
+    "OptionError": ".encoder.errors",
+    "InputError": ".encoder.errors",
+    "Decoder": ".decoder.decoder",
+    "BitstreamError": ".decoder.errors",
+    "Unsupported": ".decoder.errors",
+}
+
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'h264lite' has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""The stages of the loop as Numba kernels: arrays in, arrays out."""

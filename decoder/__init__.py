@@ -1,0 +1,1 @@
+"""A decoder of its own, from the decoding clauses of the standard."""

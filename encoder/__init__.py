@@ -1,0 +1,1 @@
+"""Policy: options, frame types, references, files, the pipeline, the command line."""
