@@ -1,0 +1,61 @@
+"""The slow, obvious version of what only an encoder does: NumPy and plain Python, the reference of the kernels' tests."""
+
+
+
+def decoded_before(bx: int, by: int, x: int, y: int) -> bool:
+    """Whether 4x4 block (x, y) precedes the partition that starts at (bx, by), in luma4x4BlkIdx order (6.4.3)."""
+    order = [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]
+    return order[y * 4 + x] < order[by * 4 + bx]
+
+
+def neighbour(mb, bx, by, ref_idx, mv, mb_width, first_mb, start):
+    """None if not available, else (ref, (x, y)); `start` is the first block of the current partition."""
+    column, row = mb % mb_width, mb // mb_width
+    x, y = column * 4 + bx, row * 4 + by
+    if x < 0 or y < 0 or x >= mb_width * 4:
+        return None
+    n = (y // 4) * mb_width + x // 4
+    if n > mb or n < first_mb:
+        return None
+    if n == mb and not decoded_before(*start, bx, by):
+        return None
+    ref = int(ref_idx[n, (y % 4 // 2) * 2 + x % 4 // 2])
+    if ref < 0:
+        return -1, (0, 0)
+    vector = mv[n, (y % 4) * 4 + x % 4]
+    return ref, (int(vector[0]), int(vector[1]))
+
+
+def predict_mv(mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb):
+    """8.4.1.3 word by word."""
+
+    def at(x, y):
+        return neighbour(mb, x, y, ref_idx, mv, mb_width, first_mb, (bx, by))
+
+    a, b, c = at(bx - 1, by), at(bx, by - 1), at(bx + bw, by - 1)
+    if c is None:
+        c = at(bx - 1, by - 1)
+    n = {"a": a or (-1, (0, 0)), "b": b or (-1, (0, 0)), "c": c or (-1, (0, 0))}
+    if (bw, bh) == (4, 2):
+        side = "b" if by == 0 else "a"
+        if n[side][0] == ref:
+            return n[side][1]
+    if (bw, bh) == (2, 4):
+        side = "a" if bx == 0 else "c"
+        if n[side][0] == ref:
+            return n[side][1]
+    if b is None and c is None and a is not None:
+        n["b"] = n["c"] = n["a"]
+    same = [s for s in "abc" if n[s][0] == ref]
+    if len(same) == 1:
+        return n[same[0]][1]
+    return tuple(sorted(n[s][1][k] for s in "abc")[1] for k in (0, 1))
+
+
+def predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb):
+    """8.4.1.1 word by word."""
+    a = neighbour(mb, -1, 0, ref_idx, mv, mb_width, first_mb, (0, 0))
+    b = neighbour(mb, 0, -1, ref_idx, mv, mb_width, first_mb, (0, 0))
+    if a is None or b is None or a == (0, (0, 0)) or b == (0, (0, 0)):
+        return 0, 0
+    return predict_mv(mb, 0, 0, 4, 4, 0, ref_idx, mv, mb_width, first_mb)
