@@ -1,0 +1,141 @@
+"""The settings of one encode, checked and complete: nothing is allocated before a Config exists."""
+
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log2
+from typing import Any
+
+from .device import choose_device
+from .errors import OptionError
+from .levels import choose_level
+from .options import ALL, API, BY_NAME, OPTIONS, read_options
+
+_BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
+_PAD_UNIT = 16
+
+
+@dataclass(frozen=True)
+class Config:
+    """One encode. Sizes in luma samples; VUI fields are the numbers of Annex E, None = not written."""
+
+    width: int  # of the display, as the user gave it; may be odd
+    height: int
+    fps: Fraction
+    frames: int  # 0 = all
+    seek: int
+    preset: str
+    profile: str
+    level: str | None  # as asked for; see level_idc
+    qp: int  # of P frames
+    ipratio: float
+    chroma_qp_offset: int
+    keyint: int
+    ref: int
+    slices: int
+    me: str
+    merange: int  # integer samples; candidates -merange .. merange - 1 around the centre
+    partitions: frozenset[str]  # of p8x8, p4x4, i4x4
+    subme: int
+    deblock: bool
+    deblock_alpha: int  # -6..6
+    deblock_beta: int
+    threads: int  # resolved: at least 1
+    device: str  # resolved: what is used
+    device_reason: str
+    psnr: bool
+    ssim: bool
+    sar: tuple[int, int] | None  # sar_width, sar_height
+    videoformat: int | None  # Table E-2
+    range: int | None  # video_full_range_flag
+    colorprim: int | None  # Table E-3
+    transfer: int | None  # Table E-4
+    colormatrix: int | None  # Table E-5
+
+    coded_width: int  # whole macroblocks
+    coded_height: int
+    level_idc: int
+    max_mv_y: int  # luma samples: vectors stay in [-max_mv_y, max_mv_y - 0.25]
+    pad: int  # border of the reference planes, luma samples
+
+    @property
+    def mb_width(self) -> int:
+        """Macroblocks in a row."""
+        return self.coded_width // 16
+
+    @property
+    def mb_height(self) -> int:
+        """Macroblock rows."""
+        return self.coded_height // 16
+
+    @property
+    def output_width(self) -> int:
+        """Width that a decoder returns: the next even number, because 4:2:0 crops two samples at a time."""
+        return self.width + self.width % 2
+
+    @property
+    def output_height(self) -> int:
+        """Height that a decoder returns."""
+        return self.height + self.height % 2
+
+    @property
+    def crop(self) -> tuple[int, int]:
+        """(right, bottom) of the cropping rectangle in luma samples; even."""
+        return self.coded_width - self.output_width, self.coded_height - self.output_height
+
+    @property
+    def i_qp(self) -> int:
+        """QP of I frames before any rate control: finer than P frames by `ipratio`."""
+        return min(51, max(0, self.qp - round(6 * log2(self.ipratio))))
+
+    @classmethod
+    def from_options(cls, **options: Any) -> "Config":
+        """Check all options together; OptionError names the one that is wrong."""
+        legal = [row for row in OPTIONS if row.scope in (ALL, API) or row.name in ("frames", "seek")]
+        values = read_options(options, legal)
+        for name in ("width", "height"):
+            if values[name] is None:
+                raise OptionError(f"{name} is missing")
+        _settle_deblocking(values, options)
+        width, height = values["width"], values["height"]
+        mb_width, mb_height = -(-width // 16), -(-height // 16)
+        level = choose_level(mb_width, mb_height, values["fps"], values["ref"], values["merange"], values["level"])
+        if values["slices"] > mb_height:
+            raise OptionError(
+                f"slices {values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
+                f"{width}x{height} has {mb_height})"
+            )
+        device, reason = choose_device(values.pop("device"))
+        values["threads"] = values["threads"] or available_cores()
+        return cls(
+            **values,
+            device=device,
+            device_reason=reason,
+            coded_width=16 * mb_width,
+            coded_height=16 * mb_height,
+            level_idc=level.level_idc,
+            max_mv_y=level.max_mv_y,
+            pad=-(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
+        )
+
+
+def _settle_deblocking(values: dict[str, Any], given: dict[str, Any]) -> None:
+    """Turn no_deblock and deblock into `deblock`, `deblock_alpha`, `deblock_beta`; refuse both at once.
+
+    A preset's no_deblock gives way to offsets that the user asked for.
+    """
+    offsets, off = values["deblock"], values.pop("no_deblock")
+    asked = given.get("deblock") is not None
+    if asked and given.get("no_deblock") and offsets is not False:
+        raise OptionError("no-deblock contradicts deblock: give one of them")
+    if asked:
+        off = offsets is False
+    if isinstance(offsets, bool):
+        offsets = BY_NAME["deblock"].default_value
+    values["deblock"] = not off
+    values["deblock_alpha"], values["deblock_beta"] = offsets
+
+
+def available_cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,27 @@
+"""The errors a user can meet: one clear line each, and the exit code that the command line gives for it."""
+
+
+class Error(Exception):
+    """Base of everything h264lite raises on purpose; `exit_code` is the command line's."""
+
+    exit_code = 1
+
+
+class OptionError(Error, ValueError):
+    """An option that is unknown, not built, out of range, or contradicts another one."""
+
+    exit_code = 2
+
+
+class InputError(Error, ValueError):
+    """Input that cannot be read: missing, cut off, or in a format that is not supported."""
+
+
+class OutputError(Error):
+    """Output that cannot be written."""
+
+
+class DeviceError(Error):
+    """The device that was asked for by name is not there."""
+
+    exit_code = 3

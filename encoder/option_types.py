@@ -1,0 +1,166 @@
+"""How the value of an option is read: the same for the command line's strings and for Python values.
+
+Every reader takes a value and returns the normal form, or raises ValueError with the words that follow
+"qp 60: " in the message ("not in 0..51").
+"""
+
+import math
+import operator
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+# num_units_in_tick and time_scale (twice the frame rate's numerator) are 32-bit numbers in the VUI (E.2.1).
+_LARGEST_FPS_TERM = 2**31 - 1
+FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
+
+PARTITIONS = ("p8x8", "p4x4", "i4x4")
+_PARTITIONS_MISSING = {"b8x8": "there are no B frames", "i8x8": "there is no 8x8 transform"}
+
+
+def read_int(value: Any, low: int | None = None, high: int | None = None) -> int:
+    """A whole number in [low, high]; booleans and fractions are none."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = int(value.strip()) if isinstance(value, str) else operator.index(value)
+    except (TypeError, ValueError):
+        raise ValueError("not a whole number") from None
+    check_range(number, low, high)
+    return number
+
+
+def read_float(value: Any, low: float | None = None, high: float | None = None) -> float:
+    """A finite number in [low, high]."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError("not a number") from None
+    if not math.isfinite(number):
+        raise ValueError("not a finite number")
+    check_range(number, low, high)
+    return number
+
+
+def check_range(number: float, low: float | None, high: float | None) -> None:
+    """Refuse what lies outside [low, high]; None is open."""
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise ValueError(f"not in {'' if low is None else low}..{'' if high is None else high}")
+
+
+def read_flag(value: Any) -> bool:
+    """True or False, nothing that merely looks like it."""
+    if not isinstance(value, bool):
+        raise ValueError("not True or False")
+    return value
+
+
+def read_choice(value: Any, choices: Mapping[str, Any]) -> Any:
+    """One of the names of `choices`; the normal form is what the name stands for."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"not one of {', '.join(choices)}")
+    return choices[value]
+
+
+def read_text(value: Any) -> str:
+    """A file name or the like, not empty."""
+    try:
+        text = operator.methodcaller("__fspath__")(value) if hasattr(value, "__fspath__") else value
+    except TypeError:
+        text = None
+    if not isinstance(text, str) or not text:
+        raise ValueError("not a file name")
+    return text
+
+
+def read_fps(value: Any) -> Fraction:
+    """Frames per second from 25, 29.97, "30000/1001" or a Fraction; exact where the value is."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, float):
+            fps = Fraction(repr(value))  # 29.97 means 2997/100, not the binary fraction nearest to it
+            if fps.denominator > 10000:  # 30 / 1.001, computed: the rational number it was meant to be
+                fps = fps.limit_denominator(1001)
+        else:
+            fps = Fraction(value.strip()) if isinstance(value, str) else Fraction(value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise ValueError("not a frame rate such as 25, 29.97 or 30000/1001") from None
+    check_range(fps, FPS_LOW, FPS_HIGH)
+    if max(fps.numerator, fps.denominator) > _LARGEST_FPS_TERM:
+        raise ValueError(f"a fraction with terms above {_LARGEST_FPS_TERM}")
+    return fps
+
+
+def read_size(value: Any) -> tuple[int, int]:
+    """(width, height) in samples from "352x288" or a pair."""
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(-?\d+)[xX](-?\d+)\s*", value)
+        if not match:
+            raise ValueError("not a size such as 352x288")
+        value = (int(match[1]), int(match[2]))
+    try:
+        width, height = value
+    except (TypeError, ValueError):
+        raise ValueError("not a size such as 352x288") from None
+    return read_int(width, 1), read_int(height, 1)
+
+
+def read_keyint(value: Any) -> int:
+    """The largest distance of IDR frames; "infinite" as in x264."""
+    return read_int(2**30 if value == "infinite" else value, 1, 2**30)
+
+
+def read_sar(value: Any) -> tuple[int, int]:
+    """Sample aspect ratio (width, height) from "W:H"; 16-bit numbers in the VUI."""
+    pair = _pair(value, "W:H, such as 12:11")
+    for number in pair:
+        check_range(number, 1, 65535)
+    return pair
+
+
+def read_deblock(value: Any) -> tuple[int, int] | bool:
+    """(alpha, beta) offsets, -6..6, from "A:B", "A" (both) or a pair; False switches the filter off."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and ":" not in value and "," not in value:
+        value = f"{value}:{value}"
+    pair = _pair(value, "A:B, such as 0:0 or -2:1")
+    for number in pair:
+        check_range(number, -6, 6)
+    return pair
+
+
+def _pair(value: Any, form: str) -> tuple[int, int]:
+    """Two whole numbers from "A:B", "A,B", "A/B" or a pair."""
+    if isinstance(value, str):
+        value = re.split(r"[:,/]", value)
+    try:
+        first, second = (read_int(part) for part in value)
+    except (TypeError, ValueError):
+        raise ValueError(f"not of the form {form}") from None
+    return first, second
+
+
+def read_partitions(value: Any) -> frozenset[str]:
+    """The partitions that may be used, from "all", "none", "p8x8,i4x4" or a collection of names."""
+    names = value.split(",") if isinstance(value, str) else value
+    try:
+        chosen = {name.strip() for name in names}
+    except (TypeError, AttributeError):
+        raise ValueError(f"not all, none or a list of {', '.join(PARTITIONS)}") from None
+    if chosen == {"all"}:
+        return frozenset(PARTITIONS)
+    if chosen == {"none"}:
+        return frozenset()
+    for name in sorted(chosen):
+        if name in _PARTITIONS_MISSING:
+            raise ValueError(f"{name} is not supported yet: {_PARTITIONS_MISSING[name]}")
+        if name not in PARTITIONS:
+            raise ValueError(f"not all, none or a list of {', '.join(PARTITIONS)}")
+    if "p4x4" in chosen and "p8x8" not in chosen:
+        raise ValueError("p4x4 needs p8x8 (sub-partitions of an 8x8 partition)")
+    return frozenset(chosen)
