@@ -27,7 +27,7 @@ class BitstreamError(ValueError):
         self.position = position
 
 
-class _Elements:
+class SyntaxElements:
     """What a syntax description may say, whether it writes or reads: one syntax element of one object at a time.
 
     `index` selects an entry of a list-valued field; a reader appends it.
@@ -59,6 +59,10 @@ class _Elements:
         """The value of an absent element: a reader sets it, a writer refuses an object that says otherwise."""
         raise NotImplementedError
 
+    def more_data(self, wanted: bool) -> bool:
+        """7.2: more_rbsp_data(); a writer answers that what follows is `wanted`."""
+        raise NotImplementedError
+
     def trailing_bits(self) -> None:
         """7.3.2.11: rbsp_trailing_bits()."""
         raise NotImplementedError
@@ -71,7 +75,7 @@ def _full_name(name: str, index: int | None) -> str:
     return name if index is None else f"{name}[{index}]"
 
 
-class BitWriter(_Elements):
+class BitWriter(SyntaxElements):
     """Writes syntax elements into an RBSP; for headers."""
 
     writing = True
@@ -134,6 +138,9 @@ class BitWriter(_Elements):
         if getattr(obj, name) != value:
             raise ValueError(f"{name} = {getattr(obj, name)} cannot be written here: it is inferred to be {value}")
 
+    def more_data(self, wanted: bool) -> bool:
+        return wanted
+
     def _element(self, kind: str, n: int, name: str, obj: Any, low: int, high: int, index: int | None) -> int:
         value = int(getattr(obj, name) if index is None else getattr(obj, name)[index])
         if not low <= value <= high:
@@ -147,7 +154,7 @@ class BitWriter(_Elements):
         return value
 
 
-class BitReader(_Elements):
+class BitReader(SyntaxElements):
     """Reads syntax elements of an RBSP (emulation prevention already removed); never beyond its end."""
 
     writing = False
@@ -218,6 +225,9 @@ class BitReader(_Elements):
 
     def infer(self, name: str, obj: Any, value: int) -> None:
         setattr(obj, name, value)
+
+    def more_data(self, wanted: bool) -> bool:
+        return self.more_rbsp_data()
 
     def _element(self, kind: str, n: int, name: str, obj: Any, low: int, high: int, index: int | None) -> int:
         start = self.position
