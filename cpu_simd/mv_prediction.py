@@ -13,8 +13,9 @@ def median(a, b, c):
 def choose_predictor(bx, by, bw, bh, ref, ref_a, ax, ay, ref_b, b_x, b_y, ref_c, cx, cy):
     """8.4.1.3: the predictor from the neighbours A, B, C (C already replaced by D where 8.4.1.3.2 says so).
 
-    bx, by, bw, bh: position and size of the partition in 4x4 blocks; ref_n: reference index of neighbour n, -1 if it is
-    intra, -2 if it is not available; (ax, ay) ...: its vector, (0, 0) where ref_n < 0. Returns (px, py), quarter samples.
+    bx, by, bw, bh: position and size of the partition in 4x4 blocks; ref_n: reference index of neighbour n, -1 if it
+    is intra, -2 if it is not available; (ax, ay) ...: its vector, (0, 0) where ref_n < 0. Returns (px, py), quarter
+    samples.
     """
     if bw == 4 and bh == 2:  # 16x8: the upper one looks up, the lower one left
         if by == 0:

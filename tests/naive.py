@@ -1,5 +1,7 @@
-"""The slow, obvious version of what only an encoder does: NumPy and plain Python, the reference of the kernels' tests."""
+"""The slow, obvious version of what only an encoder does, in NumPy and plain Python: the reference of the tests."""
 
+import numpy as np
+from h264lite.standard.macroblock import PARTITIONS
 
 
 def decoded_before(bx: int, by: int, x: int, y: int) -> bool:
@@ -59,3 +61,37 @@ def predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb):
     if a is None or b is None or a == (0, (0, 0)) or b == (0, (0, 0)):
         return 0, 0
     return predict_mv(mb, 0, 0, 4, 4, 0, ref_idx, mv, mb_width, first_mb)
+
+
+def ue_bits(code_num: int) -> int:
+    """9.1: the code has as many leading zeros as code_num + 1 has bits after its first one."""
+    return 2 * (code_num + 1).bit_length() - 1
+
+
+def se_bits(value: int) -> int:
+    """9.1.1: positive values have the odd code numbers."""
+    return ue_bits(2 * value - 1 if value > 0 else -2 * value)
+
+
+def full_search(source, reference, pad, centre, predictor, lam, merange, mb, mb_width):
+    """cost int[41], mv int[41, 2] of one macroblock, by the definition."""
+    y, x = mb // mb_width * 16, mb % mb_width * 16
+    block = source[y : y + 16, x : x + 16].astype(int)
+    size = 2 * merange
+    cx, cy = int(centre[mb, 0]) - merange, int(centre[mb, 1]) - merange
+    y, x = y + cy + pad, x + cx + pad
+    windows = np.lib.stride_tricks.sliding_window_view(
+        reference[y : y + size + 15, x : x + size + 15].astype(int), (16, 16)
+    )
+    difference = abs(windows - block)
+    px, py = int(predictor[mb, 0]), int(predictor[mb, 1])
+    bits_x = np.array([se_bits(4 * (cx + d) - px) for d in range(size)])
+    bits_y = np.array([se_bits(4 * (cy + d) - py) for d in range(size)])
+    motion = lam * (bits_y[:, None] + bits_x)
+    cost, mv = np.zeros(41, int), np.zeros((41, 2), int)
+    for k, (px, py, w, h) in enumerate(PARTITIONS.tolist()):
+        total = np.minimum(65535, difference[:, :, py : py + h, px : px + w].sum((2, 3)) + motion)
+        cost[k] = total.min()
+        dy, dx = divmod(int(total.argmin()), size)  # the first one
+        mv[k] = 4 * (cx + dx), 4 * (cy + dy)
+    return cost, mv

@@ -1,0 +1,264 @@
+"""Exhaustive integer motion search of all 41 partitions of every macroblock, reusing the SADs of the 4x4 blocks."""
+
+import numpy as np
+
+from ..standard.jit import kernel
+from ..standard.macroblock import PARTITIONS
+from .cost import se_bits
+from .vector import (
+    NATIVE,
+    SIMD_LEVEL,
+    add,
+    add_sat_u,
+    first_where,
+    keep_smallest,
+    lane_numbers,
+    load_overlapping,
+    load_twice,
+    load_u16x16,
+    min_u,
+    mpsadbw,
+    mpsadbw_portable,
+    shift_left,
+    smallest,
+    splat_u16x16,
+    store,
+)
+
+
+@kernel
+def block_sads(source, source_at, source_stride, reference, rows, reference_stride, sads):
+    """SADs, times 4, of the sixteen 4x4 blocks at 16 candidates side by side, for four rows of candidates.
+
+    source_at: offset of the macroblock; rows: int64[4] offsets of the first candidate of each row;
+    sads: uint16[4, 16, 16], [row of candidates, block in raster order, candidate].
+    """
+    for i in range(4):
+        base = rows[i]
+        for band in range(4):
+            a = splat_u16x16(0)
+            b = splat_u16x16(0)
+            c = splat_u16x16(0)
+            d = splat_u16x16(0)
+            for r in range(4):
+                y = band * 4 + r
+                block = load_twice(source, source_at + y * source_stride)
+                left = load_overlapping(reference, base + y * reference_stride)
+                right = load_overlapping(reference, base + y * reference_stride + 8)
+                a = add(a, mpsadbw(left, block, 0, 0))
+                b = add(b, mpsadbw(left, block, 4, 4))
+                c = add(c, mpsadbw(right, block, 0, 8))
+                d = add(d, mpsadbw(right, block, 4, 12))
+            at = (i * 16 + band * 4) * 16
+            store(sads, at, shift_left(a, 2))
+            store(sads, at + 16, shift_left(b, 2))
+            store(sads, at + 32, shift_left(c, 2))
+            store(sads, at + 48, shift_left(d, 2))
+
+
+@kernel
+def block_sads_portable(source, source_at, source_stride, reference, rows, reference_stride, sads):
+    """block_sads for processors without AVX2."""
+    for i in range(4):
+        base = rows[i]
+        for band in range(4):
+            a = splat_u16x16(0)
+            b = splat_u16x16(0)
+            c = splat_u16x16(0)
+            d = splat_u16x16(0)
+            for r in range(4):
+                y = band * 4 + r
+                block = load_twice(source, source_at + y * source_stride)
+                left = load_overlapping(reference, base + y * reference_stride)
+                right = load_overlapping(reference, base + y * reference_stride + 8)
+                a = add(a, mpsadbw_portable(left, block, 0, 0))
+                b = add(b, mpsadbw_portable(left, block, 4, 4))
+                c = add(c, mpsadbw_portable(right, block, 0, 8))
+                d = add(d, mpsadbw_portable(right, block, 4, 12))
+            at = (i * 16 + band * 4) * 16
+            store(sads, at, shift_left(a, 2))
+            store(sads, at + 16, shift_left(b, 2))
+            store(sads, at + 32, shift_left(c, 2))
+            store(sads, at + 48, shift_left(d, 2))
+
+
+@kernel
+def keep_partitions(sads, motion, index, best, position):
+    """One step of the search: keys of 41 partitions x 4 rows x 16 candidates, their minima over the rows kept.
+
+    motion: uint16[4, 16], motion cost of a candidate times 4 plus the row's number, the key's low bits;
+    best, position: uint16[41, 16], smallest key so far and the step that brought it.
+    """
+    step = splat_u16x16(index)
+    for q in range(4):
+        first = ((q >> 1) * 8 + (q & 1) * 2) * 16
+        top = splat_u16x16(65535)
+        m0 = m1 = m2 = m3 = m4 = m5 = m6 = m7 = m8 = top
+        for i in range(4):
+            cost = load_u16x16(motion, i * 16)
+            at = i * 256 + first
+            s0 = load_u16x16(sads, at)
+            s1 = load_u16x16(sads, at + 16)
+            s2 = load_u16x16(sads, at + 64)
+            s3 = load_u16x16(sads, at + 80)
+            m0 = min_u(m0, add_sat_u(s0, cost))
+            m1 = min_u(m1, add_sat_u(s1, cost))
+            m2 = min_u(m2, add_sat_u(s2, cost))
+            m3 = min_u(m3, add_sat_u(s3, cost))
+            m6 = min_u(m6, add_sat_u(add(s0, s2), cost))
+            m7 = min_u(m7, add_sat_u(add(s1, s3), cost))
+            s0 = add(s0, s1)
+            s2 = add(s2, s3)
+            m4 = min_u(m4, add_sat_u(s0, cost))
+            m5 = min_u(m5, add_sat_u(s2, cost))
+            s0 = add_sat_u(s0, s2)
+            m8 = min_u(m8, add_sat_u(s0, cost))
+            store(sads, at, s0)  # the 8x8 block's SAD takes the place of its first 4x4 block's
+        k = (q >> 1) * 8 + (q & 1) * 2
+        keep_smallest(best, position, k, m0, step)
+        keep_smallest(best, position, k + 1, m1, step)
+        keep_smallest(best, position, k + 4, m2, step)
+        keep_smallest(best, position, k + 5, m3, step)
+        keep_smallest(best, position, 16 + 2 * q, m4, step)
+        keep_smallest(best, position, 17 + 2 * q, m5, step)
+        keep_smallest(best, position, 24 + 2 * q, m6, step)
+        keep_smallest(best, position, 25 + 2 * q, m7, step)
+        keep_smallest(best, position, 32 + q, m8, step)
+    m0 = m1 = m2 = m3 = m4 = splat_u16x16(65535)
+    for i in range(4):
+        cost = load_u16x16(motion, i * 16)
+        s0 = load_u16x16(sads, i * 256)
+        s1 = load_u16x16(sads, i * 256 + 32)
+        s2 = load_u16x16(sads, i * 256 + 128)
+        s3 = load_u16x16(sads, i * 256 + 160)
+        m2 = min_u(m2, add_sat_u(add_sat_u(s0, s2), cost))
+        m3 = min_u(m3, add_sat_u(add_sat_u(s1, s3), cost))
+        s0 = add_sat_u(s0, s1)
+        s2 = add_sat_u(s2, s3)
+        m0 = min_u(m0, add_sat_u(s0, cost))
+        m1 = min_u(m1, add_sat_u(s2, cost))
+        m4 = min_u(m4, add_sat_u(add_sat_u(s0, s2), cost))
+    keep_smallest(best, position, 36, m0, step)
+    keep_smallest(best, position, 37, m1, step)
+    keep_smallest(best, position, 38, m2, step)
+    keep_smallest(best, position, 39, m3, step)
+    keep_smallest(best, position, 40, m4, step)
+
+
+@kernel
+def exact_search(k, source, sx, sy, reference, rx, ry, size, x_cost, y_cost, partition):
+    """One partition in plain integers, for costs that do not fit into the keys. Returns (cost, dx, dy), dx, dy from 0.
+
+    (sx, sy): macroblock in the source; (rx, ry): first candidate in the reference; partition: int32[41, 4].
+    """
+    px, py, w, h = partition[k, 0], partition[k, 1], partition[k, 2], partition[k, 3]
+    best, best_x, best_y = 65535, 0, 0
+    for dy in range(size):
+        for dx in range(size):
+            cost = x_cost[dx] + y_cost[dy]
+            for y in range(h):
+                for x in range(w):
+                    a = np.int64(source[sy + py + y, sx + px + x])
+                    cost += abs(a - np.int64(reference[ry + dy + py + y, rx + dx + px + x]))
+            if cost < best:
+                best, best_x, best_y = cost, dx, dy
+    return best, best_x, best_y
+
+
+@kernel
+def motion_costs(start, predictor, lam, size, costs):
+    """costs[i] = lam * bits of the difference of integer position start + i against a quarter-sample predictor."""
+    for i in range(size):
+        costs[i] = lam * se_bits(4 * (start + i) - predictor)
+
+
+@kernel
+def _search_rows(
+    source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, level
+):
+    """The kernel behind full_search; `level` chooses the path, see there."""
+    mb_width = source.shape[1] // 16
+    source_stride = source.shape[1]
+    reference_stride = reference.shape[1]
+    size = 2 * merange
+    quarter = (size + 3) // 4
+    groups = (size + 15) // 16
+    x_cost = np.empty(128, np.int64)
+    y_cost = np.empty(128, np.int64)
+    x_keys = np.empty((8, 16), np.uint16)
+    motion = np.empty((4, 16), np.uint16)
+    sads = np.empty((4, 16, 16), np.uint16)
+    best = np.empty((41, 16), np.uint16)
+    position = np.empty((41, 16), np.uint16)
+    starts = np.empty(8, np.int64)
+    rows = np.empty(4, np.int64)
+    for g in range(groups):
+        starts[g] = max(0, min(g * 16, size - 16))
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        sx = mb % mb_width * 16
+        sy = mb // mb_width * 16
+        cx = int(centre[mb, 0]) - merange
+        cy = int(centre[mb, 1]) - merange
+        rx = sx + cx + pad
+        ry = sy + cy + pad
+        motion_costs(cx, int(predictor[mb, 0]), lam, size, x_cost)
+        motion_costs(cy, int(predictor[mb, 1]), lam, size, y_cost)
+        for g in range(groups):
+            for lane in range(16):
+                x = starts[g] + lane
+                x_keys[g, lane] = min(65535, 4 * x_cost[x]) if x < size else 65535
+        top = splat_u16x16(65535)
+        zero = splat_u16x16(0)
+        for k in range(41):
+            store(best, k * 16, top)
+            store(position, k * 16, zero)
+        for j in range(quarter):
+            for g in range(groups):
+                x_key = load_u16x16(x_keys, g * 16)
+                for i in range(4):
+                    dy = i * quarter + j
+                    y_key = min(65535, 4 * y_cost[dy] + i) if dy < size else 65535
+                    dy = min(dy, size - 1)
+                    rows[i] = (ry + dy) * reference_stride + rx + starts[g]
+                    store(motion, i * 16, add_sat_u(x_key, splat_u16x16(y_key)))
+                if level == NATIVE:
+                    block_sads(source, sy * source_stride + sx, source_stride, reference, rows, reference_stride, sads)
+                else:
+                    block_sads_portable(
+                        source, sy * source_stride + sx, source_stride, reference, rows, reference_stride, sads
+                    )
+                keep_partitions(sads, motion, j * groups + g, best, position)
+        lanes = lane_numbers()
+        for k in range(41):
+            keys = load_u16x16(best, k * 16)
+            key = smallest(keys)
+            if key == 65535:
+                value, dx, dy = exact_search(k, source, sx, sy, reference, rx, ry, size, x_cost, y_cost, partition)
+            else:
+                rank = first_where(keys, key, add(shift_left(load_u16x16(position, k * 16), 4), lanes))
+                step = rank >> 4
+                value = key >> 2
+                dy = (key & 3) * quarter + step // groups
+                dx = starts[step % groups] + (rank & 15)
+            cost[mb, k] = value
+            mv[mb, k, 0] = 4 * (cx + dx)
+            mv[mb, k, 1] = 4 * (cy + dy)
+
+
+def full_search(source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, level=SIMD_LEVEL):
+    """Integer full search with motion cost (not part of the standard).
+
+    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the picture at [pad, pad];
+    centre: int16[n_mb, 2], integer samples; predictor: int16[n_mb, 2], quarter samples; merange: 4..64;
+    [row0, row1): macroblock rows. Writes cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] in quarter samples.
+    Candidates: dx, dy in [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam * bits) wins, then the
+    first in raster order (dy outer). The window about the centre (12 samples at least) must lie in the padded reference.
+
+    How: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
+    that one minimum over the four keeps the lower row too; the step (row in the quarter, group of 16 columns) is kept
+    beside it. Since steps run upwards, the smallest key at its first step is the first candidate in raster order.
+    Where no key below 65535 was found (costs above 16383), the partition is searched again in plain integers.
+    """
+    _search_rows(
+        source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, PARTITIONS, level
+    )

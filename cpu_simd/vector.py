@@ -1,0 +1,431 @@
+"""SIMD vectors for kernels: LLVM vectors as Numba types, and the operations on them that video coding needs.
+
+A value of type u8x16, u16x16 ... lives in a vector register inside a kernel. The operations are functions of their
+operands' types: `add(a, b)` adds lane by lane whatever the lanes are. Lanes wrap as in C. Everything is plain LLVM and
+runs on any processor, except that `mpsadbw` becomes one instruction where AVX2 is present. Offsets of loads and stores
+count elements from the first one of the array, whatever its number of dimensions; no bounds are checked.
+
+H264LITE_SIMD=portable makes the stages take the portable path (PORTABLE below); the results are the same.
+"""
+
+import os
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+
+class Vec(types.Type):
+    """A vector of `lanes` integers of `bits` bits; signedness belongs to the operations, not to the type."""
+
+    def __init__(self, bits, lanes):
+        self.bits = bits
+        self.lanes = lanes
+        super().__init__(name=f"Vec(i{bits}x{lanes})")
+
+    @property
+    def ir(self):
+        return ir.VectorType(ir.IntType(self.bits), self.lanes)
+
+
+@register_model(Vec)
+class VecModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, fe_type.ir)
+
+
+u8x8, u8x16, u8x32 = Vec(8, 8), Vec(8, 16), Vec(8, 32)
+u16x8, u16x16 = Vec(16, 8), Vec(16, 16)
+i32x8 = Vec(32, 8)
+
+
+def host_has(feature: str) -> bool:
+    """Whether this processor has an LLVM feature, such as "avx2"."""
+    try:
+        return bool(llvm.get_host_cpu_features().get(feature, False))
+    except RuntimeError:
+        return False
+
+
+AVX2 = host_has("avx2")
+PORTABLE, NATIVE = 0, 1
+_FORCED = os.environ.get("H264LITE_SIMD", "")
+if _FORCED not in ("", "portable", "avx2"):
+    raise ValueError(f"H264LITE_SIMD={_FORCED}: use portable or avx2")
+SIMD_LEVEL = PORTABLE if _FORCED == "portable" or not AVX2 else NATIVE
+
+
+# --- building blocks of the intrinsics -------------------------------------------------------------------------------
+def _address(context, builder, array_type, array, offset, vec_ir):
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [offset]), vec_ir.as_pointer())
+
+
+def _load(builder, address):
+    value = builder.load(address)
+    value.align = 1
+    return value
+
+
+def _constant(vec_ir, values):
+    return ir.Constant(vec_ir, list(values))
+
+
+def _mask(indices):
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(indices)), list(indices))
+
+
+def _undefined(vec_ir):
+    return ir.Constant(vec_ir, ir.Undefined)
+
+
+def _llvm(builder, name, result, args):
+    fnty = ir.FunctionType(result, [a.type for a in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), args)
+
+
+def _splat(builder, vec_ir, scalar):
+    value = scalar
+    if value.type.width > vec_ir.element.width:
+        value = builder.trunc(value, vec_ir.element)
+    one = builder.insert_element(_undefined(vec_ir), value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, _undefined(vec_ir), _mask([0] * vec_ir.count))
+
+
+def _umin(builder, a, b):
+    return builder.select(builder.icmp_unsigned("<", a, b), a, b)
+
+
+# --- loads, stores, constants ----------------------------------------------------------------------------------------
+def _make_load(vec):
+    @intrinsic
+    def load(typingctx, array, offset):
+        def codegen(context, builder, sig, args):
+            return _load(builder, _address(context, builder, sig.args[0], args[0], args[1], vec.ir))
+
+        return vec(array, types.intp), codegen
+
+    return load
+
+
+load_u8x8, load_u8x16, load_u8x32 = _make_load(u8x8), _make_load(u8x16), _make_load(u8x32)
+load_u16x8, load_u16x16 = _make_load(u16x8), _make_load(u16x16)
+
+
+@intrinsic
+def store(typingctx, array, offset, value):
+    """Store all lanes at array[offset...]."""
+
+    def codegen(context, builder, sig, args):
+        builder.store(args[2], _address(context, builder, sig.args[0], args[0], args[1], sig.args[2].ir)).align = 1
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, value), codegen
+
+
+@intrinsic
+def load_4_u8x4(typingctx, array, i0, i1, i2, i3):
+    """Four groups of four samples, from four offsets, as one u8x16."""
+
+    def codegen(context, builder, sig, args):
+        word = ir.IntType(32)
+        value = _undefined(ir.VectorType(word, 4))
+        for lane in range(4):
+            part = _load(builder, _address(context, builder, sig.args[0], args[0], args[1 + lane], word))
+            value = builder.insert_element(value, part, ir.Constant(word, lane))
+        return builder.bitcast(value, u8x16.ir)
+
+    return u8x16(array, types.intp, types.intp, types.intp, types.intp), codegen
+
+
+@intrinsic
+def load_2_u8x8(typingctx, array, i0, i1):
+    """Two groups of eight samples, from two offsets, as one u8x16."""
+
+    def codegen(context, builder, sig, args):
+        a, b = (_load(builder, _address(context, builder, sig.args[0], args[0], i, u8x8.ir)) for i in args[1:])
+        return builder.shuffle_vector(a, b, _mask(range(16)))
+
+    return u8x16(array, types.intp, types.intp), codegen
+
+
+@intrinsic
+def load_overlapping(typingctx, array, offset):
+    """u8x32: samples offset..offset+15 and, in the upper half, offset+8..offset+23: what mpsadbw wants."""
+
+    def codegen(context, builder, sig, args):
+        later = builder.add(args[1], ir.Constant(args[1].type, 8))
+        a, b = (
+            _load(builder, _address(context, builder, sig.args[0], args[0], i, u8x16.ir)) for i in (args[1], later)
+        )
+        return builder.shuffle_vector(a, b, _mask(range(32)))
+
+    return u8x32(array, types.intp), codegen
+
+
+@intrinsic
+def load_twice(typingctx, array, offset):
+    """u8x32: sixteen samples, in both halves."""
+
+    def codegen(context, builder, sig, args):
+        a = _load(builder, _address(context, builder, sig.args[0], args[0], args[1], u8x16.ir))
+        return builder.shuffle_vector(a, a, _mask([*range(16), *range(16)]))
+
+    return u8x32(array, types.intp), codegen
+
+
+def _make_splat(vec):
+    @intrinsic
+    def splat(typingctx, value):
+        def codegen(context, builder, sig, args):
+            return _splat(builder, vec.ir, args[0])
+
+        return vec(types.int64), codegen
+
+    return splat
+
+
+splat_u16x8, splat_u16x16, splat_i32x8 = _make_splat(u16x8), _make_splat(u16x16), _make_splat(i32x8)
+
+
+# --- lane by lane ----------------------------------------------------------------------------------------------------
+def _make_binary(emit, doc):
+    @intrinsic
+    def operation(typingctx, a, b):
+        def codegen(context, builder, sig, args):
+            return emit(builder, args[0], args[1])
+
+        return a(a, b), codegen
+
+    operation.__doc__ = doc
+    return operation
+
+
+def _suffix(value):
+    return f"v{value.type.count}i{value.type.element.width}"
+
+
+add = _make_binary(lambda b, x, y: b.add(x, y), "x + y, wrapping")
+sub = _make_binary(lambda b, x, y: b.sub(x, y), "x - y, wrapping")
+mul = _make_binary(lambda b, x, y: b.mul(x, y), "x * y, the low half")
+bit_or = _make_binary(lambda b, x, y: b.or_(x, y), "x | y")
+min_u = _make_binary(_umin, "the smaller one, unsigned")
+max_s = _make_binary(lambda b, x, y: b.select(b.icmp_signed(">", x, y), x, y), "the larger one, signed")
+add_sat_u = _make_binary(
+    lambda b, x, y: _llvm(b, f"llvm.uadd.sat.{_suffix(x)}", x.type, [x, y]), "x + y, unsigned, saturating"
+)
+
+
+def _average(builder, x, y):
+    wide = ir.VectorType(ir.IntType(16), x.type.count)
+    total = builder.add(builder.zext(x, wide), builder.zext(y, wide))
+    total = builder.add(total, _constant(wide, [1] * wide.count))
+    return builder.trunc(builder.lshr(total, _constant(wide, [1] * wide.count)), x.type)
+
+
+average = _make_binary(_average, "(x + y + 1) >> 1 of u8 lanes")
+
+
+@intrinsic(prefer_literal=True)
+def shift_left(typingctx, a, count):
+    def codegen(context, builder, sig, args):
+        return builder.shl(args[0], _constant(a.ir, [count.literal_value] * a.lanes))
+
+    return a(a, count), codegen
+
+
+@intrinsic(prefer_literal=True)
+def shift_right_s(typingctx, a, count):
+    """Arithmetic shift."""
+
+    def codegen(context, builder, sig, args):
+        return builder.ashr(args[0], _constant(a.ir, [count.literal_value] * a.lanes))
+
+    return a(a, count), codegen
+
+
+def _abs(builder, x):
+    zero = _constant(x.type, [0] * x.type.count)
+    return builder.select(builder.icmp_signed("<", x, zero), builder.sub(zero, x), x)
+
+
+@intrinsic
+def absolute(typingctx, a):
+    """|x| of signed lanes."""
+
+    def codegen(context, builder, sig, args):
+        return _abs(builder, args[0])
+
+    return a(a), codegen
+
+
+@intrinsic
+def widen(typingctx, a):
+    """u8 lanes to as many 16-bit lanes."""
+    result = Vec(16, a.lanes)
+
+    def codegen(context, builder, sig, args):
+        return builder.zext(args[0], result.ir)
+
+    return result(a), codegen
+
+
+@intrinsic
+def clip_to_u8(typingctx, a):
+    """Signed 16-bit lanes clipped to 0..255, as u8 lanes (Clip1)."""
+    result = Vec(8, a.lanes)
+
+    def codegen(context, builder, sig, args):
+        x = args[0]
+        zero, top = (_constant(x.type, [v] * a.lanes) for v in (0, 255))
+        x = builder.select(builder.icmp_signed(">", x, zero), x, zero)
+        x = builder.select(builder.icmp_signed("<", x, top), x, top)
+        return builder.trunc(x, result.ir)
+
+    return result(a), codegen
+
+
+# --- across lanes ----------------------------------------------------------------------------------------------------
+def _butterfly(builder, x, distance):
+    """Lanes a, b at a distance become a + b, a - b (distance 1 or 2, within groups of four)."""
+    count = x.type.count
+    swapped = builder.shuffle_vector(x, x, _mask([i ^ distance for i in range(count)]))
+    signs = _constant(x.type, [-1 if i & distance else 1 for i in range(count)])
+    return builder.add(swapped, builder.mul(x, signs))
+
+
+@intrinsic
+def hadamard_rows(typingctx, a):
+    """The Hadamard transform of every group of four 16-bit lanes (order of coefficients: 0, 1, 2, 3 mixed)."""
+
+    def codegen(context, builder, sig, args):
+        return _butterfly(builder, _butterfly(builder, args[0], 1), 2)
+
+    return a(a), codegen
+
+
+@intrinsic
+def sums_of_4(typingctx, a):
+    """The sums of the four groups of four 16-bit lanes of a vector of 16, as four integers."""
+
+    def codegen(context, builder, sig, args):
+        x = args[0]
+        wide = ir.VectorType(ir.IntType(32), 8)
+        pairs = [
+            builder.zext(builder.shuffle_vector(x, x, _mask(range(first, 16, 2))), wide) for first in (0, 1)
+        ]
+        x = builder.add(pairs[0], pairs[1])
+        x = builder.add(
+            builder.shuffle_vector(x, x, _mask(range(0, 8, 2))), builder.shuffle_vector(x, x, _mask(range(1, 8, 2)))
+        )
+        values = [
+            builder.zext(builder.extract_element(x, ir.Constant(ir.IntType(32), i)), ir.IntType(64)) for i in range(4)
+        ]
+        return context.make_tuple(builder, sig.return_type, values)
+
+    return types.UniTuple(types.int64, 4)(a), codegen
+
+
+@intrinsic
+def smallest(typingctx, a):
+    """The smallest lane, unsigned, as an integer."""
+
+    def codegen(context, builder, sig, args):
+        low = _llvm(builder, f"llvm.vector.reduce.umin.{_suffix(args[0])}", args[0].type.element, [args[0]])
+        return builder.zext(low, ir.IntType(64))
+
+    return types.int64(a), codegen
+
+
+@intrinsic
+def first_where(typingctx, a, value, rank):
+    """The smallest lane of `rank` among the lanes where a == value."""
+
+    def codegen(context, builder, sig, args):
+        a_, value_, rank_ = args
+        same = builder.icmp_unsigned("==", a_, _splat(builder, a_.type, value_))
+        rank_ = builder.select(same, rank_, _constant(rank_.type, [-1] * rank_.type.count))
+        low = _llvm(builder, f"llvm.vector.reduce.umin.{_suffix(rank_)}", rank_.type.element, [rank_])
+        return builder.zext(low, ir.IntType(64))
+
+    return types.int64(a, types.int64, rank), codegen
+
+
+@intrinsic
+def lane_numbers(typingctx):
+    """u16x16: 0, 1, 2 ... 15."""
+
+    def codegen(context, builder, sig, args):
+        return _constant(u16x16.ir, range(16))
+
+    return u16x16(), codegen
+
+
+# --- sums of absolute differences, minima with positions -------------------------------------------------------------
+def _abs_diff_sum(builder, window, block, window_lane, block_lane):
+    """The portable mpsadbw: lane i = sum over k of |window[lane + i + k] - block[block_lane + k]|."""
+    wide = ir.VectorType(ir.IntType(16), 16)
+    total = _constant(wide, [0] * 16)
+    for k in range(4):
+        # each half of the window holds its own sixteen samples; lane 8 + i is in the upper one
+        places = [half * 16 + window_lane + i + k for half in range(2) for i in range(8)]
+        w = builder.zext(builder.shuffle_vector(window, window, _mask(places)), wide)
+        c = builder.zext(builder.shuffle_vector(block, block, _mask([block_lane + k] * 16)), wide)
+        total = builder.add(total, _abs(builder, builder.sub(w, c)))
+    return total
+
+
+def _make_mpsadbw(native):
+    @intrinsic(prefer_literal=True)
+    def mpsadbw(typingctx, window, block, window_lane, block_lane):
+        w, c = window_lane.literal_value, block_lane.literal_value
+
+        def codegen(context, builder, sig, args):
+            if not native:
+                return _abs_diff_sum(builder, args[0], args[1], w, c)
+            control = (w // 4) << 2 | c // 4
+            imm = ir.Constant(ir.IntType(8), control | control << 3)
+            return _llvm(builder, "llvm.x86.avx2.mpsadbw", u16x16.ir, [args[0], args[1], imm])
+
+        return u16x16(u8x32, u8x32, window_lane, block_lane), codegen
+
+    mpsadbw.__doc__ = """Sixteen sums of four absolute differences (see load_overlapping, load_twice).
+
+    Lane i compares the window's samples window_lane + i ... + 3 (window_lane 0 or 4) with the block's samples
+    block_lane ... + 3 (0, 4, 8 or 12).
+    """
+    return mpsadbw
+
+
+mpsadbw = _make_mpsadbw(AVX2)
+mpsadbw_portable = _make_mpsadbw(False)
+
+
+@intrinsic
+def keep_smallest(typingctx, best, position, k, value, index):
+    """Where value < best[k] (u16x16 number k, unsigned lanes): best[k] = value, position[k] = index."""
+
+    def codegen(context, builder, sig, args):
+        offset = builder.mul(args[2], ir.Constant(args[2].type, 16))
+        best_at = _address(context, builder, sig.args[0], args[0], offset, u16x16.ir)
+        position_at = _address(context, builder, sig.args[1], args[1], offset, u16x16.ir)
+        before = _load(builder, best_at)
+        smaller = builder.icmp_unsigned("<", args[3], before)
+        builder.store(builder.select(smaller, args[3], before), best_at).align = 1
+        builder.store(builder.select(smaller, args[4], _load(builder, position_at)), position_at).align = 1
+        return context.get_dummy_value()
+
+    return types.void(best, position, types.intp, u16x16, u16x16), codegen
+
+
+@intrinsic
+def bit_length(typingctx, value):
+    """The number of bits of a non-negative integer, 0 for 0 (int.bit_length)."""
+
+    def codegen(context, builder, sig, args):
+        zeros = _llvm(builder, "llvm.ctlz.i64", ir.IntType(64), [args[0], ir.Constant(ir.IntType(1), 0)])
+        return builder.sub(ir.Constant(ir.IntType(64), 64), zeros)
+
+    return types.int64(types.int64), codegen
