@@ -99,11 +99,12 @@ class Config:
         _settle_deblocking(values, options)
         width, height = values["width"], values["height"]
         mb_width, mb_height = -(-width // 16), -(-height // 16)
-        level = choose_level(mb_width, mb_height, values["fps"], values["ref"], values["merange"], values["level"])
+        level = choose_level(width, height, values["fps"], values["ref"], values["merange"], values["level"])
         if values["slices"] > mb_height:
             raise OptionError(
-                f"slices {values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
-                f"{width}x{height} has {mb_height})"
+                f"{values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
+                f"{width}x{height} has {mb_height})",
+                "slices",
             )
         device, reason = choose_device(values.pop("device"))
         values["threads"] = values["threads"] or available_cores()
@@ -114,7 +115,7 @@ class Config:
             coded_width=16 * mb_width,
             coded_height=16 * mb_height,
             level_idc=level.level_idc,
-            max_mv_y=level.max_mv_y,
+            max_mv_y=level.max_vmv_r,
             pad=-(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
         )
 
@@ -127,7 +128,7 @@ def _settle_deblocking(values: dict[str, Any], given: dict[str, Any]) -> None:
     offsets, off = values["deblock"], values.pop("no_deblock")
     asked = given.get("deblock") is not None
     if asked and given.get("no_deblock") and offsets is not False:
-        raise OptionError("no-deblock contradicts deblock: give one of them")
+        raise OptionError("contradicts deblock: give one of them", "no-deblock")
     if asked:
         off = offsets is False
     if isinstance(offsets, bool):

@@ -8,9 +8,16 @@ class Error(Exception):
 
 
 class OptionError(Error, ValueError):
-    """An option that is unknown, not built, out of range, or contradicts another one."""
+    """An option that is unknown, not built, out of range, or contradicts another one.
+
+    `option` is its name with dashes where the message begins with it: the command line puts -- before it.
+    """
 
     exit_code = 2
+
+    def __init__(self, text: str, option: str = ""):
+        super().__init__(f"{option} {text}" if option else text)
+        self.option = option
 
 
 class InputError(Error, ValueError):

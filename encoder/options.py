@@ -61,6 +61,13 @@ class Option:
         return ""
 
     @property
+    def default_text(self) -> str:
+        """The default as a user writes it; nothing where there is none."""
+        if self.default is None:
+            return ""
+        return ":".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default)
+
+    @property
     def default_value(self) -> Any:
         """The normal form of the default; None = nothing."""
         return None if self.default is None else self.value(self.default)
@@ -74,7 +81,7 @@ class Option:
                 return self.read(given, self.low, self.high)
             return self.read(given)
         except ValueError as error:
-            raise OptionError(f"{self.name.replace('_', '-')} {_show(given)}: {error}") from None
+            raise OptionError(f"{_show(given)}: {error}", self.name.replace("_", "-")) from None
 
 
 def _show(given: Any) -> str:
@@ -230,10 +237,10 @@ def refuse_unbuilt(name: str, value: Any = None) -> None:
     """Raise OptionError if `name`, or `name` with `value`, is one of x264's that is not built."""
     shown = name.replace("_", "-")
     if name in NOT_BUILT:
-        raise OptionError(f"{shown} is not supported yet: {NOT_BUILT[name]}")
+        raise OptionError(f"is not supported yet: {NOT_BUILT[name]}", shown)
     for (option, values), why in NOT_BUILT_VALUES.items():
         if name == option and value in values:
-            raise OptionError(f"{shown} {value} {why}")
+            raise OptionError(f"{value} {why}", shown)
 
 
 def unknown_option(name: str, legal: Iterable[str]) -> OptionError:

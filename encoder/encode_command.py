@@ -1,0 +1,227 @@
+"""`h264lite encode`: from a file to a file, with what is said on the way."""
+
+import csv
+import io
+import json
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from .config import Config
+from .encoder import Encoder
+from .errors import Error, InputError, OptionError
+from .first_run import will_compile
+from .interrupt import Interrupted, StopSignals
+from .options import API, CLI, OPTIONS, read_options
+from .output import ByteSink, PacketSink, check_distinct, open_packets
+from .progress import Progress
+from .statistics import FrameRow
+from .video import Source, VideoFormat, open_source
+
+_REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
+_REPORTS = {row.name for row in _REPORT_ROWS}
+FAILED, INTERRUPTED = 1, 130
+
+
+@dataclass
+class Sinks:
+    """Where things are written; None = not asked for."""
+
+    stream: PacketSink
+    reconstruction: ByteSink | None = None
+    rows: ByteSink | None = None
+    summary: ByteSink | None = None
+
+
+@dataclass
+class Run:
+    """One encode on its way."""
+
+    source: Source
+    encoder: Encoder
+    sinks: Sinks
+    progress: Progress
+    quiet: bool
+    written: int = 0  # access units in the file
+    problems: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        """A line of information, unless it was asked to be quiet."""
+        if not self.quiet:
+            _print(f"h264lite [info]: {text}")
+
+
+def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int:
+    """Encode one file; the exit code. `given`: option name -> what the user wrote."""
+    read_options(given, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
+    reports = read_options({name: value for name, value in given.items() if name in _REPORTS}, _REPORT_ROWS)
+    check_distinct({"input": source_name, "output": output_name, "dump-yuv": reports["dump_yuv"],
+                    "csv": reports["csv"], "json": reports["json"]})
+    with StopSignals() as stop, ExitStack() as stack:
+        try:
+            with stop.waiting():
+                source = open_source(source_name, reports["input_res"], reports["demuxer"])
+        except Interrupted:
+            _print("h264lite encode: interrupted before the first frame; nothing was written")
+            return INTERRUPTED
+        stack.callback(source.close)
+        config = make_config(source.format, reports["input_res"], given)
+        sinks = open_sinks(output_name, config, reports, stack)
+        mode = "none" if reports["quiet"] else reports["progress"]
+        total = expected_frames(source.format, config)
+        progress = Progress(mode, total, config.fps)
+        quiet = reports["quiet"] or mode == "json"
+        run = Run(source, None, sinks, progress, quiet)  # type: ignore[arg-type]
+        run.say(start_line(config, source.format))
+        progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
+                       device=config.device, reason=config.device_reason, level_idc=config.level_idc)
+        if will_compile():
+            run.say("first run: compiling the kernels, up to a minute")
+        run.encoder = stack.enter_context(Encoder.from_config(config, sinks.reconstruction is not None))
+        return _encode(run, stop)
+
+
+def make_config(video: VideoFormat, input_res: tuple[int, int] | None, given: dict[str, Any]) -> Config:
+    """The user's options over what the input says about itself."""
+    if input_res and input_res != (video.width, video.height):
+        raise OptionError(f"{input_res[0]}x{input_res[1]} contradicts the input, which is {video.width}x{video.height}",
+                          "input-res")
+    options = {name: value for name, value in given.items() if name not in _REPORTS}
+    if video.fps is not None:
+        options.setdefault("fps", video.fps)
+    if video.sar is not None:
+        options.setdefault("sar", video.sar)
+    if video.full_range is not None and options.get("range", "auto") == "auto":
+        options["range"] = "pc" if video.full_range else "tv"
+    return Config.from_options(width=video.width, height=video.height, **options)
+
+
+def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack) -> Sinks:
+    """Open all that will be written before anything is computed."""
+    sinks = Sinks(open_packets(output, config.fps))
+    stack.callback(sinks.stream.close)
+    for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"])):
+        if name is not None:
+            sink = ByteSink(name)
+            stack.callback(sink.close)
+            setattr(sinks, role, sink)
+    return sinks
+
+
+def start_line(config: Config, video: VideoFormat) -> str:
+    """Size, rate, device and why, profile and level."""
+    size = f"{config.width}x{config.height}"
+    if (config.output_width, config.output_height) != (config.width, config.height):
+        size += f", coded as {config.output_width}x{config.output_height}"
+    fps = f"{config.fps.numerator}" + (f"/{config.fps.denominator}" if config.fps.denominator > 1 else "")
+    threads = f"{config.threads} thread{'s' if config.threads > 1 else ''}"
+    return (f"{size}, {video.kind}, {fps} fps; device {config.device}: {config.device_reason}, {threads}; "
+            f"profile Constrained Baseline, level {config.level_idc // 10}.{config.level_idc % 10}")
+
+
+def expected_frames(video: VideoFormat, config: Config) -> int | None:
+    """How many frames there will be; None if the input does not say."""
+    if video.frames is None:
+        return config.frames or None
+    left = max(0, video.frames - config.seek)
+    return min(left, config.frames) if config.frames else left
+
+
+def _encode(run: Run, stop: StopSignals) -> int:
+    """All frames, then the end: whatever happened, what is finished is written, and said."""
+    config = run.encoder.config
+    if run.sinks.rows:
+        run.sinks.rows.write(_csv(FrameRow.header()))
+    failure: BaseException | None = None
+    frames = run.source.frames(config.seek, config.frames)
+    try:
+        while not stop.asked:
+            with stop.waiting():
+                planes = next(frames, None)
+            if planes is None:
+                break
+            _write(run, run.encoder.push(planes))
+    except Interrupted:
+        pass
+    except (InputError, MemoryError) as error:  # the output is not to blame: finish it
+        failure = error
+    _write(run, run.encoder.drain())
+    run.sinks.stream.close()
+    run.progress.finish()
+    held = f"{run.written} frame{'s' if run.written != 1 else ''}"
+    if failure is not None:
+        raise type(failure)(f"{failure}; the output holds {held}") from None
+    if run.source.left_over and not stop.asked:
+        run.problems.append(f"the last frame is cut off: {run.source.left_over} bytes left over, {held} encoded")
+    if not run.written and not stop.asked:
+        raise InputError(run.problems[0] if run.problems else _nothing(run.source, config))
+    _finish(run)
+    for problem in run.problems:
+        _print(f"h264lite encode: error: {problem}")
+    if stop.asked:
+        _print(f"h264lite encode: interrupted; the output holds {held}" if run.written else
+               "h264lite encode: interrupted before the first frame; nothing was written")
+        return INTERRUPTED
+    return FAILED if run.problems else 0
+
+
+def _write(run: Run, finished: list[Any]) -> None:
+    """Everything about the frames that are finished. If one file fails, the message says what the stream holds."""
+    try:
+        for frame, row in finished:
+            run.sinks.stream.write_packet(frame.data, frame.index, frame.is_idr)
+            run.written += 1
+            if run.sinks.reconstruction:
+                run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in frame.reconstruction))
+            if run.sinks.rows:
+                run.sinks.rows.write(_csv(row.cells()))
+        stats = run.encoder.stats
+        run.progress.update(stats.frames, stats.bytes)
+    except Error as error:
+        run.progress.finish()
+        raise type(error)(f"{error}; the output holds {run.written} frames") from None
+
+
+def _finish(run: Run) -> None:
+    """The closing summary and the files that hold it."""
+    stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
+    for line in stats.lines():
+        run.say(line)
+    if not run.quiet:
+        _print(f"\nencoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
+    summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),
+               **stats.summary()}
+    run.progress.event("end", **summary)
+    if run.sinks.summary:
+        run.sinks.summary.write((json.dumps(summary, indent=2) + "\n").encode())
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """What the summary repeats of the settings."""
+    return {"width": config.width, "height": config.height, "level_idc": config.level_idc, "device": config.device,
+            "threads": config.threads, "preset": config.preset, "qp": config.qp, "keyint": config.keyint,
+            "ref": config.ref, "merange": config.merange, "subme": config.subme, "slices": config.slices,
+            "partitions": sorted(config.partitions)}
+
+
+def _nothing(source: Source, config: Config) -> str:
+    """Why there was no frame to encode."""
+    if config.seek:
+        has = f"; the input has {source.format.frames}" if source.format.frames is not None else ""
+        return f"seek {config.seek}: no frames to encode{has}"
+    return "the input holds no frames"
+
+
+def _csv(cells: list[str]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue().encode()
+
+
+def _print(text: str) -> None:
+    """To standard error; a closed one does not end an encode."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        return

@@ -1,0 +1,185 @@
+"""The Python API: frames in, packets out."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .config import Config
+from .errors import Error, InputError, OptionError
+from .options import ALL, API, OPTIONS, read_options, refuse_unbuilt
+from .statistics import FrameRow, Statistics
+
+if TYPE_CHECKING:
+    from .pipeline import EncodedFrame
+
+Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
+_API_OPTIONS = tuple(row for row in OPTIONS if row.scope in (ALL, API))
+
+
+@dataclass(frozen=True)
+class Packet:
+    """One access unit, Annex B. Times count frames: seconds = pts / fps."""
+
+    data: bytes
+    pts: int
+    dts: int
+    duration: int
+    is_keyframe: bool
+    frame_type: str  # "I" or "P"
+    qp: float  # mean over the macroblocks
+    reconstruction: Planes | None = None  # what a decoder returns, if it was asked for
+
+
+class Encoder:
+    """Encodes frames one after another: `encode(frame)` for each, then `flush()`.
+
+    Options are those of the command line, with underscores (docs/options.md). Usable in a `with` statement, which
+    closes it; `flush` must still be called for the last packets.
+    """
+
+    def __init__(self, width: int, height: int, fps: Any = 25, *, keep_reconstruction: bool = False, **options: Any):
+        read_options({"width": width, "height": height, "fps": fps, **options}, _API_OPTIONS)
+        self._start(Config.from_options(width=width, height=height, fps=fps, **options), keep_reconstruction)
+
+    @classmethod
+    def from_config(cls, config: Config, keep_reconstruction: bool = False) -> "Encoder":
+        """The same from settings that are checked already."""
+        encoder = cls.__new__(cls)
+        encoder._start(config, keep_reconstruction)
+        return encoder
+
+    def _start(self, config: Config, keep_reconstruction: bool) -> None:
+        from .pipeline import Pipeline  # compiles nothing, but imports Numba
+
+        self.config = config
+        self._keep = keep_reconstruction
+        self._pipeline: Any = Pipeline(config, keep_reconstruction=keep_reconstruction or config.ssim)
+        self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
+        self._state = "open"
+
+    @property
+    def headers(self) -> bytes:
+        """Sequence and picture parameter set, Annex B; every keyframe's packet begins with them as well."""
+        self._require("open", "flushed")
+        return self._pipeline.headers()
+
+    def encode(self, frame: Any) -> list[Packet]:
+        """Take one frame; return the packets that are finished, in order. They may lag behind.
+
+        frame: uint8[H * 3 // 2, W] I420 for even sizes, or (y, u, v), uint8[H, W] and twice uint8[(H+1)//2, (W+1)//2].
+        """
+        planes = check_frame(frame, self.config.width, self.config.height)
+        return [self._packet(done) for done, _ in self.push(planes)]
+
+    def flush(self) -> list[Packet]:
+        """The packets that are still missing; no frame can follow."""
+        return [self._packet(done) for done, _ in self.drain()]
+
+    def push(self, planes: Planes) -> list[tuple["EncodedFrame", FrameRow]]:
+        """`encode` for planes that are known to be right, with all that is known about the finished frames."""
+        self._require("open")
+        self.stats.expect(planes[0])
+        return self._count(self._pipeline.encode(*planes))
+
+    def drain(self) -> list[tuple["EncodedFrame", FrameRow]]:
+        """`flush`, as `push`."""
+        if self._state == "flushed":
+            return []
+        self._require("open")
+        self._state = "flushed"
+        return self._count(self._pipeline.flush())
+
+    def close(self) -> None:
+        """Give threads and memory back; packets not fetched are lost. Called twice it does nothing."""
+        if self._state != "closed":
+            self._state = "closed"
+            self._pipeline.close()
+
+    def __enter__(self) -> "Encoder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _count(self, frames: Sequence["EncodedFrame"]) -> list[tuple["EncodedFrame", FrameRow]]:
+        return [(frame, self.stats.add(frame)) for frame in frames]
+
+    def _packet(self, frame: "EncodedFrame") -> Packet:
+        return Packet(frame.data, frame.index, frame.index, 1, frame.is_idr, frame.frame_type, float(frame.avg_qp),
+                      frame.reconstruction if self._keep else None)
+
+    def _require(self, *states: str) -> None:
+        if self._state not in states:
+            raise Error(f"the encoder is {self._state}: no frame can follow")
+
+
+def check_frame(frame: Any, width: int, height: int) -> Planes:
+    """(y, u, v) of a frame, each C-contiguous; InputError says what is wrong with it."""
+    chroma = ((height + 1) // 2, (width + 1) // 2)
+    if isinstance(frame, tuple | list):
+        if len(frame) != 3:
+            raise InputError(f"a frame of {len(frame)} planes: there must be three, (y, u, v)")
+        y, u, v = (_array(plane, name) for plane, name in zip(frame, ("y", "u", "v")))
+        for plane, name, shape in ((y, "y", (height, width)), (u, "u", chroma), (v, "v", chroma)):
+            if plane.shape != shape:
+                raise InputError(f"plane {name} of shape {plane.shape}: {width}x{height} needs {shape}")
+        return y, u, v
+    packed = _array(frame, "frame")
+    if packed.ndim == 3:
+        raise InputError(f"a frame of shape {packed.shape} looks like RGB, which is not supported yet: give I420, "
+                         f"uint8 ({height * 3 // 2}, {width}), or planes (y, u, v)")
+    if width % 2 or height % 2:
+        raise InputError(f"{width}x{height} is odd: give planes (y, u, v), chroma {chroma}")
+    if packed.shape != (height * 3 // 2, width):
+        raise InputError(f"a frame of shape {packed.shape}: {width}x{height} in I420 is ({height * 3 // 2}, {width})")
+    flat = packed.reshape(-1)
+    luma, part = width * height, chroma[0] * chroma[1]
+    return packed[:height], flat[luma : luma + part].reshape(chroma), flat[luma + part :].reshape(chroma)
+
+
+def _array(value: Any, name: str) -> np.ndarray:
+    if hasattr(value, "__cuda_array_interface__"):
+        raise InputError(f"{name}: arrays on a GPU are not supported yet: copy it to the host")
+    if not isinstance(value, np.ndarray):
+        if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
+            raise InputError(f"{name}: {type(value).__name__} is not an array")
+        value = np.asarray(value)
+    if value.dtype != np.uint8:
+        raise InputError(f"{name} of dtype {value.dtype}: only uint8 is supported")
+    return np.ascontiguousarray(value)
+
+
+def encode(frames: Iterable[Any], fps: Any = 25, **options: Any) -> bytes:
+    """Encode `frames` into one Annex B stream. The size is the first frame's."""
+    for name in options:
+        refuse_unbuilt(name)
+    iterator = iter(frames)
+    first = next(iterator, None)
+    if first is None:
+        raise InputError("no frames to encode")
+    if "width" not in options and "height" not in options:
+        options["width"], options["height"] = _size_of(first)
+    elif "width" not in options or "height" not in options:
+        raise OptionError("width and height belong together: give both, or none")
+    with Encoder(fps=fps, **options) as encoder:
+        packets = encoder.encode(first)
+        for frame in iterator:
+            packets += encoder.encode(frame)
+        packets += encoder.flush()
+    return b"".join(packet.data for packet in packets)
+
+
+def _size_of(frame: Any) -> tuple[int, int]:
+    """(width, height) of a frame that `check_frame` will look at more closely."""
+    if isinstance(frame, tuple | list):
+        y = _array(frame[0], "y") if frame else np.empty(0, np.uint8)
+        if y.ndim != 2:
+            raise InputError(f"plane y of shape {y.shape}: a plane has two dimensions")
+        return y.shape[1], y.shape[0]
+    packed = _array(frame, "frame")
+    if packed.ndim != 2 or packed.shape[0] % 3:
+        raise InputError(f"a frame of shape {packed.shape}: I420 is uint8 (H * 3 // 2, W); or give planes (y, u, v)")
+    return packed.shape[1], packed.shape[0] * 2 // 3
+

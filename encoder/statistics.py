@@ -1,0 +1,225 @@
+"""What an encode was like: per frame, and summed up in x264's wording."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf, log10
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..standard.macroblock import I_PCM, MB_TYPE_NAMES, P_SKIP, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
+
+_LARGEST_PSNR = 100.0  # what x264 says for planes without any difference
+SSIM_DEFINITION = "luma, 8x8 windows, 4 apart"
+
+
+class FrameFacts(Protocol):
+    """What is asked of the pipeline's EncodedFrame."""
+
+    index: int
+    frame_type: str
+    is_idr: bool
+    avg_qp: float
+    data: bytes
+    mb_counts: np.ndarray
+    ssd: tuple[int, int, int]
+    stage_seconds: dict[str, float]
+    reconstruction: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+
+
+@dataclass(frozen=True)
+class FrameRow:
+    """One frame, as it stands in the CSV file."""
+
+    frame: int
+    type: str
+    idr: int
+    qp: float
+    bytes: int
+    psnr_y: float
+    psnr_u: float
+    psnr_v: float
+    psnr: float  # over all samples of the frame
+    ssim: float | None
+    mb_counts: tuple[int, ...]  # by mb_type
+
+    @staticmethod
+    def header() -> list[str]:
+        """Column names of `cells`."""
+        return ["frame", "type", "idr", "qp", "bytes", "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim", *MB_TYPE_NAMES]
+
+    def cells(self) -> list[str]:
+        """The row as text."""
+        values = [f"{value:.4f}" for value in (self.psnr_y, self.psnr_u, self.psnr_v, self.psnr)]
+        ssim = "" if self.ssim is None else f"{self.ssim:.7f}"
+        return [str(self.frame), self.type, str(self.idr), f"{self.qp:.2f}", str(self.bytes), *values, ssim,
+                *map(str, self.mb_counts)]
+
+
+def psnr(ssd: float, samples: int) -> float:
+    """Peak signal-to-noise ratio in dB of a sum of squared differences over 8-bit samples; at most 100."""
+    return _LARGEST_PSNR if ssd <= 0 else min(_LARGEST_PSNR, 10 * log10(255 * 255 * samples / ssd))
+
+
+def ssim(first: np.ndarray, second: np.ndarray) -> float:
+    """Structural similarity of two uint8 planes: mean over 8x8 windows 4 samples apart, from integer sums.
+
+    A plane smaller than a window is repeated at its edge; samples beyond the last whole window do not count.
+    """
+    def sums(values: np.ndarray) -> np.ndarray:
+        """Sums over 4x4 blocks, then over 2x2 of those blocks."""
+        height, width = values.shape[0] // 4 * 4, values.shape[1] // 4 * 4
+        blocks = values[:height, :width].reshape(height // 4, 4, width // 4, 4).sum(axis=(1, 3))
+        return blocks[:-1, :-1] + blocks[1:, :-1] + blocks[:-1, 1:] + blocks[1:, 1:]
+
+    short = [(0, max(0, 8 - length)) for length in first.shape]
+    a, b = (np.pad(plane, short, mode="edge").astype(np.int64) for plane in (first, second))
+    n = 64
+    c1, c2 = (0.01 * 255) ** 2 * n * n, (0.03 * 255) ** 2 * n * (n - 1)
+    sum_a, sum_b = sums(a), sums(b)
+    variances = n * sums(a * a + b * b) - sum_a**2 - sum_b**2
+    covariance = n * sums(a * b) - sum_a * sum_b
+    luminance = (2 * sum_a * sum_b + c1) / (sum_a**2 + sum_b**2 + c1)
+    return float((luminance * (2 * covariance + c2) / (variances + c2)).mean())
+
+
+@dataclass
+class _Sums:
+    """Over the frames of one type, or all."""
+
+    frames: int = 0
+    bytes: int = 0
+    qp: float = 0.0
+    ssd: list[int] = field(default_factory=lambda: [0, 0, 0])
+    psnr: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])  # Y, U, V, all
+    ssim: float = 0.0
+    mbs: np.ndarray = field(default_factory=lambda: np.zeros(len(MB_TYPE_NAMES), np.int64))
+
+    def add(self, row: FrameRow, ssd: tuple[int, int, int]) -> None:
+        self.frames += 1
+        self.bytes += row.bytes
+        self.qp += row.qp
+        self.ssd = [total + new for total, new in zip(self.ssd, ssd)]
+        self.psnr = [t + new for t, new in zip(self.psnr, (row.psnr_y, row.psnr_u, row.psnr_v, row.psnr))]
+        self.ssim += row.ssim or 0.0
+        self.mbs += np.asarray(row.mb_counts, np.int64)
+
+
+class Statistics:
+    """Takes finished frames in order; memory does not grow with their number."""
+
+    def __init__(self, width: int, height: int, fps: Fraction, with_psnr: bool = True, with_ssim: bool = False):
+        self.fps, self.with_psnr, self.with_ssim = fps, with_psnr, with_ssim
+        self._samples = (width * height, *(2 * (((width + 1) // 2) * ((height + 1) // 2),)))
+        self._size = (height, width)
+        self._by_type = {"I": _Sums(), "P": _Sums()}
+        self._all = _Sums()
+        self._sources: deque[np.ndarray] = deque()  # luma of frames that are on their way
+        self.stage_seconds: dict[str, float] = {}
+
+    def expect(self, luma: np.ndarray) -> None:
+        """Keep what SSIM will need of a frame that goes into the pipeline."""
+        if self.with_ssim:
+            self._sources.append(luma.copy())
+
+    def add(self, frame: FrameFacts) -> FrameRow:
+        """Count a finished frame."""
+        value = None
+        if self.with_ssim:
+            assert frame.reconstruction is not None
+            height, width = self._size
+            value = ssim(self._sources.popleft(), frame.reconstruction[0][:height, :width])
+        planes = [psnr(part, samples) for part, samples in zip(frame.ssd, self._samples)]
+        row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), *planes,
+                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(int(n) for n in frame.mb_counts))
+        for sums in (self._by_type[frame.frame_type], self._all):
+            sums.add(row, frame.ssd)
+        for stage, seconds in frame.stage_seconds.items():
+            self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
+        return row
+
+    @property
+    def frames(self) -> int:
+        """Frames that are finished."""
+        return self._all.frames
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of their access units."""
+        return self._all.bytes
+
+    @property
+    def kbps(self) -> float:
+        """Kilobits (1000) a second of video."""
+        return self.bytes * 8 * float(self.fps) / max(1, self.frames) / 1000
+
+    def lines(self) -> list[str]:
+        """The closing summary, as x264 words it."""
+        out = []
+        for kind, sums in self._by_type.items():
+            if sums.frames:
+                quality = f"  PSNR Mean {self._psnr_mean(sums)} Global:{self._global(sums):.2f}"
+                quality = quality if self.with_psnr else ""
+                out.append(f"frame {kind}:{sums.frames:<5d} Avg QP:{sums.qp / sums.frames:5.2f}  "
+                           f"size:{sums.bytes / sums.frames:6.0f}{quality}")
+        out += [f"mb {kind}  {_mb_percent(kind, sums.mbs)}" for kind, sums in self._by_type.items() if sums.frames]
+        if not self.frames:
+            return out
+        if self.with_ssim:
+            mean = self._all.ssim / self.frames
+            out.append(f"SSIM Mean Y:{mean:.7f} ({_ssim_db(mean):.3f}db) [{SSIM_DEFINITION}]")
+        if self.with_psnr:
+            planes = [psnr(part, samples * self.frames) for part, samples in zip(self._all.ssd, self._samples)]
+            out.append(f"PSNR Global Y:{planes[0]:.3f} U:{planes[1]:.3f} V:{planes[2]:.3f}")
+            out.append(f"PSNR Mean {self._psnr_mean(self._all, 3)} Global:{self._global(self._all):.3f} "
+                       f"kb/s:{self.kbps:.2f}")
+        else:
+            out.append(f"kb/s:{self.kbps:.2f}")
+        return out
+
+    def summary(self) -> dict[str, Any]:
+        """The same for programs."""
+        result: dict[str, Any] = {"frames": self.frames, "bytes": self.bytes, "kbps": self.kbps, "fps": str(self.fps)}
+        for kind, sums in (*self._by_type.items(), ("all", self._all)):
+            if not sums.frames:
+                continue
+            entry: dict[str, Any] = {"frames": sums.frames, "bytes": sums.bytes, "avg_qp": sums.qp / sums.frames}
+            if self.with_psnr:
+                entry["psnr_mean"] = dict(zip("yuv", (p / sums.frames for p in sums.psnr[:3])))
+                entry["psnr_mean"]["avg"] = sums.psnr[3] / sums.frames
+                entry["psnr_global"] = {
+                    **{name: psnr(s, n * sums.frames) for name, s, n in zip("yuv", sums.ssd, self._samples)},
+                    "avg": self._global(sums),
+                }
+            if self.with_ssim:
+                entry["ssim_mean_y"] = sums.ssim / sums.frames
+            entry["macroblocks"] = dict(zip(MB_TYPE_NAMES, sums.mbs.tolist()))
+            result[kind] = entry
+        if self.with_ssim:
+            result["ssim_definition"] = SSIM_DEFINITION
+        result["stage_seconds"] = dict(self.stage_seconds)
+        return result
+
+    def _psnr_mean(self, sums: _Sums, digits: int = 2) -> str:
+        y, u, v, both = (total / sums.frames for total in sums.psnr)
+        return f"Y:{y:.{digits}f} U:{u:.{digits}f} V:{v:.{digits}f} Avg:{both:.{digits}f}"
+
+    def _global(self, sums: _Sums) -> float:
+        return psnr(sum(sums.ssd), sum(self._samples) * sums.frames)
+
+
+def _ssim_db(value: float) -> float:
+    return inf if value >= 1 else -10 * log10(1 - value)
+
+
+def _mb_percent(kind: str, mbs: np.ndarray) -> str:
+    """Shares of the macroblock types: intra 16x16, 4x4, PCM where there is some; inter by size; skipped."""
+    share = 100 * mbs / max(1, int(mbs.sum()))
+    pcm = share[I_PCM] > 0
+    text = f"I16..4{'..PCM' if pcm else ''}: {share[I_16x16]:4.1f}% {share[I_4x4]:4.1f}%"
+    text += f" {share[I_PCM]:4.1f}%" if pcm else ""
+    if kind == "P":
+        text += f"  P16..8: {share[P_16x16]:4.1f}% {share[P_16x8] + share[P_8x16]:4.1f}% {share[P_8x8]:4.1f}%"
+        text += f"  skip:{share[P_SKIP]:4.1f}%"
+    return text

@@ -1,0 +1,75 @@
+"""A pipeline that codes nothing: for tests of what stands around it, without compiling a kernel.
+
+As a program it is the command line with this pipeline in place of the real one:
+
+    python fake_pipeline.py encode in.yuv out.264 ...
+
+FAKE_DELAY: seconds a frame takes; FAKE_LAG: frames by which results lag behind.
+"""
+
+import os
+import sys
+import time
+import types
+
+import numpy as np
+
+
+class EncodedFrame:
+    """What the real one has, for a frame that was only looked at."""
+
+    def __init__(self, index, planes, config):
+        self.index = index
+        self.is_idr = index % config.keyint == 0
+        self.frame_type = "I" if self.is_idr else "P"
+        self.qp = config.i_qp if self.is_idr else config.qp
+        self.avg_qp = float(self.qp)
+        self.data = b"frame %06d:" % index + planes[0].tobytes()[:5] + b"\n"
+        self.mb_counts = np.zeros(8, np.int64)
+        self.mb_counts[0 if self.is_idr else 4] = config.mb_width * config.mb_height
+        self.ssd = (100, 20, 30)
+        self.bits = 8 * len(self.data)
+        self.stage_seconds = {"nothing": 0.001}
+        self.reconstruction = tuple(np.pad(p, ((0, h - p.shape[0]), (0, w - p.shape[1])), "edge") for p, h, w in zip(
+            planes, (config.output_height, config.output_height // 2, config.output_height // 2),
+            (config.output_width, config.output_width // 2, config.output_width // 2)))
+
+
+class Pipeline:
+    """The interface of encoder/pipeline.py."""
+
+    def __init__(self, config, keep_reconstruction=False):
+        self.config, self.keep = config, keep_reconstruction
+        self.count, self.waiting = 0, []
+        self.lag = int(os.environ.get("FAKE_LAG", "2"))
+
+    def headers(self):
+        return b"headers"
+
+    def encode(self, y, u, v):
+        time.sleep(float(os.environ.get("FAKE_DELAY", "0")))
+        self.waiting.append(EncodedFrame(self.count, (y, u, v), self.config))
+        self.count += 1
+        done, self.waiting = self.waiting[: -self.lag or None], self.waiting[-self.lag :] if self.lag else []
+        return done
+
+    def flush(self):
+        done, self.waiting = self.waiting, []
+        return done
+
+    def close(self):
+        self.waiting = []
+
+
+def install():
+    """Put it where the encoder looks for its pipeline."""
+    module = types.ModuleType("h264lite.encoder.pipeline")
+    module.Pipeline, module.EncodedFrame = Pipeline, EncodedFrame
+    sys.modules[module.__name__] = module
+
+
+if __name__ == "__main__":
+    install()
+    from h264lite.encoder.cli import main
+
+    sys.exit(main(sys.argv[1:]))
