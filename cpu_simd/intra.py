@@ -223,7 +223,7 @@ def intra(
         top = mb - mb_width >= slice_first_mb[my]
         corner = left and top
         right = top and mx + 1 < mb_width
-        q = int(qp[mb])
+        q = np.int64(qp[mb])
 
         load_lanes(src_y, x0, y0, 2, 16, scratch[SOURCE], 0)
         mode, cost = _mode_16x16(rec_y, x0, y0, left, top, corner, lam, scratch)

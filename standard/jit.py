@@ -2,8 +2,23 @@
 
 `nogil`, because the scheduler's threads run kernels side by side; `cache`, so that only the first run compiles; never
 `parallel` (it aborts the process when two Python threads meet in it) and never `fastmath` (all arithmetic is integer).
+
+In kernels `int(x)` leaves a uint8 a uint8, and the difference of two of them is a uint64: widen samples at the load
+with np.int32(x) or np.int64(x).
 """
 
 from numba import njit
+from numba.core.types import unliteral
 
-kernel = njit(nogil=True, cache=True, error_model="numpy")
+
+def kernel(function):
+    """Compiles `function` on first use; a kernel that calls it with constants shares the specialisation for integers."""
+    dispatcher = njit(nogil=True, cache=True, error_model="numpy")(function)
+    get_call_template = dispatcher.get_call_template
+
+    def without_literals(args, kws):
+        # Numba tries the types of literals first, and would compile one more version for every constant in a call.
+        return get_call_template(tuple(map(unliteral, args)), {name: unliteral(kind) for name, kind in kws.items()})
+
+    dispatcher.get_call_template = without_literals
+    return dispatcher
