@@ -237,6 +237,26 @@ def shift_left(typingctx, a, count):
 
 
 @intrinsic(prefer_literal=True)
+def times(typingctx, a, factor):
+    """x * literal, the low half."""
+
+    def codegen(context, builder, sig, args):
+        return builder.mul(args[0], _constant(a.ir, [factor.literal_value] * a.lanes))
+
+    return a(a, factor), codegen
+
+
+@intrinsic(prefer_literal=True)
+def plus(typingctx, a, summand):
+    """x + literal, wrapping."""
+
+    def codegen(context, builder, sig, args):
+        return builder.add(args[0], _constant(a.ir, [summand.literal_value] * a.lanes))
+
+    return a(a, summand), codegen
+
+
+@intrinsic(prefer_literal=True)
 def shift_right_s(typingctx, a, count):
     """Arithmetic shift."""
 
@@ -273,8 +293,19 @@ def widen(typingctx, a):
 
 
 @intrinsic
+def widen_signed(typingctx, a):
+    """Signed lanes to as many lanes of twice the width."""
+    result = Vec(2 * a.bits, a.lanes)
+
+    def codegen(context, builder, sig, args):
+        return builder.sext(args[0], result.ir)
+
+    return result(a), codegen
+
+
+@intrinsic
 def clip_to_u8(typingctx, a):
-    """Signed 16-bit lanes clipped to 0..255, as u8 lanes (Clip1)."""
+    """Signed lanes clipped to 0..255, as u8 lanes (Clip1)."""
     result = Vec(8, a.lanes)
 
     def codegen(context, builder, sig, args):

@@ -95,3 +95,16 @@ def full_search(source, reference, pad, centre, predictor, lam, merange, mb, mb_
         dy, dx = divmod(int(total.argmin()), size)  # the first one
         mv[k] = 4 * (cx + dx), 4 * (cy + dy)
     return cost, mv
+
+
+def half_samples(plane):
+    """8.4.2.2.1: planes G, b, h, j of a padded plane, reads outside it clamped."""
+    height, width = plane.shape
+    ys, xs = np.arange(-2, height + 3).clip(0, height - 1), np.arange(-2, width + 3).clip(0, width - 1)
+    g = plane.astype(int)[ys][:, xs]
+    taps = (1, -5, 20, 20, -5, 1)
+    b1 = sum(t * g[:, i : i + width] for i, t in enumerate(taps))
+    h1 = sum(t * g[i : i + height] for i, t in enumerate(taps))
+    j1 = sum(t * b1[i : i + height] for i, t in enumerate(taps))
+    b, h = ((x + 16 >> 5).clip(0, 255) for x in (b1[2 : 2 + height], h1[:, 2 : 2 + width]))
+    return np.stack([plane, b, h, (j1 + 512 >> 10).clip(0, 255)]).astype(np.uint8)
