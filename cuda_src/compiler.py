@@ -1,0 +1,209 @@
+"""From the .cu files to code that a card loads: nvcc, the cache of compiled modules, the fatbins of a release.
+
+A module comes from the first of: the fatbin beside its source (made by `python -m h264lite.cuda_src.compiler`, valid while
+the sources are those it was made from), the per-user cache, nvcc. So a machine without nvcc runs a release, and a
+checkout compiles each kernel file once.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capability, and PTX of the first for whatever comes later
+LARGEST_TABLE = 512  # elements; larger ones are formulas on the card
+OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
+
+
+class CompileError(Exception):
+    """nvcc is missing or refused a kernel file."""
+
+
+def module_names() -> list[str]:
+    return sorted(path.stem for path in HERE.glob("*.cu"))
+
+
+@cache
+def tables_header() -> str:
+    """tables.cuh: the standard's tables as CUDA constants, written from the arrays of standard/, never by hand."""
+    from ..standard import macroblock, tables
+
+    lines = ["// Generated from standard/tables.py and standard/macroblock.py.", "#pragma once", ""]
+    for module in (macroblock, tables):
+        for name, value in sorted(vars(module).items()):
+            if not re.fullmatch("[A-Z][A-Za-z0-9_]*", name):
+                continue
+            if isinstance(value, int):
+                lines.append(f"constexpr int {name} = {value};")
+            elif isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size <= LARGEST_TABLE:
+                flat = ", ".join(str(int(v)) for v in value.ravel())
+                dims = "".join(f"[{n}]" for n in value.shape)
+                kind = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
+                lines.append(f"__constant__ {kind} {name}{dims} = {_nested(flat, value.shape)};")
+    return "\n".join(lines) + "\n"
+
+
+def _bytes_needed(value: np.ndarray) -> int:
+    low, high = int(value.min()), int(value.max())
+    return next(n for n in (1, 2, 4) if -(1 << (8 * n - 1)) <= low and high < 1 << (8 * n - 1))
+
+
+def _nested(flat: str, shape: tuple[int, ...]) -> str:
+    if len(shape) == 1:
+        return "{" + flat + "}"
+    items = flat.split(", ")
+    step = len(items) // shape[0]
+    return "{" + ", ".join(_nested(", ".join(items[i * step : (i + 1) * step]), shape[1:]) for i in range(shape[0])) + "}"
+
+
+@cache
+def source_key() -> str:
+    """SHA-256 over every kernel source and header, and the generated tables."""
+    digest = hashlib.sha256(tables_header().encode())
+    for path in sorted([*HERE.glob("*.cu"), *HERE.glob("*.cuh")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def module_key(name: str) -> str:
+    """SHA-256 over one kernel file, what it includes (directly or not), and the compiler's options."""
+    digest = hashlib.sha256(" ".join(OPTIONS).encode())
+    pending, seen = [f"{name}.cu"], set()
+    while pending:
+        file = pending.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        text = tables_header() if file == "tables.cuh" else (HERE / file).read_text()
+        digest.update(file.encode() + b"\0" + text.encode())
+        pending += re.findall(r'^#include "([^"]+)"', text, re.MULTILINE)
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(base) / "h264lite" / "cuda"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="h264lite-cuda-"))
+
+
+def write_tables(folder: Path) -> Path:
+    """Puts tables.cuh into `folder`/include-<hash> and returns that folder."""
+    text = tables_header()
+    include = folder / f"include-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    include.mkdir(parents=True, exist_ok=True)
+    write_whole(include / "tables.cuh", text.encode())
+    return include
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Another process sees the file whole or not at all."""
+    if path.exists() and path.read_bytes() == data:
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    os.replace(name, path)
+
+
+@cache
+def find_nvcc() -> str | None:
+    named = os.environ.get("NVCC")
+    for candidate in (named, shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"):
+        if candidate and Path(candidate).exists():
+            return candidate
+    return None
+
+
+@cache
+def nvcc_version(nvcc: str) -> str:
+    out = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+    found = re.search(r"V(\d+\.\d+\.\d+)", out)
+    return found[1] if found else out.strip()
+
+
+def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: tuple[str, ...] = ()) -> str:
+    """Compiles one kernel file; returns what nvcc said (the resource report, if asked for)."""
+    nvcc = find_nvcc()
+    if nvcc is None:
+        raise CompileError(
+            "the CUDA kernels are not compiled yet and nvcc was not found: install the CUDA toolkit "
+            "(or `pip install cuda-toolkit[nvcc,crt,nvvm]`), or use a release that ships compiled kernels"
+        )
+    command = [nvcc, *OPTIONS, *extra, *target, "-I", str(include), "-o", str(output), str(HERE / f"{name}.cu")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if result.returncode:
+        raise CompileError(f"nvcc refused {name}.cu:\n{result.stderr.strip()[-4000:]}")
+    return result.stderr + result.stdout
+
+
+def load_code(name: str, capability: tuple[int, int]) -> bytes:
+    """The compiled module for a card of this compute capability: fatbin, cache or nvcc, in this order."""
+    fatbin = HERE / f"{name}.fatbin"
+    stamp = HERE / "kernels.fatbin"  # JSON: which sources the fatbins were made from
+    if fatbin.exists() and stamp.exists() and json.loads(stamp.read_text()).get(name) == module_key(name):
+        return fatbin.read_bytes()
+    arch = f"sm_{capability[0]}{capability[1]}"
+    nvcc = find_nvcc()
+    folder = cache_folder()
+    # without nvcc, whatever compiler made the cached code will do
+    version = nvcc_version(nvcc) if nvcc else "*"
+    pattern = f"{name}-{arch}-{version}-{module_key(name)[:32]}.cubin"
+    found = sorted(folder.glob(pattern))
+    if found:
+        return found[-1].read_bytes()
+    with tempfile.TemporaryDirectory() as scratch:
+        output = Path(scratch) / "module.cubin"
+        run_nvcc(name, ["-cubin", f"-arch={arch}"], output, write_tables(folder))
+        code = output.read_bytes()
+    write_whole(folder / pattern, code)
+    return code
+
+
+def build_fatbins(architectures: tuple[str, ...] = ARCHITECTURES, names: list[str] | None = None) -> list[Path]:
+    """One fatbin a kernel file, beside its source: code for each architecture and PTX of the first."""
+    target = ["-fatbin"]
+    for arch in architectures:
+        target.append(f"-gencode=arch=compute_{arch},code=sm_{arch}")
+    target.append(f"-gencode=arch=compute_{architectures[0]},code=compute_{architectures[0]}")
+    built = []
+    with tempfile.TemporaryDirectory() as scratch:
+        include = write_tables(Path(scratch))
+        for name in names or module_names():
+            output = HERE / f"{name}.fatbin"
+            run_nvcc(name, target, output, include)
+            built.append(output)
+    stamp = {name: module_key(name) for name in module_names()}
+    (HERE / "kernels.fatbin").write_text(json.dumps(stamp, indent=1))
+    return built
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m h264lite.cuda_src.compiler", description=__doc__)
+    parser.add_argument("--arch", default=",".join(ARCHITECTURES), help="compute capabilities, as 80,90 (default %(default)s)")
+    options = parser.parse_args(arguments)
+    try:
+        for path in build_fatbins(tuple(options.arch.split(","))):
+            print(f"{path.name}: {path.stat().st_size} bytes", file=sys.stderr)
+    except CompileError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

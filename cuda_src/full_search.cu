@@ -1,0 +1,180 @@
+// Full search with SAD reuse: the 16 4x4 SADs of a candidate once, the 41 partitions by addition (not part of the standard).
+//
+// A block of two warps searches one macroblock. The window is walked in strips of 32 candidates across and all candidates
+// down, left to right; a strip lies in shared memory four times, shifted by 0..3 bytes, so that every load is aligned and
+// without bank conflicts. A lane has one dx; a warp takes half of the rows, NP candidates at a time, which share the window
+// rows that they load. The minimum is kept as one key, (SAD + motion cost) << 14 | position, so that ties go to the lower
+// position. Keys are built by multiply-add and folded two at a time: SAD and minimum fill one pipe, keys and sums the other.
+#include "simd.cuh"
+
+constexpr int NP = 4;               // candidates that a thread tries at once
+constexpr int STRIP = 32;           // candidates across
+constexpr int RW = 12;              // words of a window row in a strip
+constexpr int WARPS = 2;
+constexpr int NT = 32 * WARPS;
+constexpr int MOST = 128;           // candidates down or across, at most
+constexpr unsigned NEVER = 0x60000000;  // a candidate outside the range: two of them and a SAD stay below 2^32
+
+// words between the copies: 8 mod 32 keeps the four copies on different banks
+DEVICE int copy_stride(int rows) { return rows * RW + (8 - rows * RW % 32 + 32) % 32; }
+
+// Four words of a window row from byte address p on, any alignment, and the word after them.
+DEVICE void load_words(const uint8_t *p, unsigned *a) {
+  const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
+  unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), last = __ldg(w);
+#pragma unroll
+  for (int k = 0; k < 5; k++) {
+    unsigned next = __ldg(w + k + 1);
+    a[k] = unaligned(last, next, offset);
+    last = next;
+  }
+}
+
+// The same where the window leaves the padded plane: coordinates clamp.
+DEVICE void load_words_clamped(const uint8_t *plane, int width, int height, int x, int y, unsigned *a) {
+  const uint8_t *row = plane + size_t(clip3(0, height - 1, y)) * width;
+  for (int k = 0; k < 5; k++) {
+    unsigned v = 0;
+    for (int i = 0; i < 4; i++) v |= unsigned(row[clip3(0, width - 1, x + 4 * k + i)]) << (8 * i);
+    a[k] = v;
+  }
+}
+
+#define KEY(v, j) mad(v, mul, cc[j])
+#define KEEP(k, v)                                                                              \
+  do {                                                                                          \
+    _Pragma("unroll") for (int j_ = 0; j_ < NP; j_ += 2)                                        \
+      m[k] = min3(m[k], KEY(v[j_], j_), KEY(v[j_ + 1], j_ + 1));                                \
+  } while (0)
+
+// NP candidates one below the other: their SADs, sums and keys into the minima m[41].
+// one = 1 from outside: sums written as multiply-adds stay on the pipe that the SADs leave free.
+DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsigned *cc, unsigned mul, unsigned one, unsigned *m) {
+  unsigned b[16][NP];
+#pragma unroll
+  for (int i = 0; i < 16; i++)
+#pragma unroll
+    for (int j = 0; j < NP; j++) b[i][j] = 0;
+#pragma unroll
+  for (int y = 0; y < 16 + NP - 1; y++) {
+    unsigned w[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) w[k] = col[y * RW + k];
+#pragma unroll
+    for (int j = 0; j < NP; j++) {
+      int r = y - j;
+      if (r >= 0 && r < 16) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) b[(r >> 2) * 4 + k][j] = sad4(w[k], c[r][k], b[(r >> 2) * 4 + k][j]);
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 16; i++) KEEP(i, b[i]);
+  unsigned e[4][NP];
+#pragma unroll
+  for (int q = 0; q < 4; q++) {
+    int i = (q >> 1) * 8 + (q & 1) * 2;
+    unsigned h0[NP], h1[NP], v0[NP], v1[NP];
+#pragma unroll
+    for (int j = 0; j < NP; j++) {
+      h0[j] = mad(b[i][j], one, b[i + 1][j]);
+      h1[j] = mad(b[i + 4][j], one, b[i + 5][j]);
+      v0[j] = mad(b[i][j], one, b[i + 4][j]);
+      v1[j] = mad(b[i + 1][j], one, b[i + 5][j]);
+      e[q][j] = mad(h0[j], one, h1[j]);
+    }
+    KEEP(16 + 2 * q, h0);
+    KEEP(17 + 2 * q, h1);
+    KEEP(24 + 2 * q, v0);
+    KEEP(25 + 2 * q, v1);
+    KEEP(32 + q, e[q]);
+  }
+  unsigned t0[NP], t1[NP], u0[NP], u1[NP], z[NP];
+#pragma unroll
+  for (int j = 0; j < NP; j++) {
+    t0[j] = mad(e[0][j], one, e[1][j]);
+    t1[j] = mad(e[2][j], one, e[3][j]);
+    u0[j] = mad(e[0][j], one, e[2][j]);
+    u1[j] = mad(e[1][j], one, e[3][j]);
+    z[j] = mad(t0[j], one, t1[j]);
+  }
+  KEEP(36, t0);
+  KEEP(37, t1);
+  KEEP(38, u0);
+  KEEP(39, u1);
+  KEEP(40, z);
+}
+
+// source uint8[H, W]; reference uint8[height, width] with its border of `pad`; centre int16[n_mb, 2] integer samples;
+// predictor int16[n_mb, 2], cost int32[n_mb, 41], mv int16[n_mb, 41, 2] quarter samples. Grid: macroblocks across, rows.
+extern "C" __global__ void __launch_bounds__(NT) full_search(const uint8_t *__restrict__ source, int source_width,
+    const uint8_t *__restrict__ reference, int width, int height, int pad, const short2 *__restrict__ centre,
+    const short2 *__restrict__ predictor, int lam, int range, int row0, unsigned mul, unsigned one, int *__restrict__ cost,
+    short2 *__restrict__ mv) {
+  DYNAMIC_SHARED(unsigned, window);
+  SHARED(unsigned, across, MOST);
+  SHARED(unsigned, down, MOST + NP * WARPS);
+  SHARED(unsigned, best, WARPS * 41);
+  const int t = threadIdx.x, mx = blockIdx.x, my = blockIdx.y + row0, mb = my * gridDim.x + mx;
+  const int n = 2 * range, half = (n + NP * WARPS - 1) / (NP * WARPS) * NP, rows = half * WARPS + 15;
+  const int stride = copy_stride(rows);
+  const short2 c0 = centre[mb], p0 = predictor[mb];
+  for (int i = t; i < MOST; i += NT)
+    across[i] = i < n ? unsigned(lam * se_bits(4 * (c0.x + i - range) - p0.x)) << 14 | unsigned(i) : NEVER;
+  for (int i = t; i < half * WARPS; i += NT)
+    down[i] = i < n ? (unsigned(lam * se_bits(4 * (c0.y + i - range) - p0.y)) << 14) + unsigned(i * n) : NEVER;
+  unsigned c[16][4];
+#pragma unroll
+  for (int y = 0; y < 16; y++) {
+    uint4 v = *reinterpret_cast<const uint4 *>(source + size_t(my * 16 + y) * source_width + mx * 16);
+    c[y][0] = v.x; c[y][1] = v.y; c[y][2] = v.z; c[y][3] = v.w;
+  }
+  unsigned m[41];
+#pragma unroll
+  for (int k = 0; k < 41; k++) m[k] = ~0u;
+  const int x0 = mx * 16 + c0.x - range + pad, y0 = my * 16 + c0.y - range + pad;
+  const int lane = t & 31, top = (t >> 5) * half;
+#pragma unroll 1
+  for (int strip = 0; strip < n; strip += STRIP) {
+    const int x = x0 + strip;
+    // a row reads 52 bytes and the words around them
+    const bool inside = x >= 4 && x + 56 <= width && y0 >= 0 && y0 + rows <= height;
+    if (strip) __syncthreads();
+    for (int i = t; i < rows * 3; i += NT) {
+      int y = i / 3, q = i - 3 * y;
+      unsigned a[5];
+      if (inside) load_words(reference + size_t(y0 + y) * width + x + 16 * q, a);
+      else load_words_clamped(reference, width, height, x + 16 * q, y0 + y, a);
+      uint4 *to = reinterpret_cast<uint4 *>(window + y * RW + 4 * q);
+      *to = make_uint4(a[0], a[1], a[2], a[3]);
+#pragma unroll
+      for (int k = 1; k < 4; k++)
+        to[k * (stride / 4)] = make_uint4(unaligned(a[0], a[1], k), unaligned(a[1], a[2], k), unaligned(a[2], a[3], k),
+                                          unaligned(a[3], a[4], k));
+    }
+    __syncthreads();
+    const unsigned *col = window + (lane & 3) * stride + (lane >> 2) + top * RW;
+    const unsigned here = across[strip + lane];
+#pragma unroll 1
+    for (int dy = 0; dy < half; dy += NP, col += NP * RW) {
+      unsigned cc[NP];
+#pragma unroll
+      for (int j = 0; j < NP; j++) cc[j] = here + down[top + dy + j];
+      candidates(col, c, cc, mul, one, m);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < 41; k++) {
+    unsigned v = __reduce_min_sync(FULL_WARP, m[k]);
+    if (lane == 0) best[(t >> 5) * 41 + k] = v;
+  }
+  __syncthreads();
+  if (t < 41) {
+    unsigned v = min(best[t], best[41 + t]);
+    if (v >> 14 >= 65535) v = 65535u << 14;  // all candidates cost as much: the first
+    int position = int(v & 0x3fff), dy = position / n, dx = position - dy * n;
+    cost[mb * 41 + t] = int(v >> 14);
+    mv[mb * 41 + t] = make_short2(short(4 * (c0.x + dx - range)), short(4 * (c0.y + dy - range)));
+  }
+}

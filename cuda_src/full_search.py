@@ -1,0 +1,36 @@
+"""Full search on the card: launches full_search.cu."""
+
+from typing import Any
+
+from .device import DeviceArray
+
+ACROSS, DOWN, WARPS = 12, 4, 2  # RW, NP and WARPS of the kernel
+LARGEST_LAMBDA = 511  # the key of a candidate has room for its motion cost
+
+
+def full_search(
+    source: DeviceArray,  # uint8[H, W]
+    reference: DeviceArray,  # uint8[H + 2 pad, W + 2 pad], integer samples
+    pad: int,
+    centre: DeviceArray,  # int16[n_mb, 2], integer samples
+    predictor: DeviceArray,  # int16[n_mb, 2], quarter samples
+    lam: int,
+    merange: int,
+    row0: int,
+    row1: int,
+    cost: DeviceArray,  # int32[n_mb, 41]
+    mv: DeviceArray,  # int16[n_mb, 41, 2], quarter samples
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.full_search.full_search."""
+    if lam > LARGEST_LAMBDA:
+        raise ValueError(f"lambda {lam}: at most {LARGEST_LAMBDA}")
+    if not 1 <= merange <= 64:
+        raise ValueError(f"merange {merange}: 1 to 64")
+    height, width = reference.shape
+    rows = -(-2 * merange // (DOWN * WARPS)) * DOWN * WARPS + 15
+    words = rows * ACROSS + (8 - rows * ACROSS) % 32
+    arguments = [source, source.shape[1], reference, width, height, pad, centre, predictor]
+    arguments += [lam, merange, row0, 1 << 14, 1, cost, mv]
+    grid = (source.shape[1] // 16, row1 - row0)
+    source.device.launch("full_search", "full_search", grid, (32 * WARPS,), arguments, stream, shared=16 * words)

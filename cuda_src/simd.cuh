@@ -1,0 +1,85 @@
+// Device functions behind which the card's own instructions hide, each with its meaning in plain C++ beside it
+// (H264LITE_EMULATED: compiled with g++ for the tests), and the few ways in which device code differs from C++.
+#pragma once
+#ifndef H264LITE_EMULATED
+#include <cstdint>
+#endif
+
+#define DEVICE __device__ __forceinline__
+#define FULL_WARP 0xffffffffu
+
+// SHARED(type, name, count): static shared memory; DYNAMIC_SHARED(type, name): what the launch asked for.
+#ifdef H264LITE_EMULATED
+#define SHARED(type, name, count)  \
+  static char name##_identity;     \
+  type *name = emu::static_shared<type>(&name##_identity, count)
+#define DYNAMIC_SHARED(type, name) type *name = reinterpret_cast<type *>(emu::current->block->shared)
+#else
+#define SHARED(type, name, count) __shared__ __align__(16) type name[count]
+#define DYNAMIC_SHARED(type, name)                                  \
+  extern __shared__ __align__(16) unsigned char dynamic_shared_[];  \
+  type *name = reinterpret_cast<type *>(dynamic_shared_)
+#endif
+
+DEVICE int clip3(int low, int high, int x) { return min(max(x, low), high); }
+DEVICE int clip255(int x) { return min(max(x, 0), 255); }
+DEVICE int byte_of(unsigned word, int i) { return int(word >> (8 * i) & 255); }
+
+// c + the sum of absolute differences of four samples
+DEVICE unsigned sad4(unsigned a, unsigned b, unsigned c) {
+#ifdef H264LITE_EMULATED
+  for (int i = 0; i < 4; i++) c += unsigned(abs(byte_of(a, i) - byte_of(b, i)));
+  return c;
+#else
+  asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(c) : "r"(a), "r"(b), "r"(c));
+  return c;
+#endif
+}
+
+// four rounded-up averages (a + b + 1) >> 1
+DEVICE unsigned average4(unsigned a, unsigned b) { return (a | b) - (((a ^ b) >> 1) & 0x7f7f7f7fu); }
+
+DEVICE unsigned min3(unsigned a, unsigned b, unsigned c) {
+#ifdef H264LITE_EMULATED
+  return min(a, min(b, c));
+#else
+  return __vimin3_u32(a, b, c);
+#endif
+}
+
+// x * m + a on the multiply-add pipe; m comes as a kernel argument, else the compiler makes it a shift on the other pipe
+DEVICE unsigned mad(unsigned x, unsigned m, unsigned a) { return x * m + a; }
+
+// the four bytes that begin `offset` (0..3) bytes into lo
+DEVICE unsigned unaligned(unsigned lo, unsigned hi, unsigned offset) { return __funnelshift_r(lo, hi, 8 * offset); }
+
+DEVICE unsigned pack4(int a, int b, int c, int d) {
+  return unsigned(a) | unsigned(b) << 8 | unsigned(c) << 16 | unsigned(d) << 24;
+}
+
+// a flag that another block raises: the writer's earlier stores are visible to whoever has seen the flag
+DEVICE int load_acquire(const int *flag) {
+#ifdef H264LITE_EMULATED
+  return *const_cast<const volatile int *>(flag);
+#else
+  int v;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+  return v;
+#endif
+}
+DEVICE void store_release(int *flag, int v) {
+#ifdef H264LITE_EMULATED
+  *const_cast<volatile int *>(flag) = v;
+#else
+  asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(v) : "memory");
+#endif
+}
+DEVICE void wait_at_least(const int *flag, int value) {
+  while (load_acquire(flag) < value) __nanosleep(32);
+}
+
+// 9.1.1: number of bits of the signed Exp-Golomb code of v
+DEVICE int se_bits(int v) {
+  unsigned code = v > 0 ? unsigned(2 * v) : unsigned(-2 * v + 1);  // codeNum + 1
+  return 2 * (31 - __clz(int(code))) + 1;
+}

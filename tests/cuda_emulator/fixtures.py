@@ -1,0 +1,37 @@
+"""Fixtures of the CUDA tests: each test runs on the emulated device, and on a real one where there is one."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from h264lite.cuda_src import device as device_module
+
+from .driver import EmulatedDriver
+
+# orders of the emulated threads: ascending, descending
+MODES = ["emulated", "emulated-reversed", "gpu"]
+
+
+def open_device(mode: str) -> device_module.Device:
+    if mode == "gpu":
+        if os.environ.get("H264LITE_TEST_GPU") == "0":
+            pytest.skip("H264LITE_TEST_GPU=0")
+        device_module.use_driver(None)
+        reason = device_module.available()
+        if reason:
+            pytest.skip(reason)
+        return device_module.Device()
+    device_module.use_driver(EmulatedDriver(seed=1 if mode.endswith("reversed") else 0))
+    try:
+        return device_module.Device()
+    finally:
+        device_module.use_driver(None)
+
+
+@pytest.fixture(params=[pytest.param(m, marks=pytest.mark.gpu) if m == "gpu" else m for m in MODES])
+def device(request: pytest.FixtureRequest) -> Iterator[device_module.Device]:
+    card = open_device(request.param)
+    with card:
+        yield card
+        card.synchronize()
+    card.close()
