@@ -1,7 +1,24 @@
-"""Bit lengths of Exp-Golomb codes, and motion vector costs: what a decision weighs against distortion."""
+"""What decisions weigh: SAD and SATD of strips of four 4x4 blocks, bit lengths of Exp-Golomb codes and vectors."""
+
+import numpy as np
 
 from ..standard.jit import kernel
-from .vector import bit_length
+from .vector import (
+    absolute,
+    add,
+    average,
+    bit_length,
+    hadamard_rows,
+    load_2_u8x8,
+    load_4_u8x4,
+    load_u8x16,
+    load_u16x16,
+    max_s,
+    sub,
+    widen,
+)
+
+SAD, SATD = 0, 1
 
 
 @kernel
@@ -30,3 +47,110 @@ def te_bits(value, n_ref):
     if n_ref == 2:
         return 1
     return ue_bits(value)
+
+
+# Table 8-12: the two stored samples whose rounded average is the sample at (fx, fy) quarters, number 4 * fy + fx.
+# Planes G, b, h, j are 0..3; (plane, dx, dy) twice. Samples that are stored themselves stand twice.
+_G, _B, _H, _J = (0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)
+_RIGHT, _BELOW, _M, _S = (0, 1, 0), (0, 0, 1), (2, 1, 0), (1, 0, 1)
+QUARTER_SAMPLES = np.array(
+    [
+        [_G + _G, _G + _B, _B + _B, _B + _RIGHT],  # G a b c
+        [_G + _H, _B + _H, _B + _J, _B + _M],  #     d e f g
+        [_H + _H, _H + _J, _J + _J, _J + _M],  #     h i j k
+        [_H + _BELOW, _H + _S, _J + _S, _M + _S],  # n p q r
+    ],
+    np.int64,
+).reshape(16, 6)
+
+
+@kernel
+def quarter_offsets(plane_size, stride, samples, offsets):
+    """offsets: int64[2, 16], from the integer sample's offset in plane G to the two samples of QUARTER_SAMPLES."""
+    for f in range(16):
+        for i in range(2):
+            plane, dx, dy = samples[f, 3 * i], samples[f, 3 * i + 1], samples[f, 3 * i + 2]
+            offsets[i, f] = plane * plane_size + dy * stride + dx
+
+
+@kernel
+def strip_satd(d0, d1, d2, d3):
+    """SATD of four 4x4 blocks side by side from their four rows of differences (u16x16), as sixteen partial sums.
+
+    Half the sum of the absolute Hadamard coefficients. Since |a + b| + |a - b| = 2 max(|a|, |b|), the last butterfly is
+    a maximum, and the half is exact.
+    """
+    d0, d1, d2, d3 = hadamard_rows(d0), hadamard_rows(d1), hadamard_rows(d2), hadamard_rows(d3)
+    even = max_s(absolute(add(d0, d1)), absolute(add(d2, d3)))
+    odd = max_s(absolute(sub(d0, d1)), absolute(sub(d2, d3)))
+    return add(even, odd)
+
+
+@kernel
+def strip_sad(d0, d1, d2, d3):
+    """SAD of four 4x4 blocks side by side from their four rows of differences, as sixteen partial sums."""
+    return add(add(absolute(d0), absolute(d1)), add(absolute(d2), absolute(d3)))
+
+
+@kernel
+def row_16(luma, a, b, at):
+    """Sixteen samples in a row: the average of those at a and at b (offsets), `at` further on, in 16 bits."""
+    return widen(average(load_u8x16(luma, a + at), load_u8x16(luma, b + at)))
+
+
+@kernel
+def row_8_8(luma, a0, a1, b0, b1, at):
+    """Twice eight samples, averages like row_16's; the second eight lie at a1, b1."""
+    return widen(average(load_2_u8x8(luma, a0 + at, a1 + at), load_2_u8x8(luma, b0 + at, b1 + at)))
+
+
+@kernel
+def row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, at):
+    """Four times four samples, averages like row_16's."""
+    return widen(
+        average(
+            load_4_u8x4(luma, a0 + at, a1 + at, a2 + at, a3 + at), load_4_u8x4(luma, b0 + at, b1 + at, b2 + at, b3 + at)
+        )
+    )
+
+
+@kernel
+def strip_16(current, strip, luma, a, b, stride, metric):
+    """Distortion of strip 0..3 (16x4) of a macroblock predicted at offsets a, b of the strip: sixteen partial sums.
+
+    current: int16[256], the source macroblock.
+    """
+    at = strip * 64
+    d0 = sub(row_16(luma, a, b, 0), load_u16x16(current, at))
+    d1 = sub(row_16(luma, a, b, stride), load_u16x16(current, at + 16))
+    d2 = sub(row_16(luma, a, b, 2 * stride), load_u16x16(current, at + 32))
+    d3 = sub(row_16(luma, a, b, 3 * stride), load_u16x16(current, at + 48))
+    if metric == SATD:
+        return strip_satd(d0, d1, d2, d3)
+    return strip_sad(d0, d1, d2, d3)
+
+
+@kernel
+def strip_8_8(current, strip, luma, a0, a1, b0, b1, stride, metric):
+    """strip_16 with a prediction of its own for either half; a1, b1: offsets of the right half."""
+    at = strip * 64
+    d0 = sub(row_8_8(luma, a0, a1, b0, b1, 0), load_u16x16(current, at))
+    d1 = sub(row_8_8(luma, a0, a1, b0, b1, stride), load_u16x16(current, at + 16))
+    d2 = sub(row_8_8(luma, a0, a1, b0, b1, 2 * stride), load_u16x16(current, at + 32))
+    d3 = sub(row_8_8(luma, a0, a1, b0, b1, 3 * stride), load_u16x16(current, at + 48))
+    if metric == SATD:
+        return strip_satd(d0, d1, d2, d3)
+    return strip_sad(d0, d1, d2, d3)
+
+
+@kernel
+def strip_4_4_4_4(current, strip, luma, a0, a1, a2, a3, b0, b1, b2, b3, stride, metric):
+    """strip_16 with a prediction of its own for each of the four blocks."""
+    at = strip * 64
+    d0 = sub(row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, 0), load_u16x16(current, at))
+    d1 = sub(row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, stride), load_u16x16(current, at + 16))
+    d2 = sub(row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, 2 * stride), load_u16x16(current, at + 32))
+    d3 = sub(row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, 3 * stride), load_u16x16(current, at + 48))
+    if metric == SATD:
+        return strip_satd(d0, d1, d2, d3)
+    return strip_sad(d0, d1, d2, d3)

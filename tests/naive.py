@@ -108,3 +108,61 @@ def half_samples(plane):
     j1 = sum(t * b1[i : i + height] for i, t in enumerate(taps))
     b, h = ((x + 16 >> 5).clip(0, 255) for x in (b1[2 : 2 + height], h1[:, 2 : 2 + width]))
     return np.stack([plane, b, h, (j1 + 512 >> 10).clip(0, 255)]).astype(np.uint8)
+
+
+def quarter_plane(planes, fx, fy):
+    """8.4.2.2.1: the samples at (fx, fy) quarters right and below of every integer sample; the last row, column wrap."""
+    g, b, h, j = planes.astype(int)
+    m, s = np.roll(h, -1, 1), np.roll(b, -1, 0)
+    right, below = np.roll(g, -1, 1), np.roll(g, -1, 0)
+    pairs = [
+        [(g, g), (g, b), (b, b), (b, right)],
+        [(g, h), (b, h), (b, j), (b, m)],
+        [(h, h), (h, j), (j, j), (j, m)],
+        [(h, below), (h, s), (j, s), (m, s)],
+    ]
+    p, q = pairs[fy][fx]
+    return (p + q + 1) >> 1
+
+
+def sad(difference):
+    return int(abs(difference).sum())
+
+
+def satd(difference):
+    """Half the sum of absolute 4x4 Hadamard coefficients."""
+    hadamard = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, -1, 1], [1, -1, 1, -1]])
+    height, width = difference.shape
+    total = 0
+    for y in range(0, height, 4):
+        for x in range(0, width, 4):
+            total += abs(hadamard @ difference[y : y + 4, x : x + 4] @ hadamard).sum()
+    return int(total) // 2
+
+
+def subpel_refine(source, luma, pad, predictor, lam, subme, mb, mb_width, cost, mv):
+    """cost int[41], mv int[41, 2] of one macroblock after refinement, by the definition."""
+    y0, x0 = mb // mb_width * 16, mb % mb_width * 16
+    cost, mv = cost.astype(int), mv.astype(int)
+    metrics = {0: (), 1: (sad,), 2: (sad, sad), 3: (sad, satd), 4: (sad, satd)}.get(subme, (satd, satd))
+    before = sad
+    order = [(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)]
+    fractions = {(fx, fy): quarter_plane(luma, fx, fy) for fx in range(4) for fy in range(4)}
+    for step, metric in zip((2, 1), metrics):
+        for k, (x, y, w, h) in enumerate(PARTITIONS.tolist()):
+            block = source[y0 + y : y0 + y + h, x0 + x : x0 + x + w].astype(int)
+            start, best = mv[k].copy(), None
+            for dx, dy in order:
+                vx, vy = start[0] + step * dx, start[1] + step * dy
+                if (dx, dy) == (0, 0) and metric is before:
+                    value = cost[k]
+                else:
+                    py, px = y0 + y + pad + (vy >> 2), x0 + x + pad + (vx >> 2)
+                    prediction = fractions[vx & 3, vy & 3][py : py + h, px : px + w]
+                    bits = se_bits(int(vx - predictor[mb, 0])) + se_bits(int(vy - predictor[mb, 1]))
+                    value = metric(prediction - block) + lam * bits
+                if best is None or value < best:
+                    best, mv[k] = value, (vx, vy)
+            cost[k] = best
+        before = metric
+    return cost, mv

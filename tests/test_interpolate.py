@@ -15,7 +15,7 @@ SEED = 31
 def test_planes(size, kind):
     print("seed", SEED)
     rng = np.random.default_rng(SEED)
-    height, width = size
+    height, _ = size
     pad = 32
     y, x = np.indices(size)
     inside = {
