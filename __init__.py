@@ -5,6 +5,7 @@ takes no CUDA context and costs a millisecond.
 """
 
 from importlib import import_module
+from typing import Any
 
 from .version import __version__
 
@@ -23,7 +24,7 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'h264lite' has no attribute {name!r}")
     return getattr(import_module(_PUBLIC[name], __name__), name)

@@ -40,6 +40,7 @@ class Config:
     deblock: bool
     deblock_alpha: int  # -6..6
     deblock_beta: int
+    deblock_within_slices: bool
     threads: int  # resolved: at least 1
     device: str  # resolved: what is used
     device_reason: str
@@ -82,6 +83,13 @@ class Config:
     def crop(self) -> tuple[int, int]:
         """(right, bottom) of the cropping rectangle in luma samples; even."""
         return self.coded_width - self.output_width, self.coded_height - self.output_height
+
+    @property
+    def disable_deblocking_idc(self) -> int:
+        """disable_deblocking_filter_idc (7.4.3): 0 everywhere, 1 off, 2 not between slices."""
+        if not self.deblock:
+            return 1
+        return 2 if self.deblock_within_slices else 0
 
     @property
     def i_qp(self) -> int:

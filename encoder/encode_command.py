@@ -131,8 +131,6 @@ def expected_frames(video: VideoFormat, config: Config) -> int | None:
 def _encode(run: Run, stop: StopSignals) -> int:
     """All frames, then the end: whatever happened, what is finished is written, and said."""
     config = run.encoder.config
-    if run.sinks.rows:
-        run.sinks.rows.write(_csv(FrameRow.header()))
     failure: BaseException | None = None
     frames = run.source.frames(config.seek, config.frames)
     try:
@@ -175,7 +173,8 @@ def _write(run: Run, finished: list[Any]) -> None:
             if run.sinks.reconstruction:
                 run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in frame.reconstruction))
             if run.sinks.rows:
-                run.sinks.rows.write(_csv(row.cells()))
+                head = _csv(FrameRow.header()) if run.written == 1 else b""
+                run.sinks.rows.write(head + _csv(row.cells()))
         stats = run.encoder.stats
         run.progress.update(stats.frames, stats.bytes)
     except Error as error:

@@ -45,7 +45,7 @@ def read_float(value: Any, low: float | None = None, high: float | None = None) 
     return number
 
 
-def check_range(number: float, low: float | None, high: float | None) -> None:
+def check_range(number: Any, low: Any, high: Any) -> None:
     """Refuse what lies outside [low, high]; None is open."""
     if (low is not None and number < low) or (high is not None and number > high):
         raise ValueError(f"not in {'' if low is None else low}..{'' if high is None else high}")

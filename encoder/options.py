@@ -150,6 +150,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("deblock", "Frame types", read_deblock, (0, 0), "deblocking offsets, strength and threshold, -6..6 each",
            "A:B", short="f"),
 
+    Option("deblock_within_slices", "Frame types", read_flag, False, "filter no edge between slices"),
+
     Option("qp", "Quality", read_int, 26, "quantiser of P frames, 0 the finest", "INT", 0, 51, short="q"),
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
            0.25, 4.0),

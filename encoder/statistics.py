@@ -130,8 +130,8 @@ class Statistics:
             assert frame.reconstruction is not None
             height, width = self._size
             value = ssim(self._sources.popleft(), frame.reconstruction[0][:height, :width])
-        planes = [psnr(part, samples) for part, samples in zip(frame.ssd, self._samples)]
-        row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), *planes,
+        y, u, v = (psnr(part, samples) for part, samples in zip(frame.ssd, self._samples))
+        row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), y, u, v,
                        psnr(sum(frame.ssd), sum(self._samples)), value, tuple(int(n) for n in frame.mb_counts))
         for sums in (self._by_type[frame.frame_type], self._all):
             sums.add(row, frame.ssd)

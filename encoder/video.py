@@ -76,7 +76,7 @@ class RawSource:
         """See Source. Frames before `seek` are skipped by seeking, or by reading where that is impossible."""
         buffer = np.empty(self._size, np.uint8)
         planes = split_planes(buffer, self.format.width, self.format.height)
-        view = memoryview(buffer)
+        view = buffer.data
         if seek and not self._frame_headers and self._seek(seek):
             seek = 0
         number = 0

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,15 +115,14 @@ def _unpack(packed: Path, raw: Path, md5: str) -> None:
         part.unlink(missing_ok=True)
 
 
-def decode(source: object) -> Iterator[tuple[bytes, bytes, bytes]]:
+def decode(source: Any) -> Iterator[tuple[bytes, bytes, bytes]]:
     """y, u, v of every frame that FFmpeg returns, row by row and never converted: a conversion rescales full range.
 
     source: a path, or a binary file with a raw H.264 stream.
     """
     import av
 
-    options = {} if isinstance(source, Path | str) else {"format": "h264"}
-    with av.open(str(source) if isinstance(source, Path) else source, **options) as container:
+    with av.open(source, format=None if isinstance(source, Path | str) else "h264") as container:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
         for frame in container.decode(stream):

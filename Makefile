@@ -1,0 +1,66 @@
+# What can be done with a checkout. Everything sets itself up: Debian 12 with python3.11 is enough.
+#   make encode     a sample clip, encoded; PSNR, bitrate, frames per second, where the stream is
+#   make test       the fast tests (make test-all: with the slow sweeps)
+#   make lint       ruff and mypy
+#   make bench      speed beside x264, if PyAV has it
+#   make docs       docs/options.md from the table of options
+
+BASE_PYTHON ?= python3.11
+VENV        ?= .venv
+PYTHON      := $(VENV)/bin/python
+WORKERS     ?= 2
+SIZE        ?= 640x360
+FRAMES      ?= 60
+QP          ?= 27
+CLIP        := out/sample_$(SIZE).yuv
+STREAM      := out/sample_$(SIZE).264
+
+.PHONY: encode test test-all lint bench docs setup clean
+
+encode: $(VENV)/.ready
+	$(PYTHON) samples/make_clip.py $(CLIP) --size $(SIZE) --frames $(FRAMES)
+	$(PYTHON) -m h264lite encode $(CLIP) $(STREAM) --fps 30 --qp $(QP)
+	@echo "The stream is $(STREAM)"
+
+test: $(VENV)/.ready-test
+	$(PYTHON) -m pytest -n $(WORKERS) -m "not slow and not gpu"
+
+test-all: $(VENV)/.ready-test
+	$(PYTHON) -m pytest -n $(WORKERS) -m "not gpu"
+
+lint: $(VENV)/.ready-dev
+	$(PYTHON) -m ruff check .
+	@mkdir -p .mypy_cache && ln -sfn .. .mypy_cache/h264lite  # mypy takes the package's name from its folder's
+	MYPYPATH=.mypy_cache $(PYTHON) -m mypy -p h264lite
+
+bench: $(VENV)/.ready-dev
+	$(PYTHON) benchmarks/speed.py
+
+docs: $(VENV)/.ready
+	$(PYTHON) docs/make_options.py docs/options.md
+
+setup: $(VENV)/.ready-dev
+
+clean:
+	rm -rf out build dist
+
+# The environment, in steps of what each goal needs. A step is done again when the list of packages changes.
+$(VENV)/bin/python:
+	@command -v $(BASE_PYTHON) >/dev/null || { echo "$(BASE_PYTHON) is missing: apt-get install python3.11, or \
+	make BASE_PYTHON=python3.12"; exit 1; }
+	@$(BASE_PYTHON) -c 'import ensurepip' 2>/dev/null || command -v virtualenv >/dev/null || \
+	{ echo "$(BASE_PYTHON) cannot make environments: apt-get install python3-venv"; exit 1; }
+	@if $(BASE_PYTHON) -c 'import ensurepip' 2>/dev/null; then $(BASE_PYTHON) -m venv $(VENV); \
+	else virtualenv -q -p $(BASE_PYTHON) $(VENV); fi
+
+$(VENV)/.ready: setup.cfg | $(VENV)/bin/python
+	$(PYTHON) -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.ready-test: setup.cfg | $(VENV)/bin/python
+	$(PYTHON) -m pip install -q --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/.ready
+
+$(VENV)/.ready-dev: setup.cfg | $(VENV)/bin/python
+	$(PYTHON) -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.ready $(VENV)/.ready-test
