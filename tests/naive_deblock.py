@@ -1,0 +1,104 @@
+"""The deblocking filter as 8.7 describes it: plain Python, sample by sample, macroblock by macroblock."""
+
+import numpy as np
+from h264lite.standard import tables
+from h264lite.standard.macroblock import I_PCM
+
+
+def clip3(low, high, value):
+    return low if value < low else high if value > high else value
+
+
+def boundary_strength(state, mb_p, block_p, mb_q, block_q, mb_edge):
+    """8.7.2.1 for progressive frames of P and I slices; blocks in raster order."""
+    if state["mb_type"][mb_p] <= I_PCM or state["mb_type"][mb_q] <= I_PCM:
+        return 4 if mb_edge else 3
+    if state["total_coeff"][mb_p, block_p] or state["total_coeff"][mb_q, block_q]:
+        return 2
+    quadrant = [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3]
+    if state["ref_idx"][mb_p, quadrant[block_p]] != state["ref_idx"][mb_q, quadrant[block_q]]:
+        return 1
+    difference = state["mv"][mb_p, block_p].astype(int) - state["mv"][mb_q, block_q].astype(int)
+    return int(max(abs(difference)) >= 4)
+
+
+def filter_line(p, q, strength, qp_average, offset_a, offset_b, chroma):
+    """8.7.2.2 - 8.7.2.4: p, q lists of the samples on both sides, nearest first; returns new lists."""
+    index_a = clip3(0, 51, qp_average + offset_a)
+    index_b = clip3(0, 51, qp_average + offset_b)
+    alpha, beta = int(tables.ALPHA[index_a]), int(tables.BETA[index_b])
+    if not (strength and abs(p[0] - q[0]) < alpha and abs(p[1] - p[0]) < beta and abs(q[1] - q[0]) < beta):
+        return p, q
+    new_p, new_q = list(p), list(q)
+    ap = abs(p[2] - p[0]) if not chroma else 0
+    aq = abs(q[2] - q[0]) if not chroma else 0
+    if strength < 4:
+        tc0 = int(tables.TC0[strength, index_a])
+        tc = tc0 + 1 if chroma else tc0 + (ap < beta) + (aq < beta)
+        delta = clip3(-tc, tc, (((q[0] - p[0]) << 2) + (p[1] - q[1]) + 4) >> 3)
+        new_p[0] = clip3(0, 255, p[0] + delta)
+        new_q[0] = clip3(0, 255, q[0] - delta)
+        if not chroma and ap < beta:
+            new_p[1] = p[1] + clip3(-tc0, tc0, (p[2] + ((p[0] + q[0] + 1) >> 1) - (p[1] << 1)) >> 1)
+        if not chroma and aq < beta:
+            new_q[1] = q[1] + clip3(-tc0, tc0, (q[2] + ((p[0] + q[0] + 1) >> 1) - (q[1] << 1)) >> 1)
+        return new_p, new_q
+    for a, b, new, near in ((p, q, new_p, ap), (q, p, new_q, aq)):
+        if not chroma and near < beta and abs(p[0] - q[0]) < ((alpha >> 2) + 2):
+            new[0] = (a[2] + 2 * a[1] + 2 * a[0] + 2 * b[0] + b[1] + 4) >> 3
+            new[1] = (a[2] + a[1] + a[0] + b[0] + 2) >> 2
+            new[2] = (2 * a[3] + 3 * a[2] + a[1] + a[0] + b[0] + 4) >> 3
+        else:
+            new[0] = (2 * a[1] + a[0] + b[1] + 2) >> 2
+    return new_p, new_q
+
+
+def deblock_picture(y, u, v, state, chroma_qp_offset, offset_a, offset_b, idc, slice_first_mb):
+    """8.7: the whole picture in raster order; returns new planes."""
+    planes = [plane.astype(int) for plane in (y, u, v)]
+    if idc == 1:
+        return [plane.astype(np.uint8) for plane in planes]
+    mb_width, mb_height = y.shape[1] // 16, y.shape[0] // 16
+
+    def luma_qp(mb):
+        return 0 if state["mb_type"][mb] == I_PCM else int(state["qp"][mb])
+
+    def plane_qp(mb, chroma):
+        qp = luma_qp(mb)
+        return int(tables.QP_CHROMA[clip3(0, 51, qp + chroma_qp_offset)]) if chroma else qp
+
+    for mb in range(mb_width * mb_height):
+        mx, my = mb % mb_width, mb // mb_width
+        for c, plane in enumerate(planes):
+            size = 8 if c else 16
+            for vertical in (True, False):
+                for edge in range(0, size, 4):
+                    mb_p = mb
+                    if edge == 0:
+                        if (vertical and mx == 0) or (not vertical and my == 0):
+                            continue
+                        mb_p = mb - 1 if vertical else mb - mb_width
+                        if idc == 2 and mb_p < slice_first_mb[my]:
+                            continue
+                    for k in range(size):
+                        scale = 16 // size  # chroma: the bS of the luma edge at the same place
+                        e, along = edge * scale // 4, k * scale // 4
+                        block_q = along * 4 + e if vertical else e * 4 + along
+                        e_p = e - 1 if e else 3
+                        block_p = along * 4 + e_p if vertical else e_p * 4 + along
+                        strength = boundary_strength(state, mb_p, block_p, mb, block_q, edge == 0)
+                        qp_average = (plane_qp(mb_p, c > 0) + plane_qp(mb, c > 0) + 1) >> 1
+                        x0, y0 = size * mx, size * my
+                        where = [
+                            (y0 + k, x0 + edge + i) if vertical else (y0 + edge + i, x0 + k) for i in range(-4, 4)
+                        ]
+                        if c:
+                            where = where[2:6]
+                        n = len(where) // 2
+                        samples = [int(plane[w]) for w in where]
+                        p, q = filter_line(
+                            samples[n - 1 :: -1], samples[n:], strength, qp_average, offset_a, offset_b, c > 0
+                        )
+                        for w, value in zip(where, p[::-1] + q):
+                            plane[w] = value
+    return [plane.astype(np.uint8) for plane in planes]
