@@ -360,6 +360,19 @@ def sums_of_4(typingctx, a):
 
 
 @intrinsic
+def sum_abs_diff(typingctx, a, b):
+    """The sum of |x - y| of u8 lanes, as an integer (psadbw)."""
+
+    def codegen(context, builder, sig, args):
+        wide = ir.VectorType(ir.IntType(32), a.lanes)
+        x, y = (builder.zext(v, wide) for v in args)
+        total = _llvm(builder, f"llvm.vector.reduce.add.v{a.lanes}i32", wide.element, [_abs(builder, builder.sub(x, y))])
+        return builder.zext(total, ir.IntType(64))
+
+    return types.int64(a, a), codegen
+
+
+@intrinsic
 def smallest(typingctx, a):
     """The smallest lane, unsigned, as an integer."""
 

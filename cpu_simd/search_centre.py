@@ -1,0 +1,176 @@
+"""Where the search window of every macroblock lies, from what is known before the frame starts."""
+
+import numpy as np
+
+from ..standard.jit import kernel
+from .cost import mvd_bits
+from .vector import (
+    add,
+    add_sat_u,
+    first_where,
+    keep_smallest,
+    lane_numbers,
+    load_overlapping,
+    load_twice,
+    load_u8x16,
+    load_u16x16,
+    mpsadbw,
+    shift_left,
+    smallest,
+    splat_u16x16,
+    store,
+    sum_abs_diff,
+)
+
+SCALE = 4  # the coarse pictures have one sample for SCALE x SCALE
+COARSE_PAD = 32  # their border, coarse samples
+COARSE_X, COARSE_Y = 16, 10  # range of the coarse search: -COARSE_X .. COARSE_X - 1, -COARSE_Y .. COARSE_Y - 1
+SMALLEST_WINDOW = 12  # full_search reads as far as with this range
+
+
+def coarse_shape(height, width):
+    """Shape of the coarse picture of a plane of height x width samples."""
+    return height // SCALE + 2 * COARSE_PAD, width // SCALE + 2 * COARSE_PAD
+
+
+@kernel
+def _subsample(plane, x0, y0, row0, row1, coarse):
+    """Mean values of 4x4 samples of plane (picture's corner at (x0, y0)) for macroblock rows, borders extended."""
+    height, width = coarse.shape
+    inner_width = width - 2 * COARSE_PAD
+    inner_height = height - 2 * COARSE_PAD
+    for y in range(4 * row0, 4 * row1):
+        for x in range(inner_width):
+            total = np.int64(8)
+            for r in range(4):
+                for c in range(4):
+                    total += np.int64(plane[y0 + 4 * y + r, x0 + 4 * x + c])
+            coarse[COARSE_PAD + y, COARSE_PAD + x] = total >> 4
+        row = coarse[COARSE_PAD + y]
+        row[:COARSE_PAD] = row[COARSE_PAD]
+        row[COARSE_PAD + inner_width :] = row[COARSE_PAD + inner_width - 1]
+    if row0 == 0:
+        for y in range(COARSE_PAD):
+            coarse[y] = coarse[COARSE_PAD]
+    if 4 * row1 == inner_height:
+        for y in range(COARSE_PAD):
+            coarse[height - 1 - y] = coarse[COARSE_PAD + inner_height - 1]
+
+
+def subsample(source, reference, pad, row0, row1, coarse_source, coarse_reference):
+    """Coarse pictures for search_centre (not part of the standard): means of 4x4 samples, with borders.
+
+    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; [row0, row1): macroblock rows; coarse_source,
+    coarse_reference: uint8 of coarse_shape(H, W).
+    """
+    _subsample(source, 0, 0, row0, row1, coarse_source)
+    _subsample(reference, pad, pad, row0, row1, coarse_reference)
+
+
+@kernel
+def coarse_vector(source, reference, mx, my, lam, cost, best, position):
+    """The best vector, in coarse samples, of the 8x8 coarse samples about macroblock (mx, my). Returns (x, y).
+
+    lam weighs the vector's length, so that flat areas stay; cost: uint16[32]; best, position: uint16[1, 16], scratch.
+    """
+    stride = source.shape[1]
+    at = (COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2
+    store(best, 0, splat_u16x16(65535))
+    store(position, 0, splat_u16x16(0))
+    for dy in range(-COARSE_Y, COARSE_Y):
+        for g in range(2 * COARSE_X // 16):
+            for lane in range(16):
+                cost[lane] = lam * mvd_bits(g * 16 + lane - COARSE_X, dy, 0, 0)
+            total = load_u16x16(cost, 0)
+            window = at + dy * stride + g * 16 - COARSE_X
+            for y in range(8):
+                block = load_twice(source, at + y * stride)
+                samples = load_overlapping(reference, window + y * stride)
+                total = add_sat_u(total, mpsadbw(samples, block, 0, 0))
+                total = add_sat_u(total, mpsadbw(samples, block, 4, 4))
+            keep_smallest(best, position, 0, total, splat_u16x16((dy + COARSE_Y) * 2 + g))
+    found = load_u16x16(best, 0)
+    rank = first_where(found, smallest(found), add(shift_left(load_u16x16(position, 0), 4), lane_numbers()))
+    return (rank & 31) - COARSE_X, (rank >> 5) - COARSE_Y
+
+
+@kernel
+def block_sad(source, at, stride, reference, reference_at, reference_stride):
+    """SAD of 16x16 samples at two offsets."""
+    total = 0
+    for y in range(16):
+        total += sum_abs_diff(load_u8x16(source, at + y * stride), load_u8x16(reference, reference_at + y * reference_stride))
+    return total
+
+
+@kernel
+def clamp(value, low, high):
+    """value, at least low and at most high; low wins."""
+    return max(low, min(high, value))
+
+
+@kernel
+def search_centre(
+    source,
+    reference,
+    pad,
+    coarse_source,
+    coarse_reference,
+    previous_ref_idx,
+    previous_mv,
+    distance,
+    lam,
+    merange,
+    max_mv_y,
+    row0,
+    row1,
+    centre,
+    predictor,
+):
+    """Centre of the search window and predictor while searching, per macroblock (not part of the standard).
+
+    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; coarse_*: from subsample; previous_ref_idx: int8[n_mb, 4],
+    previous_mv: int16[n_mb, 16, 2]: state of the previous frame (all intra: ref_idx -1); distance: how many frames back
+    the reference lies; max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows.
+    Writes centre: int16[n_mb, 2], integer samples, and predictor: int16[n_mb, 2], quarter samples.
+
+    The candidates are zero, the co-located vector of the previous frame and the best vector of a search on pictures
+    four times smaller, looked at every second sample about it; the lowest SAD + lam * bits wins, then the earlier one.
+    The window, 3 samples more for interpolation, and every vector refined from it stay within the padded picture and
+    the limits of the level.
+    """
+    height, width = source.shape
+    mb_width = width // 16
+    stride = reference.shape[1]
+    reach = max(merange, SMALLEST_WINDOW) + 3
+    cost = np.empty(16, np.uint16)
+    best = np.empty((1, 16), np.uint16)
+    position = np.empty((1, 16), np.uint16)
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        mx, my = mb % mb_width, mb // mb_width
+        x0, y0 = 16 * mx, 16 * my
+        low_x = max(-x0 - pad + reach, -2047 + merange)
+        high_x = min(width + pad - x0 - 15 - reach, 2047 - merange)
+        low_y = max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))
+        high_y = min(height + pad - y0 - 15 - reach, max(0, max_mv_y - merange - 1))
+        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, lam, cost, best, position)
+        lowest = np.int64(1) << 40
+        for n in range(11):
+            if n == 0:
+                x, y = 0, 0
+            elif n == 1:
+                if previous_ref_idx[mb, 0] < 0:
+                    continue
+                steps = np.int64(previous_ref_idx[mb, 0]) + 1
+                x = (np.int64(previous_mv[mb, 0, 0]) * distance // steps + 2) >> 2
+                y = (np.int64(previous_mv[mb, 0, 1]) * distance // steps + 2) >> 2
+            else:
+                x = SCALE * coarse_x + 2 * ((n - 2) % 3 - 1)
+                y = SCALE * coarse_y + 2 * ((n - 2) // 3 - 1)
+            x, y = clamp(x, low_x, high_x), clamp(y, low_y, high_y)
+            value = block_sad(source, y0 * width + x0, width, reference, (y0 + y + pad) * stride + x0 + x + pad, stride)
+            value += lam * mvd_bits(4 * x, 4 * y, 0, 0)
+            if value < lowest:
+                lowest = value
+                centre[mb, 0], centre[mb, 1] = x, y
+                predictor[mb, 0], predictor[mb, 1] = 4 * x, 4 * y
