@@ -1,0 +1,88 @@
+"""libx264 through PyAV, with the same coding tools: what h264lite is measured against."""
+
+import time
+from fractions import Fraction
+
+import numpy as np
+from clips import Clip, picture_of
+
+# The tools of Constrained Baseline with exhaustive search; the lines of the benchmarks quote this.
+SAME_TOOLS = {
+    "profile": "baseline", "bframes": "0", "ref": "1", "me": "esa", "merange": "16", "partitions": "all", "subme": "5",
+    "trellis": "0", "8x8dct": "0",
+}
+
+
+class X264:
+    """An open encoder; `encode` takes av.VideoFrames made beforehand, so that only x264's own time counts."""
+
+    def __init__(self, clip: Clip, qp: int, threads: int, preset: str = "medium", **tools: str) -> None:
+        import av
+
+        tools = dict(tools)
+        profile = tools.pop("profile", None)
+        params = ":".join([f"{name}={value}" for name, value in tools.items()] + [f"threads={threads}"])
+        context = av.CodecContext.create("libx264", "w")
+        context.width, context.height, context.pix_fmt = clip.width, clip.height, "yuv420p"
+        context.framerate, context.time_base = Fraction(clip.fps), Fraction(1, clip.fps)
+        context.options = {"qp": str(qp), "preset": preset, "x264-params": params}
+        if profile:
+            context.options = {**context.options, "profile": profile}
+        self.context = context
+
+    def encode(self, frames: list) -> bytes:
+        """All frames to an Annex B stream."""
+        data = bytearray()
+        for frame in frames:
+            for packet in self.context.encode(frame):
+                data += bytes(packet)
+        for packet in self.context.encode(None):
+            data += bytes(packet)
+        return bytes(data)
+
+
+def video_frames(clip: Clip) -> list:
+    """The clip as av.VideoFrames, uint8 4:2:0, samples unchanged."""
+    import av
+
+    frames = []
+    for index, picture in enumerate(clip.pictures):
+        frame = av.VideoFrame(clip.width, clip.height, "yuv420p")
+        flat, at = picture.ravel(), 0
+        for plane in frame.planes:
+            rows = np.zeros((plane.height, plane.line_size), np.uint8)
+            size = plane.height * plane.width
+            rows[:, : plane.width] = flat[at : at + size].reshape(plane.height, plane.width)
+            plane.update(rows.tobytes())
+            at += size
+        frame.pts = index
+        frames.append(frame)
+    return frames
+
+
+def run(clip: Clip, frames: list, qp: int, threads: int, preset: str = "medium", **tools: str) -> tuple[bytes, float]:
+    """One encode: the stream and its seconds."""
+    encoder = X264(clip, qp, threads, preset, **tools)
+    start = time.perf_counter()
+    data = encoder.encode(frames)
+    return data, time.perf_counter() - start
+
+
+def decode(data: bytes) -> list[np.ndarray]:
+    """All pictures of an Annex B stream by FFmpeg, in output order."""
+    import av
+
+    context = av.CodecContext.create("h264", "r")
+    pictures = []
+    for packet in [*context.parse(data), *context.parse(None)]:
+        pictures += [picture_of(frame) for frame in context.decode(packet)]
+    return pictures + [picture_of(frame) for frame in context.decode(None)]
+
+
+def psnr_y(clip: Clip, pictures: list[np.ndarray]) -> float:
+    """Mean of the frames' luma PSNR in dB."""
+    values = []
+    for source, decoded in zip(clip.pictures, pictures, strict=True):
+        difference = source[: clip.height].astype(np.int32) - decoded[: clip.height]
+        values.append(10 * np.log10(255**2 / max(1e-10, float(np.mean(difference * difference)))))
+    return float(np.mean(values))

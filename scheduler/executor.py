@@ -1,0 +1,65 @@
+"""Runs stages on CPU threads: parts of the picture inside a stage, tasks that outlive it beside the next frame.
+
+The executor knows threads and nothing else: stages come bound to their arrays. Kernels release the GIL, so plain threads
+run side by side. Results never depend on the number of threads or parts.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from .stages import ROWS, SLICES, STAGES
+
+BANDS_A_THREAD = 4  # more bands than threads: who is free takes the next one, also beside an entropy task
+
+
+def bands(n_rows: int, n_bands: int) -> list[tuple[int, int]]:
+    """[row0, row1) of at most `n_bands` bands of nearly equal height that cover `n_rows`."""
+    n_bands = max(1, min(n_bands, n_rows))
+    cuts = [n_rows * k // n_bands for k in range(n_bands + 1)]
+    return list(zip(cuts, cuts[1:]))
+
+
+class Executor:
+    """A pool of `threads` worker threads; with one, everything runs in the caller's thread.
+
+    n_rows: macroblock rows of the picture; slices: (first, end) macroblock address of each slice.
+    """
+
+    def __init__(self, threads: int, n_rows: int, slices: list[tuple[int, int]]) -> None:
+        self._pool = ThreadPoolExecutor(threads, "h264lite") if threads > 1 else None
+        rows = bands(n_rows, BANDS_A_THREAD * threads if threads > 1 else 1)
+        self._parts = {ROWS: rows, SLICES: slices}
+
+    def run(self, name: str, state: Mapping[str, Any], seconds: dict[str, float]) -> None:
+        """Run a stage over the whole picture and return when it is done; its wall time is added to `seconds`."""
+        start = time.perf_counter()
+        stage = STAGES[name]
+        call = stage.bind(state)
+        parts = self._parts.get(stage.split, [()])
+        if self._pool is None or len(parts) == 1:
+            for part in parts:
+                call(*part)
+        else:
+            futures = [self._pool.submit(call, *part) for part in parts]
+            errors = [error for error in (future.exception() for future in futures) if error is not None]
+            if errors:
+                raise errors[0]
+        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
+        """Start a task that runs beside what follows; its result is the future's."""
+        if self._pool is not None:
+            return self._pool.submit(function, *args)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args))
+        except BaseException as error:  # the future carries it to whoever asks for the result
+            future.set_exception(error)
+        return future
+
+    def close(self) -> None:
+        """Wait for running tasks and end the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
