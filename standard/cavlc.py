@@ -145,13 +145,13 @@ def _columns(table: str) -> list[dict[tuple[int, ...], str]]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 # nC -> row of COEFF_TOKEN; the last row is for chroma DC (nC == -1).
-NC_CLASS = np.array([0, 0, 1, 1, 2, 2, 2, 2] + [3] * 9, np.int32)
+NC_CLASS = np.array([0, 0, 1, 1, 2, 2, 2, 2] + [3] * 9, np.int64)
 NC_CLASS_CHROMA_DC = 4
 
 
 def _codes(columns: list[dict[tuple[int, ...], str]], shape: tuple[int, ...]) -> np.ndarray:
-    """int32[columns, *shape, 2]; the rows' labels, last number first, are the indices."""
-    array = np.zeros((len(columns), *shape, 2), np.int32)
+    """int64[columns, *shape, 2]; the rows' labels, last number first, are the indices."""
+    array = np.zeros((len(columns), *shape, 2), np.int64)
     for column, entries in enumerate(columns):
         for label, code in entries.items():
             array[(column, *reversed(label))] = len(code), int(code, 2)
@@ -164,10 +164,10 @@ _TOTAL_ZEROS_COLUMNS = _NO_COLUMN + _columns(_TABLE_9_7) + _columns(_TABLE_9_8)
 _TOTAL_ZEROS_DC_COLUMNS = _NO_COLUMN + _columns(_TABLE_9_9A)
 _RUN_BEFORE_COLUMNS = _NO_COLUMN + _columns(_TABLE_9_10)
 
-COEFF_TOKEN = _codes(_COEFF_TOKEN_COLUMNS, (17, 4))  # int32[5, 17, 4, 2]: [class, TotalCoeff, TrailingOnes]
-TOTAL_ZEROS = _codes(_TOTAL_ZEROS_COLUMNS, (16,))  # int32[16, 16, 2]: [tzVlcIndex = TotalCoeff, total_zeros]
-TOTAL_ZEROS_CHROMA_DC = _codes(_TOTAL_ZEROS_DC_COLUMNS, (4,))  # int32[4, 4, 2]: [tzVlcIndex, total_zeros]
-RUN_BEFORE = _codes(_RUN_BEFORE_COLUMNS, (15,))  # int32[8, 15, 2]: [min(zerosLeft, 7), run_before]
+COEFF_TOKEN = _codes(_COEFF_TOKEN_COLUMNS, (17, 4))  # int64[5, 17, 4, 2]: [class, TotalCoeff, TrailingOnes]
+TOTAL_ZEROS = _codes(_TOTAL_ZEROS_COLUMNS, (16,))  # int64[16, 16, 2]: [tzVlcIndex = TotalCoeff, total_zeros]
+TOTAL_ZEROS_CHROMA_DC = _codes(_TOTAL_ZEROS_DC_COLUMNS, (4,))  # int64[4, 4, 2]: [tzVlcIndex, total_zeros]
+RUN_BEFORE = _codes(_RUN_BEFORE_COLUMNS, (15,))  # int64[8, 15, 2]: [min(zerosLeft, 7), run_before]
 
 # ---------------------------------------------------------------------------------------------------------------------
 # For reading: indexed by the next bits of the stream; entry 0 = no such code

@@ -1,0 +1,316 @@
+"""Stage entropy: a slice's macroblock arrays -> slice data by CAVLC (7.3.4, 7.3.5, 9.1, 9.2), and NAL unit payloads.
+
+The state arrays are those of encoder/frame.py; indices and units are explained there.
+"""
+
+import numpy as np
+
+from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
+from ..standard.jit import kernel
+from ..standard.macroblock import (
+    BLOCK_TO_RASTER,
+    CB_DC,
+    I_PCM,
+    LUMA_DC,
+    P_SKIP,
+    I_4x4,
+    I_16x16,
+    P_8x8,
+    P_8x16,
+    P_16x8,
+    P_16x16,
+    SUB_4x4,
+    SUB_4x8,
+    SUB_8x4,
+    SUB_8x8,
+)
+from ..standard.tables import (
+    CBP_INTER_CODE,
+    CBP_INTRA_CODE,
+    I_PCM_TYPE,
+    P_INTRA_OFFSET,
+    I_NxN_TYPE,
+    P_8x8_TYPE,
+    P_8x8REF0_TYPE,
+    P_8x16_TYPE,
+    P_16x8_TYPE,
+    P_16x16_TYPE,
+)
+from .cavlc import BYTE, COUNT, close_sink, open_sink, put, put_block, put_se, put_te, put_ue
+from .mv_prediction import predict_mv
+
+# No macroblock can be longer: 24 blocks of 16 levels of 28 bits with their tokens and runs, 32 vector differences.
+MACROBLOCK_BYTES = 2048
+# A.3.1: macroblock_layer() has at most 3200 bits; and the mb_skip_run before it, and alignment.
+_LEGAL_MACROBLOCK_BYTES = 410
+
+
+def slice_buffer_bytes(n_mb: int) -> int:
+    """Size of a buffer that holds the header and data of every legal slice of n_mb macroblocks (A.3.1)."""
+    return 1024 + _LEGAL_MACROBLOCK_BYTES * n_mb + MACROBLOCK_BYTES
+
+
+@kernel
+def count_class(total_coeff, mb, base, log2_width, bx, by, left, above, mb_width):
+    """9.2.1: row of COEFF_TOKEN for block (bx, by) of a plane of 2^log2_width blocks a row, first at `base`.
+
+    total_coeff: uint8[n_mb, 24]; left, above: whether those macroblocks are available.
+    """
+    last = (1 << log2_width) - 1
+    neighbours = 0
+    count = 0
+    if bx > 0:
+        count += np.int64(total_coeff[mb, base + (by << log2_width) + bx - 1])
+        neighbours += 1
+    elif left:
+        count += np.int64(total_coeff[mb - 1, base + (by << log2_width) + last])
+        neighbours += 1
+    if by > 0:
+        count += np.int64(total_coeff[mb, base + ((by - 1) << log2_width) + bx])
+        neighbours += 1
+    elif above:
+        count += np.int64(total_coeff[mb - mb_width, base + (last << log2_width) + bx])
+        neighbours += 1
+    return NC_CLASS[(count + 1) >> 1 if neighbours == 2 else count]
+
+
+@kernel
+def count_levels(levels, mb, block, most):
+    """Non-zero levels among the first `most` of a block."""
+    total = 0
+    for i in range(most):
+        total += levels[mb, block, i] != 0
+    return total
+
+
+@kernel
+def put_residual(out, sink, mb, kind, cbp, levels, total_coeff, left, above, mb_width, nonzero):
+    """7.3.5.3: residual(): luma by 8x8 quadrants, then chroma DC, then chroma AC."""
+    if kind == I_16x16:
+        nc_class = count_class(total_coeff, mb, 0, 2, 0, 0, left, above, mb_width)
+        total = count_levels(levels, mb, LUMA_DC, 16)
+        put_block(out, sink, levels, mb, LUMA_DC, 0, 16, total, nc_class, nonzero)
+    first = 1 if kind == I_16x16 else 0
+    for k in range(16):
+        if cbp >> (k >> 2) & 1:
+            raster = BLOCK_TO_RASTER[k]
+            nc_class = count_class(total_coeff, mb, 0, 2, raster & 3, raster >> 2, left, above, mb_width)
+            total = np.int64(total_coeff[mb, raster])
+            put_block(out, sink, levels, mb, k, first, 16 - first, total, nc_class, nonzero)
+    if cbp >> 4 == 0:
+        return
+    for block in range(CB_DC, CB_DC + 2):
+        # the four DC levels stand at positions 0..3
+        total = count_levels(levels, mb, block, 4)
+        put_block(out, sink, levels, mb, block, 0, 4, total, NC_CLASS_CHROMA_DC, nonzero)
+    if cbp >> 4 == 2:
+        for k in range(16, 24):
+            base = k & ~3
+            nc_class = count_class(total_coeff, mb, base, 1, k & 1, k >> 1 & 1, left, above, mb_width)
+            total = np.int64(total_coeff[mb, k])
+            put_block(out, sink, levels, mb, k, 1, 15, total, nc_class, nonzero)
+
+
+@kernel
+def put_intra4x4_modes(out, sink, mb, intra4x4_mode, left, above, mb_width):
+    """7.3.5.1, 8.3.1.1: prev_intra4x4_pred_mode_flag and rem_intra4x4_pred_mode of the 16 blocks."""
+    for k in range(16):
+        raster = BLOCK_TO_RASTER[k]
+        bx = raster & 3
+        by = raster >> 2
+        predicted = 2
+        if (bx > 0 or left) and (by > 0 or above):
+            a = intra4x4_mode[mb, raster - 1] if bx > 0 else intra4x4_mode[mb - 1, raster + 3]
+            b = intra4x4_mode[mb, raster - 4] if by > 0 else intra4x4_mode[mb - mb_width, raster + 12]
+            predicted = min(np.int64(a), np.int64(b))
+        mode = np.int64(intra4x4_mode[mb, raster])
+        if mode == predicted:
+            put(out, sink, 1, 1)
+        else:
+            put(out, sink, 4, mode - (mode > predicted))
+
+
+@kernel
+def put_mvd(out, sink, mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb):
+    """7.3.5.1, 8.4.1.3: mvd_l0 of the partition of bw x bh 4x4 blocks at block (bx, by)."""
+    px, py = predict_mv(mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb)
+    put_se(out, sink, np.int64(mv[mb, by * 4 + bx, 0]) - px)
+    put_se(out, sink, np.int64(mv[mb, by * 4 + bx, 1]) - py)
+
+
+@kernel
+def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
+    """7.3.5, 7.3.5.1, 7.3.5.2: mb_type, sub_mb_type, ref_idx_l0 and mvd_l0 of a P macroblock."""
+    if kind == P_8x8:
+        put_inter_8x8(out, sink, mb, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
+        return
+    bw = 4
+    bh = 4
+    code = P_16x16_TYPE
+    if kind == P_16x8:
+        bh = 2
+        code = P_16x8_TYPE
+    elif kind == P_8x16:
+        bw = 2
+        code = P_8x16_TYPE
+    parts = 1 if kind == P_16x16 else 2
+    put_ue(out, sink, code)
+    if n_ref > 1:
+        for part in range(parts):
+            put_te(out, sink, np.int64(ref_idx[mb, 3 * part]), n_ref - 1)
+    for part in range(parts):
+        bx = part * (4 - bw)  # partition 1 of 8x16 is at (2, 0), that of 16x8 at (0, 2)
+        by = part * (4 - bh)
+        put_mvd(out, sink, mb, bx, by, bw, bh, np.int64(ref_idx[mb, 3 * part]), ref_idx, mv, mb_width, first_mb)
+
+
+@kernel
+def put_inter_8x8(out, sink, mb, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
+    """7.3.5, 7.3.5.2: mb_type and sub_mb_pred() of P_8x8, or P_8x8ref0 where that saves the reference indices."""
+    refs = 0
+    for q in range(4):
+        refs |= np.int64(ref_idx[mb, q])
+    coded_refs = n_ref > 1 and refs != 0
+    put_ue(out, sink, P_8x8REF0_TYPE if n_ref > 1 and refs == 0 else P_8x8_TYPE)
+    for q in range(4):
+        put_ue(out, sink, np.int64(sub_mb_type[mb, q]))
+    if coded_refs:
+        for q in range(4):
+            put_te(out, sink, np.int64(ref_idx[mb, q]), n_ref - 1)
+    for q in range(4):
+        sub = sub_mb_type[mb, q]
+        bw = 2 if sub == SUB_8x8 or sub == SUB_8x4 else 1
+        bh = 2 if sub == SUB_8x8 or sub == SUB_4x8 else 1
+        parts = 1 if sub == SUB_8x8 else 4 if sub == SUB_4x4 else 2
+        per_row = 2 // bw
+        for part in range(parts):
+            bx = 2 * (q & 1) + (part % per_row) * bw
+            by = 2 * (q >> 1) + (part // per_row) * bh
+            put_mvd(out, sink, mb, bx, by, bw, bh, np.int64(ref_idx[mb, q]), ref_idx, mv, mb_width, first_mb)
+
+
+@kernel
+def put_pcm(out, sink, mb, mb_width, rec_y, rec_u, rec_v):
+    """7.3.5: pcm_alignment_zero_bit and the samples of an I_PCM macroblock."""
+    put(out, sink, -sink[COUNT] & 7, 0)
+    x0 = mb % mb_width * 16
+    y0 = mb // mb_width * 16
+    for i in range(16):
+        for j in range(16):
+            put(out, sink, 8, np.int64(rec_y[y0 + i, x0 + j]))
+    for i in range(8):
+        for j in range(8):
+            put(out, sink, 8, np.int64(rec_u[y0 // 2 + i, x0 // 2 + j]))
+    for i in range(8):
+        for j in range(8):
+            put(out, sink, 8, np.int64(rec_v[y0 // 2 + i, x0 // 2 + j]))
+
+
+@kernel
+def write_slice_data(
+    out,
+    position,
+    first_mb,
+    end_mb,
+    mb_width,
+    n_ref,
+    slice_qp,
+    mb_type,
+    sub_mb_type,
+    ref_idx,
+    mv,
+    intra4x4_mode,
+    intra16x16_mode,
+    intra_chroma_mode,
+    cbp,
+    qp,
+    levels,
+    total_coeff,
+    rec_y,
+    rec_u,
+    rec_v,
+    mb_bits,
+):
+    """7.3.4: slice_data() of macroblocks first_mb .. end_mb - 1 and rbsp_slice_trailing_bits(), by CAVLC.
+
+    out: uint8[], written from bit `position` on (the slice header stands before it); n_ref: active references, 0 in an
+    I slice; slice_qp: SliceQPY. mb_bits int32[n_mb]: bits of each macroblock_layer(); 0 where skipped. Returns the bit
+    position after the trailing bits, or -1 if `out` is too small (slice_buffer_bytes is enough for legal macroblocks).
+    """
+    sink = np.zeros(3, np.int64)
+    nonzero = np.zeros((2, 16), np.int64)
+    open_sink(out, position, sink)
+    previous_qp = slice_qp
+    skip_run = 0
+    for mb in range(first_mb, end_mb):
+        if sink[BYTE] + MACROBLOCK_BYTES > out.size:
+            return -1
+        kind = np.int64(mb_type[mb])
+        mb_bits[mb] = 0
+        if kind == P_SKIP:
+            skip_run += 1
+            continue
+        if n_ref > 0:
+            put_ue(out, sink, skip_run)
+            skip_run = 0
+        start = sink[BYTE] * 8 + sink[COUNT]
+        left = mb % mb_width > 0
+        above = mb - mb_width >= first_mb
+        pattern = np.int64(cbp[mb])
+        intra_offset = P_INTRA_OFFSET if n_ref > 0 else 0
+        if kind == I_PCM:
+            put_ue(out, sink, intra_offset + I_PCM_TYPE)
+            put_pcm(out, sink, mb, mb_width, rec_y, rec_u, rec_v)
+        else:
+            if kind == I_16x16:
+                luma = 12 if pattern & 15 else 0
+                put_ue(out, sink, intra_offset + 1 + np.int64(intra16x16_mode[mb]) + 4 * (pattern >> 4) + luma)
+                put_ue(out, sink, np.int64(intra_chroma_mode[mb]))
+            elif kind == I_4x4:
+                put_ue(out, sink, intra_offset + I_NxN_TYPE)
+                put_intra4x4_modes(out, sink, mb, intra4x4_mode, left, above, mb_width)
+                put_ue(out, sink, np.int64(intra_chroma_mode[mb]))
+                put_ue(out, sink, CBP_INTRA_CODE[pattern])
+            else:
+                put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
+                put_ue(out, sink, CBP_INTER_CODE[pattern])
+            if pattern > 0 or kind == I_16x16:
+                delta = np.int64(qp[mb]) - previous_qp
+                put_se(out, sink, (delta + 26) % 52 - 26)  # 7.4.5: -26..25, QPY wraps
+                previous_qp = np.int64(qp[mb])
+                put_residual(out, sink, mb, kind, pattern, levels, total_coeff, left, above, mb_width, nonzero)
+        mb_bits[mb] = sink[BYTE] * 8 + sink[COUNT] - start
+    if skip_run > 0:
+        put_ue(out, sink, skip_run)
+    put(out, sink, 1, 1)
+    put(out, sink, -sink[COUNT] & 7, 0)
+    return close_sink(out, sink)
+
+
+@kernel
+def escape(rbsp, size, out):
+    """7.4.1: the first `size` bytes of rbsp -> out, emulation prevention bytes inserted; returns the bytes written.
+
+    out must have room for 3 * size // 2 + 1 bytes.
+    """
+    at = 0
+    copied = 0
+    i = 2  # rbsp[i] is looked at as the third byte of a forbidden sequence
+    while i < size:
+        if rbsp[i] > 3:
+            i += 3
+        elif rbsp[i - 1] == 0 and rbsp[i - 2] == 0 and i - 2 >= copied:
+            out[at : at + i - copied] = rbsp[copied:i]
+            at += i - copied
+            out[at] = 3
+            at += 1
+            copied = i
+            i += 2
+        else:
+            i += 1
+    out[at : at + size - copied] = rbsp[copied:size]
+    at += size - copied
+    if size > 0 and rbsp[size - 1] == 0:
+        out[at] = 3  # only after cabac_zero_word
+        at += 1
+    return at
