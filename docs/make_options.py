@@ -1,0 +1,65 @@
+"""Write docs/options.md from the table of options: python docs/make_options.py docs/options.md"""
+
+import sys
+from pathlib import Path
+
+from h264lite.encoder.options import ALIASES, API, CLI, NOT_BUILT, NOT_BUILT_VALUES, OPTIONS, PRESETS
+
+_HEAD = """\
+# Options
+
+Made from the table in `encoder/options.py` by `make docs`; a test compares the two. The command line says
+`--name-with-dashes`, the Python API `name_with_underscores`. Names and meanings are x264's where x264 has the option.
+"""
+
+
+def option_rows() -> list[str]:
+    """The table, group by group."""
+    lines: list[str] = []
+    group = ""
+    for row in OPTIONS:
+        if row.group != group:
+            group = row.group
+            lines += ["", f"## {group}", "", "| option | values | default | what it does | where |"]
+            lines.append("|---|---|---|---|---|")
+        name = f"`{row.flag}`" if row.scope != API else f"`{row.name}`"
+        if row.short:
+            name += f", `-{row.short}`"
+        if row.is_switch and row.default is True:
+            name += f", `--no-{row.flag[2:]}`"
+        values = "" if row.is_switch else row.range_text or row.metavar
+        default = ("on" if row.default else "off") if row.is_switch else row.default_text
+        where = {API: "Python", CLI: "command line"}.get(row.scope, "both")
+        lines.append(f"| {name} | {values} | {default} | {row.help} | {where} |")
+    return lines
+
+
+def preset_rows() -> list[str]:
+    """Presets: each row holds the changes from the one before."""
+    lines = ["", "## What the presets are", ""]
+    lines += ["Each row changes what the row before says; other options win over a preset.", ""]
+    lines += ["| preset | changes |", "|---|---|"]
+    for name, changes in PRESETS.items():
+        said = ", ".join(f"{key.replace('_', '-')} {value}" for key, value in changes.items())
+        lines.append(f"| {name} | {said} |")
+    return lines
+
+
+def refused_rows() -> list[str]:
+    """x264's options that are refused by name."""
+    lines = ["", "## Refused by name", "", "Options of x264 that are not built: exit code 2, or `OptionError`.", "",
+             "| option | why |", "|---|---|"]
+    lines += [f"| `--{name.replace('_', '-')}` | {why} |" for name, why in NOT_BUILT.items()]
+    lines += [f"| `--{name.replace('_', '-')}` {', '.join(values)} | {why} |"
+              for (name, values), why in NOT_BUILT_VALUES.items()]
+    others = ", ".join(f"`{alias}` for `{name}`" for alias, name in ALIASES.items() if name not in NOT_BUILT)
+    return [*lines, "", f"In Python, {others} is accepted."]
+
+
+def text() -> str:
+    """The whole document."""
+    return _HEAD + "\n".join([*option_rows(), *preset_rows(), *refused_rows()]) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(text(), encoding="utf-8")
