@@ -84,13 +84,10 @@ class ByteSink:
 
 
 def words(error: BaseException) -> str:
-    """What an OSError says, without its number and file name."""
-    if isinstance(error, OSError):
-        if error.errno == errno.EPIPE:
-            return "closed by its reader (broken pipe)"
-        if error.strerror:
-            return error.strerror.lower()
-    return str(error).lower()
+    """What an OSError, or FFmpeg's, says, without its number and file name."""
+    if getattr(error, "errno", None) == errno.EPIPE:
+        return "closed by its reader (broken pipe)"
+    return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def open_packets(name: str, fps: Fraction) -> PacketSink:

@@ -39,7 +39,7 @@ class ContainerSink:
             packet.pts = packet.dts = pts
             packet.duration, packet.is_keyframe = 1, is_keyframe
             self._container.mux(packet)
-        except (OSError, ValueError) as error:  # av.FFmpegError is one of these
+        except (self._av.FFmpegError, OSError, ValueError) as error:
             raise OutputError(f"{self._name}: {words(error)}") from None
 
     def close(self) -> None:
@@ -49,7 +49,7 @@ class ContainerSink:
             return
         try:
             container.close()
-        except (OSError, ValueError) as error:
+        except (self._av.FFmpegError, OSError, ValueError) as error:
             raise OutputError(f"{self._name}: {words(error)}") from None
         finally:
             if os.path.exists(self._name) and os.path.getsize(self._name) == 0:

@@ -12,6 +12,7 @@ from typing import BinaryIO, Protocol
 import numpy as np
 
 from .errors import InputError, OptionError
+from .output import words
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
 
@@ -117,7 +118,7 @@ class RawSource:
                     break
                 got += part
         except OSError as error:
-            raise InputError(f"{self._name}: {_reason(error)} while reading frame {number}") from None
+            raise InputError(f"{self._name}: {words(error)} while reading frame {number}") from None
         if got < len(view):
             self.left_over = got + extra
             return False
@@ -223,7 +224,7 @@ def _open(name: str, shown: str) -> BinaryIO:
     try:
         return open(name, "rb", 1 << 20)
     except (OSError, ValueError) as error:
-        raise InputError(f"{shown}: {_reason(error)}") from None
+        raise InputError(f"{shown}: {words(error)}") from None
 
 
 def _first_bytes(file: BinaryIO, shown: str) -> bytes:
@@ -231,12 +232,7 @@ def _first_bytes(file: BinaryIO, shown: str) -> bytes:
     try:
         return file.peek(len(_MAGIC))[: len(_MAGIC) + 1]  # type: ignore[attr-defined]
     except OSError as error:
-        raise InputError(f"{shown}: {_reason(error)}") from None
-
-
-def _reason(error: BaseException) -> str:
-    """The words of an OSError without number and file name."""
-    return (getattr(error, "strerror", None) or str(error)).lower()
+        raise InputError(f"{shown}: {words(error)}") from None
 
 
 def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:

@@ -23,10 +23,10 @@ class AvSource:
         except ImportError:
             raise InputError(f"{name}: neither .yuv nor .y4m; other files need PyAV (pip install 'h264lite[av]'); "
                              f"{_HINT}") from None
-        self._name, self.left_over = name, 0
+        self._name, self.left_over, self._failures = name, 0, (av.FFmpegError, OSError)
         try:
             self._container: Any = av.open(name)
-        except (OSError, ValueError) as error:
+        except self._failures as error:
             raise InputError(f"{name}: FFmpeg cannot read it ({words(error)}); {_HINT}") from None
         if not self._container.streams.video:
             raise InputError(f"{name}: holds no video")
@@ -61,9 +61,7 @@ class AvSource:
                 if number >= seek:
                     yield planes_of(frame)
                 number += 1
-        except (OSError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
+        except self._failures as error:
             raise InputError(f"{self._name}: {words(error)} while decoding frame {number}") from None
 
     def close(self) -> None:
