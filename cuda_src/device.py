@@ -175,7 +175,7 @@ class Device:
         self._functions: dict[tuple[str, str], Any] = {}
         self._free: dict[int, list[Any]] = {}
         self._allocations: list[Any] = []
-        self._pinned: dict[int, list[np.ndarray]] = {}
+        self._kept: dict[tuple, DeviceArray] = {}
 
     # ---- context
     def __enter__(self) -> "Device":
@@ -260,6 +260,23 @@ class Device:
             self.synchronize(stream)
         return array
 
+    def scratch(self, name: str, shape: Sequence[int], dtype: Any) -> DeviceArray:
+        """A stage's own intermediate array, kept for the next frame; one stream at a time may use it."""
+        key = (name, tuple(shape))
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = self.array(shape, dtype, name)
+            return self._kept[key]
+
+    def constant(self, name: str, values: np.ndarray) -> DeviceArray:
+        """A table on the card, uploaded once."""
+        key = (name, values.shape)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = self.upload(values)
+                self.synchronize()
+            return self._kept[key]
+
     def release(self, *arrays: DeviceArray) -> None:
         """Gives whole arrays (not slices) back to the pool; their work must be done."""
         with self._lock:
@@ -325,4 +342,5 @@ class Device:
                     allocation.free()
         self._allocations.clear()
         self._free.clear()
+        self._kept.clear()
         self.context.detach()

@@ -1,0 +1,237 @@
+// 8.7: the deblocking filter, as independent tiles and, to compare, as the wavefront of macroblocks.
+//
+// Tiles: one warp filters one macroblock from un-deblocked samples and the halo that decides its final samples (10 samples
+// up and left, 6 down, 3 right), so that no warp waits for another. Which lines of which edges, and in which steps they may
+// run at once, stands in a schedule that deblock.py derives from the data flow of the filter.
+#include "simd.cuh"
+#include "tables.cuh"
+
+constexpr int RECORD = 12;      // words a macroblock: 32 strengths of 4 bits, thresholds of six kinds of edges, 2 unused
+constexpr int TILE_WARPS = 4;   // warps a block
+constexpr int LUMA_STRIDE = 36, LUMA_ROWS = 32, LUMA_LEFT = 12, LUMA_TOP = 10;  // bytes; what a tile loads around its macroblock
+constexpr int CHROMA_STRIDE = 20, CHROMA_ROWS = 12, CHROMA_LEFT = 4, CHROMA_TOP = 2;
+constexpr int SAMPLES = LUMA_ROWS * LUMA_STRIDE + 2 * CHROMA_ROWS * CHROMA_STRIDE;
+
+// 8.7.2.2: alpha, beta and tC0 for bS 1..3 of an edge between QPs a and b, in one word: 8, 8, 3 x 5 bits
+DEVICE unsigned thresholds(int a, int b, int alpha_offset, int beta_offset) {
+  int average = (a + b + 1) >> 1, ia = clip3(0, 51, average + alpha_offset), ib = clip3(0, 51, average + beta_offset);
+  return unsigned(ALPHA[ia] & 255) | unsigned(BETA[ib]) << 8 | unsigned(TC0[1][ia]) << 16 | unsigned(TC0[2][ia]) << 21 |
+         unsigned(TC0[3][ia]) << 26;
+}
+
+struct State {
+  const uint8_t *mb_type, *total_coeff, *qp;
+  const signed char *ref_idx;
+  const short2 *mv;
+};
+
+// 8.7.2.1: bS of the edge between 4x4 blocks bp of macroblock mp and bq of mq; at_edge: between macroblocks
+DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at_edge) {
+  if (s.mb_type[mp] <= I_PCM || s.mb_type[mq] <= I_PCM) return at_edge ? 4 : 3;
+  if (s.total_coeff[mp * 24 + bp] | s.total_coeff[mq * 24 + bq]) return 2;
+  int rp = (bp >> 3) * 2 + (bp >> 1 & 1), rq = (bq >> 3) * 2 + (bq >> 1 & 1);
+  if (s.ref_idx[mp * 4 + rp] != s.ref_idx[mq * 4 + rq]) return 1;
+  short2 vp = s.mv[mp * 16 + bp], vq = s.mv[mq * 16 + bq];
+  return abs(vp.x - vq.x) >= 4 || abs(vp.y - vq.y) >= 4;
+}
+
+// records uint32[n_mb, 12] of macroblock rows [row0, row0 + gridDim.y). One warp a macroblock; lane = direction, edge, block.
+extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signed char *ref_idx, const short2 *mv,
+    const uint8_t *total_coeff, const uint8_t *qp, const int *slice_first_mb, int mb_width, int chroma_qp_offset,
+    int alpha_offset, int beta_offset, int disable_idc, int row0, unsigned *records) {
+  const State s = {mb_type, total_coeff, qp, ref_idx, mv};
+  const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * int(blockDim.x >> 5) + int(threadIdx.x >> 5);
+  const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
+  if (mx >= mb_width) return;
+  const bool left = disable_idc != 1 && mx > 0;
+  const bool above = disable_idc != 1 && my > 0 && (disable_idc != 2 || mb - mb_width >= slice_first_mb[my]);
+  const int direction = lane >> 4, edge = lane >> 2 & 3, k = lane & 3;
+  const bool exists = edge ? disable_idc != 1 : direction ? above : left;
+  unsigned bs = 0;
+  if (exists) {
+    int bq = direction ? edge * 4 + k : k * 4 + edge;
+    int mp = edge ? mb : direction ? mb - mb_width : mb - 1;
+    int bp = direction ? ((edge + 3) & 3) * 4 + k : k * 4 + ((edge + 3) & 3);
+    bs = strength(s, mp, bp, mb, bq, edge == 0);
+  }
+  unsigned word = bs << (4 * (lane & 7));
+  for (int d = 1; d < 8; d *= 2) word |= __shfl_xor_sync(FULL_WARP, word, d);
+  unsigned *to = records + size_t(mb) * RECORD;
+  if ((lane & 7) == 0) to[lane >> 3] = word;
+  if (lane < 6) {
+    int kind = lane % 3, other = kind == 0 ? (left ? mb - 1 : mb) : kind == 1 ? (above ? mb - mb_width : mb) : mb;
+    int a = mb_type[mb] == I_PCM ? 0 : qp[mb], b = mb_type[other] == I_PCM ? 0 : qp[other];
+    if (lane >= 3) {
+      a = QP_CHROMA[clip3(0, 51, a + chroma_qp_offset)];
+      b = QP_CHROMA[clip3(0, 51, b + chroma_qp_offset)];
+    }
+    to[4 + lane] = thresholds(a, b, alpha_offset, beta_offset);
+  }
+}
+
+// 8.7.2.3, 8.7.2.4: one line across an edge; s is its q0, d the distance from sample to sample
+template <bool LUMA>
+DEVICE void filter_line(uint8_t *s, int d, unsigned bs, unsigned limits) {
+  const int p0 = s[-d], p1 = s[-2 * d], q0 = s[0], q1 = s[d];
+  const int alpha = int(limits & 255), beta = int(limits >> 8 & 255);
+  if (abs(p0 - q0) >= alpha || abs(p1 - p0) >= beta || abs(q1 - q0) >= beta) return;
+  if (bs < 4) {
+    const int tc0 = int(limits >> (11 + 5 * bs) & 31);
+    if (LUMA) {
+      const int p2 = s[-3 * d], q2 = s[2 * d];
+      const bool p_near = abs(p2 - p0) < beta, q_near = abs(q2 - q0) < beta;
+      const int tc = tc0 + p_near + q_near, middle = (p0 + q0 + 1) >> 1;
+      const int delta = clip3(-tc, tc, (4 * (q0 - p0) + (p1 - q1) + 4) >> 3);
+      s[-d] = uint8_t(clip255(p0 + delta));
+      s[0] = uint8_t(clip255(q0 - delta));
+      if (p_near) s[-2 * d] = uint8_t(p1 + clip3(-tc0, tc0, (p2 + middle - 2 * p1) >> 1));
+      if (q_near) s[d] = uint8_t(q1 + clip3(-tc0, tc0, (q2 + middle - 2 * q1) >> 1));
+    } else {
+      const int tc = tc0 + 1, delta = clip3(-tc, tc, (4 * (q0 - p0) + (p1 - q1) + 4) >> 3);
+      s[-d] = uint8_t(clip255(p0 + delta));
+      s[0] = uint8_t(clip255(q0 - delta));
+    }
+    return;
+  }
+  if (!LUMA) {
+    s[-d] = uint8_t((2 * p1 + p0 + q1 + 2) >> 2);
+    s[0] = uint8_t((2 * q1 + q0 + p1 + 2) >> 2);
+    return;
+  }
+  const int p2 = s[-3 * d], q2 = s[2 * d];
+  const bool small = abs(p0 - q0) < (alpha >> 2) + 2;
+  if (small && abs(p2 - p0) < beta) {
+    const int p3 = s[-4 * d];
+    s[-d] = uint8_t((p2 + 2 * p1 + 2 * p0 + 2 * q0 + q1 + 4) >> 3);
+    s[-2 * d] = uint8_t((p2 + p1 + p0 + q0 + 2) >> 2);
+    s[-3 * d] = uint8_t((2 * p3 + 3 * p2 + p1 + p0 + q0 + 4) >> 3);
+  } else {
+    s[-d] = uint8_t((2 * p1 + p0 + q1 + 2) >> 2);
+  }
+  if (small && abs(q2 - q0) < beta) {
+    const int q3 = s[3 * d];
+    s[0] = uint8_t((p1 + 2 * p0 + 2 * q0 + 2 * q1 + q2 + 4) >> 3);
+    s[d] = uint8_t((p0 + q0 + q1 + q2 + 2) >> 2);
+    s[2 * d] = uint8_t((2 * q3 + 3 * q2 + q1 + q0 + p0 + 4) >> 3);
+  } else {
+    s[0] = uint8_t((2 * q1 + q0 + p1 + 2) >> 2);
+  }
+}
+
+DEVICE unsigned strength_of(const unsigned *record, int direction, int edge, int k) {
+  int n = direction * 16 + edge * 4 + k;
+  return record[n >> 3] >> (4 * (n & 7)) & 15;
+}
+DEVICE int kind_of(int direction, int edge) { return edge ? 2 : direction; }
+
+// Runs the steps of a schedule: uint32[steps, 32], one line a lane, ~0 for none. A line: bits 0-11 place of q0 in the tile,
+// 12 direction, 13-14 block along the edge, 15-16 edge, 17-20 macroblock of the neighbourhood (3 y + x).
+template <bool LUMA>
+DEVICE void run_schedule(uint8_t *samples, int stride, const unsigned *records, const unsigned *schedule, int steps, int lane) {
+  unsigned next = __ldg(schedule + lane);
+  for (int step = 0; step < steps; step++) {
+    const unsigned line = next;
+    if (step + 1 < steps) next = __ldg(schedule + (step + 1) * 32 + lane);
+    if (line != ~0u) {
+      const int direction = line >> 12 & 1, edge = line >> 15 & 3;
+      const unsigned *record = records + (line >> 17) * RECORD;
+      const unsigned bs = strength_of(record, direction, edge, line >> 13 & 3);
+      if (bs) filter_line<LUMA>(samples + (line & 4095), direction ? stride : 1, bs, record[(LUMA ? 4 : 7) + kind_of(direction, edge)]);
+    }
+    __syncwarp();
+  }
+}
+
+// One plane of a tile, `words` words a row, from (x, y) on; samples outside the picture are never read by a line.
+DEVICE void load_tile(const uint8_t *plane, int width, int height, int x, int y, int rows, int words, uint8_t *to, int stride, int lane) {
+  for (int i = lane; i < rows * words; i += 32) {
+    int r = i / words, w = i - r * words, px = x + 4 * w, py = y + r;
+    unsigned v = 0;
+    if (px >= 0 && px < width && py >= 0 && py < height) v = __ldg(reinterpret_cast<const unsigned *>(plane + size_t(py) * width + px));
+    *reinterpret_cast<unsigned *>(to + r * stride + 4 * w) = v;
+  }
+}
+
+// rec_* uint8[H, W] and uint8[H/2, W/2]; out_* with border and stride; macroblock rows [row0, row0 + gridDim.y).
+extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) deblock_tiles(const uint8_t *__restrict__ rec_y,
+    const uint8_t *__restrict__ rec_u, const uint8_t *__restrict__ rec_v, const unsigned *__restrict__ records,
+    const unsigned *__restrict__ luma_schedule, int luma_steps, const unsigned *__restrict__ chroma_schedule, int chroma_steps,
+    int mb_width, int mb_height, int row0, uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
+  SHARED(uint8_t, all_samples, TILE_WARPS * SAMPLES);
+  SHARED(unsigned, all_records, TILE_WARPS * 9 * RECORD);
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int mx = int(blockIdx.x) * TILE_WARPS + warp, my = int(blockIdx.y) + row0;
+  if (mx >= mb_width) return;
+  uint8_t *luma = all_samples + warp * SAMPLES, *chroma = luma + LUMA_ROWS * LUMA_STRIDE;
+  unsigned *near = all_records + warp * 9 * RECORD;
+  if (lane < 27) {  // three vectors of four words a macroblock
+    int n = lane / 3, x = mx + n % 3 - 1, y = my + n / 3 - 1;
+    uint4 v = make_uint4(0, 0, 0, 0);
+    if (x >= 0 && x < mb_width && y >= 0 && y < mb_height)
+      v = __ldg(reinterpret_cast<const uint4 *>(records + (size_t(y) * mb_width + x) * RECORD) + lane % 3);
+    reinterpret_cast<uint4 *>(near)[lane] = v;
+  }
+  const int width = mb_width * 16, height = mb_height * 16;
+  load_tile(rec_y, width, height, mx * 16 - LUMA_LEFT, my * 16 - LUMA_TOP, LUMA_ROWS, 8, luma, LUMA_STRIDE, lane);
+  for (int p = 0; p < 2; p++)
+    load_tile(p ? rec_v : rec_u, width / 2, height / 2, mx * 8 - CHROMA_LEFT, my * 8 - CHROMA_TOP, CHROMA_ROWS, 4,
+              chroma + p * CHROMA_ROWS * CHROMA_STRIDE, CHROMA_STRIDE, lane);
+  __syncwarp();
+  run_schedule<false>(chroma, CHROMA_STRIDE, near, chroma_schedule, chroma_steps, lane);
+  run_schedule<true>(luma, LUMA_STRIDE, near, luma_schedule, luma_steps, lane);
+  for (int i = lane; i < 64; i += 32) {
+    int r = i >> 2, w = i & 3;
+    unsigned v = *reinterpret_cast<const unsigned *>(luma + (r + LUMA_TOP) * LUMA_STRIDE + LUMA_LEFT + 4 * w);
+    *reinterpret_cast<unsigned *>(out_y + size_t(my * 16 + r) * y_stride + mx * 16 + 4 * w) = v;
+  }
+  int p = lane >> 4, r = lane >> 1 & 7, w = lane & 1;
+  unsigned v = *reinterpret_cast<const unsigned *>(chroma + (p * CHROMA_ROWS + r + CHROMA_TOP) * CHROMA_STRIDE + CHROMA_LEFT + 4 * w);
+  *reinterpret_cast<unsigned *>((p ? out_v : out_u) + size_t(my * 8 + r) * c_stride + mx * 8 + 4 * w) = v;
+}
+
+// rec_* into out_*, a macroblock a warp: what the wavefront then filters in place.
+extern "C" __global__ void deblock_copy(const uint8_t *rec_y, const uint8_t *rec_u, const uint8_t *rec_v, int mb_width,
+    uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
+  const int lane = threadIdx.x, mx = blockIdx.x, my = blockIdx.y;
+  for (int i = lane; i < 64; i += 32) {
+    int r = i >> 2, w = i & 3;
+    *reinterpret_cast<unsigned *>(out_y + size_t(my * 16 + r) * y_stride + mx * 16 + 4 * w) =
+        *reinterpret_cast<const unsigned *>(rec_y + size_t(my * 16 + r) * mb_width * 16 + mx * 16 + 4 * w);
+  }
+  int r = lane >> 1 & 7, w = lane & 1;
+  *reinterpret_cast<unsigned *>((lane >> 4 ? out_v : out_u) + size_t(my * 8 + r) * c_stride + mx * 8 + 4 * w) =
+      *reinterpret_cast<const unsigned *>((lane >> 4 ? rec_v : rec_u) + size_t(my * 8 + r) * mb_width * 8 + mx * 8 + 4 * w);
+}
+
+// The standard's order, in place on out_*: one warp a row of macroblocks, two macroblocks behind the row above.
+// progress int32[mb_height]: macroblocks done a row, 0 before the launch. Lanes: 16 luma lines, 8 Cb, 8 Cr.
+extern "C" __global__ void __launch_bounds__(32) deblock_wavefront(const unsigned *records, int mb_width, uint8_t *out_y,
+    int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride, int *progress) {
+  const int lane = threadIdx.x, my = blockIdx.x;
+  const bool luma = lane < 16;
+  const int k = luma ? lane : lane & 7, stride = luma ? y_stride : c_stride, size = luma ? 16 : 8;
+  uint8_t *plane = luma ? out_y : lane < 24 ? out_u : out_v;
+  for (int mx = 0; mx < mb_width; mx++) {
+    if (my) {
+      if (lane == 0) wait_at_least(progress + my - 1, min(mx + 2, mb_width));
+      __syncwarp();
+    }
+    const unsigned *record = records + (size_t(my) * mb_width + mx) * RECORD;
+    for (int direction = 0; direction < 2; direction++) {
+      const int step = direction ? stride : 1;
+      uint8_t *line = plane + size_t(my) * size * stride + mx * size + (direction ? k : k * stride);
+      for (int edge = 0; edge < 4; edge++) {
+        const unsigned bs = strength_of(record, direction, edge, luma ? k >> 2 : k >> 1);
+        if (luma) {
+          if (bs) filter_line<true>(line + 4 * edge * step, step, bs, record[4 + kind_of(direction, edge)]);
+        } else if (bs && !(edge & 1)) {
+          filter_line<false>(line + 2 * edge * step, step, bs, record[7 + kind_of(direction, edge)]);
+        }
+      }
+      __syncwarp();
+    }
+    __threadfence();
+    __syncwarp();
+    if (lane == 0) store_release(progress + my, mx + 1);
+  }
+}

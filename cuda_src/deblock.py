@@ -1,0 +1,182 @@
+"""Deblocking on the card: the schedule of a tile's lines, and the launches of deblock.cu.
+
+A tile (one macroblock) needs, of its own edges and of its neighbours', the lines found by walking the filter backwards from
+the tile's final samples: which lines wrote a sample that is still needed, and which samples they read. Lines of one step
+neither read nor write what another line of the step writes.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .device import Device, DeviceArray
+
+# Where lines lie in the tile: bytes a row, and the place of the macroblock's first sample (deblock.cu has the same)
+LUMA = (16, 36, 12, 10)  # samples a macroblock, stride, left, top
+CHROMA = (8, 20, 4, 2)
+CHROMA_PLANE = 12 * 20
+RECORD = 12
+TILE_WARPS = 4
+
+# Offsets across an edge (p_i = -1 - i, q_i = i): output: inputs, for bS < 4, bS 4 as well, chroma
+_ALL = {-3, -2, -1, 0, 1, 2}
+_INNER = {-1: _ALL, 0: _ALL, -2: _ALL - {2}, 1: _ALL - {-3}}
+_MB_EDGE = _INNER | {-3: {-4, -3, -2, -1, 0, 1}, 2: {-2, -1, 0, 1, 2, 3}}
+_CHROMA = {-1: {-2, -1, 0, 1}, 0: {-2, -1, 0, 1}}
+
+Line = tuple[int, int, int, int, int]  # mx, my relative to the tile; direction (0 vertical edges), edge, line along it
+
+
+def _flow(n: int, edge: int) -> dict[int, set[int]]:
+    return _CHROMA if n == 8 else _INNER if edge else _MB_EDGE
+
+
+def _sample(n: int, line: Line, offset: int) -> tuple[int, int]:
+    mx, my, direction, edge, k = line
+    along, across = k, 4 * edge + offset
+    return (my * n + across, mx * n + along) if direction else (my * n + along, mx * n + across)
+
+
+def halo_lines(n: int) -> list[Line]:
+    """The lines that decide the final samples of one macroblock of n x n samples, in the order of the standard."""
+    live = {(y, x) for y in range(n) for x in range(n)}
+    lines: list[Line] = []
+    for my in (2, 1, 0, -1, -2):
+        for mx in (2, 1, 0, -1, -2):
+            for direction in (1, 0):
+                for edge in reversed(range(n // 4)):
+                    if edge == 0 and (my if direction else mx) == -2:
+                        continue
+                    flow = _flow(n, edge)
+                    for k in reversed(range(n)):
+                        line = (mx, my, direction, edge, k)
+                        needed = [o for o in flow if _sample(n, line, o) in live]
+                        if needed:
+                            lines.append(line)
+                            live -= {_sample(n, line, o) for o in needed}
+                            live |= {_sample(n, line, i) for o in needed for i in flow[o]}
+    return lines[::-1]
+
+
+def steps_of(n: int, lines: list[Line]) -> list[list[Line]]:
+    """The lines by the earliest step in which everything they depend on is done, at most 32 a step."""
+    read: dict[tuple[int, int], int] = {}
+    written: dict[tuple[int, int], int] = {}
+    steps: list[list[Line]] = []
+    for line in lines:
+        flow = _flow(n, line[3])
+        inputs = {_sample(n, line, i) for reads in flow.values() for i in reads}
+        outputs = {_sample(n, line, o) for o in flow}
+        step = max([written.get(s, -1) for s in inputs] + [max(read.get(s, -1), written.get(s, -1)) for s in outputs]) + 1
+        while step < len(steps) and len(steps[step]) == 32:
+            step += 1
+        if step == len(steps):
+            steps.append([])
+        steps[step].append(line)
+        read.update({s: max(read.get(s, -1), step) for s in inputs})
+        written.update({s: max(written.get(s, -1), step) for s in outputs})
+    return steps
+
+
+def _word(n: int, line: Line, plane: int = 0) -> int:
+    mx, my, direction, edge, k = line
+    _, stride, left, top = LUMA if n == 16 else CHROMA
+    y, x = _sample(n, line, 0)
+    place = (y + top) * stride + x + left + plane * CHROMA_PLANE
+    block, luma_edge = (k // 4, edge) if n == 16 else (k // 2, 2 * edge)
+    return place | direction << 12 | block << 13 | luma_edge << 15 | (3 * (my + 1) + mx + 1) << 17
+
+
+@cache
+def schedule(n: int) -> np.ndarray:
+    """uint32[steps, 32] as run_schedule reads it; chroma (n = 8) takes both planes."""
+    rows = []
+    for step in steps_of(n, halo_lines(n)):
+        words = [_word(n, line, plane) for line in step for plane in range(1 if n == 16 else 2)]
+        for first in range(0, len(words), 32):
+            part = words[first : first + 32]
+            rows.append(part + [0xFFFFFFFF] * (32 - len(part)))
+    return np.array(rows, np.uint32)
+
+
+def strengths(
+    device: Device,
+    mb_type: DeviceArray,
+    ref_idx: DeviceArray,
+    mv: DeviceArray,
+    total_coeff: DeviceArray,
+    qp: DeviceArray,
+    chroma_qp_offset: int,
+    alpha_offset: int,
+    beta_offset: int,
+    disable_idc: int,
+    slice_first_mb: DeviceArray,
+    mb_width: int,
+    row0: int,
+    row1: int,
+    stream: Any,
+) -> DeviceArray:
+    """8.7.2.1, 8.7.2.2: uint32[n_mb, 12]: bS of all edges and the thresholds of each kind of edge."""
+    records = device.scratch("deblock records", (mb_type.shape[0], RECORD), np.uint32)
+    arguments = [mb_type, ref_idx, mv, total_coeff, qp, slice_first_mb, mb_width, chroma_qp_offset]
+    arguments += [alpha_offset, beta_offset, disable_idc, row0, records]
+    device.launch("deblock", "deblock_strengths", (-(-mb_width // 4), row1 - row0), (128,), arguments, stream)
+    return records
+
+
+def deblock(
+    rec_y: DeviceArray,  # uint8[H, W], before deblocking
+    rec_u: DeviceArray,
+    rec_v: DeviceArray,
+    mb_type: DeviceArray,
+    ref_idx: DeviceArray,
+    mv: DeviceArray,
+    total_coeff: DeviceArray,
+    qp: DeviceArray,
+    chroma_qp_offset: int,
+    alpha_offset: int,
+    beta_offset: int,
+    disable_idc: int,
+    slice_first_mb: DeviceArray,
+    row0: int,
+    row1: int,
+    out_y: DeviceArray,  # uint8[H + 2 pad, W + 2 pad] (any pad, also 0): its interior is written
+    out_u: DeviceArray,
+    out_v: DeviceArray,
+    stream: Any = None,
+    wavefront: bool = False,
+) -> None:
+    """8.7: twin of cpu_simd.deblock.deblock. `wavefront` takes the standard's order, whole pictures only."""
+    device = rec_y.device
+    height, width = rec_y.shape
+    mb_width, mb_height = width // 16, height // 16
+    records = strengths(
+        device, mb_type, ref_idx, mv, total_coeff, qp, chroma_qp_offset, alpha_offset, beta_offset, disable_idc,
+        slice_first_mb, mb_width, max(0, row0 - 1), min(mb_height, row1 + 1), stream,
+    )  # fmt: skip
+    out: list[Any] = []
+    for plane, samples in ((out_y, width), (out_u, width // 2), (out_v, width // 2)):
+        stride = plane.shape[1]
+        border = (stride - samples) // 2
+        out.append((plane.ptr + border * stride + border, stride))
+    targets = [_at(out_y, out[0][0]), out[0][1], _at(out_u, out[1][0]), _at(out_v, out[2][0]), out[1][1]]
+    if wavefront:
+        if (row0, row1) != (0, mb_height):
+            raise ValueError("the wavefront deblocks whole pictures")
+        progress = device.scratch("deblock progress", (mb_height,), np.int32).fill(0, stream)
+        planes = [rec_y, rec_u, rec_v, mb_width]
+        device.launch("deblock", "deblock_copy", (mb_width, mb_height), (32,), [*planes, *targets], stream)
+        arguments = [records, mb_width, *targets, progress]
+        device.launch("deblock", "deblock_wavefront", (mb_height,), (32,), arguments, stream)
+        return
+    luma, chroma = (device.constant(f"deblock schedule {n}", schedule(n)) for n in (16, 8))
+    arguments = [rec_y, rec_u, rec_v, records, luma, luma.shape[0], chroma, chroma.shape[0], mb_width, mb_height]
+    arguments += [row0, *targets]
+    grid = (-(-mb_width // TILE_WARPS), row1 - row0)
+    device.launch("deblock", "deblock_tiles", grid, (32 * TILE_WARPS,), arguments, stream)
+
+
+def _at(array: DeviceArray, pointer: int) -> DeviceArray:
+    """The same array seen from another of its samples on."""
+    return DeviceArray(array.device, pointer, array.shape, array.dtype, array)
