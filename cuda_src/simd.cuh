@@ -83,3 +83,60 @@ DEVICE int se_bits(int v) {
   unsigned code = v > 0 ? unsigned(2 * v) : unsigned(-2 * v + 1);  // codeNum + 1
   return 2 * (31 - __clz(int(code))) + 1;
 }
+
+// two signed 16-bit numbers a word
+DEVICE unsigned add2(unsigned a, unsigned b) {
+#ifdef H264LITE_EMULATED
+  return ((a + b) & 0xffffu) | (((a >> 16) + (b >> 16)) << 16);
+#else
+  return __vadd2(a, b);
+#endif
+}
+DEVICE unsigned sub2(unsigned a, unsigned b) {
+#ifdef H264LITE_EMULATED
+  return ((a - b) & 0xffffu) | (((a >> 16) - (b >> 16)) << 16);
+#else
+  return __vsub2(a, b);
+#endif
+}
+DEVICE unsigned max2(unsigned a, unsigned b) {
+#ifdef H264LITE_EMULATED
+  short al = short(a), bl = short(b), ah = short(a >> 16), bh = short(b >> 16);
+  return uint16_t(al > bl ? al : bl) | unsigned(uint16_t(ah > bh ? ah : bh)) << 16;
+#else
+  return __vmaxs2(a, b);
+#endif
+}
+DEVICE unsigned abs2(unsigned a) { return max2(a, sub2(0, a)); }
+
+// Distortion of a 4x4 block between two sets of four rows: SAD, or half the sum of the absolute Hadamard coefficients.
+DEVICE unsigned sad_4x4(const unsigned *a, const unsigned *b) {
+  return sad4(a[3], b[3], sad4(a[2], b[2], sad4(a[1], b[1], sad4(a[0], b[0], 0))));
+}
+// Columns 0, 2 in one word and 1, 3 in another; |a + b| + |a - b| = 2 max(|a|, |b|) saves the last butterfly and the half.
+DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) {
+  unsigned e[4], o[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    e[i] = sub2(a[i] & 0x00ff00ffu, b[i] & 0x00ff00ffu);
+    o[i] = sub2(a[i] >> 8 & 0x00ff00ffu, b[i] >> 8 & 0x00ff00ffu);
+  }
+  unsigned h[8];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    h[i] = add2(e[i], o[i]);
+    h[4 + i] = sub2(e[i], o[i]);
+  }
+  unsigned sum = 0;
+#pragma unroll
+  for (int g = 0; g < 8; g += 4) {
+    unsigned s0 = add2(h[g], h[g + 2]), s1 = add2(h[g + 1], h[g + 3]), d0 = sub2(h[g], h[g + 2]), d1 = sub2(h[g + 1], h[g + 3]);
+    unsigned v0 = abs2(add2(s0, s1)), v1 = abs2(sub2(s0, s1)), v2 = abs2(add2(d0, d1)), v3 = abs2(sub2(d0, d1));
+    unsigned low = __byte_perm(v0, v1, 0x5410), high = __byte_perm(v0, v1, 0x7632);
+    sum = add2(sum, max2(low, high));
+    low = __byte_perm(v2, v3, 0x5410);
+    high = __byte_perm(v2, v3, 0x7632);
+    sum = add2(sum, max2(low, high));
+  }
+  return (sum & 0xffff) + (sum >> 16);
+}

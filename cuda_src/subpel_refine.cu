@@ -1,0 +1,187 @@
+// Half- and quarter-sample refinement of all 41 vectors of a macroblock (not part of the standard).
+//
+// Seven layers of partitions cover a macroblock (4x4, 8x4, 4x8, 8x8, 16x8, 8x16, 16x16). A thread has one 4x4 block of one
+// layer and tries the vector and its eight neighbours; 16 lanes are a layer and add up the blocks of a partition by
+// exchange; 14 such groups, seven warps, are two macroblocks. Around any position the samples wanted lie in four patches:
+// C at the vector, H half a sample left and right, V above and below, D diagonal; the plane of each is that of C with the
+// bits of the half-sample directions turned over.
+#include "simd.cuh"
+
+constexpr int NT = 224;
+enum Metric { SAD = 0, SATD = 1 };
+
+// `columns` (4 or 5) samples from p on: word from p, and word from p + 1
+DEVICE void load_pair(const uint8_t *p, unsigned *left, unsigned *right) {
+  const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
+  unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), a = __ldg(w), b = __ldg(w + 1);
+  *left = unaligned(a, b, offset);
+  *right = offset == 3 ? b : unaligned(a, b, offset + 1);
+}
+DEVICE unsigned load_word(const uint8_t *p) {
+  const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
+  unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3);
+  return unaligned(__ldg(w), __ldg(w + 1), offset);
+}
+
+template <int METRIC>
+DEVICE unsigned distortion(const unsigned *current, const unsigned *prediction) {
+  return METRIC == SATD ? satd_4x4(current, prediction) : sad_4x4(current, prediction);
+}
+template <int METRIC>
+DEVICE unsigned distortion(const unsigned *current, const unsigned *a, const unsigned *b) {
+  unsigned p[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) p[i] = average4(a[i], b[i]);
+  return distortion<METRIC>(current, p);
+}
+
+struct Layer {
+  int partition, width, height;  // in 4x4 blocks
+};
+DEVICE Layer layer_of(int layer, int block) {
+  const int bx = block & 3, by = block >> 2, q = (by >> 1) * 2 + (bx >> 1);
+  switch (layer) {
+    case 0: return {block, 1, 1};
+    case 1: return {16 + 2 * q + (by & 1), 2, 1};
+    case 2: return {24 + 2 * q + (bx & 1), 1, 2};
+    case 3: return {32 + q, 2, 2};
+    case 4: return {36 + (by >> 1), 4, 2};
+    case 5: return {38 + (bx >> 1), 2, 4};
+    default: return {40, 4, 4};
+  }
+}
+
+// One step. v[9]: distortions of this thread's block, the centre first, then the neighbours in raster order.
+template <bool HALF, int METRIC, bool CENTRE>
+DEVICE void block_costs(const unsigned *current, const uint8_t *luma, size_t plane_size, int stride, int x, int y, unsigned *v) {
+  const int fx = x >> 1 & 1, fy = y >> 1 & 1, c = fx + 2 * fy;  // the vector is at a multiple of half a sample
+  const ptrdiff_t at = ptrdiff_t(y >> 2) * stride + (x >> 2);
+  const ptrdiff_t left = fx ? 0 : -1, up = fy ? 0 : -stride;
+  unsigned C[4], L[4], R[4], V[5];
+  const uint8_t *p = luma + c * plane_size + at;
+  if (CENTRE || !HALF)
+#pragma unroll
+    for (int i = 0; i < 4; i++) C[i] = load_word(p + i * stride);
+  p = luma + (c ^ 1) * plane_size + at + left;
+#pragma unroll
+  for (int i = 0; i < 4; i++) load_pair(p + i * stride, &L[i], &R[i]);
+  p = luma + (c ^ 2) * plane_size + at + up;
+#pragma unroll
+  for (int i = 0; i < 5; i++) V[i] = load_word(p + i * stride);
+  v[0] = CENTRE ? distortion<METRIC>(current, C) : 0;
+  const bool diagonal = HALF || c == 1 || c == 2;
+  p = luma + (c ^ 3) * plane_size + at + left + up;
+  unsigned D[5], E[5];
+  if (diagonal) {
+#pragma unroll
+    for (int i = 0; i < 5; i++) load_pair(p + i * stride, &D[i], &E[i]);
+  }
+  if (HALF) {
+    v[2] = distortion<METRIC>(current, V);
+    v[4] = distortion<METRIC>(current, L);
+    v[5] = distortion<METRIC>(current, R);
+    v[7] = distortion<METRIC>(current, V + 1);
+    v[1] = distortion<METRIC>(current, D);
+    v[3] = distortion<METRIC>(current, E);
+    v[6] = distortion<METRIC>(current, D + 1);
+    v[8] = distortion<METRIC>(current, E + 1);
+  } else {
+    v[2] = distortion<METRIC>(current, C, V);
+    v[4] = distortion<METRIC>(current, C, L);
+    v[5] = distortion<METRIC>(current, C, R);
+    v[7] = distortion<METRIC>(current, C, V + 1);
+    if (!diagonal) {
+#pragma unroll
+      for (int i = 0; i < 5; i++) D[i] = E[i] = V[i];
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; i++) L[i] = R[i] = C[i];
+    }
+    v[1] = distortion<METRIC>(current, L, D);
+    v[3] = distortion<METRIC>(current, R, E);
+    v[6] = distortion<METRIC>(current, L, D + 1);
+    v[8] = distortion<METRIC>(current, R, E + 1);
+  }
+}
+
+template <bool HALF, int METRIC, bool CENTRE>
+DEVICE void step(const unsigned *current, const uint8_t *luma, size_t plane_size, int stride, int x0, int y0, const Layer &layer,
+                 int px, int py, int lam, int &x, int &y, int &cost) {
+  constexpr int STEP = HALF ? 2 : 1;
+  unsigned v[9];
+  block_costs<HALF, METRIC, CENTRE>(current, luma, plane_size, stride, 4 * x0 + x, 4 * y0 + y, v);
+#pragma unroll
+  for (int n = CENTRE ? 0 : 1; n < 9; n++) {
+    unsigned other = __shfl_xor_sync(FULL_WARP, v[n], 1);
+    if (layer.width > 1) v[n] += other;
+    other = __shfl_xor_sync(FULL_WARP, v[n], 2);
+    if (layer.width > 2) v[n] += other;
+    other = __shfl_xor_sync(FULL_WARP, v[n], 4);
+    if (layer.height > 1) v[n] += other;
+    other = __shfl_xor_sync(FULL_WARP, v[n], 8);
+    if (layer.height > 2) v[n] += other;
+  }
+  int bx[3], by[3];
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    bx[i] = lam * se_bits(x + (i - 1) * STEP - px);
+    by[i] = lam * se_bits(y + (i - 1) * STEP - py);
+  }
+  int best = CENTRE ? int(v[0]) + bx[1] + by[1] : cost, dx = 0, dy = 0;
+#pragma unroll
+  for (int n = 1; n < 9; n++) {
+    const int i = n <= 4 ? (n - 1) % 3 : n % 3, j = n <= 4 ? (n - 1) / 3 : n / 3;  // n as in v: raster without the centre
+    const int total = int(v[n]) + bx[i] + by[j];
+    if (total < best) {
+      best = total;
+      dx = i - 1;
+      dy = j - 1;
+    }
+  }
+  cost = best;
+  x += dx * STEP;
+  y += dy * STEP;
+}
+
+template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
+DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor, int lam,
+                   int kinds, int row0, int mb_width, int *cost, short2 *mv) {
+  const int group = int(threadIdx.x) >> 4, block = threadIdx.x & 15;
+  const int which = group / 7, layer_number = group - 7 * which;
+  const int wanted = layer_number < 3 ? 8 : layer_number == 3 ? 4 : layer_number < 6 ? 2 : 1;
+  int mx = int(blockIdx.x) * 2 + which;
+  const bool live = mx < mb_width;
+  mx = min(mx, mb_width - 1);
+  const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
+  if (!__any_sync(FULL_WARP, kinds & wanted)) return;
+  const Layer layer = layer_of(layer_number, block);
+  const int xs = mx * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
+  unsigned current[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) current[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
+  const short2 p = predictor[mb], start = mv[mb * 41 + layer.partition];
+  int x = start.x, y = start.y, value = cost[mb * 41 + layer.partition];
+  const size_t plane_size = size_t(width) * height;
+  step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x, p.y, lam, x, y, value);
+  if (QUARTER)
+    step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x,
+                                                               p.y, lam, x, y, value);
+  __syncwarp();
+  if (live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0) {
+    cost[mb * 41 + layer.partition] = value;
+    mv[mb * 41 + layer.partition] = make_short2(short(x), short(y));
+  }
+}
+
+// source uint8[H, W]; luma uint8[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
+// mv int16[n_mb, 41, 2] in place. Grid: pairs of macroblocks across, rows.
+#define REFINE(name, ...)                                                                                                     \
+  extern "C" __global__ void __launch_bounds__(NT) name(const uint8_t *__restrict__ source, const uint8_t *__restrict__ luma, \
+      int width, int height, int pad, const short2 *__restrict__ predictor, int lam, int kinds, int row0, int mb_width,       \
+      int *cost, short2 *mv) {                                                                                                \
+    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, lam, kinds, row0, mb_width, cost, mv);                   \
+  }
+REFINE(refine_half_sad, false, SAD, SAD)
+REFINE(refine_sad_sad, true, SAD, SAD)
+REFINE(refine_sad_satd, true, SAD, SATD)
+REFINE(refine_satd_satd, true, SATD, SATD)

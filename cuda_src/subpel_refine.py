@@ -1,0 +1,34 @@
+"""Half- and quarter-sample refinement on the card: launches subpel_refine.cu."""
+
+from typing import Any
+
+from .device import DeviceArray
+
+THREADS = 224
+ALL_KINDS = 15
+# By subme 1..5 and more; subme 0 keeps integer vectors
+KERNELS = ("", "refine_half_sad", "refine_sad_sad", "refine_sad_satd", "refine_sad_satd", "refine_satd_satd")
+
+
+def subpel_refine(
+    source: DeviceArray,  # uint8[H, W]
+    luma: DeviceArray,  # uint8[4, H + 2 pad, W + 2 pad]
+    pad: int,
+    predictor: DeviceArray,  # int16[n_mb, 2], quarter samples
+    lam: int,
+    subme: int,
+    row0: int,
+    row1: int,
+    cost: DeviceArray,  # int32[n_mb, 41], in place
+    mv: DeviceArray,  # int16[n_mb, 41, 2], quarter samples, in place
+    kinds: int = ALL_KINDS,
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.subpel_refine.subpel_refine."""
+    kernel = KERNELS[min(subme, len(KERNELS) - 1)]
+    if not kernel:
+        return
+    _, height, width = luma.shape
+    mb_width = source.shape[1] // 16
+    arguments = [source, luma, width, height, pad, predictor, lam, kinds, row0, mb_width, cost, mv]
+    source.device.launch("subpel_refine", kernel, ((mb_width + 1) // 2, row1 - row0), (THREADS,), arguments, stream)
