@@ -38,6 +38,7 @@ class Sinks:
 class Run:
     """One encode on its way."""
 
+    name: str  # of the input, as it is called in messages
     source: Source
     encoder: Encoder
     sinks: Sinks
@@ -66,13 +67,14 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
             _print("h264lite encode: interrupted before the first frame; nothing was written")
             return INTERRUPTED
         stack.callback(source.close)
-        config = make_config(source.format, reports["input_res"], given)
+        shown = "standard input" if source_name == "-" else source_name
+        config = make_config(shown, source.format, reports["input_res"], given)
         sinks = open_sinks(output_name, config, reports, stack)
         mode = "none" if reports["quiet"] else reports["progress"]
         total = expected_frames(source.format, config)
         progress = Progress(mode, total, config.fps)
         quiet = reports["quiet"] or mode == "json"
-        run = Run(source, None, sinks, progress, quiet)  # type: ignore[arg-type]
+        run = Run(shown, source, None, sinks, progress, quiet)  # type: ignore[arg-type]
         run.say(start_line(config, source.format))
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
@@ -82,8 +84,8 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
         return _encode(run, stop)
 
 
-def make_config(video: VideoFormat, input_res: tuple[int, int] | None, given: dict[str, Any]) -> Config:
-    """The user's options over what the input says about itself."""
+def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None, given: dict[str, Any]) -> Config:
+    """The user's options over what the input says about itself; InputError where that is what is wrong."""
     if input_res and input_res != (video.width, video.height):
         raise OptionError(f"{input_res[0]}x{input_res[1]} contradicts the input, which is {video.width}x{video.height}",
                           "input-res")
@@ -94,7 +96,13 @@ def make_config(video: VideoFormat, input_res: tuple[int, int] | None, given: di
         options.setdefault("sar", video.sar)
     if video.full_range is not None and options.get("range", "auto") == "auto":
         options["range"] = "pc" if video.full_range else "tv"
-    return Config.from_options(width=video.width, height=video.height, **options)
+    try:
+        return Config.from_options(width=video.width, height=video.height, **options)
+    except OptionError as error:
+        of_input = error.option in ("fps", "sar") and error.option not in given
+        if of_input or (video.kind != "raw" and not error.option):
+            raise InputError(f"{name}: {error}") from None
+        raise
 
 
 def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack) -> Sinks:
@@ -151,9 +159,10 @@ def _encode(run: Run, stop: StopSignals) -> int:
     if failure is not None:
         raise type(failure)(f"{failure}; the output holds {held}") from None
     if run.source.left_over and not stop.asked:
-        run.problems.append(f"the last frame is cut off: {run.source.left_over} bytes left over, {held} encoded")
+        left = f"{run.source.left_over} bytes left over"
+        run.problems.append(f"{run.name}: the last frame is cut off: {left}, {held} encoded")
     if not run.written and not stop.asked:
-        raise InputError(run.problems[0] if run.problems else _nothing(run.source, config))
+        raise InputError(run.problems[0] if run.problems else _nothing(run, config))
     _finish(run)
     for problem in run.problems:
         _print(f"h264lite encode: error: {problem}")
@@ -204,12 +213,12 @@ def _settings(config: Config) -> dict[str, Any]:
             "partitions": sorted(config.partitions)}
 
 
-def _nothing(source: Source, config: Config) -> str:
+def _nothing(run: Run, config: Config) -> str:
     """Why there was no frame to encode."""
     if config.seek:
-        has = f"; the input has {source.format.frames}" if source.format.frames is not None else ""
-        return f"seek {config.seek}: no frames to encode{has}"
-    return "the input holds no frames"
+        has = f"; it has {run.source.format.frames}" if run.source.format.frames is not None else ""
+        return f"{run.name}: no frames behind --seek {config.seek}{has}"
+    return f"{run.name}: no frames to encode"
 
 
 def _csv(cells: list[str]) -> bytes:
