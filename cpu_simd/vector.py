@@ -359,6 +359,38 @@ def sums_of_4(typingctx, a):
     return types.UniTuple(types.int64, 4)(a), codegen
 
 
+def make_shuffle(mask):
+    """An operation that picks lanes: mask[i] < n is lane mask[i] of a, n and more are those of b (n lanes each)."""
+
+    @intrinsic
+    def shuffle(typingctx, a, b):
+        result = Vec(a.bits, len(mask))
+
+        def codegen(context, builder, sig, args):
+            return builder.shuffle_vector(args[0], args[1], _mask(mask))
+
+        return result(a, b), codegen
+
+    return shuffle
+
+
+@intrinsic
+def block_satd(typingctx, a):
+    """Half the sum of absolute Hadamard coefficients of a 4x4 block in raster order, as an integer."""
+
+    def codegen(context, builder, sig, args):
+        x = args[0]
+        for distance in (1, 2, 4):
+            x = _butterfly(builder, x, distance)
+        x = _abs(builder, x)  # |p + q| + |p - q| = 2 max(|p|, |q|): the last butterfly is a maximum
+        p, q = (builder.shuffle_vector(x, x, _mask(range(first, first + 8))) for first in (0, 8))
+        x = builder.select(builder.icmp_signed(">", p, q), p, q)
+        total = _llvm(builder, "llvm.vector.reduce.add.v8i16", x.type.element, [x])
+        return builder.zext(total, ir.IntType(64))
+
+    return types.int64(a), codegen
+
+
 @intrinsic
 def sum_abs_diff(typingctx, a, b):
     """The sum of |x - y| of u8 lanes, as an integer (psadbw)."""

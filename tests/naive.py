@@ -166,3 +166,119 @@ def subpel_refine(source, luma, pad, predictor, lam, subme, mb, mb_width, cost, 
             cost[k] = best
         before = metric
     return cost, mv
+
+
+def intra_4x4_predictions(p, left, top):
+    """8.3.1.2: {mode: 4x4 prediction} from p[x, y], the neighbouring samples as a function of position."""
+    y, x = np.indices((4, 4))
+
+    def each(f):
+        return np.array([[f(int(c), int(r)) for c in range(4)] for r in range(4)])
+
+    def three(a, b, c):
+        return (p(*a) + 2 * p(*b) + p(*c) + 2) >> 2
+
+    def two(a, b):
+        return (p(*a) + p(*b) + 1) >> 1
+
+    known = [p(c, -1) for c in range(4)] * top + [p(-1, r) for r in range(4)] * left
+    modes = {2: np.full((4, 4), (sum(known) + len(known) // 2) // len(known) if known else 128)}
+    if top:
+        modes[0] = each(lambda x, y: p(x, -1))
+        modes[3] = each(
+            lambda x, y: (p(6, -1) + 3 * p(7, -1) + 2) >> 2
+            if x == y == 3
+            else three((x + y, -1), (x + y + 1, -1), (x + y + 2, -1))
+        )
+        modes[7] = each(
+            lambda x, y: two((x + y // 2, -1), (x + y // 2 + 1, -1))
+            if y % 2 == 0
+            else three((x + y // 2, -1), (x + y // 2 + 1, -1), (x + y // 2 + 2, -1))
+        )
+    if left:
+        modes[1] = each(lambda x, y: p(-1, y))
+
+        def up(x, y):
+            z = x + 2 * y
+            if z > 5:
+                return p(-1, 3)
+            if z == 5:
+                return (p(-1, 2) + 3 * p(-1, 3) + 2) >> 2
+            k = y + x // 2
+            return two((-1, k), (-1, k + 1)) if z % 2 == 0 else three((-1, k), (-1, k + 1), (-1, k + 2))
+
+        modes[8] = each(up)
+    if left and top:
+
+        def down_right(x, y):
+            if x > y:
+                return three((x - y - 2, -1), (x - y - 1, -1), (x - y, -1))
+            if x < y:
+                return three((-1, y - x - 2), (-1, y - x - 1), (-1, y - x))
+            return three((0, -1), (-1, -1), (-1, 0))
+
+        def right(x, y):
+            z, k = 2 * x - y, x - y // 2
+            if z >= 0:
+                return two((k - 1, -1), (k, -1)) if z % 2 == 0 else three((k - 2, -1), (k - 1, -1), (k, -1))
+            if z == -1:
+                return three((-1, 0), (-1, -1), (0, -1))
+            return three((-1, y - 1), (-1, y - 2), (-1, y - 3))
+
+        def down(x, y):
+            z, k = 2 * y - x, y - x // 2
+            if z >= 0:
+                return two((-1, k - 1), (-1, k)) if z % 2 == 0 else three((-1, k - 2), (-1, k - 1), (-1, k))
+            if z == -1:
+                return three((-1, 0), (-1, -1), (0, -1))
+            return three((x - 1, -1), (x - 2, -1), (x - 3, -1))
+
+        modes[4], modes[5], modes[6] = each(down_right), each(right), each(down)
+    return modes
+
+
+def intra_cost(source, lam, mb):
+    """The estimate for macroblock mb by its definition."""
+    source = source.astype(int)
+    height, width = source.shape
+    mb_width = width // 16
+    x0, y0 = mb % mb_width * 16, mb // mb_width * 16
+    block = source[y0 : y0 + 16, x0 : x0 + 16]
+    left, top = x0 > 0, y0 > 0
+    above = source[y0 - 1, x0 : x0 + 16] if top else np.zeros(0, int)
+    beside = source[y0 : y0 + 16, x0 - 1] if left else np.zeros(0, int)
+    known = [*above, *beside]
+    dc = (sum(known) + len(known) // 2) // len(known) if known else 128
+    costs = [satd(block - dc) + lam * ue_bits(8)]
+    if top:
+        costs.append(satd(block - above) + lam * ue_bits(6))
+    if left:
+        costs.append(satd(block - beside[:, None]) + lam * ue_bits(7))
+    if left and top:
+        corner = source[y0 - 1, x0 - 1]
+        t, l = [corner, *above], [corner, *beside]
+        h = sum(i * (t[8 + i] - t[8 - i]) for i in range(1, 9))
+        v = sum(i * (l[8 + i] - l[8 - i]) for i in range(1, 9))
+        b, c = (5 * h + 32) >> 6, (5 * v + 32) >> 6
+        y, x = np.indices((16, 16))
+        plane = (16 * (t[16] + l[16]) + b * (x - 7) + c * (y - 7) + 16) >> 5
+        costs.append(satd(block - plane.clip(0, 255)) + lam * ue_bits(9))
+    total, chosen = lam * (24 + ue_bits(5)), {}
+    for k in [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]:
+        bx, by = k % 4, k // 4
+        x, y = x0 + 4 * bx, y0 + 4 * by
+        later = by > 0 and (bx == 3 or not decoded_before(bx, by, bx + 1, by - 1))
+        last = 3 if later or x + 4 >= width else 7
+
+        def sample(c, r, x=x, y=y, last=last):
+            return int(source[y + r, x + min(c, last)])
+
+        predicted = min(chosen.get((bx - 1, by), 2), chosen.get((bx, by - 1), 2))
+        best = None
+        for mode, prediction in intra_4x4_predictions(sample, x > 0, y > 0).items():
+            value = satd(source[y : y + 4, x : x + 4] - prediction) + lam * (1 if mode == predicted else 4)
+            key = (value, [2, 0, 3, 7, 1, 8, 4, 5, 6].index(mode))
+            if best is None or key < best:
+                best, chosen[bx, by] = key, mode
+        total += best[0]
+    return min(*costs, total)

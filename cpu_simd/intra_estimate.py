@@ -1,0 +1,265 @@
+"""What intra coding of a macroblock would cost, estimated from source samples for all macroblocks at once."""
+
+import numpy as np
+
+from ..standard.jit import kernel
+from .cost import strip_satd, ue_bits
+from .vector import (
+    add,
+    average,
+    block_satd,
+    clip_to_u8,
+    lane_numbers,
+    load_u8x16,
+    load_u16x16,
+    make_shuffle,
+    mul,
+    plus,
+    shift_right_s,
+    splat_u16x16,
+    store,
+    sub,
+    sums_of_4,
+    widen,
+)
+
+# Samples round a 4x4 block, one after the other: L3 L3 L2 L1 L0 corner T0 .. T7 T7. FILTERED is the three-tap filter at
+# each of them, HALVED (16 lanes further) the mean of it and the next: every directional mode picks from the two.
+HALVED = 16
+_L, _CORNER, _T = 4, 5, 6  # L[i] at _L - i, T[i] at _T + i
+
+
+def _vertical_right(x, y):
+    if 2 * x - y < -1:
+        return _L + 2 - y
+    return _CORNER + x - (y >> 1) + (HALVED if y % 2 == 0 else 0)
+
+
+def _horizontal_down(x, y):
+    if 2 * y - x < -1:
+        return _T - 2 + x
+    return (_L - y + (x >> 1) + HALVED) if x % 2 == 0 else _CORNER - y + (x >> 1)
+
+
+def _horizontal_up(x, y):
+    if x + 2 * y > 5:
+        return HALVED  # mean of L3 and L3
+    return _L - 1 - y - (x >> 1) + (HALVED if x % 2 == 0 else 0)
+
+
+def _picks(place):
+    return make_shuffle([place(x, y) for y in range(4) for x in range(4)])
+
+
+# 8.3.1.2.1 to 8.3.1.2.9
+_vertical = _picks(lambda x, y: _T + x)
+_horizontal = _picks(lambda x, y: _L - y)
+_down_left = _picks(lambda x, y: _T + 1 + x + y)
+_down_right = _picks(lambda x, y: _CORNER + x - y)
+_right = _picks(_vertical_right)
+_down = _picks(_horizontal_down)
+_vertical_left = _picks(lambda x, y: _T + x + (y >> 1) + (HALVED if y % 2 == 0 else 1))
+_up = _picks(_horizontal_up)
+
+BITS_4x4 = 24  # the sixteen modes of an Intra_4x4 macroblock cost at least this; the rest is what a prediction misses
+
+
+@kernel
+def _mode_cost(block, prediction, mode, predicted, lam):
+    """SATD + lam * bits of one Intra_4x4 mode."""
+    return block_satd(sub(block, widen(prediction))) + (lam if mode == predicted else 4 * lam)
+
+
+@kernel
+def _block_4x4(source, x, y, right, predicted, lam, edge, rows):
+    """Mode and cost of the best Intra_4x4 prediction from source samples of the block at (x, y).
+
+    right: the samples above right may be used; predicted: the mode that costs one bit; edge: uint8[32],
+    rows: uint8[16], scratch.
+    """
+    left, top = x > 0, y > 0
+    for i in range(4):
+        edge[5 - i] = source[y + i, x - 1] if left else 128
+        edge[7 + i] = source[y - 1, x + i] if top else 128
+        edge[11 + i] = source[y - 1, x + 4 + i] if top and right else edge[10]
+        for j in range(4):
+            rows[4 * i + j] = source[y + i, x + j]
+    for i in range(4):
+        if top and not right:
+            edge[11 + i] = edge[10]
+    edge[1] = edge[2]
+    edge[6] = source[y - 1, x - 1] if left and top else 128
+    edge[15] = edge[14]
+    edge[16] = edge[14]
+    block = widen(load_u8x16(rows, 0))
+    samples = load_u8x16(edge, 1)
+    before, after = widen(load_u8x16(edge, 0)), load_u8x16(edge, 2)
+    centre = widen(samples)
+    filtered = clip_to_u8(shift_right_s(plus(add(add(before, widen(after)), add(centre, centre)), 2), 2))
+    halved = average(samples, after)
+    total, count = 0, 0
+    for i in range(4):
+        if left:
+            total += np.int64(edge[5 - i])
+            count += 1
+        if top:
+            total += np.int64(edge[7 + i])
+            count += 1
+    dc = (total + (count >> 1)) // count if count else 128
+    mode = 2
+    cost = block_satd(sub(block, splat_u16x16(dc))) + (lam if predicted == 2 else 4 * lam)
+    if top:
+        c = _mode_cost(block, _vertical(samples, samples), 0, predicted, lam)
+        if c < cost:
+            mode, cost = 0, c
+        c = _mode_cost(block, _down_left(filtered, halved), 3, predicted, lam)
+        if c < cost:
+            mode, cost = 3, c
+        c = _mode_cost(block, _vertical_left(filtered, halved), 7, predicted, lam)
+        if c < cost:
+            mode, cost = 7, c
+    if left:
+        c = _mode_cost(block, _horizontal(samples, samples), 1, predicted, lam)
+        if c < cost:
+            mode, cost = 1, c
+        c = _mode_cost(block, _up(filtered, halved), 8, predicted, lam)
+        if c < cost:
+            mode, cost = 8, c
+    if left and top:
+        c = _mode_cost(block, _down_right(filtered, halved), 4, predicted, lam)
+        if c < cost:
+            mode, cost = 4, c
+        c = _mode_cost(block, _right(filtered, halved), 5, predicted, lam)
+        if c < cost:
+            mode, cost = 5, c
+        c = _mode_cost(block, _down(filtered, halved), 6, predicted, lam)
+        if c < cost:
+            mode, cost = 6, c
+    return mode, cost
+
+
+@kernel
+def _macroblock_4x4(source, x0, y0, lam, limit, edge, rows, modes):
+    """Cost of the macroblock at (x0, y0) as Intra_4x4, given up above `limit`."""
+    width = source.shape[1]
+    cost = lam * (BITS_4x4 + ue_bits(5))
+    for k in range(16):  # the standard's order: quadrant by quadrant
+        bx = (k & 1) + (k >> 1 & 2)
+        by = (k >> 1 & 1) + (k >> 2 & 2)
+        x, y = x0 + 4 * bx, y0 + 4 * by
+        a = modes[4 * by + bx - 1] if bx else 2
+        b = modes[4 * by + bx - 4] if by else 2
+        # 6.4.11.4: inside the macroblock, what lies above right may come later
+        right = by == 0 or (bx < 3 and not (bx == 1 and by & 1))
+        right = right and x + 4 < width
+        mode, value = _block_4x4(source, x, y, right, min(a, b), lam, edge, rows)
+        modes[4 * by + bx] = mode
+        cost += value
+        if cost > limit:
+            break
+    return cost
+
+
+@kernel
+def _satd_16x16(current, base, step_x, step_y):
+    """SATD of the macroblock (int16[256]) against (base + step_x * x + step_y * y) >> 5 clipped: Intra_16x16 plane."""
+    columns = mul(lane_numbers(), splat_u16x16(step_x))
+    total = splat_u16x16(0)
+    for strip in range(4):
+        at = strip * 64
+        value = base + step_y * 4 * strip
+        p0 = widen(clip_to_u8(shift_right_s(add(columns, splat_u16x16(value)), 5)))
+        p1 = widen(clip_to_u8(shift_right_s(add(columns, splat_u16x16(value + step_y)), 5)))
+        p2 = widen(clip_to_u8(shift_right_s(add(columns, splat_u16x16(value + 2 * step_y)), 5)))
+        p3 = widen(clip_to_u8(shift_right_s(add(columns, splat_u16x16(value + 3 * step_y)), 5)))
+        total = add(
+            total,
+            strip_satd(
+                sub(p0, load_u16x16(current, at)),
+                sub(p1, load_u16x16(current, at + 16)),
+                sub(p2, load_u16x16(current, at + 32)),
+                sub(p3, load_u16x16(current, at + 48)),
+            ),
+        )
+    a, b, c, d = sums_of_4(total)
+    return a + b + c + d
+
+
+@kernel
+def _macroblock_16x16(source, x0, y0, lam, current, edges):
+    """Cost of the macroblock at (x0, y0) as Intra_16x16: 8.3.3 on source samples. edges: int64[2, 17], scratch."""
+    left, top = x0 > 0, y0 > 0
+    total = np.int64(0)
+    for i in range(16):
+        if top:
+            edges[0, 1 + i] = source[y0 - 1, x0 + i]
+            total += edges[0, 1 + i]
+        if left:
+            edges[1, 1 + i] = source[y0 + i, x0 - 1]
+            total += edges[1, 1 + i]
+    count = 16 * left + 16 * top
+    dc = (total + (count >> 1)) // count if count else 128
+    cost = _satd_16x16(current, 32 * dc, 0, 0) + lam * ue_bits(8)
+    if top:
+        above = widen(load_u8x16(source, (y0 - 1) * source.shape[1] + x0))
+        value = _satd_rows(current, above, edges, False) + lam * ue_bits(6)
+        cost = min(cost, value)
+    if left:
+        value = _satd_rows(current, splat_u16x16(0), edges, True) + lam * ue_bits(7)
+        cost = min(cost, value)
+    if left and top:
+        edges[0, 0] = edges[1, 0] = source[y0 - 1, x0 - 1]
+        h, v = 0, 0
+        for i in range(1, 9):
+            h += i * (edges[0, 8 + i] - edges[0, 8 - i])
+            v += i * (edges[1, 8 + i] - edges[1, 8 - i])
+        b, c = (5 * h + 32) >> 6, (5 * v + 32) >> 6
+        base = 16 * (edges[0, 16] + edges[1, 16]) + 16 - 7 * b - 7 * c
+        cost = min(cost, _satd_16x16(current, base, b, c) + lam * ue_bits(9))
+    return cost
+
+
+@kernel
+def _satd_rows(current, above, edges, horizontal):
+    """SATD of the macroblock predicted from the row above or, row by row, from the left column."""
+    total = splat_u16x16(0)
+    p0 = p1 = p2 = p3 = above
+    for strip in range(4):
+        at = strip * 64
+        if horizontal:
+            p0 = splat_u16x16(edges[1, 4 * strip + 1])
+            p1 = splat_u16x16(edges[1, 4 * strip + 2])
+            p2 = splat_u16x16(edges[1, 4 * strip + 3])
+            p3 = splat_u16x16(edges[1, 4 * strip + 4])
+        total = add(
+            total,
+            strip_satd(
+                sub(p0, load_u16x16(current, at)),
+                sub(p1, load_u16x16(current, at + 16)),
+                sub(p2, load_u16x16(current, at + 32)),
+                sub(p3, load_u16x16(current, at + 48)),
+            ),
+        )
+    a, b, c, d = sums_of_4(total)
+    return a + b + c + d
+
+
+@kernel
+def intra_estimate(source, lam, row0, row1, intra_cost):
+    """SATD + lam * bits of the best intra prediction of each macroblock in a P slice (not part of the standard).
+
+    source: uint8[H, W]; [row0, row1): macroblock rows; writes intra_cost: int32[n_mb]. Neighbouring samples are the
+    source's, so nothing depends on what is coded before; only the picture's border limits the modes.
+    """
+    mb_width = source.shape[1] // 16
+    current = np.empty(256, np.int16)
+    edges = np.zeros((2, 17), np.int64)
+    edge = np.zeros(32, np.uint8)
+    rows = np.zeros(16, np.uint8)
+    modes = np.zeros(16, np.int64)
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        x0, y0 = mb % mb_width * 16, mb // mb_width * 16
+        for y in range(16):
+            store(current, y * 16, widen(load_u8x16(source, (y0 + y) * source.shape[1] + x0)))
+        cost = _macroblock_16x16(source, x0, y0, lam, current, edges)
+        intra_cost[mb] = min(cost, _macroblock_4x4(source, x0, y0, lam, cost, edge, rows, modes))
