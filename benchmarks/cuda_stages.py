@@ -1,0 +1,141 @@
+"""Times the CUDA stages one by one with events: median microseconds of many launches, on inputs like the tests' own.
+
+    python benchmarks/cuda_stages.py [--size 1920x1088] [--repeat 50] [--merange 16] [--json FILE]
+
+The pictures are synthetic (moving texture with noise); each stage runs alone, inputs resident on the card.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from h264lite.cuda_src import device as device_module
+from h264lite.cuda_src.deblock import deblock
+from h264lite.cuda_src.full_search import full_search
+from h264lite.cuda_src.interpolate import extend_borders, interpolate
+from h264lite.cuda_src.subpel_refine import subpel_refine
+
+
+class Bench:
+    """Inputs on the card for one frame size, and one line of the table a stage."""
+
+    def __init__(self, card: device_module.Device, width: int, height: int, merange: int, repeat: int) -> None:
+        self.card, self.width, self.height, self.repeat, self.merange = card, width, height, repeat, merange
+        self.stream = card.stream()
+        self.pad = -(-(merange + 24) // 16) * 16
+        self.rows: list[dict[str, Any]] = []
+        rng = np.random.default_rng(1)
+        texture = np.cumsum(np.cumsum(rng.normal(0, 2, (height + 64, width + 64)), 0), 1)
+        texture = (texture - texture.min()) / np.ptp(texture) * 200 + rng.normal(0, 4, texture.shape)
+        self.first = np.clip(texture[:height, :width], 0, 255).astype(np.uint8)
+        self.second = np.clip(texture[3 : height + 3, 5 : width + 5] + rng.normal(0, 2, (height, width)), 0, 255)
+        self.second = self.second.astype(np.uint8)
+        self.rng = rng
+        self.n_mb = width * height // 256
+
+    def time(self, name: str, call: Callable[[], None], floor: str = "") -> None:
+        start, end = self.card.event(timing=True), self.card.event(timing=True)
+        times = []
+        for k in range(self.repeat + 3):
+            start.record(self.stream)
+            call()
+            end.record(self.stream)
+            end.synchronize()
+            if k >= 3:
+                times.append(1000 * start.time_till(end))
+        one = statistics.median(times)
+        start.record(self.stream)
+        for _ in range(20):
+            call()
+        end.record(self.stream)
+        end.synchronize()
+        back_to_back = 1000 * start.time_till(end) / 20
+        row = {"stage": name, "median_us": round(one, 1), "least_us": round(min(times), 1)}
+        row |= {"back_to_back_us": round(back_to_back, 1), "goal": floor}
+        self.rows.append(row)
+        print(f"{name:34s} {one:8.1f} {min(times):8.1f} {back_to_back:8.1f}   {floor}", flush=True)
+
+    def run(self) -> None:
+        card, pad, stream = self.card, self.pad, self.stream
+        rows = self.height // 16
+        luma = np.zeros((4, self.height + 2 * pad, self.width + 2 * pad), np.uint8)
+        luma[0] = np.pad(self.first, pad, mode="edge")
+        on_card = card.upload(luma)
+        source = card.upload(self.second)
+        zero = card.upload(np.zeros((self.n_mb, 2), np.int16))
+        cost = card.array((self.n_mb, 41), np.int32)
+        mv = card.array((self.n_mb, 41, 2), np.int16)
+        print(f"{'stage':34s} {'median':>8s} {'least':>8s} {'in a row':>8s}   goal (us)")
+        self.time("extend_borders", lambda: extend_borders(on_card[0], pad, stream=stream))
+        self.time("interpolate", lambda: interpolate(on_card, pad, 0, rows, stream=stream), "25")
+        for merange in sorted({16, self.merange}):
+            self.time(
+                f"full_search +-{merange}",
+                lambda r=merange: full_search(source, on_card[0], pad, zero, zero, 4, r, 0, rows, cost, mv, stream=stream),
+                "70, 55" if merange == 16 else "",
+            )
+        full_search(source, on_card[0], pad, zero, zero, 4, 16, 0, rows, cost, mv, stream=stream)
+        searched, found = cost.get(stream=stream), mv.get(stream=stream)
+        for subme in (1, 2, 3, 5):
+            cost.put(searched, stream)
+            mv.put(found, stream)
+
+            def refine(level: int = subme) -> None:
+                subpel_refine(source, on_card, pad, zero, 4, level, 0, rows, cost, mv, stream=stream)
+
+            self.time(f"subpel_refine, subme {subme}", refine, "100" if subme == 5 else "")
+        self.deblock(rows)
+
+    def deblock(self, rows: int) -> None:
+        card, rng, n = self.card, self.rng, self.n_mb
+        chroma = [np.ascontiguousarray(self.second[::2, ::2]) for _ in range(2)]
+        rec = [card.upload(p) for p in (self.second, *chroma)]
+        pad = self.pad
+        out = [card.array((p.shape[0] + 2 * b, p.shape[1] + 2 * b), np.uint8) for p, b in zip(rec, (pad, pad // 2, pad // 2))]
+        mb_type = np.where(rng.random(n) < 0.05, 0, 4).astype(np.uint8)
+        state = [
+            mb_type,
+            np.where(mb_type < 3, -1, 0).astype(np.int8).repeat(4).reshape(n, 4),
+            rng.integers(-3, 4, (n, 1, 2)).repeat(16, 1).astype(np.int16),
+            (rng.random((n, 24)) < 0.3).astype(np.uint8),
+            np.full(n, 27, np.uint8),
+        ]
+        arrays = [card.upload(a) for a in state]
+        slices = card.upload(np.zeros(rows, np.int32))
+        for wavefront in (False, True):
+            self.time(
+                "deblock, wavefront" if wavefront else "deblock, tiles",
+                lambda w=wavefront: deblock(
+                    *rec, *arrays, 0, 0, 0, 0, slices, 0, rows, *out, stream=self.stream, wavefront=w
+                ),
+                "" if wavefront else "30",
+            )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="1920x1088")
+    parser.add_argument("--repeat", type=int, default=50)
+    parser.add_argument("--merange", type=int, default=16)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    width, height = (int(n) for n in options.size.split("x"))
+    card = device_module.Device()
+    with card:
+        print(f"{card.name}, {card.multiprocessors} multiprocessors, {width}x{height}")
+        bench = Bench(card, width, height, options.merange, options.repeat)
+        bench.run()
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"device": card.name, "size": options.size, "stages": bench.rows}, file, indent=1)
+    card.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
