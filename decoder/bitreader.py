@@ -1,0 +1,96 @@
+"""Bits of slice data for kernels (9.1): fixed-length and Exp-Golomb codes, never beyond the end.
+
+`data` is the RBSP with PADDING zero bytes behind it; `s` the reader's state (layout.py). The first error stays in
+s[S_ERROR], and reading goes on with zeros, so that callers may look at it once a macroblock.
+"""
+
+import numpy as np
+
+from ..standard.jit import kernel
+from .errors import E_END, E_GOLOMB
+from .layout import S_END, S_ERROR, S_POS
+
+PADDING = 256  # bytes: more than a residual block can read before it looks at the end
+
+
+@kernel
+def fail(s, error):
+    """Note an error, unless there is one already."""
+    if s[S_ERROR] == 0:
+        s[S_ERROR] = error
+
+
+@kernel
+def peek32(data, position):
+    """The 32 bits at a bit position, as a non-negative int64."""
+    at = np.uint64(position >> 3)
+    one = np.uint64(1)
+    word = np.int64(data[at])
+    word = (word << 8) | np.int64(data[at + one])
+    word = (word << 8) | np.int64(data[at + one + one])
+    word = (word << 8) | np.int64(data[at + one + one + one])
+    word = (word << 8) | np.int64(data[at + np.uint64(4)])
+    return (word >> (8 - (position & 7))) & 0xFFFFFFFF
+
+
+@kernel
+def leading_zeros16(word):
+    """Leading zero bits of a 16-bit number; 15 for 0 as well as for 1."""
+    n = 0
+    if word < 1 << 8:
+        n += 8
+        word <<= 8
+    if word < 1 << 12:
+        n += 4
+        word <<= 4
+    if word < 1 << 14:
+        n += 2
+        word <<= 2
+    if word < 1 << 15:
+        n += 1
+    return n
+
+
+@kernel
+def u(data, s, n):
+    """u(n), n <= 32."""
+    position = s[S_POS]
+    if position + n > s[S_END]:
+        fail(s, E_END)
+        return np.int64(0)
+    s[S_POS] = position + n
+    return peek32(data, position) >> (32 - n)
+
+
+@kernel
+def ue(data, s):
+    """9.1: ue(v); 0 after an error."""
+    position = s[S_POS]
+    word = peek32(data, position)
+    zeros = leading_zeros16(word >> 16)
+    if word >> 16 == 0:
+        zeros = 16 + leading_zeros16(word)
+    size = 2 * zeros + 1
+    if position + size > s[S_END]:
+        fail(s, E_END)
+        return np.int64(0)
+    if word == 0:
+        fail(s, E_GOLOMB)
+        return np.int64(0)
+    s[S_POS] = position + size
+    return (peek32(data, position + zeros) >> (31 - zeros)) - 1
+
+
+@kernel
+def se(data, s):
+    """9.1.1: se(v)."""
+    code = ue(data, s)
+    return (code + 1) >> 1 if code & 1 else -(code >> 1)
+
+
+@kernel
+def te(data, s, largest):
+    """9.1: te(v) with range 0..largest."""
+    if largest == 1:
+        return 1 - u(data, s, 1)
+    return ue(data, s)

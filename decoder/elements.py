@@ -1,0 +1,83 @@
+"""Syntax elements of the macroblock layer by their names (7.3.5), read as the slice's entropy coding says."""
+
+from ..standard.jit import kernel
+from ..standard.tables import CBP_INTER, CBP_INTRA
+from .bitreader import fail, se, te, u, ue
+from .errors import E_CBP, E_MB_TYPE, E_PCM_ALIGNMENT
+from .layout import LEVELS_PER_MB, P_SLICE_TYPE, S_POS, SLICE_I, SLICE_P
+
+
+@kernel
+def mb_type(data, s, p, slice_id, types, mb):
+    """mb_type, numbered as in the table of the slice type (7-11, 7-13, 7-14), intra types behind."""
+    kind = ue(data, s)
+    slice_type = p[P_SLICE_TYPE]
+    if kind > (25 if slice_type == SLICE_I else 30 if slice_type == SLICE_P else 48):
+        fail(s, E_MB_TYPE)
+        return 0
+    return kind
+
+
+@kernel
+def sub_mb_type(data, s, p):
+    """sub_mb_type (Tables 7-17, 7-18); not checked."""
+    return ue(data, s)
+
+
+@kernel
+def transform_size_8x8_flag(data, s, p, slice_id, transform_8x8, mb):
+    """transform_size_8x8_flag."""
+    return u(data, s, 1)
+
+
+@kernel
+def intra_pred_mode(data, s, p):
+    """prev_intra4x4_pred_mode_flag or its 8x8 sister: -1 when set, else rem_intra_pred_mode."""
+    if u(data, s, 1):
+        return -1
+    return u(data, s, 3)
+
+
+@kernel
+def intra_chroma_pred_mode(data, s, p, slice_id, chroma_mode, mb):
+    """intra_chroma_pred_mode; not checked."""
+    return ue(data, s)
+
+
+@kernel
+def ref_idx(data, s, p, slice_id, refs_of_list, mb, quadrant, refs):
+    """ref_idx_l0, ref_idx_l1 of a list with `refs` entries; not checked."""
+    return te(data, s, refs - 1)
+
+
+@kernel
+def mvd(data, s, p, slice_id, mvd_of_list, mb, y4, x4, component):
+    """mvd_l0, mvd_l1: component 0 = x, 1 = y, of the block at (x4, y4) of the picture; not checked."""
+    return se(data, s)
+
+
+@kernel
+def coded_block_pattern(data, s, p, slice_id, types, cbp, mb, is_intra):
+    """coded_block_pattern: bits 0-3 luma quadrants, bits 4-5 chroma."""
+    code = ue(data, s)
+    if code > 47:
+        fail(s, E_CBP)
+        return 0
+    return CBP_INTRA[code] if is_intra else CBP_INTER[code]
+
+
+@kernel
+def mb_qp_delta(data, s, p):
+    """mb_qp_delta; not checked."""
+    return se(data, s)
+
+
+@kernel
+def pcm_samples(data, s, p, samples):
+    """pcm_alignment_zero_bit and 384 pcm_sample_luma, pcm_sample_chroma."""
+    while s[S_POS] & 7:
+        if u(data, s, 1):
+            fail(s, E_PCM_ALIGNMENT)
+            return
+    for i in range(LEVELS_PER_MB):
+        samples[i] = u(data, s, 8)

@@ -1,0 +1,336 @@
+"""7.3.5: the macroblock layer, parsed into arrays; the same walk for CAVLC and CABAC."""
+
+from ..standard.jit import kernel
+from ..standard.macroblock import I_PCM, P_8x8, P_8x16, P_16x8, P_16x16, P_SKIP, I_4x4, I_16x16
+from ..standard.tables import B_INTRA_OFFSET, B_MB_TYPES, B_SUB_MB_TYPES, I_16x16_TYPES, P_INTRA_OFFSET
+from . import elements as read
+from .bitreader import fail
+from .errors import E_CHROMA_MODE, E_MVD, E_OVERLAP, E_QP_DELTA, E_REF_IDX, E_SUB_MB_TYPE, E_TOO_MANY
+from .layout import (
+    B_8x8,
+    B_8x16,
+    B_16x8,
+    B_16x16,
+    B_DIRECT,
+    B_SKIP,
+    P_DIRECT_8x8,
+    P_FIRST_MB,
+    P_MB_WIDTH,
+    P_N_MB,
+    P_REFS_0,
+    P_SLICE_ID,
+    P_SLICE_TYPE,
+    P_TRANSFORM_8x8,
+    S_ERROR,
+    S_MB,
+    S_QP,
+    S_QP_DELTA,
+    SLICE_B,
+    SLICE_I,
+    SLICE_P,
+    SUB_DIRECT,
+    I_8x8,
+)
+from .residual import residual
+
+MAX_MVD = 16384  # quarter samples; twice the range of vectors (A.3)
+A_LEFT, B_ABOVE, C_ABOVE_RIGHT, D_ABOVE_LEFT = 1, 2, 4, 8
+
+
+@kernel
+def neighbours(mb, mb_width, slice_id):
+    """6.4.9: which of the macroblocks A (1), B (2), C (4), D (8) around `mb` are available: in its slice and decoded."""
+    mine = slice_id[mb]
+    x = mb % mb_width
+    available = 0
+    if x > 0 and slice_id[mb - 1] == mine:
+        available |= A_LEFT
+    above = mb - mb_width
+    if above >= 0:
+        if slice_id[above] == mine:
+            available |= B_ABOVE
+        if x + 1 < mb_width and slice_id[above + 1] == mine:
+            available |= C_ABOVE_RIGHT
+        if x > 0 and slice_id[above - 1] == mine:
+            available |= D_ABOVE_LEFT
+    return available
+
+
+@kernel
+def begin_macroblock(s, p, m, mb):
+    """Take the macroblock into the slice and clear what it may not set; False when it may not be decoded."""
+    s[S_MB] = mb
+    if mb >= p[P_N_MB]:
+        fail(s, E_TOO_MANY)
+        return False
+    if m.slice_id[mb] >= 0:
+        fail(s, E_OVERLAP)
+        return False
+    m.slice_id[mb] = p[P_SLICE_ID]
+    m.transform_8x8[mb] = 0
+    m.cbp[mb] = 0
+    m.dc_coded[mb] = 0
+    m.chroma_mode[mb] = 0
+    m.intra16x16_mode[mb] = 0
+    m.qp[mb] = s[S_QP]
+    m.sub_type[mb, :] = 0
+    y8 = mb // p[P_MB_WIDTH] * 2
+    x8 = mb % p[P_MB_WIDTH] * 2
+    m.nonzero[2 * y8 : 2 * y8 + 4, 2 * x8 : 2 * x8 + 4] = 0
+    m.nonzero_chroma[:, y8 : y8 + 2, x8 : x8 + 2] = 0
+    return True
+
+
+@kernel
+def set_ref_idx(ref_idx, y8, x8, height, width, value):
+    """Fill a partition of the ref_idx grid (units of 8x8 blocks)."""
+    for y in range(y8, y8 + height):
+        for x in range(x8, x8 + width):
+            ref_idx[y, x] = value
+
+
+@kernel
+def set_mvd(mvd, y4, x4, height, width, dx, dy):
+    """Fill a partition of an mvd grid (units of 4x4 blocks)."""
+    for y in range(y4, y4 + height):
+        for x in range(x4, x4 + width):
+            mvd[y, x, 0] = dx
+            mvd[y, x, 1] = dy
+
+
+@kernel
+def clear_motion(p, m, ref_idx, mb, lists):
+    """Neither list used (ref_idx -1, mvd 0) throughout the macroblock, in the first `lists` lists."""
+    y8 = mb // p[P_MB_WIDTH] * 2
+    x8 = mb % p[P_MB_WIDTH] * 2
+    for k in range(2):
+        set_ref_idx(ref_idx[k], y8, x8, 2, 2, -1)
+    for k in range(lists):
+        set_mvd(m.mvd[k], 2 * y8, 2 * x8, 4, 4, 0, 0)
+
+
+@kernel
+def skipped_macroblock(s, p, m, ref_idx, mb):
+    """7.3.4: a macroblock of P_Skip or B_Skip."""
+    if not begin_macroblock(s, p, m, mb):
+        return
+    is_b = p[P_SLICE_TYPE] == SLICE_B
+    clear_motion(p, m, ref_idx, mb, 2 if is_b else 1)
+    m.bits[mb] = 0
+    s[S_QP_DELTA] = 0
+    if is_b:
+        m.mb_type[mb] = B_SKIP
+        m.sub_type[mb, :] = SUB_DIRECT
+    else:
+        m.mb_type[mb] = P_SKIP
+        set_ref_idx(ref_idx[0], mb // p[P_MB_WIDTH] * 2, mb % p[P_MB_WIDTH] * 2, 2, 2, 0)
+
+
+@kernel
+def read_ref_idx(data, s, p, m, ref_idx, mb, k, quadrant):
+    """7.3.5.1: ref_idx_l0 or ref_idx_l1 (list k) of the partition that begins in a quadrant."""
+    refs = p[P_REFS_0 + k]
+    if refs <= 1:
+        return 0
+    value = read.ref_idx(data, s, p, m.slice_id, ref_idx[k], mb, quadrant, refs)
+    if value >= refs or value < 0:
+        fail(s, E_REF_IDX)
+        return 0
+    return value
+
+
+@kernel
+def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
+    """7.3.5.1: mvd_l0 or mvd_l1 (list k) of a partition at the 4x4 block (x4, y4) of the macroblock."""
+    mvd = m.mvd[k]
+    y4 += mb // p[P_MB_WIDTH] * 4
+    x4 += mb % p[P_MB_WIDTH] * 4
+    dx = read.mvd(data, s, p, m.slice_id, mvd, mb, y4, x4, 0)
+    dy = read.mvd(data, s, p, m.slice_id, mvd, mb, y4, x4, 1)
+    if abs(dx) > MAX_MVD or abs(dy) > MAX_MVD:
+        fail(s, E_MVD)
+        dx = dy = 0
+    set_mvd(mvd, y4, x4, height, width, dx, dy)
+
+
+@kernel
+def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
+    """7.3.5.1: references and vector differences of one or two partitions of height x width 4x4 blocks."""
+    parts = 16 // (height * width)
+    y8 = mb // p[P_MB_WIDTH] * 2
+    x8 = mb % p[P_MB_WIDTH] * 2
+    step_y = 2 if height == 2 else 0
+    step_x = 2 if width == 2 else 0
+    for k in range(2):
+        for part in range(parts):
+            if (mode1 if part else mode0) >> k & 1:
+                quadrant = part * (step_y + step_x // 2)
+                value = read_ref_idx(data, s, p, m, ref_idx, mb, k, quadrant)
+                y = y8 + part * step_y // 2
+                set_ref_idx(ref_idx[k], y, x8 + part * step_x // 2, height // 2, width // 2, value)
+    for k in range(2):
+        for part in range(parts):
+            if (mode1 if part else mode0) >> k & 1:
+                read_mvd(data, s, p, m, mb, k, part * step_y, part * step_x, height, width)
+
+
+@kernel
+def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
+    """7.3.5.2: sub-macroblock types, references and vector differences of P_8x8 and B_8x8."""
+    y8 = mb // p[P_MB_WIDTH] * 2
+    x8 = mb % p[P_MB_WIDTH] * 2
+    is_b = p[P_SLICE_TYPE] == SLICE_B
+    modes = 0  # prediction modes of the quadrants, 2 bits each
+    for q in range(4):
+        value = read.sub_mb_type(data, s, p)
+        if value < 0 or value > (12 if is_b else 3):
+            fail(s, E_SUB_MB_TYPE)
+            return
+        if not is_b:
+            m.sub_type[mb, q] = value
+            modes |= 1 << 2 * q
+        elif value == 0:
+            m.sub_type[mb, q] = SUB_DIRECT
+        else:
+            width, height = B_SUB_MB_TYPES[value, 1], B_SUB_MB_TYPES[value, 2]
+            m.sub_type[mb, q] = (2 if width == 4 else 0) + (1 if height == 4 else 0)
+            modes |= B_SUB_MB_TYPES[value, 3] << 2 * q
+    for k in range(2):
+        for q in range(4):
+            if modes >> (2 * q + k) & 1:
+                value = 0 if ref_is_0 else read_ref_idx(data, s, p, m, ref_idx, mb, k, q)
+                ref_idx[k, y8 + (q >> 1), x8 + (q & 1)] = value
+    for k in range(2):
+        for q in range(4):
+            if modes >> (2 * q + k) & 1:
+                kind = m.sub_type[mb, q]
+                height = 1 if kind & 1 else 2
+                width = 1 if kind & 2 else 2
+                for y in range(0, 2, height):
+                    for x in range(0, 2, width):
+                        y4 = (q >> 1) * 2 + y
+                        read_mvd(data, s, p, m, mb, k, y4, (q & 1) * 2 + x, height, width)
+
+
+@kernel
+def intra_macroblock(data, s, p, m, mb, kind):
+    """7.3.5, 7.3.5.1: prediction of an intra macroblock, `kind` as in Table 7-11; coded_block_pattern if known, else -1."""
+    cbp = -1
+    y4 = mb // p[P_MB_WIDTH] * 4
+    x4 = mb % p[P_MB_WIDTH] * 4
+    if kind == 0:
+        size = 1
+        m.mb_type[mb] = I_4x4
+        if p[P_TRANSFORM_8x8] and read.transform_size_8x8_flag(data, s, p, m.slice_id, m.transform_8x8, mb):
+            m.transform_8x8[mb] = 1
+            m.mb_type[mb] = I_8x8
+            size = 2
+        for block in range(0, 16, size * size):
+            mode = read.intra_pred_mode(data, s, p)
+            y = y4 + (block >> 3) * 2 + (block >> 1 & 1)
+            x = x4 + (block >> 2 & 1) * 2 + (block & 1)
+            for j in range(size):
+                for i in range(size):
+                    m.intra_mode[y + j, x + i] = mode
+    else:
+        m.mb_type[mb] = I_16x16
+        m.intra16x16_mode[mb] = I_16x16_TYPES[kind, 0]
+        cbp = I_16x16_TYPES[kind, 1] << 4 | I_16x16_TYPES[kind, 2]
+    mode = read.intra_chroma_pred_mode(data, s, p, m.slice_id, m.chroma_mode, mb)
+    if mode > 3:
+        fail(s, E_CHROMA_MODE)
+        mode = 0
+    m.chroma_mode[mb] = mode
+    return cbp
+
+
+@kernel
+def inter_macroblock(data, s, p, m, ref_idx, mb, kind):
+    """7.3.5: prediction of an inter macroblock, `kind` as in Table 7-13 or 7-14; whether an 8x8 transform is possible."""
+    if p[P_SLICE_TYPE] == SLICE_P:
+        if kind >= 3:
+            m.mb_type[mb] = P_8x8
+            sub_mb_pred(data, s, p, m, ref_idx, mb, kind == 4)
+            return m.sub_type[mb, 0] + m.sub_type[mb, 1] + m.sub_type[mb, 2] + m.sub_type[mb, 3] == 0
+        m.mb_type[mb] = P_16x16 if kind == 0 else P_16x8 if kind == 1 else P_8x16
+        mb_pred_inter(data, s, p, m, ref_idx, mb, 2 if kind == 1 else 4, 2 if kind == 2 else 4, 1, 1)
+        return True
+    if kind == 0:
+        m.mb_type[mb] = B_DIRECT
+        m.sub_type[mb, :] = SUB_DIRECT
+        return p[P_DIRECT_8x8] != 0
+    if kind == 22:
+        m.mb_type[mb] = B_8x8
+        sub_mb_pred(data, s, p, m, ref_idx, mb, False)
+        possible = True
+        for q in range(4):
+            sub_type = m.sub_type[mb, q]
+            if sub_type == SUB_DIRECT:
+                possible = possible and p[P_DIRECT_8x8] != 0
+            elif sub_type != 0:
+                possible = False
+        return possible
+    width, height = B_MB_TYPES[kind, 1] // 4, B_MB_TYPES[kind, 2] // 4
+    m.mb_type[mb] = B_16x16 if kind <= 3 else B_16x8 if height == 2 else B_8x16
+    mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, B_MB_TYPES[kind, 3], B_MB_TYPES[kind, 4])
+    return True
+
+
+@kernel
+def pcm_macroblock(data, s, p, m, mb):
+    """7.3.5: samples of an I_PCM macroblock, kept as levels."""
+    m.mb_type[mb] = I_PCM
+    m.qp[mb] = 0
+    m.cbp[mb] = 47
+    m.dc_coded[mb] = 7
+    s[S_QP_DELTA] = 0
+    y8 = mb // p[P_MB_WIDTH] * 2
+    x8 = mb % p[P_MB_WIDTH] * 2
+    m.nonzero[2 * y8 : 2 * y8 + 4, 2 * x8 : 2 * x8 + 4] = 16
+    m.nonzero_chroma[:, y8 : y8 + 2, x8 : x8 + 2] = 16
+    read.pcm_samples(data, s, p, m.levels[mb])
+
+
+@kernel
+def macroblock_layer(data, s, p, m, ref_idx, mb):
+    """7.3.5: macroblock_layer(); `ref_idx` int8[2, H8, W8] of the current picture."""
+    if not begin_macroblock(s, p, m, mb):
+        return
+    kind = read.mb_type(data, s, p, m.slice_id, m.mb_type, mb)
+    slice_type = p[P_SLICE_TYPE]
+    intra = kind
+    if slice_type != SLICE_I:
+        intra = kind - (P_INTRA_OFFSET if slice_type == SLICE_P else B_INTRA_OFFSET)
+        clear_motion(p, m, ref_idx, mb, 2 if slice_type == SLICE_B else 1)
+    else:
+        clear_motion(p, m, ref_idx, mb, 0)
+    if s[S_ERROR]:
+        m.mb_type[mb] = I_PCM
+        return
+    if intra == 25:
+        pcm_macroblock(data, s, p, m, mb)
+        return
+    cbp = -1
+    possible_8x8 = False
+    if intra >= 0:
+        cbp = intra_macroblock(data, s, p, m, mb, intra)
+    else:
+        possible_8x8 = inter_macroblock(data, s, p, m, ref_idx, mb, kind)
+    is_16x16 = cbp >= 0
+    if not is_16x16:
+        cbp = read.coded_block_pattern(data, s, p, m.slice_id, m.mb_type, m.cbp, mb, intra >= 0)
+    m.cbp[mb] = cbp
+    if cbp & 15 and possible_8x8 and p[P_TRANSFORM_8x8]:
+        m.transform_8x8[mb] = read.transform_size_8x8_flag(data, s, p, m.slice_id, m.transform_8x8, mb)
+    if cbp == 0 and not is_16x16:
+        s[S_QP_DELTA] = 0
+        return
+    delta = read.mb_qp_delta(data, s, p)
+    if delta < -26 or delta > 25:
+        fail(s, E_QP_DELTA)
+        return
+    s[S_QP_DELTA] = delta
+    s[S_QP] = (s[S_QP] + delta + 52) % 52
+    m.qp[mb] = s[S_QP]
+    if s[S_ERROR] == 0:
+        residual(data, s, p, m, mb, cbp, is_16x16)

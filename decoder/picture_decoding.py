@@ -1,0 +1,146 @@
+"""One picture at work: its slices through the three walks, then deblocking."""
+
+import numpy as np
+
+from ..standard.syntax import Pps, SliceHeader, Sps, scaling_lists
+from ..standard.syntax import B as TYPE_B
+from ..standard.syntax import I as TYPE_I
+from ..standard.tables import level_scale_4x4, level_scale_8x8
+from . import layout as at
+from .bitreader import PADDING
+from .deblock import deblock_picture
+from .errors import CAUSES, BitstreamError, Unsupported
+from .motion import derive_motion
+from .picture import NO_SLOT, SHORT_TERM, Picture, Pool
+from .reconstruct import reconstruct_slice
+from .reference_lists import RefList, kernel_references, reference_lists, weighting
+from .slice_data import parse_slice
+
+_SLICE_NAMES = {at.SLICE_P: "P", at.SLICE_B: "B", at.SLICE_I: "I"}
+
+
+def stop_bit(rbsp: bytes) -> int:
+    """7.3.2.11: position of rbsp_stop_one_bit, in bits."""
+    stripped = rbsp.rstrip(b"\0")
+    if not stripped:
+        raise BitstreamError("a slice without rbsp_stop_one_bit", 0)
+    last = stripped[-1]
+    return 8 * len(stripped) - (last & -last).bit_length()
+
+
+class PictureDecoding:
+    """Decodes the slices of one picture into its place in the pool."""
+
+    def __init__(self, picture: Picture, pool: Pool, header: SliceHeader) -> None:
+        self.picture = picture
+        self.header = header  # of the first slice
+        self._pool = pool
+        self._rows: list[list[int]] = []  # of the slice table
+        self._decoded = 0  # macroblocks
+        self._next = 0  # address behind the last slice
+        self._scales: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by pic_parameter_set_id
+        pool.mbs.slice_id[:] = at.NO_SLICE
+
+    def decode_slice(
+        self, header: SliceHeader, pps: Pps, rbsp: bytes, position: int, references: list[Picture]
+    ) -> None:
+        """7.3.4, 8.3 to 8.5: parse a slice that begins at bit `position` of its RBSP, and reconstruct it."""
+        self._check_order(header.first_mb_in_slice)
+        pool, picture, mbs = self._pool, self.picture, self._pool.mbs
+        list0: RefList = []
+        list1: RefList = []
+        if header.kind != TYPE_I:
+            list0, list1 = reference_lists(header, picture, references)
+        arrays = kernel_references(header, pps, picture, list0, list1)
+        p = self._parameters(header, pps, list1)
+        data = np.zeros(len(rbsp) + PADDING, np.uint8)
+        data[: len(rbsp)] = np.frombuffer(rbsp, np.uint8)
+        s = np.zeros(at.N_STATE, np.int64)
+        s[at.S_POS], s[at.S_END] = position, stop_bit(rbsp)
+        parse_slice(data, s, p, mbs, pool.motion)
+        first, end = int(p[at.P_FIRST_MB]), int(p[at.P_END_MB])
+        self._raise(int(s[at.S_ERROR]), int(s[at.S_MB]), int(s[at.S_POS]))
+        if end == first:
+            raise BitstreamError("a slice without macroblocks", position)
+        if header.kind != TYPE_I:
+            self._raise(*derive_motion(p, mbs, pool.motion, arrays))
+        scales = self._level_scales(picture.sps, pps)
+        self._raise(*reconstruct_slice(p, mbs, pool.planes, pool.motion, arrays, *scales))
+        name = _SLICE_NAMES[int(p[at.P_SLICE_TYPE])]
+        if name not in picture.slice_types:
+            picture.slice_types = "".join(sorted(picture.slice_types + name, key="IPB".index))
+        self._decoded += end - first
+        self._next = end
+
+    def finish(self) -> None:
+        """8.7: deblock the picture, which must be complete."""
+        mbs, pool = self._pool.mbs, self._pool
+        if self._decoded < mbs.slice_id.size:
+            missing = int(np.argmax(mbs.slice_id < 0))
+            raise BitstreamError(
+                f"{mbs.slice_id.size - self._decoded} macroblocks of a picture are missing, the first is {missing}"
+            )
+        table = np.array(self._rows, np.int32)
+        if (table[:, at.SLICE_DISABLE] != 1).any():
+            deblock_picture(mbs, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot)
+
+    def _check_order(self, first: int) -> None:
+        """7.4.3: slices come in order of their first macroblocks, else it is arbitrary slice order."""
+        if first < self._next:
+            if self._pool.mbs.slice_id[first] >= 0:
+                raise BitstreamError(f"macroblock {first} is coded twice")
+            raise Unsupported("arbitrary slice order (ASO)")
+
+    def _parameters(self, header: SliceHeader, pps: Pps, list1: RefList) -> np.ndarray:
+        """The slice parameters for the kernels, int64[N_PARAMETERS]; adds the slice to the slice table."""
+        sps, picture = self.picture.sps, self.picture
+        is_b, is_i = header.kind == TYPE_B, header.kind == TYPE_I
+        colocated = list1[0] if list1 else None
+        values = {
+            at.P_SLICE_TYPE: at.SLICE_I if is_i else at.SLICE_B if is_b else at.SLICE_P,
+            at.P_FIRST_MB: header.first_mb_in_slice,
+            at.P_SLICE_ID: len(self._rows),
+            at.P_MB_WIDTH: sps.mb_width,
+            at.P_N_MB: sps.mb_width * sps.mb_height,
+            at.P_QP: header.qp(pps),
+            at.P_REFS_0: 0 if is_i else header.num_ref_idx_l0_active_minus1 + 1,
+            at.P_REFS_1: header.num_ref_idx_l1_active_minus1 + 1 if is_b else 0,
+            at.P_TRANSFORM_8x8: pps.transform_8x8_mode_flag,
+            at.P_CONSTRAINED_INTRA: pps.constrained_intra_pred_flag,
+            at.P_SPATIAL_DIRECT: header.direct_spatial_mv_pred_flag,
+            at.P_DIRECT_8x8: sps.direct_8x8_inference_flag,
+            at.P_CB_OFFSET: pps.chroma_qp_index_offset,
+            at.P_CR_OFFSET: pps.chroma_qp_index_offset_cr,
+            at.P_WEIGHTING: weighting(header, pps) if not is_i else at.WEIGHT_DEFAULT,
+            at.P_LUMA_DENOM: header.luma_log2_weight_denom,
+            at.P_CHROMA_DENOM: header.chroma_log2_weight_denom,
+            at.P_CABAC: pps.entropy_coding_mode_flag,
+            at.P_CABAC_INIT: 3 if is_i else header.cabac_init_idc,
+            at.P_SLOT: picture.slot,
+            at.P_COL_SLOT: NO_SLOT if colocated is None else colocated.slot,
+            at.P_COL_SHORT: colocated is not None and colocated.marking == SHORT_TERM,
+        }
+        p = np.zeros(at.N_PARAMETERS, np.int64)
+        for index, value in values.items():
+            p[index] = value
+        offsets = (2 * header.slice_alpha_c0_offset_div2, 2 * header.slice_beta_offset_div2)
+        chroma = (pps.chroma_qp_index_offset, pps.chroma_qp_index_offset_cr)
+        self._rows.append([header.disable_deblocking_filter_idc, *offsets, *chroma])
+        return p
+
+    def _level_scales(self, sps: Sps, pps: Pps) -> tuple[np.ndarray, np.ndarray]:
+        """8.5.9: LevelScale4x4 int32[6, 6, 16] and LevelScale8x8 int32[2, 6, 64] (Intra Y, Inter Y), raster positions."""
+        key = pps.pic_parameter_set_id
+        if key not in self._scales:
+            small, large = scaling_lists(sps, pps)
+            self._scales[key] = (
+                np.stack([level_scale_4x4(x) for x in small]),
+                np.stack([level_scale_8x8(x) for x in large[:2]]),
+            )
+        return self._scales[key]
+
+    @staticmethod
+    def _raise(error: int, mb: int, position: int | None = None) -> None:
+        """Turn a kernel's error code into an exception."""
+        if error:
+            raise BitstreamError(f"macroblock {mb}: {CAUSES[error]}", position)

@@ -1,0 +1,83 @@
+"""7.3.5.3: residual data of a macroblock, block by block, into its levels."""
+
+import numpy as np
+
+from ..standard.jit import kernel
+from ..standard.macroblock import BLOCK_TO_RASTER, RASTER_TO_BLOCK
+from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
+from .layout import P_MB_WIDTH
+from .residual_cavlc import residual_block_cavlc
+
+# Where the levels of a block go in its macroblock's 384, by scan index: rows of SCANS, int32[N_SCANS, 16].
+# All 4x4 blocks lie one after another in luma4x4BlkIdx order, then Cb, then Cr, each as its raster of 16; an 8x8 block
+# takes the place of its four 4x4 blocks, as a raster of 64. A DC level lies at position 0 of its block.
+SCAN_4x4, SCAN_AC, SCAN_LUMA_DC, SCAN_CHROMA_DC, SCAN_8x8, N_SCANS = 0, 1, 2, 3, 4, 8
+SCANS = np.zeros((N_SCANS, 16), np.int32)
+SCANS[SCAN_4x4] = ZIGZAG_4x4
+SCANS[SCAN_AC, :15] = ZIGZAG_4x4[1:]
+SCANS[SCAN_LUMA_DC] = 16 * RASTER_TO_BLOCK[ZIGZAG_4x4]  # 8.5.2, Figure 8-6
+SCANS[SCAN_CHROMA_DC, :4] = 16 * np.arange(4)  # 8.5.11.1: raster order
+for _k in range(4):
+    SCANS[SCAN_8x8 + _k] = ZIGZAG_8x8[_k::4]  # 7.3.5.3.2: CAVLC interleaves four blocks
+
+
+@kernel
+def total_coeff_context(nonzero, y4, x4, left, above):
+    """9.2.1: nC of the block at (x4, y4), from the blocks to its left and above where they are available."""
+    if left and above:
+        return (int(nonzero[y4, x4 - 1]) + int(nonzero[y4 - 1, x4]) + 1) >> 1
+    if left:
+        return int(nonzero[y4, x4 - 1])
+    if above:
+        return int(nonzero[y4 - 1, x4])
+    return 0
+
+
+@kernel
+def residual_luma_cavlc(data, s, nonzero, y4, x4, left, above, cbp, is_16x16, is_8x8, levels):
+    """7.3.5.3.1: residual_luma() with CAVLC; (x4, y4): first block of the macroblock in the grid `nonzero`."""
+    if is_16x16:
+        context = total_coeff_context(nonzero, y4, x4, left, above)
+        residual_block_cavlc(data, s, context, 16, levels, 0, SCANS[SCAN_LUMA_DC])
+    for block in range(16):
+        if not cbp >> (block >> 2) & 1:
+            continue
+        raster = BLOCK_TO_RASTER[block]
+        y, x = y4 + (raster >> 2), x4 + (raster & 3)
+        context = total_coeff_context(nonzero, y, x, left or raster & 3 > 0, above or raster >= 4)
+        if is_8x8:
+            scan, base, size = SCAN_8x8 + (block & 3), 64 * (block >> 2), 16
+        elif is_16x16:
+            scan, base, size = SCAN_AC, 16 * block, 15
+        else:
+            scan, base, size = SCAN_4x4, 16 * block, 16
+        nonzero[y, x] = residual_block_cavlc(data, s, context, size, levels, base, SCANS[scan])
+
+
+@kernel
+def residual_chroma_cavlc(data, s, nonzero, y8, x8, left, above, cbp, levels):
+    """7.3.5.3: chroma part of residual() with CAVLC; `nonzero` uint8[2, H8, W8]."""
+    for c in range(2):
+        residual_block_cavlc(data, s, -1, 4, levels, 256 + 64 * c, SCANS[SCAN_CHROMA_DC])
+    if cbp >> 4 & 2:
+        for c in range(2):
+            for block in range(4):
+                y, x = y8 + (block >> 1), x8 + (block & 1)
+                context = total_coeff_context(nonzero[c], y, x, left or block & 1 > 0, above or block >= 2)
+                base = 256 + 64 * c + 16 * block
+                nonzero[c, y, x] = residual_block_cavlc(data, s, context, 15, levels, base, SCANS[SCAN_AC])
+
+
+@kernel
+def residual(data, s, p, m, mb, cbp, is_16x16):
+    """7.3.5.3: residual()."""
+    mb_width = p[P_MB_WIDTH]
+    y8, x8 = mb // mb_width * 2, mb % mb_width * 2
+    left = x8 > 0 and m.slice_id[mb - 1] == m.slice_id[mb]
+    above = y8 > 0 and m.slice_id[mb - mb_width] == m.slice_id[mb]
+    levels = m.levels[mb]
+    if cbp & 15 or is_16x16:
+        is_8x8 = m.transform_8x8[mb] != 0
+        residual_luma_cavlc(data, s, m.nonzero, 2 * y8, 2 * x8, left, above, cbp, is_16x16, is_8x8, levels)
+    if cbp >> 4:
+        residual_chroma_cavlc(data, s, m.nonzero_chroma, y8, x8, left, above, cbp, levels)
