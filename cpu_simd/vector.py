@@ -338,6 +338,36 @@ def hadamard_rows(typingctx, a):
 
 
 @intrinsic
+def dct_rows(typingctx, a):
+    """The forward core transform of every group of four 16-bit lanes (its rows; the inverse's counterpart of 8.5.12)."""
+
+    def codegen(context, builder, sig, args):
+        x = args[0]
+
+        def pick(v, order):
+            return builder.shuffle_vector(v, v, _mask([i // 4 * 4 + order[i % 4] for i in range(a.lanes)]))
+
+        def scale(v, factors):
+            return builder.mul(v, _constant(v.type, [factors[i % 4] for i in range(a.lanes)]))
+
+        u = builder.add(pick(x, (3, 2, 1, 0)), scale(x, (1, 1, -1, -1)))  # a + d, b + c, b - c, a - d
+        return builder.add(scale(pick(u, (0, 3, 0, 3)), (1, 2, 1, 1)), scale(pick(u, (1, 2, 1, 2)), (1, 1, -1, -2)))
+
+    return a(a), codegen
+
+
+@intrinsic
+def where_above(typingctx, a, limit, value):
+    """value where a > limit (signed), else 0."""
+
+    def codegen(context, builder, sig, args):
+        above = builder.icmp_signed(">", args[0], args[1])
+        return builder.select(above, args[2], _constant(args[2].type, [0] * a.lanes))
+
+    return value(a, limit, value), codegen
+
+
+@intrinsic
 def sums_of_4(typingctx, a):
     """The sums of the four groups of four 16-bit lanes of a vector of 16, as four integers."""
 

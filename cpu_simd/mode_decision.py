@@ -1,0 +1,335 @@
+"""Which type, partitions, references and vectors each macroblock of a P picture gets: flat passes over all of them.
+
+The true predictor of a vector is what the neighbours chose, a serial chain. Here every macroblock is decided at once
+with its neighbours as an earlier pass left them, in other arrays: mode_seed gives everyone its best 16x16 vector, the
+first mode_decision reads that, the second one reads the first one's choices. None of this is part of the standard.
+"""
+
+import numpy as np
+
+from ..standard.jit import kernel
+from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
+from ..standard.tables import QUANT_MF
+from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16, te_bits, ue_bits
+from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
+from .skip_probe import WORTH, is_empty, probe_tables
+from .vector import add, load_u8x16, splat_u16x16, store, sums_of_4, widen
+
+# Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), one more for mb_skip_run
+BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
+FAR = 1 << 40
+
+
+@kernel
+def mode_seed(search_cost, search_mv, n_ref, lam, row0, row1, mb_width, ref_idx, mv):
+    """What the first pass takes for its neighbours: every macroblock's best 16x16 vector over the references.
+
+    search_cost: int32[>= n_ref, n_mb, 41]; search_mv: int16[>= n_ref, n_mb, 41, 2]; [row0, row1): macroblock rows;
+    writes ref_idx: int8[n_mb, 4] and mv: int16[n_mb, 16, 2].
+    """
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        best, ref = FAR, 0
+        for r in range(n_ref):
+            cost = np.int64(search_cost[r, mb, 40]) + lam * te_bits(r, n_ref)
+            if cost < best:
+                best, ref = cost, r
+        for q in range(4):
+            ref_idx[mb, q] = ref
+        for k in range(16):
+            mv[mb, k, 0] = search_mv[ref, mb, 40, 0]
+            mv[mb, k, 1] = search_mv[ref, mb, 40, 1]
+
+
+@kernel
+def load_window(mb, ref_idx, mv, mb_width, first_mb, window):
+    """The blocks that predict vectors of macroblock mb. window: int64[5, 6, 3], (reference, x, y) at [by + 1, bx + 1].
+
+    Row 0 is the row above with both corners, column 0 the column to the left; the macroblock's own 16 are left alone.
+    """
+    for bx in range(-1, 5):
+        ref, x, y = neighbour(mb, bx, -1, ref_idx, mv, mb_width, first_mb)
+        window[0, bx + 1, 0], window[0, bx + 1, 1], window[0, bx + 1, 2] = ref, x, y
+    for by in range(4):
+        ref, x, y = neighbour(mb, -1, by, ref_idx, mv, mb_width, first_mb)
+        window[by + 1, 0, 0], window[by + 1, 0, 1], window[by + 1, 0, 2] = ref, x, y
+
+
+@kernel
+def predict(window, bx, by, bw, bh, ref):
+    """8.4.1.3 on a window: predictor of the partition at block (bx, by), bw x bh blocks."""
+    c = -2, np.int64(0), np.int64(0)
+    if corner_available(bx, by, bw):
+        c = window[by, bx + bw + 1, 0], window[by, bx + bw + 1, 1], window[by, bx + bw + 1, 2]
+    if c[0] == -2:
+        c = window[by, bx, 0], window[by, bx, 1], window[by, bx, 2]
+    return choose_predictor(
+        bx, by, bw, bh, ref, window[by + 1, bx, 0], window[by + 1, bx, 1], window[by + 1, bx, 2],
+        window[by, bx + 1, 0], window[by, bx + 1, 1], window[by, bx + 1, 2], c[0], c[1], c[2],
+    )  # fmt: skip
+
+
+@kernel
+def put(window, bx, by, bw, bh, ref, x, y):
+    """The partition's choice, for the prediction of later ones."""
+    for r in range(by + 1, by + bh + 1):
+        for c in range(bx + 1, bx + bw + 1):
+            window[r, c, 0], window[r, c, 1], window[r, c, 2] = ref, x, y
+
+
+@kernel
+def partition_cost(window, part, bx, by, bw, bh, ref, mv_x, mv_y, lam):
+    """Cost of one partition in one reference with its true predictor, `part` being what it costs without vector bits."""
+    px, py = predict(window, bx, by, bw, bh, ref)
+    return part + lam * mvd_bits(mv_x, mv_y, px, py)
+
+
+@kernel
+def choose_reference(window, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, distortion, search_mv, lam):
+    """Best reference of partition k, which goes into the window. Returns its cost with the bits of ref_idx."""
+    best, ref = FAR, first_ref
+    for r in range(first_ref, end_ref):
+        part = distortion[r, k] + lam * te_bits(r, n_ref)
+        if part < best:
+            cost = partition_cost(
+                window, part, bx, by, bw, bh, r, np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]), lam
+            )
+            if cost < best:
+                best, ref = cost, r
+    put(window, bx, by, bw, bh, ref, np.int64(search_mv[ref, mb, k, 0]), np.int64(search_mv[ref, mb, k, 1]))
+    return best
+
+
+@kernel
+def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
+    """Best reference and sub-partitions of 8x8 quadrant q, which go into the window. Returns (cost, sub_mb_type).
+
+    The sub-partitions are tried in the reference that the whole 8x8 block prefers.
+    """
+    bx, by = (q & 1) * 2, (q >> 1) * 2
+    best = choose_reference(window, 32 + q, bx, by, 2, 2, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+    best += lam * ue_bits(SUB_8x8)
+    chosen = SUB_8x8
+    if not kinds & 8:
+        return best, chosen
+    ref = window[by + 1, bx + 1, 0]
+    x, y = window[by + 1, bx + 1, 1], window[by + 1, bx + 1, 2]
+    fixed = lam * te_bits(ref, n_ref)
+    b = by * 4 + bx
+    for sub in range(SUB_8x4, SUB_4x4 + 1):
+        if sub == SUB_8x4:
+            first, step, count, w, h = 16 + 2 * q, 1, 2, 2, 1
+        elif sub == SUB_4x8:
+            first, step, count, w, h = 24 + 2 * q, 1, 2, 1, 2
+        else:
+            first, step, count, w, h = b, 1, 4, 1, 1
+        cost = fixed + lam * ue_bits(sub)
+        for i in range(count):
+            k = first + i * step + (2 if sub == SUB_4x4 and i >= 2 else 0)
+            cost += distortion[ref, k] + 2 * lam  # a vector costs two bits at least
+        if cost >= best:
+            continue
+        cost -= 2 * lam * count
+        for i in range(count):
+            k = first + i * step + (2 if sub == SUB_4x4 and i >= 2 else 0)
+            px = bx + (i & 1) * (w == 1)
+            py = by + (i if sub == SUB_8x4 else i >> 1)
+            vx, vy = np.int64(search_mv[ref, mb, k, 0]), np.int64(search_mv[ref, mb, k, 1])
+            cost += partition_cost(window, 0, px, py, w, h, ref, vx, vy, lam)
+            put(window, px, py, w, h, ref, vx, vy)
+        if cost < best:
+            best, chosen = cost, sub
+    # the window holds the last trial: put the choice back
+    if chosen == SUB_8x8:
+        put(window, bx, by, 2, 2, ref, x, y)
+    else:
+        for j in range(4):
+            dx, dy = j & 1, j >> 1
+            if chosen == SUB_8x4:
+                k = 16 + 2 * q + dy
+            elif chosen == SUB_4x8:
+                k = 24 + 2 * q + dx
+            else:
+                k = b + 4 * dy + dx
+            vx, vy = np.int64(search_mv[ref, mb, k, 0]), np.int64(search_mv[ref, mb, k, 1])
+            put(window, bx + dx, by + dy, 1, 1, ref, vx, vy)
+    return best, chosen
+
+
+@kernel
+def whole_distortion(current, ref_luma, at, offsets, x, y, metric):
+    """SAD or SATD of the macroblock against the prediction at vector (x, y); at: its corner's offset in ref_luma."""
+    stride = ref_luma.shape[3]
+    base = at + (y >> 2) * stride + (x >> 2)
+    f = (y & 3) * 4 + (x & 3)
+    a, b = base + offsets[0, f], base + offsets[1, f]
+    total = splat_u16x16(0)
+    for strip in range(4):
+        row = 4 * strip * stride
+        total = add(total, strip_16(current, strip, ref_luma, a + row, b + row, stride, metric))
+    s0, s1, s2, s3 = sums_of_4(total)
+    return s0 + s1 + s2 + s3
+
+
+@kernel
+def inside(x, y, x0, y0, width, height, pad, max_mv_y):
+    """Whether the prediction of the macroblock at (x0, y0) with vector (x, y) lies in the padded picture and is legal."""
+    left, top = x0 + (x >> 2), y0 + (y >> 2)
+    if left < -pad or left + 17 > width + pad or top < -pad or top + 17 > height + pad:
+        return False
+    return abs(x) < 4 * 2047 and -4 * max_mv_y <= y < 4 * max_mv_y
+
+
+@kernel
+def keep_choice(window, mb, ref_idx, mv):
+    """The window's 16 blocks into the state of macroblock mb."""
+    for k in range(16):
+        by, bx = k >> 2, k & 3
+        mv[mb, k, 0] = window[by + 1, bx + 1, 1]
+        mv[mb, k, 1] = window[by + 1, bx + 1, 2]
+    for q in range(4):
+        ref_idx[mb, q] = window[(q >> 1) * 2 + 1, (q & 1) * 2 + 1, 0]
+
+
+@kernel
+def _decide_rows(
+    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp, metric,
+    max_mv_y, n_ref, kinds, row0, row1, prior_ref_idx, prior_mv, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
+):  # fmt: skip
+    """The kernel behind mode_decision."""
+    height, width = source.shape
+    mb_width = width // 16
+    stride = ref_luma.shape[3]
+    plane = ref_luma.shape[2] * stride
+    offsets = np.empty((2, 16), np.int64)
+    quarter_offsets(plane, stride, samples, offsets)
+    tables = np.empty((3, 4, 16), np.int16)
+    probe_tables(qp, quant, worth, tables)
+    current = np.empty(256, np.int16)
+    window = np.zeros((5, 6, 3), np.int64)
+    distortion = np.empty((n_ref, 41), np.int64)
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        x0, y0 = mb % mb_width * 16, mb // mb_width * 16
+        first_mb = np.int64(slice_first_mb[mb // mb_width])
+        for y in range(16):
+            store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
+        for r in range(n_ref):
+            for k in range(41):
+                distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
+                    np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]),
+                    np.int64(predictor[r, mb, 0]), np.int64(predictor[r, mb, 1]),
+                )  # fmt: skip
+        load_window(mb, prior_ref_idx, prior_mv, mb_width, first_mb, window)
+        corner = (y0 + pad) * stride + x0 + pad
+        for q in range(4):
+            sub_mb_type[mb, q] = SUB_8x8
+
+        # the P_Skip vector, and whether nothing of the residual would be left there
+        best = choose_reference(window, 40, 0, 0, 4, 4, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+        best += lam * BITS_16x16
+        kind = P_16x16
+        sx, sy = predict_skip_mv(mb, prior_ref_idx, prior_mv, mb_width, first_mb)
+        px, py = predict(window, 0, 0, 4, 4, 0)
+        for n in range(2):
+            x, y = (sx, sy) if n == 0 else (px, py)
+            if n == 1 and x == sx and y == sy:
+                continue
+            if not inside(x, y, x0, y0, width, height, pad, max_mv_y):
+                continue
+            at = np.int64(ref_slots[0]) * 4 * plane + corner
+            if n == 0 and is_empty(current, ref_luma, at, offsets, x, y, tables):
+                put(window, 0, 0, 4, 4, 0, x, y)
+                kind = P_SKIP
+                break
+            value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
+            value += lam * (BITS_16x16 + te_bits(0, n_ref) + mvd_bits(x, y, px, py))
+            if value < best:
+                best = value
+                put(window, 0, 0, 4, 4, 0, x, y)
+        if kind == P_SKIP:
+            mb_type[mb] = P_16x16
+            keep_choice(window, mb, ref_idx, mv)
+            continue
+        keep_choice(window, mb, ref_idx, mv)
+        mb_type[mb] = P_16x16
+
+        if kinds & 2:
+            for shape in range(2):
+                bits = BITS_16x8 if shape == 0 else BITS_8x16
+                k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
+                cost = lam * bits
+                for i in range(2):
+                    bx, by = (0, 2 * i) if shape == 0 else (2 * i, 0)
+                    cost += choose_reference(
+                        window, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam
+                    )
+                    if cost >= best:
+                        break
+                if cost < best:
+                    best = cost
+                    mb_type[mb] = P_16x8 if shape == 0 else P_8x16
+                    keep_choice(window, mb, ref_idx, mv)
+        if kinds & 4:
+            cost = lam * BITS_8x8
+            s0 = s1 = s2 = s3 = SUB_8x8
+            for q in range(4):
+                value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds)
+                if q == 0:
+                    s0 = sub
+                elif q == 1:
+                    s1 = sub
+                elif q == 2:
+                    s2 = sub
+                else:
+                    s3 = sub
+                cost += value
+                if cost >= best:
+                    break
+            if cost < best:
+                best = cost
+                mb_type[mb] = P_8x8
+                sub_mb_type[mb, 0], sub_mb_type[mb, 1], sub_mb_type[mb, 2], sub_mb_type[mb, 3] = s0, s1, s2, s3
+                keep_choice(window, mb, ref_idx, mv)
+        if intra_cost[mb] < best:
+            mb_type[mb] = I_16x16
+            for q in range(4):
+                sub_mb_type[mb, q] = SUB_8x8
+            put(window, 0, 0, 4, 4, -1, 0, 0)
+            keep_choice(window, mb, ref_idx, mv)
+
+
+def mode_decision(
+    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp, subme,
+    max_mv_y, n_ref, kinds, row0, row1, prior_ref_idx, prior_mv, mb_type, sub_mb_type, ref_idx, mv,
+):  # fmt: skip
+    """One pass: decide macroblock rows [row0, row1) with their neighbours as prior_ref_idx and prior_mv have them.
+
+    source: uint8[H, W]; ref_luma: uint8[n_slots, 4, H+2*pad, W+2*pad]; ref_slots: int32[n_ref], slot of each reference;
+    search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: what full_search and subpel_refine
+    found with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; lam: lambda
+    of the frame; qp: its QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; kinds: partition
+    sizes allowed (subpel_refine.ALL_KINDS). Reads prior_*: int8[n_mb, 4], int16[n_mb, 16, 2]: mode_seed's output in the
+    first pass, the pass before's ref_idx and mv in a later one: never the arrays written here.
+
+    Writes mb_type: uint8[n_mb] (P_16x16, P_16x8, P_8x16, P_8x8; I_16x16 for "intra, the intra stage chooses"),
+    sub_mb_type: uint8[n_mb, 4], ref_idx: int8[n_mb, 4], mv: int16[n_mb, 16, 2]. The lowest distortion + lam * bits wins;
+    on equal cost what was tried first: 16x16, the P_Skip vector, the predictor, 16x8, 8x16, 8x8, intra. A macroblock
+    whose residual at the P_Skip vector quantises to nothing worth coding takes that vector at once.
+    """
+    _decide_rows(
+        source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
+        SATD if subme >= 3 else SAD, max_mv_y, n_ref, kinds, row0, row1, prior_ref_idx, prior_mv, mb_type, sub_mb_type,
+        ref_idx, mv, QUARTER_SAMPLES, QUANT_MF, WORTH,
+    )  # fmt: skip
+
+
+@kernel
+def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type):
+    """8.4.1.1: a P_16x16 macroblock of reference 0 with the P_Skip vector and nothing coded becomes P_Skip.
+
+    [row0, row1): macroblock rows; reads ref_idx and mv of neighbours, which are final; writes mb_type: uint8[n_mb].
+    """
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        if mb_type[mb] == P_16x16 and cbp[mb] == 0 and ref_idx[mb, 0] == 0:
+            x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, np.int64(slice_first_mb[mb // mb_width]))
+            if mv[mb, 0, 0] == x and mv[mb, 0, 1] == y:
+                mb_type[mb] = P_SKIP

@@ -1,0 +1,65 @@
+"""Whether the luma residual of a macroblock at a vector quantises to nothing worth coding."""
+
+import numpy as np
+
+from ..standard.jit import kernel
+from .cost import row_16
+from .vector import absolute, add, dct_rows, load_u16x16, splat_u16x16, sub, sums_of_4, where_above
+
+DEAD_ZONE = 6  # as in the quantisation of inter residuals
+BUDGET = 6  # what levels of one may be worth in all: see WORTH
+
+# What a level of one is worth at each place of a 4x4 block: it is dropped with its like if all together stay below
+# BUDGET; levels above one are never dropped. (The residual stage scores by runs; this is the same for lone levels.)
+WORTH = np.array([[3, 2, 1, 1], [2, 1, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]], np.int64)
+
+
+@kernel
+def probe_tables(qp, quant, worth, tables):
+    """tables: int16[3, 4, 16], rows of four blocks side by side: largest absolute coefficients that quantise to 0 and
+    to 1, and WORTH. quant: QUANT_MF, [qp % 6, position]; worth: int64[4, 4].
+    """
+    shift = 15 + qp // 6
+    rounding = (1 << shift) // DEAD_ZONE
+    for y in range(4):
+        for x in range(16):
+            factor = np.int64(quant[qp % 6, 4 * y + (x & 3)])
+            tables[0, y, x] = min(32767, ((1 << shift) - rounding - 1) // factor)
+            tables[1, y, x] = min(32767, ((2 << shift) - rounding - 1) // factor)
+            tables[2, y, x] = worth[y, x & 3]
+
+
+@kernel
+def is_empty(current, ref_luma, at, offsets, x, y, tables):
+    """True if the residual against the prediction at vector (x, y) is not worth coding.
+
+    current: int16[256]; at: offset of the macroblock's corner in plane G of ref_luma: uint8[n_slots, 4, Hp, Wp];
+    offsets: quarter_offsets'; tables: int16[3, 4, 16] by probe_tables.
+    """
+    stride = ref_luma.shape[3]
+    base = at + (y >> 2) * stride + (x >> 2)
+    f = (y & 3) * 4 + (x & 3)
+    a, b = base + offsets[0, f], base + offsets[1, f]
+    score = 0
+    for strip in range(4):
+        row, own = 4 * strip * stride, 64 * strip
+        r0 = dct_rows(sub(row_16(ref_luma, a, b, row), load_u16x16(current, own)))
+        r1 = dct_rows(sub(row_16(ref_luma, a, b, row + stride), load_u16x16(current, own + 16)))
+        r2 = dct_rows(sub(row_16(ref_luma, a, b, row + 2 * stride), load_u16x16(current, own + 32)))
+        r3 = dct_rows(sub(row_16(ref_luma, a, b, row + 3 * stride), load_u16x16(current, own + 48)))
+        outer, inner, fall, rise = add(r0, r3), add(r1, r2), sub(r0, r3), sub(r1, r2)
+        worth = add(_worth(add(outer, inner), tables, 0), _worth(add(add(fall, fall), rise), tables, 1))
+        worth = add(worth, add(_worth(sub(outer, inner), tables, 2), _worth(sub(fall, add(rise, rise)), tables, 3)))
+        s0, s1, s2, s3 = sums_of_4(worth)
+        score += s0 + s1 + s2 + s3
+        if score >= BUDGET:
+            return False
+    return True
+
+
+@kernel
+def _worth(coefficients, tables, row):
+    """What a row of coefficients of four blocks is worth, lane by lane: BUDGET or more where a level exceeds one."""
+    size = absolute(coefficients)
+    worth = where_above(size, load_u16x16(tables, 16 * row), load_u16x16(tables, 128 + 16 * row))
+    return add(worth, where_above(size, load_u16x16(tables, 64 + 16 * row), splat_u16x16(BUDGET)))
