@@ -39,7 +39,7 @@ def sequence_parameter_set(config: Config) -> Sps:
         pic_width_in_mbs_minus1=config.mb_width - 1,
         pic_height_in_map_units_minus1=config.mb_height - 1,
         direct_8x8_inference_flag=1,
-        frame_cropping_flag=int(right or bottom),
+        frame_cropping_flag=int(right + bottom > 0),
         frame_crop_right_offset=right // 2,
         frame_crop_bottom_offset=bottom // 2,
         vui_parameters_present_flag=1,
