@@ -112,10 +112,12 @@ class Workspace:
 
     def __init__(self, mb_width: int, mb_height: int, n_ref: int) -> None:
         n_mb = mb_width * mb_height
-        self.centre = np.zeros((n_ref, n_mb, 2), np.int16)  # integer samples
-        self.predictor = np.zeros((n_ref, n_mb, 2), np.int16)  # quarter samples
-        self.cost = np.zeros((n_ref, n_mb, N_PARTITIONS), np.int32)
-        self.search_mv = np.zeros((n_ref, n_mb, N_PARTITIONS, 2), np.int16)  # quarter samples
+        self.all_centre = np.zeros((n_ref, n_mb, 2), np.int16)  # integer samples
+        self.all_predictor = np.zeros((n_ref, n_mb, 2), np.int16)  # quarter samples
+        self.all_cost = np.zeros((n_ref, n_mb, N_PARTITIONS), np.int32)
+        self.all_mv = np.zeros((n_ref, n_mb, N_PARTITIONS, 2), np.int16)  # quarter samples
+        self.seed_ref_idx, self.first_ref_idx = (np.zeros((n_mb, 4), np.int8) for _ in range(2))
+        self.seed_mv, self.first_mv = (np.zeros((n_mb, 16, 2), np.int16) for _ in range(2))
         self.intra_cost = np.zeros(n_mb, np.int32)
         coarse = coarse_shape(16 * mb_height, 16 * mb_width)
         self.coarse_source = np.zeros(coarse, np.uint8)

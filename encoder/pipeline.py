@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..scheduler.executor import Executor, bands
+from ..standard.macroblock import I_4x4
 from .config import Config
 from .frame import Frame, References, Workspace
 from .ratecontrol import LAMBDA
 from .slice_writer import SliceWriter
 
+KIND_16x16, KIND_16x8, KIND_8x8, KIND_4x4 = 1, 2, 4, 8  # partition sizes, down to the one named
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -91,6 +93,10 @@ class Pipeline:
         frame.n_ref = len(self.references.held)
         frame.slice_qp = self.config.i_qp if frame.is_idr else self.config.qp
         frame.qp.fill(frame.slice_qp)
+        if not frame.n_ref:
+            frame.mb_type.fill(I_4x4)
+            frame.ref_idx.fill(-1)
+            frame.mv.fill(0)
         frame.stage_seconds = {}
         self.since_idr += 1
 
@@ -109,8 +115,9 @@ class Pipeline:
                 run("full_search", **reference)
                 run("subpel_refine", **reference)
             run("intra_estimate")
-            run("mode_decision")
-            run("mode_decision_again")
+            run("mode_seed")
+            run("mode_decision", **self._pass_state("seed", "first"))
+            run("mode_decision", **self._pass_state("first", None))
             run("inter_residual")
         run("intra")
         if frame.n_ref:
@@ -131,6 +138,8 @@ class Pipeline:
         return self.constants | frame.arrays() | self.workspace.arrays() | {
             "lam": int(LAMBDA[frame.slice_qp]),
             "n_ref": frame.n_ref,
+            "slice_qp": frame.slice_qp,
+            "chosen_ref_idx": frame.ref_idx, "chosen_mv": frame.mv,
             "ref_luma": references.luma,
             "ref_chroma": references.chroma,
             "ref_slots": np.array(references.held, np.int32),
@@ -145,9 +154,17 @@ class Pipeline:
         """What the search in RefPicList0[ref] reads and writes."""
         luma, work = self.references.luma[self.references.held[ref]], self.workspace
         return {
-            "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.centre[ref],
-            "predictor": work.predictor[ref], "search_cost": work.cost[ref], "search_mv": work.search_mv[ref],
+            "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
+            "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
         }  # fmt: skip
+
+    def _pass_state(self, prior: str, chosen: str | None) -> dict[str, Any]:
+        """What a pass of mode decision takes for its neighbours, and where its own choice goes (None: the frame)."""
+        arrays = self.workspace.arrays()
+        state = {"prior_ref_idx": arrays[f"{prior}_ref_idx"], "prior_mv": arrays[f"{prior}_mv"]}
+        if chosen:
+            state |= {"chosen_ref_idx": arrays[f"{chosen}_ref_idx"], "chosen_mv": arrays[f"{chosen}_mv"]}
+        return state
 
     def _write(self, frame: Frame, reconstruction: Planes | None) -> EncodedFrame:
         """The bits of a picture whose loop is done."""
@@ -183,6 +200,11 @@ class Pipeline:
         return self.references.luma[slot, 0, pad : pad + height, pad : pad + width].copy(), cb, cr
 
 
+def _partition_kinds(partitions: frozenset[str]) -> int:
+    """The bit mask of subpel_refine.ALL_KINDS."""
+    return KIND_16x16 | ("p8x8" in partitions) * (KIND_16x8 | KIND_8x8) | ("p4x4" in partitions) * KIND_4x4
+
+
 def _constants(config: Config, slice_rows: list[tuple[int, int]]) -> dict[str, Any]:
     """State that is the same for all pictures."""
     first_mb = [row0 * config.mb_width for row0, row1 in slice_rows for _ in range(row0, row1)]
@@ -191,6 +213,7 @@ def _constants(config: Config, slice_rows: list[tuple[int, int]]) -> dict[str, A
         "width": config.width, "height": config.height,
         "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
         "merange": config.merange, "max_mv_y": config.max_mv_y, "subme": config.subme,
+        "mb_width": config.mb_width, "partition_kinds": _partition_kinds(config.partitions),
         "chroma_qp_offset": config.chroma_qp_offset,
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
         "disable_idc": config.disable_deblocking_idc,

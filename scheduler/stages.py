@@ -75,10 +75,32 @@ TABLE = (
         "intra_cost",
     ),
     Stage(
+        "mode_seed", "mode_decision.mode_seed", ROWS, "encoder",
+        "all_cost all_mv n_ref lam row0 row1 mb_width seed_ref_idx seed_mv",
+        "seed_ref_idx seed_mv",
+    ),
+    Stage(
+        "mode_decision", "mode_decision.mode_decision", ROWS, "encoder",
+        "source_y ref_luma ref_slots pad all_cost all_mv all_predictor intra_cost slice_first_mb lam slice_qp subme "
+        "max_mv_y n_ref partition_kinds row0 row1 prior_ref_idx prior_mv mb_type sub_mb_type chosen_ref_idx chosen_mv",
+        "mb_type sub_mb_type chosen_ref_idx chosen_mv",
+    ),
+    Stage(
+        "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
+        "source_y source_u source_v ref_luma ref_chroma ref_slots pad mb_type sub_mb_type ref_idx mv qp "
+        "chroma_qp_offset row0 row1 rec_y rec_u rec_v levels total_coeff cbp",
+        "mb_type ref_idx mv rec_y rec_u rec_v levels total_coeff cbp",
+    ),
+    Stage(
         "intra", "intra.intra", SLICES, "8.3, 8.5",
         "source_y source_u source_v slice_first_mb lam chroma_qp_offset first_mb end_mb mb_type intra4x4_mode "
         "intra16x16_mode intra_chroma_mode qp rec_y rec_u rec_v levels total_coeff cbp",
         "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode rec_y rec_u rec_v levels total_coeff cbp",
+    ),
+    Stage(
+        "mark_skipped", "mode_decision.mark_skipped", ROWS, "8.4.1.1",
+        "slice_first_mb ref_idx mv cbp mb_width row0 row1 mb_type",
+        "mb_type",
     ),
     Stage(
         "deblock", "deblock.deblock", ROWS, "8.7",
