@@ -104,30 +104,26 @@ class Pipeline:
         """The stages of one picture, from source to reference."""
         state = self._state(frame, slot)
 
-        def run(name: str, **more: Any) -> None:
-            self.executor.run(name, state | more if more else state, frame.stage_seconds)
+        def run(*stages: str, **more: Any) -> None:
+            self.executor.run(stages, state | more if more else state, frame.stage_seconds)
 
         if frame.n_ref:
             for ref in range(frame.n_ref):
                 reference = self._reference_state(ref)
                 run("subsample", **reference)
-                run("search_centre", **reference)
-                run("full_search", **reference)
-                run("subpel_refine", **reference)
-            run("intra_estimate")
-            run("mode_seed")
+                run("search_centre", "full_search", "subpel_refine", **reference)
+            run("intra_estimate", "mode_seed")
             run("mode_decision", **self._pass_state("seed", "first"))
             run("mode_decision", **self._pass_state("first", None))
             run("inter_residual")
         run("intra")
         if frame.n_ref:
-            run("mark_skipped")
-        run("deblock")
+            run("mark_skipped", "deblock")
+        else:
+            run("deblock")
         for plane in ("luma", "cb", "cr"):
             run(f"extend_{plane}")
-        run("interpolate")
-        for plane in "yuv":
-            run(f"ssd_{plane}")
+        run("interpolate", "ssd_y", "ssd_u", "ssd_v")
 
     def _state(self, frame: Frame, slot: int) -> dict[str, Any]:
         """What the stages of this picture may ask for, by name."""

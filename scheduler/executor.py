@@ -5,13 +5,14 @@ run side by side. Results never depend on the number of threads or parts.
 """
 
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from .stages import ROWS, SLICES, STAGES
 
 BANDS_A_THREAD = 4  # more bands than threads: who is free takes the next one, also beside an entropy task
+LEAST_BAND = 60  # macroblocks: below that a task costs more than it shares out
 
 
 def bands(n_rows: int, n_bands: int) -> list[tuple[int, int]]:
@@ -19,6 +20,16 @@ def bands(n_rows: int, n_bands: int) -> list[tuple[int, int]]:
     n_bands = max(1, min(n_bands, n_rows))
     cuts = [n_rows * k // n_bands for k in range(n_bands + 1)]
     return list(zip(cuts, cuts[1:]))
+
+
+def _run_part(calls: Sequence[Callable[..., Any]], part: tuple[int, ...]) -> list[float]:
+    """One part of the picture through bound stages; seconds of each."""
+    times = []
+    for call in calls:
+        start = time.perf_counter()
+        call(*part)
+        times.append(time.perf_counter() - start)
+    return times
 
 
 class Executor:
@@ -29,24 +40,27 @@ class Executor:
 
     def __init__(self, threads: int, n_rows: int, slices: list[tuple[int, int]]) -> None:
         self._pool = ThreadPoolExecutor(threads, "h264lite") if threads > 1 else None
-        rows = bands(n_rows, BANDS_A_THREAD * threads if threads > 1 else 1)
+        n_mb = slices[-1][1]
+        rows = bands(n_rows, min(BANDS_A_THREAD * threads, n_mb // LEAST_BAND) if threads > 1 else 1)
         self._parts = {ROWS: rows, SLICES: slices}
 
-    def run(self, name: str, state: Mapping[str, Any], seconds: dict[str, float]) -> None:
-        """Run a stage over the whole picture and return when it is done; its wall time is added to `seconds`."""
-        start = time.perf_counter()
-        stage = STAGES[name]
-        call = stage.bind(state)
-        parts = self._parts.get(stage.split, [()])
+    def run(self, names: Sequence[str], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
+        """Run stages over the whole picture and return when they are done.
+
+        A part of the picture goes through all of them in one task, so each may read of the others' results only what its
+        own part wrote. The time spent in each is added to `seconds`, summed over threads.
+        """
+        calls = [STAGES[name].bind(state) for name in names]
+        parts = self._parts.get(STAGES[names[0]].split, [()])
         if self._pool is None or len(parts) == 1:
-            for part in parts:
-                call(*part)
+            spent = [_run_part(calls, part) for part in parts]
         else:
-            futures = [self._pool.submit(call, *part) for part in parts]
-            errors = [error for error in (future.exception() for future in futures) if error is not None]
-            if errors:
-                raise errors[0]
-        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
+            futures = [self._pool.submit(_run_part, calls, part) for part in parts]
+            wait(futures)
+            spent = [future.result() for future in futures]
+        for times in spent:
+            for name, time_taken in zip(names, times):
+                seconds[name] = seconds.get(name, 0.0) + time_taken
 
     def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
         """Start a task that runs beside what follows; its result is the future's."""
