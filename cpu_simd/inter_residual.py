@@ -3,65 +3,52 @@
 import numpy as np
 
 from ..standard.jit import kernel
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LUMA_DC, N_LEVEL_BLOCKS
-from .macroblock_coding import cheap_score, code_chroma, load_lanes, pcm_is_cheaper, scan_lane, store_lanes, subtract_lanes
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, N_LEVEL_BLOCKS
+from .macroblock_coding import (
+    cheap_score,
+    clear_levels,
+    code_chroma,
+    load_macroblock,
+    pcm_is_cheaper,
+    scan_luma,
+    store_chroma,
+    store_luma,
+)
 from .motion_compensation import predict_inter
-from .transform import DEAD_ZONE_INTER, LANES, forward_4x4, inverse_4x4, quantise_4x4, scale_4x4
+from .transform import DEAD_ZONE_INTER, chroma_qp, quantise_strips, reconstruct_strips
+from .vector import splat_u16x16, store
 
 # Luma residual whose cheap score stays below these is dropped, a quadrant or the macroblock; chroma AC likewise, a plane.
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
 
 
 @kernel
-def _drop_cheap_levels(levels, total_coeff, coefficients):
+def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
     """Zeroes the luma levels that are not worth their bits; returns the luma coded_block_pattern. Not in the standard.
 
-    levels int16[27, 16], total_coeff uint8[24] of the macroblock, coefficients int32 lanes.
+    coded: the blocks with levels, bits in raster order; quantised int16[384].
     """
     cbp = 0
     total = 0
     for quadrant in range(4):
         score = 0
         for block in range(4 * quadrant, 4 * quadrant + 4):
-            score += cheap_score(levels[block], total_coeff[BLOCK_TO_RASTER[block]])
+            if (coded >> BLOCK_TO_RASTER[block]) & 1:
+                score += cheap_score(mb, block, levels)
         if score >= THRESHOLD_8x8:
             cbp |= 1 << quadrant
             total += score
     if total < THRESHOLD_16x16:
         cbp = 0
     for block in range(16):
-        if (cbp >> (block >> 2)) & 1 == 0:
-            k = BLOCK_TO_RASTER[block]
-            levels[block] = 0
-            total_coeff[k] = 0
-            for p in range(16):
-                coefficients[p * LANES + k] = 0
-    return cbp
-
-
-@kernel
-def _code_luma(src_y, x0, y0, qp, predicted, rec_y, scratch, coefficients, levels, total_coeff):
-    """8.5.1: the luma residual of one inter macroblock; returns the luma part of coded_block_pattern."""
-    load_lanes(src_y, x0, y0, 2, 16, scratch[0], 0)
-    load_lanes(predicted, 0, 0, 2, 16, scratch[1], 0)
-    subtract_lanes(scratch[0], scratch[1], scratch[2], 16)
-    forward_4x4(scratch[2], coefficients, 16)
-    levels[LUMA_DC] = 0
-    cbp = 0
-    if quantise_4x4(coefficients, 16, qp, DEAD_ZONE_INTER, 0):
-        levels[:16] = 0
-        total_coeff[:16] = 0
-    else:
-        for block in range(16):
-            k = BLOCK_TO_RASTER[block]
-            total_coeff[k] = scan_lane(coefficients, k, 0, levels[block])
-        cbp = _drop_cheap_levels(levels, total_coeff, coefficients)
-    if cbp == 0:
-        rec_y[y0 : y0 + 16, x0 : x0 + 16] = predicted
-    else:
-        scale_4x4(coefficients, 16, qp, 0)
-        inverse_4x4(coefficients, 16)
-        store_lanes(scratch[1], coefficients, rec_y, x0, y0, 2, 16, 0)
+        k = BLOCK_TO_RASTER[block]
+        if (coded >> k) & 1 and (cbp >> (block >> 2)) & 1 == 0:
+            store(levels, 16 * (N_LEVEL_BLOCKS * mb + block), splat_u16x16(0))
+            total_coeff[mb, k] = 0
+            at = 64 * (k >> 2) + 4 * (k & 3)
+            for i in range(4):
+                for j in range(4):
+                    quantised[at + 16 * i + j] = 0
     return cbp
 
 
@@ -77,30 +64,40 @@ def inter_residual(
     I_PCM would code in fewer bits becomes one (ref_idx -1, mv 0), and intra( ) codes it.
     """
     mb_width = src_y.shape[1] // 16
-    predicted = np.zeros((3, 16, 16), np.uint8)
-    scratch = np.zeros((3, 16 * LANES), np.int16)
-    coefficients = np.zeros(16 * LANES, np.int32)
-    dc = np.zeros(16, np.int64)
+    source, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
+    quantised = np.zeros(384, np.int16)
+    dc = np.zeros(96, np.int32)
+    values = np.zeros(16, np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         if mb_type[mb] <= I_PCM:
             continue
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         q = np.int64(qp[mb])
+        load_macroblock(src_y, src_u, src_v, x0, y0, source)
         predict_inter(mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, predicted)
-        luma = _code_luma(src_y, x0, y0, q, predicted[0], rec_y, scratch, coefficients, levels[mb], total_coeff[mb])
-        load_lanes(src_u, x0 // 2, y0 // 2, 1, 4, scratch[0], 0)
-        load_lanes(src_v, x0 // 2, y0 // 2, 1, 4, scratch[0], 4)
-        load_lanes(predicted[1], 0, 0, 1, 4, scratch[1], 0)
-        load_lanes(predicted[2], 0, 0, 1, 4, scratch[1], 4)
-        levels[mb, LUMA_DC:N_LEVEL_BLOCKS] = 0
+        clear_levels(mb, levels, total_coeff)
+        luma = 0
+        coded = quantise_strips(source, predicted, 0, 4, 0, q, DEAD_ZONE_INTER, quantised, dc)
+        if coded:
+            scan_luma(quantised, coded, mb, levels, total_coeff)
+            luma = _drop_cheap_levels(coded, quantised, mb, levels, total_coeff)
+        if luma:
+            for i in range(64):
+                dc[i] = 0
+            reconstruct_strips(quantised, dc, predicted, 0, 4, q, out)
+            store_luma(out, rec_y, x0, y0)
+        else:
+            store_luma(predicted, rec_y, x0, y0)
         chroma = code_chroma(
-            scratch[0], scratch[1], scratch[2], coefficients, dc, q, chroma_qp_offset, DEAD_ZONE_INTER,
-            THRESHOLD_CHROMA, levels[mb], total_coeff[mb],
+            source, predicted, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTER, THRESHOLD_CHROMA, quantised, dc,
+            values, mb, levels, total_coeff, out,
         )  # fmt: skip
-        store_lanes(scratch[1], coefficients, rec_u, x0 // 2, y0 // 2, 1, 4, 0)
-        store_lanes(scratch[1], coefficients, rec_v, x0 // 2, y0 // 2, 1, 4, 4)
+        store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         cbp[mb] = luma + 16 * chroma
-        if pcm_is_cheaper(levels[mb], total_coeff[mb]):
+        if pcm_is_cheaper(mb, levels, total_coeff):
             mb_type[mb] = I_PCM
-            ref_idx[mb] = -1
-            mv[mb] = 0
+            for k in range(4):
+                ref_idx[mb, k] = -1
+            for k in range(16):
+                mv[mb, k, 0] = 0
+                mv[mb, k, 1] = 0

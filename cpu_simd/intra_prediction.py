@@ -1,54 +1,62 @@
-"""Intra prediction (8.3): the samples of every mode, in the layout of transform.py (lanes of 4x4 blocks)."""
+"""Intra prediction (8.3): the samples of every mode, into buffers of rows or blocks of sixteen samples."""
 
 import numpy as np
 
 from ..standard.jit import kernel
-from .transform import LANES
+from .vector import (
+    add,
+    average,
+    clip_to_u8,
+    lane_numbers,
+    load_u8x8,
+    load_u8x16,
+    make_shuffle,
+    mul,
+    plus,
+    shift_right_s,
+    splat_u16x16,
+    store,
+    widen,
+)
+from .vector_blocks import join, splat_u8x16
 
-# --- Intra_4x4 ---------------------------------------------------------------------------------------------------------
-# Each sample of each of the nine modes is one of 49 values: a neighbouring sample, a rounded mean of two or a (1, 2, 1)
-# filter of three consecutive ones along the edge, or the DC. Edge order: 0 = sample 1 again, 1..4 = left column from
-# bottom to top, 5 = corner, 6..13 = the row above and above right, 14 = sample 13 again.
+# --- Intra_4x4 --------------------------------------------------------------------------------------------------------
+# Every sample of a directional mode is a rounded mean of two or a (1, 2, 1) filter of three consecutive samples along the
+# edge, which runs: 0 = sample 1 again, 1..4 = left column from bottom to top, 5 = corner, 6..13 = the row above and above
+# right, 14 = sample 13 again.
 CORNER, TOP = 5, 6
-MEAN, FILTERED, DC_VALUE = 16, 32, 48  # where means (of i, i + 1) and filtered values (around i) start
+MEAN = 16  # index of the mean of edge samples i and i + 1 is MEAN + i; index i alone is the filtered sample i
 N_MODES_4x4 = 9
 
 
-def _intra_4x4_value(mode: int, x: int, y: int) -> int:
-    """8.3.1.2.1 - 8.3.1.2.9: the index of the value that Intra_4x4 mode predicts at (x, y)."""
-    if mode == 0:  # vertical
-        return TOP + x
-    if mode == 1:  # horizontal
-        return 4 - y
-    if mode == 2:
-        return DC_VALUE
+def _place(mode: int, x: int, y: int) -> int:
+    """8.3.1.2.4 - 8.3.1.2.9: which filtered sample or mean Intra_4x4 mode 3..8 predicts at (x, y)."""
     if mode == 3:  # diagonal down left
-        return FILTERED + TOP + 1 + x + y
+        return TOP + 1 + x + y
     if mode == 4:  # diagonal down right
-        return FILTERED + CORNER + x - y
+        return CORNER + x - y
     if mode == 5:  # vertical right
         if 2 * x - y < -1:
-            return FILTERED + TOP - y
+            return TOP - y
         if 2 * x - y == -1:
-            return FILTERED + CORNER
-        return (FILTERED if y % 2 else MEAN) + CORNER + x - (y >> 1)
+            return CORNER
+        return (0 if y % 2 else MEAN) + CORNER + x - (y >> 1)
     if mode == 6:  # horizontal down
         if 2 * y - x < -1:
-            return FILTERED + 4 + x
+            return 4 + x
         if 2 * y - x == -1:
-            return FILTERED + CORNER
-        return FILTERED + 5 - (y - (x >> 1)) if x % 2 else MEAN + 4 - (y - (x >> 1))
+            return CORNER
+        return 5 - (y - (x >> 1)) if x % 2 else MEAN + 4 - (y - (x >> 1))
     if mode == 7:  # vertical left
-        return FILTERED + TOP + 1 + x + (y >> 1) if y % 2 else MEAN + TOP + x + (y >> 1)
-    if x + 2 * y > 5:  # horizontal up
-        return 1
-    return (FILTERED if x % 2 else MEAN) + 3 - (y + (x >> 1))
+        return TOP + 1 + x + (y >> 1) if y % 2 else MEAN + TOP + x + (y >> 1)
+    if x + 2 * y > 5:  # horizontal up; the filtered sample 0 is the lowest one of the left column
+        return 0
+    return (0 if x % 2 else MEAN) + 3 - (y + (x >> 1))
 
 
-# uint8[16 positions, 9 modes]
-INTRA_4x4_VALUES = np.array(
-    [[_intra_4x4_value(mode, p % 4, p // 4) for mode in range(N_MODES_4x4)] for p in range(16)], np.uint8
-)
+_vertical = make_shuffle([TOP + p % 4 for p in range(16)])
+_horizontal = make_shuffle([4 - p // 4 for p in range(16)])
+_3, _4, _5, _6, _7, _8 = (make_shuffle([_place(mode, p % 4, p // 4) for p in range(16)]) for mode in range(3, 9))
 
 # Bits of the modes that need the left column, the row above, and both with the corner (Table 8-2; 8.3.1.2).
 NEEDS_LEFT = 1 << 1 | 1 << 8
@@ -59,124 +67,111 @@ ABOVE_RIGHT_INSIDE = sum(1 << (by * 4 + bx) for bx, by in ((0, 1), (2, 1), (0, 2
 
 
 @kernel
-def values_4x4(rec, x, y, left, top, corner, above_right, values):
-    """8.3.1.2: the 49 values of the 4x4 block at (x, y) into values int16[64]; returns the bits of the usable modes."""
-    if left:
-        for i in range(4):
-            values[4 - i] = rec[y + i, x - 1]
-    if corner:
-        values[CORNER] = rec[y - 1, x - 1]
-    if top:
-        for i in range(4):
-            values[TOP + i] = rec[y - 1, x + i]
-        for i in range(4, 8):
-            values[TOP + i] = rec[y - 1, x + i] if above_right else rec[y - 1, x + 3]
-    values[0] = values[1]
-    values[14] = values[13]
-    for i in range(14):
-        values[MEAN + i] = (int(values[i]) + int(values[i + 1]) + 1) >> 1
-    for i in range(1, 14):
-        values[FILTERED + i] = (int(values[i - 1]) + 2 * int(values[i]) + int(values[i + 1]) + 2) >> 2
+def predict_4x4(rec, x, y, left, top, corner, above_right, edge, out):
+    """8.3.1.2: mode m of the 4x4 block at (x, y) -> out[16 * m...] (uint8[144]); returns the bits of the usable modes.
+
+    edge uint8[32]: scratch, the edge from index 1 on. Modes that are not usable hold something.
+    """
     total = 0
     usable = 1 << 2
     if left:
         usable |= NEEDS_LEFT
-        total += int(values[1]) + int(values[2]) + int(values[3]) + int(values[4])
+        for i in range(4):
+            edge[5 - i] = rec[y + i, x - 1]
+            total += np.int64(edge[5 - i])
+        edge[0] = edge[2]
+        edge[1] = edge[2]
     if top:
         usable |= NEEDS_TOP
-        total += int(values[6]) + int(values[7]) + int(values[8]) + int(values[9])
+        for i in range(4):
+            edge[7 + i] = rec[y - 1, x + i]
+            total += np.int64(edge[7 + i])
+        for i in range(4, 8):
+            edge[7 + i] = rec[y - 1, x + i] if above_right else rec[y - 1, x + 3]
+        edge[15] = edge[14]
+        edge[16] = edge[14]
+    if corner:
+        usable |= NEEDS_ALL
+        edge[6] = rec[y - 1, x - 1]
     if left and top:
-        values[DC_VALUE] = (total + 4) >> 3
-        if corner:
-            usable |= NEEDS_ALL
+        total = (total + 4) >> 3
     elif left or top:
-        values[DC_VALUE] = (total + 2) >> 2
+        total = (total + 2) >> 2
     else:
-        values[DC_VALUE] = 128
+        total = 128
+    samples, after = load_u8x16(edge, 1), load_u8x16(edge, 2)
+    mean = average(samples, after)
+    wide = widen(samples)
+    wide = add(add(wide, wide), add(widen(load_u8x16(edge, 0)), widen(after)))
+    filtered = clip_to_u8(shift_right_s(plus(wide, 2), 2))
+    store(out, 0, _vertical(samples, samples))
+    store(out, 16, _horizontal(samples, samples))
+    store(out, 32, splat_u8x16(total))
+    store(out, 48, _3(filtered, mean))
+    store(out, 64, _4(filtered, mean))
+    store(out, 80, _5(filtered, mean))
+    store(out, 96, _6(filtered, mean))
+    store(out, 112, _7(filtered, mean))
+    store(out, 128, _8(filtered, mean))
     return usable
 
 
+# --- Intra_16x16 ------------------------------------------------------------------------------------------------------
 @kernel
-def _spread_columns(prediction, n):
-    """Repeats rows 0 of each block (positions 0..3) in its rows 1..3."""
-    for p in range(4, 16):
-        for k in range(n):
-            prediction[p * LANES + k] = prediction[(p - 4) * LANES + k]
-
-
-@kernel
-def _spread_rows(prediction, n):
-    """Repeats column 0 of each block (positions 0, 4, 8, 12) in its columns 1..3."""
-    for p in range(16):
-        for k in range(n):
-            prediction[p * LANES + k] = prediction[(p & 12) * LANES + k]
-
-
-# --- Intra_16x16 -------------------------------------------------------------------------------------------------------
+def _gradients(rec, x0, y0, half):
+    """H and V of the plane prediction of a block of 2 * half samples a side (8.3.3.4, 8.3.4.4)."""
+    h, v = 0, 0
+    for i in range(half):
+        h += (i + 1) * (np.int64(rec[y0 - 1, x0 + half + i]) - np.int64(rec[y0 - 1, x0 + half - 2 - i]))
+        v += (i + 1) * (np.int64(rec[y0 + half + i, x0 - 1]) - np.int64(rec[y0 + half - 2 - i, x0 - 1]))
+    return h, v
 
 
 @kernel
-def predict_16x16(rec, x0, y0, mode, left, top, prediction):
-    """8.3.3.1 - 8.3.3.4: Intra_16x16 mode (0 vertical, 1 horizontal, 2 DC, 3 plane) of the macroblock at (x0, y0).
-
-    prediction int16 lanes, lane = block in raster order; `left`, `top` say which neighbours are available.
-    """
-    if mode == 0:
-        for p in range(4):
-            for k in range(16):
-                prediction[p * LANES + k] = rec[y0 - 1, x0 + 4 * (k & 3) + p]
-        _spread_columns(prediction, 16)
-    elif mode == 1:
-        for p in range(4):
-            for k in range(16):
-                prediction[4 * p * LANES + k] = rec[y0 + 4 * (k >> 2) + p, x0 - 1]
-        _spread_rows(prediction, 16)
-    elif mode == 2:
-        total = 0
-        if top:
-            for i in range(16):
-                total += int(rec[y0 - 1, x0 + i])
-        if left:
-            for i in range(16):
-                total += int(rec[y0 + i, x0 - 1])
-        if left and top:
-            total = (total + 16) >> 5
-        elif left or top:
-            total = (total + 8) >> 4
-        else:
-            total = 128
-        for p in range(16):
-            for k in range(16):
-                prediction[p * LANES + k] = total
-    else:
-        h, v = 0, 0
-        for i in range(8):
-            h += (i + 1) * (int(rec[y0 - 1, x0 + 8 + i]) - int(rec[y0 - 1, x0 + 6 - i]))
-            v += (i + 1) * (int(rec[y0 + 8 + i, x0 - 1]) - int(rec[y0 + 6 - i, x0 - 1]))
-        a = np.int32(16 * (int(rec[y0 + 15, x0 - 1]) + int(rec[y0 - 1, x0 + 15])) + 16)
-        b = np.int32((5 * h + 32) >> 6)
-        c = np.int32((5 * v + 32) >> 6)
-        _plane(prediction, 16, 0, 2, a, b, c, np.int32(7))
+def _mean(rec, x, y, n, left, top, n_left):
+    """The rounded mean of n samples above (x, y) if `top` and of n_left samples to the left if `left`, or 128."""
+    total, count = 0, 0
+    if top:
+        count += n
+        for i in range(n):
+            total += np.int64(rec[y - 1, x + i])
+    if left:
+        count += n_left
+        for i in range(n_left):
+            total += np.int64(rec[y + i, x - 1])
+    return (total + (count >> 1)) // count if count else 128
 
 
 @kernel
-def _plane(prediction, n, at, log2_width, a, b, c, centre):
-    """Clip1((a + b * (x - centre) + c * (y - centre)) >> 5) of n blocks from lane `at` on; `a` includes the rounding."""
-    mask = (1 << log2_width) - 1
-    for p in range(16):
-        for k in range(n):
-            x = np.int32(4 * (k & mask) + (p & 3)) - centre
-            y = np.int32(4 * (k >> log2_width) + (p >> 2)) - centre
-            value = np.int32(a + np.int32(b * x) + np.int32(c * y)) >> 5
-            prediction[p * LANES + at + k] = min(np.int32(255), max(np.int32(0), value))
+def predict_16x16(rec, x0, y0, left, top, out):
+    """8.3.3.1 - 8.3.3.4: usable Intra_16x16 mode m of the macroblock at (x0, y0) -> out[256 * m...] (uint8[1024])."""
+    dc = splat_u8x16(_mean(rec, x0, y0, 16, left, top, 16))
+    for i in range(0, 256, 16):
+        store(out, 512 + i, dc)
+    if top:
+        above = load_u8x16(rec, (y0 - 1) * rec.shape[1] + x0)
+        for i in range(0, 256, 16):
+            store(out, i, above)
+    if left:
+        for i in range(16):
+            store(out, 256 + 16 * i, splat_u8x16(np.int64(rec[y0 + i, x0 - 1])))
+    if left and top:
+        h, v = _gradients(rec, x0, y0, 8)
+        b, c = (5 * h + 32) >> 6, (5 * v + 32) >> 6
+        a = 16 * (np.int64(rec[y0 + 15, x0 - 1]) + np.int64(rec[y0 - 1, x0 + 15])) + 16
+        slope = mul(splat_u16x16(b), lane_numbers())
+        for i in range(16):  # within 16 bits: |b|, |c| <= 717
+            row = add(slope, splat_u16x16(a - 7 * b + c * (i - 7)))
+            store(out, 768 + 16 * i, clip_to_u8(shift_right_s(row, 5)))
 
 
-# --- chroma ------------------------------------------------------------------------------------------------------------
+_halves = make_shuffle([*range(8), *range(16, 24)])  # eight lanes of each
 
 
+# --- chroma -----------------------------------------------------------------------------------------------------------
 @kernel
-def _chroma_dc(rec, x0, y0, left, top, prediction, at):
-    """8.3.4.1 - 8.3.4.3: DC prediction of one chroma plane's four blocks, each from its own neighbours."""
+def _chroma_dc(rec, x0, y0, left, top, out, at):
+    """8.3.4.1 - 8.3.4.3: DC prediction of one plane's four blocks, each from its own neighbours; out[at...]."""
     for k in range(4):
         bx, by = k & 1, k >> 1
         # Off the diagonal one side is preferred: the row above for block 1, the left column for block 2.
@@ -185,42 +180,50 @@ def _chroma_dc(rec, x0, y0, left, top, prediction, at):
         total = 0
         if use_top:
             for i in range(4):
-                total += int(rec[y0 - 1, x0 + 4 * bx + i])
+                total += np.int64(rec[y0 - 1, x0 + 4 * bx + i])
         if use_left:
             for i in range(4):
-                total += int(rec[y0 + 4 * by + i, x0 - 1])
+                total += np.int64(rec[y0 + 4 * by + i, x0 - 1])
         if use_left and use_top:
             total = (total + 4) >> 3
         elif use_left or use_top:
             total = (total + 2) >> 2
         else:
             total = 128
-        for p in range(16):
-            prediction[p * LANES + at + k] = total
+        for i in range(4):
+            for j in range(4):
+                out[at + 64 * by + 16 * i + 4 * bx + j] = total
 
 
 @kernel
-def predict_chroma(rec, x0, y0, mode, left, top, prediction, at):
-    """8.3.4: chroma mode (0 DC, 1 horizontal, 2 vertical, 3 plane) of one plane of the macroblock at chroma (x0, y0).
+def _chroma_plane(rec, x0, y0):
+    """8.3.4.4: value at the block's first sample (with rounding) and the steps to the right and down, times 32."""
+    h, v = _gradients(rec, x0, y0, 4)
+    b, c = (34 * h + 32) >> 6, (34 * v + 32) >> 6
+    a = 16 * (np.int64(rec[y0 + 7, x0 - 1]) + np.int64(rec[y0 - 1, x0 + 7])) + 16
+    return a - 3 * b - 3 * c, b, c
 
-    prediction int16 lanes, lane at + block in raster order (2x2).
-    """
-    if mode == 0:
-        _chroma_dc(rec, x0, y0, left, top, prediction, at)
-    elif mode == 1:
-        for p in range(16):
-            for k in range(4):
-                prediction[p * LANES + at + k] = rec[y0 + 4 * (k >> 1) + (p >> 2), x0 - 1]
-    elif mode == 2:
-        for p in range(16):
-            for k in range(4):
-                prediction[p * LANES + at + k] = rec[y0 - 1, x0 + 4 * (k & 1) + (p & 3)]
-    else:
-        h, v = 0, 0
-        for i in range(4):
-            h += (i + 1) * (int(rec[y0 - 1, x0 + 4 + i]) - int(rec[y0 - 1, x0 + 2 - i]))
-            v += (i + 1) * (int(rec[y0 + 4 + i, x0 - 1]) - int(rec[y0 + 2 - i, x0 - 1]))
-        a = np.int32(16 * (int(rec[y0 + 7, x0 - 1]) + int(rec[y0 - 1, x0 + 7])) + 16)
-        b = np.int32((34 * h + 32) >> 6)
-        c = np.int32((34 * v + 32) >> 6)
-        _plane(prediction, 4, at, 1, a, b, c, np.int32(3))
+
+@kernel
+def predict_chroma(rec_u, rec_v, x0, y0, left, top, out):
+    """8.3.4: usable chroma mode m of the macroblock at chroma (x0, y0) -> out[128 * m...] (uint8[512]), rows Cb, Cr."""
+    _chroma_dc(rec_u, x0, y0, left, top, out, 0)
+    _chroma_dc(rec_v, x0, y0, left, top, out, 8)
+    if left:
+        for i in range(8):
+            left_u, left_v = splat_u8x16(np.int64(rec_u[y0 + i, x0 - 1])), splat_u8x16(np.int64(rec_v[y0 + i, x0 - 1]))
+            store(out, 128 + 16 * i, _halves(left_u, left_v))
+    if top:
+        at = (y0 - 1) * rec_u.shape[1] + x0
+        above = join(load_u8x8(rec_u, at), load_u8x8(rec_v, at))
+        for i in range(8):
+            store(out, 256 + 16 * i, above)
+    if left and top:
+        a0, b0, c0 = _chroma_plane(rec_u, x0, y0)
+        a1, b1, c1 = _chroma_plane(rec_v, x0, y0)
+        lanes = lane_numbers()
+        slope_u, slope_v = mul(lanes, splat_u16x16(b0)), mul(lanes, splat_u16x16(b1))
+        for i in range(8):
+            row_u = clip_to_u8(shift_right_s(add(slope_u, splat_u16x16(a0 + c0 * i)), 5))
+            row_v = clip_to_u8(shift_right_s(add(slope_v, splat_u16x16(a1 + c1 * i)), 5))
+            store(out, 384 + 16 * i, _halves(row_u, row_v))

@@ -1,131 +1,135 @@
-"""Steps that intra and inter macroblocks share: samples to lanes and back, levels to scan order, chroma, I_PCM."""
+"""Steps that intra and inter macroblocks share: sample buffers, levels in scan order, chroma, I_PCM."""
 
 import numpy as np
 
 from ..standard.jit import kernel
-from ..standard.macroblock import CB_DC, I_PCM, LUMA_DC, N_LEVEL_BLOCKS
-from ..standard.tables import ZIGZAG_4x4
+from ..standard.macroblock import CB_DC, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, RASTER_TO_BLOCK
 from .transform import (
-    LANES,
     MAX_LEVEL,
-    chroma_qp,
     code_chroma_dc,
-    forward_4x4,
-    inverse_4x4,
-    quantise_4x4,
-    scale_4x4,
+    quantise_strips,
+    reconstruct_strips,
     scale_chroma_dc,
 )
+from .vector import load_u8x8, load_u8x16, splat_u16x16, store
+from .vector_blocks import count_nonzero, high_8, join, load_block, low_8, zigzag
 
 PCM_BITS = 384 * 8 + 8  # samples and mb_type
 _FEW_LEVELS = 60  # no macroblock with so few levels reaches PCM_BITS
 
 
 @kernel
-def load_lanes(plane, x0, y0, log2_width, blocks, lanes, at):
-    """Samples of `blocks` 4x4 blocks, 2^log2_width of them a row, from (x0, y0) -> int16 lanes from lane `at` on."""
-    width = 1 << log2_width
-    for by in range(blocks >> log2_width):
-        for i in range(4):
-            y = y0 + 4 * by + i
-            r = 4 * i * LANES + at + by * width
-            for bx in range(width):
-                for j in range(4):
-                    lanes[r + j * LANES + bx] = plane[y, x0 + 4 * bx + j]
+def load_macroblock(src_y, src_u, src_v, x0, y0, out):
+    """The samples of the macroblock at luma (x0, y0) -> out uint8[384], 24 rows of sixteen (transform.py)."""
+    width = src_y.shape[1]
+    half = width // 2
+    at = y0 * width + x0
+    for i in range(16):
+        store(out, 16 * i, load_u8x16(src_y, at + i * width))
+    at = (y0 // 2) * half + x0 // 2
+    for i in range(8):
+        store(out, 256 + 16 * i, join(load_u8x8(src_u, at + i * half), load_u8x8(src_v, at + i * half)))
 
 
 @kernel
-def store_lanes(prediction, residual, plane, x0, y0, log2_width, blocks, at):
-    """8.5.14: Clip1(prediction + residual) of `blocks` 4x4 blocks into the plane; int16 and int32 lanes."""
-    width = 1 << log2_width
-    for by in range(blocks >> log2_width):
-        for i in range(4):
-            y = y0 + 4 * by + i
-            r = 4 * i * LANES + at + by * width
-            for bx in range(width):
-                for j in range(4):
-                    k = r + j * LANES + bx
-                    plane[y, x0 + 4 * bx + j] = min(255, max(0, int(prediction[k]) + int(residual[k])))
+def store_luma(samples, rec_y, x0, y0):
+    """The luma of a buffer uint8[384] -> the plane at (x0, y0)."""
+    width = rec_y.shape[1]
+    for i in range(16):
+        store(rec_y, (y0 + i) * width + x0, load_u8x16(samples, 16 * i))
 
 
 @kernel
-def subtract_lanes(source, prediction, difference, n):
-    """difference = source - prediction for n lanes of int16."""
-    for p in range(16):
-        for k in range(n):
-            r = p * LANES + k
-            difference[r] = np.int16(source[r] - prediction[r])
+def store_chroma(samples, rec_u, rec_v, x0, y0):
+    """The chroma of a buffer uint8[384] -> both planes at chroma (x0, y0)."""
+    width = rec_u.shape[1]
+    for i in range(8):
+        row = load_u8x16(samples, 256 + 16 * i)
+        store(rec_u, (y0 + i) * width + x0, low_8(row))
+        store(rec_v, (y0 + i) * width + x0, high_8(row))
 
 
 @kernel
-def scan_lane(lanes, k, first, out):
-    """8.5.6: levels of lane k from scan position `first` on -> out int16[16]; returns the number of non-zero levels."""
-    count = 0
-    out[0] = 0
-    for i in range(first, 16):
-        level = lanes[ZIGZAG_4x4[i] * LANES + k]
-        out[i] = level
-        count += level != 0
-    return count
+def clear_levels(mb, levels, total_coeff):
+    """No levels yet in macroblock mb."""
+    zero = splat_u16x16(0)
+    for block in range(N_LEVEL_BLOCKS):
+        store(levels, 16 * (N_LEVEL_BLOCKS * mb + block), zero)
+    for k in range(24):
+        total_coeff[mb, k] = 0
 
 
 @kernel
-def code_chroma(
-    source, prediction, difference, coefficients, dc, qp, chroma_qp_offset, dead_zone, threshold, levels, total_coeff
-):
-    """Transforms, quantises and rescales the 4 Cb and 4 Cr blocks in lanes 0..7; levels and total_coeff of one macroblock.
+def scan_luma(quantised, coded, mb, levels, total_coeff):
+    """8.5.6: the luma blocks with levels (bits of `coded`, raster) of quantised int16[384] -> levels, total_coeff."""
+    for k in range(16):
+        if (coded >> k) & 1:
+            block = zigzag(load_block(quantised, 64 * (k >> 2) + 4 * (k & 3)))
+            store(levels, 16 * (N_LEVEL_BLOCKS * mb + RASTER_TO_BLOCK[k]), block)
+            total_coeff[mb, k] = count_nonzero(block)
 
-    Leaves the residual in `coefficients` and returns the chroma part of coded_block_pattern (0, 1, 2). AC levels whose
-    cheap score stays below `threshold` in a plane are dropped (0: never); not part of the standard.
+
+@kernel
+def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
+    """8.5.6 for chroma AC; drops a plane's levels if their cheap score is below `threshold`. Whether any are left."""
+    left = False
+    for plane in range(2):
+        score = 0
+        for k in range(4):
+            column = 2 * plane + (k & 1)
+            if (coded >> (16 + 4 * (k >> 1) + column)) & 1:
+                n = 16 + 4 * plane + k
+                block = zigzag(load_block(quantised, 256 + 64 * (k >> 1) + 4 * column))
+                store(levels, 16 * (N_LEVEL_BLOCKS * mb + n), block)
+                total_coeff[mb, n] = count_nonzero(block)
+                score += cheap_score(mb, n, levels)
+        if score >= threshold and score > 0:
+            left = True
+        elif score > 0:
+            for n in range(16 + 4 * plane, 20 + 4 * plane):
+                store(levels, 16 * (N_LEVEL_BLOCKS * mb + n), splat_u16x16(0))
+                total_coeff[mb, n] = 0
+            for i in range(8):
+                for j in range(8):
+                    quantised[256 + 16 * i + 8 * plane + j] = 0
+    return left
+
+
+@kernel
+def code_chroma(source, predicted, qp_c, dead_zone, threshold, quantised, dc, values, mb, levels, total_coeff, out):
+    """8.5.4: transforms, quantises and reconstructs the chroma of macroblock mb, whose levels are clear.
+
+    Buffers: source, predicted, out uint8[384], quantised int16[384], dc int32[96], values int64[16]. AC levels of a plane
+    whose cheap score stays below `threshold` are dropped (not part of the standard). Returns the chroma part of
+    coded_block_pattern (0, 1, 2).
     """
-    qp_c = chroma_qp(qp, chroma_qp_offset)
-    subtract_lanes(source, prediction, difference, 8)
-    forward_4x4(difference, coefficients, 8)
-    for k in range(8):
-        dc[k] = coefficients[k]
-    empty = quantise_4x4(coefficients, 8, qp_c, dead_zone, 1)
-    code_chroma_dc(dc, 0, qp_c, dead_zone)
-    code_chroma_dc(dc, 4, qp_c, dead_zone)
+    coded = quantise_strips(source, predicted, 4, 6, 1, qp_c, dead_zone, quantised, dc)
+    for k in range(8):  # Cb 0..3, Cr 4..7
+        values[k] = dc[64 + 16 * ((k >> 1) & 1) + 8 * (k >> 2) + 4 * (k & 1)]
+    code_chroma_dc(values, 0, qp_c, dead_zone)
+    code_chroma_dc(values, 4, qp_c, dead_zone)
     any_dc = False
     for k in range(8):
-        levels[CB_DC + (k >> 2), k & 3] = dc[k]
-        any_dc |= dc[k] != 0
-        if empty:
-            total_coeff[16 + k] = 0
-            levels[16 + k] = 0
-        else:
-            total_coeff[16 + k] = scan_lane(coefficients, k, 1, levels[16 + k])
-    if not empty and threshold > 0:
-        empty = True
-        for plane in range(16, 24, 4):
-            score = 0
-            for k in range(plane, plane + 4):
-                score += cheap_score(levels[k], total_coeff[k])
-            if score < threshold:
-                for k in range(plane, plane + 4):
-                    levels[k] = 0
-                    total_coeff[k] = 0
-                    for p in range(1, 16):
-                        coefficients[p * LANES + k - 16] = 0
-            else:
-                empty = False
-    if empty and not any_dc:
-        for p in range(16):
-            for k in range(8):
-                coefficients[p * LANES + k] = 0
+        levels[mb, CB_DC + (k >> 2), k & 3] = values[k]
+        any_dc |= values[k] != 0
+    any_ac = coded != 0 and _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff)
+    if not any_ac and not any_dc:
+        for i in range(256, 384, 16):
+            store(out, i, load_u8x16(predicted, i))
         return 0
-    scale_4x4(coefficients, 8, qp_c, 1)
-    scale_chroma_dc(dc, 0, qp_c)
-    scale_chroma_dc(dc, 4, qp_c)
+    scale_chroma_dc(values, 0, qp_c)
+    scale_chroma_dc(values, 4, qp_c)
+    for i in range(64, 96):
+        dc[i] = 0
     for k in range(8):
-        coefficients[k] = dc[k]
-    inverse_4x4(coefficients, 8)
-    return 1 if empty else 2
+        dc[64 + 16 * ((k >> 1) & 1) + 8 * (k >> 2) + 4 * (k & 1)] = values[k]
+    reconstruct_strips(quantised, dc, predicted, 4, 6, qp_c, out)
+    return 2 if any_ac else 1
 
 
 @kernel
-def cheap_score(levels, count):
-    """What the levels of a block (int16[16], scan order) are worth keeping: 9 a level above 1, else by the run before it.
+def cheap_score(mb, block, levels):
+    """What the levels of a block are worth: 9 if any is above 1, else by the zeros before each.
 
     Not part of the standard. Isolated ones far up the scan cost many bits and give little: 3, 2, 2, 1, 1, 1 for runs
     of 0 to 5 zeros, nothing beyond.
@@ -133,13 +137,10 @@ def cheap_score(levels, count):
     score = 0
     run = 0
     for i in range(16):
-        if count == 0:
-            break
-        level = abs(int(levels[i]))
+        level = abs(np.int64(levels[mb, block, i]))
         if level > 1:
             return 9
         if level == 1:
-            count -= 1
             if run == 0:
                 score += 3
             elif run < 3:
@@ -153,8 +154,8 @@ def cheap_score(levels, count):
 
 
 @kernel
-def bits_at_most(levels):
-    """9.2: an upper bound of the residual bits of a macroblock's levels int16[27, 16]; very many if a level was clipped.
+def bits_at_most(mb, levels):
+    """9.2: an upper bound of the residual bits of macroblock mb; very many if a level was clipped.
 
     coeff_token and total_zeros at their longest, the levels as 9.2.2.1 writes them, run_before by its longest codes.
     """
@@ -163,7 +164,7 @@ def bits_at_most(levels):
         count = 0
         last = 0
         for i in range(16):
-            if levels[block, i] != 0:
+            if levels[mb, block, i] != 0:
                 count += 1
                 last = i
         if count == 0:
@@ -172,7 +173,7 @@ def bits_at_most(levels):
         suffix_length = -1
         ones = 0  # trailing ones
         for i in range(last, -1, -1):
-            level = abs(int(levels[block, i]))
+            level = abs(np.int64(levels[mb, block, i]))
             if level == 0:
                 continue
             if level == 1 and ones < 3 and suffix_length < 0:
@@ -197,33 +198,29 @@ def bits_at_most(levels):
 
 
 @kernel
-def pcm_is_cheaper(levels, total_coeff):
+def pcm_is_cheaper(mb, levels, total_coeff):
     """Whether I_PCM is needed or costs fewer bits than the levels of a macroblock; not part of the standard.
 
     Keeps macroblock_layer( ) below the 3200 bits of A.3.1 as well.
     """
     count = 0
     for k in range(24):
-        count += int(total_coeff[k])
+        count += np.int64(total_coeff[mb, k])
     clipped = False
     for k in range(LUMA_DC, N_LEVEL_BLOCKS):
         for i in range(16):
-            level = abs(int(levels[k, i]))
+            level = abs(np.int64(levels[mb, k, i]))
             count += level != 0
             clipped |= level >= MAX_LEVEL
-    return clipped or (count > _FEW_LEVELS and bits_at_most(levels) > PCM_BITS)
+    return clipped or (count > _FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS)
 
 
 @kernel
-def code_pcm(src_y, src_u, src_v, x0, y0, rec_y, rec_u, rec_v, levels, total_coeff):
-    """7.3.5: I_PCM: the reconstruction is the source; levels int16[27, 16], total_coeff uint8[24] of the macroblock."""
-    for i in range(16):
-        for j in range(16):
-            rec_y[y0 + i, x0 + j] = src_y[y0 + i, x0 + j]
-    for i in range(8):
-        for j in range(8):
-            rec_u[y0 // 2 + i, x0 // 2 + j] = src_u[y0 // 2 + i, x0 // 2 + j]
-            rec_v[y0 // 2 + i, x0 // 2 + j] = src_v[y0 // 2 + i, x0 // 2 + j]
-    levels[:] = 0
-    total_coeff[:] = 16
+def code_pcm(mb, source, x0, y0, rec_y, rec_u, rec_v, levels, total_coeff):
+    """7.3.5: I_PCM: the reconstruction is the source (uint8[384]); no levels, total_coeff 16 everywhere."""
+    store_luma(source, rec_y, x0, y0)
+    store_chroma(source, rec_u, rec_v, x0 // 2, y0 // 2)
+    clear_levels(mb, levels, total_coeff)
+    for k in range(24):
+        total_coeff[mb, k] = 16
     return I_PCM

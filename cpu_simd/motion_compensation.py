@@ -5,49 +5,77 @@ import numpy as np
 from ..standard.jit import kernel
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8
 from ..standard.tables import QUARTER_SAMPLE_PAIRS
+from .vector import add, average, clip_to_u8, load_u8x8, load_u8x16, mul, plus, shift_right_s, splat_u16x8, store, widen
+from .vector_blocks import low_2, low_4, low_8
 
 
 @kernel
-def _predict_luma(luma, pad, x, y, w, h, mvx, mvy, out, ox, oy):
-    """8.4.2.2.1: w x h luma samples at picture position (x, y) moved by (mvx, mvy) quarter samples -> out at (ox, oy).
+def _store_part(out, at, row, width):
+    """The first `width` (16, 8, 4) samples of a row."""
+    if width == 16:
+        store(out, at, row)
+    elif width == 8:
+        store(out, at, low_8(row))
+    else:
+        store(out, at, low_4(row))
 
-    luma uint8[4, Hp, Wp], planes G, b, h, j with borders of `pad`; out uint8[16, 16]. A block beyond the border reads
-    the border's outermost samples: they repeat the picture's edge there just as well.
+
+@kernel
+def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
+    """8.4.2.2.1: w x h luma samples at picture position (x, y) moved by (mvx, mvy) quarter samples -> out[at...].
+
+    luma uint8[n_slots, 4, Hp, Wp], planes G, b, h, j with borders of `pad`; out in rows of sixteen. A block beyond the
+    border reads the border's outermost samples: they repeat the picture's edge there just as well.
     """
-    x0 = min(luma.shape[2] - w - 1, max(0, x + pad + (mvx >> 2)))
-    y0 = min(luma.shape[1] - h - 1, max(0, y + pad + (mvy >> 2)))
+    height, width = luma.shape[2], luma.shape[3]
+    x0 = min(width - 17, max(0, x + pad + (mvx >> 2)))
+    y0 = min(height - h - 1, max(0, y + pad + (mvy >> 2)))
     pair = 4 * (mvy & 3) + (mvx & 3)
-    plane_a, xa, ya = (QUARTER_SAMPLE_PAIRS[pair, 0], x0 + QUARTER_SAMPLE_PAIRS[pair, 1], y0 + QUARTER_SAMPLE_PAIRS[pair, 2])
-    plane_b, xb, yb = (QUARTER_SAMPLE_PAIRS[pair, 3], x0 + QUARTER_SAMPLE_PAIRS[pair, 4], y0 + QUARTER_SAMPLE_PAIRS[pair, 5])
+    planes = 4 * slot * height * width + y0 * width + x0
+    a = planes + QUARTER_SAMPLE_PAIRS[pair, 0] * height * width
+    a += QUARTER_SAMPLE_PAIRS[pair, 2] * width + QUARTER_SAMPLE_PAIRS[pair, 1]
+    b = planes + QUARTER_SAMPLE_PAIRS[pair, 3] * height * width
+    b += QUARTER_SAMPLE_PAIRS[pair, 5] * width + QUARTER_SAMPLE_PAIRS[pair, 4]
     for i in range(h):
-        for j in range(w):
-            a = np.int32(luma[plane_a, ya + i, xa + j])
-            b = np.int32(luma[plane_b, yb + i, xb + j])
-            out[oy + i, ox + j] = (a + b + 1) >> 1
+        row = average(load_u8x16(luma, a + i * width), load_u8x16(luma, b + i * width))
+        _store_part(out, at + 16 * i, row, w)
 
 
 @kernel
-def _predict_chroma(chroma, pad, x, y, w, h, mvx, mvy, out, ox, oy):
-    """8.4.2.2.2: w x h samples of one chroma plane at (x, y) moved by (mvx, mvy) eighths of a chroma sample -> out.
+def _predict_chroma(chroma, plane, pad, x, y, w, h, mvx, mvy, out, at):
+    """8.4.2.2.2: w x h samples of a chroma plane at (x, y) moved by (mvx, mvy) eighths of a sample -> out[at...].
 
-    chroma uint8[Hp, Wp] with borders of `pad` chroma samples; out uint8[8, 8].
+    chroma uint8[n_slots, 2, Hp, Wp] with borders of `pad` chroma samples; plane = 2 * slot + component; out in rows of
+    sixteen.
     """
-    x0 = min(chroma.shape[1] - w - 1, max(0, x + pad + (mvx >> 3)))
-    y0 = min(chroma.shape[0] - h - 1, max(0, y + pad + (mvy >> 3)))
-    fx, fy = np.int32(mvx & 7), np.int32(mvy & 7)
-    wa, wb, wc, wd = (8 - fx) * (8 - fy), fx * (8 - fy), (8 - fx) * fy, fx * fy
+    height, width = chroma.shape[2], chroma.shape[3]
+    x0 = min(width - 9, max(0, x + pad + (mvx >> 3)))
+    y0 = min(height - h - 1, max(0, y + pad + (mvy >> 3)))
+    from_at = plane * height * width + y0 * width + x0
+    fx, fy = mvx & 7, mvy & 7
+    wa, wb = splat_u16x8((8 - fx) * (8 - fy)), splat_u16x8(fx * (8 - fy))
+    wc, wd = splat_u16x8((8 - fx) * fy), splat_u16x8(fx * fy)
+    a, b = widen(load_u8x8(chroma, from_at)), widen(load_u8x8(chroma, from_at + 1))
     for i in range(h):
-        for j in range(w):
-            a, b = np.int32(chroma[y0 + i, x0 + j]), np.int32(chroma[y0 + i, x0 + j + 1])
-            c, d = np.int32(chroma[y0 + i + 1, x0 + j]), np.int32(chroma[y0 + i + 1, x0 + j + 1])
-            out[oy + i, ox + j] = (wa * a + wb * b + wc * c + wd * d + 32) >> 6
+        from_at += width
+        c, d = widen(load_u8x8(chroma, from_at)), widen(load_u8x8(chroma, from_at + 1))
+        total = add(add(mul(a, wa), mul(b, wb)), add(mul(c, wc), mul(d, wd)))
+        row = clip_to_u8(shift_right_s(plus(total, 32), 6))
+        to = at + 16 * i
+        if w == 8:
+            store(out, to, row)
+        elif w == 4:
+            store(out, to, low_4(row))
+        else:
+            store(out, to, low_2(row))
+        a, b = c, d
 
 
 @kernel
 def predict_inter(mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, out):
-    """8.4.2: all partitions of macroblock mb at (x0, y0).
+    """8.4.2: all partitions of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py).
 
-    ref_luma uint8[n_slots, 4, Hp, Wp], ref_chroma uint8[n_slots, 2, Hp / 2, Wp / 2]; out uint8[3, 16, 16]: Y, Cb, Cr.
+    ref_luma uint8[n_slots, 4, Hp, Wp], ref_chroma uint8[n_slots, 2, Hp / 2, Wp / 2].
     """
     kind = mb_type[mb]
     for q in range(4):
@@ -68,15 +96,15 @@ def predict_inter(mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub
             if q > 0:
                 continue
             w, h = 4, 4
-        slot = ref_slots[ref_idx[mb, q]]
+        slot = np.int64(ref_slots[ref_idx[mb, q]])
         for sy in range(by, by + max(h, 2), h):
             for sx in range(bx, bx + max(w, 2), w):
                 mvx, mvy = np.int64(mv[mb, 4 * sy + sx, 0]), np.int64(mv[mb, 4 * sy + sx, 1])
                 _predict_luma(
-                    ref_luma[slot], pad, x0 + 4 * sx, y0 + 4 * sy, 4 * w, 4 * h, mvx, mvy, out[0], 4 * sx, 4 * sy
+                    ref_luma, slot, pad, x0 + 4 * sx, y0 + 4 * sy, 4 * w, 4 * h, mvx, mvy, out, 64 * sy + 4 * sx
                 )
                 for c in range(2):
                     _predict_chroma(
-                        ref_chroma[slot, c], pad // 2, x0 // 2 + 2 * sx, y0 // 2 + 2 * sy, 2 * w, 2 * h, mvx, mvy,
-                        out[1 + c], 2 * sx, 2 * sy,
+                        ref_chroma, 2 * slot + c, pad // 2, x0 // 2 + 2 * sx, y0 // 2 + 2 * sy, 2 * w, 2 * h, mvx, mvy,
+                        out, 256 + 8 * c + 32 * sy + 2 * sx,
                     )  # fmt: skip

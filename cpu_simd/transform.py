@@ -1,18 +1,46 @@
-"""Transforms, quantisation and scaling of 4x4 blocks (8.5), on many blocks side by side.
+"""Transforms, quantisation and scaling of 4x4 blocks (8.5) with SIMD.
 
-Layout: "lanes". An array of 16 * LANES values holds position p (raster y * 4 + x) of block k at [p * LANES + k], so that
-every loop over blocks runs over neighbouring values. Residuals are int16, coefficients and levels int32.
+A macroblock's samples and levels lie in flat buffers of 24 rows of sixteen: 16 rows of luma, then 8 rows that hold Cb in
+columns 0..7 and Cr in 8..15. Four rows are a "strip" of four 4x4 blocks: strips 0..3 are luma, 4 and 5 chroma.
 """
 
 import numpy as np
 
 from ..standard.jit import kernel
-from ..standard.tables import QP_CHROMA, QUANT_MF, level_scale_4x4
-
-LANES = 32
+from ..standard.tables import NORM_ADJUST_4x4, QP_CHROMA, QUANT_MF, level_scale_4x4
+from .vector import (
+    absolute,
+    add,
+    bit_or,
+    clip_to_u8,
+    load_u8x16,
+    load_u16x16,
+    plus,
+    shift_right_s,
+    store,
+    sub,
+    widen,
+    widen_signed,
+)
+from .vector_blocks import (
+    count_nonzero,
+    forward_columns,
+    forward_rows,
+    inverse_columns,
+    inverse_rows,
+    load_i32x16,
+    multiply_wide,
+    narrow,
+    nonzero_groups,
+    shift_right,
+    splat_i32x16,
+    store_block,
+    with_sign,
+    zigzag,
+)
 
 # The largest level that CAVLC can write in every context without level_prefix 16 and above (9.2.2.1), which the
-# Baseline profile does not know.
+# Baseline profile does not know. Only DC levels after a second transform can exceed it.
 MAX_LEVEL = 2063
 
 # Dead zone: a level rounds up from 1 - 1 / DEAD_ZONE on (not part of the standard).
@@ -21,117 +49,120 @@ DEAD_ZONE_INTER = 6
 
 LEVEL_SCALE = level_scale_4x4()  # int32[6, 16]: [qP % 6, raster], flat scaling lists
 
+# Forward multipliers and scaling factors of a block in raster order, int16: [qP % 6, 16], [qP, 16]. LevelScale is a
+# multiple of 16 with flat lists, so the right shift by 4 - qP / 6 of 8.5.12.1 loses nothing.
+MF_BLOCK = QUANT_MF.astype(np.int16)
+SCALE_BLOCK = np.array([NORM_ADJUST_4x4[qp % 6] << (qp // 6) for qp in range(52)], np.int16)
+
+
+def _strip(blocks):
+    """[..., 16 positions of a block] -> [..., 4 rows * 16]: the same values for the four blocks of a strip."""
+    return np.ascontiguousarray(np.tile(blocks.reshape(-1, 4, 4), (1, 1, 4)).reshape(-1, 64))
+
+
+# The same for a strip: MF int16[12, 64], row qP % 6, and row 6 + qP % 6 with zeros for the DC; SCALE int16[52, 64]
+_MF_AC = MF_BLOCK.copy()
+_MF_AC[:, 0] = 0
+MF_STRIP = _strip(np.concatenate([MF_BLOCK, _MF_AC]))
+SCALE_STRIP = _strip(SCALE_BLOCK)
+
 
 @kernel
 def chroma_qp(qp, chroma_qp_offset):
     """8.5.8: QP_C of a luma QP and chroma_qp_index_offset."""
-    return int(QP_CHROMA[min(51, max(0, qp + chroma_qp_offset))])
+    return np.int64(QP_CHROMA[min(51, max(0, qp + chroma_qp_offset))])
 
 
 @kernel
-def forward_4x4(residual, coefficients, n):
-    """Forward core transform of n blocks (the inverse of 8.5.12.2 but for scaling); int16 lanes -> int32 lanes."""
-    for i in range(4):
-        r = 4 * i * LANES
-        for k in range(n):
-            a = np.int32(residual[r + k])
-            b = np.int32(residual[r + LANES + k])
-            c = np.int32(residual[r + 2 * LANES + k])
-            d = np.int32(residual[r + 3 * LANES + k])
-            s = np.int32(a + d)
-            t = np.int32(b + c)
-            u = np.int32(b - c)
-            v = np.int32(a - d)
-            coefficients[r + k] = s + t
-            coefficients[r + LANES + k] = v + v + u
-            coefficients[r + 2 * LANES + k] = s - t
-            coefficients[r + 3 * LANES + k] = v - u - u
-    for j in range(4):
-        r = j * LANES
-        for k in range(n):
-            a = coefficients[r + k]
-            b = coefficients[r + 4 * LANES + k]
-            c = coefficients[r + 8 * LANES + k]
-            d = coefficients[r + 12 * LANES + k]
-            s = np.int32(a + d)
-            t = np.int32(b + c)
-            u = np.int32(b - c)
-            v = np.int32(a - d)
-            coefficients[r + k] = s + t
-            coefficients[r + 4 * LANES + k] = v + v + u
-            coefficients[r + 8 * LANES + k] = s - t
-            coefficients[r + 12 * LANES + k] = v - u - u
+def _quantise(coefficients, factors, rounding, shift):
+    """Levels of sixteen coefficients: (|W| * MF + f) >> shift with the sign of W; not part of the standard.
 
-
-@kernel
-def inverse_4x4(coefficients, n):
-    """8.5.12.2: inverse transform of n scaled blocks with the final rounding, in place; int32 lanes, a residual each."""
-    for i in range(4):
-        r = 4 * i * LANES
-        for k in range(n):
-            a = coefficients[r + k]
-            b = coefficients[r + LANES + k]
-            c = coefficients[r + 2 * LANES + k]
-            d = coefficients[r + 3 * LANES + k]
-            s = np.int32(a + c)
-            t = np.int32(a - c)
-            u = np.int32((b >> 1) - d)
-            v = np.int32(b + (d >> 1))
-            coefficients[r + k] = s + v
-            coefficients[r + LANES + k] = t + u
-            coefficients[r + 2 * LANES + k] = t - u
-            coefficients[r + 3 * LANES + k] = s - v
-    for j in range(4):
-        r = j * LANES
-        for k in range(n):
-            a = coefficients[r + k]
-            b = coefficients[r + 4 * LANES + k]
-            c = coefficients[r + 8 * LANES + k]
-            d = coefficients[r + 12 * LANES + k]
-            s = np.int32(a + c + 32)
-            t = np.int32(a - c + 32)
-            u = np.int32((b >> 1) - d)
-            v = np.int32(b + (d >> 1))
-            coefficients[r + k] = np.int32(s + v) >> 6
-            coefficients[r + 4 * LANES + k] = np.int32(t + u) >> 6
-            coefficients[r + 8 * LANES + k] = np.int32(t - u) >> 6
-            coefficients[r + 12 * LANES + k] = np.int32(s - v) >> 6
-
-
-@kernel
-def quantise_4x4(coefficients, n, qp, dead_zone, first):
-    """Levels of n blocks in place, from position `first` on (1 leaves the DC alone). True if all of them are zero.
-
-    level = (|W| * MF + f) >> (15 + qp / 6) with f = 2^(15 + qp / 6) / dead_zone; not part of the standard. |W| <= 9180,
-    MF <= 13107 and f <= 2^23 / 3 stay within 31 bits.
+    |W| <= 9180, MF <= 13107 and f <= 2^23 / 3 stay within 31 bits, and the levels below 1633.
     """
-    shift = np.int32(15 + qp // 6)
-    rounding = np.int32((1 << (15 + qp // 6)) // dead_zone)
-    largest = np.int32(MAX_LEVEL)
-    m = qp % 6
-    seen = np.int32(0)
-    for p in range(first, 16):
-        factor = np.int32(QUANT_MF[m, p])
-        r = p * LANES
-        for k in range(n):
-            w = coefficients[r + k]
-            level = min(np.int32(np.int32(abs(w) * factor) + rounding) >> shift, largest)
-            seen |= level
-            coefficients[r + k] = -level if w < 0 else level
-    return seen == 0
+    scaled = shift_right(add(multiply_wide(absolute(coefficients), factors), rounding), shift)
+    return with_sign(narrow(scaled), coefficients)
 
 
 @kernel
-def scale_4x4(levels, n, qp, first):
-    """8.5.12.1: scaling of the levels of n blocks, in place, from position `first` on (1: the DC was scaled before)."""
-    m = qp % 6
-    shift = np.int32(qp // 6)
-    for p in range(first, 16):
-        # LevelScale is a multiple of 16 with flat lists, so the rounding shift right by 4 - qP / 6 loses nothing.
-        factor = np.int32((LEVEL_SCALE[m, p] >> 4) << shift)
-        r = p * LANES
-        for k in range(n):
-            levels[r + k] = np.int32(levels[r + k] * factor)
+def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, levels, dc):
+    """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[384].
+
+    ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives them, strip * 16 + 4 * block. Returns the
+    blocks with levels as bits 4 * strip + block.
+    """
+    shift = 15 + qp // 6
+    rounding = splat_i32x16((1 << shift) // dead_zone)
+    table = (6 * ac_only + qp % 6) * 64
+    f0, f1 = load_u16x16(MF_STRIP, table), load_u16x16(MF_STRIP, table + 16)
+    f2 = load_u16x16(MF_STRIP, table + 32)
+    coded = 0
+    for strip in range(strip0, strip1):
+        at = 64 * strip
+        x0 = forward_rows(sub(widen(load_u8x16(source, at)), widen(load_u8x16(predicted, at))))
+        x1 = forward_rows(sub(widen(load_u8x16(source, at + 16)), widen(load_u8x16(predicted, at + 16))))
+        x2 = forward_rows(sub(widen(load_u8x16(source, at + 32)), widen(load_u8x16(predicted, at + 32))))
+        x3 = forward_rows(sub(widen(load_u8x16(source, at + 48)), widen(load_u8x16(predicted, at + 48))))
+        s, t, u, v = add(x0, x3), add(x1, x2), sub(x1, x2), sub(x0, x3)
+        first = add(s, t)
+        store(dc, 16 * strip, widen_signed(first))
+        x0 = _quantise(first, f0, rounding, shift)
+        x1 = _quantise(add(add(v, v), u), f1, rounding, shift)
+        x2 = _quantise(sub(s, t), f2, rounding, shift)
+        x3 = _quantise(sub(v, add(u, u)), f1, rounding, shift)
+        store(levels, at, x0)
+        store(levels, at + 16, x1)
+        store(levels, at + 32, x2)
+        store(levels, at + 48, x3)
+        coded |= nonzero_groups(bit_or(bit_or(x0, x1), bit_or(x2, x3))) << (4 * strip)
+    return coded
+
+
+@kernel
+def _add_residual(predicted, residual):
+    """8.5.12.2, 8.5.14: Clip1(prediction + ((residual + 32) >> 6)) of sixteen samples."""
+    return clip_to_u8(add(widen_signed(widen(predicted)), shift_right_s(plus(residual, 32), 6)))
+
+
+@kernel
+def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, out):
+    """8.5.12, 8.5.14: scaling, inverse transform, reconstruction of strips [strip0, strip1) into out uint8[384].
+
+    levels int16[384]; dc int32[96]: scaled DC values to be added at strip * 16 + 4 * block, all else 0.
+    """
+    table = 64 * qp
+    f0, f1 = load_u16x16(SCALE_STRIP, table), load_u16x16(SCALE_STRIP, table + 16)
+    for strip in range(strip0, strip1):
+        at = 64 * strip
+        x0 = inverse_rows(add(multiply_wide(load_u16x16(levels, at), f0), load_i32x16(dc, 16 * strip)))
+        x1 = inverse_rows(multiply_wide(load_u16x16(levels, at + 16), f1))
+        x2 = inverse_rows(multiply_wide(load_u16x16(levels, at + 32), f0))
+        x3 = inverse_rows(multiply_wide(load_u16x16(levels, at + 48), f1))
+        s, t = add(x0, x2), sub(x0, x2)
+        u, v = sub(shift_right_s(x1, 1), x3), add(x1, shift_right_s(x3, 1))
+        store(out, at, _add_residual(load_u8x16(predicted, at), add(s, v)))
+        store(out, at + 16, _add_residual(load_u8x16(predicted, at + 16), add(t, u)))
+        store(out, at + 32, _add_residual(load_u8x16(predicted, at + 32), sub(t, u)))
+        store(out, at + 48, _add_residual(load_u8x16(predicted, at + 48), sub(s, v)))
+
+
+@kernel
+def code_block(source, predicted, qp, dead_zone, levels, levels_at, rec, rec_at, stride):
+    """Codes one 4x4 block of Intra_4x4 (u8x16, raster); returns the number of its levels.
+
+    Levels in zig-zag order to levels[levels_at..], the reconstruction to the plane rec from flat offset rec_at on.
+    """
+    shift = 15 + qp // 6
+    coefficients = forward_columns(forward_rows(sub(widen(source), widen(predicted))))
+    rounding = splat_i32x16((1 << shift) // dead_zone)
+    quantised = _quantise(coefficients, load_u16x16(MF_BLOCK, 16 * (qp % 6)), rounding, shift)
+    store(levels, levels_at, zigzag(quantised))
+    count = count_nonzero(quantised)
+    if count == 0:
+        store_block(rec, rec_at, stride, predicted)
+    else:
+        scaled = multiply_wide(quantised, load_u16x16(SCALE_BLOCK, 16 * qp))
+        store_block(rec, rec_at, stride, _add_residual(predicted, inverse_columns(inverse_rows(scaled))))
+    return count
 
 
 @kernel
@@ -200,35 +231,3 @@ def scale_chroma_dc(c, at, qp_c):
     factor = int(LEVEL_SCALE[qp_c % 6, 0])
     for i in range(at, at + 4):
         c[i] = ((c[i] * factor) << (qp_c // 6)) >> 5
-
-
-@kernel
-def satd_lanes(difference, scratch, satd, n):
-    """SATD of n 4x4 blocks: half the sum of the absolute Hadamard coefficients (it is even); not part of the standard.
-
-    difference int16 lanes; scratch int16 lanes; satd int16[LANES], at most 8160 a block.
-    """
-    for i in range(4):
-        r = 4 * i * LANES
-        for k in range(n):
-            a = np.int16(difference[r + k] + difference[r + LANES + k])
-            b = np.int16(difference[r + k] - difference[r + LANES + k])
-            c = np.int16(difference[r + 2 * LANES + k] + difference[r + 3 * LANES + k])
-            d = np.int16(difference[r + 2 * LANES + k] - difference[r + 3 * LANES + k])
-            scratch[r + k] = a + c
-            scratch[r + LANES + k] = a - c
-            scratch[r + 2 * LANES + k] = b + d
-            scratch[r + 3 * LANES + k] = b - d
-    for k in range(n):
-        satd[k] = 0
-    for j in range(4):
-        r = j * LANES
-        for k in range(n):
-            a = np.int16(scratch[r + k] + scratch[r + 4 * LANES + k])
-            b = np.int16(scratch[r + k] - scratch[r + 4 * LANES + k])
-            c = np.int16(scratch[r + 8 * LANES + k] + scratch[r + 12 * LANES + k])
-            d = np.int16(scratch[r + 8 * LANES + k] - scratch[r + 12 * LANES + k])
-            # |a + c| + |a - c| = 2 max(|a|, |c|)
-            e = max(np.int16(abs(a)), np.int16(abs(c)))
-            f = max(np.int16(abs(b)), np.int16(abs(d)))
-            satd[k] = np.int16(satd[k] + np.int16(e + f))
