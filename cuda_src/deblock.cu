@@ -8,7 +8,7 @@
 
 constexpr int RECORD = 12;      // words a macroblock: 32 strengths of 4 bits, thresholds of six kinds of edges, 2 unused
 constexpr int TILE_WARPS = 4;   // warps a block
-constexpr int LUMA_STRIDE = 36, LUMA_ROWS = 32, LUMA_LEFT = 12, LUMA_TOP = 10;  // bytes; what a tile loads around its macroblock
+constexpr int LUMA_STRIDE = 36, LUMA_ROWS = 36, LUMA_LEFT = 12, LUMA_TOP = 12;  // bytes; what the lines of a tile read
 constexpr int CHROMA_STRIDE = 20, CHROMA_ROWS = 12, CHROMA_LEFT = 4, CHROMA_TOP = 2;
 constexpr int SAMPLES = LUMA_ROWS * LUMA_STRIDE + 2 * CHROMA_ROWS * CHROMA_STRIDE;
 

@@ -13,7 +13,7 @@ import numpy as np
 from .device import Device, DeviceArray
 
 # Where lines lie in the tile: bytes a row, and the place of the macroblock's first sample (deblock.cu has the same)
-LUMA = (16, 36, 12, 10)  # samples a macroblock, stride, left, top
+LUMA = (16, 36, 12, 12)  # samples a macroblock, stride, left, top
 CHROMA = (8, 20, 4, 2)
 CHROMA_PLANE = 12 * 20
 RECORD = 12

@@ -173,6 +173,7 @@ class Device:
         self._lock = threading.RLock()
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
+        self._shared: dict[tuple[str, str], int] = {}
         self._free: dict[int, list[Any]] = {}
         self._allocations: list[Any] = []
         self._kept: dict[tuple, DeviceArray] = {}
@@ -321,12 +322,13 @@ class Device:
     ) -> None:
         """Starts a kernel. Arguments are arrays (their pointer), NumPy-free ints (int32) or None (null)."""
         self.check()
-        values = [a.ptr if isinstance(a, DeviceArray) else 0 if a is None else a for a in arguments]
-        formats = "".join("i" if isinstance(a, int | np.integer) else "P" for a in arguments)
-        function = self.function(module, name, formats)
-        if shared > 48 << 10 and (module, name, shared) not in self._functions:
+        values = [a.ptr if type(a) is DeviceArray else 0 if a is None else a for a in arguments]
+        function = self._functions.get((module, name))
+        if function is None:
+            function = self.function(module, name, "".join("i" if isinstance(a, int) else "P" for a in arguments))
+        if shared > 48 << 10 and self._shared.get((module, name), 0) < shared:
             function.set_attribute(self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
-            self._functions[(module, name, shared)] = True  # type: ignore[index]
+            self._shared[(module, name)] = shared
         try:
             function.prepared_async_call((*grid, 1, 1)[:3], (*block, 1, 1)[:3], stream, *values, shared_size=shared)
         except self.driver.Error as error:

@@ -31,7 +31,7 @@ DEVICE void load_words(const uint8_t *p, unsigned *a) {
 }
 
 // The same where the window leaves the padded plane: coordinates clamp.
-DEVICE void load_words_clamped(const uint8_t *plane, int width, int height, int x, int y, unsigned *a) {
+__device__ __noinline__ void load_words_clamped(const uint8_t *plane, int width, int height, int x, int y, unsigned *a) {
   const uint8_t *row = plane + size_t(clip3(0, height - 1, y)) * width;
   for (int k = 0; k < 5; k++) {
     unsigned v = 0;
@@ -48,8 +48,7 @@ DEVICE void load_words_clamped(const uint8_t *plane, int width, int height, int 
   } while (0)
 
 // NP candidates one below the other: their SADs, sums and keys into the minima m[41].
-// one = 1 from outside: sums written as multiply-adds stay on the pipe that the SADs leave free.
-DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsigned *cc, unsigned mul, unsigned one, unsigned *m) {
+DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsigned *cc, unsigned mul, unsigned *m) {
   unsigned b[16][NP];
 #pragma unroll
   for (int i = 0; i < 16; i++)
@@ -78,11 +77,11 @@ DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsign
     unsigned h0[NP], h1[NP], v0[NP], v1[NP];
 #pragma unroll
     for (int j = 0; j < NP; j++) {
-      h0[j] = mad(b[i][j], one, b[i + 1][j]);
-      h1[j] = mad(b[i + 4][j], one, b[i + 5][j]);
-      v0[j] = mad(b[i][j], one, b[i + 4][j]);
-      v1[j] = mad(b[i + 1][j], one, b[i + 5][j]);
-      e[q][j] = mad(h0[j], one, h1[j]);
+      h0[j] = b[i][j] + b[i + 1][j];
+      h1[j] = b[i + 4][j] + b[i + 5][j];
+      v0[j] = b[i][j] + b[i + 4][j];
+      v1[j] = b[i + 1][j] + b[i + 5][j];
+      e[q][j] = h0[j] + h1[j];
     }
     KEEP(16 + 2 * q, h0);
     KEEP(17 + 2 * q, h1);
@@ -93,11 +92,11 @@ DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsign
   unsigned t0[NP], t1[NP], u0[NP], u1[NP], z[NP];
 #pragma unroll
   for (int j = 0; j < NP; j++) {
-    t0[j] = mad(e[0][j], one, e[1][j]);
-    t1[j] = mad(e[2][j], one, e[3][j]);
-    u0[j] = mad(e[0][j], one, e[2][j]);
-    u1[j] = mad(e[1][j], one, e[3][j]);
-    z[j] = mad(t0[j], one, t1[j]);
+    t0[j] = e[0][j] + e[1][j];
+    t1[j] = e[2][j] + e[3][j];
+    u0[j] = e[0][j] + e[2][j];
+    u1[j] = e[1][j] + e[3][j];
+    z[j] = t0[j] + t1[j];
   }
   KEEP(36, t0);
   KEEP(37, t1);
@@ -110,7 +109,7 @@ DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsign
 // predictor int16[n_mb, 2], cost int32[n_mb, 41], mv int16[n_mb, 41, 2] quarter samples. Grid: macroblocks across, rows.
 extern "C" __global__ void __launch_bounds__(NT) full_search(const uint8_t *__restrict__ source, int source_width,
     const uint8_t *__restrict__ reference, int width, int height, int pad, const short2 *__restrict__ centre,
-    const short2 *__restrict__ predictor, int lam, int range, int row0, unsigned mul, unsigned one, int *__restrict__ cost,
+    const short2 *__restrict__ predictor, int lam, int range, int row0, unsigned mul, int *__restrict__ cost,
     short2 *__restrict__ mv) {
   DYNAMIC_SHARED(unsigned, window);
   SHARED(unsigned, across, MOST);
@@ -161,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(NT) full_search(const uint8_t *__re
       unsigned cc[NP];
 #pragma unroll
       for (int j = 0; j < NP; j++) cc[j] = here + down[top + dy + j];
-      candidates(col, c, cc, mul, one, m);
+      candidates(col, c, cc, mul, m);
     }
   }
 #pragma unroll

@@ -31,6 +31,6 @@ def full_search(
     rows = -(-2 * merange // (DOWN * WARPS)) * DOWN * WARPS + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32
     arguments = [source, source.shape[1], reference, width, height, pad, centre, predictor]
-    arguments += [lam, merange, row0, 1 << 14, 1, cost, mv]
+    arguments += [lam, merange, row0, 1 << 14, cost, mv]
     grid = (source.shape[1] // 16, row1 - row0)
     source.device.launch("full_search", "full_search", grid, (32 * WARPS,), arguments, stream, shared=16 * words)

@@ -72,9 +72,9 @@ extern "C" __global__ void interpolate(uint8_t *luma, int width, int height, int
 // plane uint8[n, height, width]: repeats the samples at the edge of each interior into its border of `pad` samples
 // (a multiple of 4, as width is). Grid: words of a row, rows, planes.
 extern "C" __global__ void extend_borders(uint8_t *plane, int width, int height, int pad) {
-  const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = int(blockIdx.y);
+  const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = int(blockIdx.y * blockDim.y + threadIdx.y);
   const bool edge = y < pad || y >= height - pad;
-  if (x >= width || (!edge && x >= pad && x < width - pad)) return;
+  if (x >= width || y >= height || (!edge && x >= pad && x < width - pad)) return;
   plane += size_t(blockIdx.z) * width * height;
   const uint8_t *row = plane + size_t(clip3(pad, height - pad - 1, y)) * width;
   unsigned v;

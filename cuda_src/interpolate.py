@@ -23,5 +23,5 @@ def extend_borders(plane: DeviceArray, pad: int, stream: Any = None) -> None:
     """Repeats edge samples into the border: plane uint8[height, width] or [n, height, width], interior final."""
     count = plane.shape[0] if len(plane.shape) == 3 else 1
     height, width = plane.shape[-2:]
-    grid = (-(-width // (4 * THREADS)), height, count)
-    plane.device.launch("interpolate", "extend_borders", grid, (THREADS,), [plane, width, height, pad], stream)
+    grid = (-(-width // (4 * THREADS)), -(-height // 8), count)
+    plane.device.launch("interpolate", "extend_borders", grid, (THREADS, 8), [plane, width, height, pad], stream)
