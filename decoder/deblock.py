@@ -19,8 +19,8 @@ def clip3(low, high, value):
 @kernel
 def far_apart(mv, k, y_p, x_p, l, y_q, x_q):
     """8.7.2.1: whether the vector of block p in list k and that of q in list l differ by a whole sample or more."""
-    dx = int(mv[k, y_p, x_p, 0]) - int(mv[l, y_q, x_q, 0])
-    dy = int(mv[k, y_p, x_p, 1]) - int(mv[l, y_q, x_q, 1])
+    dx = np.int64(mv[k, y_p, x_p, 0]) - np.int64(mv[l, y_q, x_q, 0])
+    dy = np.int64(mv[k, y_p, x_p, 1]) - np.int64(mv[l, y_q, x_q, 1])
     return abs(dx) >= 4 or abs(dy) >= 4
 
 
@@ -75,8 +75,8 @@ def edge_strengths(m, mv, ref_id, mb_p, mb, edge, vertical, y4, x4, strengths):
 @kernel
 def filter_line(plane, y, x, dy, dx, strength, luma, alpha, beta, tc0):
     """8.7.2.2 to 8.7.2.4: one line of samples across an edge: q0 at (x, y), q1 at (x + dx, y + dy), p0 on the other side."""
-    p0, p1 = int(plane[y - dy, x - dx]), int(plane[y - 2 * dy, x - 2 * dx])
-    q0, q1 = int(plane[y, x]), int(plane[y + dy, x + dx])
+    p0, p1 = np.int64(plane[y - dy, x - dx]), np.int64(plane[y - 2 * dy, x - 2 * dx])
+    q0, q1 = np.int64(plane[y, x]), np.int64(plane[y + dy, x + dx])
     if abs(p0 - q0) >= alpha or abs(p1 - p0) >= beta or abs(q1 - q0) >= beta:
         return
     if not luma:
@@ -88,7 +88,7 @@ def filter_line(plane, y, x, dy, dx, strength, luma, alpha, beta, tc0):
             plane[y - dy, x - dx] = clip1(p0 + delta)
             plane[y, x] = clip1(q0 - delta)
         return
-    p2, q2 = int(plane[y - 3 * dy, x - 3 * dx]), int(plane[y + 2 * dy, x + 2 * dx])
+    p2, q2 = np.int64(plane[y - 3 * dy, x - 3 * dx]), np.int64(plane[y + 2 * dy, x + 2 * dx])
     smooth_p, smooth_q = abs(p2 - p0) < beta, abs(q2 - q0) < beta
     if strength < 4:
         tc = tc0 + smooth_p + smooth_q
@@ -102,14 +102,14 @@ def filter_line(plane, y, x, dy, dx, strength, luma, alpha, beta, tc0):
         return
     close = abs(p0 - q0) < (alpha >> 2) + 2
     if smooth_p and close:
-        p3 = int(plane[y - 4 * dy, x - 4 * dx])
+        p3 = np.int64(plane[y - 4 * dy, x - 4 * dx])
         plane[y - dy, x - dx] = (p2 + 2 * p1 + 2 * p0 + 2 * q0 + q1 + 4) >> 3
         plane[y - 2 * dy, x - 2 * dx] = (p2 + p1 + p0 + q0 + 2) >> 2
         plane[y - 3 * dy, x - 3 * dx] = (2 * p3 + 3 * p2 + p1 + p0 + q0 + 4) >> 3
     else:
         plane[y - dy, x - dx] = (2 * p1 + p0 + q1 + 2) >> 2
     if smooth_q and close:
-        q3 = int(plane[y + 3 * dy, x + 3 * dx])
+        q3 = np.int64(plane[y + 3 * dy, x + 3 * dx])
         plane[y, x] = (p1 + 2 * p0 + 2 * q0 + 2 * q1 + q2 + 4) >> 3
         plane[y + dy, x + dx] = (p0 + q0 + q1 + q2 + 2) >> 2
         plane[y + 2 * dy, x + 2 * dx] = (2 * q3 + 3 * q2 + q1 + q0 + p0 + 4) >> 3
@@ -121,16 +121,16 @@ def filter_line(plane, y, x, dy, dx, strength, luma, alpha, beta, tc0):
 def filter_edge(plane, y0, x0, vertical, strengths, luma, qp, alpha_offset, beta_offset):
     """8.7.2: an edge of 16 luma or 8 chroma samples that begins at (x0, y0); qp: qPav of both sides."""
     index_a = clip3(0, 51, qp + alpha_offset)
-    alpha, beta = int(ALPHA[index_a]), int(BETA[clip3(0, 51, qp + beta_offset)])
+    alpha, beta = np.int64(ALPHA[index_a]), np.int64(BETA[clip3(0, 51, qp + beta_offset)])
     if alpha == 0 or beta == 0:
         return
     dy, dx = (0, 1) if vertical else (1, 0)
     piece = 4 if luma else 2
     for k in range(4):
-        strength = int(strengths[k])
+        strength = np.int64(strengths[k])
         if strength == 0:
             continue
-        tc0 = int(TC0[strength & 3, index_a])
+        tc0 = np.int64(TC0[strength & 3, index_a])
         for i in range(k * piece, (k + 1) * piece):
             filter_line(plane, y0 + i * dx, x0 + i * dy, dy, dx, strength, luma, alpha, beta, tc0)
 
@@ -138,21 +138,21 @@ def filter_edge(plane, y0, x0, vertical, strengths, luma, qp, alpha_offset, beta
 @kernel
 def chroma_qp(qp, offset):
     """8.5.8: QP_C of a QP_Y."""
-    return int(QP_CHROMA[clip3(0, 51, int(qp) + offset)])
+    return np.int64(QP_CHROMA[clip3(0, 51, np.int64(qp) + offset)])
 
 
 @kernel
 def deblock_edge(m, row, mb_p, mb, edge, vertical, y_plane, u_plane, v_plane, y0, x0, strengths):
     """8.7.1: luma and chroma of one edge of the macroblock at (x0, y0); row: its slice's row of the slice table."""
-    alpha, beta = int(row[SLICE_ALPHA]), int(row[SLICE_BETA])
+    alpha, beta = np.int64(row[SLICE_ALPHA]), np.int64(row[SLICE_BETA])
     offset_y, offset_x = (0, 4 * edge) if vertical else (4 * edge, 0)
-    qp = (int(m.qp[mb_p]) + int(m.qp[mb]) + 1) >> 1
+    qp = (np.int64(m.qp[mb_p]) + np.int64(m.qp[mb]) + 1) >> 1
     filter_edge(y_plane, y0 + offset_y, x0 + offset_x, vertical, strengths, True, qp, alpha, beta)
     if edge & 1:
         return
     y, x = (y0 + offset_y) >> 1, (x0 + offset_x) >> 1
     for c in range(2):
-        offset = int(row[SLICE_CB + c])
+        offset = np.int64(row[SLICE_CB + c])
         qp = (chroma_qp(m.qp[mb_p], offset) + chroma_qp(m.qp[mb], offset) + 1) >> 1
         filter_edge(u_plane if c == 0 else v_plane, y, x, vertical, strengths, False, qp, alpha, beta)
 

@@ -1,5 +1,7 @@
 """8.4.1.2: motion of direct macroblocks and sub-macroblocks of B slices: spatial and temporal prediction."""
 
+import numpy as np
+
 from ..standard.jit import kernel
 from .errors import E_NO_COLOCATED, E_NO_REFERENCE
 from .layout import P_COL_SHORT, P_COL_SLOT, P_DIRECT_8x8, P_REFS_0, P_SLOT, P_SPATIAL_DIRECT, SUB_DIRECT
@@ -22,7 +24,7 @@ def colocated(mv, ref_idx, y4, x4):
     """8.4.1.2.1: list, mvCol x and y of the co-located block, from list 0 where it is used; list -1: intra."""
     for k in range(2):
         if ref_idx[k, y4 >> 1, x4 >> 1] >= 0:
-            return k, int(mv[k, y4, x4, 0]), int(mv[k, y4, x4, 1])
+            return k, np.int64(mv[k, y4, x4, 0]), np.int64(mv[k, y4, x4, 1])
     return -1, 0, 0
 
 
@@ -98,7 +100,7 @@ def temporal_direct(p, sub_type, motion, references, mb, y0, x0):
                     return E_NO_REFERENCE
             ref_idx[0, y >> 1, x >> 1] = ref0
             ref_idx[1, y >> 1, x >> 1] = 0
-            scale = int(references.scale[ref0])
+            scale = np.int64(references.scale[ref0])
             if scale == UNSCALED:
                 set_motion(mv[0], y, x, 1, 1, mvx, mvy)
                 set_motion(mv[1], y, x, 1, 1, 0, 0)

@@ -166,7 +166,7 @@ def weigh_one(out, oy, ox, height, width, log_denom, weight, offset):
     """8.4.2.3.2: explicit weighted prediction from one list, in place."""
     for y in range(height):
         for x in range(width):
-            value = int(out[oy + y, ox + x]) * weight
+            value = np.int64(out[oy + y, ox + x]) * weight
             if log_denom >= 1:
                 value = (value + (1 << (log_denom - 1))) >> log_denom
             out[oy + y, ox + x] = min(255, max(0, value + offset))
@@ -177,6 +177,6 @@ def weigh_two(out, oy, ox, second, height, width, log_denom, weight0, weight1, o
     """8.4.2.3.2: weighted prediction from both lists, `second` at (0, 0) joined into `out`; offset: (o0 + o1 + 1) >> 1."""
     for y in range(height):
         for x in range(width):
-            value = int(out[oy + y, ox + x]) * weight0 + int(second[y, x]) * weight1
+            value = np.int64(out[oy + y, ox + x]) * weight0 + np.int64(second[y, x]) * weight1
             value = ((value + (1 << log_denom)) >> (log_denom + 1)) + offset
             out[oy + y, ox + x] = min(255, max(0, value))

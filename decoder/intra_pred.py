@@ -144,9 +144,9 @@ def predict_plane(plane, y0, x0, n):
     h = 0
     v = 0
     for i in range(half):
-        h += (i + 1) * (int(plane[y0 - 1, x0 + half + i]) - int(plane[y0 - 1, x0 + half - 2 - i]))
-        v += (i + 1) * (int(plane[y0 + half + i, x0 - 1]) - int(plane[y0 + half - 2 - i, x0 - 1]))
-    a = 16 * (int(plane[y0 + n - 1, x0 - 1]) + int(plane[y0 - 1, x0 + n - 1]))
+        h += (i + 1) * (np.int64(plane[y0 - 1, x0 + half + i]) - np.int64(plane[y0 - 1, x0 + half - 2 - i]))
+        v += (i + 1) * (np.int64(plane[y0 + half + i, x0 - 1]) - np.int64(plane[y0 + half - 2 - i, x0 - 1]))
+    a = 16 * (np.int64(plane[y0 + n - 1, x0 - 1]) + np.int64(plane[y0 - 1, x0 + n - 1]))
     if n == 16:
         b = (5 * h + 32) >> 6
         c = (5 * v + 32) >> 6
@@ -176,9 +176,9 @@ def predict_dc_block(plane, y0, x0, n, size, left, above, left_x, above_y):
     total = 0
     for i in range(n):
         if left:
-            total += int(plane[y0 + i, left_x])
+            total += np.int64(plane[y0 + i, left_x])
         if above:
-            total += int(plane[above_y, x0 + i])
+            total += np.int64(plane[above_y, x0 + i])
     value = 128
     if left and above:
         value = (total + n) // (2 * n)

@@ -1,5 +1,7 @@
 """8.4.1: second walk over a slice: motion vectors and reference pictures of its inter macroblocks."""
 
+import numpy as np
+
 
 from ..standard.jit import kernel
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8, P_SKIP
@@ -28,7 +30,7 @@ def partition_motion(m, mv, ref_idx, mb, available, y0, x0, by, bx, height, widt
 
     mv int16[H4, W4, 2], ref_idx int8[H8, W8] of that list; sizes in 4x4 blocks; m: its mvd int16[H4, W4, 2].
     """
-    ref = int(ref_idx[(y0 + by) >> 1, (x0 + bx) >> 1])
+    ref = np.int64(ref_idx[(y0 + by) >> 1, (x0 + bx) >> 1])
     if ref < 0:
         set_motion(mv, y0 + by, x0 + bx, height, width, 0, 0)
         return 0

@@ -5,6 +5,8 @@ not; `available`: macroblocks around as neighbours() tells; (x0, y0): first 4x4 
 (bx, by): that of the partition within the macroblock; sizes in 4x4 blocks.
 """
 
+import numpy as np
+
 
 from ..standard.jit import kernel
 from ..standard.macroblock import RASTER_TO_BLOCK
@@ -32,13 +34,13 @@ def reference_at(ref_idx, available, y0, x0, by, bx, block):
             return UNAVAILABLE
     elif bx > 3 or RASTER_TO_BLOCK[4 * by + bx] > block:
         return UNAVAILABLE
-    return int(ref_idx[(y0 + by) >> 1, (x0 + bx) >> 1])
+    return np.int64(ref_idx[(y0 + by) >> 1, (x0 + bx) >> 1])
 
 
 @kernel
 def neighbour_c(ref_idx, available, y0, x0, by, bx, width):
     """8.4.1.3.2: column and ref_idx of neighbour C in the row above the partition, D in its place where there is no C."""
-    block = int(RASTER_TO_BLOCK[4 * by + bx])
+    block = np.int64(RASTER_TO_BLOCK[4 * by + bx])
     ref = reference_at(ref_idx, available, y0, x0, by - 1, bx + width, block)
     if ref != UNAVAILABLE:
         return bx + width, ref
@@ -53,11 +55,11 @@ def predict_mv(mv, ref_idx, available, y0, x0, by, bx, height, width, ref):
     column, ref_c = neighbour_c(ref_idx, available, y0, x0, by, bx, width)
     ax = ay = bx_ = by_ = cx = cy = 0
     if ref_a >= 0:
-        ax, ay = int(mv[y0 + by, x0 + bx - 1, 0]), int(mv[y0 + by, x0 + bx - 1, 1])
+        ax, ay = np.int64(mv[y0 + by, x0 + bx - 1, 0]), np.int64(mv[y0 + by, x0 + bx - 1, 1])
     if ref_b >= 0:
-        bx_, by_ = int(mv[y0 + by - 1, x0 + bx, 0]), int(mv[y0 + by - 1, x0 + bx, 1])
+        bx_, by_ = np.int64(mv[y0 + by - 1, x0 + bx, 0]), np.int64(mv[y0 + by - 1, x0 + bx, 1])
     if ref_c >= 0:
-        cx, cy = int(mv[y0 + by - 1, x0 + column, 0]), int(mv[y0 + by - 1, x0 + column, 1])
+        cx, cy = np.int64(mv[y0 + by - 1, x0 + column, 0]), np.int64(mv[y0 + by - 1, x0 + column, 1])
     if width == 4 and height == 2:  # 16x8
         if by == 0 and ref_b == ref:
             return bx_, by_

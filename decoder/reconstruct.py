@@ -123,7 +123,7 @@ def intra_nxn(p, m, mb, plane, scale_4x4, scale_8x8, edges, d):
     available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
     size = 2 if m.mb_type[mb] == I_8x8 else 1  # of a block, in 4x4 blocks
     n, count = 4 * size, 4 // size
-    qp = int(m.qp[mb])
+    qp = np.int64(m.qp[mb])
     levels = m.levels[mb]
     for block in range(0, 16, size * size):
         raster = BLOCK_TO_RASTER[block]
@@ -160,7 +160,7 @@ def intra_16x16(p, m, mb, plane, scale_4x4, d):
     if MODE_NEEDS_16x16[mode] & ~available:
         return E_INTRA_NEIGHBOUR
     predict_16x16(plane, y, x, mode, available)
-    qp = int(m.qp[mb])
+    qp = np.int64(m.qp[mb])
     scale = scale_4x4[0, qp % 6]
     levels = m.levels[mb]
     luma_dc(levels, scale, qp, d)
@@ -177,7 +177,7 @@ def residual_luma_inter(p, m, mb, plane, scale_4x4, scale_8x8, d):
     """8.5.1, 8.5.3: luma residual of an inter macroblock, added to its prediction."""
     mb_width = p[P_MB_WIDTH]
     y4, x4 = mb // mb_width * 4, mb % mb_width * 4
-    qp = int(m.qp[mb])
+    qp = np.int64(m.qp[mb])
     levels = m.levels[mb]
     for block in range(16):
         if not m.cbp[mb] >> (block >> 2) & 1:
@@ -196,7 +196,7 @@ def residual_chroma(p, m, mb, plane, c, scale_4x4, d):
     """8.5.4: residual of chroma plane c (0 Cb, 1 Cr), added to its prediction."""
     mb_width = p[P_MB_WIDTH]
     y8, x8 = mb // mb_width * 2, mb % mb_width * 2
-    qp = QP_CHROMA[min(51, max(0, int(m.qp[mb]) + p[P_CB_OFFSET + c]))]
+    qp = QP_CHROMA[min(51, max(0, np.int64(m.qp[mb]) + p[P_CB_OFFSET + c]))]
     scale = scale_4x4[1 + c + (0 if is_intra(m.mb_type[mb]) else 3), qp % 6]
     levels = m.levels[mb]
     chroma_dc(levels, 256 + 64 * c, scale, qp)
@@ -251,8 +251,8 @@ def inter_block(p, planes, motion, references, y4, x4, size_y, size_x, scratch, 
     slot = p[P_SLOT]
     height, width = 4 * size_y, 4 * size_x
     y, x = 4 * y4, 4 * x4
-    ref0 = int(motion.ref_idx[slot, 0, y4 >> 1, x4 >> 1])
-    ref1 = int(motion.ref_idx[slot, 1, y4 >> 1, x4 >> 1])
+    ref0 = np.int64(motion.ref_idx[slot, 0, y4 >> 1, x4 >> 1])
+    ref1 = np.int64(motion.ref_idx[slot, 1, y4 >> 1, x4 >> 1])
     for k in range(2):
         ref = ref0 if k == 0 else ref1
         if ref < 0:
@@ -260,7 +260,7 @@ def inter_block(p, planes, motion, references, y4, x4, size_y, size_x, scratch, 
         source = references.slots[k, ref]
         if source < 0:
             return E_NO_REFERENCE
-        mvx, mvy = int(motion.mv[slot, k, y4, x4, 0]), int(motion.mv[slot, k, y4, x4, 1])
+        mvx, mvy = np.int64(motion.mv[slot, k, y4, x4, 0]), np.int64(motion.mv[slot, k, y4, x4, 1])
         if k == 0 or ref0 < 0:
             predict_luma(
                 planes.y[source], y, x, height, width, mvx, mvy, planes.y[slot], y, x, scratch, rows, other

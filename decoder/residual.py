@@ -25,11 +25,11 @@ for _k in range(4):
 def total_coeff_context(nonzero, y4, x4, left, above):
     """9.2.1: nC of the block at (x4, y4), from the blocks to its left and above where they are available."""
     if left and above:
-        return (int(nonzero[y4, x4 - 1]) + int(nonzero[y4 - 1, x4]) + 1) >> 1
+        return (np.int64(nonzero[y4, x4 - 1]) + np.int64(nonzero[y4 - 1, x4]) + 1) >> 1
     if left:
-        return int(nonzero[y4, x4 - 1])
+        return np.int64(nonzero[y4, x4 - 1])
     if above:
-        return int(nonzero[y4 - 1, x4])
+        return np.int64(nonzero[y4 - 1, x4])
     return 0
 
 

@@ -1,5 +1,7 @@
 """9.2: CAVLC parsing of a block of transform coefficient levels, by look-up tables made of the standard's codes."""
 
+import numpy as np
+
 from ..standard.cavlc import (
     COEFF_TOKEN_LOOKUP,
     NC_CLASS,
@@ -19,8 +21,8 @@ def coeff_token(data, s, context):
     """9.2.1: TotalCoeff << 2 | TrailingOnes, or -1; context nC, -1 for chroma DC."""
     position = s[S_POS]
     word = peek32(data, position) >> 16
-    table = NC_CLASS_CHROMA_DC if context < 0 else int(NC_CLASS[context])
-    entry = int(COEFF_TOKEN_LOOKUP[table, word >> 6 if word >= 1024 else 1024 + word])
+    table = NC_CLASS_CHROMA_DC if context < 0 else np.int64(NC_CLASS[context])
+    entry = np.int64(COEFF_TOKEN_LOOKUP[table, word >> 6 if word >= 1024 else 1024 + word])
     if entry == 0:
         fail(s, E_COEFF_TOKEN)
         return -1
@@ -81,9 +83,9 @@ def place_levels(data, s, total, size, values, levels, base, scan):
     if total < size:
         word = peek32(data, position)
         if size == 4:
-            entry = int(TOTAL_ZEROS_CHROMA_DC_LOOKUP[total, word >> 29])
+            entry = np.int64(TOTAL_ZEROS_CHROMA_DC_LOOKUP[total, word >> 29])
         else:
-            entry = int(TOTAL_ZEROS_LOOKUP[total, word >> 23])
+            entry = np.int64(TOTAL_ZEROS_LOOKUP[total, word >> 23])
         left = entry & 15
         if entry == 0 or left + total > size:
             fail(s, E_TOTAL_ZEROS)
@@ -93,7 +95,7 @@ def place_levels(data, s, total, size, values, levels, base, scan):
     levels[base + scan[index]] = values[0]
     for i in range(1, total):
         if left > 0:
-            entry = int(RUN_BEFORE_LOOKUP[min(left, 7), peek32(data, position) >> 21])
+            entry = np.int64(RUN_BEFORE_LOOKUP[min(left, 7), peek32(data, position) >> 21])
             run = entry & 15
             if entry == 0 or run > left:
                 fail(s, E_RUN_BEFORE)

@@ -1,5 +1,7 @@
 """8.5: scaling and inverse transforms of residual blocks, added to the prediction in the picture."""
 
+import numpy as np
+
 from ..standard.jit import kernel
 
 
@@ -41,10 +43,10 @@ def add_4x4(plane, y0, x0, d):
         g1 = d[j] - d[8 + j]
         g2 = (d[4 + j] >> 1) - d[12 + j]
         g3 = d[4 + j] + (d[12 + j] >> 1)
-        plane[y0, x0 + j] = clip1(int(plane[y0, x0 + j]) + ((g0 + g3 + 32) >> 6))
-        plane[y0 + 1, x0 + j] = clip1(int(plane[y0 + 1, x0 + j]) + ((g1 + g2 + 32) >> 6))
-        plane[y0 + 2, x0 + j] = clip1(int(plane[y0 + 2, x0 + j]) + ((g1 - g2 + 32) >> 6))
-        plane[y0 + 3, x0 + j] = clip1(int(plane[y0 + 3, x0 + j]) + ((g0 - g3 + 32) >> 6))
+        plane[y0, x0 + j] = clip1(np.int64(plane[y0, x0 + j]) + ((g0 + g3 + 32) >> 6))
+        plane[y0 + 1, x0 + j] = clip1(np.int64(plane[y0 + 1, x0 + j]) + ((g1 + g2 + 32) >> 6))
+        plane[y0 + 2, x0 + j] = clip1(np.int64(plane[y0 + 2, x0 + j]) + ((g1 - g2 + 32) >> 6))
+        plane[y0 + 3, x0 + j] = clip1(np.int64(plane[y0 + 3, x0 + j]) + ((g0 - g3 + 32) >> 6))
 
 
 @kernel
@@ -84,9 +86,9 @@ def luma_dc(levels, scale, qp, c):
 @kernel
 def chroma_dc(levels, base, scale, qp):
     """8.5.11.1, 8.5.11.2: scaled DC of the four blocks of a chroma plane, in place at the blocks' position 0."""
-    c0, c1 = int(levels[base]), int(levels[base + 16])
-    c2, c3 = int(levels[base + 32]), int(levels[base + 48])
-    factor, shift = int(scale[0]), qp // 6
+    c0, c1 = np.int64(levels[base]), np.int64(levels[base + 16])
+    c2, c3 = np.int64(levels[base + 32]), np.int64(levels[base + 48])
+    factor, shift = np.int64(scale[0]), qp // 6
     levels[base] = (((c0 + c1 + c2 + c3) * factor) << shift) >> 5
     levels[base + 16] = (((c0 - c1 + c2 - c3) * factor) << shift) >> 5
     levels[base + 32] = (((c0 + c1 - c2 - c3) * factor) << shift) >> 5
@@ -133,4 +135,4 @@ def add_residual_8x8(plane, y0, x0, levels, base, scale, qp, d):
         transform_8(d, j, 8)
     for y in range(8):
         for x in range(8):
-            plane[y0 + y, x0 + x] = clip1(int(plane[y0 + y, x0 + x]) + ((d[8 * y + x] + 32) >> 6))
+            plane[y0 + y, x0 + x] = clip1(np.int64(plane[y0 + y, x0 + x]) + ((d[8 * y + x] + 32) >> 6))
