@@ -9,6 +9,7 @@ import numpy as np
 from ..standard.jit import kernel
 from ..standard.macroblock import I_PCM
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
+from .vector import load_u8x8, store
 
 # Samples of luma rows beside a band that are copied with it: 10 above, 6 below (multiples of 2, for chroma).
 ABOVE, BELOW = 10, 6
@@ -31,7 +32,8 @@ def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
 
     k counts 4x4 blocks along the edge; `left`, `top`: whether those macroblock edges are filtered at all.
     """
-    bs[:] = 0
+    for i in range(32):
+        bs[i] = 0
     intra = mb_type[mb] <= I_PCM
     for direction in range(2):
         mb_before = mb - 1 if direction == 0 else mb - mb_width
@@ -43,10 +45,12 @@ def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
                     continue
                 mb_p = mb_before
                 if intra or mb_type[mb_p] <= I_PCM:
-                    bs[at : at + 4] = 4
+                    for k in range(4):
+                        bs[at + k] = 4
                     continue
             elif intra:
-                bs[at : at + 4] = 3
+                for k in range(4):
+                    bs[at + k] = 3
                 continue
             for k in range(4):
                 q = 4 * k + edge if direction == 0 else 4 * edge + k
@@ -168,6 +172,25 @@ def _filter_macroblock(
 
 
 @kernel
+def _copy(plane, y0, y1):
+    """Rows [y0, y1) of a plane, whose width is a multiple of 8, as a flat array."""
+    width = plane.shape[1]
+    flat = np.empty((y1 - y0) * width, np.uint8)
+    for i in range(0, (y1 - y0) * width, 8):
+        store(flat, i, load_u8x8(plane, y0 * width + i))
+    return flat
+
+
+@kernel
+def _copy_back(flat, y0, first, end, width, out):
+    """Rows [first, end) of the picture from `flat`, which begins at row y0, into out, a view of any row stride."""
+    stride = out.strides[0]
+    for i in range(first, end):
+        for j in range(0, width, 8):
+            store(out, i * stride + j, load_u8x8(flat, (i - y0) * width + j))
+
+
+@kernel
 def deblock(
     rec_y, rec_u, rec_v, mb_type, ref_idx, mv, total_coeff, qp, chroma_qp_offset, alpha_offset, beta_offset,
     disable_idc, slice_first_mb, row0, row1, out_y, out_u, out_v,
@@ -179,18 +202,15 @@ def deblock(
     """
     height, width = rec_y.shape
     mb_width, mb_height = width // 16, height // 16
-    if disable_idc == 1:
-        out_y[16 * row0 : 16 * row1] = rec_y[16 * row0 : 16 * row1]
-        out_u[8 * row0 : 8 * row1] = rec_u[8 * row0 : 8 * row1]
-        out_v[8 * row0 : 8 * row1] = rec_v[8 * row0 : 8 * row1]
-        return
     y0 = max(0, 16 * row0 - ABOVE)
     y1 = min(height, 16 * row1 + BELOW)
-    y = rec_y[y0:y1].copy().reshape(-1)
-    u = rec_u[y0 // 2 : y1 // 2].copy().reshape(-1)
-    v = rec_v[y0 // 2 : y1 // 2].copy().reshape(-1)
+    y = _copy(rec_y, y0, y1)
+    u = _copy(rec_u, y0 // 2, y1 // 2)
+    v = _copy(rec_v, y0 // 2, y1 // 2)
     bs = np.zeros(32, np.uint8)
     for my in range(max(0, row0 - 1), min(mb_height, row1 + 1)):
+        if disable_idc == 1:
+            break
         first = 16 - ABOVE if my < row0 else 0
         end = BELOW if my >= row1 else 16
         edge0 = 2 if my < row0 else 0
@@ -205,9 +225,6 @@ def deblock(
                 y, u, v, at_y, at_c, width, first, end, edge0, edge1, mb, mb_width, mb_type, qp, chroma_qp_offset,
                 alpha_offset, beta_offset, bs,
             )  # fmt: skip
-    for i in range(16 * row0, 16 * row1):
-        out_y[i] = y[(i - y0) * width : (i - y0 + 1) * width]
-    half = width // 2
-    for i in range(8 * row0, 8 * row1):
-        out_u[i] = u[(i - y0 // 2) * half : (i - y0 // 2 + 1) * half]
-        out_v[i] = v[(i - y0 // 2) * half : (i - y0 // 2 + 1) * half]
+    _copy_back(y, y0, 16 * row0, 16 * row1, width, out_y)
+    _copy_back(u, y0 // 2, 8 * row0, 8 * row1, width // 2, out_u)
+    _copy_back(v, y0 // 2, 8 * row0, 8 * row1, width // 2, out_v)
