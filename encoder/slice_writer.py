@@ -78,7 +78,7 @@ def _vui(config: Config) -> Vui:
 
 def picture_parameter_set(config: Config) -> Pps:
     """7.4.2.2: CAVLC, one slice group; QP as of P pictures, so that their slices say 0."""
-    default_deblocking = config.deblock and config.deblock_alpha == config.deblock_beta == 0
+    default_deblocking = config.disable_deblocking_idc == config.deblock_alpha == config.deblock_beta == 0
     return Pps(
         num_ref_idx_l0_default_active_minus1=config.ref - 1,
         pic_init_qp_minus26=config.qp - 26,
