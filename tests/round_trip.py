@@ -1,0 +1,88 @@
+"""Encode, decode with FFmpeg and with the project's own decoder, compare with the reconstruction; name the difference."""
+
+import io
+from collections.abc import Iterable, Sequence
+
+import h264lite
+import numpy as np
+import pytest
+
+Planes = Sequence[np.ndarray]
+
+
+def noise_clip(width: int, height: int, frames: int, seed: int) -> list[Planes]:
+    """Moving texture with an edge and some noise, any size: (y, u, v) a frame."""
+    rng = np.random.default_rng(seed)
+    tile = rng.integers(40, 216, (height // 4 + 12, width // 4 + 12)).astype(np.float64)
+    big = np.kron(tile, np.ones((4, 4)))
+    big = (big + np.roll(big, 1, 0) + np.roll(big, 1, 1) + np.roll(big, 2, 0)) / 4
+    clip = []
+    for n in range(frames):
+        x, y = 3 * n % 16, 2 * n % 16
+        luma = big[y : y + height, x : x + width] + rng.normal(0, 3, (height, width))
+        luma[:, width // 2 :] += 40 * (n % 2)
+        chroma = [big[::2, ::2][k : k + (height + 1) // 2, k : k + (width + 1) // 2] for k in (y // 2, x // 2)]
+        clip.append([np.clip(plane, 0, 255).astype(np.uint8) for plane in (luma, *chroma)])
+    return clip
+
+
+def encode(clip: Iterable[Planes], width: int, height: int, **options: object) -> tuple[bytes, list[Planes]]:
+    """The stream and the reconstruction of every frame."""
+    packets = []
+    with h264lite.Encoder(width, height, options.pop("fps", 30), keep_reconstruction=True, **options) as encoder:
+        for planes in clip:
+            packets += encoder.encode(tuple(planes))
+        packets += encoder.flush()
+    return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
+
+
+def ffmpeg_frames(stream: bytes) -> list[Planes]:
+    """All frames by FFmpeg's decoder, as they are; any warning of the decoder fails the test."""
+    av = pytest.importorskip("av", reason="PyAV brings the independent decoder")
+    level = av.logging.get_level()
+    av.logging.set_level(av.logging.WARNING)
+    try:
+        with av.logging.Capture() as log, av.open(io.BytesIO(stream), format="h264") as container:
+            frames = [
+                [
+                    np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width].copy()
+                    for plane in frame.planes
+                ]
+                for frame in container.decode(video=0)
+            ]
+    finally:
+        av.logging.set_level(level)
+    warnings = [text for _, name, text in log if "timestamps" not in text and "duration" not in text]
+    assert not warnings, warnings
+    return frames
+
+
+def own_frames(stream: bytes) -> list[Planes]:
+    """All frames by the project's decoder."""
+    decoder = h264lite.Decoder()
+    frames = [*decoder.decode(stream), *decoder.flush()]
+    return [[frame.y, frame.u, frame.v] for frame in frames]
+
+
+def assert_same(decoded: list[Planes], expected: list[Planes], who: str) -> None:
+    """Every frame, every sample; the first difference as frame, macroblock, plane."""
+    assert len(decoded) == len(expected), f"{who}: {len(decoded)} frames of {len(expected)}"
+    for n, (got, wanted) in enumerate(zip(decoded, expected)):
+        for plane, a, b in zip("yuv", got, wanted):
+            assert a.shape == b.shape, f"{who}: frame {n}, plane {plane}: {a.shape}, not {b.shape}"
+            rows, columns = np.nonzero(a != b)
+            if len(rows):
+                size = 16 if plane == "y" else 8
+                x, y = int(columns[0]), int(rows[0])
+                pytest.fail(f"{who}: frame {n}, macroblock ({x // size}, {y // size}), plane {plane}, sample ({x}, {y}): "
+                            f"{a[y, x]} instead of {b[y, x]}; {len(rows)} samples differ")
+
+
+def check(clip: Sequence[Planes], width: int, height: int, own: bool = True, **options: object) -> bytes:
+    """The stream, after both decoders have returned exactly the reconstruction."""
+    stream, expected = encode(clip, width, height, **options)
+    assert len(expected) == len(clip)
+    assert_same(ffmpeg_frames(stream), expected, "FFmpeg")
+    if own:
+        assert_same(own_frames(stream), expected, "own decoder")
+    return stream
