@@ -50,6 +50,10 @@ def tables_header() -> str:
                 dims = "".join(f"[{n}]" for n in value.shape)
                 kind = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
                 lines.append(f"__constant__ {kind} {name}{dims} = {_nested(flat, value.shape)};")
+                if value.shape == (16,) and 0 <= int(value.min()) and int(value.max()) < 16:
+                    # a permutation as digits of one number: known to the compiler in unrolled loops
+                    packed = sum(int(v) << (4 * i) for i, v in enumerate(value))
+                    lines.append(f"constexpr unsigned long long {name}_DIGITS = {packed:#018x}ull;")
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,135 @@
+// 8.5: transforms, quantisation and scaling of one 4x4 block in a thread's registers; raster order, y * 4 + x.
+#pragma once
+#include "simd.cuh"
+#include "tables.cuh"
+
+constexpr int MAX_LEVEL = 2063;  // the largest level that CAVLC writes in every context (9.2.2.1)
+constexpr int DEAD_ZONE_INTRA = 3, DEAD_ZONE_INTER = 6;
+
+DEVICE int digit(unsigned long long packed, int i) { return int(packed >> (4 * i) & 15); }
+// 8.5.9: the class of a position: 0 both coordinates even, 1 both odd, 2 otherwise; and a position of each class
+DEVICE int position_class(int p) {
+  const bool x = p & 1, y = p >> 2 & 1;
+  return x != y ? 2 : x ? 1 : 0;
+}
+
+// The inverse of 8.5.12.2 but for scaling, in place
+DEVICE void forward_4x4(int *c) {
+#pragma unroll
+  for (int pass = 0; pass < 2; pass++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int step = pass ? 4 : 1, r = pass ? i : 4 * i;
+      const int a = c[r], b = c[r + step], d = c[r + 2 * step], e = c[r + 3 * step];
+      const int s = a + e, t = b + d, u = b - d, v = a - e;
+      c[r] = s + t;
+      c[r + step] = 2 * v + u;
+      c[r + 2 * step] = s - t;
+      c[r + 3 * step] = v - 2 * u;
+    }
+}
+
+// 8.5.12.2, with the final rounding, in place
+DEVICE void inverse_4x4(int *c) {
+#pragma unroll
+  for (int pass = 0; pass < 2; pass++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int step = pass ? 4 : 1, r = pass ? i : 4 * i;
+      const int a = c[r], b = c[r + step], d = c[r + 2 * step], e = c[r + 3 * step];
+      const int s = a + d, t = a - d, u = (b >> 1) - e, v = b + (e >> 1);
+      c[r] = s + v;
+      c[r + step] = t + u;
+      c[r + 2 * step] = t - u;
+      c[r + 3 * step] = s - v;
+    }
+#pragma unroll
+  for (int i = 0; i < 16; i++) c[i] = (c[i] + 32) >> 6;
+}
+
+// Coefficients to levels, from position `first` on (the levels before are 0); not part of the standard
+DEVICE void quantise_4x4(int *c, int qp, int dead_zone, bool skip_dc) {
+  const int shift = 15 + qp / 6, rounding = (1 << shift) / dead_zone, m = qp % 6;
+  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
+#pragma unroll
+  for (int p = 0; p < 16; p++) {
+    const int level = min((abs(c[p]) * factor[position_class(p)] + rounding) >> shift, MAX_LEVEL);
+    c[p] = c[p] < 0 ? -level : level;
+  }
+  if (skip_dc) c[0] = 0;
+}
+
+// 8.5.12.1 with flat scaling lists
+DEVICE void scale_4x4(int *c, int qp) {
+  const int shift = qp / 6, m = qp % 6;
+  const int factor[3] = {NORM_ADJUST_4x4[m][0] << shift, NORM_ADJUST_4x4[m][5] << shift, NORM_ADJUST_4x4[m][1] << shift};
+#pragma unroll
+  for (int p = 0; p < 16; p++) c[p] *= factor[position_class(p)];
+}
+
+DEVICE int quantise_dc(int value, int qp, int dead_zone) {
+  const int shift = 16 + qp / 6;
+  const int level = int(min((unsigned(abs(value)) * unsigned(QUANT_MF[qp % 6][0]) + unsigned(1 << shift) / dead_zone) >> shift,
+                            unsigned(MAX_LEVEL)));
+  return value < 0 ? -level : level;
+}
+
+// What the levels of a block are worth: 9 if any is above 1, else by the zeros before each (not part of the standard)
+DEVICE int cheap_score(const int *c) {
+  int score = 0, run = 0;
+  bool large = false;
+#pragma unroll
+  for (int i = 0; i < 16; i++) {
+    const int level = abs(c[digit(ZIGZAG_4x4_DIGITS, i)]);
+    large |= level > 1;
+    score += level == 0 ? 0 : run == 0 ? 3 : run < 3 ? 2 : run < 6 ? 1 : 0;
+    run = level ? 0 : run + 1;
+  }
+  return large ? 9 : score;
+}
+
+DEVICE int count_levels(const int *c) {
+  int n = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) n += c[i] != 0;
+  return n;
+}
+
+// 9.2: an upper bound of the bits of one block's levels (raster); very many if a level was clipped
+DEVICE int bits_at_most(const int *c) {
+  const int count = count_levels(c);
+  if (count == 0) return 0;
+  int last = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) last = c[digit(ZIGZAG_4x4_DIGITS, i)] ? i : last;
+  int bits = 16 + 9 + 3 * count + last + 1 - count, suffix_length = -1, ones = 0;
+#pragma unroll
+  for (int i = 15; i >= 0; i--) {
+    const int level = abs(c[digit(ZIGZAG_4x4_DIGITS, i)]);
+    if (level == 0) continue;
+    if (level == 1 && ones < 3 && suffix_length < 0) {
+      ones++;
+      bits++;
+      continue;
+    }
+    if (level >= MAX_LEVEL) return 1 << 20;
+    if (suffix_length < 0) suffix_length = count > 10 && ones < 3 ? 1 : 0;
+    const int code = 2 * level - 1;
+    if (suffix_length == 0 && code < 30) bits += code < 14 ? code + 1 : 19;
+    else if (code < 15 << suffix_length) bits += (code >> suffix_length) + 1 + suffix_length;
+    else bits += 28;
+    suffix_length = max(1, suffix_length);
+    if (level > 3 << (suffix_length - 1) && suffix_length < 6) suffix_length++;
+  }
+  return bits;
+}
+
+// Sixteen levels in scan order as two vectors
+DEVICE void store_levels(short *to, const int *c) {
+  unsigned w[8];
+#pragma unroll
+  for (int i = 0; i < 8; i++)
+    w[i] = (unsigned(c[digit(ZIGZAG_4x4_DIGITS, 2 * i)]) & 0xffff) | unsigned(c[digit(ZIGZAG_4x4_DIGITS, 2 * i + 1)]) << 16;
+  reinterpret_cast<uint4 *>(to)[0] = make_uint4(w[0], w[1], w[2], w[3]);
+  reinterpret_cast<uint4 *>(to)[1] = make_uint4(w[4], w[5], w[6], w[7]);
+}
