@@ -20,7 +20,7 @@ import numpy as np
 from h264lite.cuda_src import compiler
 
 HERE = Path(__file__).parent
-CANARY = 256  # bytes before and after each allocation
+CANARY = 1024  # bytes before and after each allocation
 POISON = 0xCB
 FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing", "-w", "-DH264LITE_EMULATED")
 
@@ -62,7 +62,7 @@ class Allocation:
         self.memory = np.full(nbytes + 2 * CANARY, POISON, np.uint8)
         self.nbytes = nbytes
         self.driver = driver
-        skew = -self.memory.ctypes.data % CANARY  # 256-byte alignment, as cudaMalloc gives
+        skew = -self.memory.ctypes.data % 256 + 256  # 256-byte alignment, as cudaMalloc gives
         self.start = skew
         driver.allocations.append(self)
 
