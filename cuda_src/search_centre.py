@@ -1,0 +1,53 @@
+"""Search centres on the card: launches search_centre.cu."""
+
+from typing import Any
+
+from .device import DeviceArray
+
+COARSE_PAD, WARPS, THREADS = 32, 4, 128
+
+
+def subsample(
+    source: DeviceArray,  # uint8[H, W]
+    reference: DeviceArray,  # uint8[H + 2 pad, W + 2 pad]
+    pad: int,
+    row0: int,
+    row1: int,
+    coarse_source: DeviceArray,  # uint8[H / 4 + 64, W / 4 + 64]
+    coarse_reference: DeviceArray,
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.search_centre.subsample."""
+    height, width = coarse_source.shape
+    y0 = 0 if row0 == 0 else COARSE_PAD + 4 * row0
+    y1 = height if 4 * row1 == height - 2 * COARSE_PAD else COARSE_PAD + 4 * row1
+    arguments = [source, source.shape[1], reference, reference.shape[1], pad, coarse_source, coarse_reference]
+    arguments += [width, height, y0, y1]
+    grid = (-(-width // THREADS), y1 - y0, 2)
+    source.device.launch("search_centre", "subsample", grid, (THREADS,), arguments, stream)
+
+
+def search_centre(
+    source: DeviceArray,  # uint8[H, W]
+    reference: DeviceArray,  # uint8[H + 2 pad, W + 2 pad]
+    pad: int,
+    coarse_source: DeviceArray,
+    coarse_reference: DeviceArray,
+    previous_ref_idx: DeviceArray,  # int8[n_mb, 4]
+    previous_mv: DeviceArray,  # int16[n_mb, 16, 2], quarter samples
+    distance: int,
+    lam: int,
+    merange: int,
+    max_mv_y: int,
+    row0: int,
+    row1: int,
+    centre: DeviceArray,  # int16[n_mb, 2], integer samples
+    predictor: DeviceArray,  # int16[n_mb, 2], quarter samples
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.search_centre.search_centre."""
+    height, width = source.shape
+    arguments = [source, reference, width, height, pad, coarse_source, coarse_reference, previous_ref_idx, previous_mv]
+    arguments += [distance, lam, merange, max_mv_y, row0, centre, predictor]
+    grid = (-(-(width // 16) // WARPS), row1 - row0)
+    source.device.launch("search_centre", "search_centre", grid, (32 * WARPS,), arguments, stream)
