@@ -74,7 +74,7 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
     """8.5.6 for chroma AC; drops a plane's levels if their cheap score is below `threshold`. Whether any are left."""
     left = False
     for plane in range(2):
-        score = 0
+        score, found = 0, False
         for k in range(4):
             column = 2 * plane + (k & 1)
             if (coded >> (16 + 4 * (k >> 1) + column)) & 1:
@@ -83,9 +83,10 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
                 store(levels, 16 * (N_LEVEL_BLOCKS * mb + n), block)
                 total_coeff[mb, n] = count_nonzero(block)
                 score += cheap_score(mb, n, levels)
-        if score >= threshold and score > 0:
+                found = True
+        if found and score >= threshold:
             left = True
-        elif score > 0:
+        elif found:
             for n in range(16 + 4 * plane, 20 + 4 * plane):
                 store(levels, 16 * (N_LEVEL_BLOCKS * mb + n), splat_u16x16(0))
                 total_coeff[mb, n] = 0
@@ -99,8 +100,8 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
 def code_chroma(source, predicted, qp_c, dead_zone, threshold, quantised, dc, values, mb, levels, total_coeff, out):
     """8.5.4: transforms, quantises and reconstructs the chroma of macroblock mb, whose levels are clear.
 
-    Buffers: source, predicted, out uint8[384], quantised int16[384], dc int32[96], values int64[16]. AC levels of a plane
-    whose cheap score stays below `threshold` are dropped (not part of the standard). Returns the chroma part of
+    Buffers: source, predicted, out uint8[384], quantised int16[384], dc int32[96], values int64[16]. AC levels of a
+    plane whose cheap score stays below `threshold` are dropped (not part of the standard). Returns the chroma part of
     coded_block_pattern (0, 1, 2).
     """
     coded = quantise_strips(source, predicted, 4, 6, 1, qp_c, dead_zone, quantised, dc)
