@@ -1,7 +1,7 @@
 """Deblocking (8.7) of any band of macroblock rows, from samples that are not deblocked yet, into a second picture.
 
 The lines of the neighbouring rows that reach into the band are filtered too, in scratch: rows 6..15 with edges 2 and 3
-of the macroblocks above, rows 0..5 with edges 0 and 1 of those below. That is exact, so bands need not wait for each other.
+of the macroblocks above, rows 0..5 with edges 0 and 1 of those below. That is exact: bands need not wait.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ ABOVE, BELOW = 10, 6
 
 @kernel
 def _moved(ref_idx, mv, mb_p, p, mb_q, q):
-    """8.7.2.1: whether two 4x4 blocks (raster) have different references, or vectors 4 or more quarter samples apart."""
+    """8.7.2.1: whether two 4x4 blocks (raster) have different references, or vectors at least 4 quarters apart."""
     if ref_idx[mb_p, (p >> 3) * 2 + ((p >> 1) & 1)] != ref_idx[mb_q, (q >> 3) * 2 + ((q >> 1) & 1)]:
         return True
     return (
@@ -197,8 +197,8 @@ def deblock(
 ):  # fmt: skip
     """8.7: deblocks macroblock rows [row0, row1) of the picture rec_* into the same rows of out_*.
 
-    rec_* uint8[H, W], not changed; out_* uint8, may be views with a longer row. alpha_offset, beta_offset: FilterOffsetA
-    and B; disable_idc: disable_deblocking_filter_idc. Any split of a picture into bands gives the same samples.
+    rec_* uint8[H, W], not changed; out_* uint8, may be views with a longer row. alpha_offset, beta_offset:
+    FilterOffsetA and B; disable_idc: disable_deblocking_filter_idc. Any split of a picture gives the same samples.
     """
     height, width = rec_y.shape
     mb_width, mb_height = width // 16, height // 16

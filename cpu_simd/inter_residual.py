@@ -18,7 +18,7 @@ from .motion_compensation import predict_inter
 from .transform import DEAD_ZONE_INTER, chroma_qp, quantise_strips, reconstruct_strips
 from .vector import splat_u16x16, store
 
-# Luma residual whose cheap score stays below these is dropped, a quadrant or the macroblock; chroma AC likewise, a plane.
+# Luma residual whose cheap score stays below these is dropped: a quadrant, the macroblock; chroma AC: a plane.
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
 
 
@@ -59,9 +59,9 @@ def inter_residual(
 ):  # fmt: skip
     """Predicts, codes and reconstructs every inter macroblock of the rows [row0, row1); 8.4, 8.5.
 
-    Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders of
-    pad / 2; ref_slots int32[n_ref]: slot of each reference index; the state arrays of encoder/frame.py. A macroblock that
-    I_PCM would code in fewer bits becomes one (ref_idx -1, mv 0), and intra( ) codes it.
+    Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders
+    of pad / 2; ref_slots int32[n_ref]: slot of each reference index; the state arrays of encoder/frame.py. A macroblock
+    that I_PCM would code in fewer bits becomes one (ref_idx -1, mv 0), and intra( ) codes it.
     """
     mb_width = src_y.shape[1] // 16
     source, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)

@@ -28,6 +28,8 @@ from .transform import (
 )
 from .vector import add, block_satd, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, sums_of_4, widen
 
+_MODE_BITS = UE_BITS[:5].copy()  # of ue(0..4)
+
 # What an Intra_4x4 macroblock costs in bits beyond its modes and the SATD, set against Intra_16x16; found by trial.
 BITS_4x4 = 4
 
@@ -59,7 +61,7 @@ def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
                     ),
                 )
             a, b, c, d = sums_of_4(total)
-            cost = a + b + c + d + lam * np.int64(UE_BITS[first_bits + mode])
+            cost = a + b + c + d + lam * np.int64(_MODE_BITS[first_bits + mode])
             if cost < best_cost:
                 best, best_cost = mode, cost
     return best, best_cost
@@ -67,7 +69,7 @@ def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
 
 @kernel
 def _code_16x16(mb, source, predicted, qp, quantised, dc, values, levels, total_coeff, out):
-    """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock whose levels are clear; returns its luma cbp (0, 15)."""
+    """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock, levels clear before; returns its luma cbp (0, 15)."""
     coded = quantise_strips(source, predicted, 0, 4, 1, qp, DEAD_ZONE_INTRA, quantised, dc)
     for k in range(16):
         values[k] = dc[4 * k]
@@ -102,8 +104,8 @@ def _code_4x4(
 ):  # fmt: skip
     """8.3.1, 8.5.1: chooses and codes the 16 blocks of an Intra_4x4 macroblock one after the other.
 
-    Modes by SATD + lam * bits, the lower number in a tie. Returns the luma part of coded_block_pattern, or -1 as soon as
-    the cost reaches `limit`.
+    Modes by SATD + lam * bits, the lower number in a tie. Returns the luma part of coded_block_pattern, or -1 as soon
+    as the cost reaches `limit`.
     """
     cost = lam * BITS_4x4
     cbp = 0

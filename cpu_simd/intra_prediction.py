@@ -21,9 +21,9 @@ from .vector import (
 from .vector_blocks import join, splat_u8x16
 
 # --- Intra_4x4 --------------------------------------------------------------------------------------------------------
-# Every sample of a directional mode is a rounded mean of two or a (1, 2, 1) filter of three consecutive samples along the
-# edge, which runs: 0 = sample 1 again, 1..4 = left column from bottom to top, 5 = corner, 6..13 = the row above and above
-# right, 14 = sample 13 again.
+# Every sample of a directional mode is a rounded mean of two or a (1, 2, 1) filter of three consecutive samples along
+# the edge, which runs: 0 = sample 1 again, 1..4 = left column from bottom to top, 5 = corner, 6..13 = the row above and
+# above right, 14 = sample 13 again.
 CORNER, TOP = 5, 6
 MEAN = 16  # index of the mean of edge samples i and i + 1 is MEAN + i; index i alone is the filtered sample i
 N_MODES_4x4 = 9

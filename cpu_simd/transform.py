@@ -1,13 +1,13 @@
 """Transforms, quantisation and scaling of 4x4 blocks (8.5) with SIMD.
 
-A macroblock's samples and levels lie in flat buffers of 24 rows of sixteen: 16 rows of luma, then 8 rows that hold Cb in
-columns 0..7 and Cr in 8..15. Four rows are a "strip" of four 4x4 blocks: strips 0..3 are luma, 4 and 5 chroma.
+A macroblock's samples and levels lie in flat buffers of 24 rows of sixteen: 16 rows of luma, then 8 rows that hold Cb
+in columns 0..7 and Cr in 8..15. Four rows are a "strip" of four 4x4 blocks: strips 0..3 are luma, 4 and 5 chroma.
 """
 
 import numpy as np
 
 from ..standard.jit import kernel
-from ..standard.tables import NORM_ADJUST_4x4, QP_CHROMA, QUANT_MF, level_scale_4x4
+from ..standard.tables import QP_CHROMA, QUANT_MF, NORM_ADJUST_4x4, level_scale_4x4
 from .vector import (
     absolute,
     add,
@@ -15,8 +15,10 @@ from .vector import (
     clip_to_u8,
     load_u8x16,
     load_u16x16,
+    mul,
     plus,
     shift_right_s,
+    splat_u16x16,
     store,
     sub,
     widen,
@@ -49,10 +51,10 @@ DEAD_ZONE_INTER = 6
 
 LEVEL_SCALE = level_scale_4x4()  # int32[6, 16]: [qP % 6, raster], flat scaling lists
 
-# Forward multipliers and scaling factors of a block in raster order, int16: [qP % 6, 16], [qP, 16]. LevelScale is a
-# multiple of 16 with flat lists, so the right shift by 4 - qP / 6 of 8.5.12.1 loses nothing.
+# Forward multipliers and scaling factors of a block in raster order, int16[qP % 6, 16]. LevelScale is a multiple of 16
+# with flat lists, so 8.5.12.1 comes to level * normAdjust << (qP / 6), and its right shift loses nothing.
 MF_BLOCK = QUANT_MF.astype(np.int16)
-SCALE_BLOCK = np.array([NORM_ADJUST_4x4[qp % 6] << (qp // 6) for qp in range(52)], np.int16)
+SCALE_BLOCK = NORM_ADJUST_4x4.astype(np.int16)
 
 
 def _strip(blocks):
@@ -60,7 +62,7 @@ def _strip(blocks):
     return np.ascontiguousarray(np.tile(blocks.reshape(-1, 4, 4), (1, 1, 4)).reshape(-1, 64))
 
 
-# The same for a strip: MF int16[12, 64], row qP % 6, and row 6 + qP % 6 with zeros for the DC; SCALE int16[52, 64]
+# The same for a strip: MF int16[12, 64], row qP % 6, and row 6 + qP % 6 with zeros for the DC; SCALE int16[6, 64]
 _MF_AC = MF_BLOCK.copy()
 _MF_AC[:, 0] = 0
 MF_STRIP = _strip(np.concatenate([MF_BLOCK, _MF_AC]))
@@ -87,8 +89,8 @@ def _quantise(coefficients, factors, rounding, shift):
 def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, levels, dc):
     """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[384].
 
-    ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives them, strip * 16 + 4 * block. Returns the
-    blocks with levels as bits 4 * strip + block.
+    ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives them, strip * 16 + 4 * block. Returns
+    the blocks with levels as bits 4 * strip + block.
     """
     shift = 15 + qp // 6
     rounding = splat_i32x16((1 << shift) // dead_zone)
@@ -129,8 +131,9 @@ def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, out):
 
     levels int16[384]; dc int32[96]: scaled DC values to be added at strip * 16 + 4 * block, all else 0.
     """
-    table = 64 * qp
-    f0, f1 = load_u16x16(SCALE_STRIP, table), load_u16x16(SCALE_STRIP, table + 16)
+    table = 64 * (qp % 6)
+    power = splat_u16x16(1 << (qp // 6))
+    f0, f1 = mul(load_u16x16(SCALE_STRIP, table), power), mul(load_u16x16(SCALE_STRIP, table + 16), power)
     for strip in range(strip0, strip1):
         at = 64 * strip
         x0 = inverse_rows(add(multiply_wide(load_u16x16(levels, at), f0), load_i32x16(dc, 16 * strip)))
@@ -160,7 +163,8 @@ def code_block(source, predicted, qp, dead_zone, levels, levels_at, rec, rec_at,
     if count == 0:
         store_block(rec, rec_at, stride, predicted)
     else:
-        scaled = multiply_wide(quantised, load_u16x16(SCALE_BLOCK, 16 * qp))
+        factors = mul(load_u16x16(SCALE_BLOCK, 16 * (qp % 6)), splat_u16x16(1 << (qp // 6)))
+        scaled = multiply_wide(quantised, factors)
         store_block(rec, rec_at, stride, _add_residual(predicted, inverse_columns(inverse_rows(scaled))))
     return count
 

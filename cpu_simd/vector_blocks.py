@@ -1,7 +1,7 @@
 """SIMD operations on 4x4 blocks, beside those of vector.py: transforms inside a vector, scans, rows of blocks.
 
-Two layouts of sixteen lanes occur: a "block", the samples of one 4x4 block in raster order, and a "row", one row of four
-blocks side by side. Transforms along rows serve both; transforms along columns are for blocks.
+Two layouts of sixteen lanes occur: a "block", the samples of one 4x4 block in raster order, and a "row", one row of
+four blocks side by side. Transforms along rows serve both; transforms along columns are for blocks.
 """
 
 from llvmlite import ir
@@ -57,7 +57,7 @@ def join(typingctx, a, b):
 
 @intrinsic
 def load_block(typingctx, array, offset):
-    """A block of 16-bit values from an array that holds rows of sixteen: four lanes each from offset + 0, 16, 32, 48."""
+    """A block of 16-bit values from an array of rows of sixteen: four lanes each from offset + 0, 16, 32, 48."""
 
     def codegen(context, builder, sig, args):
         word = ir.IntType(64)

@@ -264,7 +264,7 @@ def predict_inter(pictures, state, mb, x0, y0):
 
 
 def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictures=()):
-    """The reconstruction before deblocking that a decoder derives from the state arrays; I_PCM samples from `source`."""
+    """What a decoder reconstructs from the state arrays, before deblocking; I_PCM samples from `source`."""
     height, width = shape
     rec = [np.zeros((height, width), int)] + [np.zeros((height // 2, width // 2), int) for _ in range(2)]
     mb_width = width // 16

@@ -1,5 +1,7 @@
 """Deblocking: the kernel equals the raster-order definition, for every split of the rows."""
 
+from itertools import pairwise
+
 import h264lite.cpu_simd.deblock as stage
 import numpy as np
 import pytest
@@ -39,7 +41,7 @@ def random_planes(rng, height, width, kind):
 def run(planes, state, offsets, idc, slice_first_mb, bands):
     out = [np.zeros((p.shape[0] + 4, p.shape[1] + 4), np.uint8)[2:-2, 2:-2] for p in planes]
     before = [p.copy() for p in planes]
-    for row0, row1 in zip(bands, bands[1:]):
+    for row0, row1 in pairwise(bands):
         stage.deblock(
             *planes, state["mb_type"], state["ref_idx"], state["mv"], state["total_coeff"], state["qp"], *offsets, idc,
             slice_first_mb, row0, row1, *out,
@@ -83,7 +85,7 @@ def test_every_qp_and_offset():
 
 @pytest.mark.slow
 def test_bands_equal_the_whole():
-    """Many pictures of touchy content: the second-order effects of the halo show up once in thousands of macroblocks."""
+    """Many pictures of touchy content: second-order effects of the halo show once in thousands of macroblocks."""
     rng = np.random.default_rng(seed := 13)
     print("seed", seed)
     for _ in range(300):

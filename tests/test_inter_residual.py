@@ -1,5 +1,7 @@
 """Inter macroblocks: the kernel's reconstruction is what the decoding clauses give for its levels and vectors."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from h264lite.cpu_simd.inter_residual import inter_residual
@@ -26,7 +28,7 @@ def reference_pool(pictures):
 
 def run(planes, state, pool, chroma_qp_offset, bands):
     rec = [np.full_like(p, 55) for p in planes]
-    for row0, row1 in zip(bands, bands[1:]):  # noqa: RUF007
+    for row0, row1 in pairwise(bands):
         inter_residual(
             *planes, *pool, PAD, state["mb_type"], state["sub_mb_type"], state["ref_idx"], state["mv"], state["qp"],
             chroma_qp_offset, row0, row1, *rec, state["levels"], state["total_coeff"], state["cbp"],
@@ -92,8 +94,6 @@ def test_bands_and_intra_macroblocks():
 
 def test_small_residual_is_dropped():
     """A picture that differs from its reference by a lone sample here and there is not worth any level."""
-    rng = np.random.default_rng(seed := 33)
-    print("seed", seed)
     reference = [np.full((32, 32), 100, np.uint8)] + [np.full((16, 16), 100, np.uint8) for _ in range(2)]
     planes = [p.copy() for p in reference]
     planes[0][5, 7] += 24

@@ -1,4 +1,4 @@
-"""Intra macroblocks: what the kernel says it reconstructed is what the decoding clauses give for its levels and modes."""
+"""Intra macroblocks: the kernel's reconstruction is what the decoding clauses give for its levels and modes."""
 
 import numpy as np
 import pytest
