@@ -1,0 +1,143 @@
+"""Rules of the house: sizes of files and functions, docstrings, imports, ARCHITECTURE.md, ruff and mypy."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("standard", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder")
+# Bottom to top: what each folder may import of ours.
+MAY_IMPORT = {
+    "standard": {"standard"},
+    "cpu_simd": {"standard", "cpu_simd"},
+    "cuda_src": {"standard", "cuda_src"},
+    "scheduler": {"standard", "cpu_simd", "cuda_src", "scheduler"},
+    "encoder": {"standard", "cpu_simd", "scheduler", "encoder"},
+    "decoder": {"standard", "decoder"},
+}
+LONGEST_FILE, LONGEST_FUNCTION = 400, 90  # lines; tables are exempt
+TABLES = ("tables", "cabac_contexts")
+
+
+def tracked() -> list[str]:
+    """Files of the repository, by git, or by a walk where there is no git."""
+    try:
+        listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return [name for name in listed.split("\n") if name and (ROOT / name).exists()]
+    except (OSError, subprocess.CalledProcessError):
+        hidden = re.compile(r"(^|/)(\.(?!ci|gitignore)[^/]*|__pycache__|out|build|dist|[^/]*\.egg-info)(/|$)")
+        names = (path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file())
+        return sorted(name for name in names if not hidden.search(name))
+
+
+FILES = tracked()
+PYTHON = [name for name in FILES if name.endswith(".py")]
+SOURCES = [name for name in PYTHON if name.split("/")[0] in PACKAGES]
+
+
+def tree(name):
+    return ast.parse((ROOT / name).read_text(encoding="utf-8"))
+
+
+def functions(name):
+    return [node for node in ast.walk(tree(name)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def test_files_are_short():
+    long = {name: lines for name in FILES if name.endswith((".py", ".cu", ".cuh")) and not name.startswith("tests/")
+            and not any(part in name for part in TABLES)
+            if (lines := len((ROOT / name).read_text(encoding="utf-8").splitlines())) > LONGEST_FILE}
+    assert not long
+
+
+def test_functions_are_short():
+    long = [f"{name}:{node.lineno} {node.name}" for name in PYTHON for node in functions(name)
+            if node.end_lineno - node.lineno > LONGEST_FUNCTION]
+    assert not long
+
+
+def test_files_say_what_they_are_for():
+    assert not [name for name in PYTHON if not (ast.get_docstring(tree(name)) or "").split("\n")[0].strip()]
+
+
+def test_longer_functions_have_docstrings():
+    missing = [f"{name}:{node.lineno} {node.name}" for name in SOURCES for node in functions(name)
+               if not node.name.startswith("_") and node.end_lineno - node.lineno > 12 and not ast.get_docstring(node)]
+    assert not missing
+
+
+def test_imports_are_relative_and_run_upwards_only():
+    wrong = []
+    for name in SOURCES:
+        package = name.split("/")[0]
+        for node in ast.walk(tree(name)):
+            if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "h264lite":
+                wrong.append(f"{name}:{node.lineno} absolute import of {node.module}")
+            if isinstance(node, ast.Import) and any(part.name.split(".")[0] == "h264lite" for part in node.names):
+                wrong.append(f"{name}:{node.lineno} absolute import")
+            if isinstance(node, ast.ImportFrom) and node.level == 2 and name.count("/") == 1 and node.module:
+                other = node.module.split(".")[0]
+                if other in MAY_IMPORT and other not in MAY_IMPORT[package]:
+                    wrong.append(f"{name}:{node.lineno} {package} imports {other}")
+    assert not wrong
+
+
+def test_no_kernel_is_parallel_or_inexact():
+    wrong = []
+    for name in SOURCES:
+        for node in ast.walk(tree(name)):
+            risky = isinstance(node, ast.keyword) and node.arg in ("parallel", "fastmath")
+            if risky and ast.unparse(node.value) != "False":
+                wrong.append(f"{name}:{node.lineno} {node.arg}")
+    assert not wrong
+
+
+def test_architecture_names_every_file_and_nothing_else():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    folder, named = "", []
+    for line in text.splitlines():
+        if heading := re.match(r"## `(.*?)/?`", line):
+            folder = "" if heading[1] == "." else heading[1] + "/"
+        elif row := re.match(r"- `(.*?)`(?:, `(.*?)`)?: \S", line):
+            named += [folder + part for part in row.groups() if part]
+    expected = {name for name in FILES if not name.endswith("__init__.py") and not name.startswith((".git", "tests/"))}
+    assert sorted(named) == sorted(set(named)), "a file is named twice"
+    assert set(named) - set(FILES) == set(), "named, but not there"
+    assert expected - set(named) == set(), "there, but not named"
+
+
+def test_packages_are_listed_for_installation():
+    listed = (ROOT / "setup.cfg").read_text(encoding="utf-8")
+    for package in PACKAGES:
+        assert re.search(rf"^    h264lite\.{package}$", listed, re.M), package
+
+
+def test_the_readme_says_what_the_program_says():
+    """Exit codes and extras of the README are the ones there are."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for words in ("make encode", "make test", "Not supported", "130", "patent", "h264lite.Encoder"):
+        assert words in text, words
+
+
+def tool(*words, **environment):
+    if importlib.util.find_spec(words[0]) is None:
+        pytest.skip(f"{words[0]} is not installed (pip install -e '.[dev]')")
+    done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True, timeout=300,
+                          env={**os.environ, **environment})
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_ruff_is_content():
+    tool("ruff", "check", "--quiet", *PYTHON)
+
+
+def test_mypy_is_content(tmp_path):
+    (tmp_path / "h264lite").symlink_to(ROOT)  # the package's name is its folder's
+    words = [part for package in PACKAGES for part in ("-p", f"h264lite.{package}")]
+    tool("mypy", "--cache-dir", str(tmp_path / "cache"), *words, MYPYPATH=str(tmp_path))
