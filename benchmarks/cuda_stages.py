@@ -17,7 +17,10 @@ import numpy as np
 from h264lite.cuda_src import device as device_module
 from h264lite.cuda_src.deblock import deblock
 from h264lite.cuda_src.full_search import full_search
+from h264lite.cuda_src.inter_residual import inter_residual
 from h264lite.cuda_src.interpolate import extend_borders, interpolate
+from h264lite.cuda_src.mode_decision import mark_skipped, mode_decision, mode_seed
+from h264lite.cuda_src.search_centre import search_centre, subsample
 from h264lite.cuda_src.subpel_refine import subpel_refine
 
 
@@ -95,7 +98,41 @@ class Bench:
                 subpel_refine(source, on_card, pad, zero, 4, level, 0, rows, cost, mv, stream=stream)
 
             self.time(f"subpel_refine, subme {subme}", refine, "100" if subme == 5 else "")
+        self.decide(rows, source, on_card, zero, cost, mv)
         self.deblock(rows)
+
+    def decide(self, rows: int, source: Any, luma: Any, zero: Any, cost: Any, mv: Any) -> None:
+        """Centres, mode decision and residual, from what search and refinement found."""
+        card, n, pad, stream = self.card, self.n_mb, self.pad, self.stream
+        chroma = [np.ascontiguousarray(p[::2, ::2]) for p in (self.first, self.second)]
+        coarse = [card.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)]
+        centre, predictor = card.array((n, 2), np.int16), card.array((n, 2), np.int16)
+        prior = [card.upload(np.zeros((n, 4), np.int8)), card.upload(np.zeros((n, 16, 2), np.int16))]
+        chosen = [card.array((n, 4), np.int8), card.array((n, 16, 2), np.int16)]
+        mb_type, sub, cbp = card.array((n,), np.uint8), card.array((n, 4), np.uint8), card.array((n,), np.uint8)
+        slots, slices = card.upload(np.zeros(1, np.int32)), card.upload(np.zeros(rows, np.int32))
+        intra, qp = card.upload(np.full(n, 100000, np.int32)), card.upload(np.full(n, 27, np.uint8))
+        self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, *coarse, stream=stream))
+        self.time("search_centre", lambda: search_centre(
+            source, luma[0], pad, *coarse, *prior, 1, 6, 16, 128, 0, rows, centre, predictor, stream=stream
+        ))  # fmt: skip
+        costs, vectors = cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2)
+        width = self.width // 16
+        self.time("mode_seed", lambda: mode_seed(costs, vectors, 1, 6, 0, rows, width, *prior, stream=stream))
+        self.time("mode_decision, one pass", lambda: mode_decision(
+            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, 6, 27, 5, 128, 1, 15, 0,
+            rows, *prior, mb_type, sub, *chosen, stream=stream
+        ))  # fmt: skip
+        sources = [source, *(card.upload(chroma[1]) for _ in range(2))]
+        refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]
+        rec = [card.array(p.shape, np.uint8) for p in sources]
+        levels, total = card.array((n, 27, 16), np.int16), card.array((n, 24), np.uint8)
+        on_card = card.upload(refs)
+        self.time("inter_residual", lambda: inter_residual(
+            *sources, luma.reshape(1, *luma.shape), on_card, slots, pad, mb_type, sub, *chosen, qp, 0, 0, rows, *rec,
+            levels, total, cbp, stream=stream
+        ), "40")  # fmt: skip
+        self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
 
     def deblock(self, rows: int) -> None:
         card, rng, n = self.card, self.rng, self.n_mb

@@ -1,0 +1,289 @@
+// Type, partitions, references and vectors of each macroblock of a P picture in flat passes (not part of the standard).
+//
+// A warp decides one macroblock. What touches samples (the P_Skip vector in one half of the lanes, the predictor in the
+// other) runs on all lanes, a 4x4 block each; the weighing of partitions, a serial walk through few numbers, on lane 0.
+#include "mv_prediction.cuh"
+#include "transform.cuh"
+
+constexpr int WARPS = 4;
+constexpr int BITS_16x16 = 2, BITS_16x8 = 4, BITS_8x16 = 4, BITS_8x8 = 6;
+constexpr int FAR = 0x3fffffff;
+constexpr int BUDGET = 6;  // what levels of one may be worth in all
+
+DEVICE int ue_bits(int code_num) { return 2 * (32 - __clz(code_num + 1)) - 1; }
+DEVICE int te_bits(int value, int n_ref) { return n_ref <= 1 ? 0 : n_ref == 2 ? 1 : ue_bits(value); }
+
+struct Choice {
+  Motion window[5][6];  // what predicts, at [by + 1][bx + 1]: the row above with corners, the column left, the own blocks
+  int n_ref, lam;
+  const int *distortion;   // [n_ref][41]
+  const short2 *search_mv;  // [n_ref][41]
+};
+
+DEVICE int2 predict(const Choice &s, int bx, int by, int bw, int bh, int ref) {
+  Motion c = {-2, 0, 0};
+  if (corner_available(bx, by, bw)) c = s.window[by][bx + bw + 1];
+  if (c.ref == -2) c = s.window[by][bx];
+  return choose_predictor(bx, by, bw, bh, ref, s.window[by + 1][bx], s.window[by][bx + 1], c);
+}
+
+DEVICE void put(Choice &s, int bx, int by, int bw, int bh, int ref, int x, int y) {
+  for (int r = by + 1; r <= by + bh; r++)
+    for (int c = bx + 1; c <= bx + bw; c++) s.window[r][c] = {ref, x, y};
+}
+
+DEVICE int vector_cost(const Choice &s, int bx, int by, int bw, int bh, int ref, short2 v) {
+  const int2 p = predict(s, bx, by, bw, bh, ref);
+  return s.lam * (se_bits(v.x - p.x) + se_bits(v.y - p.y));
+}
+
+// Best reference of partition k, which goes into the window; its cost with the bits of ref_idx
+__device__ __noinline__ int choose_reference(Choice &s, int k, int bx, int by, int bw, int bh) {
+  int best = FAR, ref = 0;
+  for (int r = 0; r < s.n_ref; r++) {
+    const int part = s.distortion[41 * r + k] + s.lam * te_bits(r, s.n_ref);
+    if (part < best) {
+      const int cost = part + vector_cost(s, bx, by, bw, bh, r, s.search_mv[41 * r + k]);
+      if (cost < best) {
+        best = cost;
+        ref = r;
+      }
+    }
+  }
+  const short2 v = s.search_mv[41 * ref + k];
+  put(s, bx, by, bw, bh, ref, v.x, v.y);
+  return best;
+}
+
+// Best reference and sub-partitions of quadrant q, which go into the window; cost, and sub_mb_type in `chosen`
+__device__ __noinline__ int choose_sub_type(Choice &s, int q, int kinds, int &chosen) {
+  const int bx = (q & 1) * 2, by = (q >> 1) * 2, b = by * 4 + bx;
+  int best = choose_reference(s, 32 + q, bx, by, 2, 2) + s.lam * ue_bits(SUB_8x8);
+  chosen = SUB_8x8;
+  if (!(kinds & 8)) return best;
+  const Motion whole = s.window[by + 1][bx + 1];
+  const int *distortion = s.distortion + 41 * whole.ref;
+  const short2 *search_mv = s.search_mv + 41 * whole.ref;
+  const int fixed = s.lam * te_bits(whole.ref, s.n_ref);
+  for (int sub = SUB_8x4; sub <= SUB_4x4; sub++) {
+    const int first = sub == SUB_8x4 ? 16 + 2 * q : sub == SUB_4x8 ? 24 + 2 * q : b, count = sub == SUB_4x4 ? 4 : 2;
+    const int w = sub == SUB_8x4 ? 2 : 1, h = sub == SUB_4x8 ? 2 : 1;
+    int cost = fixed + s.lam * ue_bits(sub);
+    for (int i = 0; i < count; i++) cost += distortion[first + i + (i >= 2 ? 2 : 0)] + 2 * s.lam;  // two bits at least
+    if (cost >= best) continue;
+    cost -= 2 * s.lam * count;
+    for (int i = 0; i < count; i++) {
+      const int k = first + i + (i >= 2 ? 2 : 0), px = bx + (w == 1 ? i & 1 : 0), py = by + (sub == SUB_8x4 ? i : i >> 1);
+      const short2 v = search_mv[k];
+      cost += vector_cost(s, px, py, w, h, whole.ref, v);
+      put(s, px, py, w, h, whole.ref, v.x, v.y);
+    }
+    if (cost < best) {
+      best = cost;
+      chosen = sub;
+    }
+  }
+  if (chosen == SUB_8x8) {
+    put(s, bx, by, 2, 2, whole.ref, whole.x, whole.y);
+  } else {
+    for (int j = 0; j < 4; j++) {
+      const int dx = j & 1, dy = j >> 1;
+      const short2 v = search_mv[chosen == SUB_8x4 ? 16 + 2 * q + dy : chosen == SUB_4x8 ? 24 + 2 * q + dx : b + 4 * dy + dx];
+      put(s, bx + dx, by + dy, 1, 1, whole.ref, v.x, v.y);
+    }
+  }
+  return best;
+}
+
+DEVICE bool inside(int x, int y, int x0, int y0, int width, int height, int pad, int max_mv_y) {
+  const int left = x0 + (x >> 2), top = y0 + (y >> 2);
+  if (left < -pad || left + 17 > width + pad || top < -pad || top + 17 > height + pad) return false;
+  return abs(x) < 4 * 2047 && y >= -4 * max_mv_y && y < 4 * max_mv_y;
+}
+
+DEVICE unsigned load_word(const uint8_t *p) {
+  const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
+  const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), low = __ldg(w);
+  return offset ? unaligned(low, __ldg(w + 1), offset) : low;
+}
+
+// Distortion of a lane's block at vector (x, y), and what its levels would be worth
+DEVICE void probe(const uint8_t *luma, size_t plane_size, int stride, int at_x, int at_y, const unsigned *current, int x, int y,
+                  bool satd, int qp, unsigned &distortion, unsigned &worth) {
+  const signed char *pair = QUARTER_SAMPLE_PAIRS[4 * (y & 3) + (x & 3)];
+  const ptrdiff_t at = ptrdiff_t(at_y + (y >> 2)) * stride + at_x + (x >> 2);
+  const uint8_t *a = luma + pair[0] * plane_size + at + pair[2] * stride + pair[1];
+  const uint8_t *b = luma + pair[3] * plane_size + at + pair[5] * stride + pair[4];
+  unsigned p[4];
+  int c[16];
+#pragma unroll
+  for (int i = 0; i < 4; i++) p[i] = average4(load_word(a + ptrdiff_t(i) * stride), load_word(b + ptrdiff_t(i) * stride));
+  distortion = satd ? satd_4x4(current, p) : sad_4x4(current, p);
+#pragma unroll
+  for (int i = 0; i < 16; i++) c[i] = byte_of(p[i >> 2], i & 3) - byte_of(current[i >> 2], i & 3);
+  forward_4x4(c);
+  quantise_4x4(c, qp, DEAD_ZONE_INTER, false);
+  // a level of one by its place; a larger one is always worth its bits
+  constexpr unsigned long long WORTH = 0x0000001201121123ull;  // raster, from the lowest digit: 3 2 1 1, 2 1 1 0, 2 1 0 0
+  worth = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) worth += (c[i] ? digit(WORTH, i) : 0) + (abs(c[i]) > 1 ? BUDGET : 0);
+}
+
+DEVICE unsigned half_sum(unsigned v) {
+#pragma unroll
+  for (int d = 1; d < 16; d *= 2) v += __shfl_xor_sync(FULL_WARP, v, d);
+  return v;
+}
+
+// Arguments as the launcher says; macroblock rows [row0, row0 + gridDim.y). Dynamic shared memory: WARPS x (Choice,
+// n_ref x 41 distortions and vectors).
+extern "C" __global__ void __launch_bounds__(32 * WARPS) mode_decision(const uint8_t *__restrict__ source,
+    const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
+    const short2 *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
+    const int *__restrict__ slice_first_mb, int lam, int qp, int satd, int max_mv_y, int n_ref, int kinds, int mb_width,
+    int mb_height, int row0, const signed char *__restrict__ prior_ref_idx, const short2 *__restrict__ prior_mv, uint8_t *mb_type,
+    uint8_t *sub_mb_type, signed char *ref_idx, short2 *mv) {
+  DYNAMIC_SHARED(unsigned char, memory);
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mx = int(blockIdx.x) * WARPS + warp, my = int(blockIdx.y) + row0;
+  if (mx >= mb_width) return;
+  const int mb = my * mb_width + mx, n_mb = mb_width * mb_height, x0 = 16 * mx, y0 = 16 * my;
+  const size_t own_bytes = sizeof(Choice) + size_t(n_ref) * 41 * 8;
+  Choice &s = *reinterpret_cast<Choice *>(memory + warp * own_bytes);
+  int *distortion = reinterpret_cast<int *>(memory + warp * own_bytes + sizeof(Choice));
+  short2 *own_mv = reinterpret_cast<short2 *>(distortion + 41 * n_ref);
+  for (int i = lane; i < 41 * n_ref; i += 32) {
+    const int r = i / 41, k = i - 41 * r;
+    const short2 v = search_mv[(size_t(r) * n_mb + mb) * 41 + k], p = predictor[size_t(r) * n_mb + mb];
+    own_mv[i] = v;
+    distortion[i] = search_cost[(size_t(r) * n_mb + mb) * 41 + k] - lam * (se_bits(v.x - p.x) + se_bits(v.y - p.y));
+  }
+  const int first_mb = slice_first_mb[my];
+  if (lane < 10) {
+    const int bx = lane < 6 ? lane - 1 : -1, by = lane < 6 ? -1 : lane - 6;
+    s.window[by + 1][bx + 1] = neighbour(mb, bx, by, prior_ref_idx, prior_mv, mb_width, first_mb);
+  }
+  if (lane == 10) {
+    s.n_ref = n_ref;
+    s.lam = lam;
+    s.distortion = distortion;
+    s.search_mv = own_mv;
+  }
+  __syncwarp();
+  // the P_Skip vector and the predictor
+  const int2 skip = predict_skip_mv(mb, prior_ref_idx, prior_mv, mb_width, first_mb), middle = predict(s, 0, 0, 4, 4, 0);
+  const bool first_half = lane < 16;
+  const int2 own = first_half ? skip : middle;
+  const bool legal = inside(own.x, own.y, x0, y0, mb_width * 16, mb_height * 16, pad, max_mv_y);
+  const int block_x = 4 * (lane & 3), block_y = 4 * (lane >> 2 & 3), stride = mb_width * 16 + 2 * pad;
+  const size_t plane_size = size_t(stride) * (mb_height * 16 + 2 * pad);
+  unsigned value = 0, worth = BUDGET;
+  if (legal) {
+    unsigned current[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      current[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(y0 + block_y + i) * mb_width * 16 + x0 + block_x));
+    probe(ref_luma + size_t(ref_slots[0]) * 4 * plane_size, plane_size, stride, x0 + block_x + pad, y0 + block_y + pad, current,
+          own.x, own.y, satd, qp, value, worth);
+  }
+  value = half_sum(value);
+  worth = half_sum(worth);
+  const unsigned middle_value = __shfl_sync(FULL_WARP, value, 16);
+  const bool middle_legal = __shfl_sync(FULL_WARP, int(legal), 16);
+  int kind = P_16x16, sub_types = 0;  // two bits a quadrant
+  if (lane == 0) {
+    auto keep = [&] {
+      for (int k = 0; k < 16; k++) {
+        const Motion &m = s.window[(k >> 2) + 1][(k & 3) + 1];
+        mv[16 * mb + k] = make_short2(short(m.x), short(m.y));
+        if (!(k & 5)) ref_idx[4 * mb + (k >> 3) * 2 + (k >> 1 & 1)] = (signed char)(m.ref);
+      }
+    };
+    int best = choose_reference(s, 40, 0, 0, 4, 4) + lam * BITS_16x16;
+    bool skipped = false;
+    if (legal) {
+      if (worth < unsigned(BUDGET)) {
+        put(s, 0, 0, 4, 4, 0, skip.x, skip.y);
+        skipped = true;
+      } else {
+        const int cost = int(value) + lam * (BITS_16x16 + te_bits(0, n_ref) + se_bits(skip.x - middle.x) + se_bits(skip.y - middle.y));
+        if (cost < best) {
+          best = cost;
+          put(s, 0, 0, 4, 4, 0, skip.x, skip.y);
+        }
+      }
+    }
+    if (!skipped && middle_legal && (skip.x != middle.x || skip.y != middle.y)) {
+      const int cost = int(middle_value) + lam * (BITS_16x16 + te_bits(0, n_ref) + 2);
+      if (cost < best) {
+        best = cost;
+        put(s, 0, 0, 4, 4, 0, middle.x, middle.y);
+      }
+    }
+    keep();
+    if (!skipped) {
+      for (int shape = 0; shape < 2 && (kinds & 2); shape++) {
+        int cost = lam * (shape ? BITS_8x16 : BITS_16x8);
+        for (int i = 0; i < 2; i++) {
+          cost += choose_reference(s, (shape ? 38 : 36) + i, shape ? 2 * i : 0, shape ? 0 : 2 * i, shape ? 2 : 4, shape ? 4 : 2);
+          if (cost >= best) break;
+        }
+        if (cost < best) {
+          best = cost;
+          kind = shape ? P_8x16 : P_16x8;
+          keep();
+        }
+      }
+      if (kinds & 4) {
+        int cost = lam * BITS_8x8, chosen = 0;
+        for (int q = 0; q < 4; q++) {
+          int sub;
+          cost += choose_sub_type(s, q, kinds, sub);
+          chosen |= sub << (2 * q);
+          if (cost >= best) break;
+        }
+        if (cost < best) {
+          best = cost;
+          kind = P_8x8;
+          sub_types = chosen;
+          keep();
+        }
+      }
+      if (intra_cost[mb] < best) {
+        kind = I_16x16;
+        sub_types = 0;
+        put(s, 0, 0, 4, 4, -1, 0, 0);
+        keep();
+      }
+    }
+    mb_type[mb] = uint8_t(kind);
+    for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(sub_types >> (2 * q) & 3);
+  }
+}
+
+// What the first pass takes for its neighbours: the best 16x16 vector over the references. A thread a macroblock from mb0 on.
+extern "C" __global__ void mode_seed(const int *search_cost, const short2 *search_mv, int n_ref, int lam, int n_mb, int mb0, int mb1,
+    signed char *ref_idx, short2 *mv) {
+  const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (mb >= mb1) return;
+  int best = FAR, ref = 0;
+  for (int r = 0; r < n_ref; r++) {
+    const int cost = search_cost[(size_t(r) * n_mb + mb) * 41 + 40] + lam * te_bits(r, n_ref);
+    if (cost < best) {
+      best = cost;
+      ref = r;
+    }
+  }
+  const short2 v = search_mv[(size_t(ref) * n_mb + mb) * 41 + 40];
+  for (int q = 0; q < 4; q++) ref_idx[4 * mb + q] = (signed char)(ref);
+  for (int k = 0; k < 16; k++) mv[16 * mb + k] = v;
+}
+
+// 8.4.1.1: P_16x16 of reference 0 with the P_Skip vector and nothing coded becomes P_Skip. A thread a macroblock.
+extern "C" __global__ void mark_skipped(const int *slice_first_mb, const signed char *ref_idx, const short2 *mv, const uint8_t *cbp,
+    int mb_width, int mb0, int mb1, uint8_t *mb_type) {
+  const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (mb >= mb1 || mb_type[mb] != P_16x16 || cbp[mb] || ref_idx[4 * mb]) return;
+  const int2 skip = predict_skip_mv(mb, ref_idx, mv, mb_width, slice_first_mb[mb / mb_width]);
+  if (mv[16 * mb].x == skip.x && mv[16 * mb].y == skip.y) mb_type[mb] = P_SKIP;
+}

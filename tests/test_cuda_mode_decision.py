@@ -1,0 +1,113 @@
+"""CUDA mode decision gives the bits of its CPU twin: seeds, passes, references, kinds of partitions, slices, skipping."""
+
+import numpy as np
+import pytest
+
+from h264lite.cpu_simd import interpolate as cpu_interpolate
+from h264lite.cpu_simd import mode_decision as cpu
+from h264lite.cuda_src import mode_decision as cuda
+
+from .cuda_cases import SEED, padded, plane, shifted
+from .cuda_emulator.fixtures import device  # noqa: F401
+
+
+def case(rng, kind, width, height, n_ref, pad, lam):
+    n_mb = width * height // 256
+    luma = np.zeros((n_ref + 1, 4, height + 2 * pad, width + 2 * pad), np.uint8)
+    for slot in range(n_ref + 1):
+        luma[slot, 0] = padded(plane(rng, kind, height, width), pad)
+        cpu_interpolate.interpolate(luma[slot], pad, 0, height // 16)
+    slots = rng.permutation(n_ref + 1)[:n_ref].astype(np.int32)
+    source = shifted(rng, luma[slots[0], 0], pad, noise=int(rng.integers(1, 6)))
+    still = rng.random() < 0.6  # nothing moves: the P_Skip vector is probed, with residuals about the size that counts
+    if still:
+        inner = luma[slots[0], 0, pad : pad + height, pad : pad + width].astype(int)
+        blocks = np.kron(rng.integers(0, 3, (height // 16, width // 16)), np.ones((16, 16), int))
+        noise = rng.integers(-4, 5, inner.shape) * blocks + np.kron(
+            rng.integers(-3, 4, (height // 4, width // 4)), np.ones((4, 4), int)
+        ) * (blocks > 0)
+        source = np.clip(inner + noise, 0, 255).astype(np.uint8)
+    # neighbours with like vectors, so that every rule of prediction is met
+    base = rng.integers(-12, 13, (n_ref, n_mb, 1, 2)) * (0 if still else 1)
+    mv = (base + rng.integers(-2, 3, (n_ref, n_mb, 41, 2)) * (rng.random((n_ref, n_mb, 41, 1)) < 0.5)).astype(np.int16)
+    area = np.array([1] * 16 + [2] * 16 + [4] * 4 + [8] * 4 + [16])
+    cost = (area * rng.integers(20, 60, (n_ref, n_mb, 1)) + rng.integers(0, 30, (n_ref, n_mb, 41)) + 12 * lam).astype(np.int32)
+    predictor = rng.integers(-20, 21, (n_ref, n_mb, 2)).astype(np.int16)
+    intra = rng.integers(300, 1500, n_mb).astype(np.int32)
+    return source, luma, slots, cost, mv, predictor, intra
+
+
+@pytest.mark.parametrize("kind", ["random", "smooth"])
+@pytest.mark.parametrize("n_ref", [1, 2, 4])
+def test_twin(device, kind, n_ref):  # noqa: F811
+    rng = np.random.default_rng(SEED + n_ref)
+    pad = 48
+    for width, height, lam, qp, subme, kinds, max_mv_y in (
+        (80, 64, 4, 26, 5, 15, 128), (80, 80, 4, 20, 5, 15, 128), (80, 80, 4, 24, 5, 15, 128), (96, 96, 4, 28, 5, 15, 64),
+        (48, 48, 1, 10, 1, 15, 2), (64, 32, 20, 40, 3, 7, 64), (16, 48, 9, 35, 5, 1, 64),
+        (64, 64, 9, 45, 5, 3, 64),
+    ):  # fmt: skip
+        mb_width, rows, n_mb = width // 16, height // 16, width * height // 256
+        source, luma, slots, cost, mv, predictor, intra = case(rng, kind, width, height, n_ref, pad, lam)
+        first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
+        read = [device.upload(a) for a in (source, luma, slots, cost, mv, predictor, intra, first)]
+        d_source, d_luma, d_slots, d_cost, d_mv, d_predictor, d_intra, d_first = read
+        shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
+        prior = [np.zeros(*s) for s in shapes]
+        d_prior = [device.array(*s).fill(99) for s in shapes]
+        cpu.mode_seed(cost, mv, n_ref, lam, 0, rows, mb_width, *prior)
+        for row in range(rows):
+            cuda.mode_seed(d_cost, d_mv, n_ref, lam, row, row + 1, mb_width, *d_prior)
+        for a, b in zip(d_prior, prior):
+            np.testing.assert_array_equal(a.get(), b)
+        for _ in range(2):
+            out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
+            d_out = [device.array(a.shape, a.dtype).fill(99) for a in out]
+            cpu.mode_decision(
+                source, luma, slots, pad, cost, mv, predictor, intra, first, lam, qp, subme, max_mv_y, n_ref, kinds,
+                0, rows, *prior, *out,
+            )  # fmt: skip
+            for row in range(rows):
+                cuda.mode_decision(
+                    d_source, d_luma, d_slots, pad, d_cost, d_mv, d_predictor, d_intra, d_first, lam, qp, subme,
+                    max_mv_y, n_ref, kinds, row, row + 1, *d_prior, *d_out,
+                )  # fmt: skip
+            for name, a, b in zip(("mb_type", "sub_mb_type", "ref_idx", "mv"), d_out, out):
+                np.testing.assert_array_equal(a.get(), b, err_msg=name)
+            prior, d_prior = out[2:], d_out[2:]
+        cbp = rng.integers(0, 2, n_mb).astype(np.uint8)
+        cpu.mark_skipped(first, *prior, cbp, mb_width, 0, rows, out[0])
+        cuda.mark_skipped(d_first, *d_prior, device.upload(cbp), mb_width, 0, rows, d_out[0])
+        np.testing.assert_array_equal(d_out[0].get(), out[0])
+
+
+def test_what_levels_are_worth(device):  # noqa: F811
+    """Rows: the place of a lone level in its block; columns: how many blocks of the macroblock have one."""
+    pad, width, height, lam, qp = 48, 16 * 9, 16 * 16, 4, 20
+    forward = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
+    luma = np.full((1, 4, height + 2 * pad, width + 2 * pad), 128, np.uint8)
+    source = np.full((height, width), 128, np.uint8)
+    for p in range(16):
+        i, j = divmod(p, 4)
+        basis = np.outer(forward[i], forward[j]) * (2 if i % 2 == 0 and j % 2 == 0 else 1)  # quantises to one level of 1
+        for count in range(9):
+            for k in range(count):
+                y, x = 16 * p + 4 * (k // 4), 16 * count + 4 * (k % 4)
+                source[y : y + 4, x : x + 4] = 128 + basis * (1 if k % 2 else -1)
+    n_mb, rows, mb_width = 144, 16, 9
+    shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
+    prior = [np.zeros(*s) for s in shapes]
+    cost, mv = np.zeros((1, n_mb, 41), np.int32), np.full((1, n_mb, 41, 2), 8, np.int16)
+    predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
+    first, slots = np.zeros(rows, np.int32), np.zeros(1, np.int32)
+    args = (lam, qp, 5, 128, 1, 15, 0, rows)
+    out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
+    cpu.mode_decision(source, luma, slots, pad, cost, mv, predictor, intra, first, *args, *prior, *out)
+    read = [device.upload(a) for a in (source, luma, slots)], [device.upload(a) for a in (cost, mv, predictor, intra, first)]
+    d_out = [device.upload(np.full_like(a, 77)) for a in out]
+    cuda.mode_decision(*read[0], pad, *read[1], *args, *(device.upload(a) for a in prior), *d_out)
+    for a, b in zip(d_out, out):
+        np.testing.assert_array_equal(a.get(), b)
+    kept = (out[3][:, 0, 0] != 0).reshape(16, mb_width)  # columns 0..8
+    assert kept[0, 2:].all() and not kept[0, :2].any() and not kept[12:].any()
+    assert len({tuple(row) for row in kept.tolist()}) >= 4
