@@ -1,7 +1,7 @@
 """Deblocking (8.7) of any band of macroblock rows, from samples that are not deblocked yet, into a second picture.
 
-The lines of the neighbouring rows that reach into the band are filtered too, in scratch: rows 6..15 with edges 2 and 3
-of the macroblocks above, rows 0..5 with edges 0 and 1 of those below. That is exact: bands need not wait.
+The edges of the neighbouring rows that reach into the band are filtered too, in scratch: all vertical ones, the
+horizontal edges 2 and 3 of the macroblocks above, 0 and 1 of those below. That is exact: bands need not wait.
 """
 
 import numpy as np
@@ -9,10 +9,37 @@ import numpy as np
 from ..standard.jit import kernel
 from ..standard.macroblock import I_PCM
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
-from .vector import load_u8x8, store
+from .vector import (
+    absolute,
+    add,
+    clip_to_u8,
+    load_u8x8,
+    load_u8x16,
+    max_s,
+    plus,
+    shift_left,
+    shift_right_s,
+    splat_u16x16,
+    store,
+    sub,
+    widen,
+)
+from .vector_blocks import (
+    bit_and,
+    choose,
+    high_8,
+    join,
+    less,
+    load_columns,
+    low_8,
+    min_s,
+    spread_2,
+    spread_4,
+    store_columns,
+)
 
-# Samples of luma rows beside a band that are copied with it: 10 above, 6 below (multiples of 2, for chroma).
-ABOVE, BELOW = 10, 6
+# Table 8-17 by bS 0..4 and indexA: -1 for bS 0, where nothing is filtered.
+_TC0 = np.concatenate([np.full((1, 52), -1), TC0[1:], np.zeros((1, 52))]).astype(np.int64)
 
 
 @kernel
@@ -63,112 +90,162 @@ def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
 
 
 @kernel
-def _filter_luma(s, at, across, along, first, end, bs, bs_at, index_a, alpha, beta):
-    """8.7.2.2 - 8.7.2.4: lines first..end - 1 of one luma edge; s uint8[...] flat, q0 of line 0 at `at`."""
-    for k in range(first, end):
-        strength = np.int32(bs[bs_at + (k >> 2)])
-        if strength == 0:
-            continue
-        i = at + k * along
-        p0, p1 = np.int32(s[i - across]), np.int32(s[i - 2 * across])
-        q0, q1 = np.int32(s[i]), np.int32(s[i + across])
-        if abs(p0 - q0) >= alpha or abs(p1 - p0) >= beta or abs(q1 - q0) >= beta:
-            continue
-        p2, q2 = np.int32(s[i - 3 * across]), np.int32(s[i + 2 * across])
-        near_p, near_q = abs(p2 - p0) < beta, abs(q2 - q0) < beta
-        if strength < 4:
-            tc0 = np.int32(TC0[strength, index_a])
-            tc = tc0 + near_p + near_q
-            delta = min(tc, max(-tc, (((q0 - p0) << 2) + (p1 - q1) + 4) >> 3))
-            s[i - across] = min(255, max(0, p0 + delta))
-            s[i] = min(255, max(0, q0 - delta))
-            if near_p:
-                s[i - 2 * across] = p1 + min(tc0, max(-tc0, (p2 + ((p0 + q0 + 1) >> 1) - (p1 << 1)) >> 1))
-            if near_q:
-                s[i + across] = q1 + min(tc0, max(-tc0, (q2 + ((p0 + q0 + 1) >> 1) - (q1 << 1)) >> 1))
-        else:
-            strong = abs(p0 - q0) < (alpha >> 2) + 2
-            if near_p and strong:
-                p3 = np.int32(s[i - 4 * across])
-                s[i - across] = (p2 + 2 * p1 + 2 * p0 + 2 * q0 + q1 + 4) >> 3
-                s[i - 2 * across] = (p2 + p1 + p0 + q0 + 2) >> 2
-                s[i - 3 * across] = (2 * p3 + 3 * p2 + p1 + p0 + q0 + 4) >> 3
-            else:
-                s[i - across] = (2 * p1 + p0 + q1 + 2) >> 2
-            if near_q and strong:
-                q3 = np.int32(s[i + 3 * across])
-                s[i] = (p1 + 2 * p0 + 2 * q0 + 2 * q1 + q2 + 4) >> 3
-                s[i + across] = (p0 + q0 + q1 + q2 + 2) >> 2
-                s[i + 2 * across] = (2 * q3 + 3 * q2 + q1 + q0 + p0 + 4) >> 3
-            else:
-                s[i] = (2 * q1 + q0 + p1 + 2) >> 2
+def _clip(x, limit):
+    """Clip3(-limit, limit, x)."""
+    return min_s(max_s(x, sub(splat_u16x16(0), limit)), limit)
 
 
 @kernel
-def _filter_chroma(s, at, across, along, first, end, bs, bs_at, index_a, alpha, beta):
-    """8.7.2.2 - 8.7.2.4 for chroma: lines first..end - 1 of one edge, two lines to a bS; s uint8[...] flat."""
-    for k in range(first, end):
-        strength = np.int32(bs[bs_at + (k >> 1)])
-        if strength == 0:
-            continue
-        i = at + k * along
-        p0, p1 = np.int32(s[i - across]), np.int32(s[i - 2 * across])
-        q0, q1 = np.int32(s[i]), np.int32(s[i + across])
-        if abs(p0 - q0) >= alpha or abs(p1 - p0) >= beta or abs(q1 - q0) >= beta:
-            continue
-        if strength < 4:
-            tc = np.int32(TC0[strength, index_a]) + 1
-            delta = min(tc, max(-tc, (((q0 - p0) << 2) + (p1 - q1) + 4) >> 3))
-            s[i - across] = min(255, max(0, p0 + delta))
-            s[i] = min(255, max(0, q0 - delta))
-        else:
-            s[i - across] = (2 * p1 + p0 + q1 + 2) >> 2
-            s[i] = (2 * q1 + q0 + p1 + 2) >> 2
+def _mask(p1, p0, q0, q1, alpha, beta):
+    """8.7.2.2: filterSamplesFlag but for bS."""
+    inside = bit_and(less(absolute(sub(p1, p0)), beta), less(absolute(sub(q1, q0)), beta))
+    return bit_and(inside, less(absolute(sub(p0, q0)), alpha))
+
+
+@kernel
+def _delta(p1, p0, q0, q1, tc):
+    """8.7.2.3: the change of p0 and q0."""
+    return _clip(shift_right_s(plus(add(shift_left(sub(q0, p0), 2), sub(p1, q1)), 4), 3), tc)
+
+
+@kernel
+def _normal(p2, p1, p0, q0, q1, q2, mask, beta, tc0):
+    """8.7.2.3 for luma: sixteen lines with bS below 4, tc0 -1 where bS is 0; returns p1, p0, q0, q1."""
+    mask = bit_and(mask, less(splat_u16x16(-1), tc0))
+    near_p, near_q = less(absolute(sub(p2, p0)), beta), less(absolute(sub(q2, q0)), beta)
+    delta = _delta(p1, p0, q0, q1, bit_and(mask, sub(sub(tc0, near_p), near_q)))
+    middle = shift_right_s(plus(add(p0, q0), 1), 1)
+    delta_p = _clip(shift_right_s(sub(add(p2, middle), add(p1, p1)), 1), bit_and(bit_and(mask, near_p), tc0))
+    delta_q = _clip(shift_right_s(sub(add(q2, middle), add(q1, q1)), 1), bit_and(bit_and(mask, near_q), tc0))
+    return add(p1, delta_p), add(p0, delta), sub(q0, delta), add(q1, delta_q)
+
+
+@kernel
+def _strong(p3, p2, p1, p0, q0, q1, mask, near, flat):
+    """8.7.2.4 for one side of sixteen luma lines, bS 4: returns p2, p1, p0; near: ap < beta, flat: p0 close to q0."""
+    smooth = bit_and(mask, bit_and(near, flat))
+    sum3 = add(add(p1, p0), q0)
+    new_p2 = shift_right_s(plus(add(add(shift_left(p3, 1), add(add(p2, p2), p2)), sum3), 4), 3)
+    new_p1 = shift_right_s(plus(add(p2, sum3), 2), 2)
+    new_p0 = shift_right_s(plus(add(add(p2, q1), shift_left(sum3, 1)), 4), 3)
+    weak_p0 = shift_right_s(plus(add(add(p1, p1), add(p0, q1)), 2), 2)
+    return choose(smooth, new_p2, p2), choose(smooth, new_p1, p1), choose(smooth, new_p0, choose(mask, weak_p0, p0))
+
+
+@kernel
+def _luma(c0, c1, c2, c3, c4, c5, c6, c7, strong, tc0, alpha, beta):
+    """8.7.2.2 - 8.7.2.4: the six inner samples p2..q2 of sixteen luma lines p3..q3 (u8x16 each)."""
+    p3, p2, p1, p0 = widen(c0), widen(c1), widen(c2), widen(c3)
+    q0, q1, q2, q3 = widen(c4), widen(c5), widen(c6), widen(c7)
+    wide_beta = splat_u16x16(beta)
+    mask = _mask(p1, p0, q0, q1, splat_u16x16(alpha), wide_beta)
+    if strong:
+        flat = less(absolute(sub(p0, q0)), splat_u16x16((alpha >> 2) + 2))
+        near_p, near_q = less(absolute(sub(p2, p0)), wide_beta), less(absolute(sub(q2, q0)), wide_beta)
+        new_p2, new_p1, new_p0 = _strong(p3, p2, p1, p0, q0, q1, mask, near_p, flat)
+        new_q2, new_q1, new_q0 = _strong(q3, q2, q1, q0, p0, p1, mask, near_q, flat)
+        return (
+            clip_to_u8(new_p2), clip_to_u8(new_p1), clip_to_u8(new_p0),
+            clip_to_u8(new_q0), clip_to_u8(new_q1), clip_to_u8(new_q2),
+        )  # fmt: skip
+    new_p1, new_p0, new_q0, new_q1 = _normal(p2, p1, p0, q0, q1, q2, mask, wide_beta, tc0)
+    return c1, clip_to_u8(new_p1), clip_to_u8(new_p0), clip_to_u8(new_q0), clip_to_u8(new_q1), c6
+
+
+@kernel
+def _chroma(c0, c1, c2, c3, strong, tc0, alpha, beta):
+    """8.7.2.2 - 8.7.2.4 for chroma: p0 and q0 of eight Cb and eight Cr lines p1 p0 q0 q1 (u8x16 each)."""
+    p1, p0, q0, q1 = widen(c0), widen(c1), widen(c2), widen(c3)
+    mask = _mask(p1, p0, q0, q1, splat_u16x16(alpha), splat_u16x16(beta))
+    if strong:
+        new_p0 = shift_right_s(plus(add(add(p1, p1), add(p0, q1)), 2), 2)
+        new_q0 = shift_right_s(plus(add(add(q1, q1), add(q0, p1)), 2), 2)
+        return clip_to_u8(choose(mask, new_p0, p0)), clip_to_u8(choose(mask, new_q0, q0))
+    delta = _delta(p1, p0, q0, q1, bit_and(mask, plus(tc0, 1)))
+    return clip_to_u8(add(p0, delta)), clip_to_u8(sub(q0, delta))
+
+
+@kernel
+def _luma_edge(y, at, stride, vertical, strong, tc0, alpha, beta):
+    """One luma edge of sixteen lines, in place; q0 of the first one at y[at]."""
+    if vertical:
+        low = at + 8 * stride - 4
+        c0, c1, c2, c3, c4, c5, c6, c7 = load_columns(y, at - 4, y, low, stride)
+        c1, c2, c3, c4, c5, c6 = _luma(c0, c1, c2, c3, c4, c5, c6, c7, strong, tc0, alpha, beta)
+        store_columns(y, at - 4, y, low, stride, (c0, c1, c2, c3, c4, c5, c6, c7))
+    else:
+        c0, c1 = load_u8x16(y, at - 4 * stride), load_u8x16(y, at - 3 * stride)
+        c2, c3 = load_u8x16(y, at - 2 * stride), load_u8x16(y, at - stride)
+        c4, c5 = load_u8x16(y, at), load_u8x16(y, at + stride)
+        c6, c7 = load_u8x16(y, at + 2 * stride), load_u8x16(y, at + 3 * stride)
+        c1, c2, c3, c4, c5, c6 = _luma(c0, c1, c2, c3, c4, c5, c6, c7, strong, tc0, alpha, beta)
+        store(y, at - 3 * stride, c1)
+        store(y, at - 2 * stride, c2)
+        store(y, at - stride, c3)
+        store(y, at, c4)
+        store(y, at + stride, c5)
+        store(y, at + 2 * stride, c6)
+
+
+@kernel
+def _chroma_edge(u, v, at, stride, vertical, strong, tc0, alpha, beta):
+    """The same edge of both chroma planes, eight lines each, in place; q0 of the first one at `at`."""
+    if vertical:
+        c0, c1, c2, c3, c4, c5, c6, c7 = load_columns(u, at - 4, v, at - 4, stride)
+        c3, c4 = _chroma(c2, c3, c4, c5, strong, tc0, alpha, beta)
+        store_columns(u, at - 4, v, at - 4, stride, (c0, c1, c2, c3, c4, c5, c6, c7))
+    else:
+        p1 = join(load_u8x8(u, at - 2 * stride), load_u8x8(v, at - 2 * stride))
+        p0 = join(load_u8x8(u, at - stride), load_u8x8(v, at - stride))
+        q0 = join(load_u8x8(u, at), load_u8x8(v, at))
+        q1 = join(load_u8x8(u, at + stride), load_u8x8(v, at + stride))
+        p0, q0 = _chroma(p1, p0, q0, q1, strong, tc0, alpha, beta)
+        store(u, at - stride, low_8(p0))
+        store(v, at - stride, high_8(p0))
+        store(u, at, low_8(q0))
+        store(v, at, high_8(q0))
 
 
 @kernel
 def _filter_macroblock(
-    y, u, v, at_y, at_c, stride, first, end, edge0, edge1, mb, mb_width, mb_type, qp, chroma_qp_offset, alpha_offset,
-    beta_offset, bs,
+    y, u, v, at_y, at_c, stride, edge0, edge1, mb, mb_width, mb_type, qp, chroma_qp_offset, alpha_offset, beta_offset,
+    bs,
 ):  # fmt: skip
-    """8.7.1: one macroblock's vertical edges on luma rows first..end - 1, then its horizontal edges edge0..edge1 - 1.
+    """8.7.1: one macroblock's vertical edges, then its horizontal edges edge0..edge1 - 1.
 
     Planes flat, luma row stride `stride`, chroma half of it; the macroblock starts at y[at_y], u[at_c], v[at_c].
     """
-    qp_q = np.int32(qp[mb]) if mb_type[mb] != I_PCM else np.int32(0)
-    chroma_q = QP_CHROMA[min(51, max(0, qp_q + chroma_qp_offset))]
+    qp_q = np.int64(qp[mb]) if mb_type[mb] != I_PCM else 0
+    chroma_q = np.int64(QP_CHROMA[min(51, max(0, qp_q + chroma_qp_offset))])
     half = stride // 2
     for direction in range(2):
-        across = 1 if direction == 0 else stride
-        along = stride if direction == 0 else 1
-        across_c = 1 if direction == 0 else half
-        along_c = half if direction == 0 else 1
-        a, b = (0, 4) if direction == 0 else (edge0, edge1)
-        line0, line1 = (first, end) if direction == 0 else (0, 16)
-        for edge in range(a, b):
-            bs_at = 16 * direction + 4 * edge
-            if bs[bs_at] | bs[bs_at + 1] | bs[bs_at + 2] | bs[bs_at + 3] == 0:
+        vertical = direction == 0
+        for edge in range(0 if vertical else edge0, 4 if vertical else edge1):
+            k = 16 * direction + 4 * edge
+            b0, b1, b2, b3 = np.int64(bs[k]), np.int64(bs[k + 1]), np.int64(bs[k + 2]), np.int64(bs[k + 3])
+            if b0 + b1 + b2 + b3 == 0:
                 continue
+            strong = b0 == 4  # then all of them are
             average, average_c = qp_q, chroma_q
             if edge == 0:
-                mb_p = mb - 1 if direction == 0 else mb - mb_width
-                qp_p = np.int32(qp[mb_p]) if mb_type[mb_p] != I_PCM else np.int32(0)
+                mb_p = mb - 1 if vertical else mb - mb_width
+                qp_p = np.int64(qp[mb_p]) if mb_type[mb_p] != I_PCM else 0
                 average = (qp_p + qp_q + 1) >> 1
-                average_c = (QP_CHROMA[min(51, max(0, qp_p + chroma_qp_offset))] + chroma_q + 1) >> 1
-            index_a = min(51, max(0, average + alpha_offset))
-            beta = BETA[min(51, max(0, average + beta_offset))]
-            if ALPHA[index_a] > 0 and beta > 0:
-                _filter_luma(
-                    y, at_y + 4 * edge * across, across, along, line0, line1, bs, bs_at, index_a, ALPHA[index_a], beta
-                )
+                average_c = (np.int64(QP_CHROMA[min(51, max(0, qp_p + chroma_qp_offset))]) + chroma_q + 1) >> 1
+            a = min(51, max(0, average + alpha_offset))
+            alpha, beta = np.int64(ALPHA[a]), np.int64(BETA[min(51, max(0, average + beta_offset))])
+            if alpha > 0 and beta > 0:
+                tc0 = spread_4(_TC0[b0, a], _TC0[b1, a], _TC0[b2, a], _TC0[b3, a])
+                step = 4 * edge if vertical else 4 * edge * stride
+                _luma_edge(y, at_y + step, stride, vertical, strong, tc0, alpha, beta)
             if edge & 1:
                 continue
-            index_a = min(51, max(0, average_c + alpha_offset))
-            alpha, beta = ALPHA[index_a], BETA[min(51, max(0, average_c + beta_offset))]
+            a = min(51, max(0, average_c + alpha_offset))
+            alpha, beta = np.int64(ALPHA[a]), np.int64(BETA[min(51, max(0, average_c + beta_offset))])
             if alpha > 0 and beta > 0:
-                at = at_c + 2 * edge * across_c
-                _filter_chroma(u, at, across_c, along_c, line0 // 2, line1 // 2, bs, bs_at, index_a, alpha, beta)
-                _filter_chroma(v, at, across_c, along_c, line0 // 2, line1 // 2, bs, bs_at, index_a, alpha, beta)
+                tc0 = spread_2(_TC0[b0, a], _TC0[b1, a], _TC0[b2, a], _TC0[b3, a])
+                step = 2 * edge if vertical else 2 * edge * half
+                _chroma_edge(u, v, at_c + step, half, vertical, strong, tc0, alpha, beta)
 
 
 @kernel
@@ -202,8 +279,8 @@ def deblock(
     """
     height, width = rec_y.shape
     mb_width, mb_height = width // 16, height // 16
-    y0 = max(0, 16 * row0 - ABOVE)
-    y1 = min(height, 16 * row1 + BELOW)
+    y0 = max(0, 16 * (row0 - 1))
+    y1 = min(height, 16 * (row1 + 1))
     y = _copy(rec_y, y0, y1)
     u = _copy(rec_u, y0 // 2, y1 // 2)
     v = _copy(rec_v, y0 // 2, y1 // 2)
@@ -211,8 +288,6 @@ def deblock(
     for my in range(max(0, row0 - 1), min(mb_height, row1 + 1)):
         if disable_idc == 1:
             break
-        first = 16 - ABOVE if my < row0 else 0
-        end = BELOW if my >= row1 else 16
         edge0 = 2 if my < row0 else 0
         edge1 = 2 if my >= row1 else 4
         for mx in range(mb_width):
@@ -222,8 +297,8 @@ def deblock(
             at_y = (16 * my - y0) * width + 16 * mx
             at_c = (8 * my - y0 // 2) * (width // 2) + 8 * mx
             _filter_macroblock(
-                y, u, v, at_y, at_c, width, first, end, edge0, edge1, mb, mb_width, mb_type, qp, chroma_qp_offset,
-                alpha_offset, beta_offset, bs,
+                y, u, v, at_y, at_c, width, edge0, edge1, mb, mb_width, mb_type, qp, chroma_qp_offset, alpha_offset,
+                beta_offset, bs,
             )  # fmt: skip
     _copy_back(y, y0, 16 * row0, 16 * row1, width, out_y)
     _copy_back(u, y0 // 2, 8 * row0, 8 * row1, width // 2, out_u)

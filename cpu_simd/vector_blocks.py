@@ -6,6 +6,7 @@ four blocks side by side. Transforms along rows serve both; transforms along col
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ..standard.tables import ZIGZAG_4x4
@@ -15,6 +16,7 @@ from .vector import (
     _constant,
     _llvm,
     _load,
+    _make_binary,
     _make_load,
     _make_splat,
     _mask,
@@ -216,3 +218,90 @@ def nonzero_groups(typingctx, a):
         return builder.zext(builder.bitcast(mask, ir.IntType(a.lanes // 4)), ir.IntType(64))
 
     return types.int64(a), codegen
+
+
+# --- filters across edges --------------------------------------------------------------------------------------------
+@intrinsic
+def less(typingctx, a, b):
+    """All bits of a lane set where a < b, signed."""
+
+    def codegen(context, builder, sig, args):
+        return builder.sext(builder.icmp_signed("<", args[0], args[1]), a.ir)
+
+    return a(a, a), codegen
+
+
+bit_and = _make_binary(lambda b, x, y: b.and_(x, y), "x & y")
+min_s = _make_binary(lambda b, x, y: b.select(b.icmp_signed("<", x, y), x, y), "the smaller one, signed")
+
+
+@intrinsic
+def choose(typingctx, mask, a, b):
+    """a where `mask` is all ones, b where it is 0."""
+
+    def codegen(context, builder, sig, args):
+        return builder.or_(builder.and_(args[0], args[1]), builder.and_(builder.not_(args[0]), args[2]))
+
+    return a(a, a, a), codegen
+
+
+def _make_spread(repeat):
+    @intrinsic
+    def spread(typingctx, a, b, c, d):
+        def codegen(context, builder, sig, args):
+            value = _undefined(u16x16.ir)
+            for lane, x in enumerate(args):
+                x = builder.trunc(x, ir.IntType(16))
+                value = builder.insert_element(value, x, ir.Constant(ir.IntType(32), lane))
+            return builder.shuffle_vector(value, value, _mask([lane // repeat % 4 for lane in range(16)]))
+
+        return u16x16(*[types.int64] * 4), codegen
+
+    return spread
+
+
+spread_4, spread_2 = _make_spread(4), _make_spread(2)  # a a a a b b b b ...; a a b b c c d d a a ...
+
+
+def _interleaved(builder, rows, times):
+    """`times` perfect shuffles of 8 vectors of 16 lanes, taken as one sequence of 128."""
+    low = _mask([i // 2 + 16 * (i % 2) for i in range(16)])
+    high = _mask([8 + i // 2 + 16 * (i % 2) for i in range(16)])
+    for _ in range(times):
+        rows = [
+            builder.shuffle_vector(rows[i], rows[i + 4], mask) for i in range(4) for mask in (low, high)
+        ]
+    return rows
+
+
+@intrinsic
+def load_columns(typingctx, a, at_a, b, at_b, stride):
+    """The eight columns of 16 rows of eight samples, eight rows from a[at_a], eight from b[at_b]: u8x16 each."""
+
+    def codegen(context, builder, sig, args):
+        rows = []
+        for array_type, array, at in ((sig.args[0], args[0], args[1]), (sig.args[2], args[2], args[3])):
+            for _ in range(8):
+                rows.append(_load(builder, _address(context, builder, array_type, array, at, u8x8.ir)))
+                at = builder.add(at, args[4])
+        pairs = [builder.shuffle_vector(rows[i], rows[i + 1], _mask(range(16))) for i in range(0, 16, 2)]
+        return context.make_tuple(builder, sig.return_type, _interleaved(builder, pairs, 4))
+
+    return types.UniTuple(u8x16, 8)(a, types.intp, b, types.intp, types.intp), codegen
+
+
+@intrinsic
+def store_columns(typingctx, a, at_a, b, at_b, stride, columns):
+    """What load_columns loaded, back to where it was."""
+
+    def codegen(context, builder, sig, args):
+        rows = _interleaved(builder, cgutils.unpack_tuple(builder, args[5], 8), 3)
+        for i, (array_type, array, at) in enumerate(((sig.args[0], args[0], args[1]), (sig.args[2], args[2], args[3]))):
+            for k in range(8):
+                half = _mask(range(8 * (k % 2), 8 * (k % 2) + 8))
+                row = builder.shuffle_vector(rows[4 * i + k // 2], rows[4 * i + k // 2], half)
+                builder.store(row, _address(context, builder, array_type, array, at, u8x8.ir)).align = 1
+                at = builder.add(at, args[4])
+        return context.get_dummy_value()
+
+    return types.void(a, types.intp, b, types.intp, types.intp, columns), codegen
