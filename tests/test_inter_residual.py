@@ -104,3 +104,28 @@ def test_small_residual_is_dropped():
     rec = run(planes, state, reference_pool([reference]), 0, [0, 2])
     assert not np.any(state["cbp"]) and not np.any(state["levels"]) and not np.any(state["total_coeff"])
     compare(reference, rec)
+
+
+@pytest.mark.parametrize("qp", [20, 26, 32])
+def test_lone_levels_far_up_the_scan(qp):
+    """Blocks with one level of 1 at any place of the scan: dropped or kept, levels and reconstruction agree."""
+    reference = [np.full((48, 64), 120, np.uint8)] + [np.full((24, 32), 120, np.uint8) for _ in range(2)]
+    pool = reference_pool([reference])
+    y, x = np.mgrid[:4, :4]
+    for amplitude in (6, 12, 20, 32):
+        planes = [p.copy() for p in reference]
+        for n in range(12):  # one frequency a macroblock, in one block of it or in all
+            waves = np.cos((2 * y + 1) * (n % 4) * np.pi / 8) * np.cos((2 * x + 1) * (3 - n // 4) * np.pi / 8)
+            wave = np.rint(amplitude * waves).astype(int)
+            for plane, size in zip(planes, (16, 8, 8)):
+                top, left = size * (n // 4), size * (n % 4)
+                plane[top : top + 4, left : left + 4] = 120 + wave
+                if n % 3 == 0:
+                    plane[top : top + size, left : left + size] = 120 + np.tile(wave, (size // 4, size // 4))
+        state = empty_state(12)
+        state["mb_type"][:] = P_16x16
+        state["sub_mb_type"] = np.zeros((12, 4), np.uint8)
+        state["qp"][:] = qp
+        rec = run(planes, state, pool, 0, [0, 3])
+        check_counts(state)
+        compare(decode_picture(state, planes, (48, 64), 0, np.zeros(3, np.int32), [reference]), rec)
