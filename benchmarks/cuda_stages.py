@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from h264lite.cuda_src import device as device_module
 from h264lite.cuda_src.deblock import deblock
 from h264lite.cuda_src.full_search import full_search
@@ -22,7 +21,6 @@ from h264lite.cuda_src.interpolate import extend_borders, interpolate
 from h264lite.cuda_src.mode_decision import mark_skipped, mode_decision, mode_seed
 from h264lite.cuda_src.search_centre import search_centre, subsample
 from h264lite.cuda_src.subpel_refine import subpel_refine
-
 
 BATCH = 10  # launches between two events
 

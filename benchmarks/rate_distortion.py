@@ -9,9 +9,8 @@ import argparse
 
 import bjontegaard
 import clips
-import x264
-
 import h264lite
+import x264
 
 QPS = (22, 27, 32, 37)
 

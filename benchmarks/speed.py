@@ -10,9 +10,8 @@ import statistics
 import time
 
 import clips
-import x264
-
 import h264lite
+import x264
 
 
 def encode(clip: clips.Clip, **options: object) -> tuple[int, float, dict[str, float]]:

@@ -3,9 +3,9 @@
 import numpy as np
 
 from ..standard.jit import kernel
-from ..standard.macroblock import P_16x16, P_SKIP
+from ..standard.macroblock import P_SKIP, P_16x16
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
-from .layout import B_16x16, SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE
+from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, B_16x16
 from .reconstruct import is_intra
 from .transform import clip1
 

@@ -1,26 +1,20 @@
 """7.3.5: the macroblock layer, parsed into arrays; the same walk for CAVLC and CABAC."""
 
 from ..standard.jit import kernel
-from ..standard.macroblock import I_PCM, P_8x8, P_8x16, P_16x8, P_16x16, P_SKIP, I_4x4, I_16x16
-from ..standard.tables import B_INTRA_OFFSET, B_MB_TYPES, B_SUB_MB_TYPES, I_16x16_TYPES, P_INTRA_OFFSET
+from ..standard.macroblock import I_PCM, P_SKIP, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
+from ..standard.tables import B_INTRA_OFFSET, B_MB_TYPES, B_SUB_MB_TYPES, P_INTRA_OFFSET, I_16x16_TYPES
 from . import elements as read
 from .bitreader import fail
 from .errors import E_CHROMA_MODE, E_MVD, E_OVERLAP, E_QP_DELTA, E_REF_IDX, E_SUB_MB_TYPE, E_TOO_MANY
 from .layout import (
-    B_8x8,
-    B_8x16,
-    B_16x8,
-    B_16x16,
     B_DIRECT,
     B_SKIP,
-    P_DIRECT_8x8,
     P_FIRST_MB,
     P_MB_WIDTH,
     P_N_MB,
     P_REFS_0,
     P_SLICE_ID,
     P_SLICE_TYPE,
-    P_TRANSFORM_8x8,
     S_ERROR,
     S_MB,
     S_QP,
@@ -29,7 +23,13 @@ from .layout import (
     SLICE_I,
     SLICE_P,
     SUB_DIRECT,
+    B_8x8,
+    B_8x16,
+    B_16x8,
+    B_16x16,
     I_8x8,
+    P_DIRECT_8x8,
+    P_TRANSFORM_8x8,
 )
 from .residual import residual
 

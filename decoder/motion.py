@@ -2,15 +2,11 @@
 
 import numpy as np
 
-
 from ..standard.jit import kernel
-from ..standard.macroblock import P_8x8, P_8x16, P_16x8, P_SKIP
+from ..standard.macroblock import P_SKIP, P_8x8, P_8x16, P_16x8
 from .direct import direct_motion, set_motion
 from .errors import E_MV
 from .layout import (
-    B_8x8,
-    B_8x16,
-    B_16x8,
     P_END_MB,
     P_FIRST_MB,
     P_MB_WIDTH,
@@ -18,6 +14,9 @@ from .layout import (
     P_SLOT,
     SLICE_B,
     SUB_DIRECT,
+    B_8x8,
+    B_8x16,
+    B_16x8,
 )
 from .macroblock import neighbours
 from .mv_prediction import predict_mv, predict_skip_mv

@@ -7,7 +7,6 @@ not; `available`: macroblocks around as neighbours() tells; (x0, y0): first 4x4 
 
 import numpy as np
 
-
 from ..standard.jit import kernel
 from ..standard.macroblock import RASTER_TO_BLOCK
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..standard.syntax import Pps, SliceHeader, Sps, scaling_lists
 from ..standard.syntax import B as TYPE_B
 from ..standard.syntax import I as TYPE_I
+from ..standard.syntax import Pps, SliceHeader, Sps, scaling_lists
 from ..standard.tables import level_scale_4x4, level_scale_8x8
 from . import layout as at
 from .bitreader import PADDING

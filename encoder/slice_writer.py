@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..cpu_simd.entropy import slice_buffer_bytes, write_slice_data
 from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, nal_unit
 from ..standard.syntax import (
     BASELINE,
@@ -16,7 +17,6 @@ from ..standard.syntax import (
     write_slice_header,
     write_sps,
 )
-from ..cpu_simd.entropy import slice_buffer_bytes, write_slice_data
 from .config import Config
 from .frame import Frame
 

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-
 from h264lite.cuda_src import compiler
 
 # In mode_decision the registers of a called function are saved, once a macroblock and not in any loop over samples

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from h264lite.cpu_simd import deblock as cpu
 from h264lite.cuda_src import deblock as cuda
 

@@ -6,7 +6,6 @@ import threading
 
 import numpy as np
 import pytest
-
 from h264lite.cuda_src import compiler
 from h264lite.cuda_src import device as device_module
 from h264lite.cuda_src.interpolate import extend_borders

@@ -4,7 +4,6 @@ import copy
 
 import numpy as np
 import pytest
-
 from h264lite.cpu_simd import inter_residual as cpu
 from h264lite.cuda_src.inter_residual import inter_residual
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from h264lite.cpu_simd import search_centre as cpu
 from h264lite.cuda_src.search_centre import search_centre, subsample
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from h264lite.cpu_simd import interpolate as cpu_interpolate
 from h264lite.cpu_simd import subpel_refine as cpu
 from h264lite.cuda_src.subpel_refine import subpel_refine

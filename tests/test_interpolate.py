@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from h264lite.cpu_simd.interpolate import extend_borders, interpolate
 
 from . import naive

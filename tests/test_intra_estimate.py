@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 
 from . import naive

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
 
 SEED = 5
