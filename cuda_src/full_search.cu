@@ -1,6 +1,6 @@
 // Full search with SAD reuse: the 16 4x4 SADs of a candidate once, the 41 partitions by addition (not part of the standard).
 //
-// A block of two warps searches one macroblock. The window is walked in strips of 32 candidates across and all candidates
+// A block of one warp (range 16) or two searches one macroblock. The window is walked in strips of 32 candidates across and all candidates
 // down, left to right; a strip lies in shared memory four times, shifted by 0..3 bytes, so that every load is aligned and
 // without bank conflicts. A lane has one dx; a warp takes half of the rows, NP candidates at a time, which share the window
 // rows that they load. The minimum is kept as one key, (SAD + motion cost) << 14 | position, so that ties go to the lower
@@ -10,8 +10,6 @@
 constexpr int NP = 4;               // candidates that a thread tries at once
 constexpr int STRIP = 32;           // candidates across
 constexpr int RW = 12;              // words of a window row in a strip
-constexpr int WARPS = 2;
-constexpr int NT = 32 * WARPS;
 constexpr int MOST = 128;           // candidates down or across, at most
 constexpr unsigned NEVER = 0x60000000;  // a candidate outside the range: two of them and a SAD stay below 2^32
 
@@ -105,12 +103,12 @@ DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsign
   KEEP(40, z);
 }
 
-// source uint8[H, W]; reference uint8[height, width] with its border of `pad`; centre int16[n_mb, 2] integer samples;
-// predictor int16[n_mb, 2], cost int32[n_mb, 41], mv int16[n_mb, 41, 2] quarter samples. Grid: macroblocks across, rows.
-extern "C" __global__ void __launch_bounds__(NT) full_search(const uint8_t *__restrict__ source, int source_width,
-    const uint8_t *__restrict__ reference, int width, int height, int pad, const short2 *__restrict__ centre,
-    const short2 *__restrict__ predictor, int lam, int range, int row0, unsigned mul, int *__restrict__ cost,
-    short2 *__restrict__ mv) {
+template <int WARPS, int RANGE>
+DEVICE void search(const uint8_t *__restrict__ source, int source_width, const uint8_t *__restrict__ reference, int width, int height,
+                   int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor, int lam, int any_range, int row0,
+                   unsigned mul, int *__restrict__ cost, short2 *__restrict__ mv) {
+  constexpr int NT = 32 * WARPS;
+  const int range = RANGE ? RANGE : any_range;  // known to the compiler, or not
   DYNAMIC_SHARED(unsigned, window);
   SHARED(unsigned, across, MOST);
   SHARED(unsigned, down, MOST + NP * WARPS);
@@ -135,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(NT) full_search(const uint8_t *__re
   const int x0 = mx * 16 + c0.x - range + pad, y0 = my * 16 + c0.y - range + pad;
   const int lane = t & 31, top = (t >> 5) * half;
 #pragma unroll 1
-  for (int strip = 0; strip < n; strip += STRIP) {
+  for (int strip = 0; strip < (RANGE ? 2 * RANGE : n); strip += STRIP) {
     const int x = x0 + strip;
     // a row reads 52 bytes and the words around them
     const bool inside = x >= 4 && x + 56 <= width && y0 >= 0 && y0 + rows <= height;
@@ -169,11 +167,24 @@ extern "C" __global__ void __launch_bounds__(NT) full_search(const uint8_t *__re
     if (lane == 0) best[(t >> 5) * 41 + k] = v;
   }
   __syncthreads();
-  if (t < 41) {
-    unsigned v = min(best[t], best[41 + t]);
+  for (int k = t; k < 41; k += NT) {
+    unsigned v = best[k];
+    for (int i = 1; i < WARPS; i++) v = min(v, best[41 * i + k]);
     if (v >> 14 >= 65535) v = 65535u << 14;  // all candidates cost as much: the first
     int position = int(v & 0x3fff), dy = position / n, dx = position - dy * n;
-    cost[mb * 41 + t] = int(v >> 14);
-    mv[mb * 41 + t] = make_short2(short(4 * (c0.x + dx - range)), short(4 * (c0.y + dy - range)));
+    cost[mb * 41 + k] = int(v >> 14);
+    mv[mb * 41 + k] = make_short2(short(4 * (c0.x + dx - range)), short(4 * (c0.y + dy - range)));
   }
 }
+
+// source uint8[H, W]; reference uint8[height, width] with its border of `pad`; centre int16[n_mb, 2] integer samples;
+// predictor int16[n_mb, 2], cost int32[n_mb, 41], mv int16[n_mb, 41, 2] quarter samples. Grid: macroblocks across, rows.
+#define SEARCH(name, warps, range_known, blocks)                                                                                 \
+  extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(const uint8_t *source, int source_width,                 \
+      const uint8_t *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor, int lam, int range, \
+      int row0, unsigned mul, int *cost, short2 *mv) {                                                                           \
+    search<warps, range_known>(source, source_width, reference, width, height, pad, centre, predictor, lam, range, row0, mul,     \
+                               cost, mv);                                                                                        \
+  }
+SEARCH(full_search, 2, 0, 5)
+SEARCH(full_search_16, 1, 16, 10)

@@ -4,7 +4,7 @@ from typing import Any
 
 from .device import DeviceArray
 
-ACROSS, DOWN, WARPS = 12, 4, 2  # RW, NP and WARPS of the kernel
+ACROSS, DOWN = 12, 4  # RW and NP of the kernel
 LARGEST_LAMBDA = 511  # the key of a candidate has room for its motion cost
 
 
@@ -28,9 +28,11 @@ def full_search(
     if not 1 <= merange <= 64:
         raise ValueError(f"merange {merange}: 1 to 64")
     height, width = reference.shape
-    rows = -(-2 * merange // (DOWN * WARPS)) * DOWN * WARPS + 15
+    # range 16 has a kernel that knows it: a tenth faster
+    kernel, warps = ("full_search_16", 1) if merange == 16 else ("full_search", 2)
+    rows = -(-2 * merange // (DOWN * warps)) * DOWN * warps + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32
     arguments = [source, source.shape[1], reference, width, height, pad, centre, predictor]
     arguments += [lam, merange, row0, 1 << 14, cost, mv]
     grid = (source.shape[1] // 16, row1 - row0)
-    source.device.launch("full_search", "full_search", grid, (32 * WARPS,), arguments, stream, shared=16 * words)
+    source.device.launch("full_search", kernel, grid, (32 * warps,), arguments, stream, shared=16 * words)

@@ -96,7 +96,7 @@ def test_what_levels_are_worth(device):  # noqa: F811
     n_mb, rows, mb_width = 144, 16, 9
     shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
     prior = [np.zeros(*s) for s in shapes]
-    cost, mv = np.zeros((1, n_mb, 41), np.int32), np.full((1, n_mb, 41, 2), 8, np.int16)
+    cost, mv = np.full((1, n_mb, 41), -2000, np.int32), np.full((1, n_mb, 41, 2), 8, np.int16)
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
     first, slots = np.zeros(rows, np.int32), np.zeros(1, np.int32)
     args = (lam, qp, 5, 128, 1, 15, 0, rows)
