@@ -22,12 +22,15 @@ from .vector import (
 def extend_borders(plane, pad):
     """Fill the border of `pad` samples round a plane (uint8[H+2*pad, W+2*pad]) with the nearest sample inside."""
     height, width = plane.shape
-    for y in range(pad, height - pad):
-        plane[y, :pad] = plane[y, pad]
-        plane[y, width - pad :] = plane[y, width - pad - 1]
+    for y in range(pad, height - pad):  # sample by sample: assignments of slices take seconds to compile
+        left, right = plane[y, pad], plane[y, width - pad - 1]
+        for x in range(pad):
+            plane[y, x] = left
+            plane[y, width - 1 - x] = right
     for y in range(pad):
-        plane[y] = plane[pad]
-        plane[height - 1 - y] = plane[height - 1 - pad]
+        for x in range(width):
+            plane[y, x] = plane[pad, x]
+            plane[height - 1 - y, x] = plane[height - 1 - pad, x]
 
 
 @kernel
