@@ -83,7 +83,9 @@ class Bench:
         for merange in sorted({16, self.merange}):
             self.time(
                 f"full_search +-{merange}",
-                lambda r=merange: full_search(source, on_card[0], pad, zero, zero, 4, r, 0, rows, cost, mv, stream=stream),
+                lambda r=merange: full_search(
+                    source, on_card[0], pad, zero, zero, 4, r, 0, rows, cost, mv, stream=stream
+                ),
                 "70, 55" if merange == 16 else "",
             )
         full_search(source, on_card[0], pad, zero, zero, 4, 16, 0, rows, cost, mv, stream=stream)
@@ -118,8 +120,8 @@ class Bench:
         width = self.width // 16
         self.time("mode_seed", lambda: mode_seed(costs, vectors, 1, 6, 0, rows, width, *prior, stream=stream))
         self.time("mode_decision, one pass", lambda: mode_decision(
-            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, 6, 27, 5, 128, 1, 15, 0,
-            rows, *prior, mb_type, sub, *chosen, stream=stream
+            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, 6, 27, 5, 128, 1, 15,
+            0, rows, *prior, mb_type, sub, *chosen, stream=stream
         ))  # fmt: skip
         sources = [source, *(card.upload(chroma[1]) for _ in range(2))]
         refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]
@@ -137,7 +139,8 @@ class Bench:
         chroma = [np.ascontiguousarray(self.second[::2, ::2]) for _ in range(2)]
         rec = [card.upload(p) for p in (self.second, *chroma)]
         pad = self.pad
-        out = [card.array((p.shape[0] + 2 * b, p.shape[1] + 2 * b), np.uint8) for p, b in zip(rec, (pad, pad // 2, pad // 2))]
+        borders = (pad, pad // 2, pad // 2)
+        out = [card.array((p.shape[0] + 2 * b, p.shape[1] + 2 * b), np.uint8) for p, b in zip(rec, borders)]
         mb_type = np.where(rng.random(n) < 0.05, 0, 4).astype(np.uint8)
         state = [
             mb_type,

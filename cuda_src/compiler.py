@@ -1,7 +1,7 @@
 """From the .cu files to code that a card loads: nvcc, the cache of compiled modules, the fatbins of a release.
 
-A module comes from the first of: the fatbin beside its source (made by `python -m h264lite.cuda_src.compiler`, valid while
-the sources are those it was made from), the per-user cache, nvcc. So a machine without nvcc runs a release, and a
+A module comes from the first of: the fatbin beside its source (made by `python -m h264lite.cuda_src.compiler`, valid
+while the sources are those it was made from), the per-user cache, nvcc. So a machine without nvcc runs a release, and a
 checkout compiles each kernel file once.
 """
 
@@ -67,7 +67,8 @@ def _nested(flat: str, shape: tuple[int, ...]) -> str:
         return "{" + flat + "}"
     items = flat.split(", ")
     step = len(items) // shape[0]
-    return "{" + ", ".join(_nested(", ".join(items[i * step : (i + 1) * step]), shape[1:]) for i in range(shape[0])) + "}"
+    parts = [", ".join(items[first : first + step]) for first in range(0, len(items), step)]
+    return "{" + ", ".join(_nested(part, shape[1:]) for part in parts) + "}"
 
 
 @cache
@@ -198,7 +199,8 @@ def build_fatbins(architectures: tuple[str, ...] = ARCHITECTURES, names: list[st
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m h264lite.cuda_src.compiler", description=__doc__)
-    parser.add_argument("--arch", default=",".join(ARCHITECTURES), help="compute capabilities, as 80,90 (default %(default)s)")
+    default = ",".join(ARCHITECTURES)
+    parser.add_argument("--arch", default=default, help="compute capabilities, as 80,90 (default %(default)s)")
     options = parser.parse_args(arguments)
     try:
         for path in build_fatbins(tuple(options.arch.split(","))):

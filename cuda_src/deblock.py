@@ -1,6 +1,6 @@
 """Deblocking on the card: the schedule of a tile's lines, and the launches of deblock.cu.
 
-A tile (one macroblock) needs, of its own edges and of its neighbours', the lines found by walking the filter backwards from
+A tile (one macroblock) needs, of its own edges and its neighbours', the lines found by walking the filter backwards from
 the tile's final samples: which lines wrote a sample that is still needed, and which samples they read. Lines of one step
 neither read nor write what another line of the step writes.
 """
@@ -68,7 +68,8 @@ def steps_of(n: int, lines: list[Line]) -> list[list[Line]]:
         flow = _flow(n, line[3])
         inputs = {_sample(n, line, i) for reads in flow.values() for i in reads}
         outputs = {_sample(n, line, o) for o in flow}
-        step = max([written.get(s, -1) for s in inputs] + [max(read.get(s, -1), written.get(s, -1)) for s in outputs]) + 1
+        before = [written.get(s, -1) for s in inputs] + [max(read.get(s, -1), written.get(s, -1)) for s in outputs]
+        step = max(before) + 1
         while step < len(steps) and len(steps[step]) == 32:
             step += 1
         if step == len(steps):

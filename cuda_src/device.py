@@ -134,7 +134,7 @@ class DeviceArray:
         """Card to host. Without `host`: into a new array, and waits; with a pinned `host` the caller waits."""
         target = np.empty(self.shape, self.dtype) if host is None else host
         if target.shape != self.shape or target.dtype != self.dtype or not target.flags.c_contiguous:
-            raise ValueError(f"array {target.shape} {target.dtype} does not match {self.shape} {self.dtype} on the card")
+            raise ValueError(f"array {target.shape} {target.dtype} does not match {self.shape} {self.dtype}")
         self.device.call("memcpy_dtoh_async", target, self.ptr, stream)
         if host is None:
             self.device.synchronize(stream)
@@ -246,7 +246,8 @@ class Device:
         except self.driver.MemoryError:
             left, total = self.driver.mem_get_info()
             raise DeviceMemoryError(
-                f"{self.name} has {left >> 20} of {total >> 20} MiB left, and {what or 'an array'} needs {-(-nbytes >> 20)} MiB: "
+                f"{self.name} has {left >> 20} of {total >> 20} MiB left, "
+                f"and {what or 'an array'} needs {-(-nbytes >> 20)} MiB: "
                 "use fewer references, a smaller frame or --device cpu"
             ) from None
         except self.driver.Error as error:

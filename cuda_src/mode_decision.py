@@ -21,7 +21,8 @@ def mode_seed(
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.mode_decision.mode_seed."""
-    arguments = [search_cost, search_mv, n_ref, lam, search_cost.shape[1], row0 * mb_width, row1 * mb_width, ref_idx, mv]
+    n_mb = search_cost.shape[1]
+    arguments = [search_cost, search_mv, n_ref, lam, n_mb, row0 * mb_width, row1 * mb_width, ref_idx, mv]
     grid = (-(-(row1 - row0) * mb_width // THREADS),)
     ref_idx.device.launch("mode_decision", "mode_seed", grid, (THREADS,), arguments, stream)
 
@@ -55,8 +56,9 @@ def mode_decision(
     """Not part of the standard: twin of cpu_simd.mode_decision.mode_decision."""
     height, width = source.shape
     mb_width = width // 16
-    arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp]
-    arguments += [int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, height // 16, row0, prior_ref_idx, prior_mv]
+    arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
+    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, height // 16, row0]
+    arguments += [prior_ref_idx, prior_mv]
     arguments += [mb_type, sub_mb_type, ref_idx, mv]
     shared = WARPS * (WINDOW_BYTES + n_ref * 41 * 8)
     grid = (-(-mb_width // WARPS), row1 - row0)

@@ -1,4 +1,4 @@
-"""Inputs that the CUDA tests share: planes of each interesting kind, and whole macroblock states that a stream could hold."""
+"""Inputs that the CUDA tests share: planes of each interesting kind."""
 
 import numpy as np
 

@@ -1,5 +1,7 @@
 """CUDA deblocking, as tiles and as wavefront, gives the bits of the CPU: strengths, thresholds, slices, split rows."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from h264lite.cpu_simd import deblock as cpu
@@ -26,7 +28,7 @@ def on_card(device, planes, state, offsets, idc, slice_first_mb, bands, pad, wav
     rec = [device.upload(p) for p in planes]
     arrays = [device.upload(state[n]) for n in ("mb_type", "ref_idx", "mv", "total_coeff", "qp")]
     slices = device.upload(slice_first_mb)
-    for row0, row1 in zip(bands[:-1], bands[1:]):
+    for row0, row1 in pairwise(bands):
         cuda.deblock(*rec, *arrays, *offsets, idc, slices, row0, row1, *out, wavefront=wavefront)
     result = []
     for p, o, b in zip(planes, out, (pad, pad // 2, pad // 2)):

@@ -58,7 +58,8 @@ def test_old_card_and_absent_card():
 
 def test_out_of_memory_names_the_need(driver):
     driver.memory = 1 << 20
-    with device_module.Device() as card, pytest.raises(device_module.DeviceMemoryError, match="references of 4096x2304"):
+    lacking = pytest.raises(device_module.DeviceMemoryError, match="references of 4096x2304")
+    with device_module.Device() as card, lacking:
         card.array((1 << 22,), np.uint8, "references of 4096x2304")
 
 

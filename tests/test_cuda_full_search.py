@@ -1,5 +1,7 @@
 """The CUDA full search gives the bits of its CPU twin: kinds of pictures, ranges, centres, lambdas, split rows."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from h264lite.cpu_simd import full_search as cpu
@@ -16,7 +18,7 @@ def both(device, source, reference, pad, centre, predictor, lam, merange, splits
     on_card = [device.upload(a) for a in (source, reference, centre, predictor)]
     out = device.array((n_mb, 41), np.int32).fill(0xEE), device.array((n_mb, 41, 2), np.int16).fill(0xEE)
     edges = [rows * k // splits for k in range(splits + 1)]
-    for row0, row1 in zip(edges, edges[1:]):
+    for row0, row1 in pairwise(edges):
         if row1 > row0:
             full_search(*on_card[:2], pad, *on_card[2:], lam, merange, row0, row1, *out)
     np.testing.assert_array_equal(out[0].get(), cost)

@@ -1,4 +1,4 @@
-"""CUDA inter macroblocks give the bits of their CPU twin: all partitions, references, vectors far outside, QPs, I_PCM."""
+"""CUDA inter macroblocks give the bits of their CPU twin: partitions, references, far vectors, QPs, I_PCM."""
 
 import copy
 

@@ -1,5 +1,7 @@
 """CUDA half-sample planes and borders give the bits of their CPU twin."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from h264lite.cpu_simd import interpolate as cpu
@@ -20,7 +22,7 @@ def test_interpolate(device, kind, size):  # noqa: F811
         out = device.upload(luma)
         rows = height // 16
         edges = sorted({rows * k // splits for k in range(splits + 1)})
-        for row0, row1 in zip(edges, edges[1:]):
+        for row0, row1 in pairwise(edges):
             cpu.interpolate(luma, pad, row0, row1)
             interpolate(out, pad, row0, row1)
         np.testing.assert_array_equal(out.get(), luma)

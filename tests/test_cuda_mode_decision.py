@@ -1,4 +1,4 @@
-"""CUDA mode decision gives the bits of its CPU twin: seeds, passes, references, kinds of partitions, slices, skipping."""
+"""CUDA mode decision gives the bits of its CPU twin: seeds, passes, references, kinds, slices, skipping."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,8 @@ def case(rng, kind, width, height, n_ref, pad, lam):
     base = rng.integers(-12, 13, (n_ref, n_mb, 1, 2)) * (0 if still else 1)
     mv = (base + rng.integers(-2, 3, (n_ref, n_mb, 41, 2)) * (rng.random((n_ref, n_mb, 41, 1)) < 0.5)).astype(np.int16)
     area = np.array([1] * 16 + [2] * 16 + [4] * 4 + [8] * 4 + [16])
-    cost = (area * rng.integers(20, 60, (n_ref, n_mb, 1)) + rng.integers(0, 30, (n_ref, n_mb, 41)) + 12 * lam).astype(np.int32)
+    cost = area * rng.integers(20, 60, (n_ref, n_mb, 1)) + rng.integers(0, 30, (n_ref, n_mb, 41)) + 12 * lam
+    cost = cost.astype(np.int32)
     predictor = rng.integers(-20, 21, (n_ref, n_mb, 2)).astype(np.int16)
     intra = rng.integers(300, 1500, n_mb).astype(np.int32)
     return source, luma, slots, cost, mv, predictor, intra
@@ -42,7 +43,8 @@ def test_twin(device, kind, n_ref):  # noqa: F811
     rng = np.random.default_rng(SEED + n_ref)
     pad = 48
     for width, height, lam, qp, subme, kinds, max_mv_y in (
-        (80, 64, 4, 26, 5, 15, 128), (80, 80, 4, 20, 5, 15, 128), (80, 80, 4, 24, 5, 15, 128), (96, 96, 4, 28, 5, 15, 64),
+        (80, 64, 4, 26, 5, 15, 128), (80, 80, 4, 20, 5, 15, 128), (80, 80, 4, 24, 5, 15, 128),
+        (96, 96, 4, 28, 5, 15, 64),
         (48, 48, 1, 10, 1, 15, 2), (64, 32, 20, 40, 3, 7, 64), (16, 48, 9, 35, 5, 1, 64),
         (64, 64, 9, 45, 5, 3, 64),
     ):  # fmt: skip
@@ -88,7 +90,8 @@ def test_what_levels_are_worth(device):  # noqa: F811
     source = np.full((height, width), 128, np.uint8)
     for p in range(16):
         i, j = divmod(p, 4)
-        basis = np.outer(forward[i], forward[j]) * (2 if i % 2 == 0 and j % 2 == 0 else 1)  # quantises to one level of 1
+        # quantises to one level of 1
+        basis = np.outer(forward[i], forward[j]) * (2 if i % 2 == 0 and j % 2 == 0 else 1)
         for count in range(9):
             for k in range(count):
                 y, x = 16 * p + 4 * (k // 4), 16 * count + 4 * (k % 4)
@@ -102,9 +105,10 @@ def test_what_levels_are_worth(device):  # noqa: F811
     args = (lam, qp, 5, 128, 1, 15, 0, rows)
     out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
     cpu.mode_decision(source, luma, slots, pad, cost, mv, predictor, intra, first, *args, *prior, *out)
-    read = [device.upload(a) for a in (source, luma, slots)], [device.upload(a) for a in (cost, mv, predictor, intra, first)]
+    read = [device.upload(a) for a in (source, luma, slots)]
+    found = [device.upload(a) for a in (cost, mv, predictor, intra, first)]
     d_out = [device.upload(np.full_like(a, 77)) for a in out]
-    cuda.mode_decision(*read[0], pad, *read[1], *args, *(device.upload(a) for a in prior), *d_out)
+    cuda.mode_decision(*read, pad, *found, *args, *(device.upload(a) for a in prior), *d_out)
     for a, b in zip(d_out, out):
         np.testing.assert_array_equal(a.get(), b)
     kept = (out[3][:, 0, 0] != 0).reshape(16, mb_width)  # columns 0..8

@@ -3,7 +3,7 @@
     device.use_driver(driver.EmulatedDriver())
 
 Device memory is host memory between canaries that are checked whenever the host waits: a kernel that writes outside its
-arrays is found. Work is done at once, in the order of the calls. `fail_after` launches the device is lost (tests of faults).
+arrays is found. Work is done at once, in the order of the calls. After `fail_after` launches the device is lost.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing", "-w", 
 
 def build(name: str) -> Path:
     """The shared object of one kernel file, compiled once for its contents."""
-    header = (HERE / "cuda_emulator.h").read_bytes()
+    header = b"".join((HERE / name).read_bytes() for name in ("cuda_emulator.h", "cuda_intrinsics.h"))
     key = hashlib.sha256(header + compiler.module_key(name).encode() + " ".join(FLAGS).encode()).hexdigest()[:24]
     folder = compiler.cache_folder()
     target = folder / f"{name}-emulated-{key}.so"
@@ -86,7 +86,8 @@ class Function:
         except AttributeError:
             raise Error(f"no kernel {name}") from None
         self.start = shared_object.emulated_launch
-        self.start.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 6, ctypes.c_uint64, ctypes.c_void_p, *[ctypes.c_uint] * 2]
+        sizes = [ctypes.c_uint] * 6
+        self.start.argtypes = [ctypes.c_void_p, *sizes, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
         self.formats = ""
         self.dynamic_limit = 48 << 10
 
@@ -217,7 +218,9 @@ class EmulatedDriver:
     class event_flags:
         DISABLE_TIMING = 2
 
-    def __init__(self, seed: int = 0, memory: int = 4 << 30, capability: tuple[int, int] = (9, 0), devices: int = 1) -> None:
+    def __init__(
+        self, seed: int = 0, memory: int = 4 << 30, capability: tuple[int, int] = (9, 0), devices: int = 1
+    ) -> None:
         self.seed, self.memory, self.capability, self.devices = seed, memory, capability, devices
         self.allocations: list[Allocation] = []
         self.lock = threading.RLock()
