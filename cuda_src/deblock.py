@@ -1,8 +1,8 @@
 """Deblocking on the card: the schedule of a tile's lines, and the launches of deblock.cu.
 
-A tile (one macroblock) needs, of its own edges and its neighbours', the lines found by walking the filter backwards from
-the tile's final samples: which lines wrote a sample that is still needed, and which samples they read. Lines of one step
-neither read nor write what another line of the step writes.
+A tile (one macroblock) needs, of its own edges and its neighbours', the lines found by walking the filter backwards
+from the tile's final samples: which lines wrote a sample that is still needed, and which samples they read. Lines of
+one step neither read nor write what another line of the step writes.
 """
 
 from functools import cache
