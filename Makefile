@@ -23,6 +23,7 @@ encode: $(VENV)/.ready
 	@echo "The stream is $(STREAM)"
 
 test: $(VENV)/.ready-test
+	$(PYTHON) -m h264lite.encoder.first_run
 	$(PYTHON) -m pytest -n $(WORKERS) -m "not slow and not gpu"
 
 test-all: $(VENV)/.ready-test

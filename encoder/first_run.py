@@ -1,9 +1,23 @@
-"""Whether the first frame will wait for the compiler: a cheap look at Numba's cache files."""
+"""The first run: whether the compiler will be waited for, and a second process that compiles beside this one."""
 
+import atexit
 import os
+import subprocess
+import sys
 from pathlib import Path
 
-_KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
+_ROOT = Path(__file__).resolve().parent.parent
+_KERNELS = _ROOT / "cpu_simd"
+
+# Stages that a second process compiles while the first one compiles what an I picture needs: the larger half last.
+_BESIDE = (
+    "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
+    "mode_seed", "mark_skipped",
+)  # fmt: skip
+_COMPILE = """
+from h264lite.encoder.first_run import compile_stages
+compile_stages()
+"""
 
 
 def will_compile() -> bool:
@@ -19,3 +33,46 @@ def will_compile() -> bool:
         if newest < source.stat().st_mtime:
             return True
     return False
+
+
+def compile_beside() -> None:
+    """Start a process that compiles half of the stages into the shared cache; it ends by itself, or with this one.
+
+    H264LITE_COMPILE_BESIDE=0 does without.
+    """
+    if os.environ.get("H264LITE_COMPILE_BESIDE") == "0" or (os.cpu_count() or 1) < 2:
+        return
+    environment = os.environ | {"H264LITE_COMPILE_BESIDE": "0"}
+    quiet = subprocess.DEVNULL
+    try:
+        child = subprocess.Popen([sys.executable, "-c", _COMPILE], env=environment, stdin=quiet, stdout=quiet,
+                                 stderr=quiet, start_new_session=True)
+    except OSError:
+        return  # then this process compiles everything
+    atexit.register(child.kill)
+
+
+def compile_stages(names: tuple[str, ...] = _BESIDE) -> None:
+    """Run stages once on an empty picture, so that their kernels are compiled and cached."""
+    from .config import Config
+    from .pipeline import Pipeline
+
+    pipeline = Pipeline(Config.from_options(width=32, height=32, threads=1, device="cpu"))
+    pipeline.compile(names)
+    pipeline.close()
+
+
+def main() -> None:
+    """Compile everything that an encode on the CPU needs: `python -m h264lite.encoder.first_run`."""
+    import numpy as np
+
+    from .encoder import Encoder
+
+    with Encoder(32, 32) as encoder:
+        for _ in range(2):
+            encoder.encode(np.zeros((48, 32), np.uint8))
+        encoder.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from ..scheduler.executor import Executor, bands
 from ..standard.macroblock import I_4x4
 from .config import Config
+from .first_run import compile_beside, will_compile
 from .frame import Frame, References, Workspace
 from .ratecontrol import LAMBDA
 from .slice_writer import SliceWriter
@@ -54,6 +55,8 @@ class Pipeline:
         self.pending: deque[Future[EncodedFrame]] = deque()
         self.count = self.since_idr = self.idr_count = 0
         self.constants = _constants(config, slice_rows)
+        if will_compile():
+            compile_beside()
 
     def headers(self) -> bytes:
         """Sequence and picture parameter sets as an Annex B byte stream."""
@@ -79,6 +82,15 @@ class Pipeline:
     def close(self) -> None:
         """End the threads."""
         self.executor.close()
+
+    def compile(self, stages: Sequence[str]) -> None:
+        """Run stages on an empty picture with one reference: only so that their kernels are compiled."""
+        frame = self.ring[0]
+        frame.n_ref = 1
+        self.references.push(0, 1)
+        state = self._state(frame, 1) | self._reference_state(0) | self._pass_state("seed", "first")
+        for name in stages:
+            self.executor.run([name], state, {})
 
     def _choose_type(self, frame: Frame) -> None:
         """IDR every `keyint` pictures, P between; every picture is a reference, so frame_num counts them (7.4.3)."""
