@@ -74,7 +74,7 @@ def edge_strengths(m, mv, ref_id, mb_p, mb, edge, vertical, y4, x4, strengths):
 
 @kernel
 def filter_line(plane, y, x, dy, dx, strength, luma, alpha, beta, tc0):
-    """8.7.2.2 to 8.7.2.4: one line of samples across an edge: q0 at (x, y), q1 at (x + dx, y + dy), p0 on the other side."""
+    """8.7.2.2 to 8.7.2.4: samples across an edge: q0 at (x, y), q1 at (x + dx, y + dy), p0 on the other side."""
     p0, p1 = np.int64(plane[y - dy, x - dx]), np.int64(plane[y - 2 * dy, x - 2 * dx])
     q0, q1 = np.int64(plane[y, x]), np.int64(plane[y + dy, x + dx])
     if abs(p0 - q0) >= alpha or abs(p1 - p0) >= beta or abs(q1 - q0) >= beta:

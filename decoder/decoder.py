@@ -16,7 +16,7 @@ from ..standard.bits import (
     parse_nal_unit,
 )
 from ..standard.syntax import Pps, SliceHeader, Sps, parse_pps, parse_slice_header, parse_sps, starts_new_picture
-from .dpb import PictureBuffer
+from .dpb import PictureBuffer, dpb_size
 from .errors import BitstreamError, Unsupported
 from .picture import NO_SLOT, SHORT_TERM, Frame, Picture, Pool
 from .picture_decoding import PictureDecoding
@@ -27,8 +27,8 @@ from .support import check_pool, check_slice, check_sps
 class Decoder:
     """Decodes an Annex B byte stream, given in pieces of any size.
 
-    macroblocks: frames carry their macroblock arrays. resilient: after an error, go on at the next IDR picture; what was
-    dropped stands in `dropped`, one line each.
+    macroblocks: frames carry their macroblock arrays. resilient: after an error, go on at the next IDR picture; what
+    was dropped stands in `dropped`, one line each.
     """
 
     def __init__(self, macroblocks: bool = False, resilient: bool = False) -> None:
@@ -82,7 +82,7 @@ class Decoder:
             yield from self._guarded(lambda offset=offset, data=data: self._nal_unit(offset, data), where)
 
     def _guarded(self, step, where: str) -> Iterator[Frame]:  # type: ignore[no-untyped-def]
-        """Run a step and give out its frames; an error is named with its place, or noted if the decoder is resilient."""
+        """Run a step and give out its frames; an error is named with its place, or noted if resilient."""
         try:
             step()
         except BitstreamError as error:
@@ -186,9 +186,11 @@ class Decoder:
         if self._buffer is not None:
             self._buffer.flush(discard=bool(header.no_output_of_prior_pics_flag))
         self._active = sps
+        slots = dpb_size(sps) + 1
+        check_pool(sps, slots)
+        pool = Pool(sps.mb_width, sps.mb_height, slots)
+        self._pool = pool
         self._buffer = PictureBuffer(sps, lambda picture: self._ready.append(pool.frame(picture)))
-        check_pool(sps, self._buffer.size + 1)
-        self._pool = pool = Pool(sps.mb_width, sps.mb_height, self._buffer.size + 1)
 
     def _fill_gap(self, header: SliceHeader, sps: Sps) -> None:
         """8.2.5.2: "non-existing" frames for the values of frame_num that were left out."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..standard.jit import kernel
 
-# Scratch of one macroblock's prediction: rows and columns of a block of at most 16x16 with its margins (2 before, 3 behind).
+# Scratch of one macroblock's prediction: rows, columns of at most 16x16 samples with margins (2 before, 3 behind).
 SCRATCH_ROWS, SCRATCH_COLUMNS = 24, 32
 
 
@@ -174,7 +174,7 @@ def weigh_one(out, oy, ox, height, width, log_denom, weight, offset):
 
 @kernel
 def weigh_two(out, oy, ox, second, height, width, log_denom, weight0, weight1, offset):
-    """8.4.2.3.2: weighted prediction from both lists, `second` at (0, 0) joined into `out`; offset: (o0 + o1 + 1) >> 1."""
+    """8.4.2.3.2: weighted prediction from both lists, `second` (at 0, 0) joined into `out`; offset (o0 + o1 + 1) >> 1."""
     for y in range(height):
         for x in range(width):
             value = np.int64(out[oy + y, ox + x]) * weight0 + np.int64(second[y, x]) * weight1

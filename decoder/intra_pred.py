@@ -8,7 +8,8 @@ from ..standard.jit import kernel
 LEFT, ABOVE, ABOVE_RIGHT, ABOVE_LEFT = 1, 2, 4, 8
 
 # Tables 8-2, 8-3: Intra4x4PredMode and Intra8x8PredMode
-VERTICAL, HORIZONTAL, DC, DOWN_LEFT, DOWN_RIGHT, VERTICAL_RIGHT, HORIZONTAL_DOWN, VERTICAL_LEFT, HORIZONTAL_UP = range(9)
+VERTICAL, HORIZONTAL, DC, DOWN_LEFT, DOWN_RIGHT = range(5)
+VERTICAL_RIGHT, HORIZONTAL_DOWN, VERTICAL_LEFT, HORIZONTAL_UP = range(5, 9)
 
 # What each of these modes needs.
 MODE_NEEDS = np.array([
@@ -22,7 +23,7 @@ MODE_NEEDS_CHROMA = np.array([0, LEFT, ABOVE, LEFT | ABOVE | ABOVE_LEFT], np.int
 
 @kernel
 def gather_edge(plane, y0, x0, n, available, edge):
-    """8.3.1.2, 8.3.2.2: neighbouring samples of an n x n block as one line of 3n + 1, from the lower left to the upper right.
+    """8.3.1.2, 8.3.2.2: samples around an n x n block as one line of 3n + 1, from the lower left to the upper right.
 
     edge[n - 1 - y] = p[-1, y], edge[n] = p[-1, -1], edge[n + 1 + x] = p[x, -1]; what is not available stays 0.
     """

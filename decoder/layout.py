@@ -1,8 +1,8 @@
 """How the decoder lays out its state: names of slice parameters, macroblock types and arrays; shapes, dtypes, units.
 
-A slice is decoded in three walks over its macroblocks, each a kernel: parsing (7.3.4), motion (8.4.1) and reconstruction
-(8.3, 8.4.2, 8.5). What one walk leaves for the next lies in arrays over the picture: by macroblock address, or as a grid
-of 4x4 blocks (`[y4, x4]`) or 8x8 blocks (`[y8, x8]`), so that a neighbour is one step away.
+A slice is decoded in three walks over its macroblocks, each a kernel: parsing (7.3.4), motion (8.4.1) and
+reconstruction (8.3, 8.4.2, 8.5). What one walk leaves for the next lies in arrays over the picture: by macroblock
+address, or as a grid of 4x4 blocks (`[y4, x4]`) or 8x8 blocks (`[y8, x8]`), so that a neighbour is one step away.
 """
 
 from typing import NamedTuple
@@ -73,7 +73,7 @@ LEVELS_PER_MB = 384  # 256 luma, 64 Cb, 64 Cr
 
 
 class Macroblocks(NamedTuple):
-    """State of the picture at work that no other picture needs; H4, W4: its size in 4x4 blocks, H8, W8: in 8x8 blocks."""
+    """State of the picture at work only; H4, W4: its size in 4x4 blocks, H8, W8: in 8x8 blocks."""
 
     slice_id: np.ndarray  # int32[n_mb], NO_SLICE before it is decoded
     mb_type: np.ndarray  # uint8[n_mb]

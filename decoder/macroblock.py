@@ -9,7 +9,6 @@ from .errors import E_CHROMA_MODE, E_MVD, E_OVERLAP, E_QP_DELTA, E_REF_IDX, E_SU
 from .layout import (
     B_DIRECT,
     B_SKIP,
-    P_FIRST_MB,
     P_MB_WIDTH,
     P_N_MB,
     P_REFS_0,
@@ -39,7 +38,7 @@ A_LEFT, B_ABOVE, C_ABOVE_RIGHT, D_ABOVE_LEFT = 1, 2, 4, 8
 
 @kernel
 def neighbours(mb, mb_width, slice_id):
-    """6.4.9: which of the macroblocks A (1), B (2), C (4), D (8) around `mb` are available: in its slice and decoded."""
+    """6.4.9: which macroblocks around `mb`, A (1), B (2), C (4), D (8), are available: decoded, in its slice."""
     mine = slice_id[mb]
     x = mb % mb_width
     available = 0
@@ -214,7 +213,7 @@ def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
 
 @kernel
 def intra_macroblock(data, s, p, m, mb, kind):
-    """7.3.5, 7.3.5.1: prediction of an intra macroblock, `kind` as in Table 7-11; coded_block_pattern if known, else -1."""
+    """7.3.5, 7.3.5.1: prediction of an intra macroblock, `kind` as in Table 7-11; coded_block_pattern or -1."""
     cbp = -1
     y4 = mb // p[P_MB_WIDTH] * 4
     x4 = mb % p[P_MB_WIDTH] * 4
@@ -246,7 +245,7 @@ def intra_macroblock(data, s, p, m, mb, kind):
 
 @kernel
 def inter_macroblock(data, s, p, m, ref_idx, mb, kind):
-    """7.3.5: prediction of an inter macroblock, `kind` as in Table 7-13 or 7-14; whether an 8x8 transform is possible."""
+    """7.3.5: prediction of an inter macroblock, `kind` as in Table 7-13, 7-14; whether it may be 8x8 transformed."""
     if p[P_SLICE_TYPE] == SLICE_P:
         if kind >= 3:
             m.mb_type[mb] = P_8x8

@@ -1,8 +1,8 @@
 """8.4.1.1, 8.4.1.3: prediction of motion vectors from the partitions around, in one list.
 
-Throughout: mv int16[H4, W4, 2], quarter samples (x, y), 0 where the list is not used; ref_idx int8[H8, W8], -1 where it is
-not; `available`: macroblocks around as neighbours() tells; (x0, y0): first 4x4 block of the macroblock in the picture,
-(bx, by): that of the partition within the macroblock; sizes in 4x4 blocks.
+Throughout: mv int16[H4, W4, 2], quarter samples (x, y), 0 where the list is not used; ref_idx int8[H8, W8], -1 where it
+is not; `available`: macroblocks around as neighbours() tells; (x0, y0): first 4x4 block of the macroblock in the
+picture, (bx, by): that of the partition within the macroblock; sizes in 4x4 blocks.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def reference_at(ref_idx, available, y0, x0, by, bx, block):
 
 @kernel
 def neighbour_c(ref_idx, available, y0, x0, by, bx, width):
-    """8.4.1.3.2: column and ref_idx of neighbour C in the row above the partition, D in its place where there is no C."""
+    """8.4.1.3.2: column and ref_idx of neighbour C in the row above the partition; of D where there is no C."""
     block = np.int64(RASTER_TO_BLOCK[4 * by + bx])
     ref = reference_at(ref_idx, available, y0, x0, by - 1, bx + width, block)
     if ref != UNAVAILABLE:

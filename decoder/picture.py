@@ -38,7 +38,7 @@ class Picture:
 
 @dataclass(eq=False)
 class MacroblockArrays:
-    """What a picture's macroblocks were coded as, for research; macroblock address first, 4x4 blocks in raster order."""
+    """How a picture's macroblocks were coded, for research; macroblock address first, 4x4 blocks in raster order."""
 
     mb_type: np.ndarray  # uint8[n_mb], index of decoder.layout.MB_TYPE_NAMES
     sub_type: np.ndarray  # uint8[n_mb, 4]: 0 8x8, 1 8x4, 2 4x8, 3 4x4, 4 direct; per 8x8 quadrant

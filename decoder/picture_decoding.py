@@ -129,7 +129,7 @@ class PictureDecoding:
         return p
 
     def _level_scales(self, sps: Sps, pps: Pps) -> tuple[np.ndarray, np.ndarray]:
-        """8.5.9: LevelScale4x4 int32[6, 6, 16] and LevelScale8x8 int32[2, 6, 64] (Intra Y, Inter Y), raster positions."""
+        """8.5.9: LevelScale4x4 int32[6, 6, 16] and LevelScale8x8 int32[2, 6, 64] (Intra Y, Inter Y), raster order."""
         key = pps.pic_parameter_set_id
         if key not in self._scales:
             small, large = scaling_lists(sps, pps)

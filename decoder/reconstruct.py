@@ -223,7 +223,7 @@ def pcm(p, m, mb, y_plane, u_plane, v_plane):
 
 @kernel
 def weigh(p, references, ref0, ref1, c, out, oy, ox, second, height, width):
-    """8.4.2.3: joins or weighs the predictions of component c (0 Y, 1 Cb, 2 Cr) of a block; a list not used has ref -1."""
+    """8.4.2.3: joins or weighs predictions of component c (0 Y, 1 Cb, 2 Cr) of a block; a list not used: ref -1."""
     mode = p[P_WEIGHTING]
     weights = references.weights
     log_denom = p[P_LUMA_DENOM] if c == 0 else p[P_CHROMA_DENOM]
@@ -283,7 +283,7 @@ def inter_block(p, planes, motion, references, y4, x4, size_y, size_x, scratch, 
 
 @kernel
 def same_motion(mv, ref_idx, y4, x4, height, width):
-    """Whether all 4x4 blocks of an area move as its first; mv int16[2, H4, W4, 2], ref_idx int8[2, H8, W8] of a picture."""
+    """Whether all 4x4 blocks of an area move as its first; mv int16[2, H4, W4, 2], ref_idx int8[2, H8, W8]."""
     for k in range(2):
         ref = ref_idx[k, y4 >> 1, x4 >> 1]
         mvx, mvy = mv[k, y4, x4, 0], mv[k, y4, x4, 1]

@@ -52,7 +52,7 @@ def modify(
             kind = "long-term" if marking == LONG_TERM else "short-term"
             raise BitstreamError(f"a reference list asks for {kind} picture {wanted}, which does not exist")
         rest = [p for p in result[index:] if p is not found[0]]
-        result = (result[:index] + [found[0], *rest])[:active]
+        result = [*result[:index], found[0], *rest][:active]
         result += [None] * (active - len(result))
     return result
 

@@ -59,7 +59,7 @@ def add_residual_4x4(plane, y0, x0, levels, base, scale, qp, has_dc, d):
 
 @kernel
 def luma_dc(levels, scale, qp, c):
-    """8.5.10: scaled DC of the 16 blocks of an Intra_16x16 macroblock, in place at the blocks' position 0; c int32[16]."""
+    """8.5.10: scaled DC of an Intra_16x16 macroblock, in place at position 0 of its 16 blocks; c int32[16]."""
     for block in range(16):  # luma4x4BlkIdx to raster
         y = (block >> 3) * 2 + (block >> 1 & 1)
         x = (block >> 2 & 1) * 2 + (block & 1)

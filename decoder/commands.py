@@ -1,0 +1,191 @@
+"""The command line's `decode` and `info`; exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .errors import BitstreamError
+from .info import StreamInfo
+from .picture import Frame
+
+PIECE = 1 << 20  # bytes read at a time
+
+
+def add_parsers(commands: Any) -> None:
+    """The sub-parsers of `decode` and `info`, for the command line's argparse."""
+    decode = commands.add_parser(
+        "decode", help="decode an H.264 stream to raw video", allow_abbrev=False,
+        description="Decode an H.264 stream (Annex B) to raw 8-bit 4:2:0 video.",
+        epilog="exit codes: 0 decoded; 1 broken or unsupported stream, or no file; 2 wrong usage; 130 interrupted",
+    )  # fmt: skip
+    decode.add_argument("input", metavar="IN", help="the stream; - for standard input")
+    decode.add_argument("output", metavar="OUT", help=".yuv (I420), .y4m; - for I420 on standard output")
+    decode.add_argument("--resilient", action="store_true", help="after an error go on at the next IDR picture")
+    decode.add_argument("--frames", type=_count, metavar="N", help="stop after N frames")
+    decode.add_argument("--quiet", action="store_true", help="no closing line")
+    decode.set_defaults(run=run_decode)
+    info = commands.add_parser(
+        "info", help="what is in an H.264 stream", allow_abbrev=False,
+        description="Profile, level, size, picture types, sizes and QP of an H.264 stream (Annex B).",
+    )  # fmt: skip
+    info.add_argument("input", metavar="FILE", help="the stream; - for standard input")
+    info.add_argument("--nal", action="store_true", help="a line for each NAL unit: offset, bytes, type, contents")
+    info.set_defaults(run=run_info)
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return value
+
+
+def run_decode(args: argparse.Namespace) -> int:
+    """`h264lite decode IN OUT`."""
+    if args.input != "-" and args.output != "-" and _same_file(args.input, args.output):
+        return _fail(f"{args.output} is both input and output", 2)
+    sink = None
+    try:
+        with _opened(args.input, "rb") as source:
+            first = source.read(PIECE)
+            with _opened(args.output, "wb") as file:
+                sink = Sink(file, args.output.lower().endswith(".y4m"))
+                dropped = _decode(source, first, sink, args.resilient, args.frames)
+                file.flush()
+    except KeyboardInterrupt:
+        return _fail(f"interrupted after {sink.frames if sink else 0} frames", 130)
+    except BitstreamError as error:
+        return _fail(f"{args.input}: {error} ({sink.frames if sink else 0} frames decoded)", 1)
+    except BrokenPipeError:
+        _silence_stdout()
+        return _fail("the output was closed before the end", 1)
+    except (OSError, MemoryError) as error:
+        return _fail(_words(error), 1)
+    for line in dropped:
+        print(f"h264lite: dropped: {line}", file=sys.stderr)
+    if sink.frames == 0:
+        return _fail(f"{args.input}: no frames", 1)
+    if not args.quiet:
+        print(f"h264lite: {sink.frames} frames of {sink.size[0]}x{sink.size[1]} decoded", file=sys.stderr)
+    return 0
+
+
+def _decode(source: BinaryIO, piece: bytes, sink: "Sink", resilient: bool, limit: int | None) -> list[str]:
+    """Write the frames of a stream; what was dropped. Before an error is raised, what was decoded is written."""
+    from .decoder import Decoder
+
+    decoder = Decoder(resilient=resilient)
+
+    def frames() -> Iterator[Frame]:
+        nonlocal piece
+        try:
+            while piece:
+                yield from decoder.decode(piece)
+                piece = source.read(PIECE)
+        except BitstreamError:
+            yield from decoder.flush()
+            raise
+        yield from decoder.flush()
+
+    for frame in frames():
+        sink.write(frame)
+        if limit is not None and sink.frames >= limit:
+            break
+    return decoder.dropped
+
+
+class Sink:
+    """Writes frames as raw I420 or as YUV4MPEG2."""
+
+    def __init__(self, file: BinaryIO, y4m: bool) -> None:
+        self._file = file
+        self._y4m = y4m
+        self.frames = 0
+        self.size = (0, 0)
+
+    def write(self, frame: Frame) -> None:
+        """One frame; a YUV4MPEG2 file has one size only."""
+        size = (frame.width, frame.height)
+        if self._y4m and self.frames == 0:
+            self._file.write(y4m_header(frame))
+        elif self._y4m and size != self.size:
+            raise BitstreamError(f"the size changes to {size[0]}x{size[1]}: write .yuv, a .y4m file has one size")
+        self.size = size
+        if self._y4m:
+            self._file.write(b"FRAME\n")
+        self._file.write(frame.to_bytes())
+        self.frames += 1
+
+
+def y4m_header(frame: Frame) -> bytes:
+    """The first line of a YUV4MPEG2 file: size, rate, sample aspect ratio, chroma."""
+    vui = frame.sps.vui
+    rate = (25, 1)
+    if vui.timing_info_present_flag and vui.num_units_in_tick and vui.time_scale:
+        rate = (vui.time_scale, 2 * vui.num_units_in_tick)
+        if rate[0] % 2 == 0:
+            rate = (rate[0] // 2, rate[1] // 2)
+    colour = " XCOLORRANGE=FULL" if vui.video_full_range_flag else ""
+    return f"YUV4MPEG2 W{frame.width} H{frame.height} F{rate[0]}:{rate[1]} Ip C420mpeg2{colour}\n".encode()
+
+
+def run_info(args: argparse.Namespace) -> int:
+    """`h264lite info FILE`."""
+    info = StreamInfo()
+    try:
+        with _opened(args.input, "rb") as source:
+            while piece := source.read(PIECE):
+                _print_lines(info.feed(piece), args.nal)
+        _print_lines(info.flush(), args.nal)
+        if args.nal:
+            print()
+        print("\n".join(info.summary()), flush=True)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BitstreamError as error:
+        return _fail(f"{args.input}: {error}", 1)
+    except BrokenPipeError:
+        _silence_stdout()
+        return 1
+    except OSError as error:
+        return _fail(_words(error), 1)
+    return 1 if info.errors or not info.pictures else 0
+
+
+def _print_lines(lines: Iterator[str], shown: bool) -> None:
+    for line in lines:
+        if shown:
+            print(line)
+
+
+def _opened(name: str, mode: str) -> AbstractContextManager[Any]:
+    if name == "-":
+        return nullcontext(sys.stdin.buffer if mode == "rb" else sys.stdout.buffer)
+    return open(name, mode)
+
+
+def _same_file(first: str, second: str) -> bool:
+    try:
+        return Path(first).samefile(second)
+    except OSError:
+        return False
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return "out of memory" if isinstance(error, MemoryError) else str(error)
+
+
+def _silence_stdout() -> None:
+    """After a broken pipe, keep the interpreter from complaining when it closes standard output."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(text: str, code: int) -> int:
+    print(f"h264lite: error: {text}", file=sys.stderr)
+    return code

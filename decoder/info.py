@@ -1,0 +1,173 @@
+"""What is in a stream: one line a NAL unit, and a summary; reads headers only, so streams that are refused too."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE, NAL_SPS, ByteStreamSplitter, parse_nal_unit
+from ..standard.levels import level_name
+from ..standard.syntax import (
+    SLICE_TYPE_NAMES,
+    Pps,
+    SliceHeader,
+    Sps,
+    parse_pps,
+    parse_sei,
+    parse_slice_header,
+    parse_sps,
+    starts_new_picture,
+)
+from .errors import BitstreamError
+
+# Table 7-1
+NAL_NAMES = {
+    1: "slice", 2: "data partition A", 3: "data partition B", 4: "data partition C", 5: "IDR slice", 6: "SEI", 7: "SPS",
+    8: "PPS", 9: "access unit delimiter", 10: "end of sequence", 11: "end of stream", 12: "filler data",
+    13: "SPS extension", 14: "prefix", 15: "subset SPS", 19: "auxiliary slice", 20: "slice extension",
+    21: "3D slice extension",
+}  # fmt: skip
+PROFILE_NAMES = {
+    44: "CAVLC 4:4:4 Intra", 66: "Baseline", 77: "Main", 88: "Extended", 100: "High", 110: "High 10", 122: "High 4:2:2",
+    244: "High 4:4:4 Predictive",
+}  # fmt: skip
+
+
+def profile_name(sps: Sps) -> str:
+    """A.2: the profile's name, from profile_idc and the constraint flags."""
+    if sps.profile_idc == 66 and sps.constraint_set1_flag:
+        return "Constrained Baseline"
+    if sps.profile_idc in (110, 122, 244) and sps.constraint_set3_flag:
+        return f"{PROFILE_NAMES[sps.profile_idc]} Intra"
+    return PROFILE_NAMES.get(sps.profile_idc, f"profile {sps.profile_idc}")
+
+
+@dataclass
+class PictureInfo:
+    """One coded picture: its slice types, size and the QP of its slices."""
+
+    idr: bool
+    types: str = ""
+    size: int = 0  # bytes of its slices' NAL units
+    qp: list[int] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """IDR, or the "largest" type of its slices."""
+        return "IDR" if self.idr else next((name for name in "BPI" if name in self.types), self.types)
+
+
+class StreamInfo:
+    """Collects what a stream's headers say; `lines` describes each NAL unit, `summary` the whole."""
+
+    def __init__(self) -> None:
+        self.sps: dict[int, Sps] = {}
+        self.pps: dict[int, Pps] = {}
+        self.sequences: list[str] = []  # distinct sequence parameter sets in use, in words
+        self.pictures: list[PictureInfo] = []
+        self.nal_types: Counter[int] = Counter()
+        self.errors: list[str] = []
+        self.size = 0
+        self.entropy: set[str] = set()
+        self._splitter = ByteStreamSplitter()
+        self._last: SliceHeader | None = None
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        """Lines of the NAL units that a piece of the stream completes."""
+        self.size += len(data)
+        for offset, unit in self._splitter.feed(data):
+            yield self._unit(offset, unit)
+
+    def flush(self) -> Iterator[str]:
+        """The line of the last NAL unit."""
+        for offset, unit in self._splitter.flush():
+            yield self._unit(offset, unit)
+
+    def _unit(self, offset: int, data: bytes) -> str:
+        try:
+            unit = parse_nal_unit(data, offset)
+            kind = unit.nal_unit_type
+            self.nal_types[kind] += 1
+            text = self._describe(kind, unit.nal_ref_idc, unit.rbsp, len(data))
+            name = NAL_NAMES.get(kind, f"type {kind}")
+            reference = f" ref {unit.nal_ref_idc}" if unit.nal_ref_idc else ""
+            return f"{offset:10d} {len(data):8d}  {kind:2d} {name}{reference}{text}"
+        except BitstreamError as error:
+            self.errors.append(f"NAL unit at byte {offset}: {error}")
+            return f"{offset:10d} {len(data):8d}  broken: {error}"
+
+    def _describe(self, kind, nal_ref_idc, rbsp, size) -> str:  # type: ignore[no-untyped-def]
+        if kind == NAL_SPS:
+            sps = parse_sps(rbsp())
+            self.sps[sps.seq_parameter_set_id] = sps
+            text = self._sequence(sps)
+            return f"  {sps.seq_parameter_set_id}: {text}"
+        if kind == NAL_PPS:
+            pps = parse_pps(rbsp())
+            if pps.seq_parameter_set_id in self.sps:
+                pps = parse_pps(rbsp(), self.sps[pps.seq_parameter_set_id])
+            self.pps[pps.pic_parameter_set_id] = pps
+            coding = "CABAC" if pps.entropy_coding_mode_flag else "CAVLC"
+            extra = f", {pps.num_slice_groups_minus1 + 1} slice groups" if pps.num_slice_groups_minus1 else ""
+            extra += ", 8x8 transform" if pps.transform_8x8_mode_flag else ""
+            return f"  {pps.pic_parameter_set_id}: of SPS {pps.seq_parameter_set_id}, {coding}{extra}"
+        if kind == NAL_SEI:
+            return "  payload types " + ", ".join(str(t) for t, _ in parse_sei(rbsp()))
+        if kind in (NAL_SLICE, NAL_IDR):
+            return self._slice(kind, nal_ref_idc, rbsp(), size)
+        return ""
+
+    def _slice(self, kind: int, nal_ref_idc: int, rbsp: bytes, size: int) -> str:
+        header, sps, pps, _ = parse_slice_header(kind, nal_ref_idc, rbsp, self.sps, self.pps)
+        if (text := self._sequence(sps)) not in self.sequences:
+            self.sequences.append(text)
+        if self._last is None or starts_new_picture(header, self._last):
+            self.pictures.append(PictureInfo(bool(header.idr)))
+        self._last = header
+        self.entropy.add("CABAC" if pps.entropy_coding_mode_flag else "CAVLC")
+        picture, name = self.pictures[-1], SLICE_TYPE_NAMES[header.kind]
+        picture.size += size
+        picture.qp.append(header.qp(pps))
+        if name not in picture.types:
+            picture.types += name
+        field_text = " field" if header.field_pic_flag else ""
+        return (
+            f"  {name}{field_text}, picture {len(self.pictures) - 1}, first macroblock {header.first_mb_in_slice},"
+            f" frame_num {header.frame_num}, QP {header.qp(pps)}"
+        )
+
+    @staticmethod
+    def _sequence(sps: Sps) -> str:
+        """Profile, level, size and what else matters of a sequence parameter set."""
+        level = level_name(sps.level_idc, sps.profile_idc, sps.constraint_set3_flag)
+        parts = [f"{profile_name(sps)} profile, level {level}, {sps.width}x{sps.height}"]
+        if sps.chroma_format_idc != 1:
+            parts.append(("4:0:0", "4:2:0", "4:2:2", "4:4:4")[sps.chroma_format_idc])
+        if sps.bit_depth_luma_minus8 or sps.bit_depth_chroma_minus8:
+            parts.append(f"{8 + max(sps.bit_depth_luma_minus8, sps.bit_depth_chroma_minus8)} bits")
+        if not sps.frame_mbs_only_flag:
+            parts.append("interlaced tools")
+        vui = sps.vui
+        if vui.timing_info_present_flag and vui.num_units_in_tick and vui.time_scale:
+            parts.append(f"{vui.time_scale / (2 * vui.num_units_in_tick):.3f} frames/s")
+        parts.append(f"{sps.max_num_ref_frames} reference frame{'s' * (sps.max_num_ref_frames != 1)}")
+        return ", ".join(parts)
+
+    def summary(self) -> list[str]:
+        """The stream in a few lines."""
+        lines = [f"{self.size} bytes, {self.nal_types.total()} NAL units, {len(self.pictures)} pictures"]
+        lines += self.sequences
+        if self.entropy:
+            lines.append("entropy coding " + " and ".join(sorted(self.entropy)))
+        for kind in sorted({p.kind for p in self.pictures}, key="IDR I P B".find):
+            chosen = [p for p in self.pictures if p.kind == kind]
+            sizes = [p.size for p in chosen]
+            qps = [qp for p in chosen for qp in p.qp]
+            lines.append(
+                f"{kind:4s}{len(chosen):6d} pictures, {min(sizes)} to {max(sizes)} bytes"
+                f" (mean {sum(sizes) / len(sizes):.0f}), slice QP {min(qps)} to {max(qps)}"
+                f" (mean {sum(qps) / len(qps):.2f})"
+            )
+        slices = sum(len(p.qp) for p in self.pictures)
+        if slices > len(self.pictures):
+            lines.append(f"{slices / len(self.pictures):.2f} slices a picture")
+        return lines + [f"error: {error}" for error in self.errors]
