@@ -48,7 +48,7 @@ def test_large_clips(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_all_clips(name: str, qp: int) -> None:
     clip = sequences.clip(name)
-    count = 14 if clip.width < 1000 else 4
+    count = 14 if clip.width < 700 else 4 if clip.width < 1000 else 2
     frames = planes(clip, min(count, clip.frames))
     for keyint in (1, 12, 250):
         for ref in (1, 4):
