@@ -13,13 +13,13 @@ from ..standard.cavlc import (
     TOTAL_ZEROS,
     TOTAL_ZEROS_CHROMA_DC,
 )
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from .vector import bit_length
 
 BITS, COUNT, BYTE = range(3)
 
 
-@kernel
+@helper
 def open_sink(out, position, sink):
     """Go on at bit `position` of out, whose earlier bits stay."""
     sink[BYTE] = position >> 3
@@ -27,7 +27,7 @@ def open_sink(out, position, sink):
     sink[BITS] = np.int64(out[position >> 3]) >> (8 - (position & 7))
 
 
-@kernel
+@helper
 def close_sink(out, sink):
     """Store what is left, the last byte filled with zeros; returns the bit position. The sink can go on afterwards."""
     count = sink[COUNT]
@@ -43,7 +43,7 @@ def close_sink(out, sink):
     return at * 8 + count
 
 
-@kernel
+@helper
 def push(out, bits, count, at, length, code):
     """Append `length` (0..32) bits; the sink is in bits, count, at, and returned so: it stays in registers."""
     bits = (bits << length) | code
@@ -59,13 +59,13 @@ def push(out, bits, count, at, length, code):
     return bits, count, at
 
 
-@kernel
+@helper
 def put(out, sink, length, code):
     """u(length) with length 0..32."""
     sink[BITS], sink[COUNT], sink[BYTE] = push(out, sink[BITS], sink[COUNT], sink[BYTE], length, code)
 
 
-@kernel
+@helper
 def put_ue(out, sink, value):
     """9.1: ue(v), codeNum below 2^32 - 1."""
     length = bit_length(value + 1)
@@ -73,13 +73,13 @@ def put_ue(out, sink, value):
     put(out, sink, length, value + 1)
 
 
-@kernel
+@helper
 def put_se(out, sink, value):
     """9.1.1: se(v)."""
     put_ue(out, sink, 2 * value - 1 if value > 0 else -2 * value)
 
 
-@kernel
+@helper
 def put_te(out, sink, value, largest):
     """9.1: te(v) with range 0..largest."""
     if largest > 1:
@@ -88,7 +88,7 @@ def put_te(out, sink, value, largest):
         put(out, sink, 1, 1 - value)
 
 
-@kernel
+@helper
 def level_code(code, suffix_length):
     """9.2.2.1: level_prefix and level_suffix of levelCode as (length, code); level_prefix is at most 15."""
     if suffix_length == 0:
@@ -102,7 +102,7 @@ def level_code(code, suffix_length):
     return 28, 4096 + code - (15 << suffix_length)
 
 
-@kernel
+@helper
 def next_suffix_length(suffix_length, level):
     """9.2.2: suffixLength for the level after this one."""
     suffix_length = max(suffix_length, 1)
@@ -111,7 +111,7 @@ def next_suffix_length(suffix_length, level):
     return suffix_length
 
 
-@kernel
+@helper
 def scan(levels, mb, block, first, total, nonzero):
     """Non-zero levels of a block, the last one first: nonzero[0, k] = level, nonzero[1, k] = position from `first` on.
 
@@ -132,7 +132,7 @@ def scan(levels, mb, block, first, total, nonzero):
     return ones
 
 
-@kernel
+@helper
 def put_block(out, sink, levels, mb, block, first, most, total, nc_class, nonzero):
     """7.3.5.3.2, 9.2: residual_block_cavlc(): block `block` of levels int16[n_mb, 27, 16] from position `first` on.
 
@@ -175,7 +175,7 @@ def put_block(out, sink, levels, mb, block, first, most, total, nc_class, nonzer
     sink[BITS], sink[COUNT], sink[BYTE] = bits, count, at
 
 
-@kernel
+@helper
 def residual_block_bits(levels, mb, block, first, most, total, nc_class, nonzero):
     """9.2: how many bits put_block writes for the same arguments."""
     if total == 0:

@@ -6,7 +6,7 @@ The state arrays are those of encoder/frame.py; indices and units are explained 
 import numpy as np
 
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from ..standard.macroblock import (
     BLOCK_TO_RASTER,
     CB_DC,
@@ -50,7 +50,7 @@ def slice_buffer_bytes(n_mb: int) -> int:
     return 1024 + _LEGAL_MACROBLOCK_BYTES * n_mb + MACROBLOCK_BYTES
 
 
-@kernel
+@helper
 def count_class(total_coeff, mb, base, log2_width, bx, by, left, above, mb_width):
     """9.2.1: row of COEFF_TOKEN for block (bx, by) of a plane of 2^log2_width blocks a row, first at `base`.
 
@@ -74,7 +74,7 @@ def count_class(total_coeff, mb, base, log2_width, bx, by, left, above, mb_width
     return NC_CLASS[(count + 1) >> 1 if neighbours == 2 else count]
 
 
-@kernel
+@helper
 def count_levels(levels, mb, block, most):
     """Non-zero levels among the first `most` of a block."""
     total = 0
@@ -83,7 +83,7 @@ def count_levels(levels, mb, block, most):
     return total
 
 
-@kernel
+@helper
 def put_residual(out, sink, mb, kind, cbp, levels, total_coeff, left, above, mb_width, nonzero):
     """7.3.5.3: residual(): luma by 8x8 quadrants, then chroma DC, then chroma AC."""
     if kind == I_16x16:
@@ -111,7 +111,7 @@ def put_residual(out, sink, mb, kind, cbp, levels, total_coeff, left, above, mb_
             put_block(out, sink, levels, mb, k, 1, 15, total, nc_class, nonzero)
 
 
-@kernel
+@helper
 def put_intra4x4_modes(out, sink, mb, intra4x4_mode, left, above, mb_width):
     """7.3.5.1, 8.3.1.1: prev_intra4x4_pred_mode_flag and rem_intra4x4_pred_mode of the 16 blocks."""
     for k in range(16):
@@ -130,7 +130,7 @@ def put_intra4x4_modes(out, sink, mb, intra4x4_mode, left, above, mb_width):
             put(out, sink, 4, mode - (mode > predicted))
 
 
-@kernel
+@helper
 def put_mvd(out, sink, mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb):
     """7.3.5.1, 8.4.1.3: mvd_l0 of the partition of bw x bh 4x4 blocks at block (bx, by)."""
     px, py = predict_mv(mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb)
@@ -138,7 +138,7 @@ def put_mvd(out, sink, mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb)
     put_se(out, sink, np.int64(mv[mb, by * 4 + bx, 1]) - py)
 
 
-@kernel
+@helper
 def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
     """7.3.5, 7.3.5.1, 7.3.5.2: mb_type, sub_mb_type, ref_idx_l0 and mvd_l0 of a P macroblock."""
     if kind == P_8x8:
@@ -164,7 +164,7 @@ def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, fi
         put_mvd(out, sink, mb, bx, by, bw, bh, np.int64(ref_idx[mb, 3 * part]), ref_idx, mv, mb_width, first_mb)
 
 
-@kernel
+@helper
 def put_inter_8x8(out, sink, mb, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
     """7.3.5, 7.3.5.2: mb_type and sub_mb_pred() of P_8x8, or P_8x8ref0 where that saves the reference indices."""
     refs = 0
@@ -189,7 +189,7 @@ def put_inter_8x8(out, sink, mb, n_ref, sub_mb_type, ref_idx, mv, mb_width, firs
             put_mvd(out, sink, mb, bx, by, bw, bh, np.int64(ref_idx[mb, q]), ref_idx, mv, mb_width, first_mb)
 
 
-@kernel
+@helper
 def put_pcm(out, sink, mb, mb_width, rec_y, rec_u, rec_v):
     """7.3.5: pcm_alignment_zero_bit and the samples of an I_PCM macroblock."""
     put(out, sink, -sink[COUNT] & 7, 0)
@@ -287,7 +287,7 @@ def write_slice_data(
     return close_sink(out, sink)
 
 
-@kernel
+@helper
 def escape(rbsp, size, out):
     """7.4.1: the first `size` bytes of rbsp -> out, emulation prevention bytes inserted; returns the bytes written.
 
