@@ -287,7 +287,7 @@ def write_slice_data(
     return close_sink(out, sink)
 
 
-@helper
+@kernel
 def escape(rbsp, size, out):
     """7.4.1: the first `size` bytes of rbsp -> out, emulation prevention bytes inserted; returns the bytes written.
 
