@@ -16,7 +16,10 @@ from .skip_probe import WORTH, is_empty, probe_tables
 from .vector import add, load_u8x16, splat_u16x16, store, sums_of_4, widen
 
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), one more for mb_skip_run
+BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
+# Intra costs come from source samples; from decoded ones prediction is worse, in step with the quantiser.
+BITS_INTRA = 28
 FAR = 1 << 40
 
 
@@ -236,11 +239,11 @@ def _decide_rows(
             if not inside(x, y, x0, y0, width, height, pad, max_mv_y):
                 continue
             at = np.int64(ref_slots[0]) * 4 * plane + corner
-            if n == 0 and is_empty(current, ref_luma, at, offsets, x, y, tables):
+            value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
+            if n == 0 and value + lam * BITS_SKIP <= best and is_empty(current, ref_luma, at, offsets, x, y, tables):
                 put(window, 0, 0, 4, 4, 0, x, y)
                 kind = P_SKIP
                 break
-            value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
             value += lam * (BITS_16x16 + te_bits(0, n_ref) + mvd_bits(x, y, px, py))
             if value < best:
                 best = value
@@ -289,7 +292,7 @@ def _decide_rows(
                 mb_type[mb] = P_8x8
                 sub_mb_type[mb, 0], sub_mb_type[mb, 1], sub_mb_type[mb, 2], sub_mb_type[mb, 3] = s0, s1, s2, s3
                 keep_choice(window, mb, ref_idx, mv)
-        if intra_cost[mb] < best:
+        if intra_cost[mb] + lam * BITS_INTRA < best:
             mb_type[mb] = I_16x16
             for q in range(4):
                 sub_mb_type[mb, q] = SUB_8x8
@@ -312,8 +315,8 @@ def mode_decision(
 
     Writes mb_type: uint8[n_mb] (P_16x16, P_16x8, P_8x16, P_8x8; I_16x16 for "intra, the intra stage chooses"),
     sub_mb_type: uint8[n_mb, 4], ref_idx: int8[n_mb, 4], mv: int16[n_mb, 16, 2]. The lowest distortion + lam * bits wins;
-    on equal cost what was tried first: 16x16, the P_Skip vector, the predictor, 16x8, 8x16, 8x8, intra. A macroblock
-    whose residual at the P_Skip vector quantises to nothing worth coding takes that vector at once.
+    on equal cost what was tried first: 16x16, the P_Skip vector, the predictor, 16x8, 8x16, 8x8, intra. The P_Skip
+    vector is taken at once where it costs no more than the best 16x16 and its residual quantises to nothing worth coding.
     """
     _decide_rows(
         source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
