@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NoReturn
 
 from ..version import __version__
@@ -29,14 +28,14 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
 
-def make_parser() -> Parser:
-    """The parser of all sub-commands that are there."""
+def make_parser(command: str = "") -> Parser:
+    """The parser of all sub-commands that are there; for `encode` alone nothing of the decoder is imported."""
     parser = Parser(prog="h264lite", description="An H.264/AVC encoder, and a decoder to check it with.",
                     allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"h264lite {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     add_encode_parser(commands)
-    if find_spec("..decoder.commands", __package__):
+    if command != "encode":
         import_module("..decoder.commands", __package__).add_parsers(commands)
     return parser
 
@@ -127,7 +126,7 @@ def main(argv: Sequence[str]) -> int:
         elif argv and argv[0] in _LATER:
             print(f"h264lite: error: {argv[0]} is not built yet", file=sys.stderr)
             return 2
-        parser = make_parser()
+        parser = make_parser(argv[0] if argv else "")
         given = parser.parse_args(argv)
         if given.command is None:
             parser.error("which command? encode, or one of those that --help lists")

@@ -11,7 +11,7 @@ from typing import Any
 from .config import Config
 from .encoder import Encoder
 from .errors import Error, InputError, OptionError
-from .first_run import will_compile
+from .first_run import compile_all, will_compile
 from .interrupt import Interrupted, StopSignals
 from .options import API, CLI, OPTIONS, read_options
 from .output import ByteSink, PacketSink, check_distinct, open_packets
@@ -79,7 +79,9 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
         if will_compile():
-            run.say("first run: compiling the kernels, up to a minute")
+            run.say("first run: compiling the kernels, once; a minute or two")
+            run.say(f"compiled in {compile_all():.0f} s")
+            progress.restart()
         run.encoder = stack.enter_context(Encoder.from_config(config, sinks.reconstruction is not None))
         return _encode(run, stop)
 

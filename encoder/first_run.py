@@ -4,6 +4,7 @@ import atexit
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -62,17 +63,19 @@ def compile_stages(names: tuple[str, ...] = _BESIDE) -> None:
     pipeline.close()
 
 
-def main() -> None:
-    """Compile everything that an encode on the CPU needs: `python -m h264lite.encoder.first_run`."""
+def compile_all() -> float:
+    """Compile everything that an encode on the CPU needs, by a tiny encode; seconds it took."""
     import numpy as np
 
     from .encoder import Encoder
 
+    begin = time.perf_counter()
     with Encoder(32, 32) as encoder:
         for _ in range(2):
             encoder.encode(np.zeros((48, 32), np.uint8))
         encoder.flush()
+    return time.perf_counter() - begin
 
 
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # python -m h264lite.encoder.first_run
+    compile_all()

@@ -18,8 +18,12 @@ class Progress:
         self._stream = stream or sys.stderr
         self._mode = ("live" if self._stream.isatty() else "plain") if mode == "auto" else mode
         self._total, self._fps = total, fps
-        self._begin = self._last = time.monotonic()
+        self.restart()
         self._open_line = False
+
+    def restart(self) -> None:
+        """Begin to count time now."""
+        self._begin = self._last = time.monotonic()
 
     @property
     def seconds(self) -> float:
