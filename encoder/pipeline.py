@@ -126,7 +126,8 @@ class Pipeline:
                 run("search_centre", "full_search", "subpel_refine", **reference)
             run("intra_estimate", "mode_seed")
             run("mode_decision", **self._pass_state("seed", "first"))
-            run("mode_decision", **self._pass_state("first", None))
+            run("mode_decision", **self._pass_state("first", "seed"))
+            run("mode_decision", **self._pass_state("seed", None))
             run("inter_residual")
         run("intra")
         if frame.n_ref:
