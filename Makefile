@@ -32,7 +32,7 @@ test-all: $(VENV)/.ready-test
 lint: $(VENV)/.ready-dev
 	$(PYTHON) -m ruff check .
 	@mkdir -p .mypy_cache && ln -sfn .. .mypy_cache/h264lite  # mypy takes the package's name from its folder's
-	MYPYPATH=.mypy_cache $(PYTHON) -m mypy -p h264lite
+	MYPYPATH=.mypy_cache $(PYTHON) -m mypy $(foreach p,standard cpu_simd cuda_src scheduler encoder decoder,-p h264lite.$(p))
 
 bench: $(VENV)/.ready-dev
 	$(PYTHON) benchmarks/speed.py
