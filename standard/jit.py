@@ -7,6 +7,9 @@ In kernels `int(x)` leaves a uint8 a uint8, and the difference of two of them is
 with np.int32(x) or np.int64(x).
 """
 
+import functools
+from pathlib import Path
+
 from numba import njit
 from numba.core.types import unliteral
 
@@ -24,7 +27,18 @@ def helper(function):
     return _one_specialisation(njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function))
 
 
+@functools.cache
+def _stamp(folder):
+    """What the compiled kernels of a folder depend on: times and sizes of its files and of the standard's."""
+    files = {*Path(folder).glob("*.py"), *Path(__file__).parent.glob("*.py")}
+    return tuple(sorted((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+
+
 def _one_specialisation(dispatcher):
+    if not hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT
+        return dispatcher
+    # Numba's cache looks at a kernel's own file alone, and would go on with callees that have changed since.
+    dispatcher._cache._cache_file._source_stamp = _stamp(Path(dispatcher.py_func.__code__.co_filename).parent)
     get_call_template = dispatcher.get_call_template
 
     def without_literals(args, kws):
