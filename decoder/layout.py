@@ -61,9 +61,9 @@ WEIGHT_DEFAULT, WEIGHT_EXPLICIT, WEIGHT_IMPLICIT = range(3)
     S_RANGE,  # codIRange
     S_OFFSET,  # codIOffset, with S_BITS more bits below it
     S_BITS,
-    S_VALUES,  # 16 levels of the block at work
+    S_VALUES,  # scratch: levels or positions of the block at work, up to 64
 ) = range(10)
-N_STATE = S_VALUES + 16
+N_STATE = S_VALUES + 64
 
 # Columns of the slice table, int32[n_slices, N_SLICE_COLUMNS]: what deblocking needs of a macroblock's slice.
 SLICE_DISABLE, SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_CR, N_SLICE_COLUMNS = range(6)
@@ -90,6 +90,7 @@ class Macroblocks(NamedTuple):
     mvd: np.ndarray  # int16[2, H4, W4, 2], quarter samples (x, y)
     levels: np.ndarray  # int16[n_mb, 384], levels at their raster positions in the block, zero again after use
     bits: np.ndarray  # int32[n_mb], size of macroblock_layer and what precedes it
+    contexts: np.ndarray  # uint8[N_CONTEXTS], of CABAC: pStateIdx << 1 | valMPS
 
 
 class Motion(NamedTuple):

@@ -131,7 +131,7 @@ def read_ref_idx(data, s, p, m, ref_idx, mb, k, quadrant):
     refs = p[P_REFS_0 + k]
     if refs <= 1:
         return 0
-    value = read.ref_idx(data, s, p, m.slice_id, ref_idx[k], mb, quadrant, refs)
+    value = read.ref_idx(data, s, p, m.contexts, m.slice_id, ref_idx[k], mb, quadrant, refs)
     if value >= refs or value < 0:
         fail(s, E_REF_IDX)
         return 0
@@ -144,8 +144,8 @@ def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
     mvd = m.mvd[k]
     y4 += mb // p[P_MB_WIDTH] * 4
     x4 += mb % p[P_MB_WIDTH] * 4
-    dx = read.mvd(data, s, p, m.slice_id, mvd, mb, y4, x4, 0)
-    dy = read.mvd(data, s, p, m.slice_id, mvd, mb, y4, x4, 1)
+    dx = read.mvd(data, s, p, m.contexts, m.slice_id, mvd, mb, y4, x4, 0)
+    dy = read.mvd(data, s, p, m.contexts, m.slice_id, mvd, mb, y4, x4, 1)
     if abs(dx) > MAX_MVD or abs(dy) > MAX_MVD:
         fail(s, E_MVD)
         dx = dy = 0
@@ -181,7 +181,7 @@ def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
     is_b = p[P_SLICE_TYPE] == SLICE_B
     modes = 0  # prediction modes of the quadrants, 2 bits each
     for q in range(4):
-        value = read.sub_mb_type(data, s, p)
+        value = read.sub_mb_type(data, s, p, m.contexts)
         if value < 0 or value > (12 if is_b else 3):
             fail(s, E_SUB_MB_TYPE)
             return
@@ -220,12 +220,12 @@ def intra_macroblock(data, s, p, m, mb, kind):
     if kind == 0:
         size = 1
         m.mb_type[mb] = I_4x4
-        if p[P_TRANSFORM_8x8] and read.transform_size_8x8_flag(data, s, p, m.slice_id, m.transform_8x8, mb):
+        if p[P_TRANSFORM_8x8] and read.transform_size_8x8_flag(data, s, p, m.contexts, m.slice_id, m.transform_8x8, mb):
             m.transform_8x8[mb] = 1
             m.mb_type[mb] = I_8x8
             size = 2
         for block in range(0, 16, size * size):
-            mode = read.intra_pred_mode(data, s, p)
+            mode = read.intra_pred_mode(data, s, p, m.contexts)
             y = y4 + (block >> 3) * 2 + (block >> 1 & 1)
             x = x4 + (block >> 2 & 1) * 2 + (block & 1)
             for j in range(size):
@@ -235,7 +235,7 @@ def intra_macroblock(data, s, p, m, mb, kind):
         m.mb_type[mb] = I_16x16
         m.intra16x16_mode[mb] = I_16x16_TYPES[kind, 0]
         cbp = I_16x16_TYPES[kind, 1] << 4 | I_16x16_TYPES[kind, 2]
-    mode = read.intra_chroma_pred_mode(data, s, p, m.slice_id, m.chroma_mode, mb)
+    mode = read.intra_chroma_pred_mode(data, s, p, m.contexts, m.slice_id, m.chroma_mode, mb)
     if mode > 3:
         fail(s, E_CHROMA_MODE)
         mode = 0
@@ -295,7 +295,7 @@ def macroblock_layer(data, s, p, m, ref_idx, mb):
     """7.3.5: macroblock_layer(); `ref_idx` int8[2, H8, W8] of the current picture."""
     if not begin_macroblock(s, p, m, mb):
         return
-    kind = read.mb_type(data, s, p, m.slice_id, m.mb_type, mb)
+    kind = read.mb_type(data, s, p, m.contexts, m.slice_id, m.mb_type, mb)
     slice_type = p[P_SLICE_TYPE]
     intra = kind
     if slice_type != SLICE_I:
@@ -317,14 +317,14 @@ def macroblock_layer(data, s, p, m, ref_idx, mb):
         possible_8x8 = inter_macroblock(data, s, p, m, ref_idx, mb, kind)
     is_16x16 = cbp >= 0
     if not is_16x16:
-        cbp = read.coded_block_pattern(data, s, p, m.slice_id, m.mb_type, m.cbp, mb, intra >= 0)
+        cbp = read.coded_block_pattern(data, s, p, m.contexts, m.slice_id, m.cbp, mb, intra >= 0)
     m.cbp[mb] = cbp
     if cbp & 15 and possible_8x8 and p[P_TRANSFORM_8x8]:
-        m.transform_8x8[mb] = read.transform_size_8x8_flag(data, s, p, m.slice_id, m.transform_8x8, mb)
+        m.transform_8x8[mb] = read.transform_size_8x8_flag(data, s, p, m.contexts, m.slice_id, m.transform_8x8, mb)
     if cbp == 0 and not is_16x16:
         s[S_QP_DELTA] = 0
         return
-    delta = read.mb_qp_delta(data, s, p)
+    delta = read.mb_qp_delta(data, s, p, m.contexts)
     if delta < -26 or delta > 25:
         fail(s, E_QP_DELTA)
         return

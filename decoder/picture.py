@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..standard.cabac_contexts import N_CONTEXTS
 from ..standard.syntax import Sps
 from .layout import LEVELS_PER_MB, NO_SLICE, Macroblocks, Motion, Planes
 
@@ -119,6 +120,7 @@ class Pool:
             mvd=np.zeros((2, h4, w4, 2), np.int16),
             levels=np.zeros((n_mb, LEVELS_PER_MB), np.int16),
             bits=np.zeros(n_mb, np.int32),
+            contexts=np.zeros(N_CONTEXTS, np.uint8),
         )
 
     def frame(self, picture: Picture) -> Frame:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..standard.cabac_contexts import initial_states
 from ..standard.syntax import B as TYPE_B
 from ..standard.syntax import I as TYPE_I
 from ..standard.syntax import Pps, SliceHeader, Sps, scaling_lists
@@ -57,6 +58,8 @@ class PictureDecoding:
         data[: len(rbsp)] = np.frombuffer(rbsp, np.uint8)
         s = np.zeros(at.N_STATE, np.int64)
         s[at.S_POS], s[at.S_END] = position, stop_bit(rbsp)
+        if pps.entropy_coding_mode_flag:
+            mbs.contexts[:] = initial_states(int(p[at.P_CABAC_INIT]), int(p[at.P_QP]))
         parse_slice(data, s, p, mbs, pool.motion)
         first, end = int(p[at.P_FIRST_MB]), int(p[at.P_END_MB])
         self._raise(int(s[at.S_ERROR]), int(s[at.S_MB]), int(s[at.S_POS]))

@@ -3,9 +3,19 @@
 import numpy as np
 
 from ..standard.jit import kernel
-from ..standard.macroblock import BLOCK_TO_RASTER, RASTER_TO_BLOCK
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, RASTER_TO_BLOCK
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
-from .layout import P_MB_WIDTH
+from .layout import P_CABAC, P_MB_WIDTH, S_VALUES, I_8x8
+from .residual_cabac import (
+    CAT_CHROMA_AC,
+    CAT_CHROMA_DC,
+    CAT_LUMA_AC,
+    CAT_LUMA_DC,
+    CAT_LUMA_4x4,
+    CAT_LUMA_8x8,
+    coded_block_flag,
+    residual_block_cabac,
+)
 from .residual_cavlc import residual_block_cavlc
 
 # Where the levels of a block go in its macroblock's 384, by scan index: rows of SCANS, int32[N_SCANS, 16].
@@ -69,6 +79,75 @@ def residual_chroma_cavlc(data, s, nonzero, y8, x8, left, above, cbp, levels):
 
 
 @kernel
+def block_coded(nonzero, y4, x4, available, outside):
+    """9.3.3.1.1.9: coded_block_flag of the block (x4, y4), or what stands in for it."""
+    if not available:
+        return outside
+    return 1 if nonzero[y4, x4] else 0
+
+
+@kernel
+def luma_dc_cabac(data, s, c, coded_a, coded_b, levels):
+    """7.3.5.3.1: Intra16x16DCLevel; coded_block_flag."""
+    if not coded_block_flag(data, s, c, CAT_LUMA_DC, np.int64(coded_a), np.int64(coded_b)):
+        return 0
+    residual_block_cabac(data, s, c, CAT_LUMA_DC, 16, levels, 0, SCANS[SCAN_LUMA_DC], s[S_VALUES:])
+    return 1
+
+
+@kernel
+def residual_luma_cabac(data, s, c, nonzero, y4, x4, left, above, outside, cbp, is_16x16, is_8x8, levels):
+    """7.3.5.3.1: residual_luma() with CABAC, but for DC; arguments as of residual_luma_cavlc."""
+    if is_8x8:
+        for q in range(4):
+            if cbp >> q & 1:
+                y, x = y4 + (q >> 1) * 2, x4 + (q & 1) * 2
+                base = 64 * q
+                count = residual_block_cabac(data, s, c, CAT_LUMA_8x8, 64, levels, base, ZIGZAG_8x8, s[S_VALUES:])
+                nonzero[y : y + 2, x : x + 2] = count
+        return
+    category = CAT_LUMA_AC if is_16x16 else CAT_LUMA_4x4
+    size = 15 if is_16x16 else 16
+    scan = SCANS[SCAN_AC if is_16x16 else SCAN_4x4]
+    for block in range(16):
+        if not cbp >> (block >> 2) & 1:
+            continue
+        raster = BLOCK_TO_RASTER[block]
+        y, x = y4 + (raster >> 2), x4 + (raster & 3)
+        coded_a = block_coded(nonzero, y, x - 1, left or raster & 3 > 0, outside)
+        coded_b = block_coded(nonzero, y - 1, x, above or raster >= 4, outside)
+        if coded_block_flag(data, s, c, category, coded_a, coded_b):
+            nonzero[y, x] = residual_block_cabac(data, s, c, category, size, levels, 16 * block, scan, s[S_VALUES:])
+
+
+@kernel
+def chroma_dc_cabac(data, s, c, coded_a, coded_b, levels):
+    """7.3.5.3: ChromaDCLevel of both planes; coded_block_flag of Cb << 1 | of Cr << 2; those around alike."""
+    coded = 0
+    for k in range(2):
+        if coded_block_flag(data, s, c, CAT_CHROMA_DC, coded_a >> (1 + k) & 1, coded_b >> (1 + k) & 1):
+            coded |= 2 << k
+            base = 256 + 64 * k
+            residual_block_cabac(data, s, c, CAT_CHROMA_DC, 4, levels, base, SCANS[SCAN_CHROMA_DC], s[S_VALUES:])
+    return coded
+
+
+@kernel
+def residual_chroma_cabac(data, s, c, nonzero, y8, x8, left, above, outside, levels):
+    """7.3.5.3: ChromaACLevel of both planes; `nonzero` uint8[2, H8, W8]."""
+    scan = SCANS[SCAN_AC]
+    for k in range(2):
+        for block in range(4):
+            y, x = y8 + (block >> 1), x8 + (block & 1)
+            coded_a = block_coded(nonzero[k], y, x - 1, left or block & 1 > 0, outside)
+            coded_b = block_coded(nonzero[k], y - 1, x, above or block >= 2, outside)
+            if coded_block_flag(data, s, c, CAT_CHROMA_AC, coded_a, coded_b):
+                base = 256 + 64 * k + 16 * block
+                count = residual_block_cabac(data, s, c, CAT_CHROMA_AC, 15, levels, base, scan, s[S_VALUES:])
+                nonzero[k, y, x] = count
+
+
+@kernel
 def residual(data, s, p, m, mb, cbp, is_16x16):
     """7.3.5.3: residual()."""
     mb_width = p[P_MB_WIDTH]
@@ -76,8 +155,27 @@ def residual(data, s, p, m, mb, cbp, is_16x16):
     left = x8 > 0 and m.slice_id[mb - 1] == m.slice_id[mb]
     above = y8 > 0 and m.slice_id[mb - mb_width] == m.slice_id[mb]
     levels = m.levels[mb]
+    is_8x8 = m.transform_8x8[mb] != 0
+    if p[P_CABAC]:
+        # what stands in for blocks that are not available (9.3.3.1.1.9)
+        outside = 1 if m.mb_type[mb] <= I_PCM or m.mb_type[mb] == I_8x8 else 0
+        c, dc = m.contexts, m.dc_coded
+        if cbp & 15 or is_16x16:
+            dc_a = dc[mb - 1] & 1 if left else outside
+            dc_b = dc[mb - mb_width] & 1 if above else outside
+            if is_16x16:
+                dc[mb] |= luma_dc_cabac(data, s, c, dc_a, dc_b, levels)
+            residual_luma_cabac(
+                data, s, c, m.nonzero, 2 * y8, 2 * x8, left, above, outside, cbp, is_16x16, is_8x8, levels
+            )
+        if cbp >> 4:
+            dc_a = np.int64(dc[mb - 1]) if left else 7 * outside
+            dc_b = np.int64(dc[mb - mb_width]) if above else 7 * outside
+            dc[mb] |= chroma_dc_cabac(data, s, c, dc_a, dc_b, levels)
+            if cbp >> 4 & 2:
+                residual_chroma_cabac(data, s, c, m.nonzero_chroma, y8, x8, left, above, outside, levels)
+        return
     if cbp & 15 or is_16x16:
-        is_8x8 = m.transform_8x8[mb] != 0
         residual_luma_cavlc(data, s, m.nonzero, 2 * y8, 2 * x8, left, above, cbp, is_16x16, is_8x8, levels)
     if cbp >> 4:
         residual_chroma_cavlc(data, s, m.nonzero_chroma, y8, x8, left, above, cbp, levels)
