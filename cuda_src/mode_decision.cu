@@ -6,6 +6,7 @@
 #include "transform.cuh"
 
 constexpr int WARPS = 4;
+constexpr int BITS_SKIP = 1, BITS_INTRA = 28;  // as cpu_simd/mode_decision.py
 constexpr int BITS_16x16 = 2, BITS_16x8 = 4, BITS_8x16 = 4, BITS_8x8 = 6;
 constexpr int FAR = 0x3fffffff;
 constexpr int BUDGET = 6;  // what levels of one may be worth in all
@@ -202,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) mode_decision(const uin
     int best = choose_reference(s, 40, 0, 0, 4, 4) + lam * BITS_16x16;
     bool skipped = false;
     if (legal) {
-      if (worth < unsigned(BUDGET)) {
+      if (int(value) + lam * BITS_SKIP <= best && worth < unsigned(BUDGET)) {
         put(s, 0, 0, 4, 4, 0, skip.x, skip.y);
         skipped = true;
       } else {
@@ -249,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) mode_decision(const uin
           keep();
         }
       }
-      if (intra_cost[mb] < best) {
+      if (intra_cost[mb] + lam * BITS_INTRA < best) {
         kind = I_16x16;
         sub_types = 0;
         put(s, 0, 0, 4, 4, -1, 0, 0);

@@ -70,8 +70,8 @@ class Frame:
 
 
 def _planes(mb_width: int, mb_height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    luma = np.zeros((16 * mb_height, 16 * mb_width), np.uint8)
-    return luma, *(np.zeros((8 * mb_height, 8 * mb_width), np.uint8) for _ in range(2))
+    luma, chroma = (16 * mb_height, 16 * mb_width), (8 * mb_height, 8 * mb_width)
+    return np.zeros(luma, np.uint8), np.zeros(chroma, np.uint8), np.zeros(chroma, np.uint8)
 
 
 @dataclass

@@ -170,7 +170,6 @@ def subpel_refine(source, luma, pad, predictor, lam, subme, mb, mb_width, cost, 
 
 def intra_4x4_predictions(p, left, top):
     """8.3.1.2: {mode: 4x4 prediction} from p[x, y], the neighbouring samples as a function of position."""
-    y, x = np.indices((4, 4))
 
     def each(f):
         return np.array([[f(int(c), int(r)) for c in range(4)] for r in range(4)])
@@ -240,7 +239,7 @@ def intra_4x4_predictions(p, left, top):
 def intra_cost(source, lam, mb):
     """The estimate for macroblock mb by its definition."""
     source = source.astype(int)
-    height, width = source.shape
+    width = source.shape[1]
     mb_width = width // 16
     x0, y0 = mb % mb_width * 16, mb // mb_width * 16
     block = source[y0 : y0 + 16, x0 : x0 + 16]
