@@ -6,6 +6,7 @@ from h264lite.cpu_simd import interpolate as cpu_interpolate
 from h264lite.cpu_simd import mode_decision as cpu
 from h264lite.cuda_src import mode_decision as cuda
 
+from . import naive
 from .cuda_cases import SEED, padded, plane, shifted
 from .cuda_emulator.fixtures import device  # noqa: F401
 
@@ -99,7 +100,11 @@ def test_what_levels_are_worth(device):  # noqa: F811
     n_mb, rows, mb_width = 144, 16, 9
     shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
     prior = [np.zeros(*s) for s in shapes]
-    cost, mv = np.full((1, n_mb, 41), -2000, np.int32), np.full((1, n_mb, 41, 2), 8, np.int16)
+    mv = np.full((1, n_mb, 41, 2), 8, np.int16)
+    # the vector found costs two bits more than the P_Skip vector if that one is skipped, and less if it is coded
+    residual = source.astype(int) - 128
+    found = [naive.satd(residual[y : y + 16, x : x + 16]) for y in range(0, height, 16) for x in range(0, width, 16)]
+    cost = np.repeat(np.array(found, np.int32) - 14 * lam, 41).reshape(1, n_mb, 41)
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
     first, slots = np.zeros(rows, np.int32), np.zeros(1, np.int32)
     args = (lam, qp, 5, 128, 1, 15, 0, rows)
