@@ -6,15 +6,10 @@ number (below 32), and the byte at which they will be stored.
 
 import numpy as np
 
-from ..standard.cavlc import (
-    COEFF_TOKEN,
-    NC_CLASS_CHROMA_DC,
-    RUN_BEFORE,
-    TOTAL_ZEROS,
-    TOTAL_ZEROS_CHROMA_DC,
-)
+from ..standard.cavlc import COEFF_TOKEN, RUN_BEFORE, TOTAL_ZEROS, TOTAL_ZEROS_CHROMA_DC
 from ..standard.jit import helper
-from .vector import bit_length
+from ..standard.macroblock import N_LEVEL_BLOCKS
+from .vector import bit_count, bit_length, nonzero_lanes
 
 BITS, COUNT, BYTE = range(3)
 
@@ -112,107 +107,116 @@ def next_suffix_length(suffix_length, level):
 
 
 @helper
-def scan(levels, mb, block, first, total, nonzero):
-    """Non-zero levels of a block, the last one first: nonzero[0, k] = level, nonzero[1, k] = position from `first` on.
+def nonzero_levels(levels, mb, block, first, most):
+    """Positions of the levels that are not 0 as bits of an integer, counted from position `first` on.
 
-    levels: int16[n_mb, 27, 16]; total: how many there are; nonzero: int64[2, 16]. Returns the number of trailing ones.
+    levels: int16[n_mb, 27, 16], block `block` of macroblock mb; most: maxNumCoeff, levels beyond it do not count.
     """
-    k = 0
-    for i in range(15, first - 1, -1):
-        level = np.int64(levels[mb, block, i])
-        if level != 0:
-            nonzero[0, k] = level
-            nonzero[1, k] = i - first
-            k += 1
-            if k == total:
-                break
-    ones = 0
-    while ones < min(3, total) and abs(nonzero[0, ones]) == 1:
-        ones += 1
-    return ones
+    mask = nonzero_lanes(levels, (mb * N_LEVEL_BLOCKS + block) * 16)
+    return mask >> first & ((1 << most) - 1)
 
 
 @helper
-def put_block(out, sink, levels, mb, block, first, most, total, nc_class, nonzero):
+def trailing_ones(levels, mb, block, first, mask):
+    """9.2.1: TrailingOnes, and the signs of these levels as bits, the last level's first."""
+    ones = 0
+    signs = 0
+    while mask != 0 and ones < 3:
+        last = bit_length(mask) - 1
+        level = np.int64(levels[mb, block, first + last])
+        if abs(level) != 1:
+            break
+        signs = signs * 2 + (level < 0)
+        ones += 1
+        mask ^= 1 << last
+    return ones, signs
+
+
+@helper
+def runs(mask, zeros_left):
+    """9.2.3: run_before of all levels that have one, as (length, code); at most 27 bits."""
+    length = 0
+    code = 0
+    last = bit_length(mask) - 1
+    mask ^= 1 << last
+    while zeros_left > 0 and mask != 0:
+        here = bit_length(mask) - 1
+        run = last - here - 1
+        row = min(zeros_left, 7)
+        length += RUN_BEFORE[row, run, 0]
+        code = code << RUN_BEFORE[row, run, 0] | RUN_BEFORE[row, run, 1]
+        zeros_left -= run
+        mask ^= 1 << here
+        last = here
+    return length, code
+
+
+@helper
+def put_block(out, sink, levels, mb, block, first, most, nc_class):
     """7.3.5.3.2, 9.2: residual_block_cavlc(): block `block` of levels int16[n_mb, 27, 16] from position `first` on.
 
-    most: maxNumCoeff; total: TotalCoeff(coeff_token), which must be right; nc_class: row of COEFF_TOKEN.
-    nonzero: int64[2, 16], scratch.
+    most: maxNumCoeff; nc_class: row of COEFF_TOKEN.
     """
     bits, count, at = sink[BITS], sink[COUNT], sink[BYTE]
-    if total == 0:
-        length, code = COEFF_TOKEN[nc_class, 0, 0, 0], COEFF_TOKEN[nc_class, 0, 0, 1]
-        sink[BITS], sink[COUNT], sink[BYTE] = push(out, bits, count, at, length, code)
-        return
-    ones = scan(levels, mb, block, first, total, nonzero)
-    length, code = np.int64(COEFF_TOKEN[nc_class, total, ones, 0]), np.int64(COEFF_TOKEN[nc_class, total, ones, 1])
-    for k in range(ones):
-        code = code * 2 + (nonzero[0, k] < 0)
-    bits, count, at = push(out, bits, count, at, length + ones, code)
-    suffix_length = 1 if total > 10 and ones < 3 else 0
-    for k in range(ones, total):
-        level = nonzero[0, k]
-        code = 2 * abs(level) - 2 + (level < 0)
-        if k == ones and ones < 3:
-            code -= 2
-        length, code = level_code(code, suffix_length)
-        bits, count, at = push(out, bits, count, at, length, code)
-        suffix_length = next_suffix_length(suffix_length, level)
-    zeros_left = nonzero[1, 0] + 1 - total
-    if total < most:
-        if most == 4:
-            length, code = TOTAL_ZEROS_CHROMA_DC[total, zeros_left, 0], TOTAL_ZEROS_CHROMA_DC[total, zeros_left, 1]
-        else:
-            length, code = TOTAL_ZEROS[total, zeros_left, 0], TOTAL_ZEROS[total, zeros_left, 1]
-        bits, count, at = push(out, bits, count, at, length, code)
-    k = 0
-    while zeros_left > 0 and k < total - 1:
-        run = nonzero[1, k] - nonzero[1, k + 1] - 1
-        row = min(zeros_left, 7)
-        bits, count, at = push(out, bits, count, at, RUN_BEFORE[row, run, 0], RUN_BEFORE[row, run, 1])
-        zeros_left -= run
-        k += 1
+    mask = nonzero_levels(levels, mb, block, first, most)
+    total = bit_count(mask)
+    ones, signs = trailing_ones(levels, mb, block, first, mask)
+    length = COEFF_TOKEN[nc_class, total, ones, 0] + ones
+    bits, count, at = push(out, bits, count, at, length, COEFF_TOKEN[nc_class, total, ones, 1] << ones | signs)
+    if total > 0:
+        suffix_length = 1 if total > 10 and ones < 3 else 0
+        rest = mask
+        for k in range(total):
+            last = bit_length(rest) - 1
+            rest ^= 1 << last
+            if k >= ones:
+                level = np.int64(levels[mb, block, first + last])
+                code = 2 * abs(level) - 2 + (level < 0)
+                if k == ones and ones < 3:
+                    code -= 2
+                length, code = level_code(code, suffix_length)
+                bits, count, at = push(out, bits, count, at, length, code)
+                suffix_length = next_suffix_length(suffix_length, level)
+        zeros = bit_length(mask) - total
+        if total < most:
+            length, code = total_zeros_code(most, total, zeros)
+            bits, count, at = push(out, bits, count, at, length, code)
+        if zeros > 0:
+            length, code = runs(mask, zeros)
+            bits, count, at = push(out, bits, count, at, length, code)
     sink[BITS], sink[COUNT], sink[BYTE] = bits, count, at
 
 
 @helper
-def residual_block_bits(levels, mb, block, first, most, total, nc_class, nonzero):
+def total_zeros_code(most, total, zeros):
+    """9.2.3: total_zeros as (length, code); most: maxNumCoeff, 4 for chroma DC."""
+    if most == 4:
+        return TOTAL_ZEROS_CHROMA_DC[total, zeros, 0], TOTAL_ZEROS_CHROMA_DC[total, zeros, 1]
+    return TOTAL_ZEROS[total, zeros, 0], TOTAL_ZEROS[total, zeros, 1]
+
+
+@helper
+def residual_block_bits(levels, mb, block, first, most, nc_class):
     """9.2: how many bits put_block writes for the same arguments."""
+    mask = nonzero_levels(levels, mb, block, first, most)
+    total = bit_count(mask)
+    ones, _ = trailing_ones(levels, mb, block, first, mask)
+    bits = COEFF_TOKEN[nc_class, total, ones, 0] + ones
     if total == 0:
-        return np.int64(COEFF_TOKEN[nc_class, 0, 0, 0])
-    ones = scan(levels, mb, block, first, total, nonzero)
-    bits = np.int64(COEFF_TOKEN[nc_class, total, ones, 0]) + ones
+        return bits
     suffix_length = 1 if total > 10 and ones < 3 else 0
-    for k in range(ones, total):
-        level = nonzero[0, k]
-        code = 2 * abs(level) - 2 + (level < 0)
-        if k == ones and ones < 3:
-            code -= 2
-        bits += level_code(code, suffix_length)[0]
-        suffix_length = next_suffix_length(suffix_length, level)
-    zeros_left = nonzero[1, 0] + 1 - total
+    rest = mask
+    for k in range(total):
+        last = bit_length(rest) - 1
+        rest ^= 1 << last
+        if k >= ones:
+            level = np.int64(levels[mb, block, first + last])
+            code = 2 * abs(level) - 2 + (level < 0)
+            if k == ones and ones < 3:
+                code -= 2
+            bits += level_code(code, suffix_length)[0]
+            suffix_length = next_suffix_length(suffix_length, level)
+    zeros = bit_length(mask) - total
     if total < most:
-        bits += TOTAL_ZEROS_CHROMA_DC[total, zeros_left, 0] if most == 4 else TOTAL_ZEROS[total, zeros_left, 0]
-    k = 0
-    while zeros_left > 0 and k < total - 1:
-        run = nonzero[1, k] - nonzero[1, k + 1] - 1
-        bits += RUN_BEFORE[min(zeros_left, 7), run, 0]
-        zeros_left -= run
-        k += 1
-    return bits
-
-
-__all__ = [
-    "BITS",
-    "BYTE",
-    "COUNT",
-    "NC_CLASS_CHROMA_DC",
-    "close_sink",
-    "open_sink",
-    "put",
-    "put_block",
-    "put_se",
-    "put_te",
-    "put_ue",
-    "residual_block_bits",
-]
+        bits += total_zeros_code(most, total, zeros)[0]
+    return bits + runs(mask, zeros)[0]

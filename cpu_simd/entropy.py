@@ -75,40 +75,26 @@ def count_class(total_coeff, mb, base, log2_width, bx, by, left, above, mb_width
 
 
 @helper
-def count_levels(levels, mb, block, most):
-    """Non-zero levels among the first `most` of a block."""
-    total = 0
-    for i in range(most):
-        total += levels[mb, block, i] != 0
-    return total
-
-
-@helper
-def put_residual(out, sink, mb, kind, cbp, levels, total_coeff, left, above, mb_width, nonzero):
+def put_residual(out, sink, mb, kind, cbp, levels, total_coeff, left, above, mb_width):
     """7.3.5.3: residual(): luma by 8x8 quadrants, then chroma DC, then chroma AC."""
     if kind == I_16x16:
         nc_class = count_class(total_coeff, mb, 0, 2, 0, 0, left, above, mb_width)
-        total = count_levels(levels, mb, LUMA_DC, 16)
-        put_block(out, sink, levels, mb, LUMA_DC, 0, 16, total, nc_class, nonzero)
+        put_block(out, sink, levels, mb, LUMA_DC, 0, 16, nc_class)
     first = 1 if kind == I_16x16 else 0
     for k in range(16):
         if cbp >> (k >> 2) & 1:
             raster = BLOCK_TO_RASTER[k]
             nc_class = count_class(total_coeff, mb, 0, 2, raster & 3, raster >> 2, left, above, mb_width)
-            total = np.int64(total_coeff[mb, raster])
-            put_block(out, sink, levels, mb, k, first, 16 - first, total, nc_class, nonzero)
+            put_block(out, sink, levels, mb, k, first, 16 - first, nc_class)
     if cbp >> 4 == 0:
         return
     for block in range(CB_DC, CB_DC + 2):
-        # the four DC levels stand at positions 0..3
-        total = count_levels(levels, mb, block, 4)
-        put_block(out, sink, levels, mb, block, 0, 4, total, NC_CLASS_CHROMA_DC, nonzero)
+        put_block(out, sink, levels, mb, block, 0, 4, NC_CLASS_CHROMA_DC)
     if cbp >> 4 == 2:
         for k in range(16, 24):
             base = k & ~3
             nc_class = count_class(total_coeff, mb, base, 1, k & 1, k >> 1 & 1, left, above, mb_width)
-            total = np.int64(total_coeff[mb, k])
-            put_block(out, sink, levels, mb, k, 1, 15, total, nc_class, nonzero)
+            put_block(out, sink, levels, mb, k, 1, 15, nc_class)
 
 
 @helper
@@ -238,7 +224,6 @@ def write_slice_data(
     position after the trailing bits, or -1 if `out` is too small (slice_buffer_bytes is enough for legal macroblocks).
     """
     sink = np.zeros(3, np.int64)
-    nonzero = np.zeros((2, 16), np.int64)
     open_sink(out, position, sink)
     previous_qp = slice_qp
     skip_run = 0
@@ -278,7 +263,7 @@ def write_slice_data(
                 delta = np.int64(qp[mb]) - previous_qp
                 put_se(out, sink, (delta + 26) % 52 - 26)  # 7.4.5: -26..25, QPY wraps
                 previous_qp = np.int64(qp[mb])
-                put_residual(out, sink, mb, kind, pattern, levels, total_coeff, left, above, mb_width, nonzero)
+                put_residual(out, sink, mb, kind, pattern, levels, total_coeff, left, above, mb_width)
         mb_bits[mb] = sink[BYTE] * 8 + sink[COUNT] - start
     if skip_run > 0:
         put_ue(out, sink, skip_run)

@@ -535,3 +535,25 @@ def bit_length(typingctx, value):
         return builder.sub(ir.Constant(ir.IntType(64), 64), zeros)
 
     return types.int64(types.int64), codegen
+
+
+@intrinsic
+def nonzero_lanes(typingctx, array, offset):
+    """Bit i of the result: whether element offset + i of an int16 array is not 0; 16 elements."""
+
+    def codegen(context, builder, sig, args):
+        lanes = _load(builder, _address(context, builder, sig.args[0], args[0], args[1], u16x16.ir))
+        different = builder.icmp_unsigned("!=", lanes, ir.Constant(u16x16.ir, None))
+        return builder.zext(builder.bitcast(different, ir.IntType(16)), ir.IntType(64))
+
+    return types.int64(array, types.intp), codegen
+
+
+@intrinsic
+def bit_count(typingctx, value):
+    """The number of ones of an integer (int.bit_count)."""
+
+    def codegen(context, builder, sig, args):
+        return _llvm(builder, "llvm.ctpop.i64", ir.IntType(64), [args[0]])
+
+    return types.int64(types.int64), codegen

@@ -20,20 +20,19 @@ def text(buffer: np.ndarray, start: int, end: int) -> str:
 @pytest.mark.parametrize("first, most", [(0, 16), (1, 15), (0, 4)])
 def test_blocks(first, most):
     rng = np.random.default_rng(SEED + most)
-    sink, nonzero, out = np.zeros(3, np.int64), np.zeros((2, 16), np.int64), np.zeros(1024, np.uint8)
+    sink, out = np.zeros(3, np.int64), np.zeros(1024, np.uint8)
     for i in range(3500):
         levels = np.zeros((1, 1, 16), np.int16)
         levels[0, 0, first : first + most] = naive_entropy.random_levels(rng, most, rng.random(), MAX_LEVEL)
         nc = -1 if most == 4 else int(rng.integers(0, 17))
         nc_class = 4 if most == 4 else int(NC_CLASS[nc])
-        total = int((levels != 0).sum())
         expected = naive_entropy.residual_block(levels[0, 0, first : first + most].tolist(), nc)
         position = i % 64
         open_sink(out, position, sink)
-        put_block(out, sink, levels, 0, 0, first, most, total, nc_class, nonzero)
+        put_block(out, sink, levels, 0, 0, first, most, nc_class)
         end = close_sink(out, sink)
         assert text(out, position, end) == expected, (levels, nc)
-        assert residual_block_bits(levels, 0, 0, first, most, total, nc_class, nonzero) == len(expected)
+        assert residual_block_bits(levels, 0, 0, first, most, nc_class) == len(expected)
 
 
 def test_largest_level():
