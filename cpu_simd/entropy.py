@@ -9,7 +9,9 @@ from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
 from ..standard.jit import helper, kernel
 from ..standard.macroblock import (
     BLOCK_TO_RASTER,
+    CB_AC,
     CB_DC,
+    CR_DC,
     I_PCM,
     LUMA_DC,
     P_SKIP,
@@ -19,7 +21,6 @@ from ..standard.macroblock import (
     P_8x16,
     P_16x8,
     P_16x16,
-    SUB_4x4,
     SUB_4x8,
     SUB_8x4,
     SUB_8x8,
@@ -30,10 +31,7 @@ from ..standard.tables import (
     I_PCM_TYPE,
     P_INTRA_OFFSET,
     I_NxN_TYPE,
-    P_8x8_TYPE,
     P_8x8REF0_TYPE,
-    P_8x16_TYPE,
-    P_16x8_TYPE,
     P_16x16_TYPE,
 )
 from .cavlc import BYTE, COUNT, close_sink, open_sink, put, put_block, put_se, put_te, put_ue
@@ -43,6 +41,9 @@ from .mv_prediction import predict_mv
 MACROBLOCK_BYTES = 2048
 # A.3.1: macroblock_layer() has at most 3200 bits; and the mb_skip_run before it, and alignment.
 _LEGAL_MACROBLOCK_BYTES = 410
+
+# 7.3.5.3: the order of the blocks of `levels` in residual()
+RESIDUAL_ORDER = np.array([LUMA_DC, *range(16), CB_DC, CR_DC, *range(16, 24)], np.int64)
 
 
 def slice_buffer_bytes(n_mb: int) -> int:
@@ -77,24 +78,34 @@ def count_class(total_coeff, mb, base, log2_width, bx, by, left, above, mb_width
 @helper
 def put_residual(out, sink, mb, kind, cbp, levels, total_coeff, left, above, mb_width):
     """7.3.5.3: residual(): luma by 8x8 quadrants, then chroma DC, then chroma AC."""
-    if kind == I_16x16:
-        nc_class = count_class(total_coeff, mb, 0, 2, 0, 0, left, above, mb_width)
-        put_block(out, sink, levels, mb, LUMA_DC, 0, 16, nc_class)
-    first = 1 if kind == I_16x16 else 0
-    for k in range(16):
-        if cbp >> (k >> 2) & 1:
-            raster = BLOCK_TO_RASTER[k]
+    luma_first = 1 if kind == I_16x16 else 0
+    for block in RESIDUAL_ORDER:
+        first = 1
+        most = 15
+        nc_class = NC_CLASS_CHROMA_DC
+        if block < CB_AC:
+            if cbp >> (block >> 2) & 1 == 0:
+                continue
+            first = luma_first
+            most = 16 - luma_first
+            raster = BLOCK_TO_RASTER[block]
             nc_class = count_class(total_coeff, mb, 0, 2, raster & 3, raster >> 2, left, above, mb_width)
-            put_block(out, sink, levels, mb, k, first, 16 - first, nc_class)
-    if cbp >> 4 == 0:
-        return
-    for block in range(CB_DC, CB_DC + 2):
-        put_block(out, sink, levels, mb, block, 0, 4, NC_CLASS_CHROMA_DC)
-    if cbp >> 4 == 2:
-        for k in range(16, 24):
-            base = k & ~3
-            nc_class = count_class(total_coeff, mb, base, 1, k & 1, k >> 1 & 1, left, above, mb_width)
-            put_block(out, sink, levels, mb, k, 1, 15, nc_class)
+        elif block < LUMA_DC:
+            if cbp >> 4 < 2:
+                break
+            nc_class = count_class(total_coeff, mb, block & ~3, 1, block & 1, block >> 1 & 1, left, above, mb_width)
+        elif block == LUMA_DC:
+            if kind != I_16x16:
+                continue
+            first = 0
+            most = 16
+            nc_class = count_class(total_coeff, mb, 0, 2, 0, 0, left, above, mb_width)
+        else:
+            if cbp >> 4 == 0:
+                break
+            first = 0
+            most = 4
+        put_block(out, sink, levels, mb, block, first, most, nc_class)
 
 
 @helper
@@ -126,53 +137,37 @@ def put_mvd(out, sink, mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb)
 
 @helper
 def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
-    """7.3.5, 7.3.5.1, 7.3.5.2: mb_type, sub_mb_type, ref_idx_l0 and mvd_l0 of a P macroblock."""
+    """7.3.5, 7.3.5.1, 7.3.5.2: mb_type, sub_mb_type, ref_idx_l0 and mvd_l0 of a P macroblock.
+
+    Where all four references of P_8x8 are 0 it is written as P_8x8ref0, which saves the indices.
+    """
+    wide = 2 if kind == P_8x16 or kind == P_8x8 else 4  # partitions, in 4x4 blocks
+    high = 2 if kind == P_16x8 or kind == P_8x8 else 4
+    refs = ref_idx[mb, 0] | ref_idx[mb, 1] | ref_idx[mb, 2] | ref_idx[mb, 3]
+    ref0 = n_ref > 1 and kind == P_8x8 and refs == 0
+    put_ue(out, sink, P_8x8REF0_TYPE if ref0 else kind - P_16x16 + P_16x16_TYPE)
     if kind == P_8x8:
-        put_inter_8x8(out, sink, mb, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
-        return
-    bw = 4
-    bh = 4
-    code = P_16x16_TYPE
-    if kind == P_16x8:
-        bh = 2
-        code = P_16x8_TYPE
-    elif kind == P_8x16:
-        bw = 2
-        code = P_8x16_TYPE
-    parts = 1 if kind == P_16x16 else 2
-    put_ue(out, sink, code)
-    if n_ref > 1:
-        for part in range(parts):
-            put_te(out, sink, np.int64(ref_idx[mb, 3 * part]), n_ref - 1)
-    for part in range(parts):
-        bx = part * (4 - bw)  # partition 1 of 8x16 is at (2, 0), that of 16x8 at (0, 2)
-        by = part * (4 - bh)
-        put_mvd(out, sink, mb, bx, by, bw, bh, np.int64(ref_idx[mb, 3 * part]), ref_idx, mv, mb_width, first_mb)
-
-
-@helper
-def put_inter_8x8(out, sink, mb, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
-    """7.3.5, 7.3.5.2: mb_type and sub_mb_pred() of P_8x8, or P_8x8ref0 where that saves the reference indices."""
-    refs = 0
-    for q in range(4):
-        refs |= np.int64(ref_idx[mb, q])
-    coded_refs = n_ref > 1 and refs != 0
-    put_ue(out, sink, P_8x8REF0_TYPE if n_ref > 1 and refs == 0 else P_8x8_TYPE)
-    for q in range(4):
-        put_ue(out, sink, np.int64(sub_mb_type[mb, q]))
-    if coded_refs:
         for q in range(4):
-            put_te(out, sink, np.int64(ref_idx[mb, q]), n_ref - 1)
-    for q in range(4):
-        sub = sub_mb_type[mb, q]
-        bw = 2 if sub == SUB_8x8 or sub == SUB_8x4 else 1
-        bh = 2 if sub == SUB_8x8 or sub == SUB_4x8 else 1
-        parts = 1 if sub == SUB_8x8 else 4 if sub == SUB_4x4 else 2
-        per_row = 2 // bw
-        for part in range(parts):
-            bx = 2 * (q & 1) + (part % per_row) * bw
-            by = 2 * (q >> 1) + (part // per_row) * bh
-            put_mvd(out, sink, mb, bx, by, bw, bh, np.int64(ref_idx[mb, q]), ref_idx, mv, mb_width, first_mb)
+            put_ue(out, sink, np.int64(sub_mb_type[mb, q]))
+    if n_ref > 1 and not ref0:
+        for y in range(0, 4, high):
+            for x in range(0, 4, wide):
+                put_te(out, sink, np.int64(ref_idx[mb, y + (x >> 1)]), n_ref - 1)
+    for y in range(0, 4, high):
+        for x in range(0, 4, wide):
+            q = y + (x >> 1)
+            bw = wide
+            bh = high
+            if kind == P_8x8:
+                bw = 2 if sub_mb_type[mb, q] == SUB_8x8 or sub_mb_type[mb, q] == SUB_8x4 else 1
+                bh = 2 if sub_mb_type[mb, q] == SUB_8x8 or sub_mb_type[mb, q] == SUB_4x8 else 1
+            for by in range(y, y + high, bh):
+                for bx in range(x, x + wide, bw):
+                    px, py = predict_mv(
+                        mb, bx, by, bw, bh, np.int64(ref_idx[mb, q]), ref_idx, mv, mb_width, first_mb
+                    )
+                    put_se(out, sink, np.int64(mv[mb, by * 4 + bx, 0]) - px)
+                    put_se(out, sink, np.int64(mv[mb, by * 4 + bx, 1]) - py)
 
 
 @helper
@@ -255,10 +250,10 @@ def write_slice_data(
                 put_ue(out, sink, intra_offset + I_NxN_TYPE)
                 put_intra4x4_modes(out, sink, mb, intra4x4_mode, left, above, mb_width)
                 put_ue(out, sink, np.int64(intra_chroma_mode[mb]))
-                put_ue(out, sink, CBP_INTRA_CODE[pattern])
+                put_ue(out, sink, np.int64(CBP_INTRA_CODE[pattern]))
             else:
                 put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
-                put_ue(out, sink, CBP_INTER_CODE[pattern])
+                put_ue(out, sink, np.int64(CBP_INTER_CODE[pattern]))
             if pattern > 0 or kind == I_16x16:
                 delta = np.int64(qp[mb]) - previous_qp
                 put_se(out, sink, (delta + 26) % 52 - 26)  # 7.4.5: -26..25, QPY wraps
@@ -272,29 +267,24 @@ def write_slice_data(
     return close_sink(out, sink)
 
 
-@kernel
+@helper
 def escape(rbsp, size, out):
     """7.4.1: the first `size` bytes of rbsp -> out, emulation prevention bytes inserted; returns the bytes written.
 
     out must have room for 3 * size // 2 + 1 bytes.
     """
     at = 0
-    copied = 0
-    i = 2  # rbsp[i] is looked at as the third byte of a forbidden sequence
-    while i < size:
-        if rbsp[i] > 3:
-            i += 3
-        elif rbsp[i - 1] == 0 and rbsp[i - 2] == 0 and i - 2 >= copied:
-            out[at : at + i - copied] = rbsp[copied:i]
-            at += i - copied
-            out[at] = 3
-            at += 1
-            copied = i
-            i += 2
-        else:
-            i += 1
-    out[at : at + size - copied] = rbsp[copied:size]
-    at += size - copied
+    zeros = 0
+    for i in range(size):
+        byte = rbsp[i]
+        if zeros == 2:
+            if byte <= 3:
+                out[at] = 3
+                at += 1
+            zeros = 0
+        out[at] = byte
+        at += 1
+        zeros = zeros + 1 if byte == 0 else 0
     if size > 0 and rbsp[size - 1] == 0:
         out[at] = 3  # only after cabac_zero_word
         at += 1
