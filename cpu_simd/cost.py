@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from .vector import (
     absolute,
     add,
@@ -21,25 +21,25 @@ from .vector import (
 SAD, SATD = 0, 1
 
 
-@kernel
+@helper
 def ue_bits(code_num):
     """9.1: length in bits of ue(v)."""
     return 2 * bit_length(code_num + 1) - 1
 
 
-@kernel
+@helper
 def se_bits(value):
     """9.1.1: length in bits of se(v)."""
     return 2 * bit_length(abs(value)) + 1
 
 
-@kernel
+@helper
 def mvd_bits(x, y, px, py):
     """Bits of the two motion vector differences of (x, y) against the predictor (px, py), quarter samples."""
     return se_bits(x - px) + se_bits(y - py)
 
 
-@kernel
+@helper
 def te_bits(value, n_ref):
     """9.1: length in bits of te(v) as ref_idx_l0 uses it: nothing with one reference, one bit with two."""
     if n_ref <= 1:
@@ -64,7 +64,7 @@ QUARTER_SAMPLES = np.array(
 ).reshape(16, 6)
 
 
-@kernel
+@helper
 def quarter_offsets(plane_size, stride, samples, offsets):
     """offsets: int64[2, 16], from the integer sample's offset in plane G to the two samples of QUARTER_SAMPLES."""
     for f in range(16):
@@ -73,7 +73,7 @@ def quarter_offsets(plane_size, stride, samples, offsets):
             offsets[i, f] = plane * plane_size + dy * stride + dx
 
 
-@kernel
+@helper
 def strip_satd(d0, d1, d2, d3):
     """SATD of four 4x4 blocks side by side from their four rows of differences (u16x16), as sixteen partial sums.
 
@@ -86,25 +86,25 @@ def strip_satd(d0, d1, d2, d3):
     return add(even, odd)
 
 
-@kernel
+@helper
 def strip_sad(d0, d1, d2, d3):
     """SAD of four 4x4 blocks side by side from their four rows of differences, as sixteen partial sums."""
     return add(add(absolute(d0), absolute(d1)), add(absolute(d2), absolute(d3)))
 
 
-@kernel
+@helper
 def row_16(luma, a, b, at):
     """Sixteen samples in a row: the average of those at a and at b (offsets), `at` further on, in 16 bits."""
     return widen(average(load_u8x16(luma, a + at), load_u8x16(luma, b + at)))
 
 
-@kernel
+@helper
 def row_8_8(luma, a0, a1, b0, b1, at):
     """Twice eight samples, averages like row_16's; the second eight lie at a1, b1."""
     return widen(average(load_2_u8x8(luma, a0 + at, a1 + at), load_2_u8x8(luma, b0 + at, b1 + at)))
 
 
-@kernel
+@helper
 def row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, at):
     """Four times four samples, averages like row_16's."""
     return widen(
@@ -114,7 +114,7 @@ def row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, at):
     )
 
 
-@kernel
+@helper
 def strip_16(current, strip, luma, a, b, stride, metric):
     """Distortion of strip 0..3 (16x4) of a macroblock predicted at offsets a, b of the strip: sixteen partial sums.
 
@@ -130,7 +130,7 @@ def strip_16(current, strip, luma, a, b, stride, metric):
     return strip_sad(d0, d1, d2, d3)
 
 
-@kernel
+@helper
 def strip_8_8(current, strip, luma, a0, a1, b0, b1, stride, metric):
     """strip_16 with a prediction of its own for either half; a1, b1: offsets of the right half."""
     at = strip * 64
@@ -143,7 +143,7 @@ def strip_8_8(current, strip, luma, a0, a1, b0, b1, stride, metric):
     return strip_sad(d0, d1, d2, d3)
 
 
-@kernel
+@helper
 def strip_4_4_4_4(current, strip, luma, a0, a1, a2, a3, b0, b1, b2, b3, stride, metric):
     """strip_16 with a prediction of its own for each of the four blocks."""
     at = strip * 64

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from ..standard.macroblock import PARTITIONS
 from .cost import se_bits
 from .vector import (
@@ -26,7 +26,7 @@ from .vector import (
 )
 
 
-@kernel
+@helper
 def block_sads(source, source_at, source_stride, reference, rows, reference_stride, sads):
     """SADs, times 4, of the sixteen 4x4 blocks at 16 candidates side by side, for four rows of candidates.
 
@@ -56,7 +56,7 @@ def block_sads(source, source_at, source_stride, reference, rows, reference_stri
             store(sads, at + 48, shift_left(d, 2))
 
 
-@kernel
+@helper
 def block_sads_portable(source, source_at, source_stride, reference, rows, reference_stride, sads):
     """block_sads for processors without AVX2."""
     for i in range(4):
@@ -82,7 +82,7 @@ def block_sads_portable(source, source_at, source_stride, reference, rows, refer
             store(sads, at + 48, shift_left(d, 2))
 
 
-@kernel
+@helper
 def keep_partitions(sads, motion, index, best, position):
     """One step of the search: keys of 41 partitions x 4 rows x 16 candidates, their minima over the rows kept.
 
@@ -145,7 +145,7 @@ def keep_partitions(sads, motion, index, best, position):
     keep_smallest(best, position, 40, m4, step)
 
 
-@kernel
+@helper
 def exact_search(k, source, sx, sy, reference, rx, ry, size, x_cost, y_cost, partition):
     """One partition in plain integers, for costs that do not fit into the keys. Returns (cost, dx, dy), dx, dy from 0.
 
@@ -165,7 +165,7 @@ def exact_search(k, source, sx, sy, reference, rx, ry, size, x_cost, y_cost, par
     return best, best_x, best_y
 
 
-@kernel
+@helper
 def motion_costs(start, predictor, lam, size, costs):
     """costs[i] = lam * bits of the difference of integer position start + i against a quarter-sample predictor."""
     for i in range(size):

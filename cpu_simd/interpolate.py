@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from .vector import (
     add,
     clip_to_u8,
@@ -33,7 +33,7 @@ def extend_borders(plane, pad):
             plane[height - 1 - y, x] = plane[height - 1 - pad, x]
 
 
-@kernel
+@helper
 def six_tap(a, b, c, d, e, f):
     """8-241, 8-242: a - 5 b + 20 c + 20 d - 5 e + f, before rounding; lanes as wide as the operands'."""
     return add(sub(add(a, f), times(add(b, e), 5)), times(add(c, d), 20))

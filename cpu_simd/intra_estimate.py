@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from .cost import strip_satd, ue_bits
 from .vector import (
     add,
@@ -64,13 +64,13 @@ _up = _picks(_horizontal_up)
 BITS_4x4 = 24  # the sixteen modes of an Intra_4x4 macroblock cost at least this; the rest is what a prediction misses
 
 
-@kernel
+@helper
 def _mode_cost(block, prediction, mode, predicted, lam):
     """SATD + lam * bits of one Intra_4x4 mode."""
     return block_satd(sub(block, widen(prediction))) + (lam if mode == predicted else 4 * lam)
 
 
-@kernel
+@helper
 def _block_4x4(source, x, y, right, predicted, lam, edge, rows):
     """Mode and cost of the best Intra_4x4 prediction from source samples of the block at (x, y).
 
@@ -138,7 +138,7 @@ def _block_4x4(source, x, y, right, predicted, lam, edge, rows):
     return mode, cost
 
 
-@kernel
+@helper
 def _macroblock_4x4(source, x0, y0, lam, limit, edge, rows, modes):
     """Cost of the macroblock at (x0, y0) as Intra_4x4, given up above `limit`."""
     width = source.shape[1]
@@ -160,7 +160,7 @@ def _macroblock_4x4(source, x0, y0, lam, limit, edge, rows, modes):
     return cost
 
 
-@kernel
+@helper
 def _satd_16x16(current, base, step_x, step_y):
     """SATD of the macroblock (int16[256]) against (base + step_x * x + step_y * y) >> 5 clipped: Intra_16x16 plane."""
     columns = mul(lane_numbers(), splat_u16x16(step_x))
@@ -185,7 +185,7 @@ def _satd_16x16(current, base, step_x, step_y):
     return a + b + c + d
 
 
-@kernel
+@helper
 def _macroblock_16x16(source, x0, y0, lam, current, edges):
     """Cost of the macroblock at (x0, y0) as Intra_16x16: 8.3.3 on source samples. edges: int64[2, 17], scratch."""
     left, top = x0 > 0, y0 > 0
@@ -219,7 +219,7 @@ def _macroblock_16x16(source, x0, y0, lam, current, edges):
     return cost
 
 
-@kernel
+@helper
 def _satd_rows(current, above, edges, horizontal):
     """SATD of the macroblock predicted from the row above or, row by row, from the left column."""
     total = splat_u16x16(0)

@@ -7,7 +7,7 @@ first mode_decision reads that, the second one reads the first one's choices. No
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from ..standard.tables import QUANT_MF
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16, te_bits, ue_bits
@@ -43,7 +43,7 @@ def mode_seed(search_cost, search_mv, n_ref, lam, row0, row1, mb_width, ref_idx,
             mv[mb, k, 1] = search_mv[ref, mb, 40, 1]
 
 
-@kernel
+@helper
 def load_window(mb, ref_idx, mv, mb_width, first_mb, window):
     """The blocks that predict vectors of macroblock mb. window: int64[5, 6, 3], (reference, x, y) at [by + 1, bx + 1].
 
@@ -57,7 +57,7 @@ def load_window(mb, ref_idx, mv, mb_width, first_mb, window):
         window[by + 1, 0, 0], window[by + 1, 0, 1], window[by + 1, 0, 2] = ref, x, y
 
 
-@kernel
+@helper
 def predict(window, bx, by, bw, bh, ref):
     """8.4.1.3 on a window: predictor of the partition at block (bx, by), bw x bh blocks."""
     c = -2, np.int64(0), np.int64(0)
@@ -71,7 +71,7 @@ def predict(window, bx, by, bw, bh, ref):
     )  # fmt: skip
 
 
-@kernel
+@helper
 def put(window, bx, by, bw, bh, ref, x, y):
     """The partition's choice, for the prediction of later ones."""
     for r in range(by + 1, by + bh + 1):
@@ -79,14 +79,14 @@ def put(window, bx, by, bw, bh, ref, x, y):
             window[r, c, 0], window[r, c, 1], window[r, c, 2] = ref, x, y
 
 
-@kernel
+@helper
 def partition_cost(window, part, bx, by, bw, bh, ref, mv_x, mv_y, lam):
     """Cost of one partition in one reference with its true predictor, `part` being what it costs without vector bits."""
     px, py = predict(window, bx, by, bw, bh, ref)
     return part + lam * mvd_bits(mv_x, mv_y, px, py)
 
 
-@kernel
+@helper
 def choose_reference(window, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, distortion, search_mv, lam):
     """Best reference of partition k, which goes into the window. Returns its cost with the bits of ref_idx."""
     best, ref = FAR, first_ref
@@ -102,7 +102,7 @@ def choose_reference(window, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, d
     return best
 
 
-@kernel
+@helper
 def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
     """Best reference and sub-partitions of 8x8 quadrant q, which go into the window. Returns (cost, sub_mb_type).
 
@@ -158,7 +158,7 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
     return best, chosen
 
 
-@kernel
+@helper
 def whole_distortion(current, ref_luma, at, offsets, x, y, metric):
     """SAD or SATD of the macroblock against the prediction at vector (x, y); at: its corner's offset in ref_luma."""
     stride = ref_luma.shape[3]
@@ -173,7 +173,7 @@ def whole_distortion(current, ref_luma, at, offsets, x, y, metric):
     return s0 + s1 + s2 + s3
 
 
-@kernel
+@helper
 def inside(x, y, x0, y0, width, height, pad, max_mv_y):
     """Whether the prediction of the macroblock at (x0, y0) with vector (x, y) lies in the padded picture and is legal."""
     left, top = x0 + (x >> 2), y0 + (y >> 2)
@@ -182,7 +182,7 @@ def inside(x, y, x0, y0, width, height, pad, max_mv_y):
     return abs(x) < 4 * 2047 and -4 * max_mv_y <= y < 4 * max_mv_y
 
 
-@kernel
+@helper
 def keep_choice(window, mb, ref_idx, mv):
     """The window's 16 blocks into the state of macroblock mb."""
     for k in range(16):

@@ -1,15 +1,15 @@
 """Motion vector prediction: the median predictor and the P_Skip vector (8.4.1), on the macroblock state arrays."""
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 
 
-@kernel
+@helper
 def median(a, b, c):
     """8.4.1.3.1: Median(a, b, c) of three integers."""
     return max(min(a, b), min(max(a, b), c))
 
 
-@kernel
+@helper
 def choose_predictor(bx, by, bw, bh, ref, ref_a, ax, ay, ref_b, b_x, b_y, ref_c, cx, cy):
     """8.4.1.3: the predictor from the neighbours A, B, C (C already replaced by D where 8.4.1.3.2 says so).
 
@@ -43,7 +43,7 @@ def choose_predictor(bx, by, bw, bh, ref, ref_a, ax, ay, ref_b, b_x, b_y, ref_c,
     return median(ax, b_x, cx), median(ay, b_y, cy)
 
 
-@kernel
+@helper
 def neighbour(mb, bx, by, ref_idx, mv, mb_width, first_mb):
     """6.4.12: the 4x4 block at (bx, by) relative to macroblock mb, -1 <= by <= 3, -1 <= bx <= 4.
 
@@ -71,7 +71,7 @@ def neighbour(mb, bx, by, ref_idx, mv, mb_width, first_mb):
     return ref, int(mv[n, y * 4 + x, 0]), int(mv[n, y * 4 + x, 1])
 
 
-@kernel
+@helper
 def corner_available(bx, by, bw):
     """6.4.11.7: whether the block above right of a partition, if it lies in this macroblock row, precedes it.
 
@@ -86,7 +86,7 @@ def corner_available(bx, by, bw):
     return ((by - 1) >> 1) * 2 + (x >> 1) <= (by >> 1) * 2 + (bx >> 1)
 
 
-@kernel
+@helper
 def predict_mv(mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb):
     """8.4.1.3: luma motion vector prediction of the partition at 4x4 block (bx, by), bw x bh blocks, reference ref.
 
@@ -103,7 +103,7 @@ def predict_mv(mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb):
     return choose_predictor(bx, by, bw, bh, ref, ref_a, ax, ay, ref_b, b_x, b_y, ref_c, cx, cy)
 
 
-@kernel
+@helper
 def predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb):
     """8.4.1.1: the motion vector of a P_Skip macroblock, (px, py) in quarter samples; its reference index is 0."""
     ref_a, ax, ay = neighbour(mb, -1, 0, ref_idx, mv, mb_width, first_mb)

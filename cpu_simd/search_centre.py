@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from .cost import mvd_bits
 from .vector import (
     add,
@@ -67,7 +67,7 @@ def subsample(source, reference, pad, row0, row1, coarse_source, coarse_referenc
     _subsample(reference, pad, pad, row0, row1, coarse_reference)
 
 
-@kernel
+@helper
 def coarse_vector(source, reference, mx, my, lam, cost, best, position):
     """The best vector, in coarse samples, of the 8x8 coarse samples about macroblock (mx, my). Returns (x, y).
 
@@ -94,7 +94,7 @@ def coarse_vector(source, reference, mx, my, lam, cost, best, position):
     return (rank & 31) - COARSE_X, (rank >> 5) - COARSE_Y
 
 
-@kernel
+@helper
 def block_sad(source, at, stride, reference, reference_at, reference_stride):
     """SAD of 16x16 samples at two offsets."""
     total = 0
@@ -103,7 +103,7 @@ def block_sad(source, at, stride, reference, reference_at, reference_stride):
     return total
 
 
-@kernel
+@helper
 def clamp(value, low, high):
     """value, at least low and at most high; low wins."""
     return max(low, min(high, value))

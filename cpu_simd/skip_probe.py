@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from .cost import row_16
 from .vector import absolute, add, dct_rows, load_u16x16, splat_u16x16, sub, sums_of_4, where_above
 
@@ -14,7 +14,7 @@ BUDGET = 6  # what levels of one may be worth in all: see WORTH
 WORTH = np.array([[3, 2, 1, 1], [2, 1, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]], np.int64)
 
 
-@kernel
+@helper
 def probe_tables(qp, quant, worth, tables):
     """tables: int16[3, 4, 16], rows of four blocks side by side: largest absolute coefficients that quantise to 0 and
     to 1, and WORTH. quant: QUANT_MF, [qp % 6, position]; worth: int64[4, 4].
@@ -29,7 +29,7 @@ def probe_tables(qp, quant, worth, tables):
             tables[2, y, x] = worth[y, x & 3]
 
 
-@kernel
+@helper
 def is_empty(current, ref_luma, at, offsets, x, y, tables):
     """True if the residual against the prediction at vector (x, y) is not worth coding.
 
@@ -57,7 +57,7 @@ def is_empty(current, ref_luma, at, offsets, x, y, tables):
     return True
 
 
-@kernel
+@helper
 def _worth(coefficients, tables, row):
     """What a row of coefficients of four blocks is worth, lane by lane: BUDGET or more where a level exceeds one."""
     size = absolute(coefficients)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from .cost import (
     QUARTER_SAMPLES,
     SAD,
@@ -36,7 +36,7 @@ _SUBME = ((0, SAD, 0, SAD), (1, SAD, 0, SAD), (1, SAD, 1, SAD), (1, SAD, 1, SATD
 NEIGHBOURS = np.array([(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)], np.int64)
 
 
-@kernel
+@helper
 def layer_costs(current, luma, stride, layer, width, height, at, first, second, metric, value):
     """Distortions of the partitions of one layer at one vector each.
 
@@ -93,7 +93,7 @@ def layer_costs(current, luma, stride, layer, width, height, at, first, second, 
             value[at[layer, band, 3]] = d
 
 
-@kernel
+@helper
 def refine_step(
     current, luma, origin, offsets, px, py, lam, kinds, step, metric, centre_too, tables, neighbours, at, cost, mv, scratch
 ):

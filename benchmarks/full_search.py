@@ -1,0 +1,80 @@
+"""Full search per core: time of a 1080p frame, and the ratio to another program.
+
+    python benchmarks/full_search.py [--prototype FILE]
+
+FILE is a Python file with `frame_search(cur, ref, W, H, stride, R, sads, positions)` that searches 2R x 2R candidates of
+41 partitions without motion cost. Both run by turns in one process on one thread; medians of processor time.
+"""
+
+import argparse
+import importlib.util
+import os
+import statistics
+import time
+
+os.environ["NUMBA_NUM_THREADS"] = "1"
+
+import numpy as np
+from h264lite.cpu_simd.full_search import full_search
+from h264lite.cpu_simd.vector import NATIVE, PORTABLE
+
+WIDTH, HEIGHT, MERANGE, PAD = 1920, 1088, 16, 48
+
+
+def pictures(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """A source and a padded reference: smooth noise, moved by (-7, 4), with noise of its own."""
+    rng = np.random.default_rng(seed)
+    shape = HEIGHT + 2 * PAD, WIDTH + 2 * PAD
+    base = np.zeros(shape)
+    for scale in (32, 16, 8, 4):
+        noise = rng.normal(0, scale, (shape[0] // scale + 1, shape[1] // scale + 1))
+        base += np.kron(noise, np.ones((scale, scale)))[: shape[0], : shape[1]]
+    base = np.clip(128 + base, 0, 255)
+    source = base[PAD + 4 : PAD + 4 + HEIGHT, PAD - 7 : PAD - 7 + WIDTH] + rng.normal(0, 2, (HEIGHT, WIDTH))
+    return source.clip(0, 255).astype(np.uint8), base.astype(np.uint8)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--prototype", help="a Python file with frame_search()")
+    parser.add_argument("--portable", action="store_true", help="time the portable path as well")
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    source, reference = pictures()
+    n_mb = WIDTH * HEIGHT // 256
+    centre, predictor = np.zeros((2, n_mb, 2), np.int16)
+    cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
+
+    def ours(level: int) -> None:
+        full_search(source, reference, PAD, centre, predictor, 4, MERANGE, 0, HEIGHT // 16, cost, mv, level)
+
+    runs = {"h264lite": lambda: ours(NATIVE)}
+    if args.portable:
+        runs["h264lite, portable"] = lambda: ours(PORTABLE)
+    if args.prototype:
+        spec = importlib.util.spec_from_file_location("prototype", args.prototype)
+        assert spec and spec.loader
+        prototype = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(prototype)
+        window = np.ascontiguousarray(reference[PAD - MERANGE :, PAD - MERANGE :])
+        shape = HEIGHT // 16, WIDTH // 16, 41
+        sads, positions = np.zeros(shape, np.uint16), np.zeros(shape, np.uint16)
+        flat = source.reshape(-1), window.reshape(-1), WIDTH, HEIGHT, window.shape[1], MERANGE, sads, positions
+        runs["prototype"] = lambda: prototype.frame_search(*flat)
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for name in runs:
+        runs[name]()  # compiles
+    for _ in range(args.rounds):
+        for name, run in runs.items():
+            start = time.process_time()
+            run()
+            times[name].append(time.process_time() - start)
+    median = {name: statistics.median(values) for name, values in times.items()}
+    for name, value in median.items():
+        print(f"{name:20} {1e3 * value:7.1f} ms of processor time a frame")
+    if "prototype" in median:
+        print(f"ratio {median['prototype'] / median['h264lite']:.2f} (above 1: faster than the prototype)")
+
+
+if __name__ == "__main__":
+    main()
