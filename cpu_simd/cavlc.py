@@ -62,7 +62,7 @@ def put(out, sink, length, code):
 
 @helper
 def put_ue(out, sink, value):
-    """9.1: ue(v), codeNum below 2^32 - 1."""
+    """9.1: ue(v), codeNum at most 2^32 - 2."""
     length = bit_length(value + 1)
     put(out, sink, length - 1, 0)
     put(out, sink, length, value + 1)

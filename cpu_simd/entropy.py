@@ -37,7 +37,7 @@ from ..standard.tables import (
 from .cavlc import BYTE, COUNT, close_sink, open_sink, put, put_block, put_se, put_te, put_ue
 from .mv_prediction import predict_mv
 
-# No macroblock can be longer: 24 blocks of 16 levels of 28 bits with their tokens and runs, 32 vector differences.
+# No macroblock can be longer: 384 levels of 28 bits, tokens, zeros and runs of 27 blocks, 32 vector differences.
 MACROBLOCK_BYTES = 2048
 # A.3.1: macroblock_layer() has at most 3200 bits; and the mb_skip_run before it, and alignment.
 _LEGAL_MACROBLOCK_BYTES = 410

@@ -28,6 +28,7 @@ elements = st.one_of(
 rbsps = st.lists(st.sampled_from([0, 0, 0, 1, 2, 3, 4, 255]), max_size=60).map(bytes)
 
 
+@settings(deadline=None)
 @given(st.lists(elements))
 def test_elements_round_trip(values):
     writer = BitWriter()
@@ -114,6 +115,7 @@ def naive_escape(rbsp):
     return bytes(out) + (b"\3" if out and out[-1] == 0 else b"")
 
 
+@settings(deadline=None)
 @given(rbsps)
 def test_escape(rbsp):
     payload = escape(rbsp)
@@ -122,6 +124,7 @@ def test_escape(rbsp):
     assert unescape(payload) == rbsp or rbsp.endswith(b"\0")
 
 
+@settings(deadline=None)
 @given(st.lists(rbsps, min_size=1, max_size=5), st.data())
 def test_byte_stream(payloads, data):
     payloads = [payload + b"\x80" for payload in payloads]
@@ -157,7 +160,7 @@ def test_not_a_byte_stream():
         parse_nal_unit(b"")
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=40))
 def test_reader_never_leaves(data):
     """Any bytes: values or a BitstreamError, and the position stays inside."""

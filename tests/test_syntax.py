@@ -263,7 +263,7 @@ def headers(draw, sps, pps):
     return header
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_round_trips(data):
     sps = data.draw(spss())
@@ -283,7 +283,7 @@ def test_round_trips(data):
     assert not starts_new_picture(parsed, header)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=60), st.data())
 def test_any_bytes(junk, data):
     """Junk, or a parameter set with bits flipped or its end cut off: an object, or a BitstreamError that says where."""
