@@ -9,8 +9,6 @@ from .vector import (
     average,
     bit_length,
     hadamard_rows,
-    load_2_u8x8,
-    load_4_u8x4,
     load_u8x16,
     load_u16x16,
     max_s,
@@ -99,22 +97,6 @@ def row_16(luma, a, b, at):
 
 
 @helper
-def row_8_8(luma, a0, a1, b0, b1, at):
-    """Twice eight samples, averages like row_16's; the second eight lie at a1, b1."""
-    return widen(average(load_2_u8x8(luma, a0 + at, a1 + at), load_2_u8x8(luma, b0 + at, b1 + at)))
-
-
-@helper
-def row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, at):
-    """Four times four samples, averages like row_16's."""
-    return widen(
-        average(
-            load_4_u8x4(luma, a0 + at, a1 + at, a2 + at, a3 + at), load_4_u8x4(luma, b0 + at, b1 + at, b2 + at, b3 + at)
-        )
-    )
-
-
-@helper
 def strip_16(current, strip, luma, a, b, stride, metric):
     """Distortion of strip 0..3 (16x4) of a macroblock predicted at offsets a, b of the strip: sixteen partial sums.
 
@@ -125,32 +107,6 @@ def strip_16(current, strip, luma, a, b, stride, metric):
     d1 = sub(row_16(luma, a, b, stride), load_u16x16(current, at + 16))
     d2 = sub(row_16(luma, a, b, 2 * stride), load_u16x16(current, at + 32))
     d3 = sub(row_16(luma, a, b, 3 * stride), load_u16x16(current, at + 48))
-    if metric == SATD:
-        return strip_satd(d0, d1, d2, d3)
-    return strip_sad(d0, d1, d2, d3)
-
-
-@helper
-def strip_8_8(current, strip, luma, a0, a1, b0, b1, stride, metric):
-    """strip_16 with a prediction of its own for either half; a1, b1: offsets of the right half."""
-    at = strip * 64
-    d0 = sub(row_8_8(luma, a0, a1, b0, b1, 0), load_u16x16(current, at))
-    d1 = sub(row_8_8(luma, a0, a1, b0, b1, stride), load_u16x16(current, at + 16))
-    d2 = sub(row_8_8(luma, a0, a1, b0, b1, 2 * stride), load_u16x16(current, at + 32))
-    d3 = sub(row_8_8(luma, a0, a1, b0, b1, 3 * stride), load_u16x16(current, at + 48))
-    if metric == SATD:
-        return strip_satd(d0, d1, d2, d3)
-    return strip_sad(d0, d1, d2, d3)
-
-
-@helper
-def strip_4_4_4_4(current, strip, luma, a0, a1, a2, a3, b0, b1, b2, b3, stride, metric):
-    """strip_16 with a prediction of its own for each of the four blocks."""
-    at = strip * 64
-    d0 = sub(row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, 0), load_u16x16(current, at))
-    d1 = sub(row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, stride), load_u16x16(current, at + 16))
-    d2 = sub(row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, 2 * stride), load_u16x16(current, at + 32))
-    d3 = sub(row_4_4_4_4(luma, a0, a1, a2, a3, b0, b1, b2, b3, 3 * stride), load_u16x16(current, at + 48))
     if metric == SATD:
         return strip_satd(d0, d1, d2, d3)
     return strip_sad(d0, d1, d2, d3)

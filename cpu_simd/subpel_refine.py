@@ -3,29 +3,24 @@
 import numpy as np
 
 from ..standard.jit import helper, kernel
-from .cost import (
-    QUARTER_SAMPLES,
-    SAD,
-    SATD,
-    mvd_bits,
-    quarter_offsets,
-    strip_4_4_4_4,
-    strip_8_8,
-    strip_16,
-)
-from .vector import add, splat_u16x16, sums_of_4
+from ..standard.macroblock import PARTITIONS
+from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16
+from .vector import load_u8x16, store, sums_of_4, widen
 
-# The seven ways to cover a macroblock: partition width and height in 4x4 blocks, bit of `kinds`, and the partition at
-# [band][column], bands counted in units of the height, columns in units of the width.
-LAYERS = np.array([(1, 1, 3), (2, 1, 3), (1, 2, 3), (2, 2, 2), (4, 2, 1), (2, 4, 1), (4, 4, 0)], np.int64)
-PARTITION_AT = np.zeros((7, 4, 4), np.int64)
-PARTITION_AT[0] = np.arange(16).reshape(4, 4)
-PARTITION_AT[1, :, :2] = [[16, 18], [17, 19], [20, 22], [21, 23]]
-PARTITION_AT[2, :2] = [[24, 25, 26, 27], [28, 29, 30, 31]]
-PARTITION_AT[3, :2, :2] = [[32, 33], [34, 35]]
-PARTITION_AT[4, :2, 0] = [36, 37]
-PARTITION_AT[5, 0, :2] = [38, 39]
-PARTITION_AT[6, 0, 0] = 40
+# Of each partition: bit of `kinds`, and mask of the 16x4 strips it lies in.
+_KIND_OF_SIZE = {(16, 16): 0, (16, 8): 1, (8, 16): 1, (8, 8): 2, (8, 4): 3, (4, 8): 3, (4, 4): 3}
+ABOUT = np.array(
+    [(_KIND_OF_SIZE[w, h], ((1 << h // 4) - 1) << y // 4) for x, y, w, h in PARTITIONS.tolist()], np.int64
+)
+
+# Partition k >= 16 is two earlier ones: 8x4 and 4x8 are of 4x4, 8x8 of 8x4, 16x8 and 8x16 of 8x8, 16x16 of 16x8.
+HALVES = np.zeros((41, 2), np.int64)
+for _q, _b in enumerate((0, 2, 8, 10)):
+    HALVES[16 + 2 * _q : 18 + 2 * _q] = (_b, _b + 1), (_b + 4, _b + 5)
+    HALVES[24 + 2 * _q : 26 + 2 * _q] = (_b, _b + 4), (_b + 1, _b + 5)
+    HALVES[32 + _q] = 16 + 2 * _q, 17 + 2 * _q
+HALVES[36:] = (32, 33), (34, 35), (32, 34), (33, 35), (36, 37)
+FAR = 1 << 40
 ALL_KINDS = 15  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4, 4x8 and 4x4
 
 # subme -> (half step, half step's metric, quarter step, its metric). Not part of the standard.
@@ -37,133 +32,115 @@ NEIGHBOURS = np.array([(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1,
 
 
 @helper
-def layer_costs(current, luma, stride, layer, width, height, at, first, second, metric, value):
-    """Distortions of the partitions of one layer at one vector each.
+def group_vectors(mv, mb, kinds, about, group, after):
+    """The partitions of macroblock mb that share a vector: group: int64[4, 41] gets x, y, first partition and the union
+    of strips of each group, after: int64[41] the next partition of the same group or -1. Returns the number of groups.
 
-    current: int16[256]; luma: uint8[4, H+2*pad, W+2*pad]; at: PARTITION_AT; first, second: int64[41], offsets in luma of
-    the two predictions' samples for the macroblock's corner; value: int64[41], written for this layer's partitions.
+    mv: int16[n_mb, 41, 2]; about: int64[41, 2], bit of `kinds` and mask of strips of each partition.
     """
-    for band in range(4 // height):
-        total = splat_u16x16(0)
-        for strip in range(band * height, (band + 1) * height):
-            row = strip * 4 * stride
-            p0, p1 = at[layer, band, 0], at[layer, band, 1]
-            if width == 4:
-                part = strip_16(current, strip, luma, first[p0] + row, second[p0] + row, stride, metric)
-            elif width == 2:
-                part = strip_8_8(
-                    current,
-                    strip,
-                    luma,
-                    first[p0] + row,
-                    first[p1] + row + 8,
-                    second[p0] + row,
-                    second[p1] + row + 8,
-                    stride,
-                    metric,
-                )
-            else:
-                p2, p3 = at[layer, band, 2], at[layer, band, 3]
-                part = strip_4_4_4_4(
-                    current,
-                    strip,
-                    luma,
-                    first[p0] + row,
-                    first[p1] + row + 4,
-                    first[p2] + row + 8,
-                    first[p3] + row + 12,
-                    second[p0] + row,
-                    second[p1] + row + 4,
-                    second[p2] + row + 8,
-                    second[p3] + row + 12,
-                    stride,
-                    metric,
-                )
-            total = add(total, part)
-        a, b, c, d = sums_of_4(total)
-        if width == 4:
-            value[at[layer, band, 0]] = a + b + c + d
-        elif width == 2:
-            value[at[layer, band, 0]] = a + b
-            value[at[layer, band, 1]] = c + d
-        else:
-            value[at[layer, band, 0]] = a
-            value[at[layer, band, 1]] = b
-            value[at[layer, band, 2]] = c
-            value[at[layer, band, 3]] = d
+    count = 0
+    for k in range(40, -1, -1):
+        if not kinds >> about[k, 0] & 1:
+            continue
+        x, y = np.int64(mv[mb, k, 0]), np.int64(mv[mb, k, 1])
+        g = 0
+        while g < count and (group[0, g] != x or group[1, g] != y):
+            g += 1
+        if g == count:
+            group[0, g], group[1, g], group[2, g], group[3, g] = x, y, -1, 0
+            count += 1
+        after[k] = group[2, g]
+        group[2, g] = k
+        group[3, g] |= about[k, 1]
+    return count
+
+
+@helper
+def partition_values(current, luma, stride, a, b, strips, metric, halves, value):
+    """value: int64[41], distortions of all partitions at one vector, sums of those of the 4x4 blocks.
+
+    current: int16[256]; a, b: offsets in luma of the two predictions' samples; strips: mask of the 16x4 strips wanted,
+    where a partition reaches into others its value means nothing; halves: HALVES.
+    """
+    for strip in range(4):
+        if strips >> strip & 1:
+            row = 4 * strip * stride
+            s0, s1, s2, s3 = sums_of_4(strip_16(current, strip, luma, a + row, b + row, stride, metric))
+            value[4 * strip], value[4 * strip + 1], value[4 * strip + 2], value[4 * strip + 3] = s0, s1, s2, s3
+    for k in range(16, 41):
+        value[k] = value[halves[k, 0]] + value[halves[k, 1]]
 
 
 @helper
 def refine_step(
-    current, luma, origin, offsets, px, py, lam, kinds, step, metric, centre_too, tables, neighbours, at, cost, mv, scratch
-):
+    current, luma, origin, offsets, px, py, lam, kinds, step, metric, centre_too, neighbours, about, halves, mb, cost, mv,
+    group, scratch,
+):  # fmt: skip
     """One step of one macroblock: every partition moves to the best of its vector and the eight `step` quarters away.
 
     origin: offset of the macroblock's corner in plane G; (px, py): predictor; centre_too: the centre's cost has to be
-    computed (a new metric), else cost holds it; cost: int32[41], mv: int16[41, 2], in place; tables: LAYERS;
-    scratch: int64[5, 41].
+    computed (a new metric), else cost holds it; cost: int32[n_mb, 41], mv: int16[n_mb, 41, 2], in place;
+    group: int64[4, 41], scratch: int64[4, 41].
     """
     stride = luma.shape[2]
-    first, second, value, best, choice = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    value, best, choice, after = scratch[0], scratch[1], scratch[2], scratch[3]
+    count = group_vectors(mv, mb, kinds, about, group, after)
     for k in range(41):
-        best[k] = cost[k]
+        best[k] = FAR if centre_too and kinds >> about[k, 0] & 1 else np.int64(cost[mb, k])
         choice[k] = 0
-        if centre_too:
-            best[k] = 1 << 40
-    for n in range(0 if centre_too else 1, 9):
-        dx, dy = step * neighbours[n, 0], step * neighbours[n, 1]
-        for k in range(41):
-            x, y = mv[k, 0] + dx, mv[k, 1] + dy
+    for g in range(count):
+        for n in range(0 if centre_too else 1, 9):
+            x, y = group[0, g] + step * neighbours[n, 0], group[1, g] + step * neighbours[n, 1]
             base = origin + (y >> 2) * stride + (x >> 2)
             f = (y & 3) * 4 + (x & 3)
-            first[k] = base + offsets[0, f]
-            second[k] = base + offsets[1, f]
-        for layer in range(7):
-            if kinds >> tables[layer, 2] & 1:
-                layer_costs(
-                    current, luma, stride, layer, tables[layer, 0], tables[layer, 1], at, first, second, metric, value
-                )
-        for k in range(41):
-            total = value[k] + lam * mvd_bits(mv[k, 0] + dx, mv[k, 1] + dy, px, py)
-            if total < best[k]:
-                best[k] = total
-                choice[k] = n
+            partition_values(
+                current, luma, stride, base + offsets[0, f], base + offsets[1, f], group[3, g], metric, halves, value
+            )
+            bits = lam * mvd_bits(x, y, px, py)
+            k = group[2, g]
+            while k >= 0:
+                total = value[k] + bits
+                if total < best[k]:
+                    best[k] = total
+                    choice[k] = n
+                k = after[k]
     for k in range(41):
-        cost[k] = best[k]
-        mv[k, 0] += step * neighbours[choice[k], 0]
-        mv[k, 1] += step * neighbours[choice[k], 1]
+        cost[mb, k] = best[k]
+        mv[mb, k, 0] += step * neighbours[choice[k], 0]
+        mv[mb, k, 1] += step * neighbours[choice[k], 1]
 
 
 @kernel
 def _refine_rows(
     source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, row0, row1, cost, mv, samples,
-    tables, neighbours, at,
-):
+    neighbours, about, halves,
+):  # fmt: skip
     """The kernel behind subpel_refine."""
-    mb_width = source.shape[1] // 16
+    width = source.shape[1]
+    mb_width = width // 16
     stride = luma.shape[2]
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[1] * stride, stride, samples, offsets)
     current = np.empty(256, np.int16)
-    scratch = np.zeros((5, 41), np.int64)
+    scratch = np.zeros((4, 41), np.int64)
+    group = np.zeros((4, 41), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0 = mb % mb_width * 16
         y0 = mb // mb_width * 16
         for y in range(16):
-            for x in range(16):
-                current[y * 16 + x] = source[y0 + y, x0 + x]
+            store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
         origin = (y0 + pad) * stride + x0 + pad
         px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         if half:
             refine_step(
-                current, luma, origin, offsets, px, py, lam, kinds, 2, half_metric, half_metric != SAD, tables,
-                neighbours, at, cost[mb], mv[mb], scratch,
-            )
+                current, luma, origin, offsets, px, py, lam, kinds, 2, half_metric, half_metric != SAD, neighbours, about,
+                halves, mb, cost, mv, group, scratch,
+            )  # fmt: skip
         if quarter:
             refine_step(
                 current, luma, origin, offsets, px, py, lam, kinds, 1, quarter_metric, quarter_metric != half_metric,
-                tables, neighbours, at, cost[mb], mv[mb], scratch,
-            )
+                neighbours, about, halves, mb, cost, mv, group, scratch,
+            )  # fmt: skip
 
 
 def subpel_refine(source, luma, pad, predictor, lam, subme, row0, row1, cost, mv, kinds=ALL_KINDS):
@@ -172,11 +149,11 @@ def subpel_refine(source, luma, pad, predictor, lam, subme, row0, row1, cost, mv
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; [row0, row1):
     macroblock rows; cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] (quarter samples), in place. Each step looks at the
     vector and its eight neighbours, at two quarters and then at one; cost becomes distortion (SAD or SATD, see _SUBME)
-    + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS); the cost of the
-    others becomes meaningless.
+    + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS); the others keep
+    their cost and vector.
     """
     half, half_metric, quarter, quarter_metric = _SUBME[min(subme, len(_SUBME) - 1)]
     _refine_rows(
         source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, row0, row1, cost, mv,
-        QUARTER_SAMPLES, LAYERS, NEIGHBOURS, PARTITION_AT,
+        QUARTER_SAMPLES, NEIGHBOURS, ABOUT, HALVES,
     )
