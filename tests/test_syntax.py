@@ -38,7 +38,7 @@ from h264lite.standard.syntax import (
     write_sps,
 )
 from h264lite.standard.tables import DEFAULT_4x4_INTER, DEFAULT_4x4_INTRA, DEFAULT_8x8_INTRA
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from . import naive_entropy
@@ -263,7 +263,7 @@ def headers(draw, sps, pps):
     return header
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_round_trips(data):
     sps = data.draw(spss())
@@ -283,7 +283,7 @@ def test_round_trips(data):
     assert not starts_new_picture(parsed, header)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=60), st.data())
 def test_any_bytes(junk, data):
     """Junk, or a parameter set with bits flipped or its end cut off: an object, or a BitstreamError that says where."""
