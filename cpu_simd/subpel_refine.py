@@ -33,8 +33,8 @@ NEIGHBOURS = np.array([(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1,
 
 @helper
 def group_vectors(mv, mb, kinds, about, group, after):
-    """The partitions of macroblock mb that share a vector: group: int64[4, 41] gets x, y, first partition and the union
-    of strips of each group, after: int64[41] the next partition of the same group or -1. Returns the number of groups.
+    """The partitions of macroblock mb that share a vector: group: int64[5, 41] gets x, y, first partition, the union of
+    strips and the last partition of each group, after: int64[41] the next partition of the same group or -1. Returns the number of groups.
 
     mv: int16[n_mb, 41, 2]; about: int64[41, 2], bit of `kinds` and mask of strips of each partition.
     """
@@ -47,7 +47,7 @@ def group_vectors(mv, mb, kinds, about, group, after):
         while g < count and (group[0, g] != x or group[1, g] != y):
             g += 1
         if g == count:
-            group[0, g], group[1, g], group[2, g], group[3, g] = x, y, -1, 0
+            group[0, g], group[1, g], group[2, g], group[3, g], group[4, g] = x, y, -1, 0, k
             count += 1
         after[k] = group[2, g]
         group[2, g] = k
@@ -56,8 +56,8 @@ def group_vectors(mv, mb, kinds, about, group, after):
 
 
 @helper
-def partition_values(current, luma, stride, a, b, strips, metric, halves, value):
-    """value: int64[41], distortions of all partitions at one vector, sums of those of the 4x4 blocks.
+def partition_values(current, luma, stride, a, b, strips, last, metric, halves, value):
+    """value: int64[41], distortions of partitions up to `last` at one vector, sums of those of the 4x4 blocks.
 
     current: int16[256]; a, b: offsets in luma of the two predictions' samples; strips: mask of the 16x4 strips wanted,
     where a partition reaches into others its value means nothing; halves: HALVES.
@@ -67,7 +67,7 @@ def partition_values(current, luma, stride, a, b, strips, metric, halves, value)
             row = 4 * strip * stride
             s0, s1, s2, s3 = sums_of_4(strip_16(current, strip, luma, a + row, b + row, stride, metric))
             value[4 * strip], value[4 * strip + 1], value[4 * strip + 2], value[4 * strip + 3] = s0, s1, s2, s3
-    for k in range(16, 41):
+    for k in range(16, last + 1):
         value[k] = value[halves[k, 0]] + value[halves[k, 1]]
 
 
@@ -80,7 +80,7 @@ def refine_step(
 
     origin: offset of the macroblock's corner in plane G; (px, py): predictor; centre_too: the centre's cost has to be
     computed (a new metric), else cost holds it; cost: int32[n_mb, 41], mv: int16[n_mb, 41, 2], in place;
-    group: int64[4, 41], scratch: int64[4, 41].
+    group: int64[5, 41], scratch: int64[4, 41].
     """
     stride = luma.shape[2]
     value, best, choice, after = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -94,8 +94,9 @@ def refine_step(
             base = origin + (y >> 2) * stride + (x >> 2)
             f = (y & 3) * 4 + (x & 3)
             partition_values(
-                current, luma, stride, base + offsets[0, f], base + offsets[1, f], group[3, g], metric, halves, value
-            )
+                current, luma, stride, base + offsets[0, f], base + offsets[1, f], group[3, g], group[4, g], metric,
+                halves, value,
+            )  # fmt: skip
             bits = lam * mvd_bits(x, y, px, py)
             k = group[2, g]
             while k >= 0:
@@ -123,7 +124,7 @@ def _refine_rows(
     quarter_offsets(luma.shape[1] * stride, stride, samples, offsets)
     current = np.empty(256, np.int16)
     scratch = np.zeros((4, 41), np.int64)
-    group = np.zeros((4, 41), np.int64)
+    group = np.zeros((5, 41), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0 = mb % mb_width * 16
         y0 = mb // mb_width * 16
