@@ -4,7 +4,7 @@ from ..standard.jit import kernel
 from ..standard.tables import CBP_INTER, CBP_INTRA
 from . import cabac, elements_cabac
 from .bitreader import fail, se, te, u, ue
-from .errors import E_CBP, E_MB_TYPE, E_PCM_ALIGNMENT
+from .errors import E_CBP, E_MB_TYPE
 from .layout import LEVELS_PER_MB, P_CABAC, P_MB_WIDTH, P_SLICE_ID, P_SLICE_TYPE, S_POS, SLICE_I, SLICE_P
 
 
@@ -117,10 +117,7 @@ def pcm_samples(data, s, p, samples):
     """pcm_alignment_zero_bit and 384 pcm_sample_luma, pcm_sample_chroma."""
     if p[P_CABAC]:
         s[S_POS] = cabac.position(s)
-    while s[S_POS] & 7:
-        if u(data, s, 1):
-            fail(s, E_PCM_ALIGNMENT)
-            return
+    s[S_POS] = (s[S_POS] + 7) & ~7  # encoders exist that do not write zeros here
     for i in range(LEVELS_PER_MB):
         samples[i] = u(data, s, 8)
     if p[P_CABAC]:

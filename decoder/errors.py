@@ -34,12 +34,11 @@ class Unsupported(BitstreamError):
     E_SKIP_RUN,
     E_OVERLAP,
     E_TOO_MANY,
-    E_PCM_ALIGNMENT,
     E_NO_REFERENCE,
     E_INTRA_NEIGHBOUR,
     E_NO_COLOCATED,
     E_CABAC,
-) = range(24)
+) = range(23)
 
 CAUSES = {
     E_END: "the data ends within a macroblock",
@@ -60,7 +59,6 @@ CAUSES = {
     E_SKIP_RUN: "mb_skip_run goes beyond the picture",
     E_OVERLAP: "the macroblock is coded twice",
     E_TOO_MANY: "macroblocks beyond the end of the picture",
-    E_PCM_ALIGNMENT: "pcm_alignment_zero_bit is not 0",
     E_NO_REFERENCE: "prediction from a reference picture that does not exist",
     E_INTRA_NEIGHBOUR: "intra prediction from samples that are not available",
     E_NO_COLOCATED: "direct prediction without a co-located picture",
