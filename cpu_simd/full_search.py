@@ -6,101 +6,89 @@ from ..standard.jit import helper, kernel
 from ..standard.macroblock import PARTITIONS
 from .cost import se_bits
 from .vector import (
-    NATIVE,
+    PORTABLE,
     SIMD_LEVEL,
+    WIDE,
     add,
     add_sat_u,
     first_where,
     keep_smallest,
-    lane_numbers,
-    load_overlapping,
-    load_twice,
-    load_u16x16,
+    lane_numbers_like,
+    lanes_of,
+    load_like,
     min_u,
-    mpsadbw,
-    mpsadbw_portable,
+    mul,
+    row_sads,
+    row_sads_portable,
     shift_left,
     smallest,
+    splat_like,
     splat_u16x16,
+    splat_u16x32,
     store,
 )
 
 
 @helper
-def block_sads(source, source_at, source_stride, reference, rows, reference_stride, sads):
-    """SADs, times 4, of the sixteen 4x4 blocks at 16 candidates side by side, for four rows of candidates.
+def block_sads(source, source_at, source_stride, reference, rows, reference_stride, sads, like):
+    """SADs, times 4, of the sixteen 4x4 blocks at candidates side by side, for four rows of candidates.
 
-    source_at: offset of the macroblock; rows: int64[4] offsets of the first candidate of each row;
-    sads: uint16[4, 16, 16], [row of candidates, block in raster order, candidate].
+    source_at: offset of the macroblock; rows: int64[4], offsets of the first candidate of each row; like: a vector with
+    a lane for each candidate; sads: uint16[4, 16, lanes], [row of candidates, block in raster order, candidate].
     """
+    lanes = lanes_of(like)
     for i in range(4):
-        base = rows[i]
         for band in range(4):
-            a = splat_u16x16(0)
-            b = splat_u16x16(0)
-            c = splat_u16x16(0)
-            d = splat_u16x16(0)
-            for r in range(4):
-                y = band * 4 + r
-                block = load_twice(source, source_at + y * source_stride)
-                left = load_overlapping(reference, base + y * reference_stride)
-                right = load_overlapping(reference, base + y * reference_stride + 8)
-                a = add(a, mpsadbw(left, block, 0, 0))
-                b = add(b, mpsadbw(left, block, 4, 4))
-                c = add(c, mpsadbw(right, block, 0, 8))
-                d = add(d, mpsadbw(right, block, 4, 12))
-            at = (i * 16 + band * 4) * 16
+            a = b = c = d = splat_like(like, 0)
+            for y in range(4 * band, 4 * band + 4):
+                at = rows[i] + y * reference_stride
+                a1, b1, c1, d1 = row_sads(source, source_at + y * source_stride, reference, at, like)
+                a, b, c, d = add(a, a1), add(b, b1), add(c, c1), add(d, d1)
+            at = (i * 16 + band * 4) * lanes
             store(sads, at, shift_left(a, 2))
-            store(sads, at + 16, shift_left(b, 2))
-            store(sads, at + 32, shift_left(c, 2))
-            store(sads, at + 48, shift_left(d, 2))
+            store(sads, at + lanes, shift_left(b, 2))
+            store(sads, at + 2 * lanes, shift_left(c, 2))
+            store(sads, at + 3 * lanes, shift_left(d, 2))
 
 
 @helper
-def block_sads_portable(source, source_at, source_stride, reference, rows, reference_stride, sads):
+def block_sads_portable(source, source_at, source_stride, reference, rows, reference_stride, sads, like):
     """block_sads for processors without AVX2."""
+    lanes = lanes_of(like)
     for i in range(4):
-        base = rows[i]
         for band in range(4):
-            a = splat_u16x16(0)
-            b = splat_u16x16(0)
-            c = splat_u16x16(0)
-            d = splat_u16x16(0)
-            for r in range(4):
-                y = band * 4 + r
-                block = load_twice(source, source_at + y * source_stride)
-                left = load_overlapping(reference, base + y * reference_stride)
-                right = load_overlapping(reference, base + y * reference_stride + 8)
-                a = add(a, mpsadbw_portable(left, block, 0, 0))
-                b = add(b, mpsadbw_portable(left, block, 4, 4))
-                c = add(c, mpsadbw_portable(right, block, 0, 8))
-                d = add(d, mpsadbw_portable(right, block, 4, 12))
-            at = (i * 16 + band * 4) * 16
+            a = b = c = d = splat_like(like, 0)
+            for y in range(4 * band, 4 * band + 4):
+                at = rows[i] + y * reference_stride
+                a1, b1, c1, d1 = row_sads_portable(source, source_at + y * source_stride, reference, at, like)
+                a, b, c, d = add(a, a1), add(b, b1), add(c, c1), add(d, d1)
+            at = (i * 16 + band * 4) * lanes
             store(sads, at, shift_left(a, 2))
-            store(sads, at + 16, shift_left(b, 2))
-            store(sads, at + 32, shift_left(c, 2))
-            store(sads, at + 48, shift_left(d, 2))
+            store(sads, at + lanes, shift_left(b, 2))
+            store(sads, at + 2 * lanes, shift_left(c, 2))
+            store(sads, at + 3 * lanes, shift_left(d, 2))
 
 
 @helper
-def keep_partitions(sads, motion, index, best, position):
-    """One step of the search: keys of 41 partitions x 4 rows x 16 candidates, their minima over the rows kept.
+def keep_partitions(sads, motion, index, best, position, like):
+    """One step of the search: keys of 41 partitions x 4 rows of candidates, their minima over the rows kept.
 
-    motion: uint16[4, 16], motion cost of a candidate times 4 plus the row's number, the key's low bits;
-    best, position: uint16[41, 16], smallest key so far and the step that brought it.
+    motion: uint16[4, lanes], motion cost of a candidate times 4 plus the row's number, the key's low bits;
+    best, position: uint16[41, lanes], smallest key so far and the step that brought it.
     """
-    step = splat_u16x16(index)
+    lanes = lanes_of(like)
+    step = splat_like(like, index)
     for q in range(4):
-        first = ((q >> 1) * 8 + (q & 1) * 2) * 16
-        top = splat_u16x16(65535)
+        first = ((q >> 1) * 8 + (q & 1) * 2) * lanes
+        top = splat_like(like, 65535)
         m0 = m1 = m2 = m3 = m4 = m5 = m6 = m7 = m8 = top
         for i in range(4):
-            cost = load_u16x16(motion, i * 16)
-            at = i * 256 + first
-            s0 = load_u16x16(sads, at)
-            s1 = load_u16x16(sads, at + 16)
-            s2 = load_u16x16(sads, at + 64)
-            s3 = load_u16x16(sads, at + 80)
+            cost = load_like(like, motion, i * lanes)
+            at = i * 16 * lanes + first
+            s0 = load_like(like, sads, at)
+            s1 = load_like(like, sads, at + lanes)
+            s2 = load_like(like, sads, at + 4 * lanes)
+            s3 = load_like(like, sads, at + 5 * lanes)
             m0 = min_u(m0, add_sat_u(s0, cost))
             m1 = min_u(m1, add_sat_u(s1, cost))
             m2 = min_u(m2, add_sat_u(s2, cost))
@@ -124,13 +112,14 @@ def keep_partitions(sads, motion, index, best, position):
         keep_smallest(best, position, 24 + 2 * q, m6, step)
         keep_smallest(best, position, 25 + 2 * q, m7, step)
         keep_smallest(best, position, 32 + q, m8, step)
-    m0 = m1 = m2 = m3 = m4 = splat_u16x16(65535)
+    m0 = m1 = m2 = m3 = m4 = splat_like(like, 65535)
     for i in range(4):
-        cost = load_u16x16(motion, i * 16)
-        s0 = load_u16x16(sads, i * 256)
-        s1 = load_u16x16(sads, i * 256 + 32)
-        s2 = load_u16x16(sads, i * 256 + 128)
-        s3 = load_u16x16(sads, i * 256 + 160)
+        cost = load_like(like, motion, i * lanes)
+        at = i * 16 * lanes
+        s0 = load_like(like, sads, at)
+        s1 = load_like(like, sads, at + 2 * lanes)
+        s2 = load_like(like, sads, at + 8 * lanes)
+        s3 = load_like(like, sads, at + 10 * lanes)
         m2 = min_u(m2, add_sat_u(add_sat_u(s0, s2), cost))
         m3 = min_u(m3, add_sat_u(add_sat_u(s1, s3), cost))
         s0 = add_sat_u(s0, s1)
@@ -174,26 +163,27 @@ def motion_costs(start, predictor, lam, size, costs):
 
 @kernel
 def _search_rows(
-    source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, level
-):
-    """The kernel behind full_search; `level` chooses the path, see there."""
+    source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, native, like
+):  # fmt: skip
+    """The kernel behind full_search; like: a vector with a lane for each candidate of a step."""
+    lanes = lanes_of(like)
     mb_width = source.shape[1] // 16
     source_stride = source.shape[1]
     reference_stride = reference.shape[1]
     size = 2 * merange
     quarter = (size + 3) // 4
-    groups = (size + 15) // 16
+    groups = (size + lanes - 1) // lanes
     x_cost = np.empty(128, np.int64)
     y_cost = np.empty(128, np.int64)
-    x_keys = np.empty((8, 16), np.uint16)
-    motion = np.empty((4, 16), np.uint16)
-    sads = np.empty((4, 16, 16), np.uint16)
-    best = np.empty((41, 16), np.uint16)
-    position = np.empty((41, 16), np.uint16)
+    x_keys = np.empty((8, lanes), np.uint16)
+    motion = np.empty((4, lanes), np.uint16)
+    sads = np.empty((4, 16, lanes), np.uint16)
+    best = np.empty((41, lanes), np.uint16)
+    position = np.empty((41, lanes), np.uint16)
     starts = np.empty(8, np.int64)
     rows = np.empty(4, np.int64)
     for g in range(groups):
-        starts[g] = max(0, min(g * 16, size - 16))
+        starts[g] = max(0, min(g * lanes, size - lanes))
     for mb in range(row0 * mb_width, row1 * mb_width):
         sx = mb % mb_width * 16
         sy = mb // mb_width * 16
@@ -204,45 +194,63 @@ def _search_rows(
         motion_costs(cx, int(predictor[mb, 0]), lam, size, x_cost)
         motion_costs(cy, int(predictor[mb, 1]), lam, size, y_cost)
         for g in range(groups):
-            for lane in range(16):
+            for lane in range(lanes):
                 x = starts[g] + lane
                 x_keys[g, lane] = min(65535, 4 * x_cost[x]) if x < size else 65535
-        top = splat_u16x16(65535)
-        zero = splat_u16x16(0)
+        top = splat_like(like, 65535)
+        zero = splat_like(like, 0)
         for k in range(41):
-            store(best, k * 16, top)
-            store(position, k * 16, zero)
+            store(best, k * lanes, top)
+            store(position, k * lanes, zero)
         for j in range(quarter):
             for g in range(groups):
-                x_key = load_u16x16(x_keys, g * 16)
+                x_key = load_like(like, x_keys, g * lanes)
                 for i in range(4):
                     dy = i * quarter + j
                     y_key = min(65535, 4 * y_cost[dy] + i) if dy < size else 65535
                     dy = min(dy, size - 1)
                     rows[i] = (ry + dy) * reference_stride + rx + starts[g]
-                    store(motion, i * 16, add_sat_u(x_key, splat_u16x16(y_key)))
-                if level == NATIVE:
-                    block_sads(source, sy * source_stride + sx, source_stride, reference, rows, reference_stride, sads)
+                    store(motion, i * lanes, add_sat_u(x_key, splat_like(like, y_key)))
+                at = sy * source_stride + sx
+                if native:
+                    block_sads(source, at, source_stride, reference, rows, reference_stride, sads, like)
                 else:
-                    block_sads_portable(
-                        source, sy * source_stride + sx, source_stride, reference, rows, reference_stride, sads
-                    )
-                keep_partitions(sads, motion, j * groups + g, best, position)
-        lanes = lane_numbers()
+                    block_sads_portable(source, at, source_stride, reference, rows, reference_stride, sads, like)
+                keep_partitions(sads, motion, j * groups + g, best, position, like)
+        number = lane_numbers_like(like)
+        stride = splat_like(like, lanes)
         for k in range(41):
-            keys = load_u16x16(best, k * 16)
+            keys = load_like(like, best, k * lanes)
             key = smallest(keys)
             if key == 65535:
                 value, dx, dy = exact_search(k, source, sx, sy, reference, rx, ry, size, x_cost, y_cost, partition)
             else:
-                rank = first_where(keys, key, add(shift_left(load_u16x16(position, k * 16), 4), lanes))
-                step = rank >> 4
+                rank = first_where(keys, key, add(mul(load_like(like, position, k * lanes), stride), number))
+                step = rank // lanes
                 value = key >> 2
                 dy = (key & 3) * quarter + step // groups
-                dx = starts[step % groups] + (rank & 15)
+                dx = starts[step % groups] + rank % lanes
             cost[mb, k] = value
             mv[mb, k, 0] = 4 * (cx + dx)
             mv[mb, k, 1] = 4 * (cy + dy)
+
+
+@kernel
+def _search_rows_16(
+    source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, native
+):  # fmt: skip
+    """Steps of sixteen candidates."""
+    _search_rows(
+        source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, native, splat_u16x16(0)
+    )
+
+
+@kernel
+def _search_rows_32(source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition):
+    """Steps of 32 candidates, with AVX-512."""
+    _search_rows(
+        source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, True, splat_u16x32(0)
+    )
 
 
 def full_search(source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, level=SIMD_LEVEL):
@@ -255,10 +263,12 @@ def full_search(source, reference, pad, centre, predictor, lam, merange, row0, r
     first in raster order (dy outer). The window about the centre (12 samples at least) must lie in the padded reference.
 
     How: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
-    that one minimum over the four keeps the lower row too; the step (row in the quarter, group of 16 columns) is kept
+    that one minimum over the four keeps the lower row too; the step (row in the quarter, group of columns) is kept
     beside it. Since steps run upwards, the smallest key at its first step is the first candidate in raster order.
     Where no key below 65535 was found (costs above 16383), the partition is searched again in plain integers.
     """
-    _search_rows(
-        source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, PARTITIONS, level
-    )
+    where = source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, PARTITIONS
+    if level == WIDE and merange >= 16:
+        _search_rows_32(*where)
+    else:
+        _search_rows_16(*where, level != PORTABLE)

@@ -33,9 +33,10 @@ NEIGHBOURS = np.array([(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1,
 
 @helper
 def group_vectors(mv, mb, kinds, about, group, after):
-    """The partitions of macroblock mb that share a vector: group: int64[5, 41] gets x, y, first partition, the union of
-    strips and the last partition of each group, after: int64[41] the next partition of the same group or -1. Returns the number of groups.
+    """The partitions of macroblock mb that share a vector, as chains. Returns the number of groups.
 
+    group: int64[5, 41] gets x, y, the first partition, the union of strips and the last partition of each group; after:
+    int64[41] gets the next partition of the same group, or -1.
     mv: int16[n_mb, 41, 2]; about: int64[41, 2], bit of `kinds` and mask of strips of each partition.
     """
     count = 0

@@ -5,7 +5,8 @@ operands' types: `add(a, b)` adds lane by lane whatever the lanes are. Lanes wra
 runs on any processor, except that `mpsadbw` becomes one instruction where AVX2 is present. Offsets of loads and stores
 count elements from the first one of the array, whatever its number of dimensions; no bounds are checked.
 
-H264LITE_SIMD=portable makes the stages take the portable path (PORTABLE below); the results are the same.
+H264LITE_SIMD=portable makes the stages take the portable path (PORTABLE below), avx2 keeps them from AVX-512; the
+results are the same.
 """
 
 import os
@@ -37,7 +38,7 @@ class VecModel(models.PrimitiveModel):
 
 
 u8x8, u8x16, u8x32 = Vec(8, 8), Vec(8, 16), Vec(8, 32)
-u16x8, u16x16 = Vec(16, 8), Vec(16, 16)
+u16x8, u16x16, u16x32 = Vec(16, 8), Vec(16, 16), Vec(16, 32)
 i32x8 = Vec(32, 8)
 
 
@@ -50,11 +51,13 @@ def host_has(feature: str) -> bool:
 
 
 AVX2 = host_has("avx2")
-PORTABLE, NATIVE = 0, 1
+AVX512 = AVX2 and host_has("avx512bw") and host_has("avx512vl")
+PORTABLE, NATIVE, WIDE = 0, 1, 2  # plain LLVM; AVX2; AVX-512
+_LEVELS = {"portable": PORTABLE, "avx2": NATIVE, "avx512": WIDE}
 _FORCED = os.environ.get("H264LITE_SIMD", "")
-if _FORCED not in ("", "portable", "avx2"):
-    raise ValueError(f"H264LITE_SIMD={_FORCED}: use portable or avx2")
-SIMD_LEVEL = PORTABLE if _FORCED == "portable" or not AVX2 else NATIVE
+if _FORCED and _FORCED not in _LEVELS:
+    raise ValueError(f"H264LITE_SIMD={_FORCED}: use portable, avx2 or avx512")
+SIMD_LEVEL = min(_LEVELS[_FORCED or "avx512"], AVX2 + AVX512)
 
 
 # --- building blocks of the intrinsics -------------------------------------------------------------------------------
@@ -187,7 +190,48 @@ def _make_splat(vec):
     return splat
 
 
-splat_u16x8, splat_u16x16, splat_i32x8 = _make_splat(u16x8), _make_splat(u16x16), _make_splat(i32x8)
+splat_u16x8, splat_u16x16, splat_u16x32 = _make_splat(u16x8), _make_splat(u16x16), _make_splat(u16x32)
+splat_i32x8 = _make_splat(i32x8)
+
+
+@intrinsic
+def load_like(typingctx, like, array, offset):
+    """A vector of the type of `like`."""
+
+    def codegen(context, builder, sig, args):
+        return _load(builder, _address(context, builder, sig.args[1], args[1], args[2], like.ir))
+
+    return like(like, array, types.intp), codegen
+
+
+@intrinsic
+def splat_like(typingctx, like, value):
+    """A vector of the type of `like` with the same integer in all lanes."""
+
+    def codegen(context, builder, sig, args):
+        return _splat(builder, like.ir, args[1])
+
+    return like(like, types.int64), codegen
+
+
+@intrinsic
+def lanes_of(typingctx, like):
+    """How many lanes the type of `like` has."""
+
+    def codegen(context, builder, sig, args):
+        return ir.Constant(ir.IntType(64), like.lanes)
+
+    return types.int64(like), codegen
+
+
+@intrinsic
+def lane_numbers_like(typingctx, like):
+    """0, 1, 2 ... in the lanes of the type of `like`."""
+
+    def codegen(context, builder, sig, args):
+        return _constant(like.ir, range(like.lanes))
+
+    return like(like), codegen
 
 
 # --- lane by lane ----------------------------------------------------------------------------------------------------
@@ -506,24 +550,102 @@ def _make_mpsadbw(native):
 
 
 mpsadbw = _make_mpsadbw(AVX2)
-mpsadbw_portable = _make_mpsadbw(False)
+
+
+def _row_sads_16(builder, at_source, at_reference):
+    """Two overlapping windows, eight samples apart, and four vmpsadbw."""
+    block = _load(builder, at_source(0, u8x16.ir))
+    block = builder.shuffle_vector(block, block, _mask([*range(16), *range(16)]))
+    thirds = [_load(builder, at_reference(8 * i, u8x16.ir)) for i in range(3)]
+    windows = [builder.shuffle_vector(thirds[i], thirds[i + 1], _mask(range(32))) for i in range(2)]
+    sads = []
+    for column in range(4):
+        control = (column & 1) << 2 | column
+        imm = ir.Constant(ir.IntType(8), control | control << 3)
+        sads.append(_llvm(builder, "llvm.x86.avx2.mpsadbw", u16x16.ir, [windows[column >> 1], block, imm]))
+    return sads
+
+
+def _row_sads_32(builder, at_source, at_reference):
+    """Six groups of eight samples spread so that each 128-bit lane holds two of them, and four vdbpsadbw.
+
+    The instruction takes four bytes of the block twice against bytes 0-3, 1-4 and 2-5, 3-6 of eight bytes of the window,
+    for two lots of eight that its immediate picks by dwords: 0, 1 and 1, 2 or 1, 2 and 2, 3.
+    """
+    bytes_, groups = ir.VectorType(ir.IntType(8), 64), ir.VectorType(ir.IntType(64), 4)
+    words = ir.VectorType(ir.IntType(32), 16)
+    low, high = (_load(builder, at_reference(offset, groups)) for offset in (0, 16))  # groups 0-3 and 2-5
+    places = ((0, 1, 1, 2, 2, 3, 3, 6), (1, 2, 2, 3, 3, 6, 6, 7))
+    windows = [builder.bitcast(builder.shuffle_vector(low, high, _mask(p)), bytes_) for p in places]
+    sads = []
+    for column in range(4):
+        block = _splat(builder, words, _load(builder, at_source(4 * column, words.element)))
+        imm = ir.Constant(ir.IntType(32), (0b10010100, 0b11101001)[column & 1])
+        args = [builder.bitcast(block, bytes_), windows[column >> 1], imm]
+        sads.append(_llvm(builder, "llvm.x86.avx512.dbpsadbw.512", u16x32.ir, args))
+    return sads
+
+
+def _row_sads_portable(builder, at_source, at_reference, lanes):
+    """Sample by sample: the candidates' samples at one place against the same source sample."""
+    wide, narrow = ir.VectorType(ir.IntType(16), lanes), ir.VectorType(ir.IntType(8), lanes)
+    sads = []
+    for column in range(4):
+        total = _constant(wide, [0] * lanes)
+        for k in range(4 * column, 4 * column + 4):
+            c = builder.zext(_load(builder, at_source(k, narrow.element)), wide.element)
+            w = builder.zext(_load(builder, at_reference(k, narrow)), wide)
+            total = builder.add(total, _abs(builder, builder.sub(w, _splat(builder, wide, c))))
+        sads.append(total)
+    return sads
+
+
+def _make_row_sads(native):
+    @intrinsic
+    def row_sads(typingctx, source, source_at, reference, reference_at, like):
+        def codegen(context, builder, sig, args):
+            def at(n):
+                def address(more, kind):
+                    offset = builder.add(args[n + 1], ir.Constant(args[n + 1].type, more))
+                    return _address(context, builder, sig.args[n], args[n], offset, kind)
+
+                return address
+
+            if not native:
+                sads = _row_sads_portable(builder, at(0), at(2), like.lanes)
+            else:
+                sads = (_row_sads_16 if like.lanes == 16 else _row_sads_32)(builder, at(0), at(2))
+            return context.make_tuple(builder, sig.return_type, sads)
+
+        return types.UniTuple(like, 4)(source, types.intp, reference, types.intp, like), codegen
+
+    row_sads.__doc__ = """Sums of absolute differences of a row of four times four samples at candidates side by side.
+
+    As many candidates as `like` (a vector of 16 or 32) has lanes; lane i of result c compares source samples 4 c ...
+    4 c + 3 with the reference's i further on.
+    """
+    return row_sads
+
+
+row_sads = _make_row_sads(AVX2)
+row_sads_portable = _make_row_sads(False)
 
 
 @intrinsic
 def keep_smallest(typingctx, best, position, k, value, index):
-    """Where value < best[k] (u16x16 number k, unsigned lanes): best[k] = value, position[k] = index."""
+    """Where value < best[k] (vector number k, unsigned lanes): best[k] = value, position[k] = index."""
 
     def codegen(context, builder, sig, args):
-        offset = builder.mul(args[2], ir.Constant(args[2].type, 16))
-        best_at = _address(context, builder, sig.args[0], args[0], offset, u16x16.ir)
-        position_at = _address(context, builder, sig.args[1], args[1], offset, u16x16.ir)
+        offset = builder.mul(args[2], ir.Constant(args[2].type, value.lanes))
+        best_at = _address(context, builder, sig.args[0], args[0], offset, value.ir)
+        position_at = _address(context, builder, sig.args[1], args[1], offset, value.ir)
         before = _load(builder, best_at)
         smaller = builder.icmp_unsigned("<", args[3], before)
         builder.store(builder.select(smaller, args[3], before), best_at).align = 1
         builder.store(builder.select(smaller, args[4], _load(builder, position_at)), position_at).align = 1
         return context.get_dummy_value()
 
-    return types.void(best, position, types.intp, u16x16, u16x16), codegen
+    return types.void(best, position, types.intp, value, index), codegen
 
 
 @intrinsic

@@ -6,21 +6,22 @@ s[S_ERROR], and reading goes on with zeros, so that callers may look at it once 
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from .errors import E_END, E_GOLOMB
 from .layout import S_END, S_ERROR, S_POS
+from .outline import outlined
 
 PADDING = 256  # bytes: more than a residual block can read before it looks at the end
 
 
-@kernel
+@helper
 def fail(s, error):
     """Note an error, unless there is one already."""
     if s[S_ERROR] == 0:
         s[S_ERROR] = error
 
 
-@kernel
+@helper
 def peek32(data, position):
     """The 32 bits at a bit position, as a non-negative int64."""
     at = np.uint64(position >> 3)
@@ -33,7 +34,7 @@ def peek32(data, position):
     return (word >> (8 - (position & 7))) & 0xFFFFFFFF
 
 
-@kernel
+@helper
 def leading_zeros16(word):
     """Leading zero bits of a 16-bit number; 15 for 0 as well as for 1."""
     n = 0
@@ -51,9 +52,10 @@ def leading_zeros16(word):
     return n
 
 
-@kernel
+@helper
 def u(data, s, n):
     """u(n), n <= 32."""
+    outlined()
     position = s[S_POS]
     if position + n > s[S_END]:
         fail(s, E_END)
@@ -62,9 +64,10 @@ def u(data, s, n):
     return peek32(data, position) >> (32 - n)
 
 
-@kernel
+@helper
 def ue(data, s):
     """9.1: ue(v); 0 after an error."""
+    outlined()
     position = s[S_POS]
     word = peek32(data, position)
     zeros = leading_zeros16(word >> 16)
@@ -81,14 +84,15 @@ def ue(data, s):
     return (peek32(data, position + zeros) >> (31 - zeros)) - 1
 
 
-@kernel
+@helper
 def se(data, s):
     """9.1.1: se(v)."""
+    outlined()
     code = ue(data, s)
     return (code + 1) >> 1 if code & 1 else -(code >> 1)
 
 
-@kernel
+@helper
 def te(data, s, largest):
     """9.1: te(v) with range 0..largest."""
     if largest == 1:

@@ -7,10 +7,11 @@ holds the contexts, pStateIdx << 1 | valMPS.
 import numpy as np
 
 from ..standard.cabac_contexts import NEXT_LPS, RANGE_LPS
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from .bitreader import fail, peek32
 from .errors import E_CABAC
 from .layout import S_BITS, S_END, S_OFFSET, S_POS, S_RANGE
+from .outline import outlined
 
 BEYOND = 64  # bits that may be looked at behind the end of the slice
 
@@ -22,9 +23,10 @@ AFTER_MPS = np.array([min(i >> 1, 61) + 1 << 1 | i & 1 for i in range(126)] + [1
 AFTER_LPS = np.array([int(NEXT_LPS[i >> 1]) << 1 | (i & 1) ^ (i < 2) for i in range(128)], np.uint8)
 
 
-@kernel
+@helper
 def start(data, s):
     """9.3.1.2: initialise the engine at a byte boundary."""
+    outlined()
     s[S_POS] = (s[S_POS] + 7) & ~7
     if s[S_POS] > s[S_END] + BEYOND:
         fail(s, E_CABAC)
@@ -35,9 +37,10 @@ def start(data, s):
     s[S_POS] += 25
 
 
-@kernel
+@helper
 def refill(data, s):
     """16 more bits below codIOffset."""
+    outlined()
     more = np.int64(0)
     if s[S_POS] > s[S_END] + BEYOND:
         fail(s, E_CABAC)
@@ -48,9 +51,10 @@ def refill(data, s):
     s[S_BITS] += 16
 
 
-@kernel
+@helper
 def decision(data, s, c, context):
     """9.3.3.2.1: DecodeDecision: one bin with a context."""
+    outlined()
     state = c[context]
     rng = s[S_RANGE]
     bits = s[S_BITS]
@@ -73,9 +77,10 @@ def decision(data, s, c, context):
     return value
 
 
-@kernel
+@helper
 def bypass(data, s):
     """9.3.3.2.3: DecodeBypass: one bin without a context."""
+    outlined()
     bits = s[S_BITS] - 1
     scaled = s[S_RANGE] << bits
     value = np.int64(0)
@@ -88,7 +93,7 @@ def bypass(data, s):
     return value
 
 
-@kernel
+@helper
 def terminate(data, s):
     """9.3.3.2.2.3: DecodeTerminate: end_of_slice_flag, and the bin that says I_PCM."""
     rng = s[S_RANGE] - 2
@@ -102,7 +107,7 @@ def terminate(data, s):
     return False
 
 
-@kernel
+@helper
 def position(s):
     """Bits of the RBSP that the engine of the standard, which looks nine bits ahead, has read."""
     return s[S_POS] - s[S_BITS]

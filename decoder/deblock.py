@@ -2,21 +2,22 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from ..standard.macroblock import P_SKIP, P_16x16
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, B_16x16
+from .outline import outlined
 from .reconstruct import is_intra
 from .transform import clip1
 
 
-@kernel
+@helper
 def clip3(low, high, value):
     """5.7: Clip3."""
     return min(high, max(low, value))
 
 
-@kernel
+@helper
 def far_apart(mv, k, y_p, x_p, l, y_q, x_q):
     """8.7.2.1: whether the vector of block p in list k and that of q in list l differ by a whole sample or more."""
     dx = np.int64(mv[k, y_p, x_p, 0]) - np.int64(mv[l, y_q, x_q, 0])
@@ -24,9 +25,10 @@ def far_apart(mv, k, y_p, x_p, l, y_q, x_q):
     return abs(dx) >= 4 or abs(dy) >= 4
 
 
-@kernel
+@helper
 def motion_differs(mv, ref_id, y_p, x_p, y_q, x_q):
     """8.7.2.1: whether 4x4 blocks p and q have other reference pictures, or vectors a sample or more apart (bS 1)."""
+    outlined()
     p0, p1 = ref_id[0, y_p >> 1, x_p >> 1], ref_id[1, y_p >> 1, x_p >> 1]
     q0, q1 = ref_id[0, y_q >> 1, x_q >> 1], ref_id[1, y_q >> 1, x_q >> 1]
     straight = p0 == q0 and p1 == q1
@@ -38,7 +40,7 @@ def motion_differs(mv, ref_id, y_p, x_p, y_q, x_q):
     return True
 
 
-@kernel
+@helper
 def has_coefficients(nonzero, transform_8x8, y4, x4):
     """8.7.2.1: whether the transform block with the 4x4 block (x4, y4) has coefficients."""
     if not transform_8x8:
@@ -47,14 +49,15 @@ def has_coefficients(nonzero, transform_8x8, y4, x4):
     return (nonzero[y, x] | nonzero[y, x + 1] | nonzero[y + 1, x] | nonzero[y + 1, x + 1]) != 0
 
 
-@kernel
+@helper
 def edge_strengths(m, mv, ref_id, mb_p, mb, edge, vertical, y4, x4, strengths):
     """8.7.2.1: bS of the four pieces of an edge of macroblock `mb`, (x4, y4) its first 4x4 block; True if any is not 0.
 
     mb_p: the macroblock on the other side; the same for inner edges.
     """
     if is_intra(m.mb_type[mb]) or is_intra(m.mb_type[mb_p]):
-        strengths[:] = 4 if edge == 0 else 3
+        for k in range(4):
+            strengths[k] = 4 if edge == 0 else 3
         return True
     any_piece = False
     for k in range(4):
@@ -72,7 +75,7 @@ def edge_strengths(m, mv, ref_id, mb_p, mb, edge, vertical, y4, x4, strengths):
     return any_piece
 
 
-@kernel
+@helper
 def filter_line(plane, y, x, dy, dx, strength, luma, alpha, beta, tc0):
     """8.7.2.2 to 8.7.2.4: samples across an edge: q0 at (x, y), q1 at (x + dx, y + dy), p0 on the other side."""
     p0, p1 = np.int64(plane[y - dy, x - dx]), np.int64(plane[y - 2 * dy, x - 2 * dx])
@@ -117,9 +120,10 @@ def filter_line(plane, y, x, dy, dx, strength, luma, alpha, beta, tc0):
         plane[y, x] = (2 * q1 + q0 + p1 + 2) >> 2
 
 
-@kernel
+@helper
 def filter_edge(plane, y0, x0, vertical, strengths, luma, qp, alpha_offset, beta_offset):
     """8.7.2: an edge of 16 luma or 8 chroma samples that begins at (x0, y0); qp: qPav of both sides."""
+    outlined()
     index_a = clip3(0, 51, qp + alpha_offset)
     alpha, beta = np.int64(ALPHA[index_a]), np.int64(BETA[clip3(0, 51, qp + beta_offset)])
     if alpha == 0 or beta == 0:
@@ -135,13 +139,13 @@ def filter_edge(plane, y0, x0, vertical, strengths, luma, qp, alpha_offset, beta
             filter_line(plane, y0 + i * dx, x0 + i * dy, dy, dx, strength, luma, alpha, beta, tc0)
 
 
-@kernel
+@helper
 def chroma_qp(qp, offset):
     """8.5.8: QP_C of a QP_Y."""
     return np.int64(QP_CHROMA[clip3(0, 51, np.int64(qp) + offset)])
 
 
-@kernel
+@helper
 def deblock_edge(m, row, mb_p, mb, edge, vertical, y_plane, u_plane, v_plane, y0, x0, strengths):
     """8.7.1: luma and chroma of one edge of the macroblock at (x0, y0); row: its slice's row of the slice table."""
     alpha, beta = np.int64(row[SLICE_ALPHA]), np.int64(row[SLICE_BETA])

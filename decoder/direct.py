@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from .errors import E_NO_COLOCATED, E_NO_REFERENCE
 from .layout import P_COL_SHORT, P_COL_SLOT, P_REFS_0, P_SLOT, P_SPATIAL_DIRECT, SUB_DIRECT, P_DIRECT_8x8
 from .mv_prediction import neighbour_c, predict_mv, reference_at
@@ -10,7 +10,7 @@ from .mv_prediction import neighbour_c, predict_mv, reference_at
 UNSCALED = 9999  # instead of DistScaleFactor: the vector is taken as it is (long-term reference, or no distance)
 
 
-@kernel
+@helper
 def set_motion(mv, y4, x4, height, width, x, y):
     """Fill an area of a vector grid (units of 4x4 blocks)."""
     for j in range(y4, y4 + height):
@@ -19,7 +19,7 @@ def set_motion(mv, y4, x4, height, width, x, y):
             mv[j, i, 1] = y
 
 
-@kernel
+@helper
 def colocated(mv, ref_idx, y4, x4):
     """8.4.1.2.1: list, mvCol x and y of the co-located block, from list 0 where it is used; list -1: intra."""
     for k in range(2):
@@ -28,13 +28,13 @@ def colocated(mv, ref_idx, y4, x4):
     return -1, 0, 0
 
 
-@kernel
+@helper
 def min_positive(a, b):
     """8.4.1.2.2: MinPositive."""
     return min(a, b) if a >= 0 and b >= 0 else max(a, b)
 
 
-@kernel
+@helper
 def spatial_reference(ref_idx, available, y0, x0):
     """8.4.1.2.2: refIdx of a list from the neighbours A, B and C of the macroblock; negative: list not used."""
     ref_a = reference_at(ref_idx, available, y0, x0, 0, -1, 16)
@@ -43,7 +43,7 @@ def spatial_reference(ref_idx, available, y0, x0):
     return min_positive(ref_a, min_positive(ref_b, ref_c))
 
 
-@kernel
+@helper
 def spatial_direct(p, sub_type, motion, mb, available, y0, x0):
     """8.4.1.2.2: spatial direct prediction of the direct quadrants of a macroblock."""
     slot, col = p[P_SLOT], p[P_COL_SLOT]
@@ -77,7 +77,7 @@ def spatial_direct(p, sub_type, motion, mb, available, y0, x0):
             set_motion(mv[1], y, x, 1, 1, 0 if zero1 else mx1, 0 if zero1 else my1)
 
 
-@kernel
+@helper
 def temporal_direct(p, sub_type, motion, references, mb, y0, x0):
     """8.4.1.2.3: temporal direct prediction of the direct quadrants of a macroblock; 0 or an error."""
     slot, col = p[P_SLOT], p[P_COL_SLOT]
@@ -111,7 +111,7 @@ def temporal_direct(p, sub_type, motion, references, mb, y0, x0):
     return 0
 
 
-@kernel
+@helper
 def direct_motion(p, sub_type, motion, references, mb, available, y0, x0):
     """8.4.1.2: references and vectors of the direct quadrants of the macroblock at (x0, y0); 0 or an error."""
     if p[P_COL_SLOT] < 0:

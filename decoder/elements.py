@@ -1,6 +1,6 @@
 """Syntax elements of the macroblock layer by their names (7.3.5), read as the slice's entropy coding says."""
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from ..standard.tables import CBP_INTER, CBP_INTRA
 from . import cabac, elements_cabac
 from .bitreader import fail, se, te, u, ue
@@ -8,19 +8,19 @@ from .errors import E_CBP, E_MB_TYPE
 from .layout import LEVELS_PER_MB, P_CABAC, P_MB_WIDTH, P_SLICE_ID, P_SLICE_TYPE, S_POS, SLICE_I, SLICE_P
 
 
-@kernel
+@helper
 def is_left(p, slice_id, mb):
     """6.4.9: whether macroblock A is available."""
     return mb % p[P_MB_WIDTH] > 0 and slice_id[mb - 1] == p[P_SLICE_ID]
 
 
-@kernel
+@helper
 def is_above(p, slice_id, mb):
     """6.4.9: whether macroblock B is available."""
     return mb >= p[P_MB_WIDTH] and slice_id[mb - p[P_MB_WIDTH]] == p[P_SLICE_ID]
 
 
-@kernel
+@helper
 def mb_type(data, s, p, c, slice_id, types, mb):
     """mb_type, numbered as in the table of the slice type (7-11, 7-13, 7-14), intra types behind."""
     slice_type = p[P_SLICE_TYPE]
@@ -34,7 +34,7 @@ def mb_type(data, s, p, c, slice_id, types, mb):
     return kind
 
 
-@kernel
+@helper
 def sub_mb_type(data, s, p, c):
     """sub_mb_type (Tables 7-17, 7-18); not checked."""
     if p[P_CABAC]:
@@ -42,7 +42,7 @@ def sub_mb_type(data, s, p, c):
     return ue(data, s)
 
 
-@kernel
+@helper
 def transform_size_8x8_flag(data, s, p, c, slice_id, transform_8x8, mb):
     """transform_size_8x8_flag."""
     if p[P_CABAC]:
@@ -51,7 +51,7 @@ def transform_size_8x8_flag(data, s, p, c, slice_id, transform_8x8, mb):
     return u(data, s, 1)
 
 
-@kernel
+@helper
 def intra_pred_mode(data, s, p, c):
     """prev_intra4x4_pred_mode_flag or its 8x8 sister: -1 when set, else rem_intra_pred_mode."""
     if p[P_CABAC]:
@@ -61,7 +61,7 @@ def intra_pred_mode(data, s, p, c):
     return u(data, s, 3)
 
 
-@kernel
+@helper
 def intra_chroma_pred_mode(data, s, p, c, slice_id, chroma_mode, mb):
     """intra_chroma_pred_mode; not checked."""
     if p[P_CABAC]:
@@ -70,7 +70,7 @@ def intra_chroma_pred_mode(data, s, p, c, slice_id, chroma_mode, mb):
     return ue(data, s)
 
 
-@kernel
+@helper
 def ref_idx(data, s, p, c, slice_id, refs_of_list, mb, quadrant, refs):
     """ref_idx_l0, ref_idx_l1 of a list with `refs` entries; not checked."""
     if p[P_CABAC]:
@@ -81,7 +81,7 @@ def ref_idx(data, s, p, c, slice_id, refs_of_list, mb, quadrant, refs):
     return te(data, s, refs - 1)
 
 
-@kernel
+@helper
 def mvd(data, s, p, c, slice_id, mvd_of_list, mb, y4, x4, component):
     """mvd_l0, mvd_l1: component 0 = x, 1 = y, of the block at (x4, y4) of the picture; not checked."""
     if p[P_CABAC]:
@@ -91,7 +91,7 @@ def mvd(data, s, p, c, slice_id, mvd_of_list, mb, y4, x4, component):
     return se(data, s)
 
 
-@kernel
+@helper
 def coded_block_pattern(data, s, p, c, slice_id, cbp, mb, is_intra):
     """coded_block_pattern: bits 0-3 luma quadrants, bits 4-5 chroma."""
     if p[P_CABAC]:
@@ -104,7 +104,7 @@ def coded_block_pattern(data, s, p, c, slice_id, cbp, mb, is_intra):
     return CBP_INTRA[code] if is_intra else CBP_INTER[code]
 
 
-@kernel
+@helper
 def mb_qp_delta(data, s, p, c):
     """mb_qp_delta; not checked."""
     if p[P_CABAC]:
@@ -112,7 +112,7 @@ def mb_qp_delta(data, s, p, c):
     return se(data, s)
 
 
-@kernel
+@helper
 def pcm_samples(data, s, p, samples):
     """pcm_alignment_zero_bit and 384 pcm_sample_luma, pcm_sample_chroma."""
     if p[P_CABAC]:

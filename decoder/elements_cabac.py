@@ -26,7 +26,7 @@ from ..standard.cabac_contexts import (
     CTX_SUB_MB_TYPE_P,
     CTX_TRANSFORM_8x8,
 )
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from ..standard.macroblock import P_SKIP, I_4x4
 from .bitreader import fail
 from .cabac import bypass, decision, terminate
@@ -34,7 +34,7 @@ from .errors import E_MVD, E_QP_DELTA, E_REF_IDX
 from .layout import B_DIRECT, B_SKIP, S_QP_DELTA, SLICE_B, SLICE_I, SLICE_P, I_8x8
 
 
-@kernel
+@helper
 def mb_skip_flag(data, s, c, slice_type, types, mb, mb_width, left, above):
     """9.3.3.1.1.1: mb_skip_flag."""
     context = CTX_SKIP_B if slice_type == SLICE_B else CTX_SKIP_P
@@ -45,7 +45,7 @@ def mb_skip_flag(data, s, c, slice_type, types, mb, mb_width, left, above):
     return decision(data, s, c, context)
 
 
-@kernel
+@helper
 def intra_mb_type_rest(data, s, c, context, in_i_slice):
     """Tables 9-36, 9-39: mb_type of an intra macroblock that is not I_NxN, behind the first bin."""
     if terminate(data, s):
@@ -58,7 +58,7 @@ def intra_mb_type_rest(data, s, c, context, in_i_slice):
     return kind + decision(data, s, c, context + 3 + 2 * step)
 
 
-@kernel
+@helper
 def mb_type_i(data, s, c, types, mb, mb_width, left, above):
     """9.3.3.1.1.3: mb_type of an I slice (Table 7-11)."""
     context = CTX_MB_TYPE_I
@@ -71,7 +71,7 @@ def mb_type_i(data, s, c, types, mb, mb_width, left, above):
     return intra_mb_type_rest(data, s, c, CTX_MB_TYPE_I + 2, True)
 
 
-@kernel
+@helper
 def mb_type_p(data, s, c):
     """Table 9-37: mb_type of a P slice (Table 7-13, intra types behind)."""
     if decision(data, s, c, CTX_MB_TYPE_P):
@@ -83,7 +83,7 @@ def mb_type_p(data, s, c):
     return 3 * decision(data, s, c, CTX_MB_TYPE_P + 2)
 
 
-@kernel
+@helper
 def mb_type_b(data, s, c, types, mb, mb_width, left, above):
     """9.3.3.1.1.3, Table 9-37: mb_type of a B slice (Table 7-14, intra types behind)."""
     context = CTX_MB_TYPE_B
@@ -111,7 +111,7 @@ def mb_type_b(data, s, c, types, mb, mb_width, left, above):
     return 2 * value + decision(data, s, c, CTX_MB_TYPE_B + 5) - 4
 
 
-@kernel
+@helper
 def mb_type(data, s, c, slice_type, types, mb, mb_width, left, above):
     """mb_type, numbered as in the table of the slice type, intra types behind."""
     if slice_type == SLICE_I:
@@ -121,7 +121,7 @@ def mb_type(data, s, c, slice_type, types, mb, mb_width, left, above):
     return mb_type_b(data, s, c, types, mb, mb_width, left, above)
 
 
-@kernel
+@helper
 def sub_mb_type(data, s, c, slice_type):
     """Table 9-38: sub_mb_type."""
     if slice_type == SLICE_P:
@@ -143,7 +143,7 @@ def sub_mb_type(data, s, c, slice_type):
     return kind + decision(data, s, c, CTX_SUB_MB_TYPE_B + 3)
 
 
-@kernel
+@helper
 def transform_size_8x8_flag(data, s, c, transform_8x8, mb, mb_width, left, above):
     """9.3.3.1.1.10: transform_size_8x8_flag."""
     context = CTX_TRANSFORM_8x8
@@ -154,7 +154,7 @@ def transform_size_8x8_flag(data, s, c, transform_8x8, mb, mb_width, left, above
     return decision(data, s, c, context)
 
 
-@kernel
+@helper
 def intra_pred_mode(data, s, c):
     """prev_intra4x4_pred_mode_flag or its 8x8 sister: -1 when set, else rem_intra_pred_mode."""
     if decision(data, s, c, CTX_PREV_INTRA_MODE):
@@ -164,7 +164,7 @@ def intra_pred_mode(data, s, c):
     return mode + 4 * decision(data, s, c, CTX_REM_INTRA_MODE)
 
 
-@kernel
+@helper
 def intra_chroma_pred_mode(data, s, c, chroma_mode, mb, mb_width, left, above):
     """9.3.3.1.1.8: intra_chroma_pred_mode; chroma_mode is 0 where a macroblock has none."""
     context = CTX_INTRA_CHROMA
@@ -179,7 +179,7 @@ def intra_chroma_pred_mode(data, s, c, chroma_mode, mb, mb_width, left, above):
     return mode
 
 
-@kernel
+@helper
 def ref_idx(data, s, c, refs_of_list, y8, x8, left, above):
     """9.3.3.1.1.6: ref_idx of the 8x8 block (x8, y8); left, above: whether the blocks there are available."""
     inc = 0
@@ -197,7 +197,7 @@ def ref_idx(data, s, c, refs_of_list, y8, x8, left, above):
     return value
 
 
-@kernel
+@helper
 def mvd(data, s, c, mvd_of_list, y4, x4, component, left, above):
     """9.3.3.1.1.7, 9.3.2.3: mvd (0 = x, 1 = y) of the 4x4 block (x4, y4); left, above as in ref_idx."""
     total = 0
@@ -226,7 +226,7 @@ def mvd(data, s, c, mvd_of_list, y4, x4, component, left, above):
     return -value if bypass(data, s) else value
 
 
-@kernel
+@helper
 def coded_block_pattern(data, s, c, cbp, mb, mb_width, left, above):
     """9.3.3.1.1.4: coded_block_pattern: bits 0-3 luma quadrants, bits 4-5 chroma."""
     cbp_a = np.int64(cbp[mb - 1]) if left else 15
@@ -244,7 +244,7 @@ def coded_block_pattern(data, s, c, cbp, mb, mb_width, left, above):
     return value
 
 
-@kernel
+@helper
 def mb_qp_delta(data, s, c):
     """9.3.3.1.1.5: mb_qp_delta."""
     inc = 1 if s[S_QP_DELTA] else 0

@@ -2,15 +2,17 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
+from .outline import outlined
 
 # Scratch of one macroblock's prediction: rows, columns of at most 16x16 samples with margins (2 before, 3 behind).
 SCRATCH_ROWS, SCRATCH_COLUMNS = 24, 32
 
 
-@kernel
+@helper
 def fetch(plane, y0, x0, height, width, scratch):
     """8.4.2.2.1: samples [y0, y0 + height) x [x0, x0 + width), coordinates clamped to the plane, into scratch."""
+    outlined()
     last_y, last_x = plane.shape[0] - 1, plane.shape[1] - 1
     for y in range(height):
         row = min(last_y, max(0, y0 + y))
@@ -18,29 +20,31 @@ def fetch(plane, y0, x0, height, width, scratch):
             scratch[y, x] = plane[row, min(last_x, max(0, x0 + x))]
 
 
-@kernel
+@helper
 def tap6(a, b, c, d, e, f):
     """8.4.2.2.1: the (1, -5, 20, 20, -5, 1) filter."""
     return np.int32(np.int32(a + f) + np.int32(20 * np.int32(c + d)) - np.int32(5 * np.int32(b + e)))
 
 
-@kernel
+@helper
 def clip_half(value):
     """8.4.2.2.1: rounding and clipping of one filter's result."""
     return np.uint8(min(np.int32(255), max(np.int32(0), np.int32(np.int32(value + np.int32(16)) >> np.int32(5)))))
 
 
-@kernel
+@helper
 def copy_block(source, sy, sx, height, width, out, oy, ox):
     """Samples G as they are."""
+    outlined()
     for y in range(height):
         for x in range(width):
             out[oy + y, ox + x] = source[sy + y, sx + x]
 
 
-@kernel
+@helper
 def half_horizontal(source, sy, sx, height, width, out, oy, ox):
     """8.4.2.2.1: samples b, half a sample to the right of G."""
+    outlined()
     for y in range(height):
         row = source[sy + y]
         for x in range(width):
@@ -52,9 +56,10 @@ def half_horizontal(source, sy, sx, height, width, out, oy, ox):
             out[oy + y, ox + x] = clip_half(value)
 
 
-@kernel
+@helper
 def half_vertical(source, sy, sx, height, width, out, oy, ox):
     """8.4.2.2.1: samples h, half a sample below G."""
+    outlined()
     for y in range(height):
         j = sy + y
         for x in range(width):
@@ -66,9 +71,10 @@ def half_vertical(source, sy, sx, height, width, out, oy, ox):
             out[oy + y, ox + x] = clip_half(value)
 
 
-@kernel
+@helper
 def half_centre(source, sy, sx, height, width, out, oy, ox, rows):
     """8.4.2.2.1: samples j, half a sample right of and below G; rows int32[SCRATCH_ROWS, 16] holds b1."""
+    outlined()
     for y in range(height + 5):
         row = source[sy + y - 2]
         for x in range(width):
@@ -84,21 +90,23 @@ def half_centre(source, sy, sx, height, width, out, oy, ox, rows):
             out[oy + y, ox + x] = np.uint8(min(np.int32(255), max(np.int32(0), value)))
 
 
-@kernel
+@helper
 def average_with(source, sy, sx, height, width, out, oy, ox):
     """8.4.2.2.1: quarter samples: the rounded-up mean of `out` and another block."""
+    outlined()
     for y in range(height):
         for x in range(width):
             total = np.int32(out[oy + y, ox + x]) + np.int32(source[sy + y, sx + x]) + np.int32(1)
             out[oy + y, ox + x] = np.uint8(np.int32(total) >> np.int32(1))
 
 
-@kernel
+@helper
 def interpolate_luma(source, sy, sx, dx, dy, height, width, out, oy, ox, rows, other):
     """8.4.2.2.1, Table 8-12: the block at (sx, sy) and fraction (dx, dy) of a plane with its margins, into `out`.
 
     rows int32[SCRATCH_ROWS, 16], other uint8[SCRATCH_ROWS, SCRATCH_COLUMNS]: scratch.
     """
+    outlined()
     if dx == 0 and dy == 0:
         copy_block(source, sy, sx, height, width, out, oy, ox)  # G
     elif dy == 0:
@@ -123,7 +131,7 @@ def interpolate_luma(source, sy, sx, dx, dy, height, width, out, oy, ox, rows, o
         average_with(other, 0, 0, height, width, out, oy, ox)
 
 
-@kernel
+@helper
 def predict_luma(plane, y, x, height, width, mvx, mvy, out, oy, ox, scratch, rows, other):
     """8.4.2.2.1: luma prediction of the block at (x, y) moved by (mvx, mvy) quarter samples."""
     sx, sy = x + (mvx >> 2), y + (mvy >> 2)
@@ -135,9 +143,10 @@ def predict_luma(plane, y, x, height, width, mvx, mvy, out, oy, ox, scratch, row
         interpolate_luma(scratch, 2, 2, dx, dy, height, width, out, oy, ox, rows, other)
 
 
-@kernel
+@helper
 def interpolate_chroma(source, sy, sx, dx, dy, height, width, out, oy, ox):
     """8.4.2.2.2: bilinear interpolation, (dx, dy) in eighths of a sample."""
+    outlined()
     a, b = np.int32((8 - dx) * (8 - dy)), np.int32(dx * (8 - dy))
     c, d = np.int32((8 - dx) * dy), np.int32(dx * dy)
     for y in range(height):
@@ -149,7 +158,7 @@ def interpolate_chroma(source, sy, sx, dx, dy, height, width, out, oy, ox):
             out[oy + y, ox + x] = np.uint8(np.int32(upper + lower + 32) >> np.int32(6))
 
 
-@kernel
+@helper
 def predict_chroma(plane, y, x, height, width, mvx, mvy, out, oy, ox, scratch):
     """8.4.2.2.2: chroma prediction of the block at (x, y) moved by (mvx, mvy) eighths of a chroma sample."""
     sx, sy = x + (mvx >> 3), y + (mvy >> 3)
@@ -161,9 +170,10 @@ def predict_chroma(plane, y, x, height, width, mvx, mvy, out, oy, ox, scratch):
         interpolate_chroma(scratch, 0, 0, dx, dy, height, width, out, oy, ox)
 
 
-@kernel
+@helper
 def weigh_one(out, oy, ox, height, width, log_denom, weight, offset):
     """8.4.2.3.2: explicit weighted prediction from one list, in place."""
+    outlined()
     for y in range(height):
         for x in range(width):
             value = np.int64(out[oy + y, ox + x]) * weight
@@ -172,9 +182,10 @@ def weigh_one(out, oy, ox, height, width, log_denom, weight, offset):
             out[oy + y, ox + x] = min(255, max(0, value + offset))
 
 
-@kernel
+@helper
 def weigh_two(out, oy, ox, second, height, width, log_denom, weight0, weight1, offset):
     """8.4.2.3.2: weighted prediction from both lists, `second` (at 0, 0) joined into `out`; offset (o0 + o1 + 1) >> 1."""
+    outlined()
     for y in range(height):
         for x in range(width):
             value = np.int64(out[oy + y, ox + x]) * weight0 + np.int64(second[y, x]) * weight1

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
+from .outline import outlined
 
 # Availability of the samples around a block, as bits.
 LEFT, ABOVE, ABOVE_RIGHT, ABOVE_LEFT = 1, 2, 4, 8
@@ -21,12 +22,13 @@ MODE_NEEDS_16x16 = np.array([ABOVE, LEFT, 0, LEFT | ABOVE | ABOVE_LEFT], np.int6
 MODE_NEEDS_CHROMA = np.array([0, LEFT, ABOVE, LEFT | ABOVE | ABOVE_LEFT], np.int64)
 
 
-@kernel
+@helper
 def gather_edge(plane, y0, x0, n, available, edge):
     """8.3.1.2, 8.3.2.2: samples around an n x n block as one line of 3n + 1, from the lower left to the upper right.
 
     edge[n - 1 - y] = p[-1, y], edge[n] = p[-1, -1], edge[n + 1 + x] = p[x, -1]; what is not available stays 0.
     """
+    outlined()
     for i in range(3 * n + 1):
         edge[i] = 0
     if available & LEFT:
@@ -45,9 +47,10 @@ def gather_edge(plane, y0, x0, n, available, edge):
                 edge[n + 1 + x] = edge[2 * n]
 
 
-@kernel
+@helper
 def filter_edge_8x8(edge, available, filtered):
     """8.3.2.2.1: reference sample filtering for Intra_8x8; edges as in gather_edge with n = 8."""
+    outlined()
     for i in range(1, 24):
         filtered[i] = (edge[i - 1] + 2 * edge[i] + edge[i + 1] + 2) >> 2
     filtered[0] = (3 * edge[0] + edge[1] + 2) >> 2
@@ -61,19 +64,19 @@ def filter_edge_8x8(edge, available, filtered):
         filtered[8] = (3 * edge[8] + edge[7] + 2) >> 2
 
 
-@kernel
+@helper
 def smooth(edge, i):
     """The (1, 2, 1) / 4 filter at position i of an edge."""
     return (edge[i - 1] + 2 * edge[i] + edge[i + 1] + 2) >> 2
 
 
-@kernel
+@helper
 def middle(edge, i):
     """The rounded mean of the samples at positions i and i + 1 of an edge."""
     return (edge[i] + edge[i + 1] + 1) >> 1
 
 
-@kernel
+@helper
 def directional_sample(edge, n, mode, x, y):
     """8.3.1.2.4 to 8.3.1.2.9, 8.3.2.2.5 to 8.3.2.2.10: one sample of the six diagonal modes."""
     if mode == DOWN_LEFT:
@@ -106,9 +109,10 @@ def directional_sample(edge, n, mode, x, y):
     return smooth(edge, i - 1) if z & 1 else middle(edge, i - 1)
 
 
-@kernel
+@helper
 def predict_square(plane, y0, x0, n, mode, available, edge):
     """8.3.1.2, 8.3.2.2: Intra_4x4 and Intra_8x8 prediction of an n x n block from its edge (filtered for 8x8)."""
+    outlined()
     if mode == VERTICAL:
         for y in range(n):
             for x in range(n):
@@ -138,9 +142,10 @@ def predict_square(plane, y0, x0, n, mode, available, edge):
                 plane[y0 + y, x0 + x] = directional_sample(edge, n, mode, x, y)
 
 
-@kernel
+@helper
 def predict_plane(plane, y0, x0, n):
     """8.3.3.4, 8.3.4.4: plane prediction of a 16x16 luma or 8x8 chroma block."""
+    outlined()
     half = n // 2
     h = 0
     v = 0
@@ -160,20 +165,22 @@ def predict_plane(plane, y0, x0, n):
             plane[y0 + y, x0 + x] = min(255, max(0, value))
 
 
-@kernel
+@helper
 def predict_line(plane, y0, x0, n, vertical):
     """8.3.3.1, 8.3.3.2, 8.3.4.2, 8.3.4.3: vertical or horizontal prediction of an n x n block."""
+    outlined()
     for y in range(n):
         for x in range(n):
             plane[y0 + y, x0 + x] = plane[y0 - 1, x0 + x] if vertical else plane[y0 + y, x0 - 1]
 
 
-@kernel
+@helper
 def predict_dc_block(plane, y0, x0, n, size, left, above, left_x, above_y):
     """Mean of n samples left of and above a size x size block, as far as available; 128 without any.
 
     The samples are p[left_x, y0 + i] and p[x0 + i, above_y].
     """
+    outlined()
     total = 0
     for i in range(n):
         if left:
@@ -190,7 +197,7 @@ def predict_dc_block(plane, y0, x0, n, size, left, above, left_x, above_y):
             plane[y0 + y, x0 + x] = value
 
 
-@kernel
+@helper
 def predict_16x16(plane, y0, x0, mode, available):
     """8.3.3: Intra_16x16 prediction."""
     if mode == 0:
@@ -204,7 +211,7 @@ def predict_16x16(plane, y0, x0, mode, available):
         predict_plane(plane, y0, x0, 16)
 
 
-@kernel
+@helper
 def predict_chroma(plane, y0, x0, mode, available):
     """8.3.4: intra prediction of an 8x8 chroma block."""
     if mode == 1:

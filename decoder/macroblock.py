@@ -1,6 +1,8 @@
 """7.3.5: the macroblock layer, parsed into arrays; the same walk for CAVLC and CABAC."""
 
-from ..standard.jit import kernel
+import numpy as np
+
+from ..standard.jit import helper
 from ..standard.macroblock import I_PCM, P_SKIP, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 from ..standard.tables import B_INTRA_OFFSET, B_MB_TYPES, B_SUB_MB_TYPES, P_INTRA_OFFSET, I_16x16_TYPES
 from . import elements as read
@@ -36,7 +38,7 @@ MAX_MVD = 16384  # quarter samples; twice the range of vectors (A.3)
 A_LEFT, B_ABOVE, C_ABOVE_RIGHT, D_ABOVE_LEFT = 1, 2, 4, 8
 
 
-@kernel
+@helper
 def neighbours(mb, mb_width, slice_id):
     """6.4.9: which macroblocks around `mb`, A (1), B (2), C (4), D (8), are available: decoded, in its slice."""
     mine = slice_id[mb]
@@ -55,7 +57,23 @@ def neighbours(mb, mb_width, slice_id):
     return available
 
 
-@kernel
+@helper
+def set_sub_types(sub_type, mb, value):
+    """The same sub-macroblock type in all quadrants."""
+    for q in range(4):
+        sub_type[mb, q] = value
+
+
+@helper
+def set_nonzero(nonzero, nonzero_chroma, y, x, value):
+    """The same number of levels in all blocks of the macroblock (x, y)."""
+    for j in range(4):
+        for i in range(4):
+            nonzero[4 * y + j, 4 * x + i] = value
+            nonzero_chroma[j >> 1, 2 * y + (j & 1), 2 * x + (i & 1)] = value
+
+
+@helper
 def begin_macroblock(s, p, m, mb):
     """Take the macroblock into the slice and clear what it may not set; False when it may not be decoded."""
     s[S_MB] = mb
@@ -72,15 +90,12 @@ def begin_macroblock(s, p, m, mb):
     m.chroma_mode[mb] = 0
     m.intra16x16_mode[mb] = 0
     m.qp[mb] = s[S_QP]
-    m.sub_type[mb, :] = 0
-    y8 = mb // p[P_MB_WIDTH] * 2
-    x8 = mb % p[P_MB_WIDTH] * 2
-    m.nonzero[2 * y8 : 2 * y8 + 4, 2 * x8 : 2 * x8 + 4] = 0
-    m.nonzero_chroma[:, y8 : y8 + 2, x8 : x8 + 2] = 0
+    set_sub_types(m.sub_type, mb, 0)
+    set_nonzero(m.nonzero, m.nonzero_chroma, mb // p[P_MB_WIDTH], mb % p[P_MB_WIDTH], 0)
     return True
 
 
-@kernel
+@helper
 def set_ref_idx(ref_idx, y8, x8, height, width, value):
     """Fill a partition of the ref_idx grid (units of 8x8 blocks)."""
     for y in range(y8, y8 + height):
@@ -88,7 +103,7 @@ def set_ref_idx(ref_idx, y8, x8, height, width, value):
             ref_idx[y, x] = value
 
 
-@kernel
+@helper
 def set_mvd(mvd, y4, x4, height, width, dx, dy):
     """Fill a partition of an mvd grid (units of 4x4 blocks)."""
     for y in range(y4, y4 + height):
@@ -97,7 +112,7 @@ def set_mvd(mvd, y4, x4, height, width, dx, dy):
             mvd[y, x, 1] = dy
 
 
-@kernel
+@helper
 def clear_motion(p, m, ref_idx, mb, lists):
     """Neither list used (ref_idx -1, mvd 0) throughout the macroblock, in the first `lists` lists."""
     y8 = mb // p[P_MB_WIDTH] * 2
@@ -108,7 +123,7 @@ def clear_motion(p, m, ref_idx, mb, lists):
         set_mvd(m.mvd[k], 2 * y8, 2 * x8, 4, 4, 0, 0)
 
 
-@kernel
+@helper
 def skipped_macroblock(s, p, m, ref_idx, mb):
     """7.3.4: a macroblock of P_Skip or B_Skip."""
     if not begin_macroblock(s, p, m, mb):
@@ -119,13 +134,13 @@ def skipped_macroblock(s, p, m, ref_idx, mb):
     s[S_QP_DELTA] = 0
     if is_b:
         m.mb_type[mb] = B_SKIP
-        m.sub_type[mb, :] = SUB_DIRECT
+        set_sub_types(m.sub_type, mb, SUB_DIRECT)
     else:
         m.mb_type[mb] = P_SKIP
         set_ref_idx(ref_idx[0], mb // p[P_MB_WIDTH] * 2, mb % p[P_MB_WIDTH] * 2, 2, 2, 0)
 
 
-@kernel
+@helper
 def read_ref_idx(data, s, p, m, ref_idx, mb, k, quadrant):
     """7.3.5.1: ref_idx_l0 or ref_idx_l1 (list k) of the partition that begins in a quadrant."""
     refs = p[P_REFS_0 + k]
@@ -138,7 +153,7 @@ def read_ref_idx(data, s, p, m, ref_idx, mb, k, quadrant):
     return value
 
 
-@kernel
+@helper
 def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
     """7.3.5.1: mvd_l0 or mvd_l1 (list k) of a partition at the 4x4 block (x4, y4) of the macroblock."""
     mvd = m.mvd[k]
@@ -152,7 +167,7 @@ def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
     set_mvd(mvd, y4, x4, height, width, dx, dy)
 
 
-@kernel
+@helper
 def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
     """7.3.5.1: references and vector differences of one or two partitions of height x width 4x4 blocks."""
     parts = 16 // (height * width)
@@ -173,7 +188,7 @@ def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
                 read_mvd(data, s, p, m, mb, k, part * step_y, part * step_x, height, width)
 
 
-@kernel
+@helper
 def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
     """7.3.5.2: sub-macroblock types, references and vector differences of P_8x8 and B_8x8."""
     y8 = mb // p[P_MB_WIDTH] * 2
@@ -211,7 +226,7 @@ def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
                         read_mvd(data, s, p, m, mb, k, y4, (q & 1) * 2 + x, height, width)
 
 
-@kernel
+@helper
 def intra_macroblock(data, s, p, m, mb, kind):
     """7.3.5, 7.3.5.1: prediction of an intra macroblock, `kind` as in Table 7-11; coded_block_pattern or -1."""
     cbp = -1
@@ -243,7 +258,7 @@ def intra_macroblock(data, s, p, m, mb, kind):
     return cbp
 
 
-@kernel
+@helper
 def inter_macroblock(data, s, p, m, ref_idx, mb, kind):
     """7.3.5: prediction of an inter macroblock, `kind` as in Table 7-13, 7-14; whether it may be 8x8 transformed."""
     if p[P_SLICE_TYPE] == SLICE_P:
@@ -256,7 +271,7 @@ def inter_macroblock(data, s, p, m, ref_idx, mb, kind):
         return True
     if kind == 0:
         m.mb_type[mb] = B_DIRECT
-        m.sub_type[mb, :] = SUB_DIRECT
+        set_sub_types(m.sub_type, mb, SUB_DIRECT)
         return p[P_DIRECT_8x8] != 0
     if kind == 22:
         m.mb_type[mb] = B_8x8
@@ -269,13 +284,14 @@ def inter_macroblock(data, s, p, m, ref_idx, mb, kind):
             elif sub_type != 0:
                 possible = False
         return possible
-    width, height = B_MB_TYPES[kind, 1] // 4, B_MB_TYPES[kind, 2] // 4
+    width, height = np.int64(B_MB_TYPES[kind, 1]) // 4, np.int64(B_MB_TYPES[kind, 2]) // 4
     m.mb_type[mb] = B_16x16 if kind <= 3 else B_16x8 if height == 2 else B_8x16
-    mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, B_MB_TYPES[kind, 3], B_MB_TYPES[kind, 4])
+    mode0, mode1 = np.int64(B_MB_TYPES[kind, 3]), np.int64(B_MB_TYPES[kind, 4])
+    mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1)
     return True
 
 
-@kernel
+@helper
 def pcm_macroblock(data, s, p, m, mb):
     """7.3.5: samples of an I_PCM macroblock, kept as levels."""
     m.mb_type[mb] = I_PCM
@@ -283,14 +299,11 @@ def pcm_macroblock(data, s, p, m, mb):
     m.cbp[mb] = 47
     m.dc_coded[mb] = 7
     s[S_QP_DELTA] = 0
-    y8 = mb // p[P_MB_WIDTH] * 2
-    x8 = mb % p[P_MB_WIDTH] * 2
-    m.nonzero[2 * y8 : 2 * y8 + 4, 2 * x8 : 2 * x8 + 4] = 16
-    m.nonzero_chroma[:, y8 : y8 + 2, x8 : x8 + 2] = 16
+    set_nonzero(m.nonzero, m.nonzero_chroma, mb // p[P_MB_WIDTH], mb % p[P_MB_WIDTH], 16)
     read.pcm_samples(data, s, p, m.levels[mb])
 
 
-@kernel
+@helper
 def macroblock_layer(data, s, p, m, ref_idx, mb):
     """7.3.5: macroblock_layer(); `ref_idx` int8[2, H8, W8] of the current picture."""
     if not begin_macroblock(s, p, m, mb):

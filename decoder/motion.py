@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from ..standard.macroblock import P_SKIP, P_8x8, P_8x16, P_16x8
 from .direct import direct_motion, set_motion
 from .errors import E_MV
@@ -23,7 +23,7 @@ from .mv_prediction import predict_mv, predict_skip_mv
 from .reconstruct import is_intra
 
 
-@kernel
+@helper
 def partition_motion(m, mv, ref_idx, mb, available, y0, x0, by, bx, height, width):
     """8.4.1: vector of one partition in one list, the block (bx, by) of the macroblock at (x0, y0); 0 or an error.
 
@@ -42,7 +42,7 @@ def partition_motion(m, mv, ref_idx, mb, available, y0, x0, by, bx, height, widt
     return 0
 
 
-@kernel
+@helper
 def sub_macroblock_motion(mvd, sub_type, mv, ref_idx, mb, available, y0, x0):
     """8.4.1: vectors of the sub-macroblocks of P_8x8 or B_8x8 in one list, except direct ones; 0 or an error."""
     for q in range(4):
@@ -60,7 +60,7 @@ def sub_macroblock_motion(mvd, sub_type, mv, ref_idx, mb, available, y0, x0):
     return 0
 
 
-@kernel
+@helper
 def macroblock_motion(mvd, mb_type, sub_type, mv, ref_idx, mb, available, y0, x0):
     """8.4.1: vectors of a macroblock in one list, except where they are inferred; 0 or an error."""
     kind = mb_type[mb]
@@ -76,7 +76,7 @@ def macroblock_motion(mvd, mb_type, sub_type, mv, ref_idx, mb, available, y0, x0
     return 0
 
 
-@kernel
+@helper
 def name_references(ref_idx, ref_id, ids, y8, x8):
     """The numbers of the pictures a macroblock refers to, for deblocking and co-located blocks."""
     for k in range(2):

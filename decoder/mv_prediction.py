@@ -7,24 +7,26 @@ picture, (bx, by): that of the partition within the macroblock; sizes in 4x4 blo
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from ..standard.macroblock import RASTER_TO_BLOCK
+from .outline import outlined
 
 UNAVAILABLE = -2
 
 
-@kernel
+@helper
 def median(a, b, c):
     """5.7: Median."""
     return max(min(a, b), min(max(a, b), c))
 
 
-@kernel
+@helper
 def reference_at(ref_idx, available, y0, x0, by, bx, block):
     """6.4.11.7: ref_idx of the 4x4 block (bx, by) relative to the macroblock; UNAVAILABLE where there is none.
 
     `block`: luma4x4BlkIdx of the partition that asks: within the macroblock what comes later is not available.
     """
+    outlined()
     if by < 0:
         if not available & (8 if bx < 0 else 2 if bx < 4 else 4):
             return UNAVAILABLE
@@ -36,7 +38,7 @@ def reference_at(ref_idx, available, y0, x0, by, bx, block):
     return np.int64(ref_idx[(y0 + by) >> 1, (x0 + bx) >> 1])
 
 
-@kernel
+@helper
 def neighbour_c(ref_idx, available, y0, x0, by, bx, width):
     """8.4.1.3.2: column and ref_idx of neighbour C in the row above the partition; of D where there is no C."""
     block = np.int64(RASTER_TO_BLOCK[4 * by + bx])
@@ -46,9 +48,10 @@ def neighbour_c(ref_idx, available, y0, x0, by, bx, width):
     return bx - 1, reference_at(ref_idx, available, y0, x0, by - 1, bx - 1, block)
 
 
-@kernel
+@helper
 def predict_mv(mv, ref_idx, available, y0, x0, by, bx, height, width, ref):
     """8.4.1.3: (x, y) predicted for a partition with reference `ref`."""
+    outlined()
     ref_a = reference_at(ref_idx, available, y0, x0, by, bx - 1, 16)
     ref_b = reference_at(ref_idx, available, y0, x0, by - 1, bx, 16)
     column, ref_c = neighbour_c(ref_idx, available, y0, x0, by, bx, width)
@@ -81,7 +84,7 @@ def predict_mv(mv, ref_idx, available, y0, x0, by, bx, height, width, ref):
     return median(ax, bx_, cx), median(ay, by_, cy)
 
 
-@kernel
+@helper
 def predict_skip_mv(mv, ref_idx, available, y0, x0):
     """8.4.1.1: (x, y) of P_Skip."""
     if available & 3 != 3:

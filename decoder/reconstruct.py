@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_4x4, I_16x16
 from ..standard.tables import QP_CHROMA
 from .errors import E_INTRA_NEIGHBOUR, E_NO_REFERENCE
@@ -31,6 +31,7 @@ from .intra_pred import (
 )
 from .intra_pred import predict_chroma as predict_chroma_intra
 from .layout import (
+    LEVELS_PER_MB,
     P_CB_OFFSET,
     P_CHROMA_DENOM,
     P_CONSTRAINED_INTRA,
@@ -49,13 +50,13 @@ from .macroblock import neighbours
 from .transform import add_residual_4x4, add_residual_8x8, chroma_dc, luma_dc
 
 
-@kernel
+@helper
 def is_intra(mb_type):
     """Whether a macroblock is predicted within the picture."""
     return mb_type <= I_PCM or mb_type == I_8x8
 
 
-@kernel
+@helper
 def intra_neighbours(p, slice_id, mb_type, mb):
     """8.3.1.2: macroblocks around `mb` whose samples may be used for intra prediction, as LEFT | ABOVE | ..."""
     mb_width = p[P_MB_WIDTH]
@@ -72,7 +73,7 @@ def intra_neighbours(p, slice_id, mb_type, mb):
     return available
 
 
-@kernel
+@helper
 def block_neighbours(available, x, y, size):
     """6.4.11.4, 6.4.11.2: what is available around the block at (x, y) of its macroblock, in units of its size.
 
@@ -94,7 +95,7 @@ def block_neighbours(available, x, y, size):
     return result
 
 
-@kernel
+@helper
 def intra_block_mode(p, m, mb, y4, x4, inner_left, inner_above):
     """8.3.1.1, 8.3.2.1: Intra4x4PredMode or Intra8x8PredMode of the block whose first 4x4 block is (x4, y4)."""
     rem = m.intra_mode[y4, x4]
@@ -115,7 +116,7 @@ def intra_block_mode(p, m, mb, y4, x4, inner_left, inner_above):
     return rem + (rem >= predicted)
 
 
-@kernel
+@helper
 def intra_nxn(p, m, mb, plane, scale_4x4, scale_8x8, edges, d):
     """8.3.1, 8.3.2, 8.5.1, 8.5.3: luma of an I_4x4 or I_8x8 macroblock, block by block; 0 or an error."""
     mb_width = p[P_MB_WIDTH]
@@ -150,7 +151,7 @@ def intra_nxn(p, m, mb, plane, scale_4x4, scale_8x8, edges, d):
     return 0
 
 
-@kernel
+@helper
 def intra_16x16(p, m, mb, plane, scale_4x4, d):
     """8.3.3, 8.5.2: luma of an I_16x16 macroblock; 0 or an error."""
     mb_width = p[P_MB_WIDTH]
@@ -172,7 +173,7 @@ def intra_16x16(p, m, mb, plane, scale_4x4, d):
     return 0
 
 
-@kernel
+@helper
 def residual_luma_inter(p, m, mb, plane, scale_4x4, scale_8x8, d):
     """8.5.1, 8.5.3: luma residual of an inter macroblock, added to its prediction."""
     mb_width = p[P_MB_WIDTH]
@@ -191,7 +192,7 @@ def residual_luma_inter(p, m, mb, plane, scale_4x4, scale_8x8, d):
             add_residual_4x4(plane, 4 * by, 4 * bx, levels, 16 * block, scale_4x4[3, qp % 6], qp, False, d)
 
 
-@kernel
+@helper
 def residual_chroma(p, m, mb, plane, c, scale_4x4, d):
     """8.5.4: residual of chroma plane c (0 Cb, 1 Cr), added to its prediction."""
     mb_width = p[P_MB_WIDTH]
@@ -207,7 +208,7 @@ def residual_chroma(p, m, mb, plane, c, scale_4x4, d):
             add_residual_4x4(plane, 4 * by, 4 * bx, levels, base, scale, qp, True, d)
 
 
-@kernel
+@helper
 def pcm(p, m, mb, y_plane, u_plane, v_plane):
     """8.3.5: samples of an I_PCM macroblock; its levels are cleared."""
     mb_width = p[P_MB_WIDTH]
@@ -218,10 +219,11 @@ def pcm(p, m, mb, y_plane, u_plane, v_plane):
     for i in range(64):
         u_plane[(y0 >> 1) + (i >> 3), (x0 >> 1) + (i & 7)] = levels[256 + i]
         v_plane[(y0 >> 1) + (i >> 3), (x0 >> 1) + (i & 7)] = levels[320 + i]
-    levels[:] = 0
+    for i in range(LEVELS_PER_MB):
+        levels[i] = 0
 
 
-@kernel
+@helper
 def weigh(p, references, ref0, ref1, c, out, oy, ox, second, height, width):
     """8.4.2.3: joins or weighs predictions of component c (0 Y, 1 Cb, 2 Cr) of a block; a list not used: ref -1."""
     mode = p[P_WEIGHTING]
@@ -245,7 +247,7 @@ def weigh(p, references, ref0, ref1, c, out, oy, ox, second, height, width):
             weigh_one(out, oy, ox, height, width, log_denom, weight, offset)
 
 
-@kernel
+@helper
 def inter_block(p, planes, motion, references, y4, x4, size_y, size_x, scratch, rows, other, second):
     """8.4.2: prediction of size_x x size_y 4x4 blocks with the same motion, the first at (x4, y4); 0 or an error."""
     slot = p[P_SLOT]
@@ -281,7 +283,7 @@ def inter_block(p, planes, motion, references, y4, x4, size_y, size_x, scratch, 
     return 0
 
 
-@kernel
+@helper
 def same_motion(mv, ref_idx, y4, x4, height, width):
     """Whether all 4x4 blocks of an area move as its first; mv int16[2, H4, W4, 2], ref_idx int8[2, H8, W8]."""
     for k in range(2):
@@ -294,7 +296,7 @@ def same_motion(mv, ref_idx, y4, x4, height, width):
     return True
 
 
-@kernel
+@helper
 def inter_macroblock(p, mb, planes, motion, references, scratch, rows, other, second):
     """8.4.2: prediction of an inter macroblock, in the largest blocks of uniform motion; 0 or an error."""
     mb_width = p[P_MB_WIDTH]
@@ -315,7 +317,7 @@ def inter_macroblock(p, mb, planes, motion, references, scratch, rows, other, se
     return 0
 
 
-@kernel
+@helper
 def reconstruct_macroblock(p, m, mb, planes, scale_4x4, scale_8x8, edges, d):
     """8.3, 8.5: prediction of an intra macroblock and residual of any; 0 or an error."""
     slot = p[P_SLOT]
@@ -362,7 +364,8 @@ def reconstruct_slice(p, m, planes, motion, references, scale_4x4, scale_8x8):
             error = inter_macroblock(p, mb, planes, motion, references, scratch, rows, other, second)
         if m.mb_type[mb] != I_4x4 and m.mb_type[mb] != I_8x8:
             y4, x4 = mb // mb_width * 4, mb % mb_width * 4
-            m.intra_mode[y4 : y4 + 4, x4 : x4 + 4] = DC
+            for block in range(16):
+                m.intra_mode[y4 + (block >> 2), x4 + (block & 3)] = DC
         if error == 0:
             error = reconstruct_macroblock(p, m, mb, planes, scale_4x4, scale_8x8, edges, d)
         if error:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, RASTER_TO_BLOCK
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 from .layout import P_CABAC, P_MB_WIDTH, S_VALUES, I_8x8
@@ -31,7 +31,7 @@ for _k in range(4):
     SCANS[SCAN_8x8 + _k] = ZIGZAG_8x8[_k::4]  # 7.3.5.3.2: CAVLC interleaves four blocks
 
 
-@kernel
+@helper
 def total_coeff_context(nonzero, y4, x4, left, above):
     """9.2.1: nC of the block at (x4, y4), from the blocks to its left and above where they are available."""
     if left and above:
@@ -43,7 +43,7 @@ def total_coeff_context(nonzero, y4, x4, left, above):
     return 0
 
 
-@kernel
+@helper
 def residual_luma_cavlc(data, s, nonzero, y4, x4, left, above, cbp, is_16x16, is_8x8, levels):
     """7.3.5.3.1: residual_luma() with CAVLC; (x4, y4): first block of the macroblock in the grid `nonzero`."""
     if is_16x16:
@@ -64,7 +64,7 @@ def residual_luma_cavlc(data, s, nonzero, y4, x4, left, above, cbp, is_16x16, is
         nonzero[y, x] = residual_block_cavlc(data, s, context, size, levels, base, SCANS[scan])
 
 
-@kernel
+@helper
 def residual_chroma_cavlc(data, s, nonzero, y8, x8, left, above, cbp, levels):
     """7.3.5.3: chroma part of residual() with CAVLC; `nonzero` uint8[2, H8, W8]."""
     for c in range(2):
@@ -78,7 +78,7 @@ def residual_chroma_cavlc(data, s, nonzero, y8, x8, left, above, cbp, levels):
                 nonzero[c, y, x] = residual_block_cavlc(data, s, context, 15, levels, base, SCANS[SCAN_AC])
 
 
-@kernel
+@helper
 def block_coded(nonzero, y4, x4, available, outside):
     """9.3.3.1.1.9: coded_block_flag of the block (x4, y4), or what stands in for it."""
     if not available:
@@ -86,7 +86,7 @@ def block_coded(nonzero, y4, x4, available, outside):
     return 1 if nonzero[y4, x4] else 0
 
 
-@kernel
+@helper
 def luma_dc_cabac(data, s, c, coded_a, coded_b, levels):
     """7.3.5.3.1: Intra16x16DCLevel; coded_block_flag."""
     if not coded_block_flag(data, s, c, CAT_LUMA_DC, np.int64(coded_a), np.int64(coded_b)):
@@ -95,7 +95,7 @@ def luma_dc_cabac(data, s, c, coded_a, coded_b, levels):
     return 1
 
 
-@kernel
+@helper
 def residual_luma_cabac(data, s, c, nonzero, y4, x4, left, above, outside, cbp, is_16x16, is_8x8, levels):
     """7.3.5.3.1: residual_luma() with CABAC, but for DC; arguments as of residual_luma_cavlc."""
     if is_8x8:
@@ -104,7 +104,8 @@ def residual_luma_cabac(data, s, c, nonzero, y4, x4, left, above, outside, cbp, 
                 y, x = y4 + (q >> 1) * 2, x4 + (q & 1) * 2
                 base = 64 * q
                 count = residual_block_cabac(data, s, c, CAT_LUMA_8x8, 64, levels, base, ZIGZAG_8x8, s[S_VALUES:])
-                nonzero[y : y + 2, x : x + 2] = count
+                for k in range(4):
+                    nonzero[y + (k >> 1), x + (k & 1)] = count
         return
     category = CAT_LUMA_AC if is_16x16 else CAT_LUMA_4x4
     size = 15 if is_16x16 else 16
@@ -120,7 +121,7 @@ def residual_luma_cabac(data, s, c, nonzero, y4, x4, left, above, outside, cbp, 
             nonzero[y, x] = residual_block_cabac(data, s, c, category, size, levels, 16 * block, scan, s[S_VALUES:])
 
 
-@kernel
+@helper
 def chroma_dc_cabac(data, s, c, coded_a, coded_b, levels):
     """7.3.5.3: ChromaDCLevel of both planes; coded_block_flag of Cb << 1 | of Cr << 2; those around alike."""
     coded = 0
@@ -132,7 +133,7 @@ def chroma_dc_cabac(data, s, c, coded_a, coded_b, levels):
     return coded
 
 
-@kernel
+@helper
 def residual_chroma_cabac(data, s, c, nonzero, y8, x8, left, above, outside, levels):
     """7.3.5.3: ChromaACLevel of both planes; `nonzero` uint8[2, H8, W8]."""
     scan = SCANS[SCAN_AC]
@@ -147,7 +148,7 @@ def residual_chroma_cabac(data, s, c, nonzero, y8, x8, left, above, outside, lev
                 nonzero[k, y, x] = count
 
 
-@kernel
+@helper
 def residual(data, s, p, m, mb, cbp, is_16x16):
     """7.3.5.3: residual()."""
     mb_width = p[P_MB_WIDTH]

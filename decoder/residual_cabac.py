@@ -10,22 +10,23 @@ from ..standard.cabac_contexts import (
     LAST_INC_8x8,
     SIGNIFICANT_INC_8x8,
 )
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from .bitreader import fail
 from .cabac import bypass, decision
 from .errors import E_LEVEL
+from .outline import outlined
 
 # ctxBlockCat (Table 9-42)
 CAT_LUMA_DC, CAT_LUMA_AC, CAT_LUMA_4x4, CAT_CHROMA_DC, CAT_CHROMA_AC, CAT_LUMA_8x8 = range(6)
 
 
-@kernel
+@helper
 def coded_block_flag(data, s, c, category, coded_a, coded_b):
     """9.3.3.1.1.9: coded_block_flag, from that of the blocks to the left and above (0 or 1)."""
     return decision(data, s, c, np.int64(CODED_BLOCK_BASE[category]) + coded_a + 2 * coded_b)
 
 
-@kernel
+@helper
 def abs_level(data, s, c, base, equal_1, greater_1, category):
     """9.3.3.1.3, 9.3.2.3: coeff_abs_level_minus1 + 1; equal_1, greater_1: levels of the block so far."""
     inc = 0 if greater_1 else min(4, 1 + equal_1)
@@ -52,12 +53,13 @@ def abs_level(data, s, c, base, equal_1, greater_1, category):
     return np.int64(value)
 
 
-@kernel
+@helper
 def residual_block_cabac(data, s, c, category, size, levels, base, scan, positions):
     """7.3.5.3.3: residual_block_cabac() behind coded_block_flag; levels go to base + scan[index]; how many there are.
 
     positions int64[64]: scratch.
     """
+    outlined()
     significant, last = np.int64(SIGNIFICANT_BASE[category]), np.int64(LAST_BASE[category])
     count = 0
     i = 0

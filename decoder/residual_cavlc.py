@@ -10,13 +10,14 @@ from ..standard.cavlc import (
     TOTAL_ZEROS_CHROMA_DC_LOOKUP,
     TOTAL_ZEROS_LOOKUP,
 )
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from .bitreader import fail, leading_zeros16, peek32
 from .errors import E_COEFF_TOKEN, E_END, E_LEVEL, E_RUN_BEFORE, E_TOTAL_ZEROS
 from .layout import S_END, S_POS, S_VALUES
+from .outline import outlined
 
 
-@kernel
+@helper
 def coeff_token(data, s, context):
     """9.2.1: TotalCoeff << 2 | TrailingOnes, or -1; context nC, -1 for chroma DC."""
     position = s[S_POS]
@@ -30,7 +31,7 @@ def coeff_token(data, s, context):
     return entry & 255
 
 
-@kernel
+@helper
 def level_values(data, s, total, ones, values):
     """9.2.2: levelVal[total], highest frequency first, into `values`."""
     position = s[S_POS]
@@ -75,7 +76,7 @@ def level_values(data, s, total, ones, values):
     s[S_POS] = position
 
 
-@kernel
+@helper
 def place_levels(data, s, total, size, values, levels, base, scan):
     """9.2.3, 9.2.4: total_zeros and runs; puts the levels at base + scan[coefficient index]."""
     position = s[S_POS]
@@ -108,9 +109,10 @@ def place_levels(data, s, total, size, values, levels, base, scan):
     s[S_POS] = position
 
 
-@kernel
+@helper
 def residual_block_cavlc(data, s, context, size, levels, base, scan):
     """7.3.5.3.2, 9.2: residual_block_cavlc() of at most `size` levels; TotalCoeff."""
+    outlined()
     token = coeff_token(data, s, context)
     if token <= 0:
         return 0

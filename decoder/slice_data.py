@@ -1,10 +1,11 @@
 """7.3.4: first walk over a slice: slice_data(), parsed into arrays."""
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
 from . import cabac
-from .bitreader import fail, u, ue
+from .bitreader import fail, ue
+from .elements import is_above, is_left
 from .elements_cabac import mb_skip_flag
-from .errors import E_CABAC, E_END, E_SKIP_RUN
+from .errors import E_END, E_SKIP_RUN
 from .layout import (
     P_CABAC,
     P_END_MB,
@@ -12,7 +13,6 @@ from .layout import (
     P_MB_WIDTH,
     P_N_MB,
     P_QP,
-    P_SLICE_ID,
     P_SLICE_TYPE,
     P_SLOT,
     S_END,
@@ -26,75 +26,61 @@ from .layout import (
 from .macroblock import macroblock_layer, skipped_macroblock
 
 
-@kernel
-def slice_data_cavlc(data, s, p, m, ref_idx):
-    """7.3.4: macroblocks of a slice coded with CAVLC; the address behind the last one."""
-    mb = p[P_FIRST_MB]
-    while s[S_POS] < s[S_END]:
-        start = s[S_POS]
-        if p[P_SLICE_TYPE] != SLICE_I:
-            run = ue(data, s)
-            if run > p[P_N_MB] - mb:
-                fail(s, E_SKIP_RUN)
-            if s[S_ERROR]:
-                return mb
-            for _ in range(run):
-                skipped_macroblock(s, p, m, ref_idx, mb)
-                if s[S_ERROR]:
-                    return mb
-                mb += 1
-            if s[S_POS] >= s[S_END]:
-                return mb
-        macroblock_layer(data, s, p, m, ref_idx, mb)
-        if s[S_POS] > s[S_END]:
-            fail(s, E_END)
+@helper
+def skip_run(data, s, p, m, ref_idx, mb):
+    """7.3.4: mb_skip_run (CAVLC) and its macroblocks; the address behind them."""
+    run = ue(data, s)
+    if run > p[P_N_MB] - mb:
+        fail(s, E_SKIP_RUN)
+    for _ in range(run):
         if s[S_ERROR]:
             return mb
-        m.bits[mb] = s[S_POS] - start
+        skipped_macroblock(s, p, m, ref_idx, mb)
         mb += 1
     return mb
 
 
-@kernel
-def slice_data_cabac(data, s, p, m, ref_idx):
-    """7.3.4: macroblocks of a slice coded with CABAC; the address behind the last one."""
-    while s[S_POS] & 7:
-        if not u(data, s, 1):
-            fail(s, E_CABAC)  # cabac_alignment_one_bit
-    cabac.start(data, s)
-    mb = p[P_FIRST_MB]
+@helper
+def is_skipped(data, s, p, m, mb):
+    """7.3.4: mb_skip_flag (CABAC)."""
+    if mb >= p[P_N_MB]:
+        return False
     mb_width = p[P_MB_WIDTH]
-    while s[S_ERROR] == 0:
-        start = cabac.position(s)
+    left, above = is_left(p, m.slice_id, mb), is_above(p, m.slice_id, mb)
+    return mb_skip_flag(data, s, m.contexts, p[P_SLICE_TYPE], m.mb_type, mb, mb_width, left, above) != 0
+
+
+@kernel
+def parse_slice(data, s, p, m, motion):
+    """7.3.4: slice_data(); sets p[P_END_MB]; an error stays in the state."""
+    ref_idx = motion.ref_idx[p[P_SLOT]]
+    s[S_QP] = p[P_QP]
+    s[S_QP_DELTA] = 0
+    is_cabac = p[P_CABAC] != 0
+    mb = p[P_FIRST_MB]
+    s[S_MB] = mb
+    if is_cabac:
+        cabac.start(data, s)  # behind cabac_alignment_one_bit
+    more = s[S_POS] < s[S_END]
+    while more and s[S_ERROR] == 0:
+        begin = cabac.position(s) if is_cabac else s[S_POS]
         skipped = False
-        if mb < p[P_N_MB] and p[P_SLICE_TYPE] != SLICE_I:
-            left = mb % mb_width > 0 and m.slice_id[mb - 1] == p[P_SLICE_ID]
-            above = mb >= mb_width and m.slice_id[mb - mb_width] == p[P_SLICE_ID]
-            kind = p[P_SLICE_TYPE]
-            skipped = mb_skip_flag(data, s, m.contexts, kind, m.mb_type, mb, mb_width, left, above) != 0
+        if p[P_SLICE_TYPE] != SLICE_I:
+            if is_cabac:
+                skipped = is_skipped(data, s, p, m, mb)
+            else:
+                mb = skip_run(data, s, p, m, ref_idx, mb)
+                if s[S_ERROR] or s[S_POS] >= s[S_END]:
+                    break
         if skipped:
             skipped_macroblock(s, p, m, ref_idx, mb)
         else:
             macroblock_layer(data, s, p, m, ref_idx, mb)
         if s[S_ERROR]:
-            return mb
-        m.bits[mb] = cabac.position(s) - start
+            break
+        m.bits[mb] = (cabac.position(s) if is_cabac else s[S_POS]) - begin
         mb += 1
-        if cabac.terminate(data, s):
-            if cabac.position(s) > s[S_END] + 1:
-                fail(s, E_CABAC)
-            return mb
-    return mb
-
-
-@kernel
-def parse_slice(data, s, p, m, motion):
-    """7.3.4: slice_data(); sets p[P_END_MB]; errors stay in the state."""
-    s[S_MB] = p[P_FIRST_MB]
-    s[S_QP] = p[P_QP]
-    s[S_QP_DELTA] = 0
-    ref_idx = motion.ref_idx[p[P_SLOT]]
-    if p[P_CABAC]:
-        p[P_END_MB] = slice_data_cabac(data, s, p, m, ref_idx)
-    else:
-        p[P_END_MB] = slice_data_cavlc(data, s, p, m, ref_idx)
+        more = not cabac.terminate(data, s) if is_cabac else s[S_POS] < s[S_END]
+    if (cabac.position(s) - 1 if is_cabac else s[S_POS]) > s[S_END]:
+        fail(s, E_END)
+    p[P_END_MB] = mb

@@ -2,16 +2,17 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
+from .outline import outlined
 
 
-@kernel
+@helper
 def clip1(value):
     """5.7: Clip1 for 8 bits a sample."""
     return min(255, max(0, value))
 
 
-@kernel
+@helper
 def scale_4x4(levels, base, scale, qp, has_dc, d):
     """8.5.12.1: scaling of a 4x4 block into d int32[16]; with has_dc its DC is scaled already."""
     first = levels[base]
@@ -26,7 +27,7 @@ def scale_4x4(levels, base, scale, qp, has_dc, d):
         d[0] = first
 
 
-@kernel
+@helper
 def add_4x4(plane, y0, x0, d):
     """8.5.12.2, 8.5.14: inverse 4x4 transform of d int32[16], added to the picture."""
     for i in range(0, 16, 4):
@@ -49,17 +50,20 @@ def add_4x4(plane, y0, x0, d):
         plane[y0 + 3, x0 + j] = clip1(np.int64(plane[y0 + 3, x0 + j]) + ((g0 - g3 + 32) >> 6))
 
 
-@kernel
+@helper
 def add_residual_4x4(plane, y0, x0, levels, base, scale, qp, has_dc, d):
     """8.5.12: scaling and transform of a 4x4 block, added to the picture; its levels are cleared."""
+    outlined()
     scale_4x4(levels, base, scale, qp, has_dc, d)
-    levels[base : base + 16] = 0
+    for i in range(16):
+        levels[base + i] = 0
     add_4x4(plane, y0, x0, d)
 
 
-@kernel
+@helper
 def luma_dc(levels, scale, qp, c):
     """8.5.10: scaled DC of an Intra_16x16 macroblock, in place at position 0 of its 16 blocks; c int32[16]."""
+    outlined()
     for block in range(16):  # luma4x4BlkIdx to raster
         y = (block >> 3) * 2 + (block >> 1 & 1)
         x = (block >> 2 & 1) * 2 + (block & 1)
@@ -83,9 +87,10 @@ def luma_dc(levels, scale, qp, c):
         levels[16 * block] = value
 
 
-@kernel
+@helper
 def chroma_dc(levels, base, scale, qp):
     """8.5.11.1, 8.5.11.2: scaled DC of the four blocks of a chroma plane, in place at the blocks' position 0."""
+    outlined()
     c0, c1 = np.int64(levels[base]), np.int64(levels[base + 16])
     c2, c3 = np.int64(levels[base + 32]), np.int64(levels[base + 48])
     factor, shift = np.int64(scale[0]), qp // 6
@@ -95,9 +100,10 @@ def chroma_dc(levels, base, scale, qp):
     levels[base + 48] = (((c0 - c1 - c2 + c3) * factor) << shift) >> 5
 
 
-@kernel
+@helper
 def transform_8(d, at, step):
     """8.5.13.2: the one-dimensional 8-point transform of d[at + k * step], in place."""
+    outlined()
     d0, d1, d2, d3 = d[at], d[at + step], d[at + 2 * step], d[at + 3 * step]
     d4, d5, d6, d7 = d[at + 4 * step], d[at + 5 * step], d[at + 6 * step], d[at + 7 * step]
     e0, e1 = d0 + d4, d5 - d3 - d7 - (d7 >> 1)
@@ -118,9 +124,10 @@ def transform_8(d, at, step):
     d[at + 7 * step] = f0 - f7
 
 
-@kernel
+@helper
 def add_residual_8x8(plane, y0, x0, levels, base, scale, qp, d):
     """8.5.13: scaling and transform of an 8x8 block, added to the picture; its levels are cleared; d int32[64]."""
+    outlined()
     if qp >= 36:
         for i in range(64):
             d[i] = (levels[base + i] * scale[i]) << (qp // 6 - 6)
@@ -128,7 +135,8 @@ def add_residual_8x8(plane, y0, x0, levels, base, scale, qp, d):
         shift = 6 - qp // 6
         for i in range(64):
             d[i] = (levels[base + i] * scale[i] + (1 << (shift - 1))) >> shift
-    levels[base : base + 64] = 0
+    for i in range(64):
+        levels[base + i] = 0
     for i in range(8):
         transform_8(d, 8 * i, 1)
     for j in range(8):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.full_search import full_search
-from h264lite.cpu_simd.vector import NATIVE, PORTABLE
+from h264lite.cpu_simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
 
 from . import naive
 
@@ -51,14 +51,15 @@ def test_against_the_definition(kind, merange):
     for lam in (0, 4, 91, 3000):
         centre = rng.integers(-6, 7, (n_mb, 2)).astype(np.int16)
         predictor = rng.integers(-60, 61, (n_mb, 2)).astype(np.int16)
-        cost, mv = run(source, reference, pad, centre, predictor, lam, merange, NATIVE)
+        cost, mv = run(source, reference, pad, centre, predictor, lam, merange, min(NATIVE, SIMD_LEVEL))
         for mb in range(n_mb):
             expected = naive.full_search(source, reference, pad, centre, predictor, lam, merange, mb, width // 16)
             np.testing.assert_array_equal(cost[mb], expected[0], err_msg=f"lam {lam} mb {mb}")
             np.testing.assert_array_equal(mv[mb], expected[1], err_msg=f"lam {lam} mb {mb}")
-        other = run(source, reference, pad, centre, predictor, lam, merange, PORTABLE, splits=2)
-        np.testing.assert_array_equal(cost, other[0])
-        np.testing.assert_array_equal(mv, other[1])
+        for level in {PORTABLE, SIMD_LEVEL}:
+            other = run(source, reference, pad, centre, predictor, lam, merange, level, splits=2)
+            np.testing.assert_array_equal(cost, other[0])
+            np.testing.assert_array_equal(mv, other[1])
 
 
 @pytest.mark.parametrize("merange", [4, 6, 7, 9, 13, 23, 24, 31, 40, 63, 64])
@@ -68,8 +69,12 @@ def test_ranges(merange):
     source, reference = (a.astype(np.uint8) for a in picture_pair(rng, "smooth", 32, 16, pad))
     centre = np.array([[0, 0], [3, -8]], np.int16)
     predictor = np.array([[0, 0], [13, -21]], np.int16)
-    cost, mv = run(source, reference, pad, centre, predictor, 5, merange, NATIVE)
+    cost, mv = run(source, reference, pad, centre, predictor, 5, merange, min(NATIVE, SIMD_LEVEL))
     for mb in range(2):
         expected = naive.full_search(source, reference, pad, centre, predictor, 5, merange, mb, 2)
         np.testing.assert_array_equal(cost[mb], expected[0])
         np.testing.assert_array_equal(mv[mb], expected[1])
+    for level in range(SIMD_LEVEL + 1):
+        other = run(source, reference, pad, centre, predictor, 5, merange, level)
+        np.testing.assert_array_equal(cost, other[0])
+        np.testing.assert_array_equal(mv, other[1])
