@@ -1,7 +1,6 @@
 """mode_decision by its definition, one macroblock at a time in plain Python."""
 
 import numpy as np
-
 from h264lite.standard.tables import QUANT_MF
 
 from . import naive

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision, mode_seed
