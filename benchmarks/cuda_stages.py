@@ -18,7 +18,7 @@ from h264lite.cuda_src.deblock import deblock
 from h264lite.cuda_src.full_search import full_search
 from h264lite.cuda_src.inter_residual import inter_residual
 from h264lite.cuda_src.interpolate import extend_borders, interpolate
-from h264lite.cuda_src.mode_decision import mark_skipped, mode_decision, mode_seed
+from h264lite.cuda_src.mode_decision import mark_skipped, mode_decision
 from h264lite.cuda_src.search_centre import search_centre, subsample
 from h264lite.cuda_src.subpel_refine import subpel_refine
 
@@ -90,7 +90,7 @@ class Bench:
             )
         full_search(source, on_card[0], pad, zero, zero, 4, 16, 0, rows, cost, mv, stream=stream)
         searched, found = cost.get(stream=stream), mv.get(stream=stream)
-        for subme in (1, 2, 3, 5):
+        for subme in (1, 2, 3, 4, 5):
             cost.put(searched, stream)
             mv.put(found, stream)
 
@@ -118,10 +118,9 @@ class Bench:
         ))  # fmt: skip
         costs, vectors = cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2)
         width = self.width // 16
-        self.time("mode_seed", lambda: mode_seed(costs, vectors, 1, 6, 0, rows, width, *prior, stream=stream))
-        self.time("mode_decision, one pass", lambda: mode_decision(
+        self.time("mode_decision", lambda: mode_decision(
             source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, 6, 27, 5, 128, 1, 15,
-            0, rows, *prior, mb_type, sub, *chosen, stream=stream
+            None, 0, rows, mb_type, sub, *chosen, stream=stream
         ))  # fmt: skip
         sources = [source, *(card.upload(chroma[1]) for _ in range(2))]
         refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]

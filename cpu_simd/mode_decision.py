@@ -1,8 +1,8 @@
-"""Which type, partitions, references and vectors each macroblock of a P picture gets: flat passes over all of them.
+"""Which type, partitions, references and vectors each macroblock of a P picture gets, in decoding order.
 
-The true predictor of a vector is what the neighbours chose, a serial chain. Here every macroblock is decided at once
-with its neighbours as an earlier pass left them, in other arrays: mode_seed gives everyone its best 16x16 vector, the
-first mode_decision reads that, the second one reads the first one's choices. None of this is part of the standard.
+Predictors and the P_Skip vector are what the neighbours chose, so a macroblock is decided after those to the left and
+above: threads take rows by ticket, and each row keeps two macroblocks behind the one above. None of this is part of the
+standard.
 """
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ..standard.jit import helper, kernel
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from ..standard.tables import QUANT_MF
+from .atomics import fetch_add, give_way, load_acquire, pause, store_release
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16, te_bits, ue_bits
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
 from .skip_probe import WORTH, is_empty, probe_tables
@@ -21,26 +22,6 @@ BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
 # Intra costs come from source samples; from decoded ones prediction is worse, in step with the quantiser.
 BITS_INTRA = 28
 FAR = 1 << 40
-
-
-@kernel
-def mode_seed(search_cost, search_mv, n_ref, lam, row0, row1, mb_width, ref_idx, mv):
-    """What the first pass takes for its neighbours: every macroblock's best 16x16 vector over the references.
-
-    search_cost: int32[>= n_ref, n_mb, 41]; search_mv: int16[>= n_ref, n_mb, 41, 2]; [row0, row1): macroblock rows;
-    writes ref_idx: int8[n_mb, 4] and mv: int16[n_mb, 16, 2].
-    """
-    for mb in range(row0 * mb_width, row1 * mb_width):
-        best, ref = FAR, 0
-        for r in range(n_ref):
-            cost = np.int64(search_cost[r, mb, 40]) + lam * te_bits(r, n_ref)
-            if cost < best:
-                best, ref = cost, r
-        for q in range(4):
-            ref_idx[mb, q] = ref
-        for k in range(16):
-            mv[mb, k, 0] = search_mv[ref, mb, 40, 0]
-            mv[mb, k, 1] = search_mv[ref, mb, 40, 1]
 
 
 @helper
@@ -193,10 +174,90 @@ def keep_choice(window, mb, ref_idx, mv):
         ref_idx[mb, q] = window[(q >> 1) * 2 + 1, (q & 1) * 2 + 1, 0]
 
 
+@helper
+def whole_macroblock(
+    mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv, distortion, lam,
+    max_mv_y, n_ref, window, ref_idx, mv,
+):  # fmt: skip
+    """P_16x16 with the vector found, the P_Skip vector or the predictor, into the window. Returns (cost, skipped).
+
+    skipped: the P_Skip vector costs no more than the vector found, and nothing of the residual would be left there.
+    """
+    best = choose_reference(window, 40, 0, 0, 4, 4, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+    best += lam * BITS_16x16
+    sx, sy = predict_skip_mv(mb, ref_idx, mv, width // 16, first_mb)
+    px, py = predict(window, 0, 0, 4, 4, 0)
+    for n in range(2):
+        x, y = (sx, sy) if n == 0 else (px, py)
+        if n == 1 and x == sx and y == sy:
+            continue
+        if not inside(x, y, x0, y0, width, height, pad, max_mv_y):
+            continue
+        value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
+        if n == 0 and value + lam * BITS_SKIP <= best and is_empty(current, ref_luma, at, offsets, x, y, tables):
+            put(window, 0, 0, 4, 4, 0, x, y)
+            return best, True
+        value += lam * (BITS_16x16 + te_bits(0, n_ref) + mvd_bits(x, y, px, py))
+        if value < best:
+            best = value
+            put(window, 0, 0, 4, 4, 0, x, y)
+    return best, False
+
+
+@helper
+def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, best, mb_type, sub_mb_type, ref_idx, mv):
+    """16x8, 8x16 and 8x8 against `best`; a cheaper one goes into the macroblock's state. Returns the lowest cost."""
+    if kinds & 2:
+        for shape in range(2):
+            bits = BITS_16x8 if shape == 0 else BITS_8x16
+            k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
+            cost = lam * bits
+            for i in range(2):
+                bx, by = (0, 2 * i) if shape == 0 else (2 * i, 0)
+                cost += choose_reference(window, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+                if cost >= best:
+                    break
+            if cost < best:
+                best = cost
+                mb_type[mb] = P_16x8 if shape == 0 else P_8x16
+                keep_choice(window, mb, ref_idx, mv)
+    if kinds & 4:
+        cost = lam * BITS_8x8
+        subs = 0  # two bits a quadrant
+        for q in range(4):
+            value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds)
+            subs |= sub << 2 * q
+            cost += value
+            if cost >= best:
+                break
+        if cost < best:
+            best = cost
+            mb_type[mb] = P_8x8
+            for q in range(4):
+                sub_mb_type[mb, q] = subs >> 2 * q & 3
+            keep_choice(window, mb, ref_idx, mv)
+    return best
+
+
+@helper
+def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
+    """Returns when the macroblock above and to the right of column mx, which may predict it, is decided."""
+    if my == row0 or my * mb_width <= first_mb:
+        return
+    needed = min(mx + 2, mb_width)
+    turns = 0
+    while load_acquire(progress, my) < needed:  # element 1 + row
+        turns += 1
+        if turns % 256:
+            pause()
+        else:
+            give_way()
+
+
 @kernel
 def _decide_rows(
     source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp, metric,
-    max_mv_y, n_ref, kinds, row0, row1, prior_ref_idx, prior_mv, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
+    max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
 ):  # fmt: skip
     """The kernel behind mode_decision."""
     height, width = source.shape
@@ -210,108 +271,56 @@ def _decide_rows(
     current = np.empty(256, np.int16)
     window = np.zeros((5, 6, 3), np.int64)
     distortion = np.empty((n_ref, 41), np.int64)
-    for mb in range(row0 * mb_width, row1 * mb_width):
-        x0, y0 = mb % mb_width * 16, mb // mb_width * 16
-        first_mb = np.int64(slice_first_mb[mb // mb_width])
-        for y in range(16):
-            store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
-        for r in range(n_ref):
-            for k in range(41):
-                distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
-                    np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]),
-                    np.int64(predictor[r, mb, 0]), np.int64(predictor[r, mb, 1]),
-                )  # fmt: skip
-        load_window(mb, prior_ref_idx, prior_mv, mb_width, first_mb, window)
-        corner = (y0 + pad) * stride + x0 + pad
-        for q in range(4):
-            sub_mb_type[mb, q] = SUB_8x8
-
-        # the P_Skip vector, and whether nothing of the residual would be left there
-        best = choose_reference(window, 40, 0, 0, 4, 4, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
-        best += lam * BITS_16x16
-        kind = P_16x16
-        sx, sy = predict_skip_mv(mb, prior_ref_idx, prior_mv, mb_width, first_mb)
-        px, py = predict(window, 0, 0, 4, 4, 0)
-        for n in range(2):
-            x, y = (sx, sy) if n == 0 else (px, py)
-            if n == 1 and x == sx and y == sy:
-                continue
-            if not inside(x, y, x0, y0, width, height, pad, max_mv_y):
-                continue
-            at = np.int64(ref_slots[0]) * 4 * plane + corner
-            value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
-            if n == 0 and value + lam * BITS_SKIP <= best and is_empty(current, ref_luma, at, offsets, x, y, tables):
-                put(window, 0, 0, 4, 4, 0, x, y)
-                kind = P_SKIP
-                break
-            value += lam * (BITS_16x16 + te_bits(0, n_ref) + mvd_bits(x, y, px, py))
-            if value < best:
-                best = value
-                put(window, 0, 0, 4, 4, 0, x, y)
-        if kind == P_SKIP:
-            mb_type[mb] = P_16x16
-            keep_choice(window, mb, ref_idx, mv)
-            continue
-        keep_choice(window, mb, ref_idx, mv)
-        mb_type[mb] = P_16x16
-
-        if kinds & 2:
-            for shape in range(2):
-                bits = BITS_16x8 if shape == 0 else BITS_8x16
-                k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
-                cost = lam * bits
-                for i in range(2):
-                    bx, by = (0, 2 * i) if shape == 0 else (2 * i, 0)
-                    cost += choose_reference(
-                        window, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam
-                    )
-                    if cost >= best:
-                        break
-                if cost < best:
-                    best = cost
-                    mb_type[mb] = P_16x8 if shape == 0 else P_8x16
-                    keep_choice(window, mb, ref_idx, mv)
-        if kinds & 4:
-            cost = lam * BITS_8x8
-            s0 = s1 = s2 = s3 = SUB_8x8
-            for q in range(4):
-                value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds)
-                if q == 0:
-                    s0 = sub
-                elif q == 1:
-                    s1 = sub
-                elif q == 2:
-                    s2 = sub
-                else:
-                    s3 = sub
-                cost += value
-                if cost >= best:
-                    break
-            if cost < best:
-                best = cost
-                mb_type[mb] = P_8x8
-                sub_mb_type[mb, 0], sub_mb_type[mb, 1], sub_mb_type[mb, 2], sub_mb_type[mb, 3] = s0, s1, s2, s3
-                keep_choice(window, mb, ref_idx, mv)
-        if intra_cost[mb] + lam * BITS_INTRA < best:
-            mb_type[mb] = I_16x16
+    my = row0 + fetch_add(progress, 0, 1)
+    while my < row1:
+        first_mb = np.int64(slice_first_mb[my])
+        for mx in range(mb_width):
+            mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
+            for y in range(16):
+                store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
+            for r in range(n_ref):
+                for k in range(41):
+                    distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
+                        np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]),
+                        np.int64(predictor[r, mb, 0]), np.int64(predictor[r, mb, 1]),
+                    )  # fmt: skip
             for q in range(4):
                 sub_mb_type[mb, q] = SUB_8x8
-            put(window, 0, 0, 4, 4, -1, 0, 0)
+            mb_type[mb] = P_16x16
+            wait_for_above(progress, my, mx, mb_width, first_mb, row0)
+            load_window(mb, ref_idx, mv, mb_width, first_mb, window)
+            at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
+            best, skipped = whole_macroblock(
+                mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv,
+                distortion, lam, max_mv_y, n_ref, window, ref_idx, mv,
+            )  # fmt: skip
             keep_choice(window, mb, ref_idx, mv)
+            if not skipped:
+                best = smaller_partitions(
+                    mb, window, distortion, search_mv, lam, n_ref, kinds, best, mb_type, sub_mb_type, ref_idx, mv
+                )
+                if intra_cost[mb] + lam * BITS_INTRA < best:
+                    mb_type[mb] = I_16x16
+                    for q in range(4):
+                        sub_mb_type[mb, q] = SUB_8x8
+                    put(window, 0, 0, 4, 4, -1, 0, 0)
+                    keep_choice(window, mb, ref_idx, mv)
+            store_release(progress, 1 + my, mx + 1)
+        my = row0 + fetch_add(progress, 0, 1)
 
 
 def mode_decision(
     source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp, subme,
-    max_mv_y, n_ref, kinds, row0, row1, prior_ref_idx, prior_mv, mb_type, sub_mb_type, ref_idx, mv,
+    max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
 ):  # fmt: skip
-    """One pass: decide macroblock rows [row0, row1) with their neighbours as prior_ref_idx and prior_mv have them.
+    """Decide the macroblock rows [row0, row1), together with every other thread that calls this with the same arguments.
 
     source: uint8[H, W]; ref_luma: uint8[n_slots, 4, H+2*pad, W+2*pad]; ref_slots: int32[n_ref], slot of each reference;
     search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: what full_search and subpel_refine
     found with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; lam: lambda
     of the frame; qp: its QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; kinds: partition
-    sizes allowed (subpel_refine.ALL_KINDS). Reads prior_*: int8[n_mb, 4], int16[n_mb, 16, 2]: mode_seed's output in the
-    first pass, the pass before's ref_idx and mv in a later one: never the arrays written here.
+    sizes allowed (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], zeros at the start: rows given out, and
+    macroblocks done in each row. Row row0 - 1, where it is of the same slice, is final.
 
     Writes mb_type: uint8[n_mb] (P_16x16, P_16x8, P_8x16, P_8x8; I_16x16 for "intra, the intra stage chooses"),
     sub_mb_type: uint8[n_mb, 4], ref_idx: int8[n_mb, 4], mv: int16[n_mb, 16, 2]. The lowest distortion + lam * bits wins;
@@ -320,8 +329,8 @@ def mode_decision(
     """
     _decide_rows(
         source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
-        SATD if subme >= 3 else SAD, max_mv_y, n_ref, kinds, row0, row1, prior_ref_idx, prior_mv, mb_type, sub_mb_type,
-        ref_idx, mv, QUARTER_SAMPLES, QUANT_MF, WORTH,
+        SATD if subme >= 3 else SAD, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
+        QUARTER_SAMPLES, QUANT_MF, WORTH,
     )  # fmt: skip
 
 

@@ -7,11 +7,18 @@ from ..standard.macroblock import PARTITIONS
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16
 from .vector import load_u8x16, store, sums_of_4, widen
 
-# Of each partition: bit of `kinds`, and mask of the 16x4 strips it lies in.
-_KIND_OF_SIZE = {(16, 16): 0, (16, 8): 1, (8, 16): 1, (8, 8): 2, (8, 4): 3, (4, 8): 3, (4, 4): 3}
+# Of each partition: bit in the mask of those to refine, and mask of the 16x4 strips it lies in. Bits 0 16x16, 1 16x8,
+# 2 8x16, 3 8x8; of quadrant q: 4 + 3 q 8x4, 5 + 3 q 4x8, 6 + 3 q 4x4
+_BIT = {(16, 16): 0, (16, 8): 1, (8, 16): 2, (8, 8): 3, (8, 4): 4, (4, 8): 5, (4, 4): 6}
 ABOUT = np.array(
-    [(_KIND_OF_SIZE[w, h], ((1 << h // 4) - 1) << y // 4) for x, y, w, h in PARTITIONS.tolist()], np.int64
-)
+    [(_BIT[w, h] + (3 * (y // 8 * 2 + x // 8) if w * h < 64 else 0), ((1 << h // 4) - 1) << y // 4)
+     for x, y, w, h in PARTITIONS.tolist()], np.int64
+)  # fmt: skip
+
+# Up to subme 4 a division of the macroblock is refined if its integer vectors cost less than the undivided one's plus
+# this many lambdas: 16x8 and 8x16; 8x8; of a quadrant 8x4 and 4x8; 4x4. Refinement favours the larger partitions.
+HOPE_HALVES, HOPE_8x8, HOPE_8x4, HOPE_4x4 = 6, 8, -2, -4
+HOPELESS = 1 << 20  # cost of a partition that was not refined
 
 # Partition k >= 16 is two earlier ones: 8x4 and 4x8 are of 4x4, 8x8 of 8x4, 16x8 and 8x16 of 8x8, 16x16 of 16x8.
 HALVES = np.zeros((41, 2), np.int64)
@@ -23,25 +30,64 @@ HALVES[36:] = (32, 33), (34, 35), (32, 34), (33, 35), (36, 37)
 FAR = 1 << 40
 ALL_KINDS = 15  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4, 4x8 and 4x4
 
+EVERY = 5  # from this subme on all partitions are refined
 # subme -> (half step, half step's metric, quarter step, its metric). Not part of the standard.
-# 0 integer vectors; 1 half; 2 half and quarter by SAD; 3, 4 quarter step by SATD; 5 and more both by SATD
-_SUBME = ((0, SAD, 0, SAD), (1, SAD, 0, SAD), (1, SAD, 1, SAD), (1, SAD, 1, SATD), (1, SAD, 1, SATD), (1, SATD, 1, SATD))
+# 0 integer vectors; 1 half; 2 half and quarter by SAD; 3 quarter step by SATD; 4 and more both by SATD
+_SUBME = ((0, SAD, 0, SAD), (1, SAD, 0, SAD), (1, SAD, 1, SAD), (1, SAD, 1, SATD), (1, SATD, 1, SATD))
 
 # The centre first, then its eight neighbours in raster order: on equal cost the earlier one stays.
 NEIGHBOURS = np.array([(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)], np.int64)
 
 
 @helper
-def group_vectors(mv, mb, kinds, about, group, after):
+def hopeful(cost, mb, lam, kinds, every):
+    """Mask of the partitions to refine in macroblock mb: those of `kinds` (see ALL_KINDS) that may still win, or every one.
+
+    cost: int32[n_mb, 41], of integer vectors.
+    """
+    mask = np.int64(1)
+    whole = np.int64(cost[mb, 40])
+    if kinds & 2:
+        if every or np.int64(cost[mb, 36]) + cost[mb, 37] < whole + HOPE_HALVES * lam:
+            mask |= 2
+        if every or np.int64(cost[mb, 38]) + cost[mb, 39] < whole + HOPE_HALVES * lam:
+            mask |= 4
+    if kinds & 4:
+        quarters = np.int64(cost[mb, 32]) + cost[mb, 33] + cost[mb, 34] + cost[mb, 35]
+        if every or quarters < whole + HOPE_8x8 * lam:
+            mask |= 8
+            if kinds & 8:
+                for q in range(4):
+                    mask |= hopeful_quadrant(cost, mb, lam, q, every) << 4 + 3 * q
+    return mask
+
+
+@helper
+def hopeful_quadrant(cost, mb, lam, q, every):
+    """The three bits of quadrant q in the mask of `hopeful`: 8x4, 4x8, 4x4."""
+    whole = np.int64(cost[mb, 32 + q])
+    mask = np.int64(0)
+    if every or np.int64(cost[mb, 16 + 2 * q]) + cost[mb, 17 + 2 * q] < whole + HOPE_8x4 * lam:
+        mask |= 1
+    if every or np.int64(cost[mb, 24 + 2 * q]) + cost[mb, 25 + 2 * q] < whole + HOPE_8x4 * lam:
+        mask |= 2
+    b = (q >> 1) * 8 + (q & 1) * 2
+    if every or np.int64(cost[mb, b]) + cost[mb, b + 1] + cost[mb, b + 4] + cost[mb, b + 5] < whole + HOPE_4x4 * lam:
+        mask |= 4
+    return mask
+
+
+@helper
+def group_vectors(mv, mb, wanted, about, group, after):
     """The partitions of macroblock mb that share a vector, as chains. Returns the number of groups.
 
     group: int64[5, 41] gets x, y, the first partition, the union of strips and the last partition of each group; after:
     int64[41] gets the next partition of the same group, or -1.
-    mv: int16[n_mb, 41, 2]; about: int64[41, 2], bit of `kinds` and mask of strips of each partition.
+    mv: int16[n_mb, 41, 2]; wanted: mask of partitions; about: ABOUT.
     """
     count = 0
     for k in range(40, -1, -1):
-        if not kinds >> about[k, 0] & 1:
+        if not wanted >> about[k, 0] & 1:
             continue
         x, y = np.int64(mv[mb, k, 0]), np.int64(mv[mb, k, 1])
         g = 0
@@ -74,7 +120,7 @@ def partition_values(current, luma, stride, a, b, strips, last, metric, halves, 
 
 @helper
 def refine_step(
-    current, luma, origin, offsets, px, py, lam, kinds, step, metric, centre_too, neighbours, about, halves, mb, cost, mv,
+    current, luma, origin, offsets, px, py, lam, wanted, step, metric, centre_too, neighbours, about, halves, mb, cost, mv,
     group, scratch,
 ):  # fmt: skip
     """One step of one macroblock: every partition moves to the best of its vector and the eight `step` quarters away.
@@ -85,9 +131,9 @@ def refine_step(
     """
     stride = luma.shape[2]
     value, best, choice, after = scratch[0], scratch[1], scratch[2], scratch[3]
-    count = group_vectors(mv, mb, kinds, about, group, after)
+    count = group_vectors(mv, mb, wanted, about, group, after)
     for k in range(41):
-        best[k] = FAR if centre_too and kinds >> about[k, 0] & 1 else np.int64(cost[mb, k])
+        best[k] = FAR if centre_too and wanted >> about[k, 0] & 1 else np.int64(cost[mb, k])
         choice[k] = 0
     for g in range(count):
         for n in range(0 if centre_too else 1, 9):
@@ -114,8 +160,8 @@ def refine_step(
 
 @kernel
 def _refine_rows(
-    source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, row0, row1, cost, mv, samples,
-    neighbours, about, halves,
+    source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
+    samples, neighbours, about, halves,
 ):  # fmt: skip
     """The kernel behind subpel_refine."""
     width = source.shape[1]
@@ -133,14 +179,18 @@ def _refine_rows(
             store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
         origin = (y0 + pad) * stride + x0 + pad
         px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
+        wanted = hopeful(cost, mb, lam, kinds, every)
+        for k in range(41):
+            if not wanted >> about[k, 0] & 1:
+                cost[mb, k] = HOPELESS
         if half:
             refine_step(
-                current, luma, origin, offsets, px, py, lam, kinds, 2, half_metric, half_metric != SAD, neighbours, about,
+                current, luma, origin, offsets, px, py, lam, wanted, 2, half_metric, half_metric != SAD, neighbours, about,
                 halves, mb, cost, mv, group, scratch,
             )  # fmt: skip
         if quarter:
             refine_step(
-                current, luma, origin, offsets, px, py, lam, kinds, 1, quarter_metric, quarter_metric != half_metric,
+                current, luma, origin, offsets, px, py, lam, wanted, 1, quarter_metric, quarter_metric != half_metric,
                 neighbours, about, halves, mb, cost, mv, group, scratch,
             )  # fmt: skip
 
@@ -151,11 +201,13 @@ def subpel_refine(source, luma, pad, predictor, lam, subme, row0, row1, cost, mv
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; [row0, row1):
     macroblock rows; cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] (quarter samples), in place. Each step looks at the
     vector and its eight neighbours, at two quarters and then at one; cost becomes distortion (SAD or SATD, see _SUBME)
-    + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS); the others keep
-    their cost and vector.
+    + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS); the others, and up
+    to subme 4 those that cannot win any more (HOPE_*), get the cost HOPELESS. subme 0 changes nothing.
     """
+    if subme == 0:
+        return
     half, half_metric, quarter, quarter_metric = _SUBME[min(subme, len(_SUBME) - 1)]
     _refine_rows(
-        source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, row0, row1, cost, mv,
-        QUARTER_SAMPLES, NEIGHBOURS, ABOUT, HALVES,
+        source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, subme >= EVERY, row0, row1,
+        cost, mv, QUARTER_SAMPLES, NEIGHBOURS, ABOUT, HALVES,
     )

@@ -2,29 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
 from .device import DeviceArray
 
 WARPS, THREADS = 4, 128
-WINDOW_BYTES = 5 * 6 * 12 + 2 * 4 + 2 * 8  # Choice of the kernel
-
-
-def mode_seed(
-    search_cost: DeviceArray,  # int32[>= n_ref, n_mb, 41]
-    search_mv: DeviceArray,  # int16[>= n_ref, n_mb, 41, 2]
-    n_ref: int,
-    lam: int,
-    row0: int,
-    row1: int,
-    mb_width: int,
-    ref_idx: DeviceArray,
-    mv: DeviceArray,
-    stream: Any = None,
-) -> None:
-    """Not part of the standard: twin of cpu_simd.mode_decision.mode_seed."""
-    n_mb = search_cost.shape[1]
-    arguments = [search_cost, search_mv, n_ref, lam, n_mb, row0 * mb_width, row1 * mb_width, ref_idx, mv]
-    grid = (-(-(row1 - row0) * mb_width // THREADS),)
-    ref_idx.device.launch("mode_decision", "mode_seed", grid, (THREADS,), arguments, stream)
+CHOICE_BYTES = 5 * 6 * 12 + 2 * 4 + 2 * 8 + 16 * 4 + 4 * 4  # Choice of the kernel
+BLOCKS_AN_SM = 3  # all of them have to run at once
 
 
 def mode_decision(
@@ -43,10 +27,9 @@ def mode_decision(
     max_mv_y: int,
     n_ref: int,
     kinds: int,
+    progress: Any,  # the CPU's; here not used
     row0: int,
     row1: int,
-    prior_ref_idx: DeviceArray,
-    prior_mv: DeviceArray,
     mb_type: DeviceArray,
     sub_mb_type: DeviceArray,
     ref_idx: DeviceArray,
@@ -55,14 +38,19 @@ def mode_decision(
 ) -> None:
     """Not part of the standard: twin of cpu_simd.mode_decision.mode_decision."""
     height, width = source.shape
-    mb_width = width // 16
+    mb_width, mb_height = width // 16, height // 16
+    device, n_mb = source.device, mb_width * mb_height
+    flags = device.scratch("flags of mode decision", (1 + n_mb,), np.int32)
+    mb0, mb1 = row0 * mb_width, row1 * mb_width
+    arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, flags, ref_idx, mv]
+    device.launch("mode_decision", "mode_seed", (-(-(mb1 - mb0) // THREADS),), (THREADS,), arguments, stream)
+    blocks = min(BLOCKS_AN_SM * device.multiprocessors, -(-(mb1 - mb0) // WARPS))
+    share = -(-(mb1 - mb0) // (WARPS * blocks))  # macroblocks a warp
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
-    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, height // 16, row0]
-    arguments += [prior_ref_idx, prior_mv]
+    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, share, flags]
     arguments += [mb_type, sub_mb_type, ref_idx, mv]
-    shared = WARPS * (WINDOW_BYTES + n_ref * 41 * 8)
-    grid = (-(-mb_width // WARPS), row1 - row0)
-    source.device.launch("mode_decision", "mode_decision", grid, (32 * WARPS,), arguments, stream, shared=shared)
+    shared = WARPS * (CHOICE_BYTES + n_ref * 41 * 8)
+    device.launch("mode_decision", "mode_decision", (blocks,), (32 * WARPS,), arguments, stream, shared=shared)
 
 
 def mark_skipped(

@@ -28,7 +28,8 @@ DEVICE int2 choose_predictor(int bx, int by, int bw, int bh, int ref, const Moti
   return make_int2(median(a.x, b.x, c.x), median(a.y, b.y, c.y));
 }
 
-// 6.4.12: the 4x4 block at (bx, by) relative to macroblock mb, -1 <= by <= 3, -1 <= bx <= 4
+// 6.4.12: the 4x4 block at (bx, by) relative to macroblock mb, -1 <= by <= 3, -1 <= bx <= 4. Read past the L1 cache:
+// another block of threads may have written it just now.
 DEVICE Motion neighbour(int mb, int bx, int by, const signed char *ref_idx, const short2 *mv, int mb_width, int first_mb) {
   const int column = mb % mb_width;
   int n = mb;
@@ -41,9 +42,9 @@ DEVICE Motion neighbour(int mb, int bx, int by, const signed char *ref_idx, cons
   }
   if (by < 0) n -= mb_width;
   if (n < first_mb) return {-2, 0, 0};
-  const int x = bx & 3, y = by & 3, ref = ref_idx[4 * n + (y >> 1) * 2 + (x >> 1)];
+  const int x = bx & 3, y = by & 3, ref = __ldcg(ref_idx + 4 * n + (y >> 1) * 2 + (x >> 1));
   if (ref < 0) return {-1, 0, 0};
-  const short2 v = mv[16 * n + 4 * y + x];
+  const short2 v = __ldcg(mv + 16 * n + 4 * y + x);
   return {ref, v.x, v.y};
 }
 

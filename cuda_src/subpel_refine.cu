@@ -8,6 +8,7 @@
 #include "simd.cuh"
 
 constexpr int NT = 224;
+constexpr int HOPELESS = 1 << 20;  // cost of a partition that was not refined
 enum Metric { SAD = 0, SATD = 1 };
 
 // `columns` (4 or 5) samples from p on: word from p, and word from p + 1
@@ -49,6 +50,24 @@ DEVICE Layer layer_of(int layer, int block) {
     case 5: return {38 + (bx >> 1), 2, 4};
     default: return {40, 4, 4};
   }
+}
+
+// Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
+DEVICE bool hopeful(const int *cost, int lam, int kinds, int every, int layer, int block) {
+  constexpr int HOPE_HALVES = 6, HOPE_8x8 = 8, HOPE_8x4 = -2, HOPE_4x4 = -4;  // as cpu_simd/subpel_refine.py
+  if (layer == 6) return true;
+  if (!(kinds & (layer < 3 ? 8 : layer == 3 ? 4 : 2))) return false;
+  if (layer < 3 && !(kinds & 4)) return false;
+  if (every) return true;
+  const int whole = cost[40];
+  if (layer == 4) return cost[36] + cost[37] < whole + HOPE_HALVES * lam;
+  if (layer == 5) return cost[38] + cost[39] < whole + HOPE_HALVES * lam;
+  if (cost[32] + cost[33] + cost[34] + cost[35] >= whole + HOPE_8x8 * lam) return false;
+  if (layer == 3) return true;
+  const int q = (block >> 3) * 2 + (block >> 1 & 1), b = block & 10, quarter = cost[32 + q];
+  if (layer == 0) return cost[b] + cost[b + 1] + cost[b + 4] + cost[b + 5] < quarter + HOPE_4x4 * lam;
+  const int first = (layer == 1 ? 16 : 24) + 2 * q;
+  return cost[first] + cost[first + 1] < quarter + HOPE_8x4 * lam;
 }
 
 // One step. v[9]: distortions of this thread's block, the centre first, then the neighbours in raster order.
@@ -145,16 +164,20 @@ DEVICE void step(const unsigned *current, const uint8_t *luma, size_t plane_size
 
 template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
 DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor, int lam,
-                   int kinds, int row0, int mb_width, int *cost, short2 *mv) {
+                   int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {
   const int group = int(threadIdx.x) >> 4, block = threadIdx.x & 15;
   const int which = group / 7, layer_number = group - 7 * which;
-  const int wanted = layer_number < 3 ? 8 : layer_number == 3 ? 4 : layer_number < 6 ? 2 : 1;
   int mx = int(blockIdx.x) * 2 + which;
   const bool live = mx < mb_width;
   mx = min(mx, mb_width - 1);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
-  if (!__any_sync(FULL_WARP, kinds & wanted)) return;
   const Layer layer = layer_of(layer_number, block);
+  const bool wanted = hopeful(cost + mb * 41, lam, kinds, every, layer_number, block);
+  __syncthreads();  // costs are replaced from here on
+  if (!__any_sync(FULL_WARP, wanted)) {
+    if (live) cost[mb * 41 + layer.partition] = HOPELESS;
+    return;
+  }
   const int xs = mx * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
   unsigned current[4];
 #pragma unroll
@@ -168,8 +191,8 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
                                                                p.y, lam, x, y, value);
   __syncwarp();
   if (live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0) {
-    cost[mb * 41 + layer.partition] = value;
-    mv[mb * 41 + layer.partition] = make_short2(short(x), short(y));
+    cost[mb * 41 + layer.partition] = wanted ? value : HOPELESS;
+    if (wanted) mv[mb * 41 + layer.partition] = make_short2(short(x), short(y));
   }
 }
 
@@ -177,9 +200,9 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 // mv int16[n_mb, 41, 2] in place. Grid: pairs of macroblocks across, rows.
 #define REFINE(name, ...)                                                                                                     \
   extern "C" __global__ void __launch_bounds__(NT) name(const uint8_t *__restrict__ source, const uint8_t *__restrict__ luma, \
-      int width, int height, int pad, const short2 *__restrict__ predictor, int lam, int kinds, int row0, int mb_width,       \
-      int *cost, short2 *mv) {                                                                                                \
-    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, lam, kinds, row0, mb_width, cost, mv);                   \
+      int width, int height, int pad, const short2 *__restrict__ predictor, int lam, int kinds, int every, int row0,          \
+      int mb_width, int *cost, short2 *mv) {                                                                                  \
+    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, lam, kinds, every, row0, mb_width, cost, mv);            \
   }
 REFINE(refine_half_sad, false, SAD, SAD)
 REFINE(refine_sad_sad, true, SAD, SAD)

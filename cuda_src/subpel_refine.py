@@ -6,8 +6,9 @@ from .device import DeviceArray
 
 THREADS = 224
 ALL_KINDS = 15
-# By subme 1..5 and more; subme 0 keeps integer vectors
-KERNELS = ("", "refine_half_sad", "refine_sad_sad", "refine_sad_satd", "refine_sad_satd", "refine_satd_satd")
+# By subme 1..4 and more; subme 0 keeps integer vectors
+KERNELS = ("", "refine_half_sad", "refine_sad_sad", "refine_sad_satd", "refine_satd_satd")
+EVERY = 5  # from this subme on all partitions are refined
 
 
 def subpel_refine(
@@ -30,5 +31,5 @@ def subpel_refine(
         return
     _, height, width = luma.shape
     mb_width = source.shape[1] // 16
-    arguments = [source, luma, width, height, pad, predictor, lam, kinds, row0, mb_width, cost, mv]
+    arguments = [source, luma, width, height, pad, predictor, lam, kinds, int(subme >= EVERY), row0, mb_width, cost, mv]
     source.device.launch("subpel_refine", kernel, ((mb_width + 1) // 2, row1 - row0), (THREADS,), arguments, stream)

@@ -13,7 +13,7 @@ _KERNELS = _ROOT / "cpu_simd"
 # Stages that a second process compiles while the first one compiles what an I picture needs: the larger half last.
 _BESIDE = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
-    "mode_seed", "mark_skipped",
+    "mark_skipped",
 )  # fmt: skip
 _COMPILE = """
 from h264lite.encoder.first_run import compile_stages

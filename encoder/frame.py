@@ -116,8 +116,7 @@ class Workspace:
         self.all_predictor = np.zeros((n_ref, n_mb, 2), np.int16)  # quarter samples
         self.all_cost = np.zeros((n_ref, n_mb, N_PARTITIONS), np.int32)
         self.all_mv = np.zeros((n_ref, n_mb, N_PARTITIONS, 2), np.int16)  # quarter samples
-        self.seed_ref_idx, self.first_ref_idx = (np.zeros((n_mb, 4), np.int8) for _ in range(2))
-        self.seed_mv, self.first_mv = (np.zeros((n_mb, 16, 2), np.int16) for _ in range(2))
+        self.progress = np.zeros(1 + mb_height, np.int64)  # of the rows in mode_decision
         self.intra_cost = np.zeros(n_mb, np.int32)
         coarse = coarse_shape(16 * mb_height, 16 * mb_width)
         self.coarse_source = np.zeros(coarse, np.uint8)

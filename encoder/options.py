@@ -116,8 +116,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 8, "subme": 1, "partitions": "none", "no_deblock": True},
     "veryfast": {"subme": 2, "partitions": "i4x4", "no_deblock": False},
     "fast": {"merange": 16, "subme": 3, "partitions": "p8x8,i4x4"},
-    "medium": {"subme": 5, "partitions": "all"},
-    "slow": {"ref": 2, "merange": 24},
+    "medium": {"subme": 4, "partitions": "all"},
+    "slow": {"subme": 5, "ref": 2, "merange": 24},
     "slower": {"ref": 4},
     "veryslow": {"ref": 8, "merange": 32},
 }
@@ -162,8 +162,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("me", "Analysis", read_choice, "fsbm", "motion search; fsbm (esa) is the full search with SAD reuse",
            choices={"fsbm": "fsbm", "esa": "fsbm"}),
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (slower)", "INT", 4, 64),
-    Option("subme", "Analysis", read_int, 5, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
-           "3 and 4 quarter by SATD, 5 both by SATD", "INT", 0, 5, short="m"),
+    Option("subme", "Analysis", read_int, 4, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
+           "3 quarter by SATD, 4 both by SATD; 5 also of partitions that seem to have no chance", "INT", 0, 5, short="m"),
 
     Option("threads", "Running", read_int, 0, "threads; 0 = one a core. The stream is the same for any number", "INT",
            0, 256),

@@ -88,7 +88,7 @@ class Pipeline:
         frame = self.ring[0]
         frame.n_ref = 1
         self.references.push(0, 1)
-        state = self._state(frame, 1) | self._reference_state(0) | self._pass_state("seed", "first")
+        state = self._state(frame, 1) | self._reference_state(0)
         for name in stages:
             self.executor.run([name], state, {})
 
@@ -124,10 +124,9 @@ class Pipeline:
                 reference = self._reference_state(ref)
                 run("subsample", **reference)
                 run("search_centre", "full_search", "subpel_refine", **reference)
-            run("intra_estimate", "mode_seed")
-            run("mode_decision", **self._pass_state("seed", "first"))
-            run("mode_decision", **self._pass_state("first", "seed"))
-            run("mode_decision", **self._pass_state("seed", None))
+            run("intra_estimate")
+            self.workspace.progress.fill(0)
+            run("mode_decision")
             run("inter_residual")
         run("intra")
         if frame.n_ref:
@@ -148,7 +147,6 @@ class Pipeline:
             "lam": int(LAMBDA[frame.slice_qp]),
             "n_ref": frame.n_ref,
             "slice_qp": frame.slice_qp,
-            "chosen_ref_idx": frame.ref_idx, "chosen_mv": frame.mv,
             "ref_luma": references.luma,
             "ref_chroma": references.chroma,
             "ref_slots": np.array(references.held, np.int32),
@@ -166,14 +164,6 @@ class Pipeline:
             "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
             "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
         }  # fmt: skip
-
-    def _pass_state(self, prior: str, chosen: str | None) -> dict[str, Any]:
-        """What a pass of mode decision takes for its neighbours, and where its own choice goes (None: the frame)."""
-        arrays = self.workspace.arrays()
-        state = {"prior_ref_idx": arrays[f"{prior}_ref_idx"], "prior_mv": arrays[f"{prior}_mv"]}
-        if chosen:
-            state |= {"chosen_ref_idx": arrays[f"{chosen}_ref_idx"], "chosen_mv": arrays[f"{chosen}_mv"]}
-        return state
 
     def _write(self, frame: Frame, reconstruction: Planes | None) -> EncodedFrame:
         """The bits of a picture whose loop is done."""

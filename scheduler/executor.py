@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from .stages import ROWS, SLICES, STAGES
+from .stages import ROWS, SLICES, STAGES, TICKETS
 
 BANDS_A_THREAD = 4  # more bands than threads: who is free takes the next one, also beside an entropy task
 LEAST_BAND = 60  # macroblocks: below that a task costs more than it shares out
@@ -42,7 +42,7 @@ class Executor:
         self._pool = ThreadPoolExecutor(threads, "h264lite") if threads > 1 else None
         n_mb = slices[-1][1]
         rows = bands(n_rows, min(BANDS_A_THREAD * threads, n_mb // LEAST_BAND) if threads > 1 else 1)
-        self._parts = {ROWS: rows, SLICES: slices}
+        self._parts = {ROWS: rows, SLICES: slices, TICKETS: [(0, n_rows)] * min(threads, len(rows))}
 
     def run(self, names: Sequence[str], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
         """Run stages over the whole picture and return when they are done.

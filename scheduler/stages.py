@@ -11,8 +11,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-ROWS, SLICES, FRAME = "macroblock rows", "slices", "whole frame"
-_SPAN = {ROWS: ("row0", "row1"), SLICES: ("first_mb", "end_mb"), FRAME: ()}
+# TICKETS: all threads call it with the whole picture's rows and share them out among themselves
+ROWS, SLICES, FRAME, TICKETS = "macroblock rows", "slices", "whole frame", "rows by ticket"
+_SPAN = {ROWS: ("row0", "row1"), SLICES: ("first_mb", "end_mb"), FRAME: (), TICKETS: ("row0", "row1")}
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,10 @@ TABLE = (
         "intra_cost",
     ),
     Stage(
-        "mode_seed", "mode_decision.mode_seed", ROWS, "encoder",
-        "all_cost all_mv n_ref lam row0 row1 mb_width seed_ref_idx seed_mv",
-        "seed_ref_idx seed_mv",
-    ),
-    Stage(
-        "mode_decision", "mode_decision.mode_decision", ROWS, "encoder",
+        "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
         "source_y ref_luma ref_slots pad all_cost all_mv all_predictor intra_cost slice_first_mb lam slice_qp subme "
-        "max_mv_y n_ref partition_kinds row0 row1 prior_ref_idx prior_mv mb_type sub_mb_type chosen_ref_idx chosen_mv",
-        "mb_type sub_mb_type chosen_ref_idx chosen_mv",
+        "max_mv_y n_ref partition_kinds progress row0 row1 mb_type sub_mb_type ref_idx mv",
+        "progress mb_type sub_mb_type ref_idx mv",
     ),
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",

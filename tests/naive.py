@@ -140,16 +140,41 @@ def satd(difference):
     return int(total) // 2
 
 
-def subpel_refine(source, luma, pad, predictor, lam, subme, mb, mb_width, cost, mv):
+def hopeful(cost, lam, kinds):
+    """Which of 41 partitions are refined up to subme 4: those whose layer costs little more than the undivided block."""
+    wanted = np.zeros(41, bool)
+    wanted[40] = True
+    if kinds & 2:
+        wanted[36:38] = cost[36] + cost[37] < cost[40] + 6 * lam
+        wanted[38:40] = cost[38] + cost[39] < cost[40] + 6 * lam
+    if kinds & 4 and cost[32:36].sum() < cost[40] + 8 * lam:
+        wanted[32:36] = True
+        for q in range(4 if kinds & 8 else 0):
+            blocks = np.array([0, 1, 4, 5]) + (q // 2 * 8 + q % 2 * 2)
+            for layer, slack in (((16 + 2 * q, 17 + 2 * q), -2), ((24 + 2 * q, 25 + 2 * q), -2), (blocks, -4)):
+                wanted[list(layer)] = cost[list(layer)].sum() < cost[32 + q] + slack * lam
+    return wanted
+
+
+def subpel_refine(source, luma, pad, predictor, lam, subme, mb, mb_width, cost, mv, kinds=15):
     """cost int[41], mv int[41, 2] of one macroblock after refinement, by the definition."""
     y0, x0 = mb // mb_width * 16, mb % mb_width * 16
     cost, mv = cost.astype(int), mv.astype(int)
-    metrics = {0: (), 1: (sad,), 2: (sad, sad), 3: (sad, satd), 4: (sad, satd)}.get(subme, (satd, satd))
+    if subme == 0:
+        return cost, mv
+    wanted = hopeful(cost, lam if subme < 5 else 1 << 20, kinds if subme < 5 else 7)
+    wanted[:32] |= subme >= 5 and kinds & 8 > 0
+    wanted[36:40] &= kinds & 2 > 0
+    wanted[32:36] &= kinds & 4 > 0
+    metrics = {1: (sad,), 2: (sad, sad), 3: (sad, satd)}.get(subme, (satd, satd))
     before = sad
     order = [(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)]
     fractions = {(fx, fy): quarter_plane(luma, fx, fy) for fx in range(4) for fy in range(4)}
     for step, metric in zip((2, 1), metrics):
         for k, (x, y, w, h) in enumerate(PARTITIONS.tolist()):
+            if not wanted[k]:
+                cost[k] = 1 << 20
+                continue
             block = source[y0 + y : y0 + y + h, x0 + x : x0 + x + w].astype(int)
             start, best = mv[k].copy(), None
             for dx, dy in order:

@@ -26,7 +26,7 @@ def empty(difference, qp):
 
 
 class Decision:
-    """The choice for macroblock mb; `prior` = (ref_idx, mv) of the pass before."""
+    """The choice for macroblock mb; `prior` = (ref_idx, mv) of those before it."""
 
     def __init__(self, s, mb, prior, lam, qp, metric, max_mv_y, n_ref, kinds):
         self.s, self.mb, self.lam, self.qp, self.n_ref, self.kinds = s, mb, lam, qp, n_ref, kinds

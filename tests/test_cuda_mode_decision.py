@@ -1,4 +1,4 @@
-"""CUDA mode decision gives the bits of its CPU twin: seeds, passes, references, kinds, slices, skipping."""
+"""CUDA mode decision gives the bits of its CPU twin: neighbours, references, kinds, slices, skipping."""
 
 import numpy as np
 import pytest
@@ -55,28 +55,22 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         read = [device.upload(a) for a in (source, luma, slots, cost, mv, predictor, intra, first)]
         d_source, d_luma, d_slots, d_cost, d_mv, d_predictor, d_intra, d_first = read
         shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
-        prior = [np.zeros(*s) for s in shapes]
-        d_prior = [device.array(*s).fill(99) for s in shapes]
-        cpu.mode_seed(cost, mv, n_ref, lam, 0, rows, mb_width, *prior)
-        for row in range(rows):
-            cuda.mode_seed(d_cost, d_mv, n_ref, lam, row, row + 1, mb_width, *d_prior)
-        for a, b in zip(d_prior, prior):
-            np.testing.assert_array_equal(a.get(), b)
-        for _ in range(2):
-            out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
-            d_out = [device.array(a.shape, a.dtype).fill(99) for a in out]
+        out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
+        d_out = [device.array(a.shape, a.dtype).fill(99) for a in out]
+        progress = np.zeros(1 + rows, np.int64)
+        for rows_at_once in ((0, rows),) if rng.random() < 0.5 else ((0, 1), (1, rows)):
+            progress[0] = 0
             cpu.mode_decision(
                 source, luma, slots, pad, cost, mv, predictor, intra, first, lam, qp, subme, max_mv_y, n_ref, kinds,
-                0, rows, *prior, *out,
+                progress, *rows_at_once, *out,
             )  # fmt: skip
-            for row in range(rows):
-                cuda.mode_decision(
-                    d_source, d_luma, d_slots, pad, d_cost, d_mv, d_predictor, d_intra, d_first, lam, qp, subme,
-                    max_mv_y, n_ref, kinds, row, row + 1, *d_prior, *d_out,
-                )  # fmt: skip
-            for name, a, b in zip(("mb_type", "sub_mb_type", "ref_idx", "mv"), d_out, out):
-                np.testing.assert_array_equal(a.get(), b, err_msg=name)
-            prior, d_prior = out[2:], d_out[2:]
+            cuda.mode_decision(
+                d_source, d_luma, d_slots, pad, d_cost, d_mv, d_predictor, d_intra, d_first, lam, qp, subme, max_mv_y,
+                n_ref, kinds, None, *rows_at_once, *d_out,
+            )  # fmt: skip
+        for name, a, b in zip(("mb_type", "sub_mb_type", "ref_idx", "mv"), d_out, out):
+            np.testing.assert_array_equal(a.get(), b, err_msg=name)
+        prior, d_prior = out[2:], d_out[2:]
         cbp = rng.integers(0, 2, n_mb).astype(np.uint8)
         cpu.mark_skipped(first, *prior, cbp, mb_width, 0, rows, out[0])
         cuda.mark_skipped(d_first, *d_prior, device.upload(cbp), mb_width, 0, rows, d_out[0])
@@ -85,7 +79,7 @@ def test_twin(device, kind, n_ref):  # noqa: F811
 
 def test_what_levels_are_worth(device):  # noqa: F811
     """Rows: the place of a lone level in its block; columns: how many blocks of the macroblock have one."""
-    pad, width, height, lam, qp = 48, 16 * 9, 16 * 16, 4, 20
+    pad, width, height, lam, qp = 48, 16, 16 * 9 * 16, 4, 20  # a slice each, so that no neighbour matters
     forward = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
     luma = np.full((1, 4, height + 2 * pad, width + 2 * pad), 128, np.uint8)
     source = np.full((height, width), 128, np.uint8)
@@ -95,27 +89,26 @@ def test_what_levels_are_worth(device):  # noqa: F811
         basis = np.outer(forward[i], forward[j]) * (2 if i % 2 == 0 and j % 2 == 0 else 1)
         for count in range(9):
             for k in range(count):
-                y, x = 16 * p + 4 * (k // 4), 16 * count + 4 * (k % 4)
+                y, x = 16 * (9 * p + count) + 4 * (k // 4), 4 * (k % 4)
                 source[y : y + 4, x : x + 4] = 128 + basis * (1 if k % 2 else -1)
-    n_mb, rows, mb_width = 144, 16, 9
+    n_mb = rows = 144
     shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
-    prior = [np.zeros(*s) for s in shapes]
     mv = np.full((1, n_mb, 41, 2), 8, np.int16)
     # the vector found costs two bits more than the P_Skip vector if that one is skipped, and less if it is coded
     residual = source.astype(int) - 128
     found = [naive.satd(residual[y : y + 16, x : x + 16]) for y in range(0, height, 16) for x in range(0, width, 16)]
     cost = np.repeat(np.array(found, np.int32) - 14 * lam, 41).reshape(1, n_mb, 41)
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
-    first, slots = np.zeros(rows, np.int32), np.zeros(1, np.int32)
-    args = (lam, qp, 5, 128, 1, 15, 0, rows)
+    first, slots = np.arange(rows, dtype=np.int32), np.zeros(1, np.int32)
+    args = (lam, qp, 5, 128, 1, 15, np.zeros(1 + rows, np.int64), 0, rows)
     out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
-    cpu.mode_decision(source, luma, slots, pad, cost, mv, predictor, intra, first, *args, *prior, *out)
+    cpu.mode_decision(source, luma, slots, pad, cost, mv, predictor, intra, first, *args, *out)
     read = [device.upload(a) for a in (source, luma, slots)]
     found = [device.upload(a) for a in (cost, mv, predictor, intra, first)]
     d_out = [device.upload(np.full_like(a, 77)) for a in out]
-    cuda.mode_decision(*read, pad, *found, *args, *(device.upload(a) for a in prior), *d_out)
+    cuda.mode_decision(*read, pad, *found, *args, *d_out)
     for a, b in zip(d_out, out):
         np.testing.assert_array_equal(a.get(), b)
-    kept = (out[3][:, 0, 0] != 0).reshape(16, mb_width)  # columns 0..8
+    kept = (out[3][:, 0, 0] != 0).reshape(16, 9)
     assert kept[0, 2:].all() and not kept[0, :2].any() and not kept[12:].any()
     assert len({tuple(row) for row in kept.tolist()}) >= 4

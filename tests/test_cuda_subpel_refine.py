@@ -9,7 +9,7 @@ from h264lite.cuda_src.subpel_refine import subpel_refine
 from .cuda_cases import KINDS, SEED, padded, plane, shifted
 from .cuda_emulator.fixtures import device  # noqa: F401
 
-LAYER_OF = [3] * 32 + [2] * 4 + [1] * 4 + [0]  # bit of `kinds` by partition
+AREA = np.array([1] * 16 + [2] * 16 + [4] * 4 + [8] * 4 + [16])  # in 4x4 blocks
 
 
 def case(rng, kind, width, height, pad, spread):
@@ -19,13 +19,13 @@ def case(rng, kind, width, height, pad, spread):
     source = shifted(rng, luma[0], pad)
     n_mb = width * height // 256
     mv = (4 * rng.integers(-spread, spread + 1, (n_mb, 41, 2))).astype(np.int16)
-    cost = rng.integers(0, 3000, (n_mb, 41)).astype(np.int32)
+    cost = (AREA * rng.integers(100, 140, (n_mb, 41)) + rng.integers(0, 40, (n_mb, 41))).astype(np.int32)
     predictor = rng.integers(-70, 71, (n_mb, 2)).astype(np.int16)
     return source, luma, predictor, cost, mv
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("subme", [0, 1, 2, 3, 5, 7])
+@pytest.mark.parametrize("subme", [0, 1, 2, 3, 4, 5, 7])
 def test_twin(device, kind, subme):  # noqa: F811
     rng = np.random.default_rng(SEED + subme)
     pad = 48
@@ -36,6 +36,5 @@ def test_twin(device, kind, subme):  # noqa: F811
         cpu.subpel_refine(source, luma, pad, predictor, lam, subme, 0, rows, cost, mv, kinds)
         for row in range(rows):
             subpel_refine(*on_card[:2], pad, on_card[2], lam, subme, row, row + 1, *on_card[3:], kinds=kinds)
-        wanted = [k for k in range(41) if kinds >> LAYER_OF[k] & 1]
-        np.testing.assert_array_equal(on_card[4].get()[:, wanted], mv[:, wanted])
-        np.testing.assert_array_equal(on_card[3].get()[:, wanted], cost[:, wanted])
+        np.testing.assert_array_equal(on_card[4].get(), mv)
+        np.testing.assert_array_equal(on_card[3].get(), cost)

@@ -1,10 +1,12 @@
-"""mode_decision against its definition: references, slices, kinds, both metrics, both passes, any split of rows."""
+"""mode_decision against its definition: references, slices, kinds, both metrics, any number of threads."""
+
+import threading
 
 import numpy as np
 import pytest
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.intra_estimate import intra_estimate
-from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision, mode_seed
+from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 
 from . import naive
@@ -49,13 +51,21 @@ def outputs():
     )
 
 
-def decide(s, prior, lam, qp, subme, n_ref, kinds, spans):
-    out = outputs()
-    for row0, row1 in spans:
+def decide(s, lam, qp, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
+    out = out or outputs()
+    progress = np.zeros(5, np.int64)
+
+    def run():
         mode_decision(
             s["source"], s["luma"], s["slots"], PAD, s["cost"], s["mv"], s["predictor"], s["intra_cost"],
-            s["slice_first_mb"], lam, qp, subme, 128, n_ref, kinds, row0, row1, *prior, *out,
+            s["slice_first_mb"], lam, qp, subme, 128, n_ref, kinds, progress, *rows, *out,
         )  # fmt: skip
+
+    workers = [threading.Thread(target=run) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     return out
 
 
@@ -75,23 +85,24 @@ def test_against_the_definition(n_ref, subme, kinds, qp, noise):
     print("seed", SEED)
     lam = max(1, round(2 ** (qp / 6 - 2)))
     s = scene(np.random.default_rng(SEED), n_ref, subme, lam, noise)
-    seed = outputs()[2:]
-    for row0, row1 in ((2, 4), (0, 2)):
-        mode_seed(s["cost"], s["mv"], n_ref, lam, row0, row1, WIDTH // 16, *seed)
-    prior = seed
-    seen = set()
     metric = naive.satd if subme >= 3 else naive.sad
-    for _ in range(2):
-        out = decide(s, prior, lam, qp, subme, n_ref, kinds, [(3, 4), (0, 3)])
-        for mb in range(N_MB):
-            kind, subs, ref_idx, mv = Decision(s, mb, prior, lam, qp, metric, 128, n_ref, kinds).choose()
-            assert out[0][mb] == kind, mb
-            assert out[1][mb].tolist() == list(subs), mb
-            np.testing.assert_array_equal(out[2][mb], ref_idx)
-            np.testing.assert_array_equal(out[3][mb], mv)
-        prior = out[2:]
-        seen |= set(out[0].tolist())
-    assert len(seen) >= (5 if kinds == 15 and qp < 37 and noise == 3 else 1), seen
+    out = decide(s, lam, qp, subme, n_ref, kinds)
+    seen = set(out[0].tolist())
+    state = outputs()[2:]
+    for mb in range(N_MB):
+        kind, subs, ref_idx, mv = Decision(s, mb, state, lam, qp, metric, 128, n_ref, kinds).choose()
+        assert out[0][mb] == kind, mb
+        assert out[1][mb].tolist() == list(subs), mb
+        np.testing.assert_array_equal(out[2][mb], ref_idx)
+        np.testing.assert_array_equal(out[3][mb], mv)
+        state[0][mb], state[1][mb] = ref_idx, mv
+    for threads in (2, 5):
+        for a, b in zip(decide(s, lam, qp, subme, n_ref, kinds, threads), out):
+            np.testing.assert_array_equal(a, b)
+    halves = decide(s, lam, qp, subme, n_ref, kinds, rows=(0, 1))
+    for a, b in zip(decide(s, lam, qp, subme, n_ref, kinds, 2, (1, 4), halves), out):
+        np.testing.assert_array_equal(a, b)
+    assert len(seen) >= (4 if kinds == 15 and qp < 37 and noise == 3 else 1), seen
 
 
 def test_mark_skipped():

@@ -218,7 +218,7 @@ inline void end_block(Block &b) {
 enum Outcome { FINISHED, STALLED, DEADLOCK };
 
 inline Outcome run_block(Block &b) {  // until it ends, or until nothing in it moves without another block
-  for (;;) {
+  for (int waits = 0;;) {
     uint64_t before = launch->progress;
     bool ran = false, spun = false;
     for (unsigned i : b.order) {
@@ -232,7 +232,8 @@ inline Outcome run_block(Block &b) {  // until it ends, or until nothing in it m
     }
     if (!b.live) return FINISHED;
     if (!ran) return DEADLOCK;
-    if (launch->progress == before && spun) return STALLED;
+    waits += spun;
+    if (spun && (launch->progress == before || waits > 64)) return STALLED;  // also if it waits with warp operations
   }
 }
 

@@ -14,6 +14,7 @@ inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __nanosleep(unsigned) { emu::spin(); }
 template <class T> T __ldg(const T *p) { return *p; }
+template <class T> T __ldcg(const T *p) { return *p; }
 
 template <class T> T __shfl_sync(unsigned m, T v, int src, int width = 32) {
   return emu::from_lane(m, v, int(emu::lane() & ~unsigned(width - 1)) + (src & (width - 1)));
