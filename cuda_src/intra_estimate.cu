@@ -1,0 +1,109 @@
+// What intra coding would cost, from source samples (not part of the standard).
+//
+// Two macroblocks a warp, a lane a 4x4 block: it predicts the block in every Intra_4x4 and Intra_16x16 mode. Only which mode
+// is the predicted one depends on other blocks; that goes from lane to lane in seven diagonals.
+#include "intra_prediction.cuh"
+
+constexpr int WARPS = 4;
+constexpr int BITS_4x4 = 24 + 5, BITS_16x16_PLANE = 7, BITS_16x16_DC = 7, BITS_16x16_TOP = 5, BITS_16x16_LEFT = 7;
+// Places of the modes in the order in which they are tried: 2 0 3 7 1 8 4 5 6, the first wins a tie
+constexpr unsigned long long RANK = 0x538762041ull;
+
+DEVICE int sum_16(int v) {
+#pragma unroll
+  for (int step = 8; step; step >>= 1) v += __shfl_xor_sync(FULL_WARP, v, step);
+  return v;
+}
+
+// SATD of one mode, kept for when it is the predicted one; the least of all so far: cost << 8 | rank << 4 | mode
+template <int MODE, int RANKED>
+DEVICE void try_mode(const unsigned *own, const unsigned *s, const unsigned *f, const unsigned *h, unsigned dc, bool usable, int lam,
+                     uint16_t *satd, unsigned *best) {
+  unsigned row[4];
+  predict_4x4<MODE>(s, f, h, dc, row);
+  const unsigned value = satd_4x4(own, row);
+  satd[MODE * 32] = uint16_t(usable ? value : 0xffff);
+  if (usable) *best = min(*best, (value + 4 * unsigned(lam)) << 8 | RANKED << 4 | MODE);
+}
+
+// source uint8[height, width]; macroblock rows [row0, row0 + gridDim.y); intra_cost int32[n_mb]
+extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const uint8_t *__restrict__ source, int mb_width, int lam,
+    int row0, int *intra_cost) {
+  SHARED(uint16_t, all_satd, WARPS * 9 * 32);
+  const int lane = threadIdx.x & 31, k = lane & 15, bx = k & 3, by = k >> 2;
+  const int column = (int(blockIdx.x) * WARPS + int(threadIdx.x >> 5)) * 2 + (lane >> 4), mx = min(column, mb_width - 1);
+  const int my = int(blockIdx.y) + row0, width = 16 * mb_width, x0 = 16 * mx, y0 = 16 * my, x = x0 + 4 * bx, y = y0 + 4 * by;
+  uint16_t *satd = all_satd + (threadIdx.x >> 5) * (9 * 32) + lane;
+  const bool left = x > 0, top = y > 0, right = (by == 0 || (ABOVE_RIGHT_INSIDE >> k & 1)) && x + 4 < width;
+  const uint8_t *block = source + size_t(y) * width + x;
+  unsigned own[4], side[4], above = splat4(128), beyond = splat4(128), corner = 128;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    own[i] = __ldg(reinterpret_cast<const unsigned *>(block + size_t(i) * width));
+    side[i] = left ? __ldg(reinterpret_cast<const unsigned *>(block + size_t(i) * width) - 1) >> 24 : 128;
+  }
+  if (top) {
+    const unsigned *row = reinterpret_cast<const unsigned *>(block - width);
+    above = __ldg(row);
+    beyond = right ? __ldg(row + 1) : splat4(int(above >> 24));
+    if (left) corner = __ldg(row - 1) >> 24;
+  }
+  unsigned s[4], f[4], h[4];
+  s[0] = side[3] | side[3] << 8 | side[2] << 16 | side[1] << 24;
+  s[1] = side[0] | corner << 8 | above << 16;
+  s[2] = above >> 16 | beyond << 16;
+  s[3] = beyond >> 16 | (beyond >> 24) << 16 | (beyond >> 24) << 24;
+  filter_edge(s, f, h);
+  const int sum_left = int(side[0] + side[1] + side[2] + side[3]), sum_top = int(__dp4a(above, 0x01010101u, 0u));
+  const int dc = left && top ? (sum_left + sum_top + 4) >> 3 : left ? (sum_left + 2) >> 2 : top ? (sum_top + 2) >> 2 : 128;
+  unsigned best = ~0u;
+  try_mode<2, 0>(own, s, f, h, splat4(dc), true, lam, satd, &best);
+  try_mode<0, 1>(own, s, f, h, 0, top, lam, satd, &best);
+  try_mode<3, 2>(own, s, f, h, 0, top, lam, satd, &best);
+  try_mode<7, 3>(own, s, f, h, 0, top, lam, satd, &best);
+  try_mode<1, 4>(own, s, f, h, 0, left, lam, satd, &best);
+  try_mode<8, 5>(own, s, f, h, 0, left, lam, satd, &best);
+  try_mode<4, 6>(own, s, f, h, 0, left && top, lam, satd, &best);
+  try_mode<5, 7>(own, s, f, h, 0, left && top, lam, satd, &best);
+  try_mode<6, 8>(own, s, f, h, 0, left && top, lam, satd, &best);
+  const unsigned general = best;
+#pragma unroll 1
+  for (int diagonal = 0; diagonal < 7; diagonal++) {
+    const int before = int(best & 15), a = __shfl_up_sync(FULL_WARP, before, 1), b = __shfl_up_sync(FULL_WARP, before, 4);
+    const int predicted = min(bx ? a : 2, by ? b : 2);
+    const unsigned value = satd[predicted * 32];
+    if (bx + by == diagonal && value != 0xffff)
+      best = min(general, (value + unsigned(lam)) << 8 | unsigned(RANK >> (4 * predicted) & 15) << 4 | unsigned(predicted));
+  }
+  const int cost_4x4 = sum_16(int(best >> 8)) + lam * BITS_4x4;
+  // 8.3.3: lane k has the sample k of the row above and of the column to the left of its macroblock
+  const bool mb_left = x0 > 0, mb_top = y0 > 0;
+  const uint8_t *origin = source + size_t(y0) * width + x0;
+  const int t = mb_top ? __ldg(origin - width + k) : 0, l = mb_left ? __ldg(origin + size_t(k) * width - 1) : 0;
+  const int count = 16 * mb_left + 16 * mb_top, total = sum_16(t + l);
+  const int mean = count ? (total + (count >> 1)) / count : 128;
+  unsigned row[4] = {splat4(mean), splat4(mean), splat4(mean), splat4(mean)};
+  int cost = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_DC;
+  if (__any_sync(FULL_WARP, mb_top)) {
+    const unsigned word = mb_top ? __ldg(reinterpret_cast<const unsigned *>(origin - width) + bx) : 0;
+    row[0] = row[1] = row[2] = row[3] = word;
+    const int value = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_TOP;
+    if (mb_top) cost = min(cost, value);
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) row[i] = splat4(__shfl_sync(FULL_WARP, l, (lane & 16) + 4 * by + i));
+  int value = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_LEFT;
+  if (mb_left) cost = min(cost, value);
+  const int first = mb_left && mb_top ? __ldg(origin - width - 1) : 0;
+  const int b = (5 * (sum_16((k - 7) * t) - 8 * first) + 32) >> 6, c = (5 * (sum_16((k - 7) * l) - 8 * first) + 32) >> 6;
+  const int last = __shfl_sync(FULL_WARP, t + l, lane | 15);
+  const int base = 16 * last + 16 + b * (4 * bx - 7) + c * (4 * by - 7);
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int v = base + c * i;
+    row[i] = pack4(clip255(v >> 5), clip255((v + b) >> 5), clip255((v + 2 * b) >> 5), clip255((v + 3 * b) >> 5));
+  }
+  value = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_PLANE;
+  if (mb_left && mb_top) cost = min(cost, value);
+  if (k == 0 && column < mb_width) intra_cost[my * mb_width + mx] = min(cost, cost_4x4);
+}

@@ -1,0 +1,22 @@
+"""What intra coding would cost, on the card: launches intra_estimate.cu."""
+
+from typing import Any
+
+from .device import DeviceArray
+
+WARPS = 4
+
+
+def intra_estimate(
+    source: DeviceArray,  # uint8[H, W]
+    lam: int,
+    row0: int,
+    row1: int,
+    intra_cost: DeviceArray,  # int32[n_mb]
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.intra_estimate.intra_estimate."""
+    mb_width = source.shape[1] // 16
+    grid = (-(-mb_width // (2 * WARPS)), row1 - row0)
+    arguments = [source, mb_width, lam, row0, intra_cost]
+    source.device.launch("intra_estimate", "intra_estimate", grid, (32 * WARPS,), arguments, stream)

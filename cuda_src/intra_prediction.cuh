@@ -1,0 +1,68 @@
+// 8.3.1.2: the samples of every Intra_4x4 mode in a thread's registers, four words of four samples a block.
+//
+// The edge is sixteen bytes: 0 = sample 1 again, 1..4 = left column from bottom to top, 5 = corner, 6..13 = the row above
+// and above right, 14 = sample 13 again. Each sample of a directional mode is a (1, 2, 1) filter F or a mean H along it.
+#pragma once
+#include "simd.cuh"
+
+// Bits of the modes that need the left column, the row above, and both with the corner (Table 8-2)
+constexpr int NEEDS_LEFT = 1 << 1 | 1 << 8, NEEDS_TOP = 1 << 0 | 1 << 3 | 1 << 7, NEEDS_ALL = 1 << 4 | 1 << 5 | 1 << 6;
+// The 4x4 blocks (raster bits) whose block above right is decoded before them, given the macroblocks around
+constexpr int ABOVE_RIGHT_INSIDE = 0x5750;
+
+DEVICE unsigned splat4(int v) { return unsigned(v) * 0x01010101u; }
+// four rounded-down averages
+DEVICE unsigned average4_down(unsigned a, unsigned b) { return (a & b) + (((a ^ b) >> 1) & 0x7f7f7f7fu); }
+// bytes i..i + 3 of a row of words, i known to the compiler
+DEVICE unsigned window(const unsigned *w, int i) { return i & 3 ? unaligned(w[i >> 2], w[(i >> 2) + 1], i & 3) : w[i >> 2]; }
+
+// F (i: samples i - 1, i, i + 1) and H (i: samples i, i + 1) of the edge s; F of 0 and H of 15 are not used
+DEVICE void filter_edge(const unsigned *s, unsigned *f, unsigned *h) {
+#pragma unroll
+  for (int w = 0; w < 4; w++) {
+    const unsigned before = __byte_perm(w ? s[w - 1] : s[0], s[w], 0x6543), after = __byte_perm(s[w], w < 3 ? s[w + 1] : 0, 0x4321);
+    f[w] = average4(average4_down(before, after), s[w]);
+    h[w] = average4(s[w], after);
+  }
+}
+
+// 8.3.1.2.1 - 8.3.1.2.9: the four rows of a mode known to the compiler
+template <int MODE>
+DEVICE void predict_4x4(const unsigned *s, const unsigned *f, const unsigned *h, unsigned dc, unsigned *row) {
+  if (MODE == 0) {
+    row[0] = row[1] = row[2] = row[3] = window(s, 6);
+  } else if (MODE == 1) {
+#pragma unroll
+    for (int y = 0; y < 4; y++) row[y] = splat4(byte_of(s[(4 - y) >> 2], (4 - y) & 3));
+  } else if (MODE == 2) {
+    row[0] = row[1] = row[2] = row[3] = dc;
+  } else if (MODE == 3) {
+#pragma unroll
+    for (int y = 0; y < 4; y++) row[y] = window(f, 7 + y);
+  } else if (MODE == 4) {
+#pragma unroll
+    for (int y = 0; y < 4; y++) row[y] = window(f, 5 - y);
+  } else if (MODE == 5) {
+    row[0] = window(h, 5);
+    row[1] = window(f, 5);
+    row[2] = row[0] << 8 | (f[1] & 255);
+    row[3] = row[1] << 8 | f[0] >> 24;
+  } else if (MODE == 6) {
+    const unsigned low = __byte_perm(window(h, 1), window(f, 2), 0x5140);   // H1 F2 H2 F3
+    const unsigned high = __byte_perm(window(h, 3), window(f, 4), 0x5140);  // H3 F4 H4 F5
+    row[0] = __byte_perm(high, window(f, 6), 0x5432);
+    row[1] = high;
+    row[2] = __byte_perm(low, high, 0x5432);
+    row[3] = low;
+  } else if (MODE == 7) {
+    row[0] = window(h, 6);
+    row[1] = window(f, 7);
+    row[2] = window(h, 7);
+    row[3] = window(f, 8);
+  } else {
+    row[0] = __byte_perm(h[0], f[0], 0x6273);  // H3 F3 H2 F2
+    row[1] = __byte_perm(h[0], f[0], 0x5162);  // H2 F2 H1 F1
+    row[2] = __byte_perm(h[0], f[0], 0x0051);  // H1 F1 H0 H0
+    row[3] = splat4(int(h[0] & 255));
+  }
+}
