@@ -5,10 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..standard.bits import (
+    NAL_AUD,
+    NAL_END_OF_SEQUENCE,
+    NAL_END_OF_STREAM,
     NAL_IDR,
     NAL_PARTITION_A,
     NAL_PARTITION_C,
     NAL_PPS,
+    NAL_SEI,
     NAL_SLICE,
     NAL_SPS,
     ByteStreamSplitter,
@@ -22,6 +26,9 @@ from .picture import NO_SLOT, SHORT_TERM, Frame, Picture, Pool
 from .picture_decoding import PictureDecoding
 from .picture_order import PictureOrder
 from .support import check_pool, check_slice, check_sps
+
+# 7.4.1.2.3: NAL units that end the primary coded picture before them.
+_BETWEEN_PICTURES = (NAL_SEI, NAL_SPS, NAL_PPS, NAL_AUD, NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM, *range(14, 19))
 
 
 class Decoder:
@@ -57,12 +64,14 @@ class Decoder:
     def decode(self, data: bytes) -> Iterator[Frame]:
         """The frames that a piece of the stream completes; BitstreamError where it is broken."""
         yield from self._units(lambda: self._splitter.feed(data))
+        if self.resilient:
+            yield from self._units(lambda: self._splitter.feed(b""))  # behind what is not a byte stream
 
     def flush(self) -> Iterator[Frame]:
         """The frames left at the end of the stream; the decoder may be used for another stream afterwards."""
         try:
             yield from self._units(self._splitter.flush)
-            yield from self._guarded(self._finish_picture, "at the end of the stream")
+            yield from self._guarded(self._finish_picture, f"at the end of the stream, byte {self._splitter.offset}")
         finally:
             self._work = None
             if self._buffer is not None:
@@ -75,7 +84,7 @@ class Decoder:
 
     def _units(self, take) -> Iterator[Frame]:  # type: ignore[no-untyped-def]
         units: list[tuple[int, bytes]] = []
-        yield from self._guarded(lambda: units.extend(take()), "in the byte stream")
+        yield from self._guarded(lambda: units.extend(take()), "byte stream")
         for offset, data in units:
             self._nal_units += 1
             where = f"NAL unit {self._nal_units} at byte {offset}"
@@ -87,9 +96,11 @@ class Decoder:
             step()
         except BitstreamError as error:
             self._work = None
-            bit = "" if error.position is None else f", bit {error.position}"
-            error.args = (f"{where}{bit}: {error.args[0]}",)
+            unit = "byte" if where == "byte stream" else "bit"
+            place = "" if error.position is None else f", {unit} {error.position}"
+            error.args = (f"{where}{place}: {error.args[0]}",)
             if not self.resilient:
+                self._splitter.clear()  # nothing follows an error but the frames that wait
                 raise
             self.dropped.append(str(error))
             self._skipping = True
@@ -108,19 +119,20 @@ class Decoder:
 
     def _nal_unit(self, offset: int, data: bytes) -> None:
         """7.3.1: one NAL unit; those that decoding does not need are skipped."""
-        unit = parse_nal_unit(data, offset)
+        unit = parse_nal_unit(data)._replace(offset=offset)
         kind = unit.nal_unit_type
+        if kind in _BETWEEN_PICTURES:
+            self._finish_picture()
+            self._last = None
         if kind in (NAL_SLICE, NAL_IDR):
             if self._skipping and kind != NAL_IDR:
                 self._skipped += 1
-                return
-            self._slice(unit)
+            else:
+                self._slice(unit)
         elif kind == NAL_SPS:
-            self._finish_picture()
             sps = parse_sps(unit.rbsp())
             self._sps[sps.seq_parameter_set_id] = sps
         elif kind == NAL_PPS:
-            self._finish_picture()
             self._parameter_set(unit.rbsp())
         elif NAL_PARTITION_A <= kind <= NAL_PARTITION_C:
             raise Unsupported("data partitioning")
@@ -142,14 +154,15 @@ class Decoder:
         check_sps(sps)
         check_slice(header, sps, pps)
         if header.redundant_pic_cnt:
+            return  # the primary picture is there, or an error has said that it is not
+        if self._skipping and header.first_mb_in_slice:
+            self._skipped += 1  # of an IDR picture whose beginning is lost
             return
         if self._last is None or self._work is None or starts_new_picture(header, self._last):
             self._finish_picture()
             if self._skipping and header.idr:
                 self._end_skipping(f"byte {unit.offset}")
                 self._order, self._prev_ref_frame_num, self._last = PictureOrder(), None, None
-            if self._last is not None and not starts_new_picture(header, self._last):
-                raise BitstreamError("a slice of a picture that has ended")
             self._begin_picture(header, sps)
         self._last = header
         assert self._work is not None and self._buffer is not None

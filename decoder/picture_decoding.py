@@ -81,7 +81,8 @@ class PictureDecoding:
         if self._decoded < mbs.slice_id.size:
             missing = int(np.argmax(mbs.slice_id < 0))
             raise BitstreamError(
-                f"{mbs.slice_id.size - self._decoded} macroblocks of a picture are missing, the first is {missing}"
+                f"{mbs.slice_id.size - self._decoded} macroblocks of picture {self.picture.decode_index} are missing,"
+                f" the first is {missing}"
             )
         table = np.array(self._rows, np.int32)
         if (table[:, at.SLICE_DISABLE] != 1).any():

@@ -4,7 +4,7 @@ from ..standard.syntax import SI, SP, Pps, SliceHeader, Sps
 from .errors import BitstreamError, Unsupported
 
 CHROMA_FORMATS = {0: "monochrome (4:0:0)", 2: "4:2:2 chroma", 3: "4:4:4 chroma"}
-MAX_POOL_BYTES = 6 << 30  # samples and motion of a decoded picture buffer
+LARGEST_BUFFER_MBS = 696320  # Table A-1, level 6.2: MaxDpbMbs
 
 
 def check_sps(sps: Sps) -> None:
@@ -31,9 +31,8 @@ def check_slice(header: SliceHeader, sps: Sps, pps: Pps) -> None:
 
 
 def check_pool(sps: Sps, slots: int) -> None:
-    """Refuse what would take more memory than any level's decoded picture buffer."""
-    need = sps.mb_width * sps.mb_height * slots * (384 + 2 * 64 + 8 + 32)
-    if need > MAX_POOL_BYTES:
+    """A.3.1: refuse frames that are more than any level's decoded picture buffer holds: memory stays bounded."""
+    if sps.mb_width * sps.mb_height * (slots - 1) > LARGEST_BUFFER_MBS:
         raise BitstreamError(
             f"{slots - 1} frames of {sps.mb_width} x {sps.mb_height} macroblocks are more than any level's buffer holds"
         )

@@ -15,6 +15,9 @@ NAL_AUD, NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM, NAL_FILLER = range(9, 13)
 NAL_SPS_EXTENSION, NAL_PREFIX, NAL_SUBSET_SPS = range(13, 16)
 NAL_AUXILIARY_SLICE, NAL_SLICE_EXTENSION, NAL_SLICE_3D_EXTENSION = 19, 20, 21
 
+# More than a NAL unit can hold: 384 samples of I_PCM and some bits for each macroblock of the largest frame (Table A-1).
+LARGEST_NAL_UNIT = 1 << 26  # bytes
+
 MAX_UE = (1 << 32) - 2
 MAX_SE = (1 << 31) - 1
 
@@ -299,35 +302,61 @@ class ByteStreamSplitter:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._offset = 0  # of the buffer in the stream
+        self.offset = 0  # of the buffer in the stream
         self._started = False  # the buffer begins with a NAL unit (not with what precedes the first start code)
+        self._complained = False  # about what precedes it
         self._searched = 0  # no start code begins before this index
 
     def feed(self, piece: bytes) -> list[tuple[int, bytes]]:
-        """(offset, data) of every NAL unit that the piece completes: header byte and payload."""
+        """(offset, data) of every NAL unit that the piece completes: header byte and payload.
+
+        After an error feed(b"") gives what follows.
+        """
         self._buffer += piece
+        if not self._started:
+            self._start()
         buffer, units, begin = self._buffer, [], 0
-        while (code := buffer.find(b"\0\0\1", max(begin, self._searched))) >= 0:
+        while self._started and (code := buffer.find(b"\0\0\1", max(begin, self._searched))) >= 0:
             units += self._unit(begin, code)
-            begin, self._started, self._searched = code + 3, True, 0
-        del buffer[:begin]
-        self._offset += begin
+            begin, self._searched = code + 3, 0
+        self._drop(begin)
         self._searched = max(0, len(buffer) - 2)
+        if len(buffer) > LARGEST_NAL_UNIT:
+            at = self.offset
+            self.clear()
+            raise BitstreamError(f"a NAL unit of more than {LARGEST_NAL_UNIT} bytes", at)
         return units
 
     def flush(self) -> list[tuple[int, bytes]]:
         """(offset, data) of the last NAL unit of the stream."""
-        units = self._unit(0, len(self._buffer))
-        self._offset += len(self._buffer)
-        self._buffer.clear()
-        self._started, self._searched = False, 0
+        units = self._unit(0, len(self._buffer)) if self._started else []
+        self.clear()
         return units
+
+    def clear(self) -> None:
+        """Forget what is held; what comes next begins anew."""
+        self._drop(len(self._buffer))
+        self._started = self._complained = False
+        self._searched = 0
+
+    def _start(self) -> None:
+        """B.1.1: skip leading_zero_8bits and the first start code; anything else before it is an error, once."""
+        buffer, at = self._buffer, self.offset
+        code = buffer.find(b"\0\0\1")
+        broken = bool((buffer[:code] if code >= 0 else buffer).strip(b"\0"))
+        self._started = code >= 0
+        self._drop(code + 3 if self._started else max(0, len(buffer) - 2))
+        if broken and not self._complained:
+            self._complained = True
+            raise BitstreamError("no start code: this is not an H.264 byte stream (Annex B)", at)
+
+    def _drop(self, count: int) -> None:
+        del self._buffer[:count]
+        self.offset += count
 
     def _unit(self, begin: int, end: int) -> list[tuple[int, bytes]]:
         data = bytes(self._buffer[begin:end]).rstrip(b"\0")  # trailing_zero_8bits, and zero_byte of the next start code
-        if data and not self._started:
-            raise BitstreamError("no start code: this is not an H.264 byte stream (Annex B)", self._offset)
-        return [(self._offset + begin, data)] if data else []
+        return [(self.offset + begin, data)] if data else []
 
 
 def split_byte_stream(stream: bytes) -> Iterator[NalUnit]:
