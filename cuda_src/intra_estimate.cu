@@ -9,12 +9,6 @@ constexpr int BITS_4x4 = 24 + 5, BITS_16x16_PLANE = 7, BITS_16x16_DC = 7, BITS_1
 // Places of the modes in the order in which they are tried: 2 0 3 7 1 8 4 5 6, the first wins a tie
 constexpr unsigned long long RANK = 0x538762041ull;
 
-DEVICE int sum_16(int v) {
-#pragma unroll
-  for (int step = 8; step; step >>= 1) v += __shfl_xor_sync(FULL_WARP, v, step);
-  return v;
-}
-
 // SATD of one mode, kept for when it is the predicted one; the least of all so far: cost << 8 | rank << 4 | mode
 template <int MODE, int RANKED>
 DEVICE void try_mode(const unsigned *own, const unsigned *s, const unsigned *f, const unsigned *h, unsigned dc, bool usable, int lam,
@@ -49,10 +43,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const ui
     if (left) corner = __ldg(row - 1) >> 24;
   }
   unsigned s[4], f[4], h[4];
-  s[0] = side[3] | side[3] << 8 | side[2] << 16 | side[1] << 24;
-  s[1] = side[0] | corner << 8 | above << 16;
-  s[2] = above >> 16 | beyond << 16;
-  s[3] = beyond >> 16 | (beyond >> 24) << 16 | (beyond >> 24) << 24;
+  pack_edge(side, corner, above, beyond, s);
   filter_edge(s, f, h);
   const int sum_left = int(side[0] + side[1] + side[2] + side[3]), sum_top = int(__dp4a(above, 0x01010101u, 0u));
   const int dc = left && top ? (sum_left + sum_top + 4) >> 3 : left ? (sum_left + 2) >> 2 : top ? (sum_top + 2) >> 2 : 128;
@@ -98,11 +89,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const ui
   const int b = (5 * (sum_16((k - 7) * t) - 8 * first) + 32) >> 6, c = (5 * (sum_16((k - 7) * l) - 8 * first) + 32) >> 6;
   const int last = __shfl_sync(FULL_WARP, t + l, lane | 15);
   const int base = 16 * last + 16 + b * (4 * bx - 7) + c * (4 * by - 7);
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const int v = base + c * i;
-    row[i] = pack4(clip255(v >> 5), clip255((v + b) >> 5), clip255((v + 2 * b) >> 5), clip255((v + 3 * b) >> 5));
-  }
+  predict_plane(base, b, c, row);
   value = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_PLANE;
   if (mb_left && mb_top) cost = min(cost, value);
   if (k == 0 && column < mb_width) intra_cost[my * mb_width + mx] = min(cost, cost_4x4);

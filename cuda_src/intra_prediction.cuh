@@ -1,7 +1,8 @@
-// 8.3.1.2: the samples of every Intra_4x4 mode in a thread's registers, four words of four samples a block.
+// 8.3: intra prediction in a thread's registers, four words of four samples a 4x4 block.
 //
-// The edge is sixteen bytes: 0 = sample 1 again, 1..4 = left column from bottom to top, 5 = corner, 6..13 = the row above
-// and above right, 14 = sample 13 again. Each sample of a directional mode is a (1, 2, 1) filter F or a mean H along it.
+// Intra_4x4 (8.3.1.2): the edge is sixteen bytes: 0 = sample 1 again, 1..4 = left column from bottom to top, 5 = corner,
+// 6..13 = the row above and above right, 14 = sample 13 again. Each sample of a directional mode is a (1, 2, 1) filter F
+// or a mean H along it.
 #pragma once
 #include "simd.cuh"
 
@@ -65,4 +66,38 @@ DEVICE void predict_4x4(const unsigned *s, const unsigned *f, const unsigned *h,
     row[2] = __byte_perm(h[0], f[0], 0x0051);  // H1 F1 H0 H0
     row[3] = splat4(int(h[0] & 255));
   }
+}
+
+// The rows of a mode that differs from lane to lane
+template <int MODE = 0>
+DEVICE void predict_any_4x4(int mode, const unsigned *s, const unsigned *f, const unsigned *h, unsigned dc, unsigned *row) {
+  unsigned one[4];
+  predict_4x4<MODE>(s, f, h, dc, one);
+#pragma unroll
+  for (int i = 0; i < 4; i++) row[i] = mode == MODE ? one[i] : row[i];
+  if constexpr (MODE < 8) predict_any_4x4<MODE + 1>(mode, s, f, h, dc, row);
+}
+
+// The sum over the sixteen lanes of a half of the warp, in each of them
+DEVICE int sum_16(int v) {
+#pragma unroll
+  for (int step = 8; step; step >>= 1) v += __shfl_xor_sync(FULL_WARP, v, step);
+  return v;
+}
+
+// 8.3.3.4, 8.3.4.4: a 4x4 block of plane prediction; base: the value at its first sample, b and c the steps, times 32
+DEVICE void predict_plane(int base, int b, int c, unsigned *row) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int v = base + c * i;
+    row[i] = pack4(clip255(v >> 5), clip255((v + b) >> 5), clip255((v + 2 * b) >> 5), clip255((v + 3 * b) >> 5));
+  }
+}
+
+// The edge of a block as filter_edge takes it. side: the four samples to the left; above, beyond: eight samples above
+DEVICE void pack_edge(const unsigned *side, unsigned corner, unsigned above, unsigned beyond, unsigned *s) {
+  s[0] = side[3] | side[3] << 8 | side[2] << 16 | side[1] << 24;
+  s[1] = side[0] | corner << 8 | above << 16;
+  s[2] = above >> 16 | beyond << 16;
+  s[3] = beyond >> 16 | (beyond >> 24) * 0x01010000u;
 }

@@ -1,0 +1,246 @@
+// Intra macroblocks: choice of type and modes, coding and reconstruction in the order of their dependencies (8.3, 8.5).
+//
+// One launch; a block takes a row of macroblocks by ticket and follows the row above at two macroblocks' distance. Four
+// warps share a macroblock: one chooses and codes it as Intra_4x4, one as Intra_16x16, one its chroma, and the last writes
+// the macroblock before to memory meanwhile, publishes it, and loads the source of the next. They meet once a macroblock.
+#include "intra_coding.cuh"
+
+constexpr int THREADS = 128;
+constexpr int PCM_BITS = 384 * 8 + 8, FEW_LEVELS = 60;
+constexpr int PUBLISHED = 32;  // words between two rows' counters
+
+struct Picture {
+  int width, mb_width;
+  uint8_t *rec_y, *rec_u, *rec_v;
+  signed char *intra4x4_mode;
+};
+struct Choice {
+  bool four, pcm;
+};
+
+DEVICE unsigned from_l2(const uint8_t *p) { return __ldcg(reinterpret_cast<const unsigned *>(p)); }
+
+DEVICE Above load_above(const Picture &p, int warp, int lane, int mx, int my) {
+  Above w = {0, 0, 0};
+  if (warp < 2) {
+    const uint8_t *row = p.rec_y + size_t(16 * my - 1) * p.width + 16 * mx;
+    if (warp == 0) {  // lanes 0..5 the words from the corner on, lane 6 the modes
+      if ((lane > 0 || mx > 0) && lane < (mx + 1 < p.mb_width ? 6 : 5)) w.a = from_l2(row - 4 + 4 * lane);
+      if (lane == 6)
+        w.a = from_l2(reinterpret_cast<const uint8_t *>(p.intra4x4_mode) + 16 * size_t((my - 1) * p.mb_width + mx) + 12);
+    } else {  // word of this lane's block column, corner
+      w.a = from_l2(row + 4 * (lane & 3));
+      if (mx > 0) w.b = from_l2(row - 4);
+    }
+  } else {  // both words of this lane's plane, corner
+    const uint8_t *row = (lane & 4 ? p.rec_v : p.rec_u) + size_t(8 * my - 1) * (p.width / 2) + 8 * mx;
+    w.a = from_l2(row);
+    w.b = from_l2(row + 4);
+    if (mx > 0) w.c = from_l2(row - 4);
+  }
+  return w;
+}
+
+// The word at the right edge of a finished macroblock: row 0..15 of luma, or 0..7 of a chroma plane
+DEVICE unsigned last_word(const Macroblock &m, Choice choice, int row) {
+  if (choice.pcm) return word_at(m.source + 16 * row + 12);
+  return choice.four ? word_at(m.tile + (row + 1) * TILE + 16) : word_at(m.luma + 16 * row + 12);
+}
+DEVICE unsigned last_chroma_word(const Macroblock &m, Choice choice, int plane, int row) {
+  return word_at((choice.pcm ? m.source + 256 : m.chroma) + 64 * plane + 8 * row + 4);
+}
+
+// Block 0..26 of its levels; null: none
+DEVICE const short *levels_of(const Macroblock &m, bool four, int block) {
+  if (block < 16) return (four ? m.levels_4x4 : m.levels_16x16) + 16 * block;
+  if (block == LUMA_DC) return four ? nullptr : m.levels_16x16 + 16 * 16;
+  return m.levels_chroma + 16 * (block < LUMA_DC ? block - 16 : block - LUMA_DC + 7);
+}
+
+// Which type it takes; by every warp for itself
+DEVICE Choice choose(const Macroblock &m, int lane) {
+  Choice choice = {m.cost_4x4 < m.cost_16x16, m.clipped[1] != 0};
+  unsigned count = lane == 24 ? unsigned(m.dc_chroma) : 0;
+  if (lane < 16) count = choice.four ? m.count_4x4[lane] : m.count_16x16[lane];
+  else if (lane < 24) count = m.count_chroma[lane - 16];
+  else if (lane == 25 && !choice.four) count = unsigned(m.dc_16x16);
+  if (!choice.four && m.clipped[0]) choice.pcm = true;
+  if (__reduce_add_sync(FULL_WARP, count) > unsigned(FEW_LEVELS)) {
+    const short *levels = lane < N_LEVEL_BLOCKS ? levels_of(m, choice.four, lane) : nullptr;
+    int c[16];
+#pragma unroll
+    for (int i = 0; i < 16; i++) c[digit(ZIGZAG_4x4_DIGITS, i)] = levels ? levels[i] : 0;
+    if (__reduce_add_sync(FULL_WARP, unsigned(bits_at_most(c))) > unsigned(PCM_BITS)) choice.pcm = true;
+  }
+  return choice;
+}
+
+// What neighbours read: samples and modes
+DEVICE void write_samples(const Picture &p, const Macroblock &m, Choice choice, int mx, int my, int lane) {
+  const int row = lane >> 2, word = 4 * (lane & 3), half = p.width / 2;
+#pragma unroll
+  for (int i = 0; i < 16; i += 8) {
+    const uint8_t *from = choice.pcm ? m.source + 16 * (row + i) : choice.four ? m.tile + (row + i + 1) * TILE + 4 : m.luma + 16 * (row + i);
+    *reinterpret_cast<unsigned *>(p.rec_y + size_t(16 * my + row + i) * p.width + 16 * mx + word) = word_at(from + word);
+  }
+  const unsigned v = word_at((choice.pcm ? m.source + 256 : m.chroma) + 4 * lane);
+  uint8_t *plane = lane & 16 ? p.rec_v : p.rec_u;
+  *reinterpret_cast<unsigned *>(plane + size_t(8 * my + (lane >> 1 & 7)) * half + 8 * mx + 4 * (lane & 1)) = v;
+  if (lane < 4) {
+    const unsigned modes = choice.four && !choice.pcm ? *reinterpret_cast<const unsigned *>(m.modes + 8 * (lane + 1) + 4) : splat4(2);
+    reinterpret_cast<unsigned *>(p.intra4x4_mode + 16 * size_t(my * p.mb_width + mx))[lane] = modes;
+  }
+}
+
+DEVICE uint4 load_source(const uint8_t *y, const uint8_t *u, const uint8_t *v, int width, int mx, int my, int lane) {
+  uint4 s = make_uint4(0, 0, 0, 0);
+  if (lane < 16) return __ldg(reinterpret_cast<const uint4 *>(y + size_t(16 * my + lane) * width + 16 * mx));
+  if (lane < 24) {  // two rows of eight
+    const uint8_t *from = (lane < 20 ? u : v) + size_t(8 * my + 2 * (lane & 3)) * (width / 2) + 8 * mx;
+    const uint2 a = __ldg(reinterpret_cast<const uint2 *>(from)), b = __ldg(reinterpret_cast<const uint2 *>(from + width / 2));
+    s = make_uint4(a.x, a.y, b.x, b.y);
+  }
+  return s;
+}
+
+// All else of a macroblock, for the stages that follow
+DEVICE void write_state(const Macroblock &m, Choice choice, size_t mb, int lane, uint8_t *mb_type, uint8_t *intra16x16_mode,
+                        uint8_t *intra_chroma_mode, short *levels, uint8_t *total_coeff, uint8_t *cbp) {
+  uint4 *to = reinterpret_cast<uint4 *>(levels + mb * N_LEVEL_BLOCKS * 16);
+  for (int i = lane; i < 2 * N_LEVEL_BLOCKS; i += 32) {
+    const short *from = choice.pcm ? nullptr : levels_of(m, choice.four, i >> 1);
+    to[i] = from ? reinterpret_cast<const uint4 *>(from)[i & 1] : make_uint4(0, 0, 0, 0);
+  }
+  int count = 0;
+  if (lane < 16) count = choice.four ? m.count_4x4[lane] : m.count_16x16[lane];
+  else if (lane < 24) count = m.count_chroma[lane - 16];
+  const unsigned votes = __ballot_sync(FULL_WARP, lane < 16 && count);
+  int luma = votes ? 15 : 0;
+  if (choice.four) luma = (votes & 0x33 ? 1 : 0) | (votes & 0xcc ? 2 : 0) | (votes & 0x3300 ? 4 : 0) | (votes & 0xcc00 ? 8 : 0);
+  if (lane < 24) total_coeff[mb * 24 + lane] = choice.pcm ? 16 : uint8_t(count);
+  if (lane == 0) {
+    mb_type[mb] = choice.pcm ? I_PCM : choice.four ? I_4x4 : I_16x16;
+    intra16x16_mode[mb] = choice.pcm || choice.four ? 0 : uint8_t(m.mode_16x16);
+    intra_chroma_mode[mb] = choice.pcm ? 0 : uint8_t(m.mode_chroma);
+    cbp[mb] = choice.pcm ? 47 : uint8_t(luma + 16 * m.cbp_chroma);
+  }
+}
+
+// The intra macroblocks of a row, one after the other; the same in every warp
+struct Walk {
+  const uint8_t *types;
+  int mb_width, lane, base;
+  unsigned mask;
+  DEVICE int next() {
+    while (!mask) {
+      base += 32;
+      if (base >= mb_width) return mb_width;
+      mask = __ballot_sync(FULL_WARP, base + lane < mb_width && types[base + lane] <= I_PCM);
+    }
+    const int at = base + __ffs(int(mask)) - 1;
+    mask &= mask - 1;
+    return at;
+  }
+};
+
+// Planes and state arrays as the launcher says; macroblock rows [row0, row0 + gridDim.x). progress: 0 before the launch; a
+// counter of tickets, then of each row how many macroblocks are final, PUBLISHED words apart.
+extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
+    const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int lam, int chroma_qp_offset, int row0, int mb_width,
+    uint8_t *mb_type, signed char *intra4x4_mode, uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode,
+    const uint8_t *__restrict__ qp, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
+    uint8_t *cbp, int *progress) {
+  SHARED(Macroblock, buffers, 3);  // of the macroblock in work, the one before (its edge, and still being written), the next
+  SHARED(uint8_t, chroma_left, 16);
+  SHARED(int, ticket, 1);
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  if (threadIdx.x == 0) *ticket = atomicAdd(progress, 1);
+  for (int i = threadIdx.x; i < 3 * 2 * 16; i += THREADS) buffers[i >> 5].levels_chroma[8 * 16 + (i & 31)] = 0;
+  __syncthreads();
+  const int my = row0 + *ticket, width = 16 * mb_width;
+  int *published = progress + (1 + *ticket) * PUBLISHED;
+  const int *above_published = *ticket ? published - PUBLISHED : nullptr;
+  const size_t first = size_t(my) * mb_width;
+  const bool top = int(first) - mb_width >= slice_first_mb[my];
+  const Picture picture = {width, mb_width, rec_y, rec_u, rec_v, intra4x4_mode};
+  for (int mx = threadIdx.x; mx < mb_width; mx += THREADS)
+    if (mb_type[first + mx] > I_PCM) {
+      reinterpret_cast<uint4 *>(intra4x4_mode)[first + mx] = make_uint4(splat4(2), splat4(2), splat4(2), splat4(2));
+      intra16x16_mode[first + mx] = 0;
+      intra_chroma_mode[first + mx] = 0;
+    }
+  Walk walk = {mb_type + first, mb_width, lane, -32, 0};
+  int mx = walk.next(), before = -2, seen = top && above_published ? 0 : mb_width;
+  if (warp == 3 && mx < mb_width) {
+    const uint4 s = load_source(src_y, src_u, src_v, width, mx, my, lane);
+    if (lane < 24) reinterpret_cast<uint4 *>(buffers[0].source)[lane] = s;
+  }
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) store_release(published, mx);
+  const Sample own = sample_of(lane);
+  Choice choice = {false, false};
+  Above above = {0, 0, 0};
+  bool ready = false;
+  for (int n = 0; mx < mb_width; n++) {
+    Macroblock &m = buffers[n % 3], &previous = buffers[(n + 2) % 3];
+    const int next = walk.next(), qp_y = qp[first + mx];
+    if (warp < 3) {
+      const Around around = {mx > 0, top, top && mx + 1 < mb_width};
+      const bool adjacent = before == mx - 1;  // else the macroblock to the left is an inter one
+      if (top && !ready) {
+        if (seen < min(mx + 2, mb_width)) {
+          wait_at_least(above_published, min(mx + 2, mb_width));
+          seen = min(mx + 2, mb_width);
+        }
+        above = load_above(picture, warp, lane, mx, my);
+      }
+      Above ahead = {0, 0, 0};
+      ready = top && next < mb_width && seen >= min(next + 2, mb_width);
+      if (ready) ahead = load_above(picture, warp, lane, next, my);
+      unsigned word = 0;
+      if (warp < 2) {
+        if (adjacent) word = last_word(previous, choice, lane & 15);
+        else if (mx > 0) word = from_l2(rec_y + size_t(16 * my + (lane & 15)) * width + 16 * mx - 4);
+        if (warp == 0) {
+          if (lane < 16) *reinterpret_cast<unsigned *>(m.tile + (lane + 1) * TILE) = word;
+          else if (lane < 20)
+            m.modes[(lane - 15) * 8 + 3] = mx == 0 ? -1 : adjacent && choice.four && !choice.pcm ? previous.modes[(lane - 15) * 8 + 7] : 2;
+          if (lane < 6) *reinterpret_cast<unsigned *>(m.tile + 4 * lane) = above.a;
+          else if (lane == 6) *reinterpret_cast<unsigned *>(m.modes + 4) = top ? above.a : ~0u;
+          __syncwarp();
+          code_4x4(m, around, qp_y, lam, lane, own);
+        } else {
+          code_16x16(m, around, above, int(word >> 24), qp_y, lam, lane, own.scan);
+        }
+      } else {
+        const int plane = lane >> 3 & 1, row = lane & 7;
+        if (adjacent) word = last_chroma_word(previous, choice, plane, row);
+        else if (mx > 0) word = from_l2((plane ? rec_v : rec_u) + size_t(8 * my + row) * (width / 2) + 8 * mx - 4);
+        if (lane < 16) chroma_left[lane] = uint8_t(word >> 24);
+        __syncwarp();
+        const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)];
+        code_chroma(m, around, above, chroma_left + 8 * (lane >> 2 & 1), qp_c, lam, lane);
+      }
+      above = ahead;
+    } else {
+      if (next < mb_width) {
+        const uint4 s = load_source(src_y, src_u, src_v, width, next, my, lane);
+        if (lane < 24) reinterpret_cast<uint4 *>(buffers[(n + 1) % 3].source)[lane] = s;
+      }
+      if (lane == 0) m.above = seen < mb_width ? load_acquire(above_published) : mb_width;
+    }
+    __syncthreads();
+    choice = choose(m, lane);
+    seen = max(seen, m.above);
+    if (warp == 3) {
+      write_samples(picture, m, choice, mx, my, lane);
+      __threadfence();
+      __syncwarp();
+      if (lane == 0) store_release(published, next);
+      write_state(m, choice, first + mx, lane, mb_type, intra16x16_mode, intra_chroma_mode, levels, total_coeff, cbp);
+    }
+    before = mx;
+    mx = next;
+  }
+}

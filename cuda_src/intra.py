@@ -1,0 +1,42 @@
+"""Intra macroblocks on the card, choice to reconstruction: launches intra.cu."""
+
+from typing import Any
+
+import numpy as np
+
+from .device import DeviceArray
+
+THREADS, PUBLISHED = 128, 32
+
+
+def intra(
+    src_y: DeviceArray,  # uint8[H, W]
+    src_u: DeviceArray,
+    src_v: DeviceArray,
+    slice_first_mb: DeviceArray,
+    lam: int,
+    chroma_qp_offset: int,
+    first_mb: int,  # whole rows of macroblocks
+    end_mb: int,
+    mb_type: DeviceArray,
+    intra4x4_mode: DeviceArray,
+    intra16x16_mode: DeviceArray,
+    intra_chroma_mode: DeviceArray,
+    qp: DeviceArray,
+    rec_y: DeviceArray,
+    rec_u: DeviceArray,
+    rec_v: DeviceArray,
+    levels: DeviceArray,  # int16[n_mb, 27, 16]
+    total_coeff: DeviceArray,  # uint8[n_mb, 24]
+    cbp: DeviceArray,
+    stream: Any = None,
+) -> None:
+    """8.3, 8.5: twin of cpu_simd.intra.intra."""
+    device, mb_width = src_y.device, src_y.shape[1] // 16
+    row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
+    mb_height = src_y.shape[0] // 16
+    progress = device.scratch("intra progress", ((1 + mb_height) * PUBLISHED,), np.int32)
+    progress[: (1 + rows) * PUBLISHED].fill(0, stream)
+    arguments = [src_y, src_u, src_v, slice_first_mb, lam, chroma_qp_offset, row0, mb_width, mb_type, intra4x4_mode]
+    arguments += [intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp, progress]
+    device.launch("intra", "intra", (rows,), (THREADS,), arguments, stream)

@@ -1,0 +1,289 @@
+// 8.3, 8.5: one warp chooses the modes of an intra macroblock and codes it: as Intra_4x4, as Intra_16x16, its chroma.
+#pragma once
+#include "intra_prediction.cuh"
+#include "transform.cuh"
+
+constexpr int TILE = 24;  // bytes a row: left neighbours in 0..3, the macroblock in 4..19, above right in 20..23
+constexpr int BITS_4x4 = 4;  // as cpu_simd/intra.py
+constexpr int BITS_UE_1 = 3, BITS_UE_3 = 5;  // bits of ue(1), ue(2) and of ue(3), ue(4)
+
+// One macroblock in shared memory
+struct alignas(16) Macroblock {
+  uint8_t source[384];             // 16 rows of 16, Cb 8 rows of 8, Cr
+  uint8_t tile[17 * TILE + 8];     // as Intra_4x4, with the samples around
+  uint8_t luma[256], chroma[128];  // as Intra_16x16; chroma
+  short levels_4x4[16 * 16], levels_16x16[17 * 16], levels_chroma[10 * 16];
+  uint8_t count_4x4[16], count_16x16[16], count_chroma[8];
+  signed char modes[5 * 8];  // Intra_4x4 modes, (by + 1) * 8 + bx + 4; with those around, -1: not available
+  int cost_4x4, cost_16x16, mode_16x16, dc_16x16, mode_chroma, cbp_chroma, dc_chroma, clipped[2];
+  int above;  // macroblocks of the row above that were published
+};
+struct Around {
+  bool left, top, right;  // available; right: above right
+};
+// Samples and modes above the macroblock, as each warp wants them
+struct Above {
+  unsigned a, b, c;
+};
+
+DEVICE unsigned word_at(const uint8_t *p) { return *reinterpret_cast<const unsigned *>(p); }
+
+// What a lane knows for good: it stands for mode `j` while modes are tried and for sample (x, y) of the block after that
+struct Sample {
+  int x, y, forward_x[4], forward_y[4], scan;
+};
+DEVICE Sample sample_of(int lane) {
+  Sample s;
+  const int j = lane & 15;
+  s.x = j & 3;
+  s.y = j >> 2;
+#pragma unroll
+  for (int pass = 0; pass < 2; pass++) {
+    const int i = pass ? s.y : s.x;
+    int *w = pass ? s.forward_y : s.forward_x;
+    w[0] = i == 1 ? 2 : 1;
+    w[1] = i == 0 || i == 1 ? 1 : i == 2 ? -1 : -2;
+    w[2] = i == 0 ? 1 : i == 3 ? 2 : -1;
+    w[3] = i == 0 || i == 2 ? 1 : i == 1 ? -2 : -1;
+  }
+  s.scan = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) s.scan = digit(ZIGZAG_4x4_DIGITS, i) == j ? i : s.scan;
+  return s;
+}
+
+// A row or a column (step 1 or 4) of the forward transform, its value i in lane i
+DEVICE int forward_pass(int v, int first, int step, const int *weight) {
+  int sum = 0;
+#pragma unroll
+  for (int k = 0; k < 4; k++) sum += weight[k] * __shfl_sync(FULL_WARP, v, first + k * step);
+  return sum;
+}
+// 8.5.12.2, the same way
+DEVICE int inverse_pass(int v, int first, int step, int i) {
+  const int a = __shfl_sync(FULL_WARP, v, first), b = __shfl_sync(FULL_WARP, v, first + step);
+  const int c = __shfl_sync(FULL_WARP, v, first + 2 * step), d = __shfl_sync(FULL_WARP, v, first + 3 * step);
+  const bool outer = i == 0 || i == 3;
+  const int even = outer ? a + c : a - c, odd = outer ? b + (d >> 1) : (b >> 1) - d;
+  return i < 2 ? even + odd : even - odd;
+}
+
+// 8.3.1, 8.5.1: chooses and codes the blocks of an Intra_4x4 macroblock in ten steps, each half of the warp a block: a
+// block follows those to its left, above and above right.
+DEVICE void code_4x4(Macroblock &m, const Around &around, int qp, int lam, int lane, const Sample &own) {
+  const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x, row_first = lane & 28, column_first = lane & 19;
+  const int kind = position_class(j), shift = 15 + qp / 6, rounding = (1 << shift) / DEAD_ZONE_INTRA;
+  const int place = kind == 0 ? 0 : kind == 1 ? 5 : 1;
+  const int factor = QUANT_MF[qp % 6][place], scale = NORM_ADJUST_4x4[qp % 6][place] << (qp / 6);
+  int cost = 0;
+#pragma unroll 1
+  for (int step = 0; step < 10; step++) {
+    const int upper = step < 2 ? 0 : (step - 2) >> 1, column = step - 2 * upper;
+    const bool active = !half || (column >= 2 && upper < 3);
+    const int by = active ? upper + half : upper, bx = active ? column - 2 * half : column, k = 4 * by + bx;
+    uint8_t *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx;
+    const uint8_t *source = m.source + 64 * by + 4 * bx;
+    const bool left = around.left || bx > 0, top = around.top || by > 0;
+    const bool right = by == 0 ? (bx == 3 ? around.right : top) : ABOVE_RIGHT_INSIDE >> k & 1;
+    unsigned samples[4], side[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      samples[i] = word_at(source + 16 * i);
+      side[i] = block[i * TILE - 1];
+    }
+    const unsigned above = word_at(block - TILE), corner = block[-TILE - 1];
+    const unsigned beyond = right ? word_at(block - TILE + 4) : splat4(int(above >> 24));
+    const int original = source[16 * own.y + own.x];
+    const int a = m.modes[(by + 1) * 8 + bx + 3], b = m.modes[by * 8 + bx + 4], least = min(a, b), predicted = least < 0 ? 2 : least;
+    unsigned s[4], f[4], h[4], row[4] = {0, 0, 0, 0};
+    pack_edge(side, corner, above, beyond, s);
+    filter_edge(s, f, h);
+    const int sum_left = int(side[0] + side[1] + side[2] + side[3]), sum_top = int(__dp4a(above, 0x01010101u, 0u));
+    const int dc = left && top ? (sum_left + sum_top + 4) >> 3 : left ? (sum_left + 2) >> 2 : top ? (sum_top + 2) >> 2 : 128;
+    predict_any_4x4(j, s, f, h, splat4(dc), row);
+    const int usable = 4 | (left ? NEEDS_LEFT : 0) | (top ? NEEDS_TOP : 0) | (left && top ? NEEDS_ALL : 0);
+    unsigned key = (satd_4x4(samples, row) + unsigned(j == predicted ? lam : 4 * lam)) << 4 | unsigned(j);
+    if (!(usable >> j & 1)) key = ~0u;
+    const unsigned best_0 = __reduce_min_sync(FULL_WARP, half ? ~0u : key), best_1 = __reduce_min_sync(FULL_WARP, half ? key : ~0u);
+    const unsigned best = half ? best_1 : best_0;
+    const int mode = int(best & 15), chosen = (lane & 16) + mode;
+    if (active) cost += int(best >> 4);
+    // from here on a lane is a sample
+    unsigned word = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const unsigned r = __shfl_sync(FULL_WARP, row[i], chosen);
+      word = own.y == i ? r : word;
+    }
+    const int prediction = byte_of(word, own.x);
+    int c = forward_pass(original - prediction, row_first, 1, own.forward_x);
+    c = forward_pass(c, column_first, 4, own.forward_y);
+    int level = (abs(c) * factor + rounding) >> shift;
+    level = c < 0 ? -level : level;
+    const unsigned coded = __ballot_sync(FULL_WARP, level != 0) >> (16 * half) & 0xffff;
+    c = inverse_pass(level * scale, row_first, 1, own.x);
+    c = inverse_pass(c, column_first, 4, own.y);
+    if (active) {
+      block[at] = uint8_t(clip255(prediction + ((c + 32) >> 6)));
+      m.levels_4x4[16 * digit(RASTER_TO_BLOCK_DIGITS, k) + own.scan] = short(level);
+      if (j == 0) {
+        m.modes[(by + 1) * 8 + bx + 4] = static_cast<signed char>(mode);
+        m.count_4x4[k] = uint8_t(__popc(coded));
+      }
+    }
+    __syncwarp();
+  }
+  cost += __shfl_xor_sync(FULL_WARP, cost, 16);
+  if (lane == 0) m.cost_4x4 = cost + lam * BITS_4x4;
+}
+
+// 8.5.10: the 4x4 Hadamard transform, value i in lane i of each half
+DEVICE int hadamard_4x4(int v, int lane) {
+#pragma unroll
+  for (int step = 1; step <= 4; step *= 4) {
+    const int first = lane & ~(3 * step), i = lane / step & 3;
+    const int a = __shfl_sync(FULL_WARP, v, first), b = __shfl_sync(FULL_WARP, v, first + step);
+    const int c = __shfl_sync(FULL_WARP, v, first + 2 * step), d = __shfl_sync(FULL_WARP, v, first + 3 * step);
+    const int s = i < 2 ? a + b : a - b, t = i == 0 || i == 3 ? c + d : -c - d;
+    v = i < 2 ? s + t : i == 2 ? s - (c - d) : s + (c - d);
+  }
+  return v;
+}
+
+// The rows of a coded block: prediction and scaled levels (c, raster) into four words `stride` bytes apart
+DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stride) {
+  inverse_4x4(c);
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    int s[4];
+#pragma unroll
+    for (int x = 0; x < 4; x++) s[x] = clip255(byte_of(predicted[i], x) + c[4 * i + x]);
+    *reinterpret_cast<unsigned *>(to + i * stride) = pack4(s[0], s[1], s[2], s[3]);
+  }
+}
+
+// 8.3.3, 8.5.2: chooses the mode and codes an Intra_16x16 macroblock, a lane a 4x4 block (both halves of the warp the same
+// one). left: of lane k the sample to the left of row k.
+DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, int left, int qp, int lam, int lane, int scan) {
+  const int k = lane & 15, bx = k & 3, by = k >> 2;
+  const bool second = lane & 16;
+  unsigned own[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) own[i] = word_at(m.source + 64 * by + 16 * i + 4 * bx);
+  const int t = around.top ? byte_of(__shfl_sync(FULL_WARP, above.a, k >> 2), k & 3) : 0, l = around.left ? left : 0;
+  const int corner = int(above.b >> 24), count = 16 * around.left + 16 * around.top, total = sum_16(t + l);
+  const int mean = count ? (total + (count >> 1)) / count : 128;
+  const int b = (5 * (sum_16((k - 7) * t) - 8 * corner) + 32) >> 6, c = (5 * (sum_16((k - 7) * l) - 8 * corner) + 32) >> 6;
+  const int last = __shfl_sync(FULL_WARP, t + l, 15);
+  // the first half of the warp tries vertical and DC, the second horizontal and plane
+  unsigned first_rows[4], second_rows[4];
+  predict_plane(16 * last + 16 + b * (4 * bx - 7) + c * (4 * by - 7), b, c, second_rows);
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const unsigned side = splat4(__shfl_sync(FULL_WARP, l, 4 * by + i));
+    first_rows[i] = second ? side : above.a;
+    if (!second) second_rows[i] = splat4(mean);
+  }
+  const unsigned one = unsigned(sum_16(int(satd_4x4(own, first_rows))) + lam * BITS_UE_1) << 2 | unsigned(second);
+  const unsigned two = unsigned(sum_16(int(satd_4x4(own, second_rows))) + lam * BITS_UE_3) << 2 | 2 | unsigned(second);
+  unsigned best = ~0u;
+  if (second ? around.left : around.top) best = one;
+  if (!second || (around.left && around.top)) best = min(best, two);
+  best = min(best, __shfl_xor_sync(FULL_WARP, best, 16));
+  const int mode = int(best & 3);
+  unsigned predicted[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) predicted[i] = __shfl_sync(FULL_WARP, mode & 2 ? second_rows[i] : first_rows[i], k + 16 * (mode & 1));
+  int v[16];
+#pragma unroll
+  for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
+  forward_4x4(v);
+  int dc = hadamard_4x4(v[0], lane);
+  dc = quantise_dc(dc < 0 ? -((1 - dc) >> 1) : (dc + 1) >> 1, qp, DEAD_ZONE_INTRA);
+  quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+  const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xffff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
+  if (!second) {
+    store_levels(m.levels_16x16 + 16 * digit(RASTER_TO_BLOCK_DIGITS, k), v);
+    m.levels_16x16[16 * 16 + scan] = short(dc);
+    m.count_16x16[k] = uint8_t(count_levels(v));
+  }
+  const int factor = 16 * NORM_ADJUST_4x4[qp % 6][0], scaled = hadamard_4x4(dc, lane) * factor;
+  scale_4x4(v, qp);
+  v[0] = qp >= 36 ? scaled << (qp / 6 - 6) : (scaled + (1 << (5 - qp / 6))) >> (6 - qp / 6);
+  if (!second) reconstruct(v, predicted, m.luma + 64 * by + 4 * bx, 16);
+  if (lane == 0) {
+    m.cost_16x16 = int(best >> 2);
+    m.mode_16x16 = mode;
+    m.dc_16x16 = __popc(dc_coded);
+    m.clipped[0] = clipped != 0;
+  }
+}
+
+// 8.5.11.1 over four lanes
+DEVICE int hadamard_2x2(int value, int lane) {
+  int other = __shfl_xor_sync(FULL_WARP, value, 1);
+  value = lane & 1 ? other - value : value + other;
+  other = __shfl_xor_sync(FULL_WARP, value, 2);
+  return lane & 2 ? other - value : value + other;
+}
+
+// 8.3.4, 8.5.4: chooses the mode and codes the chroma. A lane tries mode lane >> 3 for block lane & 3 of plane lane >> 2 & 1;
+// then each eight lanes code the same. left: the eight samples to the left of this lane's plane.
+DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int lam, int lane) {
+  const int plane = lane >> 2 & 1, q = lane & 3, bx = q & 1, by = q >> 1, place = 64 * plane + 32 * by + 4 * bx;
+  unsigned own[4], row[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) own[i] = word_at(m.source + 256 + place + 8 * i);
+  const bool both = around.left && around.top, use_top = around.top && !(q == 2 && around.left);
+  const bool use_left = around.left && !(q == 1 && around.top);
+  const unsigned sides[2] = {word_at(left), word_at(left + 4)};
+  const unsigned over = bx ? above.b : above.a, side = by ? sides[1] : sides[0];
+  const int total = int(__dp4a(use_top ? over : 0u, 0x01010101u, __dp4a(use_left ? side : 0u, 0x01010101u, 0u)));
+  const int mean = use_top && use_left ? (total + 4) >> 3 : use_top || use_left ? (total + 2) >> 2 : 128;
+  const int corner = int(above.c >> 24);
+  int b = -4 * corner, c = -4 * corner;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    b += (i - 3) * byte_of(i < 4 ? above.a : above.b, i & 3);
+    c += (i - 3) * byte_of(sides[i >> 2], i & 3);
+  }
+  b = (34 * b + 32) >> 6;
+  c = (34 * c + 32) >> 6;
+  const int mode = lane >> 3, base = 16 * (byte_of(sides[1], 3) + byte_of(above.b, 3)) + 16;
+  predict_plane(base + b * (4 * bx - 3) + c * (4 * by - 3), b, c, row);
+#pragma unroll
+  for (int i = 0; i < 4; i++) row[i] = mode == 0 ? splat4(mean) : mode == 1 ? splat4(byte_of(side, i)) : mode == 2 ? over : row[i];
+  int cost = int(satd_4x4(own, row));
+#pragma unroll
+  for (int step = 4; step; step >>= 1) cost += __shfl_xor_sync(FULL_WARP, cost, step);
+  cost += lam * (mode == 0 ? 1 : mode < 3 ? BITS_UE_1 : BITS_UE_3);
+  const bool usable = mode == 0 || (mode == 1 ? around.left : mode == 2 ? around.top : both);
+  const int best = int(__reduce_min_sync(FULL_WARP, usable ? unsigned(cost) << 2 | unsigned(mode) : ~0u) & 3);
+  unsigned predicted[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) predicted[i] = __shfl_sync(FULL_WARP, row[i], 8 * best + (lane & 7));
+  int v[16];
+#pragma unroll
+  for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
+  forward_4x4(v);
+  const int dc = quantise_dc(hadamard_2x2(v[0], lane), qp, DEAD_ZONE_INTRA);
+  quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+  const int count = count_levels(v);
+  const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
+  const bool any = __any_sync(FULL_WARP, count);
+  if (lane < 8) {
+    store_levels(m.levels_chroma + 16 * lane, v);
+    m.levels_chroma[16 * (8 + plane) + q] = short(dc);
+    m.count_chroma[lane] = uint8_t(count);
+  }
+  const int scaled = ((hadamard_2x2(dc, lane) * 16 * NORM_ADJUST_4x4[qp % 6][0]) << (qp / 6)) >> 5;
+  scale_4x4(v, qp);
+  v[0] = scaled;
+  if (lane < 8) reconstruct(v, predicted, m.chroma + place, 8);
+  if (lane == 0) {
+    m.mode_chroma = best;
+    m.cbp_chroma = any ? 2 : dc_coded ? 1 : 0;
+    m.dc_chroma = __popc(dc_coded);
+    m.clipped[1] = clipped != 0;
+  }
+}
