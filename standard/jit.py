@@ -13,6 +13,8 @@ from pathlib import Path
 from numba import njit
 from numba.core.types import unliteral
 
+from .jit_parts import PartCompiler, part
+
 
 def kernel(function):
     """Compiles `function` on first use, once for all: constants in a call count as integers, not as types."""
@@ -24,7 +26,11 @@ def helper(function):
 
     A kernel takes and drops a reference to each array at every call, which is an atomic operation: 5 to 10 ns each.
     """
-    return _one_specialisation(njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function))
+    options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    dispatcher = _one_specialisation(njit(pipeline_class=PartCompiler, **options)(function))
+    if not hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT
+        return dispatcher
+    return part(dispatcher, functools.cache(lambda: kernel(function)))
 
 
 @functools.cache
@@ -38,7 +44,8 @@ def _one_specialisation(dispatcher):
     if not hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT
         return dispatcher
     # Numba's cache looks at a kernel's own file alone, and would go on with callees that have changed since.
-    dispatcher._cache._cache_file._source_stamp = _stamp(Path(dispatcher.py_func.__code__.co_filename).parent)
+    if hasattr(dispatcher._cache, "_cache_file"):
+        dispatcher._cache._cache_file._source_stamp = _stamp(Path(dispatcher.py_func.__code__.co_filename).parent)
     get_call_template = dispatcher.get_call_template
 
     def without_literals(args, kws):

@@ -1,0 +1,71 @@
+"""How `helper` functions are compiled: translated and linked into the kernels that call them, which alone become machine code.
+
+Numba otherwise optimises and assembles each function with everything below it, again at every level of the call tree,
+and wraps each for calls from Python: for the decoder's kernels, some 15 levels deep, that is half of the first compile.
+"""
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import LoweringPass, register_pass
+from numba.core.typed_passes import IRLegalization
+
+# What Numba runs for closures, array expressions and raised errors: helpers have none.
+_NEEDLESS = ("InlineClosureLikes", "NopythonRewrites", "RewriteDynamicRaises", "WithLifting", "InlineInlinables")
+
+
+class _NoEnvironment:
+    """In place of the library's code generator: a part raises nothing, and so has no use for its environment."""
+
+    @staticmethod
+    def set_env(name, environment):
+        """Does nothing."""
+
+
+class _PartLibrary(JITCodeLibrary):
+    """The code of a helper and of what it calls, not optimised and not assembled."""
+
+    codegen = _NoEnvironment
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        """There is none."""
+        self._ensure_finalized()
+        return 0
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _OpenLibrary(LoweringPass):
+    _name = "open_part_library"
+
+    def __init__(self):
+        LoweringPass.__init__(self)
+
+    def run_pass(self, state):
+        """Puts a _PartLibrary where lowering would open a library that is assembled."""
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        return False
+
+
+class PartCompiler(CompilerBase):
+    """Numba's passes up to the code that kernels link."""
+
+    def define_pipelines(self):
+        """The one pipeline of passes."""
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state, "part")
+        manager.passes = [entry for entry in manager.passes if entry[0].__name__ not in _NEEDLESS]
+        manager.add_pass_after(_OpenLibrary, IRLegalization)
+        manager.finalize()
+        return [manager]
+
+
+def part(dispatcher, whole):
+    """Sends calls from Python, for which there is no machine code, to the kernel that `whole` makes of the function."""
+    dispatcher._insert = lambda *args, **kws: None
+    dispatcher._compile_for_args = lambda *args, **kws: whole()  # what it returns is called
+    return dispatcher
