@@ -1,193 +1,309 @@
-"""8.4.2: inter prediction samples: fractional luma and chroma interpolation, and weighted prediction."""
+"""8.4.2: inter prediction samples: fractional luma and chroma interpolation, and weighted prediction.
+
+A block at work is flat, uint8[BLOCK]: rows of STRIDE samples, of which the first `width` count. Whole rows are computed,
+what lies between them too: one loop over a block is what the compiler makes vectors of. Planes are flat as well, those
+of all pictures in one array; positions in them are uint64, which spares the test for negative indices.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ..standard.jit import helper
+from .errors import E_NO_REFERENCE
+from .layout import P_CHROMA_DENOM, P_LUMA_DENOM, P_WEIGHTING, WEIGHT_DEFAULT, WEIGHT_EXPLICIT, WEIGHT_IMPLICIT
 from .outline import outlined
 
-# Scratch of one macroblock's prediction: rows, columns of at most 16x16 samples with margins (2 before, 3 behind).
-SCRATCH_ROWS, SCRATCH_COLUMNS = 24, 32
+STRIDE = 24  # 16 samples, and the margins of the 6-tap filter: 2 before, 3 behind
+BLOCK = 24 * STRIDE  # 21 rows, and what loops over whole rows read behind them
+ORIGIN = 2 * STRIDE + 2  # of the block within its margins
+
+
+class Work(NamedTuple):
+    """Scratch of one macroblock's prediction."""
+
+    source: np.ndarray  # uint8[BLOCK], a block of the reference with its margins
+    first: np.ndarray  # uint8[BLOCK], prediction from list 0, or from the only list
+    second: np.ndarray  # uint8[BLOCK], from list 1
+    other: np.ndarray  # uint8[BLOCK], the second half-sample block of a quarter-sample one
+    rows: np.ndarray  # int16[BLOCK], b1
 
 
 @helper
-def fetch(plane, y0, x0, height, width, scratch):
-    """8.4.2.2.1: samples [y0, y0 + height) x [x0, x0 + width), coordinates clamped to the plane, into scratch."""
+def fetch(plane, base, height, width, y0, x0, rows, columns, out):
+    """8.4.2.2.1: `rows` rows of 24 or 16 samples from (x0, y0), coordinates clamped to the plane, into `out`.
+
+    The plane of height x width samples begins at plane[base].
+    """
     outlined()
-    last_y, last_x = plane.shape[0] - 1, plane.shape[1] - 1
-    for y in range(height):
-        row = min(last_y, max(0, y0 + y))
-        for x in range(width):
-            scratch[y, x] = plane[row, min(last_x, max(0, x0 + x))]
+    if x0 >= 0 and y0 >= 0 and x0 + columns <= width and y0 + rows <= height:
+        at = np.uint64(base + y0 * width + x0)
+        for y in range(rows):
+            to = np.uint64(y * STRIDE)
+            if columns == 24:
+                for x in range(24):
+                    out[to + np.uint64(x)] = plane[at + np.uint64(x)]
+            else:
+                for x in range(16):
+                    out[to + np.uint64(x)] = plane[at + np.uint64(x)]
+            at += np.uint64(width)
+        return
+    for y in range(rows):
+        at = base + min(height - 1, max(0, y0 + y)) * width
+        for x in range(columns):
+            out[np.uint64(y * STRIDE + x)] = plane[np.uint64(at + min(width - 1, max(0, x0 + x)))]
 
 
 @helper
 def tap6(a, b, c, d, e, f):
-    """8.4.2.2.1: the (1, -5, 20, 20, -5, 1) filter."""
-    return np.int32(np.int32(a + f) + np.int32(20 * np.int32(c + d)) - np.int32(5 * np.int32(b + e)))
+    """8.4.2.2.1: the (1, -5, 20, 20, -5, 1) filter of samples, in 16 bits."""
+    return np.int16(np.int16(a + f) + np.int16(20 * np.int16(c + d)) - np.int16(5 * np.int16(b + e)))
 
 
 @helper
-def clip_half(value):
-    """8.4.2.2.1: rounding and clipping of one filter's result."""
-    return np.uint8(min(np.int32(255), max(np.int32(0), np.int32(np.int32(value + np.int32(16)) >> np.int32(5)))))
+def six_taps(source, at, step):
+    """8.4.2.2.1: b1 or h1 between source[at] and source[at + step]."""
+    return tap6(
+        np.int16(source[at - step - step]), np.int16(source[at - step]), np.int16(source[at]),
+        np.int16(source[at + step]), np.int16(source[at + step + step]), np.int16(source[at + step + step + step]),
+    )  # fmt: skip
 
 
 @helper
-def copy_block(source, sy, sx, height, width, out, oy, ox):
-    """Samples G as they are."""
+def half_samples(source, first, step, size, out):
+    """8.4.2.2.1: `size` samples b (step 1) or h (step STRIDE), the first right of or below source[first]."""
     outlined()
-    for y in range(height):
-        for x in range(width):
-            out[oy + y, ox + x] = source[sy + y, sx + x]
-
-
-@helper
-def half_horizontal(source, sy, sx, height, width, out, oy, ox):
-    """8.4.2.2.1: samples b, half a sample to the right of G."""
-    outlined()
-    for y in range(height):
-        row = source[sy + y]
-        for x in range(width):
-            i = sx + x
-            value = tap6(
-                np.int32(row[i - 2]), np.int32(row[i - 1]), np.int32(row[i]),
-                np.int32(row[i + 1]), np.int32(row[i + 2]), np.int32(row[i + 3]),
-            )  # fmt: skip
-            out[oy + y, ox + x] = clip_half(value)
-
-
-@helper
-def half_vertical(source, sy, sx, height, width, out, oy, ox):
-    """8.4.2.2.1: samples h, half a sample below G."""
-    outlined()
-    for y in range(height):
-        j = sy + y
-        for x in range(width):
-            i = sx + x
-            value = tap6(
-                np.int32(source[j - 2, i]), np.int32(source[j - 1, i]), np.int32(source[j, i]),
-                np.int32(source[j + 1, i]), np.int32(source[j + 2, i]), np.int32(source[j + 3, i]),
-            )  # fmt: skip
-            out[oy + y, ox + x] = clip_half(value)
-
-
-@helper
-def half_centre(source, sy, sx, height, width, out, oy, ox, rows):
-    """8.4.2.2.1: samples j, half a sample right of and below G; rows int32[SCRATCH_ROWS, 16] holds b1."""
-    outlined()
-    for y in range(height + 5):
-        row = source[sy + y - 2]
-        for x in range(width):
-            i = sx + x
-            rows[y, x] = tap6(
-                np.int32(row[i - 2]), np.int32(row[i - 1]), np.int32(row[i]),
-                np.int32(row[i + 1]), np.int32(row[i + 2]), np.int32(row[i + 3]),
-            )  # fmt: skip
-    for y in range(height):
-        for x in range(width):
-            value = tap6(rows[y, x], rows[y + 1, x], rows[y + 2, x], rows[y + 3, x], rows[y + 4, x], rows[y + 5, x])
-            value = np.int32(np.int32(value + np.int32(512)) >> np.int32(10))
-            out[oy + y, ox + x] = np.uint8(min(np.int32(255), max(np.int32(0), value)))
-
-
-@helper
-def average_with(source, sy, sx, height, width, out, oy, ox):
-    """8.4.2.2.1: quarter samples: the rounded-up mean of `out` and another block."""
-    outlined()
-    for y in range(height):
-        for x in range(width):
-            total = np.int32(out[oy + y, ox + x]) + np.int32(source[sy + y, sx + x]) + np.int32(1)
-            out[oy + y, ox + x] = np.uint8(np.int32(total) >> np.int32(1))
-
-
-@helper
-def interpolate_luma(source, sy, sx, dx, dy, height, width, out, oy, ox, rows, other):
-    """8.4.2.2.1, Table 8-12: the block at (sx, sy) and fraction (dx, dy) of a plane with its margins, into `out`.
-
-    rows int32[SCRATCH_ROWS, 16], other uint8[SCRATCH_ROWS, SCRATCH_COLUMNS]: scratch.
-    """
-    outlined()
-    if dx == 0 and dy == 0:
-        copy_block(source, sy, sx, height, width, out, oy, ox)  # G
-    elif dy == 0:
-        half_horizontal(source, sy, sx, height, width, out, oy, ox)  # b
-        if dx != 2:
-            average_with(source, sy, sx + (dx >> 1), height, width, out, oy, ox)  # a, c
-    elif dx == 0:
-        half_vertical(source, sy, sx, height, width, out, oy, ox)  # h
-        if dy != 2:
-            average_with(source, sy + (dy >> 1), sx, height, width, out, oy, ox)  # d, n
-    elif dx == 2 or dy == 2:
-        half_centre(source, sy, sx, height, width, out, oy, ox, rows)  # j
-        if dy != 2:
-            half_horizontal(source, sy + (dy >> 1), sx, height, width, other, 0, 0)  # f, q
-            average_with(other, 0, 0, height, width, out, oy, ox)
-        elif dx != 2:
-            half_vertical(source, sy, sx + (dx >> 1), height, width, other, 0, 0)  # i, k
-            average_with(other, 0, 0, height, width, out, oy, ox)
+    origin = np.uint64(first)
+    if step == 1:
+        for i in range(size):
+            value = six_taps(source, origin + np.uint64(i), np.uint64(1))
+            out[np.uint64(i)] = min(np.int16(255), max(np.int16(0), np.int16(np.int16(value + np.int16(16)) >> 5)))
     else:
-        half_horizontal(source, sy + (dy >> 1), sx, height, width, out, oy, ox)  # e, g, p, r
-        half_vertical(source, sy, sx + (dx >> 1), height, width, other, 0, 0)
-        average_with(other, 0, 0, height, width, out, oy, ox)
+        for i in range(size):
+            value = six_taps(source, origin + np.uint64(i), np.uint64(STRIDE))
+            out[np.uint64(i)] = min(np.int16(255), max(np.int16(0), np.int16(np.int16(value + np.int16(16)) >> 5)))
 
 
 @helper
-def predict_luma(plane, y, x, height, width, mvx, mvy, out, oy, ox, scratch, rows, other):
-    """8.4.2.2.1: luma prediction of the block at (x, y) moved by (mvx, mvy) quarter samples."""
-    sx, sy = x + (mvx >> 2), y + (mvy >> 2)
+def half_centre(source, size, out, b1):
+    """8.4.2.2.1: `size` samples j of the block at source[ORIGIN]; b1 int16[BLOCK]: scratch."""
+    outlined()
+    for i in range(size + 5 * STRIDE):
+        b1[np.uint64(i)] = six_taps(source, np.uint64(i + 2), np.uint64(1))
+    for i in range(size):
+        a, b = np.int32(b1[np.uint64(i)]), np.int32(b1[np.uint64(i + STRIDE)])
+        c, d = np.int32(b1[np.uint64(i + 2 * STRIDE)]), np.int32(b1[np.uint64(i + 3 * STRIDE)])
+        e, f = np.int32(b1[np.uint64(i + 4 * STRIDE)]), np.int32(b1[np.uint64(i + 5 * STRIDE)])
+        value = np.int32(np.int32(a + f) + np.int32(20 * np.int32(c + d)) - np.int32(5 * np.int32(b + e)))
+        value = np.int32(np.int32(value + np.int32(512)) >> np.int32(10))
+        out[np.uint64(i)] = min(np.int32(255), max(np.int32(0), value))
+
+
+@helper
+def average(out, source, first, size):
+    """8.4.2.2.1, 8.4.2.3.1: the rounded-up mean of a block and another that begins at source[first], in place."""
+    outlined()
+    origin = np.uint64(first)
+    for i in range(size):
+        total = np.int16(np.int16(out[np.uint64(i)]) + np.int16(source[origin + np.uint64(i)]) + np.int16(1))
+        out[np.uint64(i)] = np.int16(total >> 1)
+
+
+@helper
+def predict_luma(plane, base, plane_height, plane_width, y, x, rows, mvx, mvy, work, out):
+    """8.4.2.2.1, Table 8-12: `rows` rows of luma at (x, y), moved by (mvx, mvy) quarter samples."""
+    outlined()
+    y, x = y + (mvy >> 2), x + (mvx >> 2)
     dx, dy = mvx & 3, mvy & 3
-    if sx >= 2 and sy >= 2 and sx + width + 3 <= plane.shape[1] and sy + height + 3 <= plane.shape[0]:
-        interpolate_luma(plane, sy, sx, dx, dy, height, width, out, oy, ox, rows, other)
+    if dx == 0 and dy == 0:
+        fetch(plane, base, plane_height, plane_width, y, x, rows, 24, out)  # G
+        return
+    source, other = work.source, work.other
+    fetch(plane, base, plane_height, plane_width, y - 2, x - 2, rows + 5, 24, source)
+    size = rows * STRIDE
+    below, right = ORIGIN + (dy >> 1) * STRIDE, ORIGIN + (dx >> 1)
+    if dy == 0:
+        half_samples(source, ORIGIN, 1, size, out)  # b
+        if dx != 2:
+            average(out, source, right, size)  # a, c
+    elif dx == 0:
+        half_samples(source, ORIGIN, STRIDE, size, out)  # h
+        if dy != 2:
+            average(out, source, below, size)  # d, n
+    elif dx == 2 or dy == 2:
+        half_centre(source, size, out, work.rows)  # j
+        if dy != 2 or dx != 2:
+            vertical = dy == 2
+            half_samples(source, right if vertical else below, STRIDE if vertical else 1, size, other)
+            average(out, other, 0, size)  # f, q, i, k
     else:
-        fetch(plane, sy - 2, sx - 2, height + 5, width + 5, scratch)
-        interpolate_luma(scratch, 2, 2, dx, dy, height, width, out, oy, ox, rows, other)
+        half_samples(source, below, 1, size, out)
+        half_samples(source, right, STRIDE, size, other)
+        average(out, other, 0, size)  # e, g, p, r
 
 
 @helper
-def interpolate_chroma(source, sy, sx, dx, dy, height, width, out, oy, ox):
-    """8.4.2.2.2: bilinear interpolation, (dx, dy) in eighths of a sample."""
+def predict_chroma(plane, base, plane_height, plane_width, y, x, rows, mvx, mvy, source, out):
+    """8.4.2.2.2: `rows` rows of chroma at (x, y), moved by (mvx, mvy) eighths of a chroma sample."""
     outlined()
-    a, b = np.int32((8 - dx) * (8 - dy)), np.int32(dx * (8 - dy))
-    c, d = np.int32((8 - dx) * dy), np.int32(dx * dy)
-    for y in range(height):
-        top, bottom = source[sy + y], source[sy + y + 1]
-        for x in range(width):
-            i = sx + x
-            upper = np.int32(a * np.int32(top[i])) + np.int32(b * np.int32(top[i + 1]))
-            lower = np.int32(c * np.int32(bottom[i])) + np.int32(d * np.int32(bottom[i + 1]))
-            out[oy + y, ox + x] = np.uint8(np.int32(upper + lower + 32) >> np.int32(6))
-
-
-@helper
-def predict_chroma(plane, y, x, height, width, mvx, mvy, out, oy, ox, scratch):
-    """8.4.2.2.2: chroma prediction of the block at (x, y) moved by (mvx, mvy) eighths of a chroma sample."""
-    sx, sy = x + (mvx >> 3), y + (mvy >> 3)
+    y, x = y + (mvy >> 3), x + (mvx >> 3)
     dx, dy = mvx & 7, mvy & 7
-    if sx >= 0 and sy >= 0 and sx + width + 1 <= plane.shape[1] and sy + height + 1 <= plane.shape[0]:
-        interpolate_chroma(plane, sy, sx, dx, dy, height, width, out, oy, ox)
-    else:
-        fetch(plane, sy, sx, height + 1, width + 1, scratch)
-        interpolate_chroma(scratch, 0, 0, dx, dy, height, width, out, oy, ox)
+    if dx == 0 and dy == 0:
+        fetch(plane, base, plane_height, plane_width, y, x, rows, 16, out)
+        return
+    fetch(plane, base, plane_height, plane_width, y, x, rows + 1, 16, source)
+    a, b = np.int16((8 - dx) * (8 - dy)), np.int16(dx * (8 - dy))
+    c, d = np.int16((8 - dx) * dy), np.int16(dx * dy)
+    for i in range(rows * STRIDE):
+        at = np.uint64(i)
+        upper = np.int16(a * np.int16(source[at])) + np.int16(b * np.int16(source[at + np.uint64(1)]))
+        below = at + np.uint64(STRIDE)
+        lower = np.int16(c * np.int16(source[below])) + np.int16(d * np.int16(source[below + np.uint64(1)]))
+        out[at] = np.int16(np.int16(np.int16(upper) + np.int16(lower) + np.int16(32)) >> 6)
 
 
 @helper
-def weigh_one(out, oy, ox, height, width, log_denom, weight, offset):
+def weigh_one(out, size, log_denom, weight, offset):
     """8.4.2.3.2: explicit weighted prediction from one list, in place."""
     outlined()
-    for y in range(height):
-        for x in range(width):
-            value = np.int64(out[oy + y, ox + x]) * weight
-            if log_denom >= 1:
-                value = (value + (1 << (log_denom - 1))) >> log_denom
-            out[oy + y, ox + x] = min(255, max(0, value + offset))
+    rounding = 1 << log_denom >> 1
+    for i in range(size):
+        value = ((np.int32(out[np.uint64(i)]) * weight + rounding) >> log_denom) + offset
+        out[np.uint64(i)] = min(255, max(0, value))
 
 
 @helper
-def weigh_two(out, oy, ox, second, height, width, log_denom, weight0, weight1, offset):
-    """8.4.2.3.2: weighted prediction from both lists, `second` (at 0, 0) joined into `out`; offset (o0 + o1 + 1) >> 1."""
+def weigh_two(out, second, size, log_denom, weight0, weight1, offset):
+    """8.4.2.3.2: weighted prediction from both lists, `second` joined into `out`; offset: (o0 + o1 + 1) >> 1."""
     outlined()
-    for y in range(height):
-        for x in range(width):
-            value = np.int64(out[oy + y, ox + x]) * weight0 + np.int64(second[y, x]) * weight1
-            value = ((value + (1 << log_denom)) >> (log_denom + 1)) + offset
-            out[oy + y, ox + x] = min(255, max(0, value))
+    for i in range(size):
+        value = np.int32(out[np.uint64(i)]) * weight0 + np.int32(second[np.uint64(i)]) * weight1
+        value = ((value + (1 << log_denom)) >> (log_denom + 1)) + offset
+        out[np.uint64(i)] = min(255, max(0, value))
+
+
+@helper
+def weigh(p, references, ref0, ref1, c, out, second, size):
+    """8.4.2.3: joins or weighs predictions of component c (0 Y, 1 Cb, 2 Cr) of a block; a list not used: ref -1."""
+    outlined()
+    mode = p[P_WEIGHTING]
+    weights = references.weights
+    log_denom = p[P_LUMA_DENOM] if c == 0 else p[P_CHROMA_DENOM]
+    if ref0 >= 0 and ref1 >= 0:
+        if mode == WEIGHT_DEFAULT or (mode == WEIGHT_IMPLICIT and references.implicit[ref0, ref1] == 32):
+            average(out, second, 0, size)
+        elif mode == WEIGHT_IMPLICIT:
+            weight1 = np.int64(references.implicit[ref0, ref1])
+            weigh_two(out, second, size, 5, 64 - weight1, weight1, 0)
+        else:
+            offset = (np.int64(weights[0, ref0, c, 1]) + np.int64(weights[1, ref1, c, 1]) + 1) >> 1
+            weight0, weight1 = np.int64(weights[0, ref0, c, 0]), np.int64(weights[1, ref1, c, 0])
+            weigh_two(out, second, size, log_denom, weight0, weight1, offset)
+    elif mode == WEIGHT_EXPLICIT:
+        k = 0 if ref0 >= 0 else 1
+        ref = max(ref0, ref1)
+        weight, offset = np.int64(weights[k, ref, c, 0]), np.int64(weights[k, ref, c, 1])
+        if weight != 1 << log_denom or offset != 0:
+            weigh_one(out, size, log_denom, weight, offset)
+
+
+@helper
+def put(plane, base, plane_width, y, x, rows, width, block):
+    """A predicted block into the picture that begins at plane[base]."""
+    outlined()
+    at = np.uint64(base + y * plane_width + x)
+    for row in range(rows):
+        start = np.uint64(row * STRIDE)
+        if width == 16:
+            for i in range(16):
+                plane[at + np.uint64(i)] = block[start + np.uint64(i)]
+        elif width == 8:
+            for i in range(8):
+                plane[at + np.uint64(i)] = block[start + np.uint64(i)]
+        else:
+            for i in range(width):
+                plane[at + np.uint64(i)] = block[start + np.uint64(i)]
+        at += np.uint64(plane_width)
+
+
+@helper
+def inter_block(p, planes, size, slot, mv, ref_idx, references, y4, x4, rows, width, work):
+    """8.4.2: prediction of a block of width x rows luma samples that moves as one; 0 or an error.
+
+    planes: flat Y, Cb, Cr of all pictures, `size` (H, W) each picture's; (x4, y4): its first 4x4 block.
+    """
+    ref0, ref1 = np.int64(ref_idx[0, y4 >> 1, x4 >> 1]), np.int64(ref_idx[1, y4 >> 1, x4 >> 1])
+    height, columns = size
+    for k in range(2):
+        ref = ref1 if k else ref0
+        if ref >= 0 and references.slots[k, ref] < 0:
+            return E_NO_REFERENCE
+    for c in range(3):
+        plane = planes[0] if c == 0 else planes[1] if c == 1 else planes[2]
+        shift = 1 if c else 0
+        h, w = height >> shift, columns >> shift
+        y, x, n = 4 * y4 >> shift, 4 * x4 >> shift, rows >> shift
+        for k in range(2):
+            ref = ref1 if k else ref0
+            if ref < 0:
+                continue
+            base = np.int64(references.slots[k, ref]) * h * w
+            mvx, mvy = np.int64(mv[k, y4, x4, 0]), np.int64(mv[k, y4, x4, 1])
+            out = work.second if k and ref0 >= 0 else work.first
+            if c == 0:
+                predict_luma(plane, base, h, w, y, x, n, mvx, mvy, work, out)
+            else:
+                predict_chroma(plane, base, h, w, y, x, n, mvx, mvy, work.source, out)
+        if p[P_WEIGHTING] != WEIGHT_DEFAULT or (ref0 >= 0 and ref1 >= 0):
+            weigh(p, references, ref0, ref1, c, work.first, work.second, n * STRIDE)
+        put(plane, slot * h * w, w, y, x, n, width >> shift, work.first)
+    return 0
+
+
+@helper
+def same_motion(mv, ref_idx, y4, x4, size):
+    """Whether all 4x4 blocks of a square area move as its first; mv int16[2, H4, W4, 2], ref_idx int8[2, H8, W8]."""
+    outlined()
+    for k in range(2):
+        ref = ref_idx[k, y4 >> 1, x4 >> 1]
+        mvx, mvy = mv[k, y4, x4, 0], mv[k, y4, x4, 1]
+        for y in range(y4, y4 + size):
+            for x in range(x4, x4 + size):
+                if mv[k, y, x, 0] != mvx or mv[k, y, x, 1] != mvy or ref_idx[k, y >> 1, x >> 1] != ref:
+                    return False
+    return True
+
+
+@helper
+def predict_inter(p, planes, size, slot, mv, ref_idx, references, y4, x4, alike, work):
+    """8.4.2: prediction of an inter macroblock, in the largest squares of uniform motion; 0 or an error.
+
+    alike: all of it moves as one, by its type.
+    """
+    blocks = 4  # 4x4 blocks along a side of the square
+    y = x = 0
+    if not alike and not same_motion(mv, ref_idx, y4, x4, 4):
+        blocks = 2
+    while y < 4:
+        n = blocks
+        if n < 4:
+            inside = (y | x) & 1  # of a quadrant that does not move as one
+            n = 1 if inside or not same_motion(mv, ref_idx, y4 + y, x4 + x, 2) else 2
+        error = inter_block(p, planes, size, slot, mv, ref_idx, references, y4 + y, x4 + x, 4 * n, 4 * n, work)
+        if error:
+            return error
+        y, x = next_square(y, x, n)
+    return 0
+
+
+@helper
+def next_square(y, x, n):
+    """6.4.3: where the square of 4x4 blocks begins that follows one of n x n at (x, y), quadrant by quadrant."""
+    if n == 4:
+        return 4, 0
+    if n == 1 and not x & 1:
+        return y, x + 1
+    if n == 1 and not y & 1:
+        return y + 1, x - 1
+    y, x = y & 2, x & 2
+    return (y, 2) if x == 0 else (y + 2, 0)

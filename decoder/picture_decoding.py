@@ -86,7 +86,8 @@ class PictureDecoding:
             )
         table = np.array(self._rows, np.int32)
         if (table[:, at.SLICE_DISABLE] != 1).any():
-            deblock_picture(mbs, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot)
+            arrays = (mbs.slice_id, mbs.mb_type, mbs.qp, mbs.transform_8x8, mbs.nonzero)
+            deblock_picture(arrays, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot)
 
     def _check_order(self, first: int) -> None:
         """7.4.3: slices come in order of their first macroblocks, else it is arbitrary slice order."""

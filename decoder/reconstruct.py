@@ -3,18 +3,10 @@
 import numpy as np
 
 from ..standard.jit import helper, kernel
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_4x4, I_16x16
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, P_SKIP, I_4x4, I_16x16, P_16x16
 from ..standard.tables import QP_CHROMA
-from .errors import E_INTRA_NEIGHBOUR, E_NO_REFERENCE
-from .inter_pred import (
-    SCRATCH_COLUMNS,
-    SCRATCH_ROWS,
-    average_with,
-    predict_chroma,
-    predict_luma,
-    weigh_one,
-    weigh_two,
-)
+from .errors import E_INTRA_NEIGHBOUR
+from .inter_pred import BLOCK, Work, predict_inter
 from .intra_pred import (
     ABOVE,
     ABOVE_LEFT,
@@ -27,23 +19,18 @@ from .intra_pred import (
     filter_edge_8x8,
     gather_edge,
     predict_16x16,
+    predict_chroma,
     predict_square,
 )
-from .intra_pred import predict_chroma as predict_chroma_intra
 from .layout import (
     LEVELS_PER_MB,
     P_CB_OFFSET,
-    P_CHROMA_DENOM,
     P_CONSTRAINED_INTRA,
     P_END_MB,
     P_FIRST_MB,
-    P_LUMA_DENOM,
     P_MB_WIDTH,
     P_SLOT,
-    P_WEIGHTING,
-    WEIGHT_DEFAULT,
-    WEIGHT_EXPLICIT,
-    WEIGHT_IMPLICIT,
+    B_16x16,
     I_8x8,
 )
 from .macroblock import neighbours
@@ -224,100 +211,6 @@ def pcm(p, m, mb, y_plane, u_plane, v_plane):
 
 
 @helper
-def weigh(p, references, ref0, ref1, c, out, oy, ox, second, height, width):
-    """8.4.2.3: joins or weighs predictions of component c (0 Y, 1 Cb, 2 Cr) of a block; a list not used: ref -1."""
-    mode = p[P_WEIGHTING]
-    weights = references.weights
-    log_denom = p[P_LUMA_DENOM] if c == 0 else p[P_CHROMA_DENOM]
-    if ref0 >= 0 and ref1 >= 0:
-        if mode == WEIGHT_DEFAULT or (mode == WEIGHT_IMPLICIT and references.implicit[ref0, ref1] == 32):
-            average_with(second, 0, 0, height, width, out, oy, ox)
-        elif mode == WEIGHT_IMPLICIT:
-            weight1 = references.implicit[ref0, ref1]
-            weigh_two(out, oy, ox, second, height, width, 5, 64 - weight1, weight1, 0)
-        else:
-            offset = (weights[0, ref0, c, 1] + weights[1, ref1, c, 1] + 1) >> 1
-            weight0, weight1 = weights[0, ref0, c, 0], weights[1, ref1, c, 0]
-            weigh_two(out, oy, ox, second, height, width, log_denom, weight0, weight1, offset)
-    elif mode == WEIGHT_EXPLICIT:
-        k = 0 if ref0 >= 0 else 1
-        ref = max(ref0, ref1)
-        weight, offset = weights[k, ref, c, 0], weights[k, ref, c, 1]
-        if weight != 1 << log_denom or offset != 0:
-            weigh_one(out, oy, ox, height, width, log_denom, weight, offset)
-
-
-@helper
-def inter_block(p, planes, motion, references, y4, x4, size_y, size_x, scratch, rows, other, second):
-    """8.4.2: prediction of size_x x size_y 4x4 blocks with the same motion, the first at (x4, y4); 0 or an error."""
-    slot = p[P_SLOT]
-    height, width = 4 * size_y, 4 * size_x
-    y, x = 4 * y4, 4 * x4
-    ref0 = np.int64(motion.ref_idx[slot, 0, y4 >> 1, x4 >> 1])
-    ref1 = np.int64(motion.ref_idx[slot, 1, y4 >> 1, x4 >> 1])
-    for k in range(2):
-        ref = ref0 if k == 0 else ref1
-        if ref < 0:
-            continue
-        source = references.slots[k, ref]
-        if source < 0:
-            return E_NO_REFERENCE
-        mvx, mvy = np.int64(motion.mv[slot, k, y4, x4, 0]), np.int64(motion.mv[slot, k, y4, x4, 1])
-        if k == 0 or ref0 < 0:
-            predict_luma(
-                planes.y[source], y, x, height, width, mvx, mvy, planes.y[slot], y, x, scratch, rows, other
-            )
-            h, w, cy, cx = height >> 1, width >> 1, y >> 1, x >> 1
-            predict_chroma(planes.u[source], cy, cx, h, w, mvx, mvy, planes.u[slot], cy, cx, scratch)
-            predict_chroma(planes.v[source], cy, cx, h, w, mvx, mvy, planes.v[slot], cy, cx, scratch)
-        else:
-            predict_luma(planes.y[source], y, x, height, width, mvx, mvy, second[0], 0, 0, scratch, rows, other)
-            h, w, cy, cx = height >> 1, width >> 1, y >> 1, x >> 1
-            predict_chroma(planes.u[source], cy, cx, h, w, mvx, mvy, second[1], 0, 0, scratch)
-            predict_chroma(planes.v[source], cy, cx, h, w, mvx, mvy, second[2], 0, 0, scratch)
-    if p[P_WEIGHTING] != WEIGHT_DEFAULT or (ref0 >= 0 and ref1 >= 0):
-        weigh(p, references, ref0, ref1, 0, planes.y[slot], y, x, second[0], height, width)
-        h, w, cy, cx = height >> 1, width >> 1, y >> 1, x >> 1
-        weigh(p, references, ref0, ref1, 1, planes.u[slot], cy, cx, second[1], h, w)
-        weigh(p, references, ref0, ref1, 2, planes.v[slot], cy, cx, second[2], h, w)
-    return 0
-
-
-@helper
-def same_motion(mv, ref_idx, y4, x4, height, width):
-    """Whether all 4x4 blocks of an area move as its first; mv int16[2, H4, W4, 2], ref_idx int8[2, H8, W8]."""
-    for k in range(2):
-        ref = ref_idx[k, y4 >> 1, x4 >> 1]
-        mvx, mvy = mv[k, y4, x4, 0], mv[k, y4, x4, 1]
-        for y in range(y4, y4 + height):
-            for x in range(x4, x4 + width):
-                if mv[k, y, x, 0] != mvx or mv[k, y, x, 1] != mvy or ref_idx[k, y >> 1, x >> 1] != ref:
-                    return False
-    return True
-
-
-@helper
-def inter_macroblock(p, mb, planes, motion, references, scratch, rows, other, second):
-    """8.4.2: prediction of an inter macroblock, in the largest blocks of uniform motion; 0 or an error."""
-    mb_width = p[P_MB_WIDTH]
-    y4, x4 = mb // mb_width * 4, mb % mb_width * 4
-    mv, ref_idx = motion.mv[p[P_SLOT]], motion.ref_idx[p[P_SLOT]]
-    if same_motion(mv, ref_idx, y4, x4, 4, 4):
-        return inter_block(p, planes, motion, references, y4, x4, 4, 4, scratch, rows, other, second)
-    for q in range(4):
-        y, x = y4 + (q >> 1) * 2, x4 + (q & 1) * 2
-        size = 2 if same_motion(mv, ref_idx, y, x, 2, 2) else 1
-        for j in range(0, 2, size):
-            for i in range(0, 2, size):
-                error = inter_block(
-                    p, planes, motion, references, y + j, x + i, size, size, scratch, rows, other, second
-                )
-                if error:
-                    return error
-    return 0
-
-
-@helper
 def reconstruct_macroblock(p, m, mb, planes, scale_4x4, scale_8x8, edges, d):
     """8.3, 8.5: prediction of an intra macroblock and residual of any; 0 or an error."""
     slot = p[P_SLOT]
@@ -338,8 +231,8 @@ def reconstruct_macroblock(p, m, mb, planes, scale_4x4, scale_8x8, edges, d):
         if error:
             return error
         y, x = mb // p[P_MB_WIDTH] * 8, mb % p[P_MB_WIDTH] * 8
-        predict_chroma_intra(planes.u[slot], y, x, mode, available)
-        predict_chroma_intra(planes.v[slot], y, x, mode, available)
+        predict_chroma(planes.u[slot], y, x, mode, available)
+        predict_chroma(planes.v[slot], y, x, mode, available)
     elif m.cbp[mb] & 15:
         residual_luma_inter(p, m, mb, planes.y[slot], scale_4x4, scale_8x8, d)
     if m.cbp[mb] >> 4:
@@ -351,17 +244,23 @@ def reconstruct_macroblock(p, m, mb, planes, scale_4x4, scale_8x8, edges, d):
 @kernel
 def reconstruct_slice(p, m, planes, motion, references, scale_4x4, scale_8x8):
     """8.3, 8.4.2, 8.5: all macroblocks of a parsed slice whose motion is known; (error or 0, macroblock)."""
-    scratch = np.empty((SCRATCH_ROWS, SCRATCH_COLUMNS), np.uint8)
-    other = np.empty((SCRATCH_ROWS, SCRATCH_COLUMNS), np.uint8)
-    second = np.empty((3, SCRATCH_ROWS, SCRATCH_COLUMNS), np.uint8)
-    rows = np.empty((SCRATCH_ROWS, 16), np.int32)
+    work = Work(
+        np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8),
+        np.empty(BLOCK, np.int16),
+    )  # fmt: skip
     edges = np.empty((2, 25), np.int32)
     d = np.empty(64, np.int32)
-    mb_width = p[P_MB_WIDTH]
+    mb_width, slot = p[P_MB_WIDTH], p[P_SLOT]
+    flat = (planes.y.ravel(), planes.u.ravel(), planes.v.ravel())
+    size = (planes.y.shape[1], planes.y.shape[2])
+    mv, ref_idx = motion.mv[slot], motion.ref_idx[slot]
     for mb in range(p[P_FIRST_MB], p[P_END_MB]):
         error = 0
-        if not is_intra(m.mb_type[mb]):
-            error = inter_macroblock(p, mb, planes, motion, references, scratch, rows, other, second)
+        kind = m.mb_type[mb]
+        if not is_intra(kind):
+            y4, x4 = mb // mb_width * 4, mb % mb_width * 4
+            alike = kind == P_SKIP or kind == P_16x16 or kind == B_16x16
+            error = predict_inter(p, flat, size, slot, mv, ref_idx, references, y4, x4, alike, work)
         if m.mb_type[mb] != I_4x4 and m.mb_type[mb] != I_8x8:
             y4, x4 = mb // mb_width * 4, mb % mb_width * 4
             for block in range(16):
