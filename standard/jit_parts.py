@@ -1,4 +1,4 @@
-"""How `helper` functions are compiled: translated and linked into the kernels that call them, which alone become machine code.
+"""How `helper` functions are compiled: translated and linked into the kernels that call them, which alone are assembled.
 
 Numba otherwise optimises and assembles each function with everything below it, again at every level of the call tree,
 and wraps each for calls from Python: for the decoder's kernels, some 15 levels deep, that is half of the first compile.
