@@ -6,6 +6,7 @@ buffers come from pools: once an encoder runs, no frame allocates anything.
 """
 
 import importlib
+import math
 import threading
 from collections.abc import Sequence
 from types import ModuleType
@@ -89,7 +90,7 @@ class DeviceArray:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -119,9 +120,15 @@ class DeviceArray:
         return DeviceArray(self.device, self.ptr + first * step, shape, self.dtype, self.base or self)
 
     def reshape(self, *shape: int) -> "DeviceArray":
-        if int(np.prod(shape, dtype=np.int64)) != self.size:
+        if math.prod(shape) != self.size:
             raise ValueError(f"cannot see {self.shape} as {shape}")
         return DeviceArray(self.device, self.ptr, shape, self.dtype, self.base or self)
+
+    def view(self, dtype: Any) -> "DeviceArray":
+        """The same bytes as elements of `dtype`, along the last axis."""
+        kind = np.dtype(dtype)
+        last = self.shape[-1] * self.dtype.itemsize // kind.itemsize
+        return DeviceArray(self.device, self.ptr, (*self.shape[:-1], last), kind, self.base or self)
 
     def put(self, host: np.ndarray, stream: Any = None) -> "DeviceArray":
         """Host to card; asynchronous if `host` is pinned."""
@@ -209,7 +216,9 @@ class Device:
         return self.call("Stream")
 
     def event(self, timing: bool = False) -> Any:
-        return self.call("Event", 0 if timing else self.driver.event_flags.DISABLE_TIMING)
+        """An event; who waits for it on the host sleeps instead of turning in circles."""
+        flags = self.driver.event_flags
+        return self.call("Event", flags.BLOCKING_SYNC | (0 if timing else flags.DISABLE_TIMING))
 
     def record(self, event: Any, stream: Any = None) -> Any:
         try:
@@ -220,7 +229,10 @@ class Device:
 
     def wait(self, stream: Any, event: Any) -> None:
         """Work that `stream` gets from now on starts after `event`."""
-        stream.wait_for_event(event)
+        try:
+            stream.wait_for_event(event)
+        except self.driver.Error as error:
+            raise self._fail("an event", error) from error
 
     def synchronize(self, what: Any = None) -> None:
         """The host waits for a stream, an event or (None) the whole card."""
@@ -234,7 +246,7 @@ class Device:
     def array(self, shape: Sequence[int], dtype: Any, what: str = "") -> DeviceArray:
         """An array with undefined contents, from the pool. `what` names it in the message when memory runs out."""
         self.check()
-        nbytes = max(256, -(-int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize // 256) * 256)
+        nbytes = max(256, -(-math.prod(shape) * np.dtype(dtype).itemsize // 256) * 256)
         with self._lock:
             free = self._free.get(nbytes)
             allocation = free.pop() if free else self._allocate(nbytes, what)
@@ -254,6 +266,12 @@ class Device:
             raise self._fail("mem_alloc", error) from error
         self._allocations.append(allocation)
         return allocation
+
+    def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+        """As np.zeros; done when it returns."""
+        array = self.array(shape, dtype, f"an array of {'x'.join(map(str, shape))} {np.dtype(dtype)}").fill(0)
+        self.synchronize()
+        return array
 
     def upload(self, host: np.ndarray, stream: Any = None) -> DeviceArray:
         host = np.ascontiguousarray(host)

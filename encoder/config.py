@@ -44,6 +44,7 @@ class Config:
     threads: int  # resolved: at least 1
     device: str  # resolved: what is used
     device_reason: str
+    may_change_device: bool  # it was not asked for by name
     psnr: bool
     ssim: bool
     sar: tuple[int, int] | None  # sar_width, sar_height
@@ -114,12 +115,14 @@ class Config:
                 f"{width}x{height} has {mb_height})",
                 "slices",
             )
-        device, reason = choose_device(values.pop("device"))
+        asked = values.pop("device")
+        device, reason = choose_device(asked, mb_width * mb_height)
         values["threads"] = values["threads"] or available_cores()
         return cls(
             **values,
             device=device,
             device_reason=reason,
+            may_change_device=asked == "auto",
             coded_width=16 * mb_width,
             coded_height=16 * mb_height,
             level_idc=level.level_idc,

@@ -1,18 +1,27 @@
 """Which device encodes, and why: decided once, before anything is allocated."""
 
-from importlib.util import find_spec
-
+from ..scheduler.devices import why_no_cuda
 from .errors import DeviceError
 
+SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a card
 
-def choose_device(asked: str) -> tuple[str, str]:
+
+def choose_device(asked: str, n_mb: int) -> tuple[str, str]:
     """(device, reason) for `auto` or a device asked for by name; DeviceError if that one is not there.
 
-    Nothing of CUDA is imported: a context is taken by the first stage that runs on it.
+    n_mb: macroblocks of a picture. No context is taken: that is up to what runs there.
     """
     if asked == "cpu":
         return "cpu", "asked for"
+    if asked == "hybrid":
+        raise DeviceError("device hybrid is not built yet; use --device auto, cuda or cpu")
+    missing = why_no_cuda()
     if asked == "auto":
-        return "cpu", "this version has no CUDA path"
-    install = "" if find_spec("pycuda") else ", and PyCUDA is not installed (pip install 'h264lite[cuda]')"
-    raise DeviceError(f"device {asked}: this version has no CUDA path{install}; use --device cpu or auto")
+        if missing:
+            return "cpu", f"no usable GPU ({missing})"
+        if n_mb < SMALLEST_FOR_CUDA:
+            return "cpu", "too small a picture to fill a GPU"
+        return "cuda", "a GPU is there"
+    if missing:
+        raise DeviceError(f"device {asked}: {missing}; use --device cpu or auto")
+    return "cuda", "asked for"

@@ -32,3 +32,7 @@ class DeviceError(Error):
     """The device that was asked for by name is not there."""
 
     exit_code = 3
+
+
+class DeviceLost(Error):
+    """The device that was asked for by name failed while it worked; what was finished before stays to be fetched."""

@@ -70,7 +70,7 @@ def compile_all() -> float:
     from .encoder import Encoder
 
     begin = time.perf_counter()
-    with Encoder(32, 32) as encoder:
+    with Encoder(32, 32, device="cpu") as encoder:
         for _ in range(2):
             encoder.encode(np.zeros((48, 32), np.uint8))
         encoder.flush()

@@ -3,7 +3,6 @@
 Every array is indexed by macroblock (raster address) or by sample, so that kernels on any device take them as they are:
 
     planes          y uint8[H, W], u and v uint8[H/2, W/2]; H, W the coded size, multiples of 16
-    rec_y/u/v       the same shapes: the reconstruction before deblocking
     mb_type         uint8[n_mb]            names in standard/macroblock.py
     sub_mb_type     uint8[n_mb, 4]         by 8x8 quadrant
     ref_idx         int8[n_mb, 4]          by 8x8 quadrant; -1: intra
@@ -15,36 +14,61 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
     total_coeff     uint8[n_mb, 24]        non-zero levels a block: 16 luma in raster order, 4 Cb, 4 Cr
     mb_bits         int32[n_mb]            bits of macroblock_layer() as written
     ssd_y/u/v       int64[mb_height]       squared error of the decoded picture
+    rec_y/u/v       as the planes: the reconstruction before deblocking, in the workspace
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.search_centre import coarse_shape
 from ..standard.macroblock import N_LEVEL_BLOCKS, N_PARTITIONS
 
+Array = Any  # np.ndarray, or its twin on a card
+Zeros = Callable[[tuple[int, ...], Any], Array]
+_ALIGNED = 256  # bytes; what memory of a card is aligned to
+
 
 class Frame:
-    """A picture on its way through the pipeline; taken from a pool and used again for a later picture."""
+    """A picture on its way through the pipeline; taken from a pool and used again for a later picture.
 
-    def __init__(self, mb_width: int, mb_height: int) -> None:
+    zeros(shape, dtype) says where its arrays lie. The results of the loop are one block of memory, so that they cross
+    from a card to the host in one copy.
+    """
+
+    mb_type: Array
+    sub_mb_type: Array
+    ref_idx: Array
+    mv: Array
+    intra4x4_mode: Array
+    intra16x16_mode: Array
+    intra_chroma_mode: Array
+    cbp: Array
+    qp: Array
+    levels: Array
+    total_coeff: Array
+    ssd_y: Array
+    ssd_u: Array
+    ssd_v: Array
+
+    def __init__(self, mb_width: int, mb_height: int, zeros: Zeros = np.zeros) -> None:
         n_mb = mb_width * mb_height
-        self.planes = _planes(mb_width, mb_height)
-        self.rec = _planes(mb_width, mb_height)
-        self.mb_type = np.zeros(n_mb, np.uint8)
-        self.sub_mb_type = np.zeros((n_mb, 4), np.uint8)
-        self.ref_idx = np.zeros((n_mb, 4), np.int8)
-        self.mv = np.zeros((n_mb, 16, 2), np.int16)
-        self.intra4x4_mode = np.zeros((n_mb, 16), np.int8)
-        self.intra16x16_mode = np.zeros(n_mb, np.uint8)
-        self.intra_chroma_mode = np.zeros(n_mb, np.uint8)
-        self.cbp = np.zeros(n_mb, np.uint8)
-        self.qp = np.zeros(n_mb, np.uint8)
-        self.levels = np.zeros((n_mb, N_LEVEL_BLOCKS, 16), np.int16)
-        self.total_coeff = np.zeros((n_mb, 24), np.uint8)
+        self.planes = _planes(mb_width, mb_height, zeros)
+        self.results: dict[str, Array] = {}
+        layout = _results(n_mb, mb_height)
+        sizes = [-(-math.prod(shape) * np.dtype(kind).itemsize // _ALIGNED) * _ALIGNED for _, shape, kind in layout]
+        self.block = zeros((sum(sizes),), np.uint8)
+        at = 0
+        for (name, shape, kind), size in zip(layout, sizes):
+            used = math.prod(shape) * np.dtype(kind).itemsize
+            self.results[name] = self.block[at : at + used].view(np.dtype(kind)).reshape(*shape)
+            at += size
+        vars(self).update(self.results)
         self.mb_bits = np.zeros(n_mb, np.int32)
-        self.ssd_y, self.ssd_u, self.ssd_v = (np.zeros(mb_height, np.int64) for _ in range(3))  # by macroblock row
+        self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if it is to come home
         self.index = 0
         self.is_idr = False
         self.slice_qp = 0
@@ -53,12 +77,9 @@ class Frame:
         self.n_ref = 0
         self.stage_seconds: dict[str, float] = {}
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Array]:
         """The arrays by the names that the stage table uses."""
-        named = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        for name, planes in (("source", self.planes), ("rec", self.rec)):
-            named |= {f"{name}_{plane}": samples for plane, samples in zip("yuv", planes)}
-        return named
+        return self.results | {f"source_{plane}": samples for plane, samples in zip("yuv", self.planes)}
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
         """Copy a picture of display size in and repeat its last column and row up to the coded size."""
@@ -69,9 +90,29 @@ class Frame:
             plane[height:] = plane[height - 1]
 
 
-def _planes(mb_width: int, mb_height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _results(n_mb: int, mb_height: int) -> tuple[tuple[str, tuple[int, ...], Any], ...]:
+    """(name, shape, dtype) of what the loop finds out about a picture."""
+    return (
+        ("mb_type", (n_mb,), np.uint8),
+        ("sub_mb_type", (n_mb, 4), np.uint8),
+        ("ref_idx", (n_mb, 4), np.int8),
+        ("mv", (n_mb, 16, 2), np.int16),
+        ("intra4x4_mode", (n_mb, 16), np.int8),
+        ("intra16x16_mode", (n_mb,), np.uint8),
+        ("intra_chroma_mode", (n_mb,), np.uint8),
+        ("cbp", (n_mb,), np.uint8),
+        ("qp", (n_mb,), np.uint8),
+        ("total_coeff", (n_mb, 24), np.uint8),
+        ("ssd_y", (mb_height,), np.int64),
+        ("ssd_u", (mb_height,), np.int64),
+        ("ssd_v", (mb_height,), np.int64),
+        ("levels", (n_mb, N_LEVEL_BLOCKS, 16), np.int16),
+    )
+
+
+def _planes(mb_width: int, mb_height: int, zeros: Zeros) -> tuple[Array, Array, Array]:
     luma, chroma = (16 * mb_height, 16 * mb_width), (8 * mb_height, 8 * mb_width)
-    return np.zeros(luma, np.uint8), np.zeros(chroma, np.uint8), np.zeros(chroma, np.uint8)
+    return zeros(luma, np.uint8), zeros(chroma, np.uint8), zeros(chroma, np.uint8)
 
 
 @dataclass
@@ -82,20 +123,21 @@ class References:
     chroma  uint8[n_slots, 2, H/2 + pad, W/2 + pad]   Cb, Cr
     """
 
-    luma: np.ndarray
-    chroma: np.ndarray
+    luma: Array
+    chroma: Array
     held: list[int] = field(default_factory=list)  # slots of the short-term references, latest first: RefPicList0
 
     @classmethod
-    def allocate(cls, n_slots: int, height: int, width: int, pad: int) -> "References":
+    def allocate(cls, n_slots: int, height: int, width: int, pad: int, zeros: Zeros = np.zeros) -> "References":
+        """`n_slots` pictures of height x width samples."""
         return cls(
-            np.zeros((n_slots, 4, height + 2 * pad, width + 2 * pad), np.uint8),
-            np.zeros((n_slots, 2, height // 2 + pad, width // 2 + pad), np.uint8),
+            zeros((n_slots, 4, height + 2 * pad, width + 2 * pad), np.uint8),
+            zeros((n_slots, 2, height // 2 + pad, width // 2 + pad), np.uint8),
         )
 
     def free_slot(self) -> int:
         """A slot that no reference occupies: the current picture is reconstructed into it."""
-        return next(slot for slot in range(len(self.luma)) if slot not in self.held)
+        return next(slot for slot in range(self.luma.shape[0]) if slot not in self.held)
 
     def clear(self) -> None:
         """8.2.5.1: an IDR picture marks all references unused."""
@@ -110,18 +152,19 @@ class References:
 class Workspace:
     """What the stages of one frame's loop hand to each other; one frame at a time is in the loop."""
 
-    def __init__(self, mb_width: int, mb_height: int, n_ref: int) -> None:
+    def __init__(self, mb_width: int, mb_height: int, n_ref: int, zeros: Zeros = np.zeros) -> None:
         n_mb = mb_width * mb_height
-        self.all_centre = np.zeros((n_ref, n_mb, 2), np.int16)  # integer samples
-        self.all_predictor = np.zeros((n_ref, n_mb, 2), np.int16)  # quarter samples
-        self.all_cost = np.zeros((n_ref, n_mb, N_PARTITIONS), np.int32)
-        self.all_mv = np.zeros((n_ref, n_mb, N_PARTITIONS, 2), np.int16)  # quarter samples
-        self.progress = np.zeros(1 + mb_height, np.int64)  # of the rows in mode_decision
-        self.intra_cost = np.zeros(n_mb, np.int32)
+        self.rec_y, self.rec_u, self.rec_v = _planes(mb_width, mb_height, zeros)  # before deblocking
+        self.all_centre = zeros((n_ref, n_mb, 2), np.int16)  # integer samples
+        self.all_predictor = zeros((n_ref, n_mb, 2), np.int16)  # quarter samples
+        self.all_cost = zeros((n_ref, n_mb, N_PARTITIONS), np.int32)
+        self.all_mv = zeros((n_ref, n_mb, N_PARTITIONS, 2), np.int16)  # quarter samples
+        self.progress = zeros((1 + mb_height,), np.int64)  # of the rows in mode_decision
+        self.intra_cost = zeros((n_mb,), np.int32)
         coarse = coarse_shape(16 * mb_height, 16 * mb_width)
-        self.coarse_source = np.zeros(coarse, np.uint8)
-        self.coarse_reference = np.zeros(coarse, np.uint8)
+        self.coarse_source = zeros(coarse, np.uint8)
+        self.coarse_reference = zeros(coarse, np.uint8)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Array]:
         """The arrays by the names that the stage table uses."""
         return vars(self)

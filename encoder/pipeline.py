@@ -1,23 +1,23 @@
-"""A frame's way: the loop of stages in the order of the data, and the bits beside the next frame's loop."""
+"""A frame's way: into the loop, and its bits beside the loop of the next ones."""
 
 import time
+import warnings
 from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..scheduler.executor import Executor, bands
-from ..standard.macroblock import I_4x4
+from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, make_executor
+from ..scheduler.executor import bands
 from .config import Config
+from .errors import DeviceError, DeviceLost, Error
 from .first_run import compile_beside, will_compile
-from .frame import Frame, References, Workspace
-from .ratecontrol import LAMBDA
+from .frame import Frame
+from .loop import Loop
 from .slice_writer import SliceWriter
 
-KIND_16x16, KIND_16x8, KIND_8x8, KIND_4x4 = 1, 2, 4, 8  # partition sizes, down to the one named
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -39,22 +39,23 @@ class EncodedFrame:
 
 
 class Pipeline:
-    """Encodes pictures in order. One picture at a time is in the loop; entropy coding of earlier ones runs beside it."""
+    """Encodes pictures in order. One picture at a time is in the loop; entropy coding of earlier ones runs beside it.
 
-    def __init__(self, config: Config, keep_reconstruction: bool = False) -> None:
+    warn: takes a sentence when an encode that chose its device itself has to go on without it.
+    """
+
+    def __init__(self, config: Config, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None) -> None:
         self.config = config
         self.keep_reconstruction = keep_reconstruction
-        width, height = config.mb_width, config.mb_height
-        slice_rows = bands(height, config.slices)
-        self.executor = Executor(config.threads, height, [(width * row0, width * row1) for row0, row1 in slice_rows])
-        self.writer = SliceWriter(config, slice_rows)
-        self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad)
-        self.workspace = Workspace(width, height, config.ref)
+        self.warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
+        self.slice_rows = bands(config.mb_height, config.slices)
+        self.writer = SliceWriter(config, self.slice_rows)
         self.in_flight = config.threads  # frames whose bits may be under way beside the loop
-        self.ring = [Frame(width, height) for _ in range(self.in_flight + 2)]  # + the one in the loop, the one before
-        self.pending: deque[Future[EncodedFrame]] = deque()
+        self.loop = self._first_loop()
+        self.ring = self._make_ring()
+        self.pending: deque[tuple[Frame, Future[EncodedFrame]]] = deque()
+        self.done: list[EncodedFrame] = []  # not fetched yet
         self.count = self.since_idr = self.idr_count = 0
-        self.constants = _constants(config, slice_rows)
         if will_compile():
             compile_beside()
 
@@ -67,106 +68,52 @@ class Pipeline:
         frame = self.ring[self.count % len(self.ring)]
         frame.load(y, u, v)
         self._choose_type(frame)
-        slot = self.references.free_slot()
-        self._loop(frame, slot)
-        self.references.push(slot, self.config.ref)
-        reconstruction = self._reconstruction(slot) if self.keep_reconstruction else None
-        self.pending.append(self.executor.submit(self._write, frame, reconstruction))
         self.count += 1
-        return self._finished(self.in_flight)
+        try:
+            self._enter(frame)
+            return self._finished(self.in_flight)
+        except GpuLost as lost:
+            self._go_on_without_the_card(lost, frame)
+            return self._finished(self.in_flight)
 
     def flush(self) -> list[EncodedFrame]:
         """What is still under way."""
-        return self._finished(0)
+        try:
+            return self._finished(0)
+        except GpuLost as lost:
+            self._go_on_without_the_card(lost)
+            return self._finished(0)
 
     def close(self) -> None:
         """End the threads."""
-        self.executor.close()
+        self.loop.executor.close()
 
     def compile(self, stages: Sequence[str]) -> None:
-        """Run stages on an empty picture with one reference: only so that their kernels are compiled."""
-        frame = self.ring[0]
-        frame.n_ref = 1
-        self.references.push(0, 1)
-        state = self._state(frame, 1) | self._reference_state(0)
-        for name in stages:
-            self.executor.run([name], state, {})
+        """Run stages on an empty picture: only so that their kernels are compiled."""
+        self.loop.compile(self.ring[0], stages)
 
     def _choose_type(self, frame: Frame) -> None:
         """IDR every `keyint` pictures, P between; every picture is a reference, so frame_num counts them (7.4.3)."""
         if self.count == 0 or self.since_idr >= self.config.keyint:
-            self.references.clear()
             self.since_idr = 0
             self.idr_count += 1
         frame.index = self.count
         frame.is_idr = self.since_idr == 0
         frame.idr_pic_id = self.idr_count % 2  # 7.4.3: two IDR pictures in a row differ
         frame.frame_num = self.since_idr
-        frame.n_ref = len(self.references.held)
+        frame.n_ref = min(self.since_idr, self.config.ref)
         frame.slice_qp = self.config.i_qp if frame.is_idr else self.config.qp
-        frame.qp.fill(frame.slice_qp)
-        if not frame.n_ref:
-            frame.mb_type.fill(I_4x4)
-            frame.ref_idx.fill(-1)
-            frame.mv.fill(0)
-        frame.stage_seconds = {}
         self.since_idr += 1
 
-    def _loop(self, frame: Frame, slot: int) -> None:
-        """The stages of one picture, from source to reference."""
-        state = self._state(frame, slot)
+    def _enter(self, frame: Frame) -> None:
+        """A picture into the loop; its bits follow on a thread as soon as the results are there."""
+        frame.stage_seconds = {}
+        ready = self.loop.run(frame)
+        self.pending.append((frame, self.loop.executor.submit(self._write, frame, ready)))
 
-        def run(*stages: str, **more: Any) -> None:
-            self.executor.run(stages, state | more if more else state, frame.stage_seconds)
-
-        if frame.n_ref:
-            for ref in range(frame.n_ref):
-                reference = self._reference_state(ref)
-                run("subsample", **reference)
-                run("search_centre", "full_search", "subpel_refine", **reference)
-            run("intra_estimate")
-            self.workspace.progress.fill(0)
-            run("mode_decision")
-            run("inter_residual")
-        run("intra")
-        if frame.n_ref:
-            run("mark_skipped", "deblock")
-        else:
-            run("deblock")
-        for plane in ("luma", "cb", "cr"):
-            run(f"extend_{plane}")
-        run("interpolate", "ssd_y", "ssd_u", "ssd_v")
-
-    def _state(self, frame: Frame, slot: int) -> dict[str, Any]:
-        """What the stages of this picture may ask for, by name."""
-        pad, references = self.config.pad, self.references
-        luma, (cb, cr) = references.luma[slot], references.chroma[slot]
-        border, chroma_border = slice(pad, -pad), slice(pad // 2, -(pad // 2))
-        previous = self.ring[(self.count - 1) % len(self.ring)]
-        return self.constants | frame.arrays() | self.workspace.arrays() | {
-            "lam": int(LAMBDA[frame.slice_qp]),
-            "n_ref": frame.n_ref,
-            "slice_qp": frame.slice_qp,
-            "ref_luma": references.luma,
-            "ref_chroma": references.chroma,
-            "ref_slots": np.array(references.held, np.int32),
-            "previous_ref_idx": previous.ref_idx,
-            "previous_mv": previous.mv,
-            "decoded_luma": luma, "decoded_y": luma[0], "decoded_u": cb, "decoded_v": cr,
-            "out_y": luma[0][border, border],
-            "out_u": cb[chroma_border, chroma_border], "out_v": cr[chroma_border, chroma_border],
-        }  # fmt: skip
-
-    def _reference_state(self, ref: int) -> dict[str, Any]:
-        """What the search in RefPicList0[ref] reads and writes."""
-        luma, work = self.references.luma[self.references.held[ref]], self.workspace
-        return {
-            "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
-            "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
-        }  # fmt: skip
-
-    def _write(self, frame: Frame, reconstruction: Planes | None) -> EncodedFrame:
+    def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
         """The bits of a picture whose loop is done."""
+        ready()
         start = time.perf_counter()
         data = self.writer.access_unit(frame)
         frame.stage_seconds["entropy"] = time.perf_counter() - start
@@ -181,40 +128,78 @@ class Pipeline:
             ssd=(int(frame.ssd_y.sum()), int(frame.ssd_u.sum()), int(frame.ssd_v.sum())),
             bits=8 * len(data),
             stage_seconds=frame.stage_seconds,
-            reconstruction=reconstruction,
+            reconstruction=self._reconstruction(frame) if self.keep_reconstruction else None,
         )
 
     def _finished(self, limit: int) -> list[EncodedFrame]:
         """Pictures whose bits are done, in order; waits until at most `limit` are under way."""
-        done = []
-        while self.pending and (len(self.pending) > limit or self.pending[0].done()):
-            done.append(self.pending.popleft().result())
+        while self.pending and (len(self.pending) > limit or self.pending[0][1].done()):
+            self.done.append(self.pending[0][1].result())
+            self.pending.popleft()
+        done, self.done = self.done, []
         return done
 
-    def _reconstruction(self, slot: int) -> Planes:
-        """A copy of the decoded picture in `slot`, cropped as the SPS says."""
-        pad, config = self.config.pad, self.config
-        width, height = config.output_width, config.output_height
-        cb, cr = self.references.chroma[slot, :, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
-        return self.references.luma[slot, 0, pad : pad + height, pad : pad + width].copy(), cb, cr
+    def _reconstruction(self, frame: Frame) -> Planes:
+        """A copy of the decoded picture, cropped as the SPS says."""
+        assert frame.decoded is not None
+        pad, width, height = self.config.pad, self.config.output_width, self.config.output_height
+        luma, chroma = frame.decoded
+        cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
+        return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
 
+    # ---- devices that are not there, or no longer
+    def _make_loop(self, device: str) -> Loop:
+        width = self.config.mb_width
+        slices = [(width * row0, width * row1) for row0, row1 in self.slice_rows]
+        executor = make_executor(device, self.config.threads, self.config.mb_height, slices)
+        return Loop(self.config, self.slice_rows, executor)
 
-def _partition_kinds(partitions: frozenset[str]) -> int:
-    """The bit mask of subpel_refine.ALL_KINDS."""
-    return KIND_16x16 | ("p8x8" in partitions) * (KIND_16x8 | KIND_8x8) | ("p4x4" in partitions) * KIND_4x4
+    def _first_loop(self) -> Loop:
+        try:
+            return self._make_loop(self.config.device)
+        except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
+            if self.config.may_change_device:
+                self.warn(f"{error}; encoding on the CPU")
+                return self._make_loop("cpu")
+            kind = DeviceError if isinstance(error, DeviceUnavailable) else Error
+            raise kind(f"device {self.config.device}: {error}") from None
 
+    def _make_ring(self) -> list[Frame]:
+        """Pictures under way, the one in the loop and the one before.
 
-def _constants(config: Config, slice_rows: list[tuple[int, int]]) -> dict[str, Any]:
-    """State that is the same for all pictures."""
-    first_mb = [row0 * config.mb_width for row0, row1 in slice_rows for _ in range(row0, row1)]
-    return {
-        "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
-        "width": config.width, "height": config.height,
-        "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
-        "merange": config.merange, "max_mv_y": config.max_mv_y, "subme": config.subme,
-        "mb_width": config.mb_width, "partition_kinds": _partition_kinds(config.partitions),
-        "chroma_qp_offset": config.chroma_qp_offset,
-        "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
-        "disable_idc": config.disable_deblocking_idc,
-        "slice_first_mb": np.array(first_mb, np.int32),
-    }  # fmt: skip
+        Where the card may be lost without end of the encode, decoded pictures come home as well, and the ring is longer
+        by the references: whichever picture is the first that did not come home, those before it are all there.
+        """
+        config, executor = self.config, self.loop.executor
+        replaceable = config.may_change_device and executor.twins > 0
+        length = self.in_flight + 2 + (config.ref if replaceable else 0)
+        ring = [Frame(config.mb_width, config.mb_height, executor.host_zeros) for _ in range(length)]
+        if replaceable or self.keep_reconstruction:
+            luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
+            chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)
+            for frame in ring:
+                frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
+        return ring
+
+    def _go_on_without_the_card(self, lost: GpuLost, entering: Frame | None = None) -> None:
+        """From the first picture whose results did not come home: redo it and those behind it on the CPU.
+
+        DeviceLost, once, if the card was asked for by name: what came home stays to be fetched.
+        """
+        wait([future for _, future in self.pending])
+        whole = [isinstance(future.exception(), GpuLost) for _, future in self.pending]
+        first = whole.index(True) if True in whole else len(whole)
+        again = [frame for frame, _ in list(self.pending)[first:]]
+        if entering is not None and entering not in again:
+            again.append(entering)
+        while len(self.pending) > first:
+            self.pending.pop()
+        if not self.config.may_change_device:
+            raise DeviceLost(str(lost)) from None
+        self.warn(f"{lost}; going on with the CPU from frame {again[0].index}")
+        self.loop.executor.close()
+        self.loop = self._make_loop("cpu")
+        at = again[0].index
+        self.loop.restore([self.ring[(at - n - 1) % len(self.ring)] for n in range(again[0].n_ref)])
+        for frame in again:
+            self._enter(frame)

@@ -130,6 +130,7 @@ class SliceWriter:
     def _slice(self, frame: Frame, row0: int, row1: int) -> bytes:
         """7.3.2.8: RBSP of a slice: header by the syntax description, data by the entropy kernel."""
         config = self.config
+        pcm_samples = frame.planes  # I_PCM is without loss
         header = write_slice_header(self._header(frame, row0), self.sps, self.pps)
         start = np.frombuffer(header.to_bytes(), np.uint8)
         first_mb, end_mb = row0 * config.mb_width, row1 * config.mb_width
@@ -138,7 +139,7 @@ class SliceWriter:
         end = write_slice_data(
             out, header.position, first_mb, end_mb, config.mb_width, frame.n_ref, frame.slice_qp, frame.mb_type,
             frame.sub_mb_type, frame.ref_idx, frame.mv, frame.intra4x4_mode, frame.intra16x16_mode,
-            frame.intra_chroma_mode, frame.cbp, frame.qp, frame.levels, frame.total_coeff, *frame.rec, frame.mb_bits,
+            frame.intra_chroma_mode, frame.cbp, frame.qp, frame.levels, frame.total_coeff, *pcm_samples, frame.mb_bits,
         )  # fmt: skip
         if end < 0:
             raise RuntimeError("a slice is longer than A.3.1 allows")  # the quantiser turns such macroblocks into I_PCM

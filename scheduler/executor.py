@@ -5,9 +5,12 @@ run side by side. Results never depend on the number of threads or parts.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+import numpy as np
 
 from .stages import ROWS, SLICES, STAGES, TICKETS
 
@@ -36,13 +39,51 @@ class Executor:
     """A pool of `threads` worker threads; with one, everything runs in the caller's thread.
 
     n_rows: macroblock rows of the picture; slices: (first, end) macroblock address of each slice.
+
+    What an executor for another device has as well: `zeros` makes arrays where the stages run, `host_zeros` those that
+    cross over; `twins` is how many pictures it holds on its side (0: it works on the host's own arrays).
     """
+
+    twins = 0
 
     def __init__(self, threads: int, n_rows: int, slices: list[tuple[int, int]]) -> None:
         self._pool = ThreadPoolExecutor(threads, "h264lite") if threads > 1 else None
         n_mb = slices[-1][1]
         rows = bands(n_rows, min(BANDS_A_THREAD * threads, n_mb // LEAST_BAND) if threads > 1 else 1)
         self._parts = {ROWS: rows, SLICES: slices, TICKETS: [(0, n_rows)] * min(threads, len(rows))}
+
+    def zeros(self, shape: Sequence[int], dtype: Any) -> Any:
+        """An array of the stages' side."""
+        return np.zeros(shape, dtype)
+
+    def host_zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        """An array of the host, from or to which pictures are copied."""
+        return np.zeros(shape, dtype)
+
+    def constant(self, values: np.ndarray) -> Any:
+        """An array that is never written."""
+        return values
+
+    def interior(self, plane: Any, border: int) -> Any:
+        """What `deblock` writes of a plane with a border."""
+        return plane[border:-border, border:-border]
+
+    def fill(self, array: Any, value: int) -> None:
+        """Every element of an array of the stages' side, in the order of the stages."""
+        array.fill(value)
+
+    def at_work(self) -> AbstractContextManager[Any]:
+        """Around whatever the loop does for one picture."""
+        return nullcontext()
+
+    def bring(self, number: int, pairs: Iterable[tuple[np.ndarray, Any]]) -> None:
+        """Start picture `number`: (host array, array of the stages' side) to copy."""
+
+    def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]]) -> Callable[[], None]:
+        """End it: (array of the stages' side, host array) to copy. Returns what waits until that is done."""
+        for source, target in pairs:
+            target[...] = source
+        return lambda: None
 
     def run(self, names: Sequence[str], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
         """Run stages over the whole picture and return when they are done.

@@ -1,8 +1,12 @@
-"""THE stage table: what each stage is called, which function runs it where, what it reads and writes, how it splits.
+"""THE stage table: what each stage is called, its function, what it reads and writes, how it splits, what it waits for.
 
-Arguments carry the names of the frame's state (encoder/frame.py and encoder/pipeline.py); the two that say which part of
-the picture a call does are ROWS's `row0 row1` (macroblock rows) or SLICES's `first_mb end_mb`. Nothing else in the
-project asks which device runs a stage.
+A stage has one name everywhere: `function` is file.function in cpu_simd/ and, with the same arguments, in cuda_src/.
+Arguments carry the names of the frame's state (encoder/frame.py and encoder/loop.py); the two that say which part of the
+picture a call does are ROWS's `row0 row1` (macroblock rows) or SLICES's `first_mb end_mb`. Nothing else in the project
+asks which device runs a stage.
+
+On a card stages run on two streams: MAIN is the loop, BESIDE what it does not wait for at once. `after` names stages of
+the other stream, of this picture or the one before, whose last run must have ended; within a stream order is enough.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,18 +18,22 @@ from typing import Any
 # TICKETS: all threads call it with the whole picture's rows and share them out among themselves
 ROWS, SLICES, FRAME, TICKETS = "macroblock rows", "slices", "whole frame", "rows by ticket"
 _SPAN = {ROWS: ("row0", "row1"), SLICES: ("first_mb", "end_mb"), FRAME: (), TICKETS: ("row0", "row1")}
+MAIN, BESIDE = "main", "beside"
+CPU, CUDA = "cpu_simd", "cuda_src"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A row of the table: `cpu` is file.function in cpu_simd; `writes` are those of its arguments that it changes."""
+    """A row of the table: `writes` are those of its arguments, or parts of them, that it changes."""
 
     name: str
-    cpu: str
+    function: str
     split: str
     clause: str
     arguments: str
     writes: str
+    stream: str = MAIN
+    after: str = ""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -36,16 +44,34 @@ class Stage:
     @cached_property
     def cpu_function(self) -> Callable[..., Any]:
         """The kernel, imported when the stage first runs."""
-        file, function = self.cpu.split(".")
-        return getattr(import_module(f"..cpu_simd.{file}", __package__), function)
+        return self._import(CPU)
+
+    @cached_property
+    def cuda_function(self) -> Callable[..., Any]:
+        """The launcher; takes a `stream` besides."""
+        return self._import(CUDA)
+
+    def _import(self, folder: str) -> Callable[..., Any]:
+        file, function = self.function.split(".")
+        return getattr(import_module(f"..{folder}.{file}", __package__), function)
+
+    @cached_property
+    def _places(self) -> tuple[list[str], list[str]]:
+        """Names of the arguments before and behind the span."""
+        span, names = _SPAN[self.split], self.arguments.split()
+        at = names.index(span[0]) if span else len(names)
+        return names[:at], names[at + len(span) :]
 
     def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
-        """The stage as a function of its span alone; every other argument is the state of that name."""
-        function, span, names = self.cpu_function, _SPAN[self.split], self.arguments.split()
-        values = [None if name in span else state[name] for name in names]
-        at = names.index(span[0]) if span else len(names)
-        before, after = values[:at], values[at + len(span) :]
+        """The stage on the CPU as a function of its span alone; every other argument is the state of that name."""
+        function, (names, behind) = self.cpu_function, self._places
+        before, after = [state[name] for name in names], [state[name] for name in behind]
         return lambda *part: function(*before, *part, *after)
+
+    def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
+        """Start the stage on the card, for one span, on a stream."""
+        names, behind = self._places
+        self.cuda_function(*[state[n] for n in names], *part, *[state[n] for n in behind], stream=stream)
 
 
 TABLE = (
@@ -69,17 +95,20 @@ TABLE = (
         "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
         "source_y reference_luma pad predictor lam subme row0 row1 search_cost search_mv partition_kinds",
         "search_cost search_mv",
+        after="interpolate",
     ),
     Stage(
         "intra_estimate", "intra_estimate.intra_estimate", ROWS, "encoder",
         "source_y lam row0 row1 intra_cost",
         "intra_cost",
+        BESIDE, after="mode_decision",
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
         "source_y ref_luma ref_slots pad all_cost all_mv all_predictor intra_cost slice_first_mb lam slice_qp subme "
         "max_mv_y n_ref partition_kinds progress row0 row1 mb_type sub_mb_type ref_idx mv",
         "progress mb_type sub_mb_type ref_idx mv",
+        after="intra_estimate",
     ),
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
@@ -103,19 +132,41 @@ TABLE = (
         "rec_y rec_u rec_v mb_type ref_idx mv total_coeff qp chroma_qp_offset alpha_offset beta_offset disable_idc "
         "slice_first_mb row0 row1 out_y out_u out_v",
         "out_y out_u out_v",
+        after="ssd_v",
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
-    Stage("extend_cb", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_u chroma_pad", "decoded_u"),
-    Stage("extend_cr", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_v chroma_pad", "decoded_v"),
-    Stage("interpolate", "interpolate.interpolate", ROWS, "8.4.2.2.1", "decoded_luma pad row0 row1", "decoded_luma"),
-    Stage("ssd_y", "ssd.ssd", ROWS, "encoder", "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y"),
+    Stage(
+        "extend_cb", "interpolate.extend_borders", FRAME, "8.4.2.2",
+        "decoded_u chroma_pad",
+        "decoded_u",
+        BESIDE, after="deblock",
+    ),
+    Stage(
+        "extend_cr", "interpolate.extend_borders", FRAME, "8.4.2.2",
+        "decoded_v chroma_pad",
+        "decoded_v",
+        BESIDE, after="deblock",
+    ),
+    Stage(
+        "interpolate", "interpolate.interpolate", ROWS, "8.4.2.2.1",
+        "decoded_luma pad row0 row1",
+        "decoded_half",
+        BESIDE, after="extend_luma",
+    ),
+    Stage(
+        "ssd_y", "ssd.ssd", ROWS, "encoder",
+        "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y",
+        BESIDE,
+    ),
     Stage(
         "ssd_u", "ssd.ssd", ROWS, "encoder",
         "source_u decoded_u chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_u", "ssd_u",
+        BESIDE,
     ),
     Stage(
         "ssd_v", "ssd.ssd", ROWS, "encoder",
         "source_v decoded_v chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_v", "ssd_v",
+        BESIDE,
     ),
 )  # fmt: skip
 

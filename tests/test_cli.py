@@ -32,6 +32,12 @@ def fake(monkeypatch):
     return lambda *words: cli.main(["encode", *map(str, words)])
 
 
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """As on a machine without PyCUDA."""
+    monkeypatch.setattr("h264lite.encoder.device.why_no_cuda", lambda: "PyCUDA is not usable: pip install pycuda")
+
+
 def run(*words, **keywords):
     """In a process of its own; returns (exit code, stdout, stderr)."""
     done = subprocess.run([sys.executable, str(FAKE), *map(str, words)], capture_output=True, timeout=60, **keywords)
@@ -193,10 +199,10 @@ def test_wrong_usage(monkeypatch, clip, tmp_path, capfd, words, expected):
     assert not [p for p in tmp_path.iterdir() if p.name.startswith("o")], "something was written"
 
 
-@pytest.mark.parametrize("device", ["cuda", "hybrid"])
-def test_an_absent_device_is_exit_code_3(fake, clip, tmp_path, capfd, device):
+@pytest.mark.parametrize(("device", "words"), [("cuda", "pip install pycuda"), ("hybrid", "not built yet")])
+def test_an_absent_device_is_exit_code_3(fake, clip, tmp_path, capfd, device, words, no_gpu):
     assert fake(clip, tmp_path / "o.264", "--device", device) == 3
-    one_error(capfd.readouterr().err, f"device {device}", "no CUDA path")
+    one_error(capfd.readouterr().err, f"device {device}", words)
     assert not (tmp_path / "o.264").exists()
 
 

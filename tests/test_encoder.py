@@ -102,7 +102,8 @@ def test_options_are_checked_before_anything_is_made(monkeypatch):
     for options in ({"qp": 99}, {"crf": 23}, {"mernge": 1}, {"seek": 1}, {"csv": "x"}, {"width": 0}, {"fps": "x"}):
         with pytest.raises(OptionError):
             h264lite.Encoder(**{"width": 32, "height": 16, **options})
-    with pytest.raises(DeviceError):
+    monkeypatch.setattr("h264lite.encoder.device.why_no_cuda", lambda: "there is none")
+    with pytest.raises(DeviceError, match="there is none"):
         h264lite.Encoder(32, 16, device="cuda")
 
 

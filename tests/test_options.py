@@ -184,13 +184,19 @@ def test_presets_pass_the_same_checks_and_differ():
             assert BY_NAME[key].scope == "all"
 
 
-def test_a_device_that_is_asked_for_by_name_never_degrades():
+def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
+    missing: list[str | None] = ["there is none"]
+    monkeypatch.setattr("h264lite.encoder.device.why_no_cuda", lambda: missing[0])
     assert config(device="cpu").device == config().device == "cpu"
-    assert config().device_reason
+    assert "there is none" in config().device_reason
     for name in ("cuda", "hybrid"):
         with pytest.raises(DeviceError, match=f"device {name}") as caught:
             config(device=name)
         assert caught.value.exit_code == 3
+    missing[0] = None
+    assert config(device="cuda").device == "cuda" and not config(device="cuda").may_change_device
+    small, large = (config(width=16 * n, height=16 * n) for n in (10, 20))
+    assert (small.device, large.device) == ("cpu", "cuda") and large.may_change_device
 
 
 def test_the_document_is_current():

@@ -216,6 +216,7 @@ class EmulatedDriver:
         MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 
     class event_flags:
+        BLOCKING_SYNC = 1
         DISABLE_TIMING = 2
 
     def __init__(

@@ -1,0 +1,153 @@
+"""The loop: the stages of one picture in the order of the data, and the state that they share from picture to picture."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..scheduler.devices import AnyExecutor
+from ..standard.macroblock import I_4x4
+from .config import Config
+from .frame import Frame, References, Workspace
+from .ratecontrol import LAMBDA
+
+KIND_16x16, KIND_16x8, KIND_8x8, KIND_4x4 = 1, 2, 4, 8  # partition sizes, down to the one named
+
+
+class Loop:
+    """One picture at a time, from source to results and reference, wherever the executor runs the stages."""
+
+    def __init__(self, config: Config, slice_rows: list[tuple[int, int]], executor: AnyExecutor) -> None:
+        width, height = config.mb_width, config.mb_height
+        self.config = config
+        self.executor = executor
+        self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, executor.zeros)
+        self.workspace = Workspace(width, height, config.ref, executor.zeros)
+        self.twins = [Frame(width, height, executor.zeros) for _ in range(executor.twins)]
+        self.previous: Frame | None = None  # whose vectors tell where to search
+        self.constants = _constants(config)
+        self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(config, slice_rows))
+
+    def run(self, frame: Frame) -> Callable[[], None]:
+        """All stages of a picture whose source is loaded. Returns what waits until `frame` holds the results."""
+        executor = self.executor
+        there = self.twins[frame.index % len(self.twins)] if self.twins else frame
+        if frame.is_idr:
+            self.references.clear()
+        slot = self.references.free_slot()
+        with executor.at_work():
+            if there is not frame:
+                executor.bring(frame.index, zip(frame.planes, there.planes))
+            self._stages(frame, there, slot)
+            home = [(there.block, frame.block)] if there is not frame else []
+            if frame.decoded is not None:
+                luma, chroma = frame.decoded
+                home += [(self.references.luma[slot][0], luma), (self.references.chroma[slot], chroma)]
+            ready = executor.take(frame.index, home)
+        self.references.push(slot, self.config.ref)
+        self.previous = there
+        return ready
+
+    def restore(self, frames: Sequence[Frame]) -> None:
+        """Go on behind pictures that another loop did: `frames`, with decoded pictures, latest first."""
+        for slot, frame in enumerate(frames):
+            assert frame.decoded is not None
+            self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
+            self.executor.run(["interpolate"], self._picture_state(slot), {})
+        self.references.held[:] = range(len(frames))
+        self.previous = frames[0] if frames else None
+
+    def _stages(self, frame: Frame, there: Frame, slot: int) -> None:
+        """From source to reference; `there` holds the picture's arrays where the stages run."""
+        executor = self.executor
+        state = self._state(frame, there, slot)
+
+        def run(*stages: str, **more: Any) -> None:
+            executor.run(stages, state | more if more else state, frame.stage_seconds)
+
+        executor.fill(there.qp, frame.slice_qp)
+        if frame.n_ref:
+            for ref in range(frame.n_ref):
+                reference = self._reference_state(ref)
+                run("subsample", **reference)
+                run("search_centre", "full_search", "subpel_refine", **reference)
+            run("intra_estimate")
+            executor.fill(self.workspace.progress, 0)
+            run("mode_decision")
+            run("inter_residual")
+        else:
+            executor.fill(there.mb_type, I_4x4)
+            executor.fill(there.ref_idx, -1)
+            executor.fill(there.mv, 0)
+        run("intra")
+        if frame.n_ref:
+            run("mark_skipped", "deblock")
+        else:
+            run("deblock")
+        for plane in ("luma", "cb", "cr"):
+            run(f"extend_{plane}")
+        run("interpolate", "ssd_y", "ssd_u", "ssd_v")
+
+    def compile(self, frame: Frame, stages: Sequence[str]) -> None:
+        """Run stages on an empty picture with one reference: only so that their kernels are compiled."""
+        frame.n_ref = 1
+        self.references.push(0, 1)
+        state = self._state(frame, frame, 1) | self._reference_state(0)
+        for name in stages:
+            self.executor.run([name], state, {})
+
+    def _state(self, frame: Frame, there: Frame, slot: int) -> dict[str, Any]:
+        """What the stages of this picture may ask for, by name."""
+        references, previous = self.references, self.previous or there
+        return self.constants | there.arrays() | self.workspace.arrays() | self._picture_state(slot) | {
+            "lam": int(LAMBDA[frame.slice_qp]),
+            "n_ref": frame.n_ref,
+            "slice_qp": frame.slice_qp,
+            "ref_luma": references.luma,
+            "ref_chroma": references.chroma,
+            "ref_slots": self.executor.constant(np.array(references.held or [0], np.int32)),
+            "previous_ref_idx": previous.ref_idx,
+            "previous_mv": previous.mv,
+        }  # fmt: skip
+
+    def _picture_state(self, slot: int) -> dict[str, Any]:
+        """The decoded picture in `slot`."""
+        luma, chroma, pad = self.references.luma[slot], self.references.chroma[slot], self.config.pad
+        y, cb, cr = luma[0], chroma[0], chroma[1]
+        interior = self.executor.interior
+        return {
+            "pad": pad, "decoded_luma": luma, "decoded_half": luma[1:], "decoded_y": y, "decoded_u": cb, "decoded_v": cr,
+            "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
+        }  # fmt: skip
+
+    def _reference_state(self, ref: int) -> dict[str, Any]:
+        """What the search in RefPicList0[ref] reads and writes."""
+        luma, work = self.references.luma[self.references.held[ref]], self.workspace
+        return {
+            "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
+            "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
+        }  # fmt: skip
+
+
+def _partition_kinds(partitions: frozenset[str]) -> int:
+    """The bit mask of subpel_refine.ALL_KINDS."""
+    return KIND_16x16 | ("p8x8" in partitions) * (KIND_16x8 | KIND_8x8) | ("p4x4" in partitions) * KIND_4x4
+
+
+def _slice_first_mb(config: Config, slice_rows: list[tuple[int, int]]) -> np.ndarray:
+    """int32[mb_height]: address of the first macroblock of the slice that holds the row."""
+    return np.array([row0 * config.mb_width for row0, row1 in slice_rows for _ in range(row0, row1)], np.int32)
+
+
+def _constants(config: Config) -> dict[str, Any]:
+    """Numbers that are the same for all pictures."""
+    return {
+        "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
+        "width": config.width, "height": config.height,
+        "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
+        "merange": config.merange, "max_mv_y": config.max_mv_y, "subme": config.subme,
+        "mb_width": config.mb_width, "partition_kinds": _partition_kinds(config.partitions),
+        "chroma_qp_offset": config.chroma_qp_offset,
+        "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
+        "disable_idc": config.disable_deblocking_idc,
+    }  # fmt: skip

@@ -1,0 +1,146 @@
+"""Runs stages on a card: the loop on one stream, what it does not wait for on a second, copies on two more.
+
+Nothing is allocated once the first pictures are through, and the host waits for nothing but the results of a picture
+(`take`). Arrays of `twins` pictures lie on the card, so that one is uploaded and one downloaded while a third is in the
+loop; a picture's arrays are used again when its download has ended.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ..cuda_src.device import Device, DeviceArray
+from .stages import BESIDE, FRAME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, Stage
+
+NOT_ON_THE_CARD = ("intra", "ssd")  # yet: these stages make a detour over the host
+WAITED_FOR = {name for stage in TABLE for name in stage.after.split()}
+
+
+class CudaExecutor:
+    """See Executor. The entropy coding of earlier pictures has `threads` threads of the host."""
+
+    twins = 3
+    serial = False  # everything on one stream, to see what the others are worth
+
+    def __init__(self, card: Device, threads: int, n_rows: int, slices: list[tuple[int, int]]) -> None:
+        self.card = card
+        self._pool = ThreadPoolExecutor(max(1, threads), "h264lite")
+        rows, macroblocks = (0, n_rows), (0, slices[-1][1])
+        self._parts: dict[str, tuple[int, ...]] = {ROWS: rows, TICKETS: rows, SLICES: macroblocks, FRAME: ()}
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
+        with card:
+            first = card.stream()
+            self._streams = {
+                name: first if self.serial else card.stream() for name in (MAIN, BESIDE, "upload", "download")
+            }
+            self._ended = {name: card.event() for name in WAITED_FOR}
+            self._recorded: set[str] = set()
+            self._taken: set[int] = set()  # twins in use before
+            self._uploaded, self._used_main, self._used_beside, self._downloaded = (
+                [card.event() for _ in range(self.twins)] for _ in range(4)
+            )
+            self._home: list[Any] = []  # events for the host's waiting, to be used again
+
+    def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+        """See Executor."""
+        with self.card:
+            return self.card.zeros(shape, dtype)
+
+    def host_zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        """See Executor: page-locked."""
+        with self.card:
+            array = self.card.pinned(shape, dtype)
+        array.fill(0)
+        return array
+
+    def constant(self, values: np.ndarray) -> DeviceArray:
+        """See Executor: uploaded once for its contents."""
+        key = (values.dtype.str, values.shape, values.tobytes())
+        if key not in self._constants:
+            with self.card:
+                self._constants[key] = self.card.upload(values)
+                self.card.synchronize()
+        return self._constants[key]
+
+    def interior(self, plane: DeviceArray, border: int) -> DeviceArray:
+        """See Executor: the launcher finds the border by itself."""
+        return plane
+
+    def fill(self, array: DeviceArray, value: int) -> None:
+        """See Executor. Elements are bytes, or all of their bytes alike."""
+        array.fill(value & 255, self._streams[MAIN])
+
+    def at_work(self) -> Device:
+        """See Executor: the context is this thread's."""
+        return self.card
+
+    def bring(self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]]) -> None:
+        """See Executor: uploads beside the loop of the picture before."""
+        card, k, upload = self.card, number % self.twins, self._streams["upload"]
+        if k in self._taken:
+            card.wait(upload, self._used_main[k])
+            card.wait(upload, self._used_beside[k])
+            card.wait(self._streams[MAIN], self._downloaded[k])  # and so everything that writes this picture's arrays
+        for host, there in pairs:
+            there.put(host, upload)
+        card.record(self._uploaded[k], upload)
+        card.wait(self._streams[MAIN], self._uploaded[k])
+        card.wait(self._streams[BESIDE], self._uploaded[k])
+
+    def run(self, names: Sequence[str], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
+        """Start stages over the whole picture; see Executor."""
+        card, streams = self.card, self._streams
+        for name in names:
+            stage = STAGES[name]
+            stream = streams[stage.stream]
+            for other in stage.after.split():
+                if other in self._recorded:
+                    card.wait(stream, self._ended[other])
+            if stage.function.split(".")[0] in NOT_ON_THE_CARD:
+                self._on_the_host(stage, state, stream)
+            else:
+                stage.launch(state, self._parts[stage.split], stream)
+            if name in WAITED_FOR:
+                card.record(self._ended[name], stream)
+                self._recorded.add(name)
+
+    def _on_the_host(self, stage: Stage, state: Mapping[str, Any], stream: Any) -> None:
+        """A stage without a kernel: its arrays come down, and go up again when it is done."""
+        self.card.synchronize()
+        here = {name: value.get() if isinstance(value, DeviceArray) else value for name, value in state.items()
+                if name in stage.arguments.split()}
+        stage.bind(here)(*self._parts[stage.split])
+        for name in stage.writes.split():
+            state[name].put(here[name], stream)
+        self.card.synchronize(stream)
+
+    def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]]) -> Callable[[], None]:
+        """See Executor: downloads beside the loop of the next picture."""
+        card, k, download = self.card, number % self.twins, self._streams["download"]
+        for events, stream in ((self._used_main, MAIN), (self._used_beside, BESIDE)):
+            card.record(events[k], self._streams[stream])
+            card.wait(download, events[k])
+        for there, host in pairs:
+            there.get(host, download)
+        card.record(self._downloaded[k], download)
+        self._taken.add(k)
+        home = card.record(self._home.pop() if self._home else card.event(), download)
+
+        def wait() -> None:
+            with card:
+                card.synchronize(home)
+            self._home.append(home)
+
+        return wait
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
+        """See Executor."""
+        return self._pool.submit(function, *args)
+
+    def close(self) -> None:
+        """Wait for running tasks, end the threads, give the card's memory back."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._constants.clear()
+        self.card.close()

@@ -1,0 +1,21 @@
+"""Which devices there are to run stages on, and an executor for one of them."""
+
+from ..cuda_src.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available
+from .cuda_executor import CudaExecutor
+from .executor import Executor
+
+__all__ = ["AnyExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "make_executor", "why_no_cuda"]
+
+AnyExecutor = Executor | CudaExecutor
+
+
+def why_no_cuda() -> str | None:
+    """None if there is a card to use, else what is missing. Takes no context."""
+    return available()
+
+
+def make_executor(device: str, threads: int, n_rows: int, slices: list[tuple[int, int]]) -> AnyExecutor:
+    """For "cpu" or "cuda"; DeviceUnavailable or DeviceMemoryError if the card cannot be had."""
+    if device == "cuda":
+        return CudaExecutor(Device(), threads, n_rows, slices)
+    return Executor(threads, n_rows, slices)

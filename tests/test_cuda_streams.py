@@ -1,0 +1,96 @@
+"""Whole encodes on the card give the bytes of the CPU: on the emulated device, and on a real one where there is one."""
+
+import hashlib
+import itertools
+import os
+
+import pytest
+from h264lite.cuda_src import device as device_module
+
+from . import round_trip, sequences
+from .cuda_emulator.driver import EmulatedDriver
+from .test_streams import ALL, planes
+
+# orders of the emulated threads: ascending, descending
+MODES = ("emulated", "emulated-reversed", "gpu")
+TOOLS = (
+    {"qp": 12, "keyint": 1},
+    {"qp": 27, "ref": 3, "slices": 4},
+    {"qp": 40, "keyint": 12, "merange": 8},
+    {"qp": 27, "no_deblock": True, "subme": 1},
+    {"qp": 20, "deblock": (-2, 3), "deblock_within_slices": True, "slices": 2, "subme": 0},
+    {"qp": 33, "partitions": "none", "subme": 3, "chroma_qp_offset": -5},
+    {"qp": 27, "partitions": "p8x8", "subme": 5, "keyint": 2, "ref": 2},
+    {"qp": 1, "merange": 5},  # I_PCM
+)
+SIZES = ((16, 16), (50, 34), (17, 33), (1, 1), (80, 64), (3, 65), (48, 80))
+
+
+@pytest.fixture(params=[pytest.param(m, marks=pytest.mark.gpu) if m == "gpu" else m for m in MODES])
+def card(request):
+    """A driver is in place behind device="cuda"; the emulated one, or None."""
+    if request.param == "gpu":
+        reason = "H264LITE_TEST_GPU=0" if os.environ.get("H264LITE_TEST_GPU") == "0" else device_module.available()
+        if reason:
+            pytest.skip(reason)
+        yield None
+        return
+    driver = EmulatedDriver(seed=int(request.param.endswith("reversed")))
+    device_module.use_driver(driver)
+    yield driver
+    device_module.use_driver(None)
+
+
+def compare(clip, width, height, **options):
+    """Bytes and reconstruction of both devices."""
+    found, decoded = round_trip.encode(clip, width, height, device="cuda", **options)
+    wanted, expected = round_trip.encode(clip, width, height, device="cpu", **options)
+    round_trip.assert_same(decoded, expected, "the card's reconstruction")
+    assert hashlib.sha256(found).digest() == hashlib.sha256(wanted).digest()
+
+
+@pytest.mark.parametrize("tools", TOOLS, ids=str)
+def test_tools(card, tools):
+    compare(round_trip.noise_clip(66, 66, 5, 3), 66, 66, **tools)
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_sizes(card, width, height):
+    compare(round_trip.noise_clip(width, height, 3, width), width, height, qp=24)
+
+
+def test_a_real_clip(card):
+    """So small a part of it that the emulator is done in seconds."""
+    clip = sequences.clip("foreman_176x144_30")
+    cut = [tuple(p[: s, : s + s // 2] for p, s in zip(frame, (64, 32, 32))) for frame in planes(clip, 4)]
+    compare(cut, 96, 64, qp=27)
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+@pytest.mark.parametrize("qp", (12, 27, 40))
+@pytest.mark.parametrize("name", ALL)
+def test_all_clips(name, qp):
+    """On a real card alone: real clips x keyint x ref x merange x slices."""
+    reason = device_module.available()
+    if reason:
+        pytest.skip(reason)
+    clip = sequences.clip(name)
+    frames = planes(clip, min(clip.frames, 14 if clip.width < 700 else 4))
+    for keyint, ref, merange, slices in itertools.product((1, 12, 250), (1, 3), (8, 16, 32, 64), (1, 4)):
+        if keyint == 1 and (ref, merange) != (1, 16):
+            continue  # intra frames know neither
+        print(name, qp, keyint, ref, merange, slices)
+        compare(frames, clip.width, clip.height, qp=qp, keyint=keyint, ref=ref, merange=merange, slices=slices)
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+def test_all_sizes():
+    """On a real card alone: 25 sizes and more, odd ones among them."""
+    reason = device_module.available()
+    if reason:
+        pytest.skip(reason)
+    for width, height in itertools.product((1, 2, 16, 33, 130, 175, 640), (1, 15, 34, 98, 144, 361)):
+        print(width, height)
+        compare(round_trip.noise_clip(width, height, 4, width + height), width, height, qp=26, ref=2)
