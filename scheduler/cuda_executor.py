@@ -14,7 +14,7 @@ import numpy as np
 from ..cuda_src.device import Device, DeviceArray
 from .stages import BESIDE, FRAME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, Stage
 
-NOT_ON_THE_CARD = ("intra", "ssd")  # yet: these stages make a detour over the host
+NOT_ON_THE_CARD = ("ssd",)  # yet: these stages make a detour over the host
 WAITED_FOR = {name for stage in TABLE for name in stage.after.split()}
 
 
