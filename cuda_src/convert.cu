@@ -1,0 +1,86 @@
+// Pictures of display size in other layouts, to the planes that are coded: I420, NV12 or RGB in, padded I420 out.
+//
+// What lies beyond the display area repeats its last column and row (encoder/frame.py, Frame.load).
+#include "simd.cuh"
+
+// Four samples from x on, `step` bytes apart, of a row of `width` samples that goes on with its last one
+DEVICE unsigned load_samples(const uint8_t *row, int x, int width, int step) {
+  if (step == 1 && x + 4 <= width && (reinterpret_cast<uintptr_t>(row + x) & 3) == 0)
+    return __ldg(reinterpret_cast<const unsigned *>(row + x));
+  unsigned word = 0;
+#pragma unroll
+  for (int i = 0; i < 4; i++) word |= unsigned(__ldg(row + size_t(min(x + i, width - 1)) * step)) << (8 * i);
+  return word;
+}
+
+// width, height: of the display area; pitches: bytes from row to row; chroma_step: bytes from sample to sample (NV12: 2).
+// Grid: words of a row of the coded luma, its rows, planes.
+extern "C" __global__ void load_planes(const uint8_t *y, const uint8_t *u, const uint8_t *v, int pitch, int chroma_pitch,
+    int chroma_step, int width, int height, int coded_width, int coded_height, uint8_t *out_y, uint8_t *out_u, uint8_t *out_v) {
+  const bool luma = blockIdx.z == 0;
+  const int half = luma ? 0 : 1, wide = coded_width >> half, high = coded_height >> half;
+  const int column = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), row = int(blockIdx.y * blockDim.y + threadIdx.y);
+  if (column >= wide || row >= high) return;
+  const uint8_t *plane = luma ? y : blockIdx.z == 1 ? u : v;
+  uint8_t *out = luma ? out_y : blockIdx.z == 1 ? out_u : out_v;
+  const int rows = (height + half) >> half, columns = (width + half) >> half;
+  const uint8_t *line = plane + size_t(min(row, rows - 1)) * (luma ? pitch : chroma_pitch);
+  *reinterpret_cast<unsigned *>(out + size_t(row) * wide + column) = load_samples(line, column, columns, luma ? 1 : chroma_step);
+}
+
+// An RGB picture: samples `step` bytes apart in a row, rows `pitch`, colours `plane` bytes
+struct Rgb {
+  const uint8_t *at;
+  int pitch, step, plane, width, height;
+  DEVICE void load(int x, int y, int *c) const {
+    const uint8_t *p = at + size_t(min(y, height - 1)) * pitch + size_t(min(x, width - 1)) * step;
+#pragma unroll
+    for (int i = 0; i < 3; i++) c[i] = __ldg(p + size_t(i) * plane);
+  }
+};
+
+// ITU-R BT.709, limited range: 65536 * 219 / 255 and 65536 * 224 / 255 times the matrix; a row of chroma sums to 0
+DEVICE int luma_of(const int *c) { return (11966 * c[0] + 40254 * c[1] + 4064 * c[2] + (16 << 16) + (1 << 15)) >> 16; }
+DEVICE int cb_of(const int *c) { return (-6596 * c[0] - 22188 * c[1] + 28784 * c[2] + (128 << 18) + (1 << 17)) >> 18; }
+DEVICE int cr_of(const int *c) { return (28784 * c[0] - 26145 * c[1] - 2639 * c[2] + (128 << 18) + (1 << 17)) >> 18; }
+
+// A thread makes four by two samples of luma and two of each chroma. Grid: words of a row, pairs of rows.
+extern "C" __global__ void load_rgb(const uint8_t *picture, int pitch, int step, int plane, int width, int height, int coded_width,
+    int coded_height, uint8_t *out_y, uint8_t *out_u, uint8_t *out_v) {
+  const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = 2 * int(blockIdx.y * blockDim.y + threadIdx.y);
+  if (x >= coded_width || y >= coded_height) return;
+  const Rgb rgb = {picture, pitch, step, plane, width, height};
+  int sum[2][3] = {{0, 0, 0}, {0, 0, 0}};  // of the four samples of each chroma sample
+#pragma unroll
+  for (int j = 0; j < 2; j++) {
+    int luma[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      int c[3];
+      rgb.load(x + i, y + j, c);
+      luma[i] = luma_of(c);
+#pragma unroll
+      for (int k = 0; k < 3; k++) sum[i >> 1][k] += c[k];
+    }
+    *reinterpret_cast<unsigned *>(out_y + size_t(y + j) * coded_width + x) = pack4(luma[0], luma[1], luma[2], luma[3]);
+  }
+  unsigned cb = 0, cr = 0;
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    const int left = min(x + 2 * i, (width - 1) & ~1), upper = min(y, (height - 1) & ~1);
+    if (left != x + 2 * i || upper != y) {  // beyond the display area: the chroma sample at its edge again
+      sum[i][0] = sum[i][1] = sum[i][2] = 0;
+      for (int n = 0; n < 4; n++) {
+        int c[3];
+        rgb.load(left + (n & 1), upper + (n >> 1), c);
+#pragma unroll
+        for (int k = 0; k < 3; k++) sum[i][k] += c[k];
+      }
+    }
+    cb |= unsigned(cb_of(sum[i])) << (8 * i);
+    cr |= unsigned(cr_of(sum[i])) << (8 * i);
+  }
+  const size_t at = size_t(y / 2) * (coded_width / 2) + x / 2;
+  *reinterpret_cast<uint16_t *>(out_u + at) = uint16_t(cb);
+  *reinterpret_cast<uint16_t *>(out_v + at) = uint16_t(cr);
+}
