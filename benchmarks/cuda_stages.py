@@ -14,12 +14,17 @@ from typing import Any
 
 import numpy as np
 from h264lite.cuda_src import device as device_module
+from h264lite.cuda_src.compact import compact, index_length
+from h264lite.cuda_src.convert import load_i420, load_rgb
 from h264lite.cuda_src.deblock import deblock
 from h264lite.cuda_src.full_search import full_search
 from h264lite.cuda_src.inter_residual import inter_residual
 from h264lite.cuda_src.interpolate import extend_borders, interpolate
+from h264lite.cuda_src.intra import intra
+from h264lite.cuda_src.intra_estimate import intra_estimate
 from h264lite.cuda_src.mode_decision import mark_skipped, mode_decision
 from h264lite.cuda_src.search_centre import search_centre, subsample
+from h264lite.cuda_src.ssd import ssd
 from h264lite.cuda_src.subpel_refine import subpel_refine
 
 BATCH = 10  # launches between two events
@@ -99,6 +104,7 @@ class Bench:
 
             self.time(f"subpel_refine, subme {subme}", refine, "100" if subme == 5 else "")
         self.decide(rows, source, on_card, zero, cost, mv)
+        self.intra(rows, source)
         self.deblock(rows)
 
     def decide(self, rows: int, source: Any, luma: Any, zero: Any, cost: Any, mv: Any) -> None:
@@ -132,6 +138,30 @@ class Bench:
             levels, total, cbp, stream=stream
         ), "40")  # fmt: skip
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
+
+    def intra(self, rows: int, source: Any) -> None:
+        """Intra in I and P pictures; the ways in and out."""
+        card, n, stream, width = self.card, self.n_mb, self.stream, self.width // 16
+        planes = [source, *(card.upload(np.ascontiguousarray(self.second[::2, ::2])) for _ in range(2))]
+        rec = [card.upload(p.get()) for p in planes]
+        cost, slices = card.array((n,), np.int32), card.upload(np.zeros(rows, np.int32))
+        qp, modes = card.upload(np.full(n, 27, np.uint8)), card.array((n, 16), np.int8)
+        mode, chroma, cbp = (card.array((n,), np.uint8) for _ in range(3))
+        levels, total = card.array((n, 27, 16), np.int16), card.array((n, 24), np.uint8)
+        self.time("intra_estimate", lambda: intra_estimate(source, 6, 0, rows, cost, stream=stream))
+        for share in (0.05, 1.0):
+            types = card.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
+            self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda t=types: intra(
+                *planes, slices, 6, 0, 0, n, t, modes, mode, chroma, qp, *rec, levels, total, cbp, stream=stream
+            ))  # fmt: skip
+        index, blocks = card.array((index_length(width, rows),), np.uint32), card.array((27 * n, 16), np.int16)
+        self.time("compact", lambda: compact(types, cbp, total, levels, width, index, blocks, stream=stream))
+        errors = card.array((rows,), np.int64)
+        high, wide = self.height, self.width
+        self.time("ssd, luma", lambda: ssd(source, rec[0], 0, high, wide, 16, 0, rows, errors, stream=stream))
+        self.time("load_i420", lambda: load_i420(*planes, wide, wide // 2, wide, high, *rec, stream=stream))
+        rgb = card.upload(self.rng.integers(0, 256, (high, wide, 3)).astype(np.uint8))
+        self.time("load_rgb", lambda: load_rgb(rgb, 3 * wide, None, wide, high, *rec, stream=stream))
 
     def deblock(self, rows: int) -> None:
         card, rng, n = self.card, self.rng, self.n_mb
