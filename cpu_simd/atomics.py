@@ -6,6 +6,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from ..standard.jit import kernel
+
 _X86 = llvm.get_process_triple().startswith(("x86_64", "i686"))
 _BYTES = 8  # of an int64, what these work on
 
@@ -68,3 +70,21 @@ def give_way(typingctx):
         return context.get_dummy_value()
 
     return types.void(), codegen
+
+
+@kernel
+def take(counters, index):
+    """counters[index]++; returns what was there before: a ticket. counters: int64."""
+    return fetch_add(counters, index, 1)
+
+
+@kernel
+def wait_until(counters, index, value, rounds):
+    """Waits for counters[index] >= value, at most `rounds` looks; whether it came."""
+    for k in range(rounds):
+        if load_acquire(counters, index) >= value:
+            return True
+        if k & 15 == 15:
+            give_way()
+        pause()
+    return load_acquire(counters, index) >= value

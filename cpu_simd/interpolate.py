@@ -10,12 +10,15 @@ from .vector import (
     load_u16x16,
     plus,
     shift_right_s,
+    splat_u8x16,
     store,
     sub,
     times,
     widen,
     widen_signed,
 )
+
+REACH = 4  # that far outside the picture and further, all samples of a column (or row) are alike
 
 
 @kernel
@@ -39,53 +42,80 @@ def six_tap(a, b, c, d, e, f):
     return add(sub(add(a, f), times(add(b, e), 5)), times(add(c, d), 20))
 
 
+@helper
+def _copy_row(luma, to, at, width):
+    for x in range(0, width, 16):
+        store(luma, to + x, load_u8x16(luma, at + x))
+
+
+@helper
+def _repeat_sides(luma, k, y, left, right):
+    """Columns outside [left, right) of row y of plane k: the nearest one that was computed."""
+    width = luma.shape[2]
+    at = (k * luma.shape[1] + y) * width
+    before, behind = splat_u8x16(luma[k, y, left]), splat_u8x16(luma[k, y, right - 1])
+    for x in range(0, left, 16):
+        store(luma, at + x, before)
+    for x in range(right, width, 16):
+        store(luma, at + x, behind)
+
+
+@helper
+def _row(luma, plane, width, y, left, right, vertical):
+    """b, h and j of columns [left, right) of row y. vertical: int16[width + 32], h1 of the standard, 8 further right."""
+    at = y * width
+    for x in range(at + left, at + right, 16):
+        h1 = six_tap(
+            widen(load_u8x16(luma, x - 2 * width)),
+            widen(load_u8x16(luma, x - width)),
+            widen(load_u8x16(luma, x)),
+            widen(load_u8x16(luma, x + width)),
+            widen(load_u8x16(luma, x + 2 * width)),
+            widen(load_u8x16(luma, x + 3 * width)),
+        )
+        store(vertical, 8 + x - at, h1)
+        store(luma, 2 * plane + x, clip_to_u8(shift_right_s(plus(h1, 16), 5)))
+        b1 = six_tap(
+            widen(load_u8x16(luma, x - 2)),
+            widen(load_u8x16(luma, x - 1)),
+            widen(load_u8x16(luma, x)),
+            widen(load_u8x16(luma, x + 1)),
+            widen(load_u8x16(luma, x + 2)),
+            widen(load_u8x16(luma, x + 3)),
+        )
+        store(luma, plane + x, clip_to_u8(shift_right_s(plus(b1, 16), 5)))
+    for k in range(8):
+        vertical[left + k] = vertical[left + 8]
+        vertical[8 + right + k] = vertical[7 + right]
+    for x in range(left, right, 16):
+        # pairs of intermediates still fit into 16 bits, their weighted sum does not
+        outer = widen_signed(add(load_u16x16(vertical, x + 6), load_u16x16(vertical, x + 11)))
+        middle = widen_signed(add(load_u16x16(vertical, x + 7), load_u16x16(vertical, x + 10)))
+        inner = widen_signed(add(load_u16x16(vertical, x + 8), load_u16x16(vertical, x + 9)))
+        j1 = add(sub(outer, times(middle, 5)), times(inner, 20))
+        store(luma, 3 * plane + at + x, clip_to_u8(shift_right_s(plus(j1, 512), 10)))
+
+
 @kernel
 def interpolate(luma, pad, row0, row1):
     """8.4.2.2.1: half-sample planes b, h, j (1, 2, 3) of luma: uint8[4, H+2*pad, W+2*pad] from plane 0.
 
     Fills the sample rows of macroblock rows [row0, row1), the border rows with the first and the last one, at the whole
-    padded width. Plane 0 must be final with its borders; reads outside it take the nearest sample.
+    padded width. Plane 0 must be final with its borders; pad is a multiple of 16, at least 32.
     """
     height, width = luma.shape[1], luma.shape[2]
     plane = height * width
-    first = 0 if row0 == 0 else pad + 16 * row0
-    last = height if 16 * row1 == height - 2 * pad else pad + 16 * row1
-    # a row of samples and one of vertical intermediates (h1 in the standard), each with 8 more on both sides
-    row = np.empty(width + 32, np.uint8)
+    top, bottom = pad - REACH, height - pad + REACH
+    first = top if row0 == 0 else pad + 16 * row0
+    last = bottom if 16 * row1 == height - 2 * pad else pad + 16 * row1
+    left, right = pad - 16, width - pad + 16
     vertical = np.empty(width + 32, np.int16)
     for y in range(first, last):
-        at = y * width
-        row[8 : 8 + width] = luma[0, y]
-        row[:8] = luma[0, y, 0]
-        row[8 + width :] = luma[0, y, width - 1]
-        y0, y1, y2 = max(y - 2, 0) * width, max(y - 1, 0) * width, at
-        y3, y4, y5 = min(y + 1, height - 1) * width, min(y + 2, height - 1) * width, min(y + 3, height - 1) * width
-        for x in range(0, width, 16):
-            h1 = six_tap(
-                widen(load_u8x16(luma, y0 + x)),
-                widen(load_u8x16(luma, y1 + x)),
-                widen(load_u8x16(luma, y2 + x)),
-                widen(load_u8x16(luma, y3 + x)),
-                widen(load_u8x16(luma, y4 + x)),
-                widen(load_u8x16(luma, y5 + x)),
-            )
-            store(vertical, 8 + x, h1)
-            store(luma, 2 * plane + at + x, clip_to_u8(shift_right_s(plus(h1, 16), 5)))
-            b1 = six_tap(
-                widen(load_u8x16(row, x + 6)),
-                widen(load_u8x16(row, x + 7)),
-                widen(load_u8x16(row, x + 8)),
-                widen(load_u8x16(row, x + 9)),
-                widen(load_u8x16(row, x + 10)),
-                widen(load_u8x16(row, x + 11)),
-            )
-            store(luma, plane + at + x, clip_to_u8(shift_right_s(plus(b1, 16), 5)))
-        vertical[:8] = vertical[8]
-        vertical[8 + width :] = vertical[7 + width]
-        for x in range(0, width, 16):
-            # pairs of intermediates still fit into 16 bits, their weighted sum does not
-            outer = widen_signed(add(load_u16x16(vertical, x + 6), load_u16x16(vertical, x + 11)))
-            middle = widen_signed(add(load_u16x16(vertical, x + 7), load_u16x16(vertical, x + 10)))
-            inner = widen_signed(add(load_u16x16(vertical, x + 8), load_u16x16(vertical, x + 9)))
-            j1 = add(sub(outer, times(middle, 5)), times(inner, 20))
-            store(luma, 3 * plane + at + x, clip_to_u8(shift_right_s(plus(j1, 512), 10)))
+        _row(luma, plane, width, y, left, right, vertical)
+        for k in range(1, 4):
+            _repeat_sides(luma, k, y, left, right)
+    for k in range(1, 4):
+        for y in range(top if row0 == 0 else 0):
+            _copy_row(luma, k * plane + y * width, k * plane + top * width, width)
+        for y in range(bottom if last == bottom else height, height):
+            _copy_row(luma, k * plane + y * width, k * plane + (bottom - 1) * width, width)

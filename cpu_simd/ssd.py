@@ -2,7 +2,27 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper, kernel
+from .vector import add, load_u8x16, splat_i32x8, squares_of_pairs, store, sub, widen
+
+
+@helper
+def _line(source, decoded, border, y, width, lanes):
+    """Sum of squared differences of the `width` samples of row y. lanes: int32[8], scratch; 8192 * 255^2 fits in."""
+    at, decoded_at = y * source.shape[1], (y + border) * decoded.shape[1] + border
+    sums = splat_i32x8(0)
+    whole = width & ~15
+    for x in range(0, whole, 16):
+        difference = sub(widen(load_u8x16(source, at + x)), widen(load_u8x16(decoded, decoded_at + x)))
+        sums = add(sums, squares_of_pairs(difference))
+    store(lanes, 0, sums)
+    total = np.int64(0)
+    for k in range(8):
+        total += np.int64(lanes[k])
+    for x in range(whole, width):
+        difference = np.int64(source[y, x]) - np.int64(decoded[y + border, x + border])
+        total += difference * difference
+    return total
 
 
 @kernel
@@ -12,12 +32,9 @@ def ssd(source, decoded, border, height, width, unit, row0, row1, errors):
     source uint8[h, w]; decoded uint8[h + 2 border, w + 2 border]; height, width of the display area in samples of this
     plane; unit samples a macroblock row (16 luma, 8 chroma); errors int64[mb_height] out.
     """
+    lanes = np.empty(8, np.int32)
     for row in range(row0, row1):
-        total = 0
+        total = np.int64(0)
         for y in range(row * unit, min(height, row * unit + unit)):
-            line = np.int32(0)  # 4096 * 255^2 fits
-            for x in range(width):
-                difference = np.int32(source[y, x]) - np.int32(decoded[y + border, x + border])
-                line += difference * difference
-            total += line
+            total += _line(source, decoded, border, y, width, lanes)
         errors[row] = total

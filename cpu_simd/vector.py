@@ -190,6 +190,7 @@ def _make_splat(vec):
     return splat
 
 
+splat_u8x16 = _make_splat(u8x16)
 splat_u16x8, splat_u16x16, splat_u16x32 = _make_splat(u16x8), _make_splat(u16x16), _make_splat(u16x32)
 splat_i32x8 = _make_splat(i32x8)
 
@@ -431,6 +432,19 @@ def sums_of_4(typingctx, a):
         return context.make_tuple(builder, sig.return_type, values)
 
     return types.UniTuple(types.int64, 4)(a), codegen
+
+
+@intrinsic
+def squares_of_pairs(typingctx, a):
+    """a[0]^2 + a[1]^2, a[2]^2 + a[3]^2 ... of signed 16-bit lanes, in half as many 32-bit lanes (pmaddwd)."""
+
+    def codegen(context, builder, sig, args):
+        x = builder.sext(args[0], ir.VectorType(ir.IntType(32), a.lanes))
+        x = builder.mul(x, x)
+        even, odd = (builder.shuffle_vector(x, x, _mask(range(first, a.lanes, 2))) for first in (0, 1))
+        return builder.add(even, odd)
+
+    return Vec(32, a.lanes // 2)(a), codegen
 
 
 def make_shuffle(mask):

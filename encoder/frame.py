@@ -20,6 +20,7 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,7 @@ class Frame:
         self.n_ref = 0
         self.stage_seconds: dict[str, float] = {}
 
+    @cached_property
     def arrays(self) -> dict[str, Array]:
         """The arrays by the names that the stage table uses."""
         return self.results | {f"source_{plane}": samples for plane, samples in zip("yuv", self.planes)}

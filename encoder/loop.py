@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..scheduler.devices import AnyExecutor
+from ..scheduler.executor import Step
 from ..standard.macroblock import I_4x4
 from .config import Config
 from .frame import Frame, References, Workspace
@@ -53,40 +54,33 @@ class Loop:
         for slot, frame in enumerate(frames):
             assert frame.decoded is not None
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
-            self.executor.run(["interpolate"], self._picture_state(slot), {})
+            self.executor.run([(("interpolate",), {})], self._picture_state(slot), {})
         self.references.held[:] = range(len(frames))
         self.previous = frames[0] if frames else None
 
     def _stages(self, frame: Frame, there: Frame, slot: int) -> None:
         """From source to reference; `there` holds the picture's arrays where the stages run."""
         executor = self.executor
-        state = self._state(frame, there, slot)
-
-        def run(*stages: str, **more: Any) -> None:
-            executor.run(stages, state | more if more else state, frame.stage_seconds)
-
         executor.fill(there.qp, frame.slice_qp)
+        steps: list[Step] = []
         if frame.n_ref:
+            executor.fill(self.workspace.progress, 0)
             for ref in range(frame.n_ref):
                 reference = self._reference_state(ref)
-                run("subsample", **reference)
-                run("search_centre", "full_search", "subpel_refine", **reference)
-            run("intra_estimate")
-            executor.fill(self.workspace.progress, 0)
-            run("mode_decision")
-            run("inter_residual")
+                steps.append((("subsample", "intra_estimate") if ref == 0 else ("subsample",), reference))
+                steps.append((("search_centre", "full_search", "subpel_refine"), reference))
+            steps += [(("mode_decision",), {}), (("inter_residual",), {})]
         else:
             executor.fill(there.mb_type, I_4x4)
             executor.fill(there.ref_idx, -1)
             executor.fill(there.mv, 0)
-        run("intra")
-        if frame.n_ref:
-            run("mark_skipped", "deblock")
-        else:
-            run("deblock")
-        for plane in ("luma", "cb", "cr"):
-            run(f"extend_{plane}")
-        run("interpolate", "ssd_y", "ssd_u", "ssd_v")
+        steps += [
+            (("intra",), {}),
+            (("mark_skipped", "deblock") if frame.n_ref else ("deblock",), {}),
+            (("extend_luma", "extend_cb", "extend_cr", "ssd_y", "ssd_u", "ssd_v"), {}),
+            (("interpolate",), {}),
+        ]
+        executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)
 
     def compile(self, frame: Frame, stages: Sequence[str]) -> None:
         """Run stages on an empty picture with one reference: only so that their kernels are compiled."""
@@ -94,12 +88,12 @@ class Loop:
         self.references.push(0, 1)
         state = self._state(frame, frame, 1) | self._reference_state(0)
         for name in stages:
-            self.executor.run([name], state, {})
+            self.executor.run([((name,), {})], state, {})
 
     def _state(self, frame: Frame, there: Frame, slot: int) -> dict[str, Any]:
         """What the stages of this picture may ask for, by name."""
         references, previous = self.references, self.previous or there
-        return self.constants | there.arrays() | self.workspace.arrays() | self._picture_state(slot) | {
+        return self.constants | there.arrays | self.workspace.arrays() | self._picture_state(slot) | {
             "lam": int(LAMBDA[frame.slice_qp]),
             "n_ref": frame.n_ref,
             "slice_qp": frame.slice_qp,

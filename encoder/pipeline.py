@@ -134,7 +134,7 @@ class Pipeline:
     def _finished(self, limit: int) -> list[EncodedFrame]:
         """Pictures whose bits are done, in order; waits until at most `limit` are under way."""
         while self.pending and (len(self.pending) > limit or self.pending[0][1].done()):
-            self.done.append(self.pending[0][1].result())
+            self.done.append(self.loop.executor.result(self.pending[0][1]))
             self.pending.popleft()
         done, self.done = self.done, []
         return done

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..cuda_src.device import Device, DeviceArray
-from .stages import BESIDE, FRAME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, Stage
+from .executor import Step
+from .stages import BESIDE, EVEN, FRAME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, Stage
 
 NOT_ON_THE_CARD = ("ssd",)  # yet: these stages make a detour over the host
 WAITED_FOR = {name for stage in TABLE for name in stage.after.split()}
@@ -28,7 +29,9 @@ class CudaExecutor:
         self.card = card
         self._pool = ThreadPoolExecutor(max(1, threads), "h264lite")
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
-        self._parts: dict[str, tuple[int, ...]] = {ROWS: rows, TICKETS: rows, SLICES: macroblocks, FRAME: ()}
+        self._parts: dict[str, tuple[int, ...]] = {
+            ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, FRAME: (),
+        }  # fmt: skip
         self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
         with card:
             first = card.stream()
@@ -89,22 +92,24 @@ class CudaExecutor:
         card.wait(self._streams[MAIN], self._uploaded[k])
         card.wait(self._streams[BESIDE], self._uploaded[k])
 
-    def run(self, names: Sequence[str], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
-        """Start stages over the whole picture; see Executor."""
-        card, streams = self.card, self._streams
-        for name in names:
-            stage = STAGES[name]
-            stream = streams[stage.stream]
-            for other in stage.after.split():
-                if other in self._recorded:
-                    card.wait(stream, self._ended[other])
-            if stage.function.split(".")[0] in NOT_ON_THE_CARD:
-                self._on_the_host(stage, state, stream)
-            else:
-                stage.launch(state, self._parts[stage.split], stream)
-            if name in WAITED_FOR:
-                card.record(self._ended[name], stream)
-                self._recorded.add(name)
+    def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
+        """Start steps over the whole picture, on their streams; see Executor."""
+        for names, more in steps:
+            for name in names:
+                self._start(STAGES[name], {**state, **more} if more else state)
+
+    def _start(self, stage: Stage, state: Mapping[str, Any]) -> None:
+        card, stream = self.card, self._streams[stage.stream]
+        for other in stage.after.split():
+            if other in self._recorded:
+                card.wait(stream, self._ended[other])
+        if stage.function.split(".")[0] in NOT_ON_THE_CARD:
+            self._on_the_host(stage, state, stream)
+        else:
+            stage.launch(state, self._parts[stage.split], stream)
+        if stage.name in WAITED_FOR:
+            card.record(self._ended[stage.name], stream)
+            self._recorded.add(stage.name)
 
     def _on_the_host(self, stage: Stage, state: Mapping[str, Any], stream: Any) -> None:
         """A stage without a kernel: its arrays come down, and go up again when it is done."""
@@ -138,6 +143,10 @@ class CudaExecutor:
     def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
         """See Executor."""
         return self._pool.submit(function, *args)
+
+    def result(self, future: "Future[Any]") -> Any:
+        """See Executor."""
+        return future.result()
 
     def close(self) -> None:
         """Wait for running tasks, end the threads, give the card's memory back."""

@@ -1,21 +1,22 @@
-"""Runs stages on CPU threads: parts of the picture inside a stage, tasks that outlive it beside the next frame.
+"""Runs the stage table on CPU threads: bands of the picture inside a stage, tasks that outlive it beside the next frame.
 
-The executor knows threads and nothing else: stages come bound to their arrays. Kernels release the GIL, so plain threads
-run side by side. Results never depend on the number of threads or parts.
+The executor knows stages, bands and a crew of threads. Results never depend on the number of threads or bands.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from .stages import ROWS, SLICES, STAGES, TICKETS
+from .crew import Crew, Part
+from .stages import EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS
 
-BANDS_A_THREAD = 4  # more bands than threads: who is free takes the next one, also beside an entropy task
-LEAST_BAND = 60  # macroblocks: below that a task costs more than it shares out
+LEAST_BAND = 40  # macroblocks: below that a call costs more than it shares out
+EVEN_BAND = 1000  # macroblocks that justify a second band for each thread where rows take equally long
+Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and the state that only they see
 
 
 def bands(n_rows: int, n_bands: int) -> list[tuple[int, int]]:
@@ -25,20 +26,18 @@ def bands(n_rows: int, n_bands: int) -> list[tuple[int, int]]:
     return list(zip(cuts, cuts[1:]))
 
 
-def _run_part(calls: Sequence[Callable[..., Any]], part: tuple[int, ...]) -> list[float]:
-    """One part of the picture through bound stages; seconds of each."""
-    times = []
-    for call in calls:
-        start = time.perf_counter()
-        call(*part)
-        times.append(time.perf_counter() - start)
-    return times
+def shares(n_rows: int, threads: int, least: int) -> list[tuple[int, int]]:
+    """Bands for threads that take the next one when they are free: tall ones first, `least` rows at the end."""
+    cuts = [0]
+    while cuts[-1] < n_rows:
+        left = n_rows - cuts[-1]
+        band = max(least, 2 * left // (3 * threads))
+        cuts.append(n_rows if left < band + least else cuts[-1] + band)
+    return list(zip(cuts, cuts[1:]))
 
 
 class Executor:
-    """A pool of `threads` worker threads; with one, everything runs in the caller's thread.
-
-    n_rows: macroblock rows of the picture; slices: (first, end) macroblock address of each slice.
+    """`threads` threads over a picture of `n_rows` macroblock rows; slices: (first, end) macroblock of each.
 
     What an executor for another device has as well: `zeros` makes arrays where the stages run, `host_zeros` those that
     cross over; `twins` is how many pictures it holds on its side (0: it works on the host's own arrays).
@@ -47,10 +46,13 @@ class Executor:
     twins = 0
 
     def __init__(self, threads: int, n_rows: int, slices: list[tuple[int, int]]) -> None:
-        self._pool = ThreadPoolExecutor(threads, "h264lite") if threads > 1 else None
+        self._crew = Crew(threads)
         n_mb = slices[-1][1]
-        rows = bands(n_rows, min(BANDS_A_THREAD * threads, n_mb // LEAST_BAND) if threads > 1 else 1)
-        self._parts = {ROWS: rows, SLICES: slices, TICKETS: [(0, n_rows)] * min(threads, len(rows))}
+        rows = shares(n_rows, threads, -(-LEAST_BAND * n_rows // n_mb)) if threads > 1 else [(0, n_rows)]
+        even = bands(n_rows, min(len(rows), (1 + (n_mb > EVEN_BAND * threads)) * threads) if threads > 1 else 1)
+        self._parts: dict[str, list[Any]] = {
+            ROWS: rows, EVEN: even, SLICES: slices, TICKETS: [(0, n_rows)] * min(threads, len(rows)), FRAME: [()],
+        }  # fmt: skip
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> Any:
         """An array of the stages' side."""
@@ -85,36 +87,54 @@ class Executor:
             target[...] = source
         return lambda: None
 
-    def run(self, names: Sequence[str], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
-        """Run stages over the whole picture and return when they are done.
+    def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
+        """Run steps over the whole picture, one after another, and return when they are done.
 
-        A part of the picture goes through all of them in one task, so each may read of the others' results only what its
-        own part wrote. The time spent in each is added to `seconds`, summed over threads.
+        A band of the picture goes through all stages of a step that split by rows, so each may read of the others'
+        results only what its own band wrote; stages that take the whole frame run beside them. The time spent in each
+        is added to `seconds`, summed over threads.
         """
-        calls = [STAGES[name].bind(state) for name in names]
-        parts = self._parts.get(STAGES[names[0]].split, [()])
-        if self._pool is None or len(parts) == 1:
-            spent = [_run_part(calls, part) for part in parts]
-        else:
-            futures = [self._pool.submit(_run_part, calls, part) for part in parts]
-            wait(futures)
-            spent = [future.result() for future in futures]
-        for times in spent:
-            for name, time_taken in zip(names, times):
-                seconds[name] = seconds.get(name, 0.0) + time_taken
+        times: list[tuple[str, float]] = []
+        self._crew.run([self._split(names, {**state, **more} if more else state, times) for names, more in steps])
+        for name, spent in times:
+            seconds[name] = seconds.get(name, 0.0) + spent
+
+    def _split(self, names: Sequence[str], state: Mapping[str, Any], times: list[tuple[str, float]]) -> list[Part]:
+        parts: list[Part] = []
+        chain = []
+        for name in names:
+            stage = STAGES[name]
+            call = stage.bind(state)
+            if stage.split == FRAME:
+                parts.append(_part([(name, call)], (), times))
+            else:
+                chain.append((name, call))
+        if chain:
+            parts += [_part(chain, span, times) for span in self._parts[STAGES[chain[0][0]].split]]
+        return parts
 
     def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
-        """Start a task that runs beside what follows; its result is the future's."""
-        if self._pool is not None:
-            return self._pool.submit(function, *args)
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*args))
-        except BaseException as error:  # the future carries it to whoever asks for the result
-            future.set_exception(error)
-        return future
+        """Start a task that runs beside what follows."""
+        return self._crew.submit(function, *args)
+
+    def result(self, future: "Future[Any]") -> Any:
+        """What the task returned; waits for it."""
+        return self._crew.result(future)
 
     def close(self) -> None:
         """Wait for running tasks and end the threads."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        self._crew.close()
+
+
+def _part(
+    chain: Sequence[tuple[str, Callable[..., Any]]], span: tuple[int, ...], times: list[tuple[str, float]]
+) -> Part:
+    """A span of the picture through bound stages."""
+
+    def run() -> None:
+        for name, call in chain:
+            start = time.perf_counter()
+            call(*span)
+            times.append((name, time.perf_counter() - start))
+
+    return run

@@ -15,9 +15,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-# TICKETS: all threads call it with the whole picture's rows and share them out among themselves
-ROWS, SLICES, FRAME, TICKETS = "macroblock rows", "slices", "whole frame", "rows by ticket"
-_SPAN = {ROWS: ("row0", "row1"), SLICES: ("first_mb", "end_mb"), FRAME: (), TICKETS: ("row0", "row1")}
+# EVEN: rows that take equally long. TICKETS: all threads call it with all rows and share them out among themselves
+ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
+_SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
 MAIN, BESIDE = "main", "beside"
 CPU, CUDA = "cpu_simd", "cuda_src"
 
@@ -76,7 +76,7 @@ class Stage:
 
 TABLE = (
     Stage(
-        "subsample", "search_centre.subsample", ROWS, "encoder",
+        "subsample", "search_centre.subsample", EVEN, "encoder",
         "source_y reference_y pad row0 row1 coarse_source coarse_reference",
         "coarse_source coarse_reference",
     ),
@@ -98,7 +98,7 @@ TABLE = (
         after="interpolate",
     ),
     Stage(
-        "intra_estimate", "intra_estimate.intra_estimate", ROWS, "encoder",
+        "intra_estimate", "intra_estimate.intra_estimate", EVEN, "encoder",
         "source_y lam row0 row1 intra_cost",
         "intra_cost",
         BESIDE, after="mode_decision",
@@ -123,12 +123,12 @@ TABLE = (
         "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode rec_y rec_u rec_v levels total_coeff cbp",
     ),
     Stage(
-        "mark_skipped", "mode_decision.mark_skipped", ROWS, "8.4.1.1",
+        "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
         "slice_first_mb ref_idx mv cbp mb_width row0 row1 mb_type",
         "mb_type",
     ),
     Stage(
-        "deblock", "deblock.deblock", ROWS, "8.7",
+        "deblock", "deblock.deblock", EVEN, "8.7",
         "rec_y rec_u rec_v mb_type ref_idx mv total_coeff qp chroma_qp_offset alpha_offset beta_offset disable_idc "
         "slice_first_mb row0 row1 out_y out_u out_v",
         "out_y out_u out_v",
@@ -148,23 +148,23 @@ TABLE = (
         BESIDE, after="deblock",
     ),
     Stage(
-        "interpolate", "interpolate.interpolate", ROWS, "8.4.2.2.1",
+        "interpolate", "interpolate.interpolate", EVEN, "8.4.2.2.1",
         "decoded_luma pad row0 row1",
         "decoded_half",
         BESIDE, after="extend_luma",
     ),
     Stage(
-        "ssd_y", "ssd.ssd", ROWS, "encoder",
+        "ssd_y", "ssd.ssd", EVEN, "encoder",
         "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y",
         BESIDE,
     ),
     Stage(
-        "ssd_u", "ssd.ssd", ROWS, "encoder",
+        "ssd_u", "ssd.ssd", EVEN, "encoder",
         "source_u decoded_u chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_u", "ssd_u",
         BESIDE,
     ),
     Stage(
-        "ssd_v", "ssd.ssd", ROWS, "encoder",
+        "ssd_v", "ssd.ssd", EVEN, "encoder",
         "source_v decoded_v chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_v", "ssd_v",
         BESIDE,
     ),

@@ -1,0 +1,173 @@
+"""Threads that go through steps of parts together: parts by ticket, waiting without the interpreter.
+
+A small picture's stages take tens of microseconds each; a pool of futures costs as much again for every one. So all threads
+stay with a list of steps from its first to its last, take parts by an atomic ticket and look at a counter until a step's
+parts are all done. The caller is one of the threads. Between lists they look for a while, then sleep.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from ..cpu_simd.atomics import take, wait_until
+
+ROUNDS = 2_000  # looks at a counter in one call, some 0.1 ms; the interpreter is free meanwhile
+PATIENCE = 0.002  # seconds of looking before a thread sleeps
+NAP = 0.0001  # seconds of sleep inside a step
+TICKET, DONE, LINE = 0, 8, 16  # counters of a step, each on a cache line of its own
+
+Part = Callable[[], None]
+
+
+class Steps:
+    """Steps one after another; each a list of parts that may run side by side, in any order."""
+
+    def __init__(self, steps: Sequence[Sequence[Part]]) -> None:
+        self.parts = [list(parts) for parts in steps]
+        self.counters = np.zeros(LINE * len(self.parts), np.int64)
+        self.error: BaseException | None = None
+
+    def work(self) -> None:
+        """Go through all steps with whoever else does; returns when everything is done or something failed."""
+        for k, parts in enumerate(self.parts):
+            while (ticket := take(self.counters, LINE * k + TICKET)) < len(parts):
+                try:
+                    if self.error is None:
+                        parts[ticket]()
+                except BaseException as error:
+                    self.error = error
+                finally:
+                    take(self.counters, LINE * k + DONE)
+            if not self._wait(LINE * k + DONE, len(parts)):
+                return
+
+    def _wait(self, counter: int, value: int) -> bool:
+        since = 0.0
+        while not wait_until(self.counters, counter, value, ROUNDS):
+            if self.error is not None:
+                return False
+            now = time.monotonic()
+            since = since or now
+            if now - since > PATIENCE:
+                time.sleep(NAP)
+        return True
+
+
+class _Shared:
+    """What the threads see of a crew: it does not keep the crew alive."""
+
+    def __init__(self) -> None:
+        self.steps: Steps | None = None
+        self.posted = np.zeros(1, np.int64)  # step lists and tasks so far
+        self.tasks: deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
+        self.asleep = 0
+        self.wake = threading.Condition()
+        self.closing = False
+
+    def post(self) -> None:
+        take(self.posted, 0)
+        if self.asleep:
+            with self.wake:
+                self.wake.notify_all()
+
+    def run_task(self) -> bool:
+        """Run one task that waits; whether there was one."""
+        try:
+            future, function, args = self.tasks.popleft()
+        except IndexError:
+            return False
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(function(*args))
+            except BaseException as error:  # the future carries it to whoever asks for the result
+                future.set_exception(error)
+        return True
+
+    def sleep(self, seen: int) -> None:
+        with self.wake:
+            self.asleep += 1  # before the look: post() looks the other way round
+            while not self.closing and self.posted[0] == seen:
+                self.wake.wait()
+            self.asleep -= 1
+
+
+def _work(shared: _Shared) -> None:
+    """A thread's life: tasks first, then the steps under way, then looking for more."""
+    while not shared.closing:
+        seen = int(shared.posted[0])
+        if shared.run_task():
+            continue
+        steps = shared.steps
+        if steps is not None:
+            steps.work()
+        steps = None
+        limit = time.monotonic() + PATIENCE
+        while not shared.closing and not wait_until(shared.posted, 0, seen + 1, ROUNDS):
+            if time.monotonic() > limit:
+                shared.sleep(seen)
+
+
+class Crew:
+    """`threads` threads, the caller's among them; with one, everything runs in the caller's."""
+
+    def __init__(self, threads: int) -> None:
+        self._shared = _Shared()
+        self._threads = [
+            threading.Thread(target=_work, args=(self._shared,), name=f"h264lite-{k}", daemon=True)
+            for k in range(1, threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def run(self, steps: Sequence[Sequence[Part]]) -> None:
+        """Run steps, each after the one before is done; raises what a part raised, and then leaves the rest out."""
+        work = Steps(steps)
+        if self._threads:
+            self._shared.steps = work
+            self._shared.post()
+        try:
+            work.work()
+        except BaseException as error:  # an interrupt between two parts
+            work.error = error
+            raise
+        finally:
+            self._shared.steps = None
+        if work.error is not None:
+            raise work.error
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
+        """Start a task that runs beside what follows; its result is the future's."""
+        future: Future[Any] = Future()
+        self._shared.tasks.append((future, function, args))
+        if self._threads:
+            self._shared.post()
+        else:
+            self._shared.run_task()
+        return future
+
+    def result(self, future: "Future[Any]") -> Any:
+        """A task's result; the caller runs tasks that wait meanwhile."""
+        while not future.done() and self._shared.run_task():
+            pass
+        return future.result()
+
+    def close(self) -> None:
+        """Wait for running tasks and end the threads; tasks that have not begun are cancelled."""
+        self._shared.closing = True
+        while self._shared.tasks:
+            self._shared.tasks.pop()[0].cancel()
+        with self._shared.wake:
+            self._shared.wake.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def __del__(self) -> None:
+        self._shared.closing = True
+        with self._shared.wake:
+            self._shared.wake.notify_all()

@@ -1,0 +1,26 @@
+"""ssd against NumPy: sizes that are no multiple of a vector, extremes, split rows."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.ssd import ssd
+
+SEED = 77
+
+
+@pytest.mark.parametrize(("height", "width", "unit"), [(16, 16, 16), (33, 47, 16), (7, 3, 8), (40, 4096, 16), (64, 100, 8)])
+@pytest.mark.parametrize("kind", ["random", "opposite"])
+def test_against_numpy(height, width, unit, kind):
+    print("seed", SEED)
+    rng = np.random.default_rng(SEED)
+    rows, border = -(-height // unit), 16
+    shape = (rows * unit, -(-width // 16) * 16)
+    source, inside = (rng.integers(0, 256, shape).astype(np.uint8) for _ in range(2))
+    if kind == "opposite":
+        source[:], inside[:] = 255, 0
+    decoded = np.pad(inside, border, constant_values=9)
+    errors = np.full(rows, -1, np.int64)
+    for row0, row1 in ((rows // 2, rows), (0, rows // 2)):
+        ssd(source, decoded, border, height, width, unit, row0, row1, errors)
+    for row in range(rows):
+        area = slice(row * unit, min(height, row * unit + unit)), slice(0, width)
+        assert errors[row] == ((source[area].astype(np.int64) - inside[area]) ** 2).sum()
