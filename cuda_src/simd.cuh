@@ -37,7 +37,7 @@ DEVICE unsigned sad4(unsigned a, unsigned b, unsigned c) {
 }
 
 // four rounded-up averages (a + b + 1) >> 1
-DEVICE unsigned average4(unsigned a, unsigned b) { return (a | b) - (((a ^ b) >> 1) & 0x7f7f7f7fu); }
+DEVICE unsigned average4(unsigned a, unsigned b) { return (a | b) - (((a ^ b) & 0xfefefefeu) >> 1); }
 
 DEVICE unsigned min3(unsigned a, unsigned b, unsigned c) {
 #ifdef H264LITE_EMULATED
@@ -107,7 +107,27 @@ DEVICE unsigned max2(unsigned a, unsigned b) {
   return __vmaxs2(a, b);
 #endif
 }
-DEVICE unsigned abs2(unsigned a) { return max2(a, sub2(0, a)); }
+DEVICE unsigned min2(unsigned a, unsigned b) {
+#ifdef H264LITE_EMULATED
+  return sub2(0, max2(sub2(0, a), sub2(0, b)));
+#else
+  return __vmins2(a, b);
+#endif
+}
+// max(a + b, c)
+DEVICE unsigned add_max2(unsigned a, unsigned b, unsigned c) {
+#ifdef H264LITE_EMULATED
+  return max2(add2(a, b), c);
+#else
+  return __viaddmax_s16x2(a, b, c);
+#endif
+}
+// sum + max(|low|, |high|) of both halves of two words: with x the larger and n the smaller, max(x, -n) = max(x + n, 0) - n.
+// (A negation of two halves would take the compiler seven instructions.)
+DEVICE unsigned add_larger_magnitudes(unsigned sum, unsigned v, unsigned w) {
+  const unsigned low = __byte_perm(v, w, 0x5410), high = __byte_perm(v, w, 0x7632), n = min2(low, high);
+  return sub2(add2(sum, add_max2(max2(low, high), n, 0)), n);
+}
 
 // Distortion of a 4x4 block between two sets of four rows: SAD, or half the sum of the absolute Hadamard coefficients.
 DEVICE unsigned sad_4x4(const unsigned *a, const unsigned *b) {
@@ -119,7 +139,7 @@ DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     e[i] = sub2(a[i] & 0x00ff00ffu, b[i] & 0x00ff00ffu);
-    o[i] = sub2(a[i] >> 8 & 0x00ff00ffu, b[i] >> 8 & 0x00ff00ffu);
+    o[i] = sub2(__byte_perm(a[i], 0, 0x4341), __byte_perm(b[i], 0, 0x4341));
   }
   unsigned h[8];
 #pragma unroll
@@ -130,13 +150,9 @@ DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) {
   unsigned sum = 0;
 #pragma unroll
   for (int g = 0; g < 8; g += 4) {
-    unsigned s0 = add2(h[g], h[g + 2]), s1 = add2(h[g + 1], h[g + 3]), d0 = sub2(h[g], h[g + 2]), d1 = sub2(h[g + 1], h[g + 3]);
-    unsigned v0 = abs2(add2(s0, s1)), v1 = abs2(sub2(s0, s1)), v2 = abs2(add2(d0, d1)), v3 = abs2(sub2(d0, d1));
-    unsigned low = __byte_perm(v0, v1, 0x5410), high = __byte_perm(v0, v1, 0x7632);
-    sum = add2(sum, max2(low, high));
-    low = __byte_perm(v2, v3, 0x5410);
-    high = __byte_perm(v2, v3, 0x7632);
-    sum = add2(sum, max2(low, high));
+    const unsigned s0 = add2(h[g], h[g + 2]), s1 = add2(h[g + 1], h[g + 3]), d0 = sub2(h[g], h[g + 2]), d1 = sub2(h[g + 1], h[g + 3]);
+    sum = add_larger_magnitudes(sum, add2(s0, s1), sub2(s0, s1));
+    sum = add_larger_magnitudes(sum, add2(d0, d1), sub2(d0, d1));
   }
   return (sum & 0xffff) + (sum >> 16);
 }
