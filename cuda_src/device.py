@@ -364,4 +364,8 @@ class Device:
         self._allocations.clear()
         self._free.clear()
         self._kept.clear()
-        self.context.detach()
+        try:
+            self.context.detach()
+        except self.driver.Error:
+            if not self.lost:  # a context that is lost cannot be given back
+                raise

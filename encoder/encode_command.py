@@ -10,7 +10,7 @@ from typing import Any
 
 from .config import Config
 from .encoder import Encoder
-from .errors import Error, InputError, OptionError
+from .errors import DeviceLost, Error, InputError, OptionError
 from .first_run import compile_all, will_compile
 from .interrupt import Interrupted, StopSignals
 from .options import API, CLI, OPTIONS, read_options
@@ -52,6 +52,11 @@ class Run:
         if not self.quiet:
             _print(f"h264lite [info]: {text}")
 
+    def warn(self, text: str) -> None:
+        """A line about something that went wrong and was made good."""
+        self.progress.finish()
+        _print(f"h264lite [warning]: {text}")
+
 
 def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int:
     """Encode one file; the exit code. `given`: option name -> what the user wrote."""
@@ -82,7 +87,7 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
             run.say("first run: compiling the kernels, once; a minute or two")
             run.say(f"compiled in {compile_all():.0f} s")
             progress.restart()
-        run.encoder = stack.enter_context(Encoder.from_config(config, sinks.reconstruction is not None))
+        run.encoder = stack.enter_context(Encoder.from_config(config, sinks.reconstruction is not None, run.warn))
         return _encode(run, stop)
 
 
@@ -152,9 +157,13 @@ def _encode(run: Run, stop: StopSignals) -> int:
             _write(run, run.encoder.push(planes))
     except Interrupted:
         pass
-    except (InputError, MemoryError) as error:  # the output is not to blame: finish it
+    except (InputError, MemoryError, DeviceLost) as error:  # the output is not to blame: finish it
         failure = error
-    _write(run, run.encoder.drain())
+    try:
+        _write(run, run.encoder.drain())
+    except DeviceLost as error:
+        failure = error
+        _write(run, run.encoder.drain())
     run.sinks.stream.close()
     run.progress.finish()
     held = f"{run.written} frame{'s' if run.written != 1 else ''}"

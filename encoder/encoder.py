@@ -1,6 +1,6 @@
 """The Python API: frames in, packets out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,18 +44,22 @@ class Encoder:
         self._start(Config.from_options(width=width, height=height, fps=fps, **options), keep_reconstruction)
 
     @classmethod
-    def from_config(cls, config: Config, keep_reconstruction: bool = False) -> "Encoder":
-        """The same from settings that are checked already."""
+    def from_config(
+        cls, config: Config, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None
+    ) -> "Encoder":
+        """The same from settings that are checked already; `warn` takes what is else a RuntimeWarning."""
         encoder = cls.__new__(cls)
-        encoder._start(config, keep_reconstruction)
+        encoder._start(config, keep_reconstruction, warn)
         return encoder
 
-    def _start(self, config: Config, keep_reconstruction: bool) -> None:
+    def _start(
+        self, config: Config, keep_reconstruction: bool, warn: Callable[[str], None] | None = None
+    ) -> None:
         from .pipeline import Pipeline  # compiles nothing, but imports Numba
 
         self.config = config
         self._keep = keep_reconstruction
-        self._pipeline: Any = Pipeline(config, keep_reconstruction=keep_reconstruction or config.ssim)
+        self._pipeline: Any = Pipeline(config, keep_reconstruction or config.ssim, warn)
         self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
         self._state = "open"
 
@@ -88,8 +92,9 @@ class Encoder:
         if self._state == "flushed":
             return []
         self._require("open")
+        finished = self._count(self._pipeline.flush())
         self._state = "flushed"
-        return self._count(self._pipeline.flush())
+        return finished
 
     def close(self) -> None:
         """Give threads and memory back; packets not fetched are lost. Called twice it does nothing."""

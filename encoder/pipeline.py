@@ -51,8 +51,7 @@ class Pipeline:
         self.slice_rows = bands(config.mb_height, config.slices)
         self.writer = SliceWriter(config, self.slice_rows)
         self.in_flight = config.threads  # frames whose bits may be under way beside the loop
-        self.loop = self._first_loop()
-        self.ring = self._make_ring()
+        self.loop, self.ring = self._start()
         self.pending: deque[tuple[Frame, Future[EncodedFrame]]] = deque()
         self.done: list[EncodedFrame] = []  # not fetched yet
         self.count = self.since_idr = self.idr_count = 0
@@ -72,7 +71,7 @@ class Pipeline:
         try:
             self._enter(frame)
             return self._finished(self.in_flight)
-        except GpuLost as lost:
+        except (GpuLost, DeviceMemoryError) as lost:
             self._go_on_without_the_card(lost, frame)
             return self._finished(self.in_flight)
 
@@ -152,25 +151,35 @@ class Pipeline:
         width = self.config.mb_width
         slices = [(width * row0, width * row1) for row0, row1 in self.slice_rows]
         executor = make_executor(device, self.config.threads, self.config.mb_height, slices)
-        return Loop(self.config, self.slice_rows, executor)
-
-    def _first_loop(self) -> Loop:
         try:
-            return self._make_loop(self.config.device)
-        except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
-            if self.config.may_change_device:
-                self.warn(f"{error}; encoding on the CPU")
-                return self._make_loop("cpu")
-            kind = DeviceError if isinstance(error, DeviceUnavailable) else Error
-            raise kind(f"device {self.config.device}: {error}") from None
+            return Loop(self.config, self.slice_rows, executor)
+        except BaseException:
+            executor.close()
+            raise
 
-    def _make_ring(self) -> list[Frame]:
+    def _start(self) -> tuple[Loop, list[Frame]]:
+        """The loop on the device of the settings, or on the CPU if that one fails and was not asked for by name."""
+        loop = None
+        try:
+            loop = self._make_loop(self.config.device)
+            return loop, self._make_ring(loop)
+        except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
+            if loop is not None:
+                loop.executor.close()
+            if not self.config.may_change_device:
+                kind = DeviceError if isinstance(error, DeviceUnavailable) else Error
+                raise kind(f"device {self.config.device}: {error}") from None
+            self.warn(f"{error}; encoding on the CPU")
+        loop = self._make_loop("cpu")
+        return loop, self._make_ring(loop)
+
+    def _make_ring(self, loop: Loop) -> list[Frame]:
         """Pictures under way, the one in the loop and the one before.
 
         Where the card may be lost without end of the encode, decoded pictures come home as well, and the ring is longer
         by the references: whichever picture is the first that did not come home, those before it are all there.
         """
-        config, executor = self.config, self.loop.executor
+        config, executor = self.config, loop.executor
         replaceable = config.may_change_device and executor.twins > 0
         length = self.in_flight + 2 + (config.ref if replaceable else 0)
         ring = [Frame(config.mb_width, config.mb_height, executor.host_zeros) for _ in range(length)]
@@ -181,7 +190,7 @@ class Pipeline:
                 frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
         return ring
 
-    def _go_on_without_the_card(self, lost: GpuLost, entering: Frame | None = None) -> None:
+    def _go_on_without_the_card(self, lost: Exception, entering: Frame | None = None) -> None:
         """From the first picture whose results did not come home: redo it and those behind it on the CPU.
 
         DeviceLost, once, if the card was asked for by name: what came home stays to be fetched.

@@ -15,7 +15,6 @@ from ..cuda_src.device import Device, DeviceArray
 from .executor import Step
 from .stages import BESIDE, EVEN, FRAME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, Stage
 
-NOT_ON_THE_CARD = ("ssd",)  # yet: these stages make a detour over the host
 WAITED_FOR = {name for stage in TABLE for name in stage.after.split()}
 
 
@@ -103,23 +102,10 @@ class CudaExecutor:
         for other in stage.after.split():
             if other in self._recorded:
                 card.wait(stream, self._ended[other])
-        if stage.function.split(".")[0] in NOT_ON_THE_CARD:
-            self._on_the_host(stage, state, stream)
-        else:
-            stage.launch(state, self._parts[stage.split], stream)
+        stage.launch(state, self._parts[stage.split], stream)
         if stage.name in WAITED_FOR:
             card.record(self._ended[stage.name], stream)
             self._recorded.add(stage.name)
-
-    def _on_the_host(self, stage: Stage, state: Mapping[str, Any], stream: Any) -> None:
-        """A stage without a kernel: its arrays come down, and go up again when it is done."""
-        self.card.synchronize()
-        here = {name: value.get() if isinstance(value, DeviceArray) else value for name, value in state.items()
-                if name in stage.arguments.split()}
-        stage.bind(here)(*self._parts[stage.split])
-        for name in stage.writes.split():
-            state[name].put(here[name], stream)
-        self.card.synchronize(stream)
 
     def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]]) -> Callable[[], None]:
         """See Executor: downloads beside the loop of the next picture."""
@@ -129,7 +115,9 @@ class CudaExecutor:
             card.wait(download, events[k])
         for there, host in pairs:
             there.get(host, download)
-        card.record(self._downloaded[k], download)
+        for event in (self._downloaded[k], self._ended["download"]):
+            card.record(event, download)
+        self._recorded.add("download")
         self._taken.add(k)
         home = card.record(self._home.pop() if self._home else card.event(), download)
 

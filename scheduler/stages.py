@@ -7,6 +7,7 @@ asks which device runs a stage.
 
 On a card stages run on two streams: MAIN is the loop, BESIDE what it does not wait for at once. `after` names stages of
 the other stream, of this picture or the one before, whose last run must have ended; within a stream order is enough.
+"download" is what came home of the picture before.
 """
 
 from collections.abc import Callable, Mapping
@@ -132,7 +133,7 @@ TABLE = (
         "rec_y rec_u rec_v mb_type ref_idx mv total_coeff qp chroma_qp_offset alpha_offset beta_offset disable_idc "
         "slice_first_mb row0 row1 out_y out_u out_v",
         "out_y out_u out_v",
-        after="ssd_v",
+        after="ssd_v download",
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
     Stage(

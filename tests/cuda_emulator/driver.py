@@ -3,7 +3,8 @@
     device.use_driver(driver.EmulatedDriver())
 
 Device memory is host memory between canaries that are checked whenever the host waits: a kernel that writes outside its
-arrays is found. Work is done at once, in the order of the calls. After `fail_after` launches the device is lost.
+arrays is found. Work is done at once, in the order of the calls. After `fail_after` launches the device is lost: the
+next launch fails, or with `silent` it and what follows do nothing, and whoever waits is told, as of a faulting kernel.
 """
 
 import ctypes
@@ -111,7 +112,9 @@ class Function:
         with driver.lock:
             driver.launches += 1
             driver.log.append((self.name, tuple(grid), tuple(block)))
-            if driver.fail_after is not None and driver.launches > driver.fail_after:
+            if driver.dead():
+                if driver.silent:
+                    return
                 raise Error("cuLaunchKernel failed: an injected fault")
             code = self.start(self.address, *grid, *block, shared_size, values.ctypes.data, len(values), driver.seed)
         if code:
@@ -225,8 +228,9 @@ class EmulatedDriver:
         self.seed, self.memory, self.capability, self.devices = seed, memory, capability, devices
         self.allocations: list[Allocation] = []
         self.lock = threading.RLock()
-        self.launches = 0
+        self.launches = self.events = self.allocated = self.most = 0
         self.fail_after: int | None = None
+        self.silent = False
         self.log: list[tuple] = []
         Context.driver = self
         self.Device = lambda ordinal: Card(self)
@@ -238,7 +242,12 @@ class EmulatedDriver:
     def load_emulated(self, name: str) -> Module:
         return Module(self, library(str(build(name))))
 
+    def dead(self) -> bool:
+        return self.fail_after is not None and self.launches > self.fail_after
+
     def check_memory(self) -> None:
+        if self.dead():
+            raise Error("an injected fault: an illegal memory access was encountered")
         for allocation in self.allocations:
             allocation.check()
 
@@ -246,11 +255,15 @@ class EmulatedDriver:
         return Stream(self)
 
     def Event(self, flags: int = 0) -> Event:
+        self.events += 1
         return Event(self)
 
     def mem_alloc(self, nbytes: int) -> Allocation:
-        if sum(a.nbytes for a in self.allocations) + nbytes > self.memory:
+        used = sum(a.nbytes for a in self.allocations) + nbytes
+        if used > self.memory:
             raise OutOfMemory("cuMemAlloc failed: out of memory")
+        self.allocated += 1
+        self.most = max(self.most, used)
         return Allocation(self, nbytes)
 
     def mem_get_info(self) -> tuple[int, int]:
@@ -260,9 +273,12 @@ class EmulatedDriver:
         return np.empty(shape, dtype)
 
     def memcpy_htod_async(self, target: int, host: np.ndarray, stream: Any = None) -> None:
-        ctypes.memmove(target, host.ctypes.data, host.nbytes)
+        if not self.dead():
+            ctypes.memmove(target, host.ctypes.data, host.nbytes)
 
     def memcpy_dtoh_async(self, host: np.ndarray, source: int, stream: Any = None) -> None:
+        if self.dead():
+            return
         self.check_memory()
         ctypes.memmove(host.ctypes.data, source, host.nbytes)
 

@@ -1,0 +1,143 @@
+"""A card that is lost, full or absent: the same bytes from the CPU, or whole frames and one clear line."""
+
+import warnings
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.cuda_src import device as device_module
+from h264lite.encoder.cli import main
+from h264lite.encoder.errors import DeviceError, DeviceLost, Error
+
+from . import round_trip
+from .cuda_emulator.driver import EmulatedDriver
+
+WIDTH, HEIGHT, FRAMES = 50, 34, 8
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """The emulated device; `auto` takes it for pictures of any size."""
+    monkeypatch.setattr("h264lite.encoder.device.SMALLEST_FOR_CUDA", 1)
+    stand_in = EmulatedDriver()
+    device_module.use_driver(stand_in)
+    yield stand_in
+    device_module.use_driver(None)
+
+
+@pytest.fixture(scope="module")
+def clip():
+    return round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 5)
+
+
+def encode(clip, **options):
+    return round_trip.encode(clip, WIDTH, HEIGHT, **options)
+
+
+def launches_by_frame(driver, clip, **options):
+    """How many launches there were before each frame, and after the last."""
+    counts = [driver.launches]
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", **options) as encoder:
+        for planes in clip:
+            encoder.encode(tuple(planes))
+            counts.append(driver.launches)
+        encoder.flush()
+    return counts
+
+
+@pytest.mark.parametrize("silent", (False, True))
+@pytest.mark.parametrize(
+    "options", ({"threads": 1}, {"threads": 3, "ref": 3}, {"threads": 4, "keyint": 3, "ref": 2}), ids=str
+)
+def test_auto_goes_on_with_the_same_bytes(driver, clip, options, silent):
+    expected, _ = encode(clip, device="cpu", **options)
+    counts = launches_by_frame(driver, clip, **options)
+    for frame in (0, 1, 4, FRAMES - 1):
+        for at in (counts[frame], (counts[frame] + counts[frame + 1]) // 2, counts[frame + 1] - 1):
+            driver.launches, driver.fail_after, driver.silent = counts[0], at, silent
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                found, decoded = encode(clip, **options)
+            driver.fail_after = None
+            texts = [str(w.message) for w in said if w.category is RuntimeWarning]
+            assert len(texts) == 1 and "going on with the CPU from frame" in texts[0], texts
+            assert found == expected, (frame, at)
+            assert len(decoded) == FRAMES
+
+
+@pytest.mark.parametrize("silent", (False, True))
+def test_cuda_by_name_finishes_the_file(driver, clip, tmp_path, capfd, silent):
+    counts = launches_by_frame(driver, clip)
+    source, out = tmp_path / f"in_{WIDTH}x{HEIGHT}.yuv", tmp_path / "out.264"
+    source.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
+    expected, _ = encode(clip, device="cpu", fps=25)
+    for frame in (1, 5, FRAMES - 1):
+        driver.launches, driver.fail_after, driver.silent = counts[0], counts[frame] + 3, silent
+        assert main(["encode", str(source), str(out), "--device", "cuda", "--threads", "2"]) == 1
+        driver.fail_after = None
+        lines = [line for line in capfd.readouterr().err.splitlines() if "error" in line]
+        assert len(lines) == 1 and "emulated device failed" in lines[0], lines
+        data = out.read_bytes()
+        held = len(round_trip.ffmpeg_frames(data))
+        assert f"holds {held} frame" in lines[0]
+        assert expected.startswith(data)
+        assert held == frame or (silent and held <= frame)
+
+
+def test_the_loss_is_raised_once(driver, clip):
+    counts = launches_by_frame(driver, clip)
+    driver.launches, driver.fail_after = counts[0], counts[4] + 2
+    packets, lost = [], 0
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", threads=4) as encoder:
+        for planes in clip:
+            try:
+                packets += encoder.encode(tuple(planes))
+            except DeviceLost:
+                lost += 1
+                break
+        packets += encoder.flush()
+    assert lost == 1 and [p.pts for p in packets] == [0, 1, 2, 3]
+
+
+def test_a_full_card(driver, clip):
+    """Whether it is full when the encode starts or when the first picture needs the stages' own arrays."""
+    expected, _ = encode(clip, device="cpu")
+    encode(clip, device="cuda")
+    most = driver.most
+    for memory in (most // 8, most // 2, most - 100):
+        driver.memory, driver.allocated = memory, 0
+        with pytest.raises(Error, match=r"MiB left.*needs") as caught:
+            encode(clip, device="cuda")
+        assert caught.value.exit_code == 1
+        with pytest.warns(RuntimeWarning, match="MiB left.*the CPU"):
+            found, _ = encode(clip)
+        assert found == expected and driver.allocated > 2
+        assert not driver.allocations, "what was allocated before is given back"
+
+
+def test_no_card(clip):
+    device_module.use_driver(EmulatedDriver(devices=0))
+    try:
+        with pytest.raises(DeviceError, match="no device") as caught:
+            encode(clip, device="cuda")
+        assert caught.value.exit_code == 3
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            encode(clip)
+    finally:
+        device_module.use_driver(None)
+
+
+def test_nothing_is_allocated_for_later_frames(driver):
+    """After the first pictures neither the card's memory nor pinned memory grows."""
+    still = round_trip.noise_clip(WIDTH, HEIGHT, 4, 2)
+    pinned = []
+    driver.pagelocked_empty = lambda shape, kind: pinned.append(shape) or np.empty(shape, kind)
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", ref=3, keyint=20, threads=2) as encoder:
+        for n in range(60):
+            encoder.encode(tuple(still[n % 4]))
+            if n == 24:
+                before = len(driver.allocations), len(pinned), driver.events
+        assert (len(driver.allocations), len(pinned), driver.events) == before
+        encoder.flush()
+    assert not driver.allocations
