@@ -104,7 +104,7 @@ def test_a_full_card(driver, clip):
     expected, _ = encode(clip, device="cpu")
     encode(clip, device="cuda")
     most = driver.most
-    for memory in (most // 8, most // 2, most - 100):
+    for memory in (most // 3, most // 2, most - 100):
         driver.memory, driver.allocated = memory, 0
         with pytest.raises(Error, match=r"MiB left.*needs") as caught:
             encode(clip, device="cuda")
