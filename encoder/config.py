@@ -71,6 +71,12 @@ class Config:
         return self.coded_height // 16
 
     @property
+    def display(self) -> tuple[tuple[int, int], ...]:
+        """(height, width) of the planes of a picture as it is given."""
+        chroma = (self.height + 1) // 2, (self.width + 1) // 2
+        return (self.height, self.width), chroma, chroma
+
+    @property
     def output_width(self) -> int:
         """Width that a decoder returns: the next even number, because 4:2:0 crops two samples at a time."""
         return self.width + self.width % 2

@@ -12,19 +12,21 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
     cbp, qp         uint8[n_mb]            coded_block_pattern; QP_Y
     levels          int16[n_mb, 27, 16]    transform coefficient levels in scan order, blocks as in standard/macroblock.py
     total_coeff     uint8[n_mb, 24]        non-zero levels a block: 16 luma in raster order, 4 Cb, 4 Cr
+    level_index     uint32[mb_height+1+n_mb]  which blocks have levels, for the way home from a card (cuda_src/compact.py)
     mb_bits         int32[n_mb]            bits of macroblock_layer() as written
     ssd_y/u/v       int64[mb_height]       squared error of the decoded picture
     rec_y/u/v       as the planes: the reconstruction before deblocking, in the workspace
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.expand import expand
 from ..cpu_simd.search_centre import coarse_shape
 from ..standard.macroblock import N_LEVEL_BLOCKS, N_PARTITIONS
 
@@ -36,8 +38,8 @@ _ALIGNED = 256  # bytes; what memory of a card is aligned to
 class Frame:
     """A picture on its way through the pipeline; taken from a pool and used again for a later picture.
 
-    zeros(shape, dtype) says where its arrays lie. The results of the loop are one block of memory, so that they cross
-    from a card to the host in one copy.
+    zeros(shape, dtype) says where its arrays lie. The results of the loop but for the levels are one block of memory, so
+    that they cross from a card to the host in one copy.
     """
 
     mb_type: Array
@@ -49,8 +51,8 @@ class Frame:
     intra_chroma_mode: Array
     cbp: Array
     qp: Array
-    levels: Array
     total_coeff: Array
+    level_index: Array
     ssd_y: Array
     ssd_u: Array
     ssd_v: Array
@@ -67,7 +69,9 @@ class Frame:
             used = math.prod(shape) * np.dtype(kind).itemsize
             self.results[name] = self.block[at : at + used].view(np.dtype(kind)).reshape(*shape)
             at += size
+        self.results["levels"] = zeros((n_mb, N_LEVEL_BLOCKS, 16), np.int16)
         vars(self).update(self.results)
+        self.levels = self.results["levels"]
         self.mb_bits = np.zeros(n_mb, np.int32)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if it is to come home
         self.index = 0
@@ -91,6 +95,53 @@ class Frame:
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
 
+    def samples(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The source, of the coded size; the samples of I_PCM are taken from here."""
+        return self.planes
+
+
+class HomeFrame(Frame):
+    """The host's side of a picture whose loop runs on a card: what goes there, and what comes home.
+
+    given           y, u, v of display size, the source as it goes there
+    level_blocks    int16[27 n_mb, 16]: the blocks that have levels, one behind the other
+    """
+
+    def __init__(self, mb_width: int, mb_height: int, zeros: Zeros, display: Sequence[tuple[int, int]]) -> None:
+        self._size = mb_width, mb_height
+        n_mb = mb_width * mb_height
+        # only the block crosses; planes and levels are the host's own
+        super().__init__(mb_width, mb_height, lambda shape, kind: (zeros if len(shape) == 1 else np.zeros)(shape, kind))
+        self.level_blocks = zeros((n_mb * N_LEVEL_BLOCKS, 16), np.int16)
+        self._held = np.zeros(n_mb, np.uint32)  # which blocks of `levels` are not 0
+        self.source = zeros((sum(h * w for h, w in display),), np.uint8)
+        self.given = split_planes(self.source, display)
+        self._padded = False
+
+    def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+        """Copy a picture of display size to where it is uploaded from."""
+        for target, plane in zip(self.given, (y, u, v)):
+            np.copyto(target, plane)
+        self._padded = False
+
+    def samples(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """See Frame: made when somebody asks."""
+        if not self._padded:
+            super().load(*self.given)
+            self._padded = True
+        return self.planes
+
+    def expand(self) -> None:
+        """`levels` from what came home."""
+        mb_width, mb_height = self._size
+        expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._held, self.levels)
+
+
+def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Array, ...]:
+    """Views of the planes that lie one behind the other in `source`, uint8[n]; display: (height, width) of each."""
+    cuts = np.cumsum([0, *(height * width for height, width in display)]).tolist()
+    return tuple(source[a:b].reshape(*shape) for a, b, shape in zip(cuts, cuts[1:], display))
+
 
 def _results(n_mb: int, mb_height: int) -> tuple[tuple[str, tuple[int, ...], Any], ...]:
     """(name, shape, dtype) of what the loop finds out about a picture."""
@@ -108,7 +159,7 @@ def _results(n_mb: int, mb_height: int) -> tuple[tuple[str, tuple[int, ...], Any
         ("ssd_y", (mb_height,), np.int64),
         ("ssd_u", (mb_height,), np.int64),
         ("ssd_v", (mb_height,), np.int64),
-        ("levels", (n_mb, N_LEVEL_BLOCKS, 16), np.int16),
+        ("level_index", (mb_height + 1 + n_mb,), np.uint32),
     )
 
 

@@ -9,7 +9,7 @@ from ..scheduler.devices import AnyExecutor
 from ..scheduler.executor import Step
 from ..standard.macroblock import I_4x4
 from .config import Config
-from .frame import Frame, References, Workspace
+from .frame import Frame, HomeFrame, References, Workspace, split_planes
 from .ratecontrol import LAMBDA
 
 KIND_16x16, KIND_16x8, KIND_8x8, KIND_4x4 = 1, 2, 4, 8  # partition sizes, down to the one named
@@ -25,29 +25,51 @@ class Loop:
         self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, executor.zeros)
         self.workspace = Workspace(width, height, config.ref, executor.zeros)
         self.twins = [Frame(width, height, executor.zeros) for _ in range(executor.twins)]
+        self.given = [executor.zeros((sum(h * w for h, w in config.display),), np.uint8) for _ in self.twins]
         self.previous: Frame | None = None  # whose vectors tell where to search
         self.constants = _constants(config)
         self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(config, slice_rows))
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """All stages of a picture whose source is loaded. Returns what waits until `frame` holds the results."""
-        executor = self.executor
-        there = self.twins[frame.index % len(self.twins)] if self.twins else frame
         if frame.is_idr:
             self.references.clear()
         slot = self.references.free_slot()
-        with executor.at_work():
-            if there is not frame:
-                executor.bring(frame.index, zip(frame.planes, there.planes))
-            self._stages(frame, there, slot)
-            home = [(there.block, frame.block)] if there is not frame else []
-            if frame.decoded is not None:
-                luma, chroma = frame.decoded
-                home += [(self.references.luma[slot][0], luma), (self.references.chroma[slot], chroma)]
-            ready = executor.take(frame.index, home)
+        with self.executor.at_work():
+            if isinstance(frame, HomeFrame) and self.twins:
+                there, ready = self._there_and_back(frame, slot)
+            else:
+                there = frame
+                frame.samples()
+                self._stages(frame, there, slot)
+                ready = self.executor.take(frame.index, self._decoded(frame, slot))
         self.references.push(slot, self.config.ref)
         self.previous = there
         return ready
+
+    def _there_and_back(self, frame: HomeFrame, slot: int) -> tuple[Frame, Callable[[], None]]:
+        """The stages on a card: the source goes there, the results come home."""
+        executor, config, k = self.executor, self.config, frame.index % len(self.twins)
+        there, given = self.twins[k], self.given[k]
+        y, u, v = split_planes(given, config.display)
+        pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
+        state = {**self.constants, **there.arrays, **pitches, "given_y": y, "given_u": u, "given_v": v}
+        executor.bring(frame.index, [(frame.source, given)], (("load_i420",), {}), state)
+        self._stages(frame, there, slot, ("compact",), level_blocks=executor.across(frame.level_blocks))
+        wait = executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)])
+
+        def ready() -> None:
+            wait()
+            frame.expand()
+
+        return there, ready
+
+    def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
+        """The decoded picture, and where it goes if it was asked for."""
+        if frame.decoded is None:
+            return []
+        luma, chroma = frame.decoded
+        return [(self.references.luma[slot][0], luma), (self.references.chroma[slot], chroma)]
 
     def restore(self, frames: Sequence[Frame]) -> None:
         """Go on behind pictures that another loop did: `frames`, with decoded pictures, latest first."""
@@ -58,8 +80,11 @@ class Loop:
         self.references.held[:] = range(len(frames))
         self.previous = frames[0] if frames else None
 
-    def _stages(self, frame: Frame, there: Frame, slot: int) -> None:
-        """From source to reference; `there` holds the picture's arrays where the stages run."""
+    def _stages(self, frame: Frame, there: Frame, slot: int, home: tuple[str, ...] = (), **more: Any) -> None:
+        """From source to reference; `there` holds the picture's arrays where the stages run.
+
+        home: stages that prepare the results' way home, as soon as these are complete.
+        """
         executor = self.executor
         executor.fill(there.qp, frame.slice_qp)
         steps: list[Step] = []
@@ -76,7 +101,7 @@ class Loop:
             executor.fill(there.mv, 0)
         steps += [
             (("intra",), {}),
-            (("mark_skipped", "deblock") if frame.n_ref else ("deblock",), {}),
+            (("mark_skipped", *home, "deblock") if frame.n_ref else (*home, "deblock"), more),
             (("extend_luma", "extend_cb", "extend_cr", "ssd_y", "ssd_u", "ssd_v"), {}),
             (("interpolate",), {}),
         ]

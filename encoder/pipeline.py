@@ -14,7 +14,7 @@ from ..scheduler.executor import bands
 from .config import Config
 from .errors import DeviceError, DeviceLost, Error
 from .first_run import compile_beside, will_compile
-from .frame import Frame
+from .frame import Frame, HomeFrame
 from .loop import Loop
 from .slice_writer import SliceWriter
 
@@ -182,7 +182,9 @@ class Pipeline:
         config, executor = self.config, loop.executor
         replaceable = config.may_change_device and executor.twins > 0
         length = self.in_flight + 2 + (config.ref if replaceable else 0)
-        ring = [Frame(config.mb_width, config.mb_height, executor.host_zeros) for _ in range(length)]
+        size = config.mb_width, config.mb_height
+        ring = [HomeFrame(*size, executor.host_zeros, config.display) if executor.twins else Frame(*size)
+                for _ in range(length)]
         if replaceable or self.keep_reconstruction:
             luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
             chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..cpu_simd.entropy import slice_buffer_bytes, write_slice_data
 from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, nal_unit
+from ..standard.macroblock import I_PCM
 from ..standard.syntax import (
     BASELINE,
     EXTENDED_SAR,
@@ -130,7 +131,7 @@ class SliceWriter:
     def _slice(self, frame: Frame, row0: int, row1: int) -> bytes:
         """7.3.2.8: RBSP of a slice: header by the syntax description, data by the entropy kernel."""
         config = self.config
-        pcm_samples = frame.planes  # I_PCM is without loss
+        pcm_samples = frame.samples() if (frame.mb_type == I_PCM).any() else frame.planes  # I_PCM is without loss
         header = write_slice_header(self._header(frame, row0), self.sps, self.pps)
         start = np.frombuffer(header.to_bytes(), np.uint8)
         first_mb, end_mb = row0 * config.mb_width, row1 * config.mb_width

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..cuda_src.device import Device, DeviceArray
 from .executor import Step
-from .stages import BESIDE, EVEN, FRAME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, Stage
+from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
 
 WAITED_FOR = {name for stage in TABLE for name in stage.after.split()}
 
@@ -35,14 +35,13 @@ class CudaExecutor:
         with card:
             first = card.stream()
             self._streams = {
-                name: first if self.serial else card.stream() for name in (MAIN, BESIDE, "upload", "download")
+                name: first if self.serial else card.stream() for name in (MAIN, BESIDE, UP, HOME)
             }
             self._ended = {name: card.event() for name in WAITED_FOR}
             self._recorded: set[str] = set()
             self._taken: set[int] = set()  # twins in use before
-            self._uploaded, self._used_main, self._used_beside, self._downloaded = (
-                [card.event() for _ in range(self.twins)] for _ in range(4)
-            )
+            self._uploaded, self._downloaded = ([card.event() for _ in range(self.twins)] for _ in range(2))
+            self._through = {name: card.event() for name in (MAIN, BESIDE)}  # the last picture
             self._home: list[Any] = []  # events for the host's waiting, to be used again
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
@@ -78,16 +77,21 @@ class CudaExecutor:
         """See Executor: the context is this thread's."""
         return self.card
 
-    def bring(self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]]) -> None:
-        """See Executor: uploads beside the loop of the picture before."""
-        card, k, upload = self.card, number % self.twins, self._streams["upload"]
+    def across(self, array: np.ndarray) -> DeviceArray:
+        """See Executor: page-locked memory has the same address on both sides."""
+        return DeviceArray(self.card, array.ctypes.data, array.shape, array.dtype, array)
+
+    def bring(
+        self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], step: Step, state: Mapping[str, Any]
+    ) -> None:
+        """See Executor: beside the loop of the picture before."""
+        card, k, up = self.card, number % self.twins, self._streams[UP]
         if k in self._taken:
-            card.wait(upload, self._used_main[k])
-            card.wait(upload, self._used_beside[k])
-            card.wait(self._streams[MAIN], self._downloaded[k])  # and so everything that writes this picture's arrays
+            card.wait(up, self._downloaded[k])
         for host, there in pairs:
-            there.put(host, upload)
-        card.record(self._uploaded[k], upload)
+            there.put(host, up)
+        self.run([step], state, {})
+        card.record(self._uploaded[k], up)
         card.wait(self._streams[MAIN], self._uploaded[k])
         card.wait(self._streams[BESIDE], self._uploaded[k])
 
@@ -108,11 +112,10 @@ class CudaExecutor:
             self._recorded.add(stage.name)
 
     def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]]) -> Callable[[], None]:
-        """See Executor: downloads beside the loop of the next picture."""
-        card, k, download = self.card, number % self.twins, self._streams["download"]
-        for events, stream in ((self._used_main, MAIN), (self._used_beside, BESIDE)):
-            card.record(events[k], self._streams[stream])
-            card.wait(download, events[k])
+        """See Executor: beside the loop of the next picture."""
+        card, k, download = self.card, number % self.twins, self._streams[HOME]
+        for name in (MAIN, BESIDE):
+            card.wait(download, card.record(self._through[name], self._streams[name]))
         for there, host in pairs:
             there.get(host, download)
         for event in (self._downloaded[k], self._ended["download"]):

@@ -78,8 +78,12 @@ class Executor:
         """Around whatever the loop does for one picture."""
         return nullcontext()
 
-    def bring(self, number: int, pairs: Iterable[tuple[np.ndarray, Any]]) -> None:
-        """Start picture `number`: (host array, array of the stages' side) to copy."""
+    def across(self, array: np.ndarray) -> Any:
+        """An array from `host_zeros` as stages reach it."""
+        return array
+
+    def bring(self, number: int, pairs: Iterable[tuple[np.ndarray, Any]], step: Step, state: Mapping[str, Any]) -> None:
+        """Start picture `number`: (host array, array of the stages' side) to copy, and what is done with them there."""
 
     def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]]) -> Callable[[], None]:
         """End it: (array of the stages' side, host array) to copy. Returns what waits until that is done."""

@@ -5,9 +5,9 @@ Arguments carry the names of the frame's state (encoder/frame.py and encoder/loo
 picture a call does are ROWS's `row0 row1` (macroblock rows) or SLICES's `first_mb end_mb`. Nothing else in the project
 asks which device runs a stage.
 
-On a card stages run on two streams: MAIN is the loop, BESIDE what it does not wait for at once. `after` names stages of
-the other stream, of this picture or the one before, whose last run must have ended; within a stream order is enough.
-"download" is what came home of the picture before.
+On a card stages run on streams: MAIN is the loop, BESIDE what it does not wait for at once, UP and HOME the ways there and
+back with what is done on them. `after` names stages of other streams, of this picture or the one before, whose last run
+must have ended; within a stream order is enough. "download" is what came home of the picture before.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from typing import Any
 # EVEN: rows that take equally long. TICKETS: all threads call it with all rows and share them out among themselves
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
-MAIN, BESIDE = "main", "beside"
+MAIN, BESIDE, UP, HOME = "main", "beside", "upload", "download"  # streams of a card
 CPU, CUDA = "cpu_simd", "cuda_src"
 
 
@@ -133,7 +133,7 @@ TABLE = (
         "rec_y rec_u rec_v mb_type ref_idx mv total_coeff qp chroma_qp_offset alpha_offset beta_offset disable_idc "
         "slice_first_mb row0 row1 out_y out_u out_v",
         "out_y out_u out_v",
-        after="ssd_v download",
+        after="interpolate download",
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
     Stage(
@@ -157,17 +157,42 @@ TABLE = (
     Stage(
         "ssd_y", "ssd.ssd", EVEN, "encoder",
         "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y",
-        BESIDE,
+        HOME, after="extend_luma",
     ),
     Stage(
         "ssd_u", "ssd.ssd", EVEN, "encoder",
         "source_u decoded_u chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_u", "ssd_u",
-        BESIDE,
+        HOME, after="extend_cr",
     ),
     Stage(
         "ssd_v", "ssd.ssd", EVEN, "encoder",
         "source_v decoded_v chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_v", "ssd_v",
-        BESIDE,
+        HOME,
+    ),
+    # only between the host and a card
+    Stage(
+        "load_i420", "convert.load_i420", FRAME, "encoder",
+        "given_y given_u given_v pitch chroma_pitch width height source_y source_u source_v",
+        "source_y source_u source_v",
+        UP,
+    ),
+    Stage(
+        "load_nv12", "convert.load_nv12", FRAME, "encoder",
+        "given_y given_uv pitch chroma_pitch width height source_y source_u source_v",
+        "source_y source_u source_v",
+        UP,
+    ),
+    Stage(
+        "load_rgb", "convert.load_rgb", FRAME, "encoder",
+        "given_rgb pitch plane_pitch width height source_y source_u source_v",
+        "source_y source_u source_v",
+        UP,
+    ),
+    Stage(
+        "compact", "compact.compact", FRAME, "encoder",
+        "mb_type cbp total_coeff levels mb_width level_index level_blocks",
+        "level_index level_blocks",
+        HOME, after="intra mark_skipped",
     ),
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from h264lite.cuda_src import device as device_module
 from h264lite.encoder.config import Config
-from h264lite.encoder.frame import Frame
+from h264lite.encoder.frame import HomeFrame
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.slice_writer import SliceWriter
 from h264lite.scheduler import cuda_executor
@@ -81,7 +81,7 @@ def ledger(monkeypatch):
     Array, Device = device_module.DeviceArray, device_module.Device
     launch, put, get, fill = Stage.launch, Array.put, Array.get, Array.fill
     record, wait, synchronize = Device.record, Device.wait, Device.synchronize
-    load, access_unit, write, finished = Frame.load, SliceWriter.access_unit, Pipeline._write, Pipeline._finished
+    load, access_unit, write, finished = HomeFrame.load, SliceWriter.access_unit, Pipeline._write, Pipeline._finished
 
     def spans(state, names):
         return [span(state[name]) for name in names if isinstance(state.get(name), Array)]
@@ -119,11 +119,11 @@ def ledger(monkeypatch):
         synchronize(self, what)
 
     def noted_load(self, *planes):
-        found.act(found.host(), "a new source", (), [span(p) for p in self.planes])
+        found.act(found.host(), "a new source", (), [span(self.source)])
         load(self, *planes)
 
     def noted_unit(self, frame):
-        found.act(found.host(), "entropy coding", [span(frame.block), *(span(p) for p in frame.planes)])
+        found.act(found.host(), "entropy coding", [span(frame.block), span(frame.source), span(frame.level_blocks)])
         return access_unit(self, frame)
 
     def noted_write(self, frame, ready):
@@ -140,7 +140,7 @@ def ledger(monkeypatch):
     for owner, name, function in (
         (Stage, "launch", noted_launch), (Array, "put", noted_put), (Array, "get", noted_get), (Array, "fill", noted_fill),
         (Device, "record", noted_record), (Device, "wait", noted_wait), (Device, "synchronize", noted_synchronize),
-        (Frame, "load", noted_load), (SliceWriter, "access_unit", noted_unit), (Pipeline, "_write", noted_write),
+        (HomeFrame, "load", noted_load), (SliceWriter, "access_unit", noted_unit), (Pipeline, "_write", noted_write),
         (Pipeline, "_finished", noted_finished),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
@@ -186,10 +186,10 @@ def test_a_source_overwritten_too_early_is_found(ledger, monkeypatch):
     monkeypatch.setattr(cuda_executor.CudaExecutor, "twins", 1)
     whole = cuda_executor.CudaExecutor.bring
 
-    def careless(self, number, pairs):
+    def careless(self, number, *more):
         self._taken.clear()
-        whole(self, number, pairs)
+        whole(self, number, *more)
 
     monkeypatch.setattr(cuda_executor.CudaExecutor, "bring", careless)
     encode(5)
-    assert any("upload" in race for race in ledger.races)
+    assert any("load_i420" in race for race in ledger.races)
