@@ -154,7 +154,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
   SHARED(uint8_t, chroma_left, 16);
   SHARED(int, ticket, 1);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  if (threadIdx.x == 0) *ticket = atomicAdd(progress, 1);
+  if (threadIdx.x == 0) {
+    *ticket = atomicAdd(progress, 1);
+    buffers[0].limit = NO_LIMIT;
+  }
   for (int i = threadIdx.x; i < 3 * 2 * 16; i += THREADS) buffers[i >> 5].levels_chroma[8 * 16 + (i & 31)] = 0;
   __syncthreads();
   const int my = row0 + *ticket, width = 16 * mb_width;
@@ -179,12 +182,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
   __syncthreads();
   if (threadIdx.x == 0) store_release(published, mx);
   const Sample own = sample_of(lane);
+  Quantiser quantiser = {-1, 0, 0, 0, 0};
+  int qp_y = mx < mb_width ? qp[first + mx] : 0;
   Choice choice = {false, false};
   Above above = {0, 0, 0};
   bool ready = false;
   for (int n = 0; mx < mb_width; n++) {
     Macroblock &m = buffers[n % 3], &previous = buffers[(n + 2) % 3];
-    const int next = walk.next(), qp_y = qp[first + mx];
+    const int next = walk.next(), next_qp = next < mb_width ? qp[first + next] : 0;
     if (warp < 3) {
       const Around around = {mx > 0, top, top && mx + 1 < mb_width};
       const bool adjacent = before == mx - 1;  // else the macroblock to the left is an inter one
@@ -203,13 +208,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
         if (adjacent) word = last_word(previous, choice, lane & 15);
         else if (mx > 0) word = from_l2(rec_y + size_t(16 * my + (lane & 15)) * width + 16 * mx - 4);
         if (warp == 0) {
-          if (lane < 16) *reinterpret_cast<unsigned *>(m.tile + (lane + 1) * TILE) = word;
+          if (lane < 16) m.sides[4 + lane] = uint8_t(word >> 24);
           else if (lane < 20)
             m.modes[(lane - 15) * 8 + 3] = mx == 0 ? -1 : adjacent && choice.four && !choice.pcm ? previous.modes[(lane - 15) * 8 + 7] : 2;
+          if (lane < 4) m.sides[lane * SIDE + 3] = uint8_t(above.a >> 24);
           if (lane < 6) *reinterpret_cast<unsigned *>(m.tile + 4 * lane) = above.a;
           else if (lane == 6) *reinterpret_cast<unsigned *>(m.modes + 4) = top ? above.a : ~0u;
           __syncwarp();
-          code_4x4(m, around, qp_y, lam, lane, own);
+          if (qp_y != quantiser.qp) quantiser = quantiser_of(qp_y, lane);
+          code_4x4(m, around, quantiser, lam, lane, own);
         } else {
           code_16x16(m, around, above, int(word >> 24), qp_y, lam, lane, own.scan);
         }
@@ -228,19 +235,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
         const uint4 s = load_source(src_y, src_u, src_v, width, next, my, lane);
         if (lane < 24) reinterpret_cast<uint4 *>(buffers[(n + 1) % 3].source)[lane] = s;
       }
-      if (lane == 0) m.above = seen < mb_width ? load_acquire(above_published) : mb_width;
+      if (lane == 0) {
+        m.above = seen < mb_width ? load_acquire(above_published) : mb_width;
+        buffers[(n + 1) % 3].limit = NO_LIMIT;
+      }
     }
     __syncthreads();
     choice = choose(m, lane);
     seen = max(seen, m.above);
     if (warp == 3) {
       write_samples(picture, m, choice, mx, my, lane);
-      __threadfence();
       __syncwarp();
       if (lane == 0) store_release(published, next);
       write_state(m, choice, first + mx, lane, mb_type, intra16x16_mode, intra_chroma_mode, levels, total_coeff, cbp);
     }
     before = mx;
     mx = next;
+    qp_y = next_qp;
   }
 }

@@ -3,19 +3,23 @@
 #include "intra_prediction.cuh"
 #include "transform.cuh"
 
-constexpr int TILE = 24;  // bytes a row: left neighbours in 0..3, the macroblock in 4..19, above right in 20..23
+constexpr int TILE = 24;  // bytes a row: corner in 3, the macroblock in 4..19, above right in 20..23
+constexpr int SIDE = 20;  // bytes a column of blocks: what is left of it from the row above on, from byte 3 on
+constexpr int NO_LIMIT = 1 << 30;
 constexpr int BITS_4x4 = 4;  // as cpu_simd/intra.py
 constexpr int BITS_UE_1 = 3, BITS_UE_3 = 5;  // bits of ue(1), ue(2) and of ue(3), ue(4)
 
 // One macroblock in shared memory
 struct alignas(16) Macroblock {
   uint8_t source[384];             // 16 rows of 16, Cb 8 rows of 8, Cr
-  uint8_t tile[17 * TILE + 8];     // as Intra_4x4, with the samples around
+  uint8_t tile[17 * TILE + 8];     // as Intra_4x4, with the samples above
   uint8_t luma[256], chroma[128];  // as Intra_16x16; chroma
   short levels_4x4[16 * 16], levels_16x16[17 * 16], levels_chroma[10 * 16];
   uint8_t count_4x4[16], count_16x16[16], count_chroma[8];
+  uint8_t sides[5 * SIDE];   // of the columns of blocks of Intra_4x4; the last: the macroblock's right column
   signed char modes[5 * 8];  // Intra_4x4 modes, (by + 1) * 8 + bx + 4; with those around, -1: not available
   int cost_4x4, cost_16x16, mode_16x16, dc_16x16, mode_chroma, cbp_chroma, dc_chroma, clipped[2];
+  int limit;  // cost of Intra_16x16 once it is known
   int above;  // macroblocks of the row above that were published
 };
 struct Around {
@@ -28,38 +32,42 @@ struct Above {
 
 DEVICE unsigned word_at(const uint8_t *p) { return *reinterpret_cast<const unsigned *>(p); }
 
-// What a lane knows for good: it stands for mode `j` while modes are tried and for sample (x, y) of the block after that
+// What a lane knows for good: it stands for mode lane & 15 while modes are tried, for sample or coefficient (x, y) after that
 struct Sample {
-  int x, y, forward_x[4], forward_y[4], scan;
+  int x, y, scan, needs;     // needs: 1 the left column, 2 the row above, 4: no mode
+  unsigned across, down[4];  // weights of the forward transform
 };
+// A value that the compiler would otherwise compute again wherever it is used
+DEVICE int kept(int v, int lane) { return __shfl_sync(FULL_WARP, v, lane); }
+DEVICE unsigned forward_weights(int i) { return i == 0 ? 0x01010101u : i == 1 ? 0xfeff0102u : i == 2 ? 0x01ffff01u : 0xff02fe01u; }
 DEVICE Sample sample_of(int lane) {
   Sample s;
   const int j = lane & 15;
   s.x = j & 3;
   s.y = j >> 2;
+  s.across = unsigned(kept(int(forward_weights(s.x)), lane));
 #pragma unroll
-  for (int pass = 0; pass < 2; pass++) {
-    const int i = pass ? s.y : s.x;
-    int *w = pass ? s.forward_y : s.forward_x;
-    w[0] = i == 1 ? 2 : 1;
-    w[1] = i == 0 || i == 1 ? 1 : i == 2 ? -1 : -2;
-    w[2] = i == 0 ? 1 : i == 3 ? 2 : -1;
-    w[3] = i == 0 || i == 2 ? 1 : i == 1 ? -2 : -1;
-  }
-  s.scan = 0;
+  for (int i = 0; i < 4; i++) s.down[i] = unsigned(kept(static_cast<signed char>(forward_weights(s.y) >> (8 * i)), lane));
+  int scan = 0;
 #pragma unroll
-  for (int i = 0; i < 16; i++) s.scan = digit(ZIGZAG_4x4_DIGITS, i) == j ? i : s.scan;
+  for (int i = 0; i < 16; i++) scan = digit(ZIGZAG_4x4_DIGITS, i) == j ? i : scan;
+  s.scan = kept(scan, lane);
+  const int both = NEEDS_ALL >> j & 1;
+  s.needs = kept((NEEDS_LEFT >> j & 1) | both | (NEEDS_TOP >> j & 1 | both) << 1 | (j > 8) << 2, lane);
   return s;
 }
 
-// A row or a column (step 1 or 4) of the forward transform, its value i in lane i
-DEVICE int forward_pass(int v, int first, int step, const int *weight) {
-  int sum = 0;
-#pragma unroll
-  for (int k = 0; k < 4; k++) sum += weight[k] * __shfl_sync(FULL_WARP, v, first + k * step);
-  return sum;
+// Quantisation and scaling at a lane's position
+struct Quantiser {
+  int qp, factor, scale, shift, rounding;
+};
+DEVICE Quantiser quantiser_of(int qp, int lane) {
+  const int kind = position_class(lane & 15), place = kind == 0 ? 0 : kind == 1 ? 5 : 1;
+  const int shift = kept(15 + qp / 6, lane);
+  return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, (1 << shift) / DEAD_ZONE_INTRA};
 }
-// 8.5.12.2, the same way
+
+// 8.5.12.2 for a row or a column (step 1 or 4), its value i in lane i
 DEVICE int inverse_pass(int v, int first, int step, int i) {
   const int a = __shfl_sync(FULL_WARP, v, first), b = __shfl_sync(FULL_WARP, v, first + step);
   const int c = __shfl_sync(FULL_WARP, v, first + 2 * step), d = __shfl_sync(FULL_WARP, v, first + 3 * step);
@@ -68,64 +76,83 @@ DEVICE int inverse_pass(int v, int first, int step, int i) {
   return i < 2 ? even + odd : even - odd;
 }
 
-// 8.3.1, 8.5.1: chooses and codes the blocks of an Intra_4x4 macroblock in ten steps, each half of the warp a block: a
-// block follows those to its left, above and above right.
-DEVICE void code_4x4(Macroblock &m, const Around &around, int qp, int lam, int lane, const Sample &own) {
-  const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x, row_first = lane & 28, column_first = lane & 19;
-  const int kind = position_class(j), shift = 15 + qp / 6, rounding = (1 << shift) / DEAD_ZONE_INTRA;
-  const int place = kind == 0 ? 0 : kind == 1 ? 5 : 1;
-  const int factor = QUANT_MF[qp % 6][place], scale = NORM_ADJUST_4x4[qp % 6][place] << (qp / 6);
-  int cost = 0;
-#pragma unroll 1
-  for (int step = 0; step < 10; step++) {
-    const int upper = step < 2 ? 0 : (step - 2) >> 1, column = step - 2 * upper;
-    const bool active = !half || (column >= 2 && upper < 3);
-    const int by = active ? upper + half : upper, bx = active ? column - 2 * half : column, k = 4 * by + bx;
-    uint8_t *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx;
-    const uint8_t *source = m.source + 64 * by + 4 * bx;
-    const bool left = around.left || bx > 0, top = around.top || by > 0;
-    const bool right = by == 0 ? (bx == 3 ? around.right : top) : ABOVE_RIGHT_INSIDE >> k & 1;
-    unsigned samples[4], side[4];
+// What of a block is known before those around it: its place (raster), its source, the source's coefficient of this lane
+struct Ahead {
+  int k, coefficient;
+  Halves source;
+};
+DEVICE Ahead look_ahead(const Macroblock &m, int step, int half, const Sample &own) {
+  Ahead a;
+  a.k = int(0xfeba763210ull >> (4 * step) & 15) + (half && step >= 2 && step < 8 ? 2 : 0);
+  unsigned rows[4];
+  a.coefficient = 0;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-      samples[i] = word_at(source + 16 * i);
-      side[i] = block[i * TILE - 1];
-    }
-    const unsigned above = word_at(block - TILE), corner = block[-TILE - 1];
-    const unsigned beyond = right ? word_at(block - TILE + 4) : splat4(int(above >> 24));
-    const int original = source[16 * own.y + own.x];
+  for (int i = 0; i < 4; i++) {
+    rows[i] = word_at(m.source + 64 * (a.k >> 2) + 4 * (a.k & 3) + 16 * i);
+    a.coefficient += int(own.down[i]) * dot4(rows[i], own.across, 0);
+  }
+  a.source = halves_of(rows);
+  return a;
+}
+
+// 8.3.1, 8.5.1: chooses and codes the blocks of an Intra_4x4 macroblock in ten steps, each half of the warp a block (block
+// k and block k + 2 from the third step to the eighth): a block follows those to its left, above and above right. Ends
+// early when the cost reaches that of Intra_16x16.
+DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quantiser, int lam, int lane, const Sample &own) {
+  const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x, row_first = lane & 28, column_first = lane & 19;
+  // blocks, as bits, that have a left column, a row above, samples above right; blocks in which this lane's mode is usable
+  const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
+  const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
+  const int usable = own.needs & 4 ? 0 : (own.needs & 1 ? lefts : 0xffff) & (own.needs & 2 ? tops : 0xffff);
+  int cost = lam * BITS_4x4, limit = NO_LIMIT;
+  Ahead next = look_ahead(m, 0, half, own);
+#pragma unroll 1
+  for (int step = 0; step < 10 && cost < limit; step++) {
+    const Ahead now = next;
+    const int k = now.k, by = k >> 2, bx = k & 3;
+    uint8_t *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx, *side = m.sides + bx * SIDE + 4 * by;
+    const unsigned corner = word_at(side), left = word_at(side + 4), above = word_at(block - TILE), over = word_at(block - TILE + 4);
     const int a = m.modes[(by + 1) * 8 + bx + 3], b = m.modes[by * 8 + bx + 4], least = min(a, b), predicted = least < 0 ? 2 : least;
-    unsigned s[4], f[4], h[4], row[4] = {0, 0, 0, 0};
-    pack_edge(side, corner, above, beyond, s);
+    limit = lane == 0 ? atomicMin(&m.limit, NO_LIMIT) : 0;
+    const unsigned beyond = rights >> k & 1 ? over : __byte_perm(above, 0, 0x3333);
+    const bool has_left = lefts >> k & 1, has_top = tops >> k & 1;
+    unsigned s[4], f[4], h[4], row[4];
+    s[0] = __byte_perm(left, 0, 0x1233);
+    s[1] = __byte_perm(__byte_perm(left, corner, 0x4470), above, 0x5410);
+    s[2] = unaligned(above, beyond, 2);
+    s[3] = __byte_perm(beyond, 0, 0x3332);
     filter_edge(s, f, h);
-    const int sum_left = int(side[0] + side[1] + side[2] + side[3]), sum_top = int(__dp4a(above, 0x01010101u, 0u));
-    const int dc = left && top ? (sum_left + sum_top + 4) >> 3 : left ? (sum_left + 2) >> 2 : top ? (sum_top + 2) >> 2 : 128;
-    predict_any_4x4(j, s, f, h, splat4(dc), row);
-    const int usable = 4 | (left ? NEEDS_LEFT : 0) | (top ? NEEDS_TOP : 0) | (left && top ? NEEDS_ALL : 0);
-    unsigned key = (satd_4x4(samples, row) + unsigned(j == predicted ? lam : 4 * lam)) << 4 | unsigned(j);
-    if (!(usable >> j & 1)) key = ~0u;
+    const unsigned ones = 0x01010101u, sum = __dp4a(has_left ? left : 0u, ones, __dp4a(has_top ? above : 0u, ones, 0u));
+    const int dc = has_left && has_top ? int(sum + 4) >> 3 : has_left || has_top ? int(sum + 2) >> 2 : 128;
+    row[0] = row[1] = row[2] = row[3] = j == 2 ? splat4(dc) : above;
+    predict_any_4x4<1>(j, s, f, h, splat4(dc), row);
+    unsigned key = (satd_4x4(now.source, row) + unsigned(j == predicted ? lam : 4 * lam)) << 4 | unsigned(j);
+    if (!(usable >> k & 1)) key = ~0u;
     const unsigned best_0 = __reduce_min_sync(FULL_WARP, half ? ~0u : key), best_1 = __reduce_min_sync(FULL_WARP, half ? key : ~0u);
-    const unsigned best = half ? best_1 : best_0;
-    const int mode = int(best & 15), chosen = (lane & 16) + mode;
-    if (active) cost += int(best >> 4);
-    // from here on a lane is a sample
+    const int mode = int((half ? best_1 : best_0) & 15), chosen = (lane & 16) + mode;
+    const bool two = step >= 2 && step < 8, active = !half || two;
+    cost += int(best_0 >> 4) + (two ? int(best_1 >> 4) : 0);
+    // from here on a lane is a coefficient or a sample
     unsigned word = 0;
+    int c = now.coefficient;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const unsigned r = __shfl_sync(FULL_WARP, row[i], chosen);
       word = own.y == i ? r : word;
+      c -= int(own.down[i]) * dot4(r, own.across, 0);
     }
-    const int prediction = byte_of(word, own.x);
-    int c = forward_pass(original - prediction, row_first, 1, own.forward_x);
-    c = forward_pass(c, column_first, 4, own.forward_y);
-    int level = (abs(c) * factor + rounding) >> shift;
+    int level = (abs(c) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
     level = c < 0 ? -level : level;
     const unsigned coded = __ballot_sync(FULL_WARP, level != 0) >> (16 * half) & 0xffff;
-    c = inverse_pass(level * scale, row_first, 1, own.x);
+    c = inverse_pass(level * quantiser.scale, row_first, 1, own.x);
+    next = look_ahead(m, min(step + 1, 9), half, own);
     c = inverse_pass(c, column_first, 4, own.y);
+    limit = __shfl_sync(FULL_WARP, limit, 0);
     if (active) {
-      block[at] = uint8_t(clip255(prediction + ((c + 32) >> 6)));
-      m.levels_4x4[16 * digit(RASTER_TO_BLOCK_DIGITS, k) + own.scan] = short(level);
+      const uint8_t sample = uint8_t(clip255(byte_of(word, own.x) + ((c + 32) >> 6)));
+      block[at] = sample;
+      if (own.x == 3) side[SIDE + 4 + own.y] = sample;
+      m.levels_4x4[16 * ((k & 9) | (k & 2) << 1 | (k >> 1 & 2)) + own.scan] = short(level);
       if (j == 0) {
         m.modes[(by + 1) * 8 + bx + 4] = static_cast<signed char>(mode);
         m.count_4x4[k] = uint8_t(__popc(coded));
@@ -133,8 +160,7 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, int qp, int lam, int l
     }
     __syncwarp();
   }
-  cost += __shfl_xor_sync(FULL_WARP, cost, 16);
-  if (lane == 0) m.cost_4x4 = cost + lam * BITS_4x4;
+  if (lane == 0) m.cost_4x4 = cost;
 }
 
 // 8.5.10: the 4x4 Hadamard transform, value i in lane i of each half
@@ -190,6 +216,7 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
   if (second ? around.left : around.top) best = one;
   if (!second || (around.left && around.top)) best = min(best, two);
   best = min(best, __shfl_xor_sync(FULL_WARP, best, 16));
+  if (lane == 0) atomicMin(&m.limit, int(best >> 2));
   const int mode = int(best & 3);
   unsigned predicted[4];
 #pragma unroll

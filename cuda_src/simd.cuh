@@ -36,6 +36,16 @@ DEVICE unsigned sad4(unsigned a, unsigned b, unsigned c) {
 #endif
 }
 
+// sum + four samples times four signed weights
+DEVICE int dot4(unsigned samples, unsigned weights, int sum) {
+#ifdef H264LITE_EMULATED
+  for (int i = 0; i < 4; i++) sum += byte_of(samples, i) * int8_t(weights >> (8 * i));
+#else
+  asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(samples), "r"(weights));
+#endif
+  return sum;
+}
+
 // four rounded-up averages (a + b + 1) >> 1
 DEVICE unsigned average4(unsigned a, unsigned b) { return (a | b) - (((a ^ b) & 0xfefefefeu) >> 1); }
 
@@ -133,13 +143,27 @@ DEVICE unsigned add_larger_magnitudes(unsigned sum, unsigned v, unsigned w) {
 DEVICE unsigned sad_4x4(const unsigned *a, const unsigned *b) {
   return sad4(a[3], b[3], sad4(a[2], b[2], sad4(a[1], b[1], sad4(a[0], b[0], 0))));
 }
-// Columns 0, 2 in one word and 1, 3 in another; |a + b| + |a - b| = 2 max(|a|, |b|) saves the last butterfly and the half.
-DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) {
+// Four rows as halves of words: columns 0 and 2, columns 1 and 3
+struct Halves {
+  unsigned even[4], odd[4];
+};
+DEVICE Halves halves_of(const unsigned *rows) {
+  Halves h;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    h.even[i] = rows[i] & 0x00ff00ffu;
+    h.odd[i] = __byte_perm(rows[i], 0, 0x4341);
+  }
+  return h;
+}
+// |a + b| + |a - b| = 2 max(|a|, |b|) saves the last butterfly and the half
+DEVICE unsigned satd_4x4(const Halves &a, const unsigned *rows) {
+  const Halves b = halves_of(rows);
   unsigned e[4], o[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    e[i] = sub2(a[i] & 0x00ff00ffu, b[i] & 0x00ff00ffu);
-    o[i] = sub2(__byte_perm(a[i], 0, 0x4341), __byte_perm(b[i], 0, 0x4341));
+    e[i] = sub2(a.even[i], b.even[i]);
+    o[i] = sub2(a.odd[i], b.odd[i]);
   }
   unsigned h[8];
 #pragma unroll
@@ -156,3 +180,4 @@ DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) {
   }
   return (sum & 0xffff) + (sum >> 16);
 }
+DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) { return satd_4x4(halves_of(a), b); }
