@@ -1,6 +1,6 @@
 // 8.7: the deblocking filter, as independent tiles and, to compare, as the wavefront of macroblocks.
 //
-// Tiles: one warp filters one macroblock from un-deblocked samples and the halo that decides its final samples (10 samples
+// Tiles: one warp filters 2x2 macroblocks from un-deblocked samples and the halo that decides its final samples (10 samples
 // up and left, 6 down, 3 right), so that no warp waits for another. Which lines of which edges, and in which steps they may
 // run at once, stands in a schedule that deblock.py derives from the data flow of the filter.
 #include "simd.cuh"
@@ -8,8 +8,9 @@
 
 constexpr int RECORD = 12;      // words a macroblock: 32 strengths of 4 bits, thresholds of six kinds of edges, 2 unused
 constexpr int TILE_WARPS = 4;   // warps a block
-constexpr int LUMA_STRIDE = 36, LUMA_ROWS = 36, LUMA_LEFT = 12, LUMA_TOP = 12;  // bytes; what the lines of a tile read
-constexpr int CHROMA_STRIDE = 20, CHROMA_ROWS = 12, CHROMA_LEFT = 4, CHROMA_TOP = 2;
+constexpr int TILE = 2, NEAR = TILE + 2;  // macroblocks a side of a tile, and with those around
+constexpr int LUMA_STRIDE = 52, LUMA_ROWS = 50, LUMA_LEFT = 12, LUMA_TOP = 12;  // bytes; what the lines of a tile read
+constexpr int CHROMA_STRIDE = 28, CHROMA_ROWS = 20, CHROMA_LEFT = 4, CHROMA_TOP = 2;
 constexpr int SAMPLES = LUMA_ROWS * LUMA_STRIDE + 2 * CHROMA_ROWS * CHROMA_STRIDE;
 
 // 8.7.2.2: alpha, beta and tC0 for bS 1..3 of an edge between QPs a and b, in one word: 8, 8, 3 x 5 bits
@@ -125,7 +126,7 @@ DEVICE unsigned strength_of(const unsigned *record, int direction, int edge, int
 DEVICE int kind_of(int direction, int edge) { return edge ? 2 : direction; }
 
 // Runs the steps of a schedule: uint32[steps, 32], one line a lane, ~0 for none. A line: bits 0-11 place of q0 in the tile,
-// 12 direction, 13-14 block along the edge, 15-16 edge, 17-20 macroblock of the neighbourhood (3 y + x).
+// 12 direction, 13-14 block along the edge, 15-16 edge, 17-20 macroblock of the neighbourhood (NEAR y + x).
 template <bool LUMA>
 DEVICE void run_schedule(uint8_t *samples, int stride, const unsigned *records, const unsigned *schedule, int steps, int lane) {
   unsigned next = __ldg(schedule + lane);
@@ -152,41 +153,48 @@ DEVICE void load_tile(const uint8_t *plane, int width, int height, int x, int y,
   }
 }
 
-// rec_* uint8[H, W] and uint8[H/2, W/2]; out_* with border and stride; macroblock rows [row0, row0 + gridDim.y).
+// The tile's own samples of a plane, `size` a macroblock: from its place in shared memory to (x, y) of the plane
+DEVICE void store_tile(const uint8_t *from, int from_stride, int size, int width, int height, int x, int y, uint8_t *to, int stride,
+                       int lane) {
+  const int words = TILE * size / 4;  // a power of two
+  for (int i = lane; i < TILE * size * words; i += 32) {
+    const int r = i / words, c = 4 * (i % words);
+    if (x + c < width && y + r < height)
+      *reinterpret_cast<unsigned *>(to + size_t(y + r) * stride + x + c) = *reinterpret_cast<const unsigned *>(from + r * from_stride + c);
+  }
+}
+
+// rec_* uint8[H, W] and uint8[H/2, W/2]; out_* with border and stride; macroblock rows [row0, row1).
 extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) deblock_tiles(const uint8_t *__restrict__ rec_y,
     const uint8_t *__restrict__ rec_u, const uint8_t *__restrict__ rec_v, const unsigned *__restrict__ records,
     const unsigned *__restrict__ luma_schedule, int luma_steps, const unsigned *__restrict__ chroma_schedule, int chroma_steps,
-    int mb_width, int mb_height, int row0, uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
+    int mb_width, int mb_height, int row0, int row1, uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
   SHARED(uint8_t, all_samples, TILE_WARPS * SAMPLES);
-  SHARED(unsigned, all_records, TILE_WARPS * 9 * RECORD);
+  SHARED(unsigned, all_records, TILE_WARPS * NEAR * NEAR * RECORD);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const int mx = int(blockIdx.x) * TILE_WARPS + warp, my = int(blockIdx.y) + row0;
+  const int mx = TILE * (int(blockIdx.x) * TILE_WARPS + warp), my = TILE * int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
   uint8_t *luma = all_samples + warp * SAMPLES, *chroma = luma + LUMA_ROWS * LUMA_STRIDE;
-  unsigned *near = all_records + warp * 9 * RECORD;
-  if (lane < 27) {  // three vectors of four words a macroblock
-    int n = lane / 3, x = mx + n % 3 - 1, y = my + n / 3 - 1;
+  unsigned *near = all_records + warp * NEAR * NEAR * RECORD;
+  for (int i = lane; i < 3 * NEAR * NEAR; i += 32) {  // three vectors of four words a macroblock
+    int n = i / 3, x = mx + n % NEAR - 1, y = my + n / NEAR - 1;
     uint4 v = make_uint4(0, 0, 0, 0);
     if (x >= 0 && x < mb_width && y >= 0 && y < mb_height)
-      v = __ldg(reinterpret_cast<const uint4 *>(records + (size_t(y) * mb_width + x) * RECORD) + lane % 3);
-    reinterpret_cast<uint4 *>(near)[lane] = v;
+      v = __ldg(reinterpret_cast<const uint4 *>(records + (size_t(y) * mb_width + x) * RECORD) + i % 3);
+    reinterpret_cast<uint4 *>(near)[i] = v;
   }
   const int width = mb_width * 16, height = mb_height * 16;
-  load_tile(rec_y, width, height, mx * 16 - LUMA_LEFT, my * 16 - LUMA_TOP, LUMA_ROWS, 8, luma, LUMA_STRIDE, lane);
+  load_tile(rec_y, width, height, mx * 16 - LUMA_LEFT, my * 16 - LUMA_TOP, LUMA_ROWS, 12, luma, LUMA_STRIDE, lane);
   for (int p = 0; p < 2; p++)
-    load_tile(p ? rec_v : rec_u, width / 2, height / 2, mx * 8 - CHROMA_LEFT, my * 8 - CHROMA_TOP, CHROMA_ROWS, 4,
+    load_tile(p ? rec_v : rec_u, width / 2, height / 2, mx * 8 - CHROMA_LEFT, my * 8 - CHROMA_TOP, CHROMA_ROWS, 6,
               chroma + p * CHROMA_ROWS * CHROMA_STRIDE, CHROMA_STRIDE, lane);
   __syncwarp();
   run_schedule<false>(chroma, CHROMA_STRIDE, near, chroma_schedule, chroma_steps, lane);
   run_schedule<true>(luma, LUMA_STRIDE, near, luma_schedule, luma_steps, lane);
-  for (int i = lane; i < 64; i += 32) {
-    int r = i >> 2, w = i & 3;
-    unsigned v = *reinterpret_cast<const unsigned *>(luma + (r + LUMA_TOP) * LUMA_STRIDE + LUMA_LEFT + 4 * w);
-    *reinterpret_cast<unsigned *>(out_y + size_t(my * 16 + r) * y_stride + mx * 16 + 4 * w) = v;
-  }
-  int p = lane >> 4, r = lane >> 1 & 7, w = lane & 1;
-  unsigned v = *reinterpret_cast<const unsigned *>(chroma + (p * CHROMA_ROWS + r + CHROMA_TOP) * CHROMA_STRIDE + CHROMA_LEFT + 4 * w);
-  *reinterpret_cast<unsigned *>((p ? out_v : out_u) + size_t(my * 8 + r) * c_stride + mx * 8 + 4 * w) = v;
+  store_tile(luma + LUMA_TOP * LUMA_STRIDE + LUMA_LEFT, LUMA_STRIDE, 16, width, 16 * row1, 16 * mx, 16 * my, out_y, y_stride, lane);
+  for (int p = 0; p < 2; p++)
+    store_tile(chroma + (p * CHROMA_ROWS + CHROMA_TOP) * CHROMA_STRIDE + CHROMA_LEFT, CHROMA_STRIDE, 8, width / 2, 8 * row1, 8 * mx,
+               8 * my, p ? out_v : out_u, c_stride, lane);
 }
 
 // rec_* into out_*, a macroblock a warp: what the wavefront then filters in place.

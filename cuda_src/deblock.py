@@ -1,6 +1,6 @@
 """Deblocking on the card: the schedule of a tile's lines, and the launches of deblock.cu.
 
-A tile (one macroblock) needs, of its own edges and its neighbours', the lines found by walking the filter backwards
+A tile (2x2 macroblocks) needs, of its own edges and its neighbours', the lines found by walking the filter backwards
 from the tile's final samples: which lines wrote a sample that is still needed, and which samples they read. Lines of
 one step neither read nor write what another line of the step writes.
 """
@@ -12,10 +12,11 @@ import numpy as np
 
 from .device import Device, DeviceArray
 
-# Where lines lie in the tile: bytes a row, and the place of the macroblock's first sample (deblock.cu has the same)
-LUMA = (16, 36, 12, 12)  # samples a macroblock, stride, left, top
-CHROMA = (8, 20, 4, 2)
-CHROMA_PLANE = 12 * 20
+# Where lines lie in the tile: bytes a row, and the place of the tile's first sample (deblock.cu has the same)
+LUMA = (16, 52, 12, 12)  # samples a macroblock, stride, left, top
+CHROMA = (8, 28, 4, 2)
+CHROMA_PLANE = 20 * 28
+TILE = 2  # macroblocks a side: a halo of lines costs less, the larger the tile; four fill the steps of a warp
 RECORD = 12
 TILE_WARPS = 4
 
@@ -38,12 +39,12 @@ def _sample(n: int, line: Line, offset: int) -> tuple[int, int]:
     return (my * n + across, mx * n + along) if direction else (my * n + along, mx * n + across)
 
 
-def halo_lines(n: int) -> list[Line]:
-    """The lines that decide the final samples of one macroblock of n x n samples, in the order of the standard."""
-    live = {(y, x) for y in range(n) for x in range(n)}
+def halo_lines(n: int, tile: int = TILE) -> list[Line]:
+    """The lines that decide the final samples of tile x tile macroblocks of n x n samples, in the order of the standard."""
+    live = {(y, x) for y in range(tile * n) for x in range(tile * n)}
     lines: list[Line] = []
-    for my in (2, 1, 0, -1, -2):
-        for mx in (2, 1, 0, -1, -2):
+    for my in range(tile + 1, -3, -1):
+        for mx in range(tile + 1, -3, -1):
             for direction in (1, 0):
                 for edge in reversed(range(n // 4)):
                     if edge == 0 and (my if direction else mx) == -2:
@@ -86,7 +87,7 @@ def _word(n: int, line: Line, plane: int = 0) -> int:
     y, x = _sample(n, line, 0)
     place = (y + top) * stride + x + left + plane * CHROMA_PLANE
     block, luma_edge = (k // 4, edge) if n == 16 else (k // 2, 2 * edge)
-    return place | direction << 12 | block << 13 | luma_edge << 15 | (3 * (my + 1) + mx + 1) << 17
+    return place | direction << 12 | block << 13 | luma_edge << 15 | ((TILE + 2) * (my + 1) + mx + 1) << 17
 
 
 @cache
@@ -173,8 +174,8 @@ def deblock(
         return
     luma, chroma = (device.constant(f"deblock schedule {n}", schedule(n)) for n in (16, 8))
     arguments = [rec_y, rec_u, rec_v, records, luma, luma.shape[0], chroma, chroma.shape[0], mb_width, mb_height]
-    arguments += [row0, *targets]
-    grid = (-(-mb_width // TILE_WARPS), row1 - row0)
+    arguments += [row0, row1, *targets]
+    grid = (-(-mb_width // (TILE * TILE_WARPS)), -(-(row1 - row0) // TILE))
     device.launch("deblock", "deblock_tiles", grid, (32 * TILE_WARPS,), arguments, stream)
 
 

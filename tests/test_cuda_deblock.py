@@ -86,9 +86,9 @@ def test_many_pictures(device):  # noqa: F811
 
 
 def test_schedule_is_a_valid_order():
-    """No line of a step touches what another line of the step writes; the counts are those of the slice."""
-    for n, count in ((16, 285), (8, 64)):
-        lines = cuda.halo_lines(n)
+    """No line of a step touches what another line of the step writes; of one macroblock as many as in the slice."""
+    for n, tile, count in ((16, 1, 285), (8, 1, 64), (16, 2, 801), (8, 2, 188)):
+        lines = cuda.halo_lines(n, tile)
         assert len(lines) == count
         steps = cuda.steps_of(n, lines)
         assert sorted(line for step in steps for line in step) == sorted(lines)
