@@ -8,7 +8,8 @@ buffers come from pools: once an encoder runs, no frame allocates anything.
 import importlib
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -182,6 +183,7 @@ class Device:
         self._functions: dict[tuple[str, str], Any] = {}
         self._shared: dict[tuple[str, str], int] = {}
         self._free: dict[int, list[Any]] = {}
+        self._pinned: list[np.ndarray] = []
         self._allocations: list[Any] = []
         self._kept: dict[tuple, DeviceArray] = {}
 
@@ -307,21 +309,30 @@ class Device:
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """A page-locked host array, which transfers reach without a copy."""
         try:
-            return self.driver.pagelocked_empty(tuple(shape), np.dtype(dtype))
+            array = self.driver.pagelocked_empty(tuple(shape), np.dtype(dtype))
+            self._pinned.append(array)
+            return array
         except self.driver.Error as error:
             raise DeviceMemoryError(f"no page-locked memory for {tuple(shape)} {np.dtype(dtype)} ({error})") from None
 
     # ---- kernels
+    def load(self, modules: Iterable[str]) -> None:
+        """Loads kernel files; those that have to be compiled are compiled side by side."""
+        wanted = [module for module in modules if module not in self._modules]
+        if hasattr(self.driver, "load_emulated"):
+            self._modules |= {module: self.driver.load_emulated(module) for module in wanted}
+            return
+        with ThreadPoolExecutor() as pool:
+            codes = list(pool.map(lambda module: load_code(module, self.capability), wanted))
+        self._modules |= {m: self.call("module_from_buffer", code) for m, code in zip(wanted, codes)}
+
     def function(self, module: str, name: str, formats: str) -> Any:
         """The kernel `name` of `module`.cu, prepared for arguments P (pointer), i (int32), I (uint32)."""
         key = (module, name)
         with self._lock:
             if key not in self._functions:
                 if module not in self._modules:
-                    if hasattr(self.driver, "load_emulated"):
-                        self._modules[module] = self.driver.load_emulated(module)
-                    else:
-                        self._modules[module] = self.call("module_from_buffer", load_code(module, self.capability))
+                    self.load([module])
                 try:
                     function = self._modules[module].get_function(name)
                 except self.driver.Error as error:
@@ -353,16 +364,19 @@ class Device:
         except self.driver.Error as error:
             raise self._fail(f"the kernel {name}", error) from error
 
-    def close(self) -> None:
-        """Frees the memory and lets go of the primary context."""
+    def close(self, keep_host: bool = False) -> None:
+        """Frees the memory and lets go of the primary context; page-locked arrays stay valid with `keep_host`."""
         self._functions.clear()
         self._modules.clear()
         if not self.lost:
             with self:
                 for allocation in self._allocations:
                     allocation.free()
+                for memory in [] if keep_host else [array.base for array in self._pinned]:
+                    getattr(memory, "free", lambda: None)()
         self._allocations.clear()
         self._free.clear()
+        self._pinned.clear()
         self._kept.clear()
         try:
             self.context.detach()

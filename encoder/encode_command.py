@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..scheduler.trace import Trace
 from .config import Config
 from .encoder import Encoder
 from .errors import DeviceLost, Error, InputError, OptionError
@@ -32,6 +33,7 @@ class Sinks:
     reconstruction: ByteSink | None = None
     rows: ByteSink | None = None
     summary: ByteSink | None = None
+    timeline: ByteSink | None = None
 
 
 @dataclass
@@ -44,6 +46,7 @@ class Run:
     sinks: Sinks
     progress: Progress
     quiet: bool
+    trace: Trace | None = None
     written: int = 0  # access units in the file
     problems: list[str] = field(default_factory=list)
 
@@ -63,7 +66,7 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
     read_options(given, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in given.items() if name in _REPORTS}, _REPORT_ROWS)
     check_distinct({"input": source_name, "output": output_name, "dump-yuv": reports["dump_yuv"],
-                    "csv": reports["csv"], "json": reports["json"]})
+                    "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"]})
     with StopSignals() as stop, ExitStack() as stack:
         try:
             with stop.waiting():
@@ -87,7 +90,9 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
             run.say("first run: compiling the kernels, once; a minute or two")
             run.say(f"compiled in {compile_all():.0f} s")
             progress.restart()
-        run.encoder = stack.enter_context(Encoder.from_config(config, sinks.reconstruction is not None, run.warn))
+        run.trace = Trace() if sinks.timeline else None
+        encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace)
+        run.encoder = stack.enter_context(encoder)
         return _encode(run, stop)
 
 
@@ -116,7 +121,8 @@ def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: Exit
     """Open all that will be written before anything is computed."""
     sinks = Sinks(open_packets(output, config.fps))
     stack.callback(sinks.stream.close)
-    for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"])):
+    for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
+                       ("timeline", reports["trace"])):
         if name is not None:
             sink = ByteSink(name)
             stack.callback(sink.close)
@@ -212,6 +218,8 @@ def _finish(run: Run) -> None:
     summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),
                **stats.summary()}
     run.progress.event("end", **summary)
+    if run.sinks.timeline and run.trace:
+        run.sinks.timeline.write(run.trace.to_json())
     if run.sinks.summary:
         run.sinks.summary.write((json.dumps(summary, indent=2) + "\n").encode())
 

@@ -45,21 +45,32 @@ class Encoder:
 
     @classmethod
     def from_config(
-        cls, config: Config, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None
+        cls,
+        config: Config,
+        keep_reconstruction: bool = False,
+        warn: Callable[[str], None] | None = None,
+        trace: Any = None,
     ) -> "Encoder":
-        """The same from settings that are checked already; `warn` takes what is else a RuntimeWarning."""
+        """The same from settings that are checked already.
+
+        warn: takes what is else a RuntimeWarning; trace: a scheduler.trace.Trace, takes the timeline.
+        """
         encoder = cls.__new__(cls)
-        encoder._start(config, keep_reconstruction, warn)
+        encoder._start(config, keep_reconstruction, warn, trace)
         return encoder
 
     def _start(
-        self, config: Config, keep_reconstruction: bool, warn: Callable[[str], None] | None = None
+        self,
+        config: Config,
+        keep_reconstruction: bool,
+        warn: Callable[[str], None] | None = None,
+        trace: Any = None,
     ) -> None:
         from .pipeline import Pipeline  # compiles nothing, but imports Numba
 
         self.config = config
         self._keep = keep_reconstruction
-        self._pipeline: Any = Pipeline(config, keep_reconstruction or config.ssim, warn)
+        self._pipeline: Any = Pipeline(config, keep_reconstruction or config.ssim, warn, trace)
         self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
         self._state = "open"
 

@@ -184,6 +184,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("ssim", "Reports", read_flag, False, "SSIM in the summary"),
     Option("csv", "Reports", read_text, None, "write a line per frame", "FILE", scope=CLI),
     Option("json", "Reports", read_text, None, "write the summary for programs", "FILE", scope=CLI),
+    Option("trace", "Reports", read_text, None, "write the timeline of stages, copies and threads (Chrome trace "
+           "format)", "FILE", scope=CLI),
     Option("progress", "Reports", read_choice, "auto", "the progress line; auto = a live one on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),
     Option("quiet", "Reports", read_flag, False, "print nothing but errors", scope=CLI),

@@ -1,5 +1,6 @@
 """A frame's way: into the loop, and its bits beside the loop of the next ones."""
 
+import threading
 import time
 import warnings
 from collections import deque
@@ -11,6 +12,7 @@ import numpy as np
 
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, make_executor
 from ..scheduler.executor import bands
+from ..scheduler.trace import HOST, Trace
 from .config import Config
 from .errors import DeviceError, DeviceLost, Error
 from .first_run import compile_beside, will_compile
@@ -41,11 +43,18 @@ class EncodedFrame:
 class Pipeline:
     """Encodes pictures in order. One picture at a time is in the loop; entropy coding of earlier ones runs beside it.
 
-    warn: takes a sentence when an encode that chose its device itself has to go on without it.
+    warn: takes a sentence when an encode that chose its device itself has to go on without it. trace: takes the timeline.
     """
 
-    def __init__(self, config: Config, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        keep_reconstruction: bool = False,
+        warn: Callable[[str], None] | None = None,
+        trace: Trace | None = None,
+    ) -> None:
         self.config = config
+        self.trace = trace
         self.keep_reconstruction = keep_reconstruction
         self.warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.slice_rows = bands(config.mb_height, config.slices)
@@ -65,7 +74,10 @@ class Pipeline:
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> list[EncodedFrame]:
         """Take one picture: uint8 planes of display size. Return what is finished, in order."""
         frame = self.ring[self.count % len(self.ring)]
+        start = time.perf_counter()
         frame.load(y, u, v)
+        if self.trace is not None:
+            self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.count)
         self._choose_type(frame)
         self.count += 1
         try:
@@ -107,7 +119,10 @@ class Pipeline:
     def _enter(self, frame: Frame) -> None:
         """A picture into the loop; its bits follow on a thread as soon as the results are there."""
         frame.stage_seconds = {}
+        start = time.perf_counter()
         ready = self.loop.run(frame)
+        if self.trace is not None:
+            self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.index)
         self.pending.append((frame, self.loop.executor.submit(self._write, frame, ready)))
 
     def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
@@ -115,7 +130,9 @@ class Pipeline:
         ready()
         start = time.perf_counter()
         data = self.writer.access_unit(frame)
-        frame.stage_seconds["entropy"] = time.perf_counter() - start
+        spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
+        if self.trace is not None:
+            self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.index)
         return EncodedFrame(
             index=frame.index,
             frame_type="P" if frame.n_ref else "I",
@@ -133,7 +150,10 @@ class Pipeline:
     def _finished(self, limit: int) -> list[EncodedFrame]:
         """Pictures whose bits are done, in order; waits until at most `limit` are under way."""
         while self.pending and (len(self.pending) > limit or self.pending[0][1].done()):
+            start = time.perf_counter()
             self.done.append(self.loop.executor.result(self.pending[0][1]))
+            if self.trace is not None:
+                self.trace.add(HOST, "loop", "wait", start, time.perf_counter() - start, self.done[-1].index)
             self.pending.popleft()
         done, self.done = self.done, []
         return done
@@ -150,7 +170,7 @@ class Pipeline:
     def _make_loop(self, device: str) -> Loop:
         width = self.config.mb_width
         slices = [(width * row0, width * row1) for row0, row1 in self.slice_rows]
-        executor = make_executor(device, self.config.threads, self.config.mb_height, slices)
+        executor = make_executor(device, self.config.threads, self.config.mb_height, slices, self.trace)
         try:
             return Loop(self.config, self.slice_rows, executor)
         except BaseException:
@@ -208,7 +228,7 @@ class Pipeline:
         if not self.config.may_change_device:
             raise DeviceLost(str(lost)) from None
         self.warn(f"{lost}; going on with the CPU from frame {again[0].index}")
-        self.loop.executor.close()
+        self.loop.executor.close(keep_host=True)  # the pictures of the ring are used on
         self.loop = self._make_loop("cpu")
         at = again[0].index
         self.loop.restore([self.ring[(at - n - 1) % len(self.ring)] for n in range(again[0].n_ref)])

@@ -5,8 +5,9 @@ Nothing is allocated once the first pictures are through, and the host waits for
 loop; a picture's arrays are used again when its download has ended.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ import numpy as np
 from ..cuda_src.device import Device, DeviceArray
 from .executor import Step
 from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
+from .trace import CardClock, Trace
 
+_NOT_TIMED = nullcontext()
 WAITED_FOR = {name for stage in TABLE for name in stage.after.split()}
 
 
@@ -24,7 +27,9 @@ class CudaExecutor:
     twins = 3
     serial = False  # everything on one stream, to see what the others are worth
 
-    def __init__(self, card: Device, threads: int, n_rows: int, slices: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, card: Device, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
+    ) -> None:
         self.card = card
         self._pool = ThreadPoolExecutor(max(1, threads), "h264lite")
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
@@ -33,6 +38,7 @@ class CudaExecutor:
         }  # fmt: skip
         self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
         with card:
+            card.load({stage.function.split(".")[0] for stage in TABLE})
             first = card.stream()
             self._streams = {
                 name: first if self.serial else card.stream() for name in (MAIN, BESIDE, UP, HOME)
@@ -42,6 +48,8 @@ class CudaExecutor:
             self._taken: set[int] = set()  # twins in use before
             self._uploaded, self._downloaded = ([card.event() for _ in range(self.twins)] for _ in range(2))
             self._through = {name: card.event() for name in (MAIN, BESIDE)}  # the last picture
+            self._clock = CardClock(card, trace, self._streams[MAIN]) if trace is not None else None
+            self._number = 0  # of the picture that is being started
             self._home: list[Any] = []  # events for the host's waiting, to be used again
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
@@ -86,10 +94,12 @@ class CudaExecutor:
     ) -> None:
         """See Executor: beside the loop of the picture before."""
         card, k, up = self.card, number % self.twins, self._streams[UP]
+        self._number = number
         if k in self._taken:
             card.wait(up, self._downloaded[k])
-        for host, there in pairs:
-            there.put(host, up)
+        with self._span(UP, "upload"):
+            for host, there in pairs:
+                there.put(host, up)
         self.run([step], state, {})
         card.record(self._uploaded[k], up)
         card.wait(self._streams[MAIN], self._uploaded[k])
@@ -106,7 +116,8 @@ class CudaExecutor:
         for other in stage.after.split():
             if other in self._recorded:
                 card.wait(stream, self._ended[other])
-        stage.launch(state, self._parts[stage.split], stream)
+        with self._span(stage.stream, stage.name):
+            stage.launch(state, self._parts[stage.split], stream)
         if stage.name in WAITED_FOR:
             card.record(self._ended[stage.name], stream)
             self._recorded.add(stage.name)
@@ -116,20 +127,35 @@ class CudaExecutor:
         card, k, download = self.card, number % self.twins, self._streams[HOME]
         for name in (MAIN, BESIDE):
             card.wait(download, card.record(self._through[name], self._streams[name]))
-        for there, host in pairs:
-            there.get(host, download)
+        with self._span(HOME, "download"):
+            for there, host in pairs:
+                there.get(host, download)
         for event in (self._downloaded[k], self._ended["download"]):
             card.record(event, download)
         self._recorded.add("download")
         self._taken.add(k)
         home = card.record(self._home.pop() if self._home else card.event(), download)
 
+        spans = self._clock.take() if self._clock else []
+
         def wait() -> None:
             with card:
                 card.synchronize(home)
+                if self._clock:
+                    self._clock.resolve(spans)
             self._home.append(home)
 
         return wait
+
+    @contextmanager
+    def _timed(self, clock: CardClock, track: str, name: str) -> Iterator[None]:
+        before = clock.begin(self._streams[track])
+        yield
+        clock.end(track, name, before, self._streams[track], self._number)
+
+    def _span(self, track: str, name: str) -> AbstractContextManager[None]:
+        """Around what a stream is given, for the timeline if there is one."""
+        return self._timed(self._clock, track, name) if self._clock else _NOT_TIMED
 
     def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
         """See Executor."""
@@ -139,8 +165,8 @@ class CudaExecutor:
         """See Executor."""
         return future.result()
 
-    def close(self) -> None:
-        """Wait for running tasks, end the threads, give the card's memory back."""
+    def close(self, keep_host: bool = False) -> None:
+        """Wait for running tasks, end the threads, give memory back; `keep_host`: but for `host_zeros`."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._constants.clear()
-        self.card.close()
+        self.card.close(keep_host)

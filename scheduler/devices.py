@@ -3,6 +3,7 @@
 from ..cuda_src.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available
 from .cuda_executor import CudaExecutor
 from .executor import Executor
+from .trace import Trace
 
 __all__ = ["AnyExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "make_executor", "why_no_cuda"]
 
@@ -14,8 +15,10 @@ def why_no_cuda() -> str | None:
     return available()
 
 
-def make_executor(device: str, threads: int, n_rows: int, slices: list[tuple[int, int]]) -> AnyExecutor:
+def make_executor(
+    device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
+) -> AnyExecutor:
     """For "cpu" or "cuda"; DeviceUnavailable or DeviceMemoryError if the card cannot be had."""
     if device == "cuda":
-        return CudaExecutor(Device(), threads, n_rows, slices)
-    return Executor(threads, n_rows, slices)
+        return CudaExecutor(Device(), threads, n_rows, slices, trace)
+    return Executor(threads, n_rows, slices, trace)

@@ -3,6 +3,7 @@
 The executor knows stages, bands and a crew of threads. Results never depend on the number of threads or bands.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -13,6 +14,7 @@ import numpy as np
 
 from .crew import Crew, Part
 from .stages import EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS
+from .trace import HOST, Trace
 
 LEAST_BAND = 40  # macroblocks: below that a call costs more than it shares out
 EVEN_BAND = 1000  # macroblocks that justify a second band for each thread where rows take equally long
@@ -45,8 +47,11 @@ class Executor:
 
     twins = 0
 
-    def __init__(self, threads: int, n_rows: int, slices: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
+    ) -> None:
         self._crew = Crew(threads)
+        self._trace = trace
         n_mb = slices[-1][1]
         rows = shares(n_rows, threads, -(-LEAST_BAND * n_rows // n_mb)) if threads > 1 else [(0, n_rows)]
         even = bands(n_rows, min(len(rows), (1 + (n_mb > EVEN_BAND * threads)) * threads) if threads > 1 else 1)
@@ -110,11 +115,11 @@ class Executor:
             stage = STAGES[name]
             call = stage.bind(state)
             if stage.split == FRAME:
-                parts.append(_part([(name, call)], (), times))
+                parts.append(_part([(name, call)], (), times, self._trace))
             else:
                 chain.append((name, call))
         if chain:
-            parts += [_part(chain, span, times) for span in self._parts[STAGES[chain[0][0]].split]]
+            parts += [_part(chain, span, times, self._trace) for span in self._parts[STAGES[chain[0][0]].split]]
         return parts
 
     def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
@@ -125,13 +130,14 @@ class Executor:
         """What the task returned; waits for it."""
         return self._crew.result(future)
 
-    def close(self) -> None:
-        """Wait for running tasks and end the threads."""
+    def close(self, keep_host: bool = False) -> None:
+        """Wait for running tasks and end the threads; `keep_host`: arrays of `host_zeros` are used on."""
         self._crew.close()
 
 
 def _part(
-    chain: Sequence[tuple[str, Callable[..., Any]]], span: tuple[int, ...], times: list[tuple[str, float]]
+    chain: Sequence[tuple[str, Callable[..., Any]]], span: tuple[int, ...], times: list[tuple[str, float]],
+    trace: Trace | None,
 ) -> Part:
     """A span of the picture through bound stages."""
 
@@ -139,6 +145,9 @@ def _part(
         for name, call in chain:
             start = time.perf_counter()
             call(*span)
-            times.append((name, time.perf_counter() - start))
+            spent = time.perf_counter() - start
+            times.append((name, spent))
+            if trace is not None:
+                trace.add(HOST, threading.current_thread().name, name, start, spent)
 
     return run

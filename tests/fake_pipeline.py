@@ -38,7 +38,7 @@ class EncodedFrame:
 class Pipeline:
     """The interface of encoder/pipeline.py."""
 
-    def __init__(self, config, keep_reconstruction=False, warn=None):
+    def __init__(self, config, keep_reconstruction=False, warn=None, trace=None):
         self.config, self.keep = config, keep_reconstruction
         self.count, self.waiting = 0, []
         self.lag = int(os.environ.get("FAKE_LAG", "2"))

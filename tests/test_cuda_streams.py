@@ -2,10 +2,12 @@
 
 import hashlib
 import itertools
+import json
 import os
 
 import pytest
 from h264lite.cuda_src import device as device_module
+from h264lite.encoder.cli import main
 
 from . import round_trip, sequences
 from .cuda_emulator.driver import EmulatedDriver
@@ -64,6 +66,24 @@ def test_a_real_clip(card):
     clip = sequences.clip("foreman_176x144_30")
     cut = [tuple(p[: s, : s + s // 2] for p, s in zip(frame, (64, 32, 32))) for frame in planes(clip, 4)]
     compare(cut, 96, 64, qp=27)
+
+
+def test_the_timeline(card, tmp_path):
+    """Every stage, copy and thread of every picture; nothing of a picture before its upload."""
+    source, out = tmp_path / "in_48x32.yuv", tmp_path / "trace.json"
+    clip = round_trip.noise_clip(48, 32, 4, 3)
+    source.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
+    command = ["encode", str(source), str(tmp_path / "o.264"), "--device", "cuda", "--trace", str(out), "--quiet"]
+    assert main(command) == 0
+    events = json.loads(out.read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    names = {(event["pid"], event["name"]) for event in spans}
+    assert {(1, s) for s in ("upload", "full_search", "intra", "deblock", "compact", "download")} < names
+    assert {(2, s) for s in ("load", "loop", "entropy")} < names
+    for frame in range(4):
+        of_frame = {event["name"] for event in spans if event.get("args") == {"frame": frame}}
+        assert {"upload", "deblock", "entropy"} <= of_frame and ("full_search" in of_frame) == (frame > 0)
+    assert all(event["dur"] >= 0 for event in spans)
 
 
 @pytest.mark.slow

@@ -1,0 +1,83 @@
+"""A timeline in Chrome's trace format (chrome://tracing, Perfetto): streams of the card, threads of the host, frames."""
+
+import json
+import time
+from collections import defaultdict
+from typing import Any
+
+CARD, HOST = 1, 2  # process numbers of the format
+
+
+class Trace:
+    """Spans by track. Times are seconds of time.perf_counter(); several threads may add."""
+
+    def __init__(self) -> None:
+        self.start = time.perf_counter()
+        self.spans: list[tuple[int, str, str, float, float, int]] = []
+
+    def add(self, process: int, track: str, name: str, begin: float, seconds: float, frame: int = -1) -> None:
+        """One span on a track (a stream, a thread) of the card or the host."""
+        self.spans.append((process, track, name, begin, seconds, frame))
+
+    def seconds(self, process: int = CARD) -> dict[str, list[float]]:
+        """Durations by name."""
+        found = defaultdict(list)
+        for kind, _, name, _, seconds, _ in list(self.spans):
+            if kind == process:
+                found[name].append(seconds)
+        return dict(found)
+
+    def document(self) -> dict[str, Any]:
+        """What the file holds; microseconds from the start."""
+        tracks: dict[tuple[int, str], int] = {}
+        events: list[dict[str, Any]] = []
+        for process, track, name, begin, seconds, frame in sorted(self.spans, key=lambda span: span[3]):
+            number = tracks.setdefault((process, track), len(tracks))
+            event = {"name": name, "ph": "X", "pid": process, "tid": number}
+            event |= {"ts": round(1e6 * (begin - self.start), 3), "dur": round(1e6 * seconds, 3)}
+            events.append(event | ({"args": {"frame": frame}} if frame >= 0 else {}))
+        names: list[dict[str, Any]] = [
+            {"name": "process_name", "ph": "M", "pid": number, "args": {"name": name}}
+            for number, name in ((CARD, "card"), (HOST, "host"))
+        ]
+        for (process, track), number in tracks.items():
+            names.append({"name": "thread_name", "ph": "M", "pid": process, "tid": number, "args": {"name": track}})
+        return {"traceEvents": names + events, "displayTimeUnit": "ms"}
+
+    def to_json(self) -> bytes:
+        """The document as a file's contents."""
+        return json.dumps(self.document()).encode()
+
+
+class CardClock:
+    """Spans of a card's streams by timing events, which are used again; host times by one event that was waited for."""
+
+    def __init__(self, card: Any, trace: Trace, stream: Any) -> None:
+        self.card, self.trace = card, trace
+        self.free: list[Any] = []
+        self.open: list[tuple[str, str, Any, Any, int]] = []  # of the picture that is being started
+        self.base = card.event(timing=True)
+        card.record(self.base, stream)
+        card.synchronize(self.base)
+        self.base_time = time.perf_counter()
+
+    def begin(self, stream: Any) -> Any:
+        """The event before a span."""
+        event = self.free.pop() if self.free else self.card.event(timing=True)
+        return self.card.record(event, stream)
+
+    def end(self, track: str, name: str, before: Any, stream: Any, frame: int) -> None:
+        """The event behind it."""
+        self.open.append((track, name, before, self.begin(stream), frame))
+
+    def take(self) -> list[tuple[str, str, Any, Any, int]]:
+        """Spans since the last time; to be given to `resolve` once they are over."""
+        taken, self.open = self.open, []
+        return taken
+
+    def resolve(self, spans: list[tuple[str, str, Any, Any, int]]) -> None:
+        """Add spans whose work has ended to the trace."""
+        for track, name, before, after, frame in spans:
+            begin = self.base_time + self.base.time_till(before) / 1000
+            self.trace.add(CARD, track, name, begin, before.time_till(after) / 1000, frame)
+            self.free += [before, after]
