@@ -79,7 +79,7 @@ DEVICE int inverse_pass(int v, int first, int step, int i) {
 // What of a block is known before those around it: its place (raster), its source, the source's coefficient of this lane
 struct Ahead {
   int k, coefficient;
-  Halves source;
+  Transformed source;
 };
 DEVICE Ahead look_ahead(const Macroblock &m, int step, int half, const Sample &own) {
   Ahead a;
@@ -91,7 +91,7 @@ DEVICE Ahead look_ahead(const Macroblock &m, int step, int half, const Sample &o
     rows[i] = word_at(m.source + 64 * (a.k >> 2) + 4 * (a.k & 3) + 16 * i);
     a.coefficient += int(own.down[i]) * dot4(rows[i], own.across, 0);
   }
-  a.source = halves_of(rows);
+  a.source = transformed(rows);
   return a;
 }
 

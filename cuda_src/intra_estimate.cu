@@ -11,7 +11,7 @@ constexpr unsigned long long RANK = 0x538762041ull;
 
 // SATD of one mode, kept for when it is the predicted one; the least of all so far: cost << 8 | rank << 4 | mode
 template <int MODE, int RANKED>
-DEVICE void try_mode(const unsigned *own, const unsigned *s, const unsigned *f, const unsigned *h, unsigned dc, bool usable, int lam,
+DEVICE void try_mode(const Transformed &own, const unsigned *s, const unsigned *f, const unsigned *h, unsigned dc, bool usable, int lam,
                      uint16_t *satd, unsigned *best) {
   unsigned row[4];
   predict_4x4<MODE>(s, f, h, dc, row);
@@ -30,10 +30,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const ui
   uint16_t *satd = all_satd + (threadIdx.x >> 5) * (9 * 32) + lane;
   const bool left = x > 0, top = y > 0, right = (by == 0 || (ABOVE_RIGHT_INSIDE >> k & 1)) && x + 4 < width;
   const uint8_t *block = source + size_t(y) * width + x;
-  unsigned own[4], side[4], above = splat4(128), beyond = splat4(128), corner = 128;
+  unsigned rows[4], side[4], above = splat4(128), beyond = splat4(128), corner = 128;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    own[i] = __ldg(reinterpret_cast<const unsigned *>(block + size_t(i) * width));
+    rows[i] = __ldg(reinterpret_cast<const unsigned *>(block + size_t(i) * width));
     side[i] = left ? __ldg(reinterpret_cast<const unsigned *>(block + size_t(i) * width) - 1) >> 24 : 128;
   }
   if (top) {
@@ -42,6 +42,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const ui
     beyond = right ? __ldg(row + 1) : splat4(int(above >> 24));
     if (left) corner = __ldg(row - 1) >> 24;
   }
+  const Transformed own = transformed(rows);
   unsigned s[4], f[4], h[4];
   pack_edge(side, corner, above, beyond, s);
   filter_edge(s, f, h);

@@ -132,52 +132,52 @@ DEVICE unsigned add_max2(unsigned a, unsigned b, unsigned c) {
   return __viaddmax_s16x2(a, b, c);
 #endif
 }
-// sum + max(|low|, |high|) of both halves of two words: with x the larger and n the smaller, max(x, -n) = max(x + n, 0) - n.
-// (A negation of two halves would take the compiler seven instructions.)
-DEVICE unsigned add_larger_magnitudes(unsigned sum, unsigned v, unsigned w) {
-  const unsigned low = __byte_perm(v, w, 0x5410), high = __byte_perm(v, w, 0x7632), n = min2(low, high);
-  return sub2(add2(sum, add_max2(max2(low, high), n, 0)), n);
-}
-
-// Distortion of a 4x4 block between two sets of four rows: SAD, or half the sum of the absolute Hadamard coefficients.
+// Distortion of a 4x4 block between two sets of four rows: SAD.
 DEVICE unsigned sad_4x4(const unsigned *a, const unsigned *b) {
   return sad4(a[3], b[3], sad4(a[2], b[2], sad4(a[1], b[1], sad4(a[0], b[0], 0))));
 }
-// Four rows as halves of words: columns 0 and 2, columns 1 and 3
-struct Halves {
-  unsigned even[4], odd[4];
-};
-DEVICE Halves halves_of(const unsigned *rows) {
-  Halves h;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    h.even[i] = rows[i] & 0x00ff00ffu;
-    h.odd[i] = __byte_perm(rows[i], 0, 0x4341);
-  }
-  return h;
+
+// SATD. The additions of the Hadamard transform go to the pipe of the multipliers, which stands idle otherwise: a row's
+// transform is four dot products, two of them a word, less that of the other block's row. Halves carry a bias and are never
+// negative, so that whole words may be added and subtracted.
+constexpr unsigned BIAS = 1024, BOTH_HALVES = 0x10001u;
+__constant__ unsigned HIGH_HALF = 65536;  // no constant to the compiler, which would shift instead
+
+template <int HALF>
+DEVICE unsigned transform_row(unsigned row, unsigned sum) {
+  constexpr unsigned LOW = HALF ? 0x01ffff01u : 0x01010101u, HIGH = HALF ? 0xff01ff01u : 0xffff0101u;
+  return mad(unsigned(dot4(row, HIGH, 0)), HIGH_HALF, unsigned(dot4(row, LOW, int(sum))));
 }
-// |a + b| + |a - b| = 2 max(|a|, |b|) saves the last butterfly and the half
-DEVICE unsigned satd_4x4(const Halves &a, const unsigned *rows) {
-  const Halves b = halves_of(rows);
-  unsigned e[4], o[4];
+// The bias less the transforms of a block's rows, as satd_4x4 takes it
+struct Transformed {
+  unsigned first[4], second[4];
+};
+DEVICE Transformed transformed(const unsigned *rows) {
+  Transformed t;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    e[i] = sub2(a.even[i], b.even[i]);
-    o[i] = sub2(a.odd[i], b.odd[i]);
+    t.first[i] = BIAS * BOTH_HALVES - transform_row<0>(rows[i], 0);
+    t.second[i] = BIAS * BOTH_HALVES - transform_row<1>(rows[i], 0);
   }
-  unsigned h[8];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    h[i] = add2(e[i], o[i]);
-    h[4 + i] = sub2(e[i], o[i]);
-  }
+  return t;
+}
+// sum + max(|a|, |b|) + 2 BIAS of both halves, a and b with twice the bias: with x the larger and n the smaller, without
+// bias, max(x, -n) = max(x + n, 0) - n
+DEVICE unsigned add_larger_magnitudes(unsigned sum, unsigned a, unsigned b) {
+  const unsigned n = min2(a, b);
+  return sum + add_max2(max2(a, b), n, 4 * BIAS * BOTH_HALVES) - n;
+}
+// Half the sum of the absolute Hadamard coefficients: |a + b| + |a - b| = 2 max(|a|, |b|) saves the last butterfly and the half
+DEVICE unsigned satd_4x4(const Transformed &a, const unsigned *rows) {
   unsigned sum = 0;
 #pragma unroll
-  for (int g = 0; g < 8; g += 4) {
-    const unsigned s0 = add2(h[g], h[g + 2]), s1 = add2(h[g + 1], h[g + 3]), d0 = sub2(h[g], h[g + 2]), d1 = sub2(h[g + 1], h[g + 3]);
-    sum = add_larger_magnitudes(sum, add2(s0, s1), sub2(s0, s1));
-    sum = add_larger_magnitudes(sum, add2(d0, d1), sub2(d0, d1));
+  for (int half = 0; half < 2; half++) {
+    unsigned r[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) r[i] = half ? transform_row<1>(rows[i], a.second[i]) : transform_row<0>(rows[i], a.first[i]);
+    sum = add_larger_magnitudes(sum, r[0] + r[2], r[1] + r[3]);
+    sum = add_larger_magnitudes(sum, r[0] - r[2] + 2 * BIAS * BOTH_HALVES, r[1] - r[3] + 2 * BIAS * BOTH_HALVES);
   }
-  return (sum & 0xffff) + (sum >> 16);
+  return (sum & 0xffff) + (sum >> 16) - 16 * BIAS;
 }
-DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) { return satd_4x4(halves_of(a), b); }
+DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) { return satd_4x4(transformed(a), b); }

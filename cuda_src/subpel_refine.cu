@@ -24,12 +24,17 @@ DEVICE unsigned load_word(const uint8_t *p) {
   return unaligned(__ldg(w), __ldg(w + 1), offset);
 }
 
+// This thread's block of the source
+struct Current {
+  unsigned rows[4];
+  Transformed coefficients;
+};
 template <int METRIC>
-DEVICE unsigned distortion(const unsigned *current, const unsigned *prediction) {
-  return METRIC == SATD ? satd_4x4(current, prediction) : sad_4x4(current, prediction);
+DEVICE unsigned distortion(const Current &current, const unsigned *prediction) {
+  return METRIC == SATD ? satd_4x4(current.coefficients, prediction) : sad_4x4(current.rows, prediction);
 }
 template <int METRIC>
-DEVICE unsigned distortion(const unsigned *current, const unsigned *a, const unsigned *b) {
+DEVICE unsigned distortion(const Current &current, const unsigned *a, const unsigned *b) {
   unsigned p[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) p[i] = average4(a[i], b[i]);
@@ -38,7 +43,16 @@ DEVICE unsigned distortion(const unsigned *current, const unsigned *a, const uns
 
 struct Layer {
   int partition, width, height;  // in 4x4 blocks
+  unsigned adds[4];              // 1 where the block 1, 2, 4, 8 lanes off belongs to the same partition
 };
+// From another lane, so that the compiler does not know that it is 0 or 1, and multiplies
+DEVICE void find_neighbours(Layer &layer) {
+  const int lane = threadIdx.x & 31;
+  layer.adds[0] = __shfl_sync(FULL_WARP, unsigned(layer.width > 1), lane);
+  layer.adds[1] = __shfl_sync(FULL_WARP, unsigned(layer.width > 2), lane);
+  layer.adds[2] = __shfl_sync(FULL_WARP, unsigned(layer.height > 1), lane);
+  layer.adds[3] = __shfl_sync(FULL_WARP, unsigned(layer.height > 2), lane);
+}
 DEVICE Layer layer_of(int layer, int block) {
   const int bx = block & 3, by = block >> 2, q = (by >> 1) * 2 + (bx >> 1);
   switch (layer) {
@@ -72,7 +86,7 @@ DEVICE bool hopeful(const int *cost, int lam, int kinds, int every, int layer, i
 
 // One step. v[9]: distortions of this thread's block, the centre first, then the neighbours in raster order.
 template <bool HALF, int METRIC, bool CENTRE>
-DEVICE void block_costs(const unsigned *current, const uint8_t *luma, size_t plane_size, int stride, int x, int y, unsigned *v) {
+DEVICE void block_costs(const Current &current, const uint8_t *luma, size_t plane_size, int stride, int x, int y, unsigned *v) {
   const int fx = x >> 1 & 1, fy = y >> 1 & 1, c = fx + 2 * fy;  // the vector is at a multiple of half a sample
   const ptrdiff_t at = ptrdiff_t(y >> 2) * stride + (x >> 2);
   const ptrdiff_t left = fx ? 0 : -1, up = fy ? 0 : -stride;
@@ -124,21 +138,15 @@ DEVICE void block_costs(const unsigned *current, const uint8_t *luma, size_t pla
 }
 
 template <bool HALF, int METRIC, bool CENTRE>
-DEVICE void step(const unsigned *current, const uint8_t *luma, size_t plane_size, int stride, int x0, int y0, const Layer &layer,
+DEVICE void step(const Current &current, const uint8_t *luma, size_t plane_size, int stride, int x0, int y0, const Layer &layer,
                  int px, int py, int lam, int &x, int &y, int &cost) {
   constexpr int STEP = HALF ? 2 : 1;
   unsigned v[9];
   block_costs<HALF, METRIC, CENTRE>(current, luma, plane_size, stride, 4 * x0 + x, 4 * y0 + y, v);
 #pragma unroll
   for (int n = CENTRE ? 0 : 1; n < 9; n++) {
-    unsigned other = __shfl_xor_sync(FULL_WARP, v[n], 1);
-    if (layer.width > 1) v[n] += other;
-    other = __shfl_xor_sync(FULL_WARP, v[n], 2);
-    if (layer.width > 2) v[n] += other;
-    other = __shfl_xor_sync(FULL_WARP, v[n], 4);
-    if (layer.height > 1) v[n] += other;
-    other = __shfl_xor_sync(FULL_WARP, v[n], 8);
-    if (layer.height > 2) v[n] += other;
+#pragma unroll
+    for (int i = 0; i < 4; i++) v[n] = mad(__shfl_xor_sync(FULL_WARP, v[n], 1 << i), layer.adds[i], v[n]);
   }
   int bx[3], by[3];
 #pragma unroll
@@ -171,7 +179,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   const bool live = mx < mb_width;
   mx = min(mx, mb_width - 1);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
-  const Layer layer = layer_of(layer_number, block);
+  Layer layer = layer_of(layer_number, block);
   const bool wanted = hopeful(cost + mb * 41, lam, kinds, every, layer_number, block);
   __syncthreads();  // costs are replaced from here on
   if (!__any_sync(FULL_WARP, wanted)) {
@@ -179,9 +187,11 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
     return;
   }
   const int xs = mx * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
-  unsigned current[4];
+  Current current;
 #pragma unroll
-  for (int i = 0; i < 4; i++) current[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
+  for (int i = 0; i < 4; i++) current.rows[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
+  current.coefficients = transformed(current.rows);
+  find_neighbours(layer);
   const short2 p = predictor[mb], start = mv[mb * 41 + layer.partition];
   int x = start.x, y = start.y, value = cost[mb * 41 + layer.partition];
   const size_t plane_size = size_t(width) * height;
