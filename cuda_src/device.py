@@ -8,13 +8,16 @@ buffers come from pools: once an encoder runs, no frame allocates anything.
 import importlib
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from .array import DeviceArray
 from .compiler import load_code
 
 OLDEST = (8, 0)  # compute capability
@@ -33,6 +36,7 @@ class GpuLost(Exception):
 
 
 _driver: Any = None
+Script = list[tuple[str, Callable[[], Any]]]  # (its name in messages, what to do)
 
 
 def use_driver(driver: Any) -> None:
@@ -80,84 +84,6 @@ def _too_old(card: Any) -> str:
     return f"{card.name()} has compute capability {major}.{minor}; {OLDEST[0]}.{OLDEST[1]} or later is needed"
 
 
-class DeviceArray:
-    """A C-contiguous array on the card. Slices along the first axis share its memory."""
-
-    __slots__ = ("base", "device", "dtype", "ptr", "shape")
-
-    def __init__(self, device: "Device", ptr: int, shape: Sequence[int], dtype: Any, base: Any = None) -> None:
-        self.device, self.ptr, self.base = device, ptr, base
-        self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
-
-    @property
-    def __cuda_array_interface__(self) -> dict:
-        return {
-            "shape": self.shape,
-            "typestr": self.dtype.str,
-            "data": (self.ptr, False),
-            "version": 3,
-            "strides": None,
-            "stream": None,
-        }
-
-    def __getitem__(self, index: int | slice) -> "DeviceArray":
-        step = self.nbytes // self.shape[0]
-        if isinstance(index, slice):
-            first, last, stride = index.indices(self.shape[0])
-            if stride != 1:
-                raise IndexError("a slice on the card has step 1")
-            shape: tuple[int, ...] = (max(0, last - first), *self.shape[1:])
-        else:
-            first = range(self.shape[0])[index]
-            shape = self.shape[1:]
-        return DeviceArray(self.device, self.ptr + first * step, shape, self.dtype, self.base or self)
-
-    def reshape(self, *shape: int) -> "DeviceArray":
-        if math.prod(shape) != self.size:
-            raise ValueError(f"cannot see {self.shape} as {shape}")
-        return DeviceArray(self.device, self.ptr, shape, self.dtype, self.base or self)
-
-    def view(self, dtype: Any) -> "DeviceArray":
-        """The same bytes as elements of `dtype`, along the last axis."""
-        kind = np.dtype(dtype)
-        last = self.shape[-1] * self.dtype.itemsize // kind.itemsize
-        return DeviceArray(self.device, self.ptr, (*self.shape[:-1], last), kind, self.base or self)
-
-    def put(self, host: np.ndarray, stream: Any = None) -> "DeviceArray":
-        """Host to card; asynchronous if `host` is pinned."""
-        if host.shape != self.shape or host.dtype != self.dtype or not host.flags.c_contiguous:
-            raise ValueError(f"array {host.shape} {host.dtype} does not match {self.shape} {self.dtype} on the card")
-        self.device.call("memcpy_htod_async", self.ptr, host, stream)
-        return self
-
-    def get(self, host: np.ndarray | None = None, stream: Any = None) -> np.ndarray:
-        """Card to host. Without `host`: into a new array, and waits; with a pinned `host` the caller waits."""
-        target = np.empty(self.shape, self.dtype) if host is None else host
-        if target.shape != self.shape or target.dtype != self.dtype or not target.flags.c_contiguous:
-            raise ValueError(f"array {target.shape} {target.dtype} does not match {self.shape} {self.dtype}")
-        self.device.call("memcpy_dtoh_async", target, self.ptr, stream)
-        if host is None:
-            self.device.synchronize(stream)
-        return target
-
-    def copy_from(self, other: "DeviceArray", stream: Any = None) -> None:
-        if other.nbytes != self.nbytes:
-            raise ValueError(f"{other.nbytes} bytes do not fit {self.nbytes}")
-        self.device.call("memcpy_dtod_async", self.ptr, other.ptr, self.nbytes, stream)
-
-    def fill(self, byte: int, stream: Any = None) -> "DeviceArray":
-        self.device.call("memset_d8_async", self.ptr, byte, self.nbytes, stream)
-        return self
-
-
 class Device:
     """One card in use. Enter it (`with device:`) in every thread that works with it."""
 
@@ -178,6 +104,7 @@ class Device:
         except self.driver.Error as error:
             raise DeviceUnavailable(f"{self.name} gives no context ({error})") from None
         self.lost: str | None = None
+        self._script: Script | None = None
         self._lock = threading.RLock()
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
@@ -207,11 +134,37 @@ class Device:
 
     def call(self, name: str, *arguments: Any) -> Any:
         """A call of the driver; whatever fails loses the card."""
+        return self._do(name, getattr(self.driver, name), *arguments, noted=name.startswith("mem"))
+
+    def _do(self, what: str, function: Callable[..., Any], *arguments: Any, noted: bool = True, **more: Any) -> Any:
         self.check()
+        if noted and self._script is not None:
+            self._script.append((what, partial(function, *arguments, **more)))
         try:
-            return getattr(self.driver, name)(*arguments)
+            return function(*arguments, **more)
         except self.driver.Error as error:
-            raise self._fail(name, error) from error
+            raise self._fail(what, error) from error
+
+    # ---- the same work again, without asking how
+    @contextmanager
+    def writing(self) -> Iterator[Script]:
+        """What streams are given by this thread, launches, copies and events, is noted in the script."""
+        script: Script = []
+        self._script = script
+        try:
+            yield script
+        finally:
+            self._script = None
+
+    def replay(self, script: Script) -> None:
+        """Give the streams the same again."""
+        self.check()
+        what = ""
+        try:
+            for what, act in script:  # noqa: B007
+                act()
+        except self.driver.Error as error:
+            raise self._fail(what, error) from error
 
     # ---- streams and events
     def stream(self) -> Any:
@@ -223,18 +176,12 @@ class Device:
         return self.call("Event", flags.BLOCKING_SYNC | (0 if timing else flags.DISABLE_TIMING))
 
     def record(self, event: Any, stream: Any = None) -> Any:
-        try:
-            event.record(stream)
-        except self.driver.Error as error:
-            raise self._fail("an event", error) from error
+        self._do("an event", event.record, stream)
         return event
 
     def wait(self, stream: Any, event: Any) -> None:
         """Work that `stream` gets from now on starts after `event`."""
-        try:
-            stream.wait_for_event(event)
-        except self.driver.Error as error:
-            raise self._fail("an event", error) from error
+        self._do("an event", stream.wait_for_event, event)
 
     def synchronize(self, what: Any = None) -> None:
         """The host waits for a stream, an event or (None) the whole card."""
@@ -276,10 +223,12 @@ class Device:
         return array
 
     def upload(self, host: np.ndarray, stream: Any = None) -> DeviceArray:
+        """A new array with these contents; done when it returns. No part of a script."""
         host = np.ascontiguousarray(host)
+        script, self._script = self._script, None
         array = self.array(host.shape, host.dtype).put(host, stream)
-        if stream is not None:
-            self.synchronize(stream)
+        self.synchronize(stream)
+        self._script = script
         return array
 
     def scratch(self, name: str, shape: Sequence[int], dtype: Any) -> DeviceArray:
@@ -296,7 +245,6 @@ class Device:
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = self.upload(values)
-                self.synchronize()
             return self._kept[key]
 
     def release(self, *arrays: DeviceArray) -> None:
@@ -351,7 +299,6 @@ class Device:
         shared: int = 0,
     ) -> None:
         """Starts a kernel. Arguments are arrays (their pointer), NumPy-free ints (int32) or None (null)."""
-        self.check()
         values = [a.ptr if type(a) is DeviceArray else 0 if a is None else a for a in arguments]
         function = self._functions.get((module, name))
         if function is None:
@@ -359,10 +306,8 @@ class Device:
         if shared > 48 << 10 and self._shared.get((module, name), 0) < shared:
             function.set_attribute(self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
             self._shared[(module, name)] = shared
-        try:
-            function.prepared_async_call((*grid, 1, 1)[:3], (*block, 1, 1)[:3], stream, *values, shared_size=shared)
-        except self.driver.Error as error:
-            raise self._fail(f"the kernel {name}", error) from error
+        sizes = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
+        self._do(f"the kernel {name}", function.prepared_async_call, *sizes, stream, *values, shared_size=shared)
 
     def close(self, keep_host: bool = False) -> None:
         """Frees the memory and lets go of the primary context; page-locked arrays stay valid with `keep_host`."""

@@ -74,6 +74,7 @@ class Frame:
         self.levels = self.results["levels"]
         self.mb_bits = np.zeros(n_mb, np.int32)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if it is to come home
+        self.crossed = False  # the loop ran on a card
         self.index = 0
         self.is_idr = False
         self.slice_qp = 0
@@ -94,6 +95,9 @@ class Frame:
             plane[:height, :width] = samples
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
+
+    def arrive(self) -> None:
+        """The results are there."""
 
     def samples(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The source, of the coded size; the samples of I_PCM are taken from here."""
@@ -131,8 +135,10 @@ class HomeFrame(Frame):
             self._padded = True
         return self.planes
 
-    def expand(self) -> None:
-        """`levels` from what came home."""
+    def arrive(self) -> None:
+        """`levels` from what came home, if they came from a card."""
+        if not self.crossed:
+            return
         mb_width, mb_height = self._size
         expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._held, self.levels)
 

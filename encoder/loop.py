@@ -9,7 +9,7 @@ from ..scheduler.devices import AnyExecutor
 from ..scheduler.executor import Step
 from ..standard.macroblock import I_4x4
 from .config import Config
-from .frame import Frame, HomeFrame, References, Workspace, split_planes
+from .frame import Frame, HomeFrame, References, Workspace, Zeros, split_planes
 from .ratecontrol import LAMBDA
 
 KIND_16x16, KIND_16x8, KIND_8x8, KIND_4x4 = 1, 2, 4, 8  # partition sizes, down to the one named
@@ -25,7 +25,7 @@ class Loop:
         self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, executor.zeros)
         self.workspace = Workspace(width, height, config.ref, executor.zeros)
         self.twins = [Frame(width, height, executor.zeros) for _ in range(executor.twins)]
-        self.given = [executor.zeros((sum(h * w for h, w in config.display),), np.uint8) for _ in self.twins]
+        self.given = [_given(config, executor.zeros) for _ in self.twins]
         self.previous: Frame | None = None  # whose vectors tell where to search
         self.constants = _constants(config)
         self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(config, slice_rows))
@@ -36,33 +36,30 @@ class Loop:
             self.references.clear()
         slot = self.references.free_slot()
         with self.executor.at_work():
-            if isinstance(frame, HomeFrame) and self.twins:
-                there, ready = self._there_and_back(frame, slot)
+            frame.crossed = bool(self.twins)
+            if isinstance(frame, HomeFrame) and frame.crossed:
+                there = self._there_and_back(frame, slot)
             else:
                 there = frame
                 frame.samples()
                 self._stages(frame, there, slot)
-                ready = self.executor.take(frame.index, self._decoded(frame, slot))
+                self.executor.take(frame.index, self._decoded(frame, slot))
+            ready = self.executor.home()
         self.references.push(slot, self.config.ref)
         self.previous = there
         return ready
 
-    def _there_and_back(self, frame: HomeFrame, slot: int) -> tuple[Frame, Callable[[], None]]:
+    def _there_and_back(self, frame: HomeFrame, slot: int) -> Frame:
         """The stages on a card: the source goes there, the results come home."""
-        executor, config, k = self.executor, self.config, frame.index % len(self.twins)
+        executor, k = self.executor, frame.index % len(self.twins)
         there, given = self.twins[k], self.given[k]
-        y, u, v = split_planes(given, config.display)
-        pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
-        state = {**self.constants, **there.arrays, **pitches, "given_y": y, "given_u": u, "given_v": v}
-        executor.bring(frame.index, [(frame.source, given)], (("load_i420",), {}), state)
-        self._stages(frame, there, slot, ("compact",), level_blocks=executor.across(frame.level_blocks))
-        wait = executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)])
-
-        def ready() -> None:
-            wait()
-            frame.expand()
-
-        return there, ready
+        with executor.once((k, slot, tuple(self.references.held), frame.n_ref, frame.slice_qp, id(frame))) as fresh:
+            if fresh:
+                state = self.constants | there.arrays | given
+                executor.bring(frame.index, [(frame.source, given["given"])], (("load_i420",), {}), state)
+                self._stages(frame, there, slot, ("compact",), level_blocks=executor.across(frame.level_blocks))
+                executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)])
+        return there
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
         """The decoded picture, and where it goes if it was asked for."""
@@ -156,6 +153,14 @@ def _partition_kinds(partitions: frozenset[str]) -> int:
 def _slice_first_mb(config: Config, slice_rows: list[tuple[int, int]]) -> np.ndarray:
     """int32[mb_height]: address of the first macroblock of the slice that holds the row."""
     return np.array([row0 * config.mb_width for row0, row1 in slice_rows for _ in range(row0, row1)], np.int32)
+
+
+def _given(config: Config, zeros: Zeros) -> dict[str, Any]:
+    """Where a picture of display size arrives on a card, and the names of its parts."""
+    given = zeros((sum(height * width for height, width in config.display),), np.uint8)
+    y, u, v = split_planes(given, config.display)
+    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
+    return {"given": given, "given_y": y, "given_u": u, "given_v": v, **pitches}
 
 
 def _constants(config: Config) -> dict[str, Any]:

@@ -128,6 +128,7 @@ class Pipeline:
     def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
         """The bits of a picture whose loop is done."""
         ready()
+        frame.arrive()
         start = time.perf_counter()
         data = self.writer.access_unit(frame)
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start

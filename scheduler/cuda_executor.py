@@ -5,19 +5,20 @@ Nothing is allocated once the first pictures are through, and the host waits for
 loop; a picture's arrays are used again when its download has ended.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from ..cuda_src.device import Device, DeviceArray
+from ..cuda_src.device import Device, DeviceArray, Script
 from .executor import Step
 from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
 from .trace import CardClock, Trace
 
 _NOT_TIMED = nullcontext()
+MOST_SCRIPTS = 1024
 WAITED_FOR = {name for stage in TABLE for name in stage.after.split()}
 
 
@@ -44,13 +45,14 @@ class CudaExecutor:
                 name: first if self.serial else card.stream() for name in (MAIN, BESIDE, UP, HOME)
             }
             self._ended = {name: card.event() for name in WAITED_FOR}
-            self._recorded: set[str] = set()
-            self._taken: set[int] = set()  # twins in use before
             self._uploaded, self._downloaded = ([card.event() for _ in range(self.twins)] for _ in range(2))
             self._through = {name: card.event() for name in (MAIN, BESIDE)}  # the last picture
             self._clock = CardClock(card, trace, self._streams[MAIN]) if trace is not None else None
             self._number = 0  # of the picture that is being started
             self._home: list[Any] = []  # events for the host's waiting, to be used again
+            self._scripts: dict[Any, Script] = {}
+            for event in (*self._ended.values(), *self._uploaded, *self._downloaded, *self._through.values()):
+                card.record(event, self._streams[MAIN])  # so that the first pictures may wait for them
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
         """See Executor."""
@@ -95,8 +97,7 @@ class CudaExecutor:
         """See Executor: beside the loop of the picture before."""
         card, k, up = self.card, number % self.twins, self._streams[UP]
         self._number = number
-        if k in self._taken:
-            card.wait(up, self._downloaded[k])
+        card.wait(up, self._downloaded[k])
         with self._span(UP, "upload"):
             for host, there in pairs:
                 there.put(host, up)
@@ -114,15 +115,13 @@ class CudaExecutor:
     def _start(self, stage: Stage, state: Mapping[str, Any]) -> None:
         card, stream = self.card, self._streams[stage.stream]
         for other in stage.after.split():
-            if other in self._recorded:
-                card.wait(stream, self._ended[other])
+            card.wait(stream, self._ended[other])
         with self._span(stage.stream, stage.name):
             stage.launch(state, self._parts[stage.split], stream)
         if stage.name in WAITED_FOR:
             card.record(self._ended[stage.name], stream)
-            self._recorded.add(stage.name)
 
-    def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]]) -> Callable[[], None]:
+    def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]]) -> None:
         """See Executor: beside the loop of the next picture."""
         card, k, download = self.card, number % self.twins, self._streams[HOME]
         for name in (MAIN, BESIDE):
@@ -132,10 +131,29 @@ class CudaExecutor:
                 there.get(host, download)
         for event in (self._downloaded[k], self._ended["download"]):
             card.record(event, download)
-        self._recorded.add("download")
-        self._taken.add(k)
-        home = card.record(self._home.pop() if self._home else card.event(), download)
 
+    @contextmanager
+    def once(self, key: Hashable) -> Iterator[bool]:
+        """Around everything from `bring` to `take`. False: it was all done before for this key, and is done again.
+
+        Whoever asks says with the key which picture of the same kind had the same arrays and the same numbers.
+        """
+        if self._clock is not None:
+            yield True
+        elif key in self._scripts:
+            self.card.replay(self._scripts[key])
+            yield False
+        else:
+            with self.card.writing() as script:
+                yield True
+            if len(self._scripts) >= MOST_SCRIPTS:
+                self._scripts.clear()
+            self._scripts[key] = script
+
+    def home(self) -> Callable[[], None]:
+        """What waits until the last picture taken is home."""
+        card = self.card
+        home = card.record(self._home.pop() if self._home else card.event(), self._streams[HOME])
         spans = self._clock.take() if self._clock else []
 
         def wait() -> None:

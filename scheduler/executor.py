@@ -5,7 +5,7 @@ The executor knows stages, bands and a crew of threads. Results never depend on 
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -90,10 +90,17 @@ class Executor:
     def bring(self, number: int, pairs: Iterable[tuple[np.ndarray, Any]], step: Step, state: Mapping[str, Any]) -> None:
         """Start picture `number`: (host array, array of the stages' side) to copy, and what is done with them there."""
 
-    def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]]) -> Callable[[], None]:
-        """End it: (array of the stages' side, host array) to copy. Returns what waits until that is done."""
+    def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]]) -> None:
+        """End it: (array of the stages' side, host array) to copy."""
         for source, target in pairs:
             target[...] = source
+
+    def once(self, key: Hashable) -> AbstractContextManager[bool]:
+        """Around everything from `bring` to `take`; False if it is done already."""
+        return nullcontext(True)
+
+    def home(self) -> Callable[[], None]:
+        """What waits until the last picture taken is on the host."""
         return lambda: None
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:

@@ -61,6 +61,15 @@ def test_sizes(card, width, height):
     compare(round_trip.noise_clip(width, height, 3, width), width, height, qp=24)
 
 
+@pytest.mark.parametrize("options", ({}, {"keyint": 7, "ref": 3}, {"keyint": 1}), ids=str)
+def test_pictures_that_are_started_as_others_were(card, monkeypatch, options):
+    """Once all arrays were in use, a picture's work is given to the streams again as it was noted."""
+    replayed, replay = [], device_module.Device.replay
+    monkeypatch.setattr(device_module.Device, "replay", lambda self, script: replayed.append(replay(self, script)))
+    compare(round_trip.noise_clip(34, 18, 30, 4), 34, 18, qp=24, threads=1, **options)
+    assert len(replayed) > 3
+
+
 def test_a_real_clip(card):
     """So small a part of it that the emulator is done in seconds."""
     clip = sequences.clip("foreman_176x144_30")

@@ -1,0 +1,198 @@
+"""The whole loop on a card: time by stage, of one P frame, and of the command; beside x264 ultrafast on the same machine.
+
+    H264LITE_SEQUENCES=... python benchmarks/cuda_loop.py [--size 1920x1080] [--frames 600] [--json FILE] [--trace FILE]
+
+Frames are those of the driving clip, forwards and backwards, or made up where the size is another or the clip is absent.
+Stage times: medians of events over the P frames of a run. Loop: pictures that are on their way already, one behind the
+other, from their first stage to their last, and from one picture's last stage to the next one's. Command: raw file to
+stream, with all streams and with one. x264 gets its pictures from memory.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from h264lite.encoder.cli import main as command
+from h264lite.encoder.config import Config
+from h264lite.encoder.pipeline import Pipeline
+from h264lite.scheduler.cuda_executor import CudaExecutor
+from h264lite.scheduler.devices import why_no_cuda
+from h264lite.scheduler.stages import BESIDE, HOME, MAIN, STAGES, UP
+from h264lite.scheduler.trace import CARD, HOST, Trace
+
+CLIP = "driving_1920x1080_30"
+
+
+def made_up(width: int, height: int, count: int) -> list[np.ndarray]:
+    """A texture that moves, with noise: uint8[H * 3 // 2, W] I420."""
+    rng = np.random.default_rng(1)
+    base = np.cumsum(np.cumsum(rng.normal(0, 2, (height + 64, width + 64)), 0), 1)
+    base = (base - base.min()) / np.ptp(base) * 200 + rng.normal(0, 4, base.shape)
+    pictures = []
+    for n in range(count):
+        x, y = 3 * n % 40, 2 * n % 30
+        luma = base[y : y + height, x : x + width] + rng.normal(0, 2, (height, width))
+        chroma = np.full((height // 2, width), 128)
+        pictures.append(np.clip(np.concatenate([luma, chroma]), 0, 255).astype(np.uint8))
+    return pictures
+
+
+def load(width: int, height: int, count: int) -> tuple[str, list[np.ndarray]]:
+    """(what they are, pictures)."""
+    if (width, height) == (1920, 1080) and os.environ.get("H264LITE_SEQUENCES"):
+        import clips
+
+        return CLIP, clips.load(CLIP, count).pictures
+    return "made up", made_up(width, height, min(count, 24))
+
+
+def planes(picture: np.ndarray, width: int, height: int) -> tuple[np.ndarray, ...]:
+    flat, luma, chroma = picture.ravel(), width * height, width * height // 4
+    shape = height // 2, width // 2
+    u, v = flat[luma : luma + chroma].reshape(shape), flat[luma + chroma :].reshape(shape)
+    return picture[:height], u, v
+
+
+def run_loop(pictures: list, width: int, height: int, count: int, options: dict[str, Any]) -> Trace:
+    """The timeline of an encode from memory."""
+    trace = Trace()
+    pipeline = Pipeline(Config.from_options(width=width, height=height, device="cuda", **options), trace=trace)
+    for n in range(count):
+        pipeline.encode(*planes(pictures[n % len(pictures)], width, height))
+    pipeline.flush()
+    pipeline.close()
+    return trace
+
+
+def summary(trace: Trace, first: int) -> dict[str, Any]:
+    """Medians in microseconds over the frames from `first` on, all of them P frames."""
+    spans = [span for span in trace.spans if span[5] >= first]
+    card = [span for span in spans if span[0] == CARD]
+    stages = {}
+    for name in dict.fromkeys(span[2] for span in card):
+        stages[name] = statistics.median(1e6 * span[4] for span in card if span[2] == name)
+    begins: dict[int, float] = {}
+    ends: dict[int, float] = {}
+    for _, track, _, begin, seconds, frame in card:
+        if track in (MAIN, BESIDE):
+            begins[frame] = min(begins.get(frame, begin), begin)
+            ends[frame] = max(ends.get(frame, 0.0), begin + seconds)
+    host = {name: statistics.median(1e6 * span[4] for span in spans if span[0] == HOST and span[2] == name)
+            for name in ("load", "loop", "entropy")}  # fmt: skip
+    order = sorted(ends)
+    return {
+        "stages_us": {name: round(value, 1) for name, value in stages.items()},
+        "stream": {name: STAGES[name].stream if name in STAGES else {"upload": UP}.get(name, HOME) for name in stages},
+        "frame_first_to_last_us": round(statistics.median(1e6 * (ends[n] - begins[n]) for n in order), 1),
+        "frame_period_us": round(statistics.median(1e6 * (ends[b] - ends[a]) for a, b in zip(order, order[1:])), 1),
+        "host_us": {name: round(value, 1) for name, value in host.items()},
+    }
+
+
+def print_summary(title: str, found: dict[str, Any]) -> None:
+    print(f"\n{title}")
+    for name, value in sorted(found["stages_us"].items(), key=lambda item: (found["stream"][item[0]], -item[1])):
+        print(f"    {found['stream'][name]:10s} {name:18s} {value:9.1f} us")
+    loop = sum(value for name, value in found["stages_us"].items() if found["stream"][name] == MAIN)
+    print(f"    sum of the main stream {loop:9.1f} us; first stage to last {found['frame_first_to_last_us']} us; from frame "
+          f"to frame {found['frame_period_us']} us")
+    print("    host, us a frame:", ", ".join(f"{name} {value}" for name, value in found["host_us"].items()))
+
+
+def run_command(source: Path, words: list[str]) -> float:
+    """Frames per second of the command, as it says itself."""
+    report = source.with_suffix(".json")
+    out = source.with_suffix(".264")
+    if command(["encode", str(source), str(out), "--quiet", "--json", str(report), *words]):
+        sys.exit("the command failed")
+    found = json.loads(report.read_text())
+    print(f"    {found['encode_fps']:8.1f} fps, {found['kbps']:.0f} kb/s   {' '.join(words)}", flush=True)
+    return float(found["encode_fps"])
+
+
+def run_x264(pictures: list, width: int, height: int, count: int, threads: int, qp: int) -> dict[str, float]:
+    try:
+        import clips
+        import x264
+
+        some = clips.Clip("", width, height, 30, [pictures[n % len(pictures)] for n in range(min(count, 60))])
+        frames = x264.video_frames(some)
+    except ImportError:
+        print("    no PyAV, no x264")
+        return {}
+    rates = {}
+    for preset in ("ultrafast", "superfast", "medium"):
+        encoder = x264.X264(some, qp, threads, preset)
+        rounds = count // len(frames)
+        start = time.perf_counter()
+        size = 0
+        for n in range(rounds * len(frames)):
+            frame = frames[n % len(frames)]
+            frame.pts = n
+            size += sum(packet.size for packet in encoder.context.encode(frame))
+        size += sum(packet.size for packet in encoder.context.encode(None))
+        rates[preset] = rounds * len(frames) / (time.perf_counter() - start)
+        kbps = size * 8 * 30 / 1000 / rounds / len(frames)
+        print(f"    {rates[preset]:8.1f} fps, {kbps:.0f} kb/s   x264 {preset}, qp {qp}, {threads} threads", flush=True)
+    return rates
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="1920x1080")
+    parser.add_argument("--frames", type=int, default=600)
+    parser.add_argument("--qp", type=int, default=27)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--subme", type=int, default=4)
+    parser.add_argument("--json")
+    parser.add_argument("--trace")
+    args = parser.parse_args()
+    missing = why_no_cuda()
+    if missing:
+        sys.exit(missing)
+    width, height = (int(n) for n in args.size.split("x"))
+    kind, pictures = load(width, height, 60)
+    pictures = pictures + pictures[-2:0:-1]  # forwards and backwards: no cut
+    options = {"qp": args.qp, "threads": args.threads, "subme": args.subme}
+    results: dict[str, Any] = {"size": args.size, "clip": kind, **options}
+    run_loop(pictures, width, height, 8, options)  # compiles
+    for title, serial in (("all streams", False), ("one stream", True)):
+        CudaExecutor.serial = serial
+        trace = run_loop(pictures, width, height, 80, options)
+        results[title] = summary(trace, 10)
+        print_summary(f"{args.size} {kind}, qp {args.qp}, {title}", results[title])
+        if args.trace and not serial:
+            Path(args.trace).write_bytes(trace.to_json())
+    print(f"\nThe command, {args.frames} frames from a file")
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        source = Path(folder) / f"in_{args.size}.yuv"
+        with source.open("wb") as file:
+            for n in range(args.frames):
+                file.write(pictures[n % len(pictures)].tobytes())
+        words = ["--qp", str(args.qp), "--subme", str(args.subme), "--threads", str(args.threads)]
+        for title, serial, more in (
+            ("cuda", False, ["--device", "cuda"]),
+            ("cuda again", False, ["--device", "cuda"]),
+            ("cuda, one stream", True, ["--device", "cuda"]),
+            ("cuda, ultrafast", False, ["--device", "cuda", "--preset", "ultrafast"]),
+            ("auto", False, ["--device", "auto"]),
+            ("cpu", False, ["--device", "cpu", "--frames", str(min(args.frames, 60))]),
+        ):
+            CudaExecutor.serial = serial
+            results.setdefault("command_fps", {})[title] = run_command(source, [*words, *more])
+    print("\nx264 from memory")
+    results["x264_fps"] = run_x264(pictures, width, height, args.frames, args.threads or os.cpu_count() or 1, args.qp)
+    if args.json:
+        Path(args.json).write_text(json.dumps(results, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Arrays on a card: a pointer with shape and dtype."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .device import Device
+
+
+class DeviceArray:
+    """A C-contiguous array on the card. Slices along the first axis share its memory."""
+
+    __slots__ = ("base", "device", "dtype", "ptr", "shape")
+
+    def __init__(self, device: "Device", ptr: int, shape: Sequence[int], dtype: Any, base: Any = None) -> None:
+        self.device, self.ptr, self.base = device, ptr, base
+        self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def __cuda_array_interface__(self) -> dict:
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.ptr, False),
+            "version": 3,
+            "strides": None,
+            "stream": None,
+        }
+
+    def __getitem__(self, index: int | slice) -> "DeviceArray":
+        step = self.nbytes // self.shape[0]
+        if isinstance(index, slice):
+            first, last, stride = index.indices(self.shape[0])
+            if stride != 1:
+                raise IndexError("a slice on the card has step 1")
+            shape: tuple[int, ...] = (max(0, last - first), *self.shape[1:])
+        else:
+            first = range(self.shape[0])[index]
+            shape = self.shape[1:]
+        return DeviceArray(self.device, self.ptr + first * step, shape, self.dtype, self.base or self)
+
+    def reshape(self, *shape: int) -> "DeviceArray":
+        if math.prod(shape) != self.size:
+            raise ValueError(f"cannot see {self.shape} as {shape}")
+        return DeviceArray(self.device, self.ptr, shape, self.dtype, self.base or self)
+
+    def view(self, dtype: Any) -> "DeviceArray":
+        """The same bytes as elements of `dtype`, along the last axis."""
+        kind = np.dtype(dtype)
+        last = self.shape[-1] * self.dtype.itemsize // kind.itemsize
+        return DeviceArray(self.device, self.ptr, (*self.shape[:-1], last), kind, self.base or self)
+
+    def put(self, host: np.ndarray, stream: Any = None) -> "DeviceArray":
+        """Host to card; asynchronous if `host` is pinned."""
+        if host.shape != self.shape or host.dtype != self.dtype or not host.flags.c_contiguous:
+            raise ValueError(f"array {host.shape} {host.dtype} does not match {self.shape} {self.dtype} on the card")
+        self.device.call("memcpy_htod_async", self.ptr, host, stream)
+        return self
+
+    def get(self, host: np.ndarray | None = None, stream: Any = None) -> np.ndarray:
+        """Card to host. Without `host`: into a new array, and waits; with a pinned `host` the caller waits."""
+        target = np.empty(self.shape, self.dtype) if host is None else host
+        if target.shape != self.shape or target.dtype != self.dtype or not target.flags.c_contiguous:
+            raise ValueError(f"array {target.shape} {target.dtype} does not match {self.shape} {self.dtype}")
+        self.device.call("memcpy_dtoh_async", target, self.ptr, stream)
+        if host is None:
+            self.device.synchronize(stream)
+        return target
+
+    def copy_from(self, other: "DeviceArray", stream: Any = None) -> None:
+        if other.nbytes != self.nbytes:
+            raise ValueError(f"{other.nbytes} bytes do not fit {self.nbytes}")
+        self.device.call("memcpy_dtod_async", self.ptr, other.ptr, self.nbytes, stream)
+
+    def fill(self, byte: int, stream: Any = None) -> "DeviceArray":
+        self.device.call("memset_d8_async", self.ptr, byte, self.nbytes, stream)
+        return self
