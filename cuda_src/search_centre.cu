@@ -29,25 +29,30 @@ DEVICE void load_eight(const uint8_t *p, unsigned *a, unsigned *b) {
   *b = offset ? unaligned(w1, __ldg(w + 2), offset) : w1;
 }
 
-// The best coarse vector about macroblock (mx, my): its rank in raster order
+// The best coarse vector about macroblock (mx, my): its rank in raster order. A row of the window is loaded once and serves
+// the eight candidates it is part of: with row i of the source that of k = row - i, whose sum is number k & 7.
 DEVICE int coarse_rank(const uint8_t *source, const uint8_t *reference, int stride, int mx, int my, int lam, int lane) {
+  constexpr int WINDOW = 2 * COARSE_Y + 7;  // rows
   const size_t at = size_t(COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2;
   unsigned s[8][2];
 #pragma unroll
   for (int y = 0; y < 8; y++) load_eight(source + at + size_t(y) * stride, &s[y][0], &s[y][1]);
-  unsigned best = ~0u;
+  const uint8_t *window = reference + at + lane - COARSE_X - ptrdiff_t(COARSE_Y) * stride;
+  unsigned best = ~0u, sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   const int across = lam * se_bits(lane - COARSE_X);
 #pragma unroll 1
-  for (int k = 0; k < 2 * COARSE_Y; k++) {
-    const uint8_t *window = reference + at + ptrdiff_t(k - COARSE_Y) * stride + lane - COARSE_X;
-    unsigned total = unsigned(across + lam * se_bits(k - COARSE_Y));
+  for (int first = 0; first < WINDOW; first += 8) {
 #pragma unroll
-    for (int y = 0; y < 8; y++) {
+    for (int j = 0; j < 8; j++) {
+      const int row = first + j, done = row - 7;
+      if (row >= WINDOW) break;
       unsigned a, b;
-      load_eight(window + size_t(y) * stride, &a, &b);
-      total = sad4(b, s[y][1], sad4(a, s[y][0], total));
+      load_eight(window + size_t(row) * stride, &a, &b);
+      sum[j] = unsigned(across + lam * se_bits(row - COARSE_Y));
+#pragma unroll
+      for (int i = 0; i < 8; i++) sum[(j - i) & 7] = sad4(b, s[i][1], sad4(a, s[i][0], sum[(j - i) & 7]));
+      if (done >= 0) best = min(best, sum[(j + 1) & 7] << 10 | unsigned(32 * done + lane));
     }
-    best = min(best, total << 10 | unsigned(32 * k + lane));
   }
   return int(__reduce_min_sync(FULL_WARP, best) & 1023);
 }
