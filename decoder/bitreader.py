@@ -10,6 +10,7 @@ from ..standard.jit import helper
 from .errors import E_END, E_GOLOMB
 from .layout import S_END, S_ERROR, S_POS
 from .outline import outlined
+from .words import leading_zeros32, peek32
 
 PADDING = 256  # bytes: more than a residual block can read before it looks at the end
 
@@ -19,37 +20,6 @@ def fail(s, error):
     """Note an error, unless there is one already."""
     if s[S_ERROR] == 0:
         s[S_ERROR] = error
-
-
-@helper
-def peek32(data, position):
-    """The 32 bits at a bit position, as a non-negative int64."""
-    at = np.uint64(position >> 3)
-    one = np.uint64(1)
-    word = np.int64(data[at])
-    word = (word << 8) | np.int64(data[at + one])
-    word = (word << 8) | np.int64(data[at + one + one])
-    word = (word << 8) | np.int64(data[at + one + one + one])
-    word = (word << 8) | np.int64(data[at + np.uint64(4)])
-    return (word >> (8 - (position & 7))) & 0xFFFFFFFF
-
-
-@helper
-def leading_zeros16(word):
-    """Leading zero bits of a 16-bit number; 15 for 0 as well as for 1."""
-    n = 0
-    if word < 1 << 8:
-        n += 8
-        word <<= 8
-    if word < 1 << 12:
-        n += 4
-        word <<= 4
-    if word < 1 << 14:
-        n += 2
-        word <<= 2
-    if word < 1 << 15:
-        n += 1
-    return n
 
 
 @helper
@@ -70,9 +40,7 @@ def ue(data, s):
     outlined()
     position = s[S_POS]
     word = peek32(data, position)
-    zeros = leading_zeros16(word >> 16)
-    if word >> 16 == 0:
-        zeros = 16 + leading_zeros16(word)
+    zeros = min(31, leading_zeros32(word))
     size = 2 * zeros + 1
     if position + size > s[S_END]:
         fail(s, E_END)

@@ -8,10 +8,11 @@ import numpy as np
 
 from ..standard.cabac_contexts import NEXT_LPS, RANGE_LPS
 from ..standard.jit import helper
-from .bitreader import fail, peek32
+from .bitreader import fail
 from .errors import E_CABAC
 from .layout import S_BITS, S_END, S_OFFSET, S_POS, S_RANGE
 from .outline import outlined
+from .words import peek32
 
 BEYOND = 64  # bits that may be looked at behind the end of the slice
 

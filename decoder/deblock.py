@@ -1,17 +1,19 @@
 """8.7: the deblocking filter, macroblock by macroblock in raster order, in place on a finished picture.
 
 Planes are flat here, uint8[H * W]; positions and steps in them are uint64, which spares the test for negative indices.
-The bS of an edge's four pieces are one number of 4 bits each, the first piece lowest.
+The bS of an edge's four pieces are one number of 4 bits each, the first piece lowest. A luma edge is filtered as eight
+rows of 16 samples, p3 to q3, one column for each line across the edge: without branches, so that it becomes vectors.
 """
 
 import numpy as np
 
 from ..standard.jit import helper, kernel
-from ..standard.macroblock import I_PCM, P_SKIP, P_16x16
+from ..standard.macroblock import I_PCM, P_SKIP, P_8x16, P_16x8, P_16x16
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
-from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, B_16x16, I_8x8
+from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, B_8x16, B_16x8, B_16x16, I_8x8
 from .outline import outlined
 from .transform import clip1
+from .words import copy16, turn_in, turn_out
 
 # bS 2 for the pieces whose bits are set, one bit a piece.
 STRENGTHS_2 = np.array([sum(2 << 4 * k for k in range(4) if i >> k & 1) for i in range(16)], np.int64)
@@ -36,25 +38,40 @@ def one_vector(mb_type):
 
 
 @helper
-def far_apart(mv, k, y_p, x_p, l, y_q, x_q):
-    """8.7.2.1: whether the vector of block p in list k and that of q in list l differ by a whole sample or more."""
-    dx = np.int64(mv[k, y_p, x_p, 0]) - np.int64(mv[l, y_q, x_q, 0])
-    dy = np.int64(mv[k, y_p, x_p, 1]) - np.int64(mv[l, y_q, x_q, 1])
+def far_apart(mv, p, q):
+    """8.7.2.1: whether the vectors at mv[p] and mv[q] differ by a whole sample or more."""
+    one = np.uint64(1)
+    dx, dy = np.int64(mv[p]) - np.int64(mv[q]), np.int64(mv[p + one]) - np.int64(mv[q + one])
     return abs(dx) >= 4 or abs(dy) >= 4
 
 
 @helper
-def motion_differs(mv, ref_id, y_p, x_p, y_q, x_q):
-    """8.7.2.1: whether 4x4 blocks p and q have other reference pictures, or vectors a sample or more apart (bS 1)."""
-    outlined()
-    p0, p1 = ref_id[0, y_p >> 1, x_p >> 1], ref_id[1, y_p >> 1, x_p >> 1]
-    q0, q1 = ref_id[0, y_q >> 1, x_q >> 1], ref_id[1, y_q >> 1, x_q >> 1]
+def motion_differs(mv, ref_id, width, y_p, x_p, y_q, x_q):
+    """8.7.2.1: whether 4x4 blocks p and q have other reference pictures, or vectors a sample or more apart (bS 1).
+
+    mv int16[2 * H4 * W4 * 2], ref_id int32[2 * H8 * W8], flat; width: W4.
+    """
+    list1, half1 = np.uint64(mv.size >> 1), np.uint64(ref_id.size >> 1)
+    p, q = np.uint64(2 * (y_p * width + x_p)), np.uint64(2 * (y_q * width + x_q))
+    at_p = np.uint64((y_p >> 1) * (width >> 1) + (x_p >> 1))
+    at_q = np.uint64((y_q >> 1) * (width >> 1) + (x_q >> 1))
+    p0, p1, q0, q1 = ref_id[at_p], ref_id[at_p + half1], ref_id[at_q], ref_id[at_q + half1]
     if p0 == q0 and p1 == q1:
-        if not far_apart(mv, 0, y_p, x_p, 0, y_q, x_q) and (p1 < 0 or not far_apart(mv, 1, y_p, x_p, 1, y_q, x_q)):
+        if not far_apart(mv, p, q) and (p1 < 0 or not far_apart(mv, p + list1, q + list1)):
             return False
     if p0 == q1 and p1 == q0:
-        return far_apart(mv, 0, y_p, x_p, 1, y_q, x_q) or far_apart(mv, 1, y_p, x_p, 0, y_q, x_q)
+        return far_apart(mv, p, q + list1) or far_apart(mv, p + list1, q)
     return True
+
+
+@helper
+def motion_pieces(mb_type, edge, vertical):
+    """At how many pieces of an edge within a macroblock motion may change, by its type."""
+    if mb_type == P_16x8 or mb_type == B_16x8:
+        return 1 if edge == 2 and not vertical else 0
+    if mb_type == P_8x16 or mb_type == B_8x16:
+        return 1 if edge == 2 and vertical else 0
+    return 0 if one_vector(mb_type) else 4
 
 
 @helper
@@ -74,7 +91,7 @@ def coded_blocks(nonzero, transform_8x8, y4, x4):
 
 
 @helper
-def edge_strengths(mv, ref_id, coded_p, coded_q, edge, vertical, y4, x4, pieces):
+def edge_strengths(mv, ref_id, width, coded_p, coded_q, edge, vertical, y4, x4, pieces):
     """8.7.2.1: bS of the pieces of an edge between inter blocks, (x4, y4) the first behind it.
 
     coded: of the macroblocks on both sides. pieces: at how many motion is looked at: 0 where it is the same on both
@@ -94,55 +111,105 @@ def edge_strengths(mv, ref_id, coded_p, coded_q, edge, vertical, y4, x4, pieces)
     for k in range(4):
         y, x = y4 + k * dx, x4 + k * dy
         if k < pieces:
-            differs = motion_differs(mv, ref_id, y - dy, x - dx, y, x)
+            differs = motion_differs(mv, ref_id, width, y - dy, x - dx, y, x)
         if differs and not bits >> k & 1:
             strengths |= 1 << 4 * k
     return strengths
 
 
 @helper
-def filter_luma(plane, start, across, along, strengths, index_a, alpha, beta):
-    """8.7.2: a luma edge of 16 samples; `start`: q0 of its first line, p0 lies `across` before, the next line `along`."""
+def sample(lines, row, i):
+    """The sample of a line, by row: 0 p3, 1 p2, ... 7 q3."""
+    return np.int16(lines[np.uint64(16 * row + i)])
+
+
+@helper
+def near(a, b, limit):
+    """Whether samples differ by less than `limit`."""
+    return np.int16(abs(np.int16(a - b))) < limit
+
+
+@helper
+def filter_normal(lines, size, alpha, beta, tc0s):
+    """8.7.2.3: filtering with bS below 4, in place, of `size` (16) lines; tc0s int16[16]: -1 where bS is 0."""
     outlined()
-    two, three, four = across + across, across + across + across, across + across + across + across
-    for k in range(4):
-        strength = strengths >> 4 * k & 15
-        at = start + np.uint64(4 * k) * along
-        if strength == 0:
-            continue
-        tc0 = np.int32(TC0[strength & 3, index_a])
-        for _ in range(4):
-            p0, p1 = np.int32(plane[at - across]), np.int32(plane[at - two])
-            q0, q1 = np.int32(plane[at]), np.int32(plane[at + across])
-            if abs(p0 - q0) < alpha and abs(p1 - p0) < beta and abs(q1 - q0) < beta:
-                p2, q2 = np.int32(plane[at - three]), np.int32(plane[at + two])
-                smooth_p, smooth_q = abs(p2 - p0) < beta, abs(q2 - q0) < beta
-                if strength < 4:  # 8.7.2.3
-                    tc = tc0 + smooth_p + smooth_q
-                    delta = clip3(-tc, tc, ((q0 - p0) * 4 + (p1 - q1) + 4) >> 3)
-                    plane[at - across] = clip1(p0 + delta)
-                    plane[at] = clip1(q0 - delta)
-                    if smooth_p:
-                        plane[at - two] = p1 + clip3(-tc0, tc0, (p2 + ((p0 + q0 + 1) >> 1) - 2 * p1) >> 1)
-                    if smooth_q:
-                        plane[at + across] = q1 + clip3(-tc0, tc0, (q2 + ((p0 + q0 + 1) >> 1) - 2 * q1) >> 1)
-                else:  # 8.7.2.4
-                    close = abs(p0 - q0) < (alpha >> 2) + 2
-                    if smooth_p and close:
-                        p3 = np.int32(plane[at - four])
-                        plane[at - across] = (p2 + 2 * p1 + 2 * p0 + 2 * q0 + q1 + 4) >> 3
-                        plane[at - two] = (p2 + p1 + p0 + q0 + 2) >> 2
-                        plane[at - three] = (2 * p3 + 3 * p2 + p1 + p0 + q0 + 4) >> 3
-                    else:
-                        plane[at - across] = (2 * p1 + p0 + q1 + 2) >> 2
-                    if smooth_q and close:
-                        q3 = np.int32(plane[at + three])
-                        plane[at] = (p1 + 2 * p0 + 2 * q0 + 2 * q1 + q2 + 4) >> 3
-                        plane[at + across] = (p0 + q0 + q1 + q2 + 2) >> 2
-                        plane[at + two] = (2 * q3 + 3 * q2 + q1 + q0 + p0 + 4) >> 3
-                    else:
-                        plane[at] = (2 * q1 + q0 + p1 + 2) >> 2
-            at += along
+    one, four = np.int16(1), np.int16(4)
+    for i in range(size):
+        p2, p1, p0 = sample(lines, 1, i), sample(lines, 2, i), sample(lines, 3, i)
+        q0, q1, q2 = sample(lines, 4, i), sample(lines, 5, i), sample(lines, 6, i)
+        tc0 = tc0s[np.uint64(i)]
+        on = (tc0 >= 0) & near(p0, q0, alpha) & near(p1, p0, beta) & near(q1, q0, beta)
+        mask = np.int16(-np.int16(on))
+        mask_p, mask_q = np.int16(-np.int16(near(p2, p0, beta))), np.int16(-np.int16(near(q2, q0, beta)))
+        tc = np.int16(np.int16(tc0 - mask_p) - mask_q)
+        delta = np.int16(np.int16(np.int16(q0 - p0) * four) + np.int16(np.int16(p1 - q1) + four))
+        delta = np.int16(min(tc, max(np.int16(-tc), np.int16(delta >> 3))) & mask)
+        middle = np.int16(np.int16(np.int16(p0 + q0) + one) >> 1)
+        change_p = np.int16(np.int16(np.int16(p2 + middle) - np.int16(p1 + p1)) >> 1)
+        change_q = np.int16(np.int16(np.int16(q2 + middle) - np.int16(q1 + q1)) >> 1)
+        change_p = np.int16(min(tc0, max(np.int16(-tc0), change_p)) & np.int16(mask & mask_p))
+        change_q = np.int16(min(tc0, max(np.int16(-tc0), change_q)) & np.int16(mask & mask_q))
+        lines[np.uint64(i + 32)] = np.int16(p1 + change_p)
+        lines[np.uint64(i + 48)] = min(np.int16(255), max(np.int16(0), np.int16(p0 + delta)))
+        lines[np.uint64(i + 64)] = min(np.int16(255), max(np.int16(0), np.int16(q0 - delta)))
+        lines[np.uint64(i + 80)] = np.int16(q1 + change_q)
+
+
+@helper
+def smoothed(strong, p3, p2, p1, p0, q0, q1):
+    """8.7.2.4: p0, p1, p2 filtered, as one side of an edge of bS 4 with samples p3 to q1; without `strong` p0 alone."""
+    if strong:
+        total = np.int16(np.int16(p2 + p1) + np.int16(p0 + q0))
+        a = np.int16(np.int16(total + total) + np.int16(np.int16(q1 - p2) + np.int16(4)))
+        c = np.int16(np.int16(total + np.int16(p3 + p3)) + np.int16(np.int16(p2 + p2) + np.int16(4)))
+        return np.int16(a >> 3), np.int16(np.int16(total + np.int16(2)) >> 2), np.int16(c >> 3)
+    return np.int16(np.int16(np.int16(p1 + p1) + np.int16(np.int16(p0 + q1) + np.int16(2))) >> 2), p1, p2
+
+
+@helper
+def filter_strong(lines, size, alpha, beta):
+    """8.7.2.4: filtering with bS 4, in place, of `size` (16) lines."""
+    outlined()
+    for i in range(size):
+        p3, p2, p1, p0 = sample(lines, 0, i), sample(lines, 1, i), sample(lines, 2, i), sample(lines, 3, i)
+        q0, q1, q2, q3 = sample(lines, 4, i), sample(lines, 5, i), sample(lines, 6, i), sample(lines, 7, i)
+        on = near(p0, q0, alpha) & near(p1, p0, beta) & near(q1, q0, beta)
+        close = near(p0, q0, np.int16((alpha >> 2) + 2))
+        a, b, c = smoothed(close & near(p2, p0, beta), p3, p2, p1, p0, q0, q1)
+        d, e, f = smoothed(close & near(q2, q0, beta), q3, q2, q1, q0, p0, p1)
+        lines[np.uint64(i + 16)] = c if on else p2
+        lines[np.uint64(i + 32)] = b if on else p1
+        lines[np.uint64(i + 48)] = a if on else p0
+        lines[np.uint64(i + 64)] = d if on else q0
+        lines[np.uint64(i + 80)] = e if on else q1
+        lines[np.uint64(i + 96)] = f if on else q2
+
+
+@helper
+def filter_luma(plane, start, across, along, size, strengths, index_a, alpha, beta, lines, tc0s):
+    """8.7.2: a luma edge of 16 lines; `start`: q0 of the first, p0 lies `across` before, the next line `along`.
+
+    lines uint8[128], tc0s int16[16]: scratch; size: 16, the number of lines.
+    """
+    outlined()
+    first = start - np.uint64(4) * across
+    if across == 1:
+        turn_in(lines, plane, first, along)
+    else:
+        for row in range(8):
+            copy16(lines, np.uint64(16 * row), plane, first + np.uint64(row) * across)
+    if strengths == 0x4444:  # bS 4 is of whole edges
+        filter_strong(lines, size, np.int16(alpha), np.int16(beta))
+    else:
+        for i in range(16):
+            strength = strengths >> (i & 12) & 15
+            tc0s[np.uint64(i)] = TC0[strength, index_a] if strength else -1
+        filter_normal(lines, size, np.int16(alpha), np.int16(beta), tc0s)
+    if across == 1:
+        turn_out(lines, plane, first, along)
+    else:
+        for row in range(1, 7):
+            copy16(plane, first + np.uint64(row) * across, lines, np.uint64(16 * row))
 
 
 @helper
@@ -169,7 +236,7 @@ def filter_chroma(plane, start, across, along, strengths, index_a, alpha, beta):
 
 
 @helper
-def deblock_edge(y_plane, u_plane, v_plane, row, qp_p, qp_q, edge, vertical, y0, x0, width, strengths):
+def deblock_edge(planes, row, qp_p, qp_q, edge, vertical, y0, x0, width, strengths, lines, tc0s):
     """8.7.1: luma and chroma of one edge of the macroblock at (x0, y0); row: its slice's row of the slice table."""
     outlined()
     one, stride, half = np.uint64(1), np.uint64(width), np.uint64(width >> 1)
@@ -188,11 +255,11 @@ def deblock_edge(y_plane, u_plane, v_plane, row, qp_p, qp_q, edge, vertical, y0,
         if c == 0:
             at = np.uint64(y * width + x)
             across, along = (one, stride) if vertical else (stride, one)
-            filter_luma(y_plane, at, across, along, strengths, index_a, alpha, beta)
+            filter_luma(planes[0], at, across, along, tc0s.size, strengths, index_a, alpha, beta, lines, tc0s)
         else:
             at = np.uint64((y >> 1) * (width >> 1) + (x >> 1))
             across, along = (one, half) if vertical else (half, one)
-            filter_chroma(u_plane if c == 1 else v_plane, at, across, along, strengths, index_a, alpha, beta)
+            filter_chroma(planes[1] if c == 1 else planes[2], at, across, along, strengths, index_a, alpha, beta)
 
 
 @kernel
@@ -202,8 +269,9 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
     mbs: slice_id, mb_type, qp, transform_8x8, nonzero of layout.Macroblocks.
     """
     slice_id, mb_type, qp, transform_8x8, nonzero = mbs
-    y_plane, u_plane, v_plane = planes.y[slot].ravel(), planes.u[slot].ravel(), planes.v[slot].ravel()
-    mv, ref_id = motion.mv[slot], motion.ref_id[slot]
+    flat = (planes.y[slot].ravel(), planes.u[slot].ravel(), planes.v[slot].ravel())
+    mv, ref_id = motion.mv[slot].ravel(), motion.ref_id[slot].ravel()
+    lines, tc0s = np.empty(128, np.uint8), np.empty(16, np.int16)
     coded = np.zeros(mb_type.size, np.uint16)
     x = y = 0
     for mb in range(mb_type.size):
@@ -217,7 +285,7 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
         for direction in range(0 if disable == 1 else 2):
             vertical = direction == 0
             for edge in range(1 if alike and coded_q == 0 else 4):
-                mb_p, pieces = mb, 0 if alike else 4
+                mb_p, pieces = mb, motion_pieces(kind, edge, vertical)
                 if edge == 0:
                     if (x if vertical else y) == 0:
                         continue
@@ -231,13 +299,14 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
                     strengths = 0x4444 if edge == 0 else 0x3333
                 else:
                     y4, x4 = (4 * y, 4 * x + edge) if vertical else (4 * y + edge, 4 * x)
+                    coded_p = np.int64(coded[mb_p])
                     strengths = edge_strengths(
-                        mv, ref_id, np.int64(coded[mb_p]), coded_q, edge, vertical, y4, x4, pieces
+                        mv, ref_id, 4 * mb_width, coded_p, coded_q, edge, vertical, y4, x4, pieces
                     )
                 if strengths:
                     deblock_edge(
-                        y_plane, u_plane, v_plane, row, np.int64(qp[mb_p]), qp_q, edge, vertical, 16 * y, 16 * x,
-                        16 * mb_width, strengths,
+                        flat, row, np.int64(qp[mb_p]), qp_q, edge, vertical, 16 * y, 16 * x, 16 * mb_width, strengths,
+                        lines, tc0s,
                     )  # fmt: skip
         x += 1
         if x == mb_width:

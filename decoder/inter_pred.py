@@ -13,6 +13,7 @@ from ..standard.jit import helper
 from .errors import E_NO_REFERENCE
 from .layout import P_CHROMA_DENOM, P_LUMA_DENOM, P_WEIGHTING, WEIGHT_DEFAULT, WEIGHT_EXPLICIT, WEIGHT_IMPLICIT
 from .outline import outlined
+from .words import copy8, copy16
 
 STRIDE = 24  # 16 samples, and the margins of the 6-tap filter: 2 before, 3 behind
 BLOCK = 24 * STRIDE  # 21 rows, and what loops over whole rows read behind them
@@ -38,15 +39,13 @@ def fetch(plane, base, height, width, y0, x0, rows, columns, out):
     outlined()
     if x0 >= 0 and y0 >= 0 and x0 + columns <= width and y0 + rows <= height:
         at = np.uint64(base + y0 * width + x0)
-        for y in range(rows):
-            to = np.uint64(y * STRIDE)
+        to = np.uint64(0)
+        for _ in range(rows):
+            copy16(out, to, plane, at)
             if columns == 24:
-                for x in range(24):
-                    out[to + np.uint64(x)] = plane[at + np.uint64(x)]
-            else:
-                for x in range(16):
-                    out[to + np.uint64(x)] = plane[at + np.uint64(x)]
+                copy8(out, to + np.uint64(16), plane, at + np.uint64(16))
             at += np.uint64(width)
+            to += np.uint64(STRIDE)
         return
     for y in range(rows):
         at = base + min(height - 1, max(0, y0 + y)) * width
@@ -208,22 +207,28 @@ def weigh(p, references, ref0, ref1, c, out, second, size):
 
 
 @helper
-def put(plane, base, plane_width, y, x, rows, width, block):
-    """A predicted block into the picture that begins at plane[base]."""
+def put(plane, to, plane_width, rows, width, source, at, stride):
+    """`rows` rows of `width` samples from source[at], `stride` apart, to plane[to]."""
     outlined()
-    at = np.uint64(base + y * plane_width + x)
-    for row in range(rows):
-        start = np.uint64(row * STRIDE)
+    to, at, to_step, step = np.uint64(to), np.uint64(at), np.uint64(plane_width), np.uint64(stride)
+    for _ in range(rows):
         if width == 16:
-            for i in range(16):
-                plane[at + np.uint64(i)] = block[start + np.uint64(i)]
+            copy16(plane, to, source, at)
         elif width == 8:
-            for i in range(8):
-                plane[at + np.uint64(i)] = block[start + np.uint64(i)]
+            copy8(plane, to, source, at)
         else:
             for i in range(width):
-                plane[at + np.uint64(i)] = block[start + np.uint64(i)]
-        at += np.uint64(plane_width)
+                plane[to + np.uint64(i)] = source[at + np.uint64(i)]
+        to += to_step
+        at += step
+
+
+@helper
+def whole_samples(y, x, height, width, rows, columns, mvx, mvy, shift):
+    """Whether a block moves by whole samples within the plane; mvx, mvy in 2 ** -shift samples."""
+    y, x = y + (mvy >> shift), x + (mvx >> shift)
+    inside = x >= 0 and y >= 0 and x + columns <= width and y + rows <= height
+    return inside and (mvx | mvy) & ((1 << shift) - 1) == 0
 
 
 @helper
@@ -238,11 +243,13 @@ def inter_block(p, planes, size, slot, mv, ref_idx, references, y4, x4, rows, wi
         ref = ref1 if k else ref0
         if ref >= 0 and references.slots[k, ref] < 0:
             return E_NO_REFERENCE
+    plain = p[P_WEIGHTING] == WEIGHT_DEFAULT and (ref0 < 0 or ref1 < 0)
     for c in range(3):
         plane = planes[0] if c == 0 else planes[1] if c == 1 else planes[2]
         shift = 1 if c else 0
         h, w = height >> shift, columns >> shift
-        y, x, n = 4 * y4 >> shift, 4 * x4 >> shift, rows >> shift
+        y, x, n, m = 4 * y4 >> shift, 4 * x4 >> shift, rows >> shift, width >> shift
+        to = (slot * h + y) * w + x
         for k in range(2):
             ref = ref1 if k else ref0
             if ref < 0:
@@ -250,13 +257,18 @@ def inter_block(p, planes, size, slot, mv, ref_idx, references, y4, x4, rows, wi
             base = np.int64(references.slots[k, ref]) * h * w
             mvx, mvy = np.int64(mv[k, y4, x4, 0]), np.int64(mv[k, y4, x4, 1])
             out = work.second if k and ref0 >= 0 else work.first
+            if plain and whole_samples(y, x, h, w, n, m, mvx, mvy, 2 + shift):
+                put(plane, to, w, n, m, plane, base + (y + (mvy >> 2 + shift)) * w + x + (mvx >> 2 + shift), w)
+                continue
             if c == 0:
                 predict_luma(plane, base, h, w, y, x, n, mvx, mvy, work, out)
             else:
                 predict_chroma(plane, base, h, w, y, x, n, mvx, mvy, work.source, out)
-        if p[P_WEIGHTING] != WEIGHT_DEFAULT or (ref0 >= 0 and ref1 >= 0):
+            if plain:
+                put(plane, to, w, n, m, out, 0, STRIDE)
+        if not plain:
             weigh(p, references, ref0, ref1, c, work.first, work.second, n * STRIDE)
-        put(plane, slot * h * w, w, y, x, n, width >> shift, work.first)
+            put(plane, to, w, n, m, work.first, 0, STRIDE)
     return 0
 
 

@@ -11,10 +11,11 @@ from ..standard.cavlc import (
     TOTAL_ZEROS_LOOKUP,
 )
 from ..standard.jit import helper
-from .bitreader import fail, leading_zeros16, peek32
+from .bitreader import fail
 from .errors import E_COEFF_TOKEN, E_END, E_LEVEL, E_RUN_BEFORE, E_TOTAL_ZEROS
 from .layout import S_END, S_POS, S_VALUES
 from .outline import outlined
+from .words import leading_zeros32, peek32
 
 
 @helper
@@ -42,12 +43,10 @@ def level_values(data, s, total, ones, values):
     suffix_length = 1 if total > 10 and ones < 3 else 0
     for i in range(ones, total):
         word = peek32(data, position)
-        prefix = leading_zeros16(word >> 16)
-        if word >> 16 == 0:
-            prefix = 16 + leading_zeros16(word & 0xFFFF)
-            if prefix > 18:
-                fail(s, E_LEVEL)
-                return
+        prefix = leading_zeros32(word)
+        if prefix > 18:
+            fail(s, E_LEVEL)
+            return
         position += prefix + 1
         size = suffix_length
         if prefix >= 15:

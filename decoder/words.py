@@ -1,0 +1,148 @@
+"""Words of memory in kernels: samples copied 8 or 16 at once, blocks turned, 32 bits of a stream, leading zeros.
+
+Numba has none of these; LLVM has each as one or two instructions. Positions count bytes from the first of a flat uint8
+array. With NUMBA_BOUNDSCHECK, and without compilation, the plain definitions run.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import config
+from numba.core.extending import intrinsic
+
+from ..standard.jit import helper
+
+_PLAIN = bool(getattr(config, "DISABLE_JIT", False) or getattr(config, "BOUNDSCHECK", None))
+
+
+def _address(context, builder, kind, array, at):  # type: ignore[no-untyped-def]
+    """Where array[at] lies."""
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
+
+
+def _copy(size):  # type: ignore[no-untyped-def]
+    """An intrinsic that copies `size` bytes."""
+    word = ir.VectorType(ir.IntType(8), size)
+
+    def typing(typing_context, out, to, source, at):  # type: ignore[no-untyped-def]
+        def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            to_address = _address(context, builder, signature.args[0], *arguments[:2])
+            from_address = _address(context, builder, signature.args[2], *arguments[2:])
+            value = builder.load(builder.bitcast(from_address, word.as_pointer()), align=1)
+            builder.store(value, builder.bitcast(to_address, word.as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.none(out, to, source, at), code
+
+    return intrinsic(typing)
+
+
+def _interleave(builder, rows):  # type: ignore[no-untyped-def]
+    """Vectors of 8 or 16 bytes, the first half of them merged byte by byte with the second: vectors of 16."""
+    half, size = len(rows) // 2, rows[0].type.count
+    merged = []
+    for start in range(0, size, 8):
+        lanes = [lane for i in range(start, start + 8) for lane in (i, i + size)]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), 16), lanes)
+        merged.append([builder.shuffle_vector(a, b, mask) for a, b in zip(rows[:half], rows[half:])])
+    return [row for pair in zip(*merged) for row in pair] if len(merged) == 2 else merged[0]
+
+
+def _turn(inwards):  # type: ignore[no-untyped-def]
+    """An intrinsic that transposes 16 rows of 8 samples of a plane into 8 rows of 16, or back."""
+    short, long = (ir.VectorType(ir.IntType(8), n) for n in (8, 16))
+    i32, i64 = ir.IntType(32), ir.IntType(64)
+
+    def typing(typing_context, lines, plane, at, stride):  # type: ignore[no-untyped-def]
+        def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            lines, plane, at, stride = arguments
+            kinds = signature.args
+            outside = [builder.bitcast(_address(context, builder, kinds[1], plane, builder.add(at, builder.mul(
+                stride, i64(k)))), short.as_pointer()) for k in range(16)]  # fmt: skip
+            inside = [builder.bitcast(_address(context, builder, kinds[0], lines, i64(16 * k)), long.as_pointer())
+                      for k in range(8)]  # fmt: skip
+            rows = [builder.load(address, align=1) for address in (outside if inwards else inside)]
+            for _ in range(4 if inwards else 3):
+                rows = _interleave(builder, rows)
+            if inwards:
+                for row, address in zip(rows, inside):
+                    builder.store(row, address, align=1)
+            for k, address in () if inwards else enumerate(outside):
+                lanes = ir.Constant(ir.VectorType(i32, 8), [*range(k % 2 * 8, k % 2 * 8 + 8)])
+                builder.store(builder.shuffle_vector(rows[k // 2], rows[k // 2], lanes), address, align=1)
+            return context.get_dummy_value()
+
+        return types.none(lines, plane, at, stride), code
+
+    return intrinsic(typing)
+
+
+def _peek(typing_context, data, position):  # type: ignore[no-untyped-def]
+    """An intrinsic that reads a big-endian word and shifts it."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        i64 = ir.IntType(64)
+        at = builder.lshr(arguments[1], i64(3))
+        address = builder.bitcast(_address(context, builder, signature.args[0], arguments[0], at), i64.as_pointer())
+        word = builder.bswap(builder.load(address, align=1))
+        return builder.lshr(builder.shl(word, builder.and_(arguments[1], i64(7))), i64(32))
+
+    return types.int64(data, position), code
+
+
+def _zeros(typing_context, word):  # type: ignore[no-untyped-def]
+    """An intrinsic that counts leading zeros of the low 32 bits."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        count = builder.ctlz(builder.trunc(arguments[0], ir.IntType(32)), ir.IntType(1)(0))
+        return builder.zext(count, ir.IntType(64))
+
+    return types.int64(word), code
+
+
+if _PLAIN:
+
+    @helper
+    def copy8(out, to, source, at):
+        """Eight samples from source[at] to out[to]."""
+        for i in range(8):
+            out[to + np.uint64(i)] = source[at + np.uint64(i)]
+
+    @helper
+    def copy16(out, to, source, at):
+        """Sixteen samples from source[at] to out[to]."""
+        for i in range(16):
+            out[to + np.uint64(i)] = source[at + np.uint64(i)]
+
+    @helper
+    def turn_in(lines, plane, at, stride):
+        """The block of 16 rows of 8 samples at plane[at] into `lines`, as 8 rows of 16."""
+        for i in range(128):
+            lines[np.uint64(i)] = plane[at + np.uint64(i & 15) * stride + np.uint64(i >> 4)]
+
+    @helper
+    def turn_out(lines, plane, at, stride):
+        """The reverse of turn_in."""
+        for i in range(128):
+            plane[at + np.uint64(i & 15) * stride + np.uint64(i >> 4)] = lines[np.uint64(i)]
+
+    @helper
+    def peek32(data, position):
+        """The 32 bits at a bit position, as a non-negative int64."""
+        word = 0
+        for i in range(5):
+            word = word << 8 | np.int64(data[(position >> 3) + i])
+        return word >> 8 - (position & 7) & 0xFFFFFFFF
+
+    @helper
+    def leading_zeros32(word):
+        """Leading zero bits of a 32-bit number in an int64; 32 for 0."""
+        n = 32
+        while word:
+            word >>= 1
+            n -= 1
+        return n
+
+else:
+    turn_in, turn_out = _turn(True), _turn(False)
+    copy8, copy16, peek32, leading_zeros32 = _copy(8), _copy(16), intrinsic(_peek), intrinsic(_zeros)
