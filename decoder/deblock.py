@@ -11,7 +11,7 @@ from ..standard.jit import helper, kernel
 from ..standard.macroblock import I_PCM, P_SKIP, P_8x16, P_16x8, P_16x16
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, B_8x16, B_16x8, B_16x16, I_8x8
-from .outline import outlined
+from .outline import inlined, outlined
 from .transform import clip1
 from .words import copy16, turn_in, turn_out
 
@@ -77,7 +77,7 @@ def motion_pieces(mb_type, edge, vertical):
 @helper
 def coded_blocks(nonzero, transform_8x8, y4, x4):
     """8.7.2.1: bit 4 * y + x is set where the transform block with that 4x4 block of the macroblock has coefficients."""
-    outlined()
+    inlined()
     coded = 0
     for y in range(4):
         for x in range(4):
@@ -97,7 +97,7 @@ def edge_strengths(mv, ref_id, width, coded_p, coded_q, edge, vertical, y4, x4, 
     coded: of the macroblocks on both sides. pieces: at how many motion is looked at: 0 where it is the same on both
     sides, 1 where it is the same along the edge on either side, else 4.
     """
-    outlined()
+    inlined()
     if vertical:
         bits = (coded_q >> edge | coded_p >> (edge - 1 & 3)) & 0x1111
         bits = (bits | bits >> 3 | bits >> 6 | bits >> 9) & 15
@@ -238,7 +238,7 @@ def filter_chroma(plane, start, across, along, strengths, index_a, alpha, beta):
 @helper
 def deblock_edge(planes, row, qp_p, qp_q, edge, vertical, y0, x0, width, strengths, lines, tc0s):
     """8.7.1: luma and chroma of one edge of the macroblock at (x0, y0); row: its slice's row of the slice table."""
-    outlined()
+    inlined()
     one, stride, half = np.uint64(1), np.uint64(width), np.uint64(width >> 1)
     y, x = (y0, x0 + 4 * edge) if vertical else (y0 + 4 * edge, x0)
     for c in range(3 if edge & 1 == 0 else 1):

@@ -12,7 +12,7 @@ import numpy as np
 from ..standard.jit import helper
 from .errors import E_NO_REFERENCE
 from .layout import P_CHROMA_DENOM, P_LUMA_DENOM, P_WEIGHTING, WEIGHT_DEFAULT, WEIGHT_EXPLICIT, WEIGHT_IMPLICIT
-from .outline import outlined
+from .outline import inlined, outlined
 from .words import copy8, copy16
 
 STRIDE = 24  # 16 samples, and the margins of the 6-tap filter: 2 before, 3 behind
@@ -111,7 +111,7 @@ def average(out, source, first, size):
 @helper
 def predict_luma(plane, base, plane_height, plane_width, y, x, rows, mvx, mvy, work, out):
     """8.4.2.2.1, Table 8-12: `rows` rows of luma at (x, y), moved by (mvx, mvy) quarter samples."""
-    outlined()
+    inlined()
     y, x = y + (mvy >> 2), x + (mvx >> 2)
     dx, dy = mvx & 3, mvy & 3
     if dx == 0 and dy == 0:
@@ -144,7 +144,7 @@ def predict_luma(plane, base, plane_height, plane_width, y, x, rows, mvx, mvy, w
 @helper
 def predict_chroma(plane, base, plane_height, plane_width, y, x, rows, mvx, mvy, source, out):
     """8.4.2.2.2: `rows` rows of chroma at (x, y), moved by (mvx, mvy) eighths of a chroma sample."""
-    outlined()
+    inlined()
     y, x = y + (mvy >> 3), x + (mvx >> 3)
     dx, dy = mvx & 7, mvy & 7
     if dx == 0 and dy == 0:
@@ -237,6 +237,7 @@ def inter_block(p, planes, size, slot, mv, ref_idx, references, y4, x4, rows, wi
 
     planes: flat Y, Cb, Cr of all pictures, `size` (H, W) each picture's; (x4, y4): its first 4x4 block.
     """
+    inlined()
     ref0, ref1 = np.int64(ref_idx[0, y4 >> 1, x4 >> 1]), np.int64(ref_idx[1, y4 >> 1, x4 >> 1])
     height, columns = size
     for k in range(2):
@@ -292,6 +293,7 @@ def predict_inter(p, planes, size, slot, mv, ref_idx, references, y4, x4, alike,
 
     alike: all of it moves as one, by its type.
     """
+    inlined()
     blocks = 4  # 4x4 blocks along a side of the square
     y = x = 0
     if not alike and not same_motion(mv, ref_idx, y4, x4, 4):

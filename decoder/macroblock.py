@@ -32,6 +32,7 @@ from .layout import (
     P_DIRECT_8x8,
     P_TRANSFORM_8x8,
 )
+from .outline import inlined
 from .residual import residual
 
 MAX_MVD = 16384  # quarter samples; twice the range of vectors (A.3)
@@ -115,6 +116,7 @@ def set_mvd(mvd, y4, x4, height, width, dx, dy):
 @helper
 def clear_motion(p, m, ref_idx, mb, lists):
     """Neither list used (ref_idx -1, mvd 0) throughout the macroblock, in the first `lists` lists."""
+    inlined()
     y8 = mb // p[P_MB_WIDTH] * 2
     x8 = mb % p[P_MB_WIDTH] * 2
     for k in range(2):
@@ -229,6 +231,7 @@ def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
 @helper
 def intra_macroblock(data, s, p, m, mb, kind):
     """7.3.5, 7.3.5.1: prediction of an intra macroblock, `kind` as in Table 7-11; coded_block_pattern or -1."""
+    inlined()
     cbp = -1
     y4 = mb // p[P_MB_WIDTH] * 4
     x4 = mb % p[P_MB_WIDTH] * 4
@@ -261,6 +264,7 @@ def intra_macroblock(data, s, p, m, mb, kind):
 @helper
 def inter_macroblock(data, s, p, m, ref_idx, mb, kind):
     """7.3.5: prediction of an inter macroblock, `kind` as in Table 7-13, 7-14; whether it may be 8x8 transformed."""
+    inlined()
     if p[P_SLICE_TYPE] == SLICE_P:
         if kind >= 3:
             m.mb_type[mb] = P_8x8
@@ -294,6 +298,7 @@ def inter_macroblock(data, s, p, m, ref_idx, mb, kind):
 @helper
 def pcm_macroblock(data, s, p, m, mb):
     """7.3.5: samples of an I_PCM macroblock, kept as levels."""
+    inlined()
     m.mb_type[mb] = I_PCM
     m.qp[mb] = 0
     m.cbp[mb] = 47
@@ -306,6 +311,7 @@ def pcm_macroblock(data, s, p, m, mb):
 @helper
 def macroblock_layer(data, s, p, m, ref_idx, mb):
     """7.3.5: macroblock_layer(); `ref_idx` int8[2, H8, W8] of the current picture."""
+    inlined()
     if not begin_macroblock(s, p, m, mb):
         return
     kind = read.mb_type(data, s, p, m.contexts, m.slice_id, m.mb_type, mb)

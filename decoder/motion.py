@@ -20,6 +20,7 @@ from .layout import (
 )
 from .macroblock import neighbours
 from .mv_prediction import predict_mv, predict_skip_mv
+from .outline import inlined
 from .reconstruct import is_intra
 
 
@@ -45,6 +46,7 @@ def partition_motion(m, mv, ref_idx, mb, available, y0, x0, by, bx, height, widt
 @helper
 def sub_macroblock_motion(mvd, sub_type, mv, ref_idx, mb, available, y0, x0):
     """8.4.1: vectors of the sub-macroblocks of P_8x8 or B_8x8 in one list, except direct ones; 0 or an error."""
+    inlined()
     for q in range(4):
         kind = sub_type[mb, q]
         if kind == SUB_DIRECT:
@@ -63,6 +65,7 @@ def sub_macroblock_motion(mvd, sub_type, mv, ref_idx, mb, available, y0, x0):
 @helper
 def macroblock_motion(mvd, mb_type, sub_type, mv, ref_idx, mb, available, y0, x0):
     """8.4.1: vectors of a macroblock in one list, except where they are inferred; 0 or an error."""
+    inlined()
     kind = mb_type[mb]
     if kind == P_8x8 or kind == B_8x8:
         return sub_macroblock_motion(mvd, sub_type, mv, ref_idx, mb, available, y0, x0)

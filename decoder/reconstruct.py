@@ -34,6 +34,7 @@ from .layout import (
     I_8x8,
 )
 from .macroblock import neighbours
+from .outline import inlined
 from .transform import add_residual_4x4, add_residual_8x8, chroma_dc, luma_dc
 
 
@@ -141,6 +142,7 @@ def intra_nxn(p, m, mb, plane, scale_4x4, scale_8x8, edges, d):
 @helper
 def intra_16x16(p, m, mb, plane, scale_4x4, d):
     """8.3.3, 8.5.2: luma of an I_16x16 macroblock; 0 or an error."""
+    inlined()
     mb_width = p[P_MB_WIDTH]
     y, x = mb // mb_width * 16, mb % mb_width * 16
     available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
@@ -163,6 +165,7 @@ def intra_16x16(p, m, mb, plane, scale_4x4, d):
 @helper
 def residual_luma_inter(p, m, mb, plane, scale_4x4, scale_8x8, d):
     """8.5.1, 8.5.3: luma residual of an inter macroblock, added to its prediction."""
+    inlined()
     mb_width = p[P_MB_WIDTH]
     y4, x4 = mb // mb_width * 4, mb % mb_width * 4
     qp = np.int64(m.qp[mb])
@@ -198,6 +201,7 @@ def residual_chroma(p, m, mb, plane, c, scale_4x4, d):
 @helper
 def pcm(p, m, mb, y_plane, u_plane, v_plane):
     """8.3.5: samples of an I_PCM macroblock; its levels are cleared."""
+    inlined()
     mb_width = p[P_MB_WIDTH]
     y0, x0 = mb // mb_width * 16, mb % mb_width * 16
     levels = m.levels[mb]
@@ -213,6 +217,7 @@ def pcm(p, m, mb, y_plane, u_plane, v_plane):
 @helper
 def reconstruct_macroblock(p, m, mb, planes, scale_4x4, scale_8x8, edges, d):
     """8.3, 8.5: prediction of an intra macroblock and residual of any; 0 or an error."""
+    inlined()
     slot = p[P_SLOT]
     mb_type = m.mb_type[mb]
     error = 0

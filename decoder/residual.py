@@ -6,6 +6,7 @@ from ..standard.jit import helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, RASTER_TO_BLOCK
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 from .layout import P_CABAC, P_MB_WIDTH, S_VALUES, I_8x8
+from .outline import inlined
 from .residual_cabac import (
     CAT_CHROMA_AC,
     CAT_CHROMA_DC,
@@ -46,6 +47,7 @@ def total_coeff_context(nonzero, y4, x4, left, above):
 @helper
 def residual_luma_cavlc(data, s, nonzero, y4, x4, left, above, cbp, is_16x16, is_8x8, levels):
     """7.3.5.3.1: residual_luma() with CAVLC; (x4, y4): first block of the macroblock in the grid `nonzero`."""
+    inlined()
     if is_16x16:
         context = total_coeff_context(nonzero, y4, x4, left, above)
         residual_block_cavlc(data, s, context, 16, levels, 0, SCANS[SCAN_LUMA_DC])
@@ -67,6 +69,7 @@ def residual_luma_cavlc(data, s, nonzero, y4, x4, left, above, cbp, is_16x16, is
 @helper
 def residual_chroma_cavlc(data, s, nonzero, y8, x8, left, above, cbp, levels):
     """7.3.5.3: chroma part of residual() with CAVLC; `nonzero` uint8[2, H8, W8]."""
+    inlined()
     for c in range(2):
         residual_block_cavlc(data, s, -1, 4, levels, 256 + 64 * c, SCANS[SCAN_CHROMA_DC])
     if cbp >> 4 & 2:
@@ -89,6 +92,7 @@ def block_coded(nonzero, y4, x4, available, outside):
 @helper
 def luma_dc_cabac(data, s, c, coded_a, coded_b, levels):
     """7.3.5.3.1: Intra16x16DCLevel; coded_block_flag."""
+    inlined()
     if not coded_block_flag(data, s, c, CAT_LUMA_DC, np.int64(coded_a), np.int64(coded_b)):
         return 0
     residual_block_cabac(data, s, c, CAT_LUMA_DC, 16, levels, 0, SCANS[SCAN_LUMA_DC], s[S_VALUES:])
@@ -98,6 +102,7 @@ def luma_dc_cabac(data, s, c, coded_a, coded_b, levels):
 @helper
 def residual_luma_cabac(data, s, c, nonzero, y4, x4, left, above, outside, cbp, is_16x16, is_8x8, levels):
     """7.3.5.3.1: residual_luma() with CABAC, but for DC; arguments as of residual_luma_cavlc."""
+    inlined()
     if is_8x8:
         for q in range(4):
             if cbp >> q & 1:
@@ -124,6 +129,7 @@ def residual_luma_cabac(data, s, c, nonzero, y4, x4, left, above, outside, cbp, 
 @helper
 def chroma_dc_cabac(data, s, c, coded_a, coded_b, levels):
     """7.3.5.3: ChromaDCLevel of both planes; coded_block_flag of Cb << 1 | of Cr << 2; those around alike."""
+    inlined()
     coded = 0
     for k in range(2):
         if coded_block_flag(data, s, c, CAT_CHROMA_DC, coded_a >> (1 + k) & 1, coded_b >> (1 + k) & 1):
@@ -136,6 +142,7 @@ def chroma_dc_cabac(data, s, c, coded_a, coded_b, levels):
 @helper
 def residual_chroma_cabac(data, s, c, nonzero, y8, x8, left, above, outside, levels):
     """7.3.5.3: ChromaACLevel of both planes; `nonzero` uint8[2, H8, W8]."""
+    inlined()
     scan = SCANS[SCAN_AC]
     for k in range(2):
         for block in range(4):
@@ -151,6 +158,7 @@ def residual_chroma_cabac(data, s, c, nonzero, y8, x8, left, above, outside, lev
 @helper
 def residual(data, s, p, m, mb, cbp, is_16x16):
     """7.3.5.3: residual()."""
+    inlined()
     mb_width = p[P_MB_WIDTH]
     y8, x8 = mb // mb_width * 2, mb % mb_width * 2
     left = x8 > 0 and m.slice_id[mb - 1] == m.slice_id[mb]

@@ -14,13 +14,14 @@ from ..standard.jit import helper
 from .bitreader import fail
 from .errors import E_COEFF_TOKEN, E_END, E_LEVEL, E_RUN_BEFORE, E_TOTAL_ZEROS
 from .layout import S_END, S_POS, S_VALUES
-from .outline import outlined
+from .outline import inlined, outlined
 from .words import leading_zeros32, peek32
 
 
 @helper
 def coeff_token(data, s, context):
     """9.2.1: TotalCoeff << 2 | TrailingOnes, or -1; context nC, -1 for chroma DC."""
+    inlined()
     position = s[S_POS]
     word = peek32(data, position) >> 16
     table = NC_CLASS_CHROMA_DC if context < 0 else np.int64(NC_CLASS[context])
@@ -35,6 +36,7 @@ def coeff_token(data, s, context):
 @helper
 def level_values(data, s, total, ones, values):
     """9.2.2: levelVal[total], highest frequency first, into `values`."""
+    inlined()
     position = s[S_POS]
     word = peek32(data, position)
     for i in range(ones):
@@ -78,6 +80,7 @@ def level_values(data, s, total, ones, values):
 @helper
 def place_levels(data, s, total, size, values, levels, base, scan):
     """9.2.3, 9.2.4: total_zeros and runs; puts the levels at base + scan[coefficient index]."""
+    inlined()
     position = s[S_POS]
     left = 0
     if total < size:

@@ -24,11 +24,13 @@ from .layout import (
     SLICE_I,
 )
 from .macroblock import macroblock_layer, skipped_macroblock
+from .outline import inlined
 
 
 @helper
 def skip_run(data, s, p, m, ref_idx, mb):
     """7.3.4: mb_skip_run (CAVLC) and its macroblocks; the address behind them."""
+    inlined()
     run = ue(data, s)
     if run > p[P_N_MB] - mb:
         fail(s, E_SKIP_RUN)
@@ -43,6 +45,7 @@ def skip_run(data, s, p, m, ref_idx, mb):
 @helper
 def is_skipped(data, s, p, m, mb):
     """7.3.4: mb_skip_flag (CABAC)."""
+    inlined()
     if mb >= p[P_N_MB]:
         return False
     mb_width = p[P_MB_WIDTH]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..standard.jit import helper
-from .outline import outlined
+from .outline import inlined, outlined
 
 
 @helper
@@ -15,6 +15,7 @@ def clip1(value):
 @helper
 def scale_4x4(levels, base, scale, qp, has_dc, d):
     """8.5.12.1: scaling of a 4x4 block into d int32[16]; with has_dc its DC is scaled already."""
+    inlined()
     first = levels[base]
     if qp >= 24:
         for i in range(16):
@@ -30,6 +31,7 @@ def scale_4x4(levels, base, scale, qp, has_dc, d):
 @helper
 def add_4x4(plane, y0, x0, d):
     """8.5.12.2, 8.5.14: inverse 4x4 transform of d int32[16], added to the picture."""
+    inlined()
     for i in range(0, 16, 4):
         e0 = d[i] + d[i + 2]
         e1 = d[i] - d[i + 2]
