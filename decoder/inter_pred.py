@@ -1,8 +1,8 @@
 """8.4.2: inter prediction samples: fractional luma and chroma interpolation, and weighted prediction.
 
-A block at work is flat, uint8[BLOCK]: rows of STRIDE samples, of which the first `width` count. Whole rows are computed,
-what lies between them too: one loop over a block is what the compiler makes vectors of. Planes are flat as well, those
-of all pictures in one array; positions in them are uint64, which spares the test for negative indices.
+A block at work is flat, uint8[BLOCK]: rows of STRIDE or CHROMA_STRIDE samples, of which the first `width` count. Whole
+rows are computed, what lies between them too: one loop over a block is what the compiler makes vectors of. Planes are
+flat as well, those of all pictures in one array; positions in them are uint64, which spares the test for negative ones.
 """
 
 from typing import NamedTuple
@@ -10,12 +10,25 @@ from typing import NamedTuple
 import numpy as np
 
 from ..standard.jit import helper
+from ..standard.macroblock import P_SKIP, P_8x8, P_8x16, P_16x8, P_16x16
 from .errors import E_NO_REFERENCE
-from .layout import P_CHROMA_DENOM, P_LUMA_DENOM, P_WEIGHTING, WEIGHT_DEFAULT, WEIGHT_EXPLICIT, WEIGHT_IMPLICIT
+from .layout import (
+    P_CHROMA_DENOM,
+    P_LUMA_DENOM,
+    P_WEIGHTING,
+    WEIGHT_DEFAULT,
+    WEIGHT_EXPLICIT,
+    WEIGHT_IMPLICIT,
+    B_8x8,
+    B_8x16,
+    B_16x8,
+    B_16x16,
+)
 from .outline import inlined, outlined
 from .words import copy8, copy16
 
 STRIDE = 24  # 16 samples, and the margins of the 6-tap filter: 2 before, 3 behind
+CHROMA_STRIDE = 16  # 8 samples, and one behind
 BLOCK = 24 * STRIDE  # 21 rows, and what loops over whole rows read behind them
 ORIGIN = 2 * STRIDE + 2  # of the block within its margins
 
@@ -32,7 +45,7 @@ class Work(NamedTuple):
 
 @helper
 def fetch(plane, base, height, width, y0, x0, rows, columns, out):
-    """8.4.2.2.1: `rows` rows of 24 or 16 samples from (x0, y0), coordinates clamped to the plane, into `out`.
+    """8.4.2.2.1: `rows` rows of STRIDE or CHROMA_STRIDE samples from (x0, y0), coordinates clamped to the plane, into `out`.
 
     The plane of height x width samples begins at plane[base].
     """
@@ -42,15 +55,15 @@ def fetch(plane, base, height, width, y0, x0, rows, columns, out):
         to = np.uint64(0)
         for _ in range(rows):
             copy16(out, to, plane, at)
-            if columns == 24:
+            if columns == STRIDE:
                 copy8(out, to + np.uint64(16), plane, at + np.uint64(16))
             at += np.uint64(width)
-            to += np.uint64(STRIDE)
+            to += np.uint64(columns)
         return
     for y in range(rows):
         at = base + min(height - 1, max(0, y0 + y)) * width
         for x in range(columns):
-            out[np.uint64(y * STRIDE + x)] = plane[np.uint64(at + min(width - 1, max(0, x0 + x)))]
+            out[np.uint64(y * columns + x)] = plane[np.uint64(at + min(width - 1, max(0, x0 + x)))]
 
 
 @helper
@@ -115,10 +128,10 @@ def predict_luma(plane, base, plane_height, plane_width, y, x, rows, mvx, mvy, w
     y, x = y + (mvy >> 2), x + (mvx >> 2)
     dx, dy = mvx & 3, mvy & 3
     if dx == 0 and dy == 0:
-        fetch(plane, base, plane_height, plane_width, y, x, rows, 24, out)  # G
+        fetch(plane, base, plane_height, plane_width, y, x, rows, STRIDE, out)  # G
         return
     source, other = work.source, work.other
-    fetch(plane, base, plane_height, plane_width, y - 2, x - 2, rows + 5, 24, source)
+    fetch(plane, base, plane_height, plane_width, y - 2, x - 2, rows + 5, STRIDE, source)
     size = rows * STRIDE
     below, right = ORIGIN + (dy >> 1) * STRIDE, ORIGIN + (dx >> 1)
     if dy == 0:
@@ -148,15 +161,15 @@ def predict_chroma(plane, base, plane_height, plane_width, y, x, rows, mvx, mvy,
     y, x = y + (mvy >> 3), x + (mvx >> 3)
     dx, dy = mvx & 7, mvy & 7
     if dx == 0 and dy == 0:
-        fetch(plane, base, plane_height, plane_width, y, x, rows, 16, out)
+        fetch(plane, base, plane_height, plane_width, y, x, rows, CHROMA_STRIDE, out)
         return
-    fetch(plane, base, plane_height, plane_width, y, x, rows + 1, 16, source)
+    fetch(plane, base, plane_height, plane_width, y, x, rows + 1, CHROMA_STRIDE, source)
     a, b = np.int16((8 - dx) * (8 - dy)), np.int16(dx * (8 - dy))
     c, d = np.int16((8 - dx) * dy), np.int16(dx * dy)
-    for i in range(rows * STRIDE):
+    for i in range(rows * CHROMA_STRIDE):
         at = np.uint64(i)
         upper = np.int16(a * np.int16(source[at])) + np.int16(b * np.int16(source[at + np.uint64(1)]))
-        below = at + np.uint64(STRIDE)
+        below = at + np.uint64(CHROMA_STRIDE)
         lower = np.int16(c * np.int16(source[below])) + np.int16(d * np.int16(source[below + np.uint64(1)]))
         out[at] = np.int16(np.int16(np.int16(upper) + np.int16(lower) + np.int16(32)) >> 6)
 
@@ -247,7 +260,7 @@ def inter_block(p, planes, size, slot, mv, ref_idx, references, y4, x4, rows, wi
     plain = p[P_WEIGHTING] == WEIGHT_DEFAULT and (ref0 < 0 or ref1 < 0)
     for c in range(3):
         plane = planes[0] if c == 0 else planes[1] if c == 1 else planes[2]
-        shift = 1 if c else 0
+        shift, stride = (1, CHROMA_STRIDE) if c else (0, STRIDE)
         h, w = height >> shift, columns >> shift
         y, x, n, m = 4 * y4 >> shift, 4 * x4 >> shift, rows >> shift, width >> shift
         to = (slot * h + y) * w + x
@@ -266,10 +279,10 @@ def inter_block(p, planes, size, slot, mv, ref_idx, references, y4, x4, rows, wi
             else:
                 predict_chroma(plane, base, h, w, y, x, n, mvx, mvy, work.source, out)
             if plain:
-                put(plane, to, w, n, m, out, 0, STRIDE)
+                put(plane, to, w, n, m, out, 0, stride)
         if not plain:
-            weigh(p, references, ref0, ref1, c, work.first, work.second, n * STRIDE)
-            put(plane, to, w, n, m, work.first, 0, STRIDE)
+            weigh(p, references, ref0, ref1, c, work.first, work.second, n * stride)
+            put(plane, to, w, n, m, work.first, 0, stride)
     return 0
 
 
@@ -288,36 +301,47 @@ def same_motion(mv, ref_idx, y4, x4, size):
 
 
 @helper
-def predict_inter(p, planes, size, slot, mv, ref_idx, references, y4, x4, alike, work):
-    """8.4.2: prediction of an inter macroblock, in the largest squares of uniform motion; 0 or an error.
+def block_size(mb_type, mv, ref_idx, y4, x4, y, x):
+    """Rows and columns, in 4x4 blocks, that move as one from the block (x, y) of the macroblock at (x4, y4) on."""
+    if mb_type == P_SKIP or mb_type == P_16x16 or mb_type == B_16x16:
+        return 4, 4
+    if mb_type == P_16x8 or mb_type == B_16x8:
+        return 2, 4
+    if mb_type == P_8x16 or mb_type == B_8x16:
+        return 4, 2
+    if mb_type != P_8x8 and mb_type != B_8x8 and y | x == 0 and same_motion(mv, ref_idx, y4, x4, 4):
+        return 4, 4  # direct
+    if (y | x) & 1 or not same_motion(mv, ref_idx, y4 + y, x4 + x, 2):
+        return 1, 1
+    return 2, 2
 
-    alike: all of it moves as one, by its type.
-    """
+
+@helper
+def predict_inter(p, planes, size, slot, mv, ref_idx, references, y4, x4, mb_type, work):
+    """8.4.2: prediction of an inter macroblock, in few blocks of uniform motion; 0 or an error."""
     inlined()
-    blocks = 4  # 4x4 blocks along a side of the square
     y = x = 0
-    if not alike and not same_motion(mv, ref_idx, y4, x4, 4):
-        blocks = 2
     while y < 4:
-        n = blocks
-        if n < 4:
-            inside = (y | x) & 1  # of a quadrant that does not move as one
-            n = 1 if inside or not same_motion(mv, ref_idx, y4 + y, x4 + x, 2) else 2
-        error = inter_block(p, planes, size, slot, mv, ref_idx, references, y4 + y, x4 + x, 4 * n, 4 * n, work)
+        rows, columns = block_size(mb_type, mv, ref_idx, y4, x4, y, x)
+        error = inter_block(
+            p, planes, size, slot, mv, ref_idx, references, y4 + y, x4 + x, 4 * rows, 4 * columns, work
+        )
         if error:
             return error
-        y, x = next_square(y, x, n)
+        y, x = next_block(y, x, rows, columns)
     return 0
 
 
 @helper
-def next_square(y, x, n):
-    """6.4.3: where the square of 4x4 blocks begins that follows one of n x n at (x, y), quadrant by quadrant."""
-    if n == 4:
-        return 4, 0
-    if n == 1 and not x & 1:
+def next_block(y, x, rows, columns):
+    """6.4.3: where the block begins that follows one of rows x columns 4x4 blocks at (x, y), quadrant by quadrant."""
+    if columns == 4:
+        return y + rows, 0
+    if rows == 4:
+        return (0, 2) if x == 0 else (4, 0)
+    if rows == 1 and not x & 1:
         return y, x + 1
-    if n == 1 and not y & 1:
+    if rows == 1 and not y & 1:
         return y + 1, x - 1
     y, x = y & 2, x & 2
     return (y, 2) if x == 0 else (y + 2, 0)

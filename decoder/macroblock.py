@@ -11,6 +11,7 @@ from .errors import E_CHROMA_MODE, E_MVD, E_OVERLAP, E_QP_DELTA, E_REF_IDX, E_SU
 from .layout import (
     B_DIRECT,
     B_SKIP,
+    P_CABAC,
     P_MB_WIDTH,
     P_N_MB,
     P_REFS_0,
@@ -121,7 +122,7 @@ def clear_motion(p, m, ref_idx, mb, lists):
     x8 = mb % p[P_MB_WIDTH] * 2
     for k in range(2):
         set_ref_idx(ref_idx[k], y8, x8, 2, 2, -1)
-    for k in range(lists):
+    for k in range(lists if p[P_CABAC] else 0):  # whose contexts look at it
         set_mvd(m.mvd[k], 2 * y8, 2 * x8, 4, 4, 0, 0)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..standard.jit import helper, kernel
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, P_SKIP, I_4x4, I_16x16, P_16x16
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_4x4, I_16x16
 from ..standard.tables import QP_CHROMA
 from .errors import E_INTRA_NEIGHBOUR
 from .inter_pred import BLOCK, Work, predict_inter
@@ -30,7 +30,6 @@ from .layout import (
     P_FIRST_MB,
     P_MB_WIDTH,
     P_SLOT,
-    B_16x16,
     I_8x8,
 )
 from .macroblock import neighbours
@@ -105,8 +104,11 @@ def intra_block_mode(p, m, mb, y4, x4, inner_left, inner_above):
 
 
 @helper
-def intra_nxn(p, m, mb, plane, scale_4x4, scale_8x8, edges, d):
-    """8.3.1, 8.3.2, 8.5.1, 8.5.3: luma of an I_4x4 or I_8x8 macroblock, block by block; 0 or an error."""
+def intra_nxn(p, m, mb, plane, flat, origin, scale_4x4, scale_8x8, edges, d):
+    """8.3.1, 8.3.2, 8.5.1, 8.5.3: luma of an I_4x4 or I_8x8 macroblock, block by block; 0 or an error.
+
+    plane uint8[H, W]; it begins at flat[origin], too.
+    """
     mb_width = p[P_MB_WIDTH]
     y4, x4 = mb // mb_width * 4, mb % mb_width * 4
     available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
@@ -131,16 +133,18 @@ def intra_nxn(p, m, mb, plane, scale_4x4, scale_8x8, edges, d):
             filter_edge_8x8(edge, around, edges[1])
             edge = edges[1]
         predict_square(plane, y, x, n, mode, around, edge)
+        stride = 16 * mb_width
+        at = origin + y * stride + x
         if size == 2:
             if m.cbp[mb] >> (block >> 2) & 1:
-                add_residual_8x8(plane, y, x, levels, 16 * block, scale_8x8[0, qp % 6], qp, d)
+                add_residual_8x8(flat, at, stride, levels, 16 * block, scale_8x8[0, qp % 6], qp, d)
         elif m.nonzero[y4 + by, x4 + bx]:
-            add_residual_4x4(plane, y, x, levels, 16 * block, scale_4x4[0, qp % 6], qp, False, d)
+            add_residual_4x4(flat, at, stride, levels, 16 * block, scale_4x4[0, qp % 6], qp, False, d)
     return 0
 
 
 @helper
-def intra_16x16(p, m, mb, plane, scale_4x4, d):
+def intra_16x16(p, m, mb, plane, flat, origin, scale_4x4, d):
     """8.3.3, 8.5.2: luma of an I_16x16 macroblock; 0 or an error."""
     inlined()
     mb_width = p[P_MB_WIDTH]
@@ -157,37 +161,40 @@ def intra_16x16(p, m, mb, plane, scale_4x4, d):
     for block in range(16):
         raster = BLOCK_TO_RASTER[block]
         if levels[16 * block] or m.nonzero[(y >> 2) + (raster >> 2), (x >> 2) + (raster & 3)]:
-            by, bx = y + 4 * (raster >> 2), x + 4 * (raster & 3)
-            add_residual_4x4(plane, by, bx, levels, 16 * block, scale, qp, True, d)
+            at = origin + (y + 4 * (raster >> 2)) * 16 * mb_width + x + 4 * (raster & 3)
+            add_residual_4x4(flat, at, 16 * mb_width, levels, 16 * block, scale, qp, True, d)
     return 0
 
 
 @helper
-def residual_luma_inter(p, m, mb, plane, scale_4x4, scale_8x8, d):
-    """8.5.1, 8.5.3: luma residual of an inter macroblock, added to its prediction."""
+def residual_luma_inter(p, m, mb, flat, origin, scale_4x4, scale_8x8, d):
+    """8.5.1, 8.5.3: luma residual of an inter macroblock, added to its prediction in the plane at flat[origin]."""
     inlined()
     mb_width = p[P_MB_WIDTH]
     y4, x4 = mb // mb_width * 4, mb % mb_width * 4
+    stride = 16 * mb_width
     qp = np.int64(m.qp[mb])
-    levels = m.levels[mb]
+    levels, cbp, is_8x8 = m.levels[mb], m.cbp[mb], m.transform_8x8[mb]
     for block in range(16):
-        if not m.cbp[mb] >> (block >> 2) & 1:
+        if not cbp >> (block >> 2) & 1:
             continue
         raster = BLOCK_TO_RASTER[block]
         by, bx = y4 + (raster >> 2), x4 + (raster & 3)
-        if m.transform_8x8[mb]:
+        at = origin + 4 * (by * stride + bx)
+        if is_8x8:
             if block & 3 == 0:
-                add_residual_8x8(plane, 4 * by, 4 * bx, levels, 16 * block, scale_8x8[1, qp % 6], qp, d)
+                add_residual_8x8(flat, at, stride, levels, 16 * block, scale_8x8[1, qp % 6], qp, d)
         elif m.nonzero[by, bx]:
-            add_residual_4x4(plane, 4 * by, 4 * bx, levels, 16 * block, scale_4x4[3, qp % 6], qp, False, d)
+            add_residual_4x4(flat, at, stride, levels, 16 * block, scale_4x4[3, qp % 6], qp, False, d)
 
 
 @helper
-def residual_chroma(p, m, mb, plane, c, scale_4x4, d):
-    """8.5.4: residual of chroma plane c (0 Cb, 1 Cr), added to its prediction."""
+def residual_chroma(p, m, mb, flat, origin, c, scale_4x4, d):
+    """8.5.4: residual of chroma plane c (0 Cb, 1 Cr), which begins at flat[origin], added to its prediction."""
     mb_width = p[P_MB_WIDTH]
     y8, x8 = mb // mb_width * 2, mb % mb_width * 2
-    qp = QP_CHROMA[min(51, max(0, np.int64(m.qp[mb]) + p[P_CB_OFFSET + c]))]
+    stride = 8 * mb_width
+    qp = np.int64(QP_CHROMA[min(51, max(0, np.int64(m.qp[mb]) + p[P_CB_OFFSET + c]))])
     scale = scale_4x4[1 + c + (0 if is_intra(m.mb_type[mb]) else 3), qp % 6]
     levels = m.levels[mb]
     chroma_dc(levels, 256 + 64 * c, scale, qp)
@@ -195,7 +202,7 @@ def residual_chroma(p, m, mb, plane, c, scale_4x4, d):
         by, bx = y8 + (block >> 1), x8 + (block & 1)
         base = 256 + 64 * c + 16 * block
         if levels[base] or m.nonzero_chroma[c, by, bx]:
-            add_residual_4x4(plane, 4 * by, 4 * bx, levels, base, scale, qp, True, d)
+            add_residual_4x4(flat, origin + 4 * (by * stride + bx), stride, levels, base, scale, qp, True, d)
 
 
 @helper
@@ -215,20 +222,21 @@ def pcm(p, m, mb, y_plane, u_plane, v_plane):
 
 
 @helper
-def reconstruct_macroblock(p, m, mb, planes, scale_4x4, scale_8x8, edges, d):
+def reconstruct_macroblock(p, m, mb, planes, flat, scale_4x4, scale_8x8, edges, d):
     """8.3, 8.5: prediction of an intra macroblock and residual of any; 0 or an error."""
     inlined()
     slot = p[P_SLOT]
     mb_type = m.mb_type[mb]
+    origin = slot * planes.y.shape[1] * planes.y.shape[2]
     error = 0
     if mb_type == I_PCM:
         pcm(p, m, mb, planes.y[slot], planes.u[slot], planes.v[slot])
         return 0
     if is_intra(mb_type):
         if mb_type == I_16x16:
-            error = intra_16x16(p, m, mb, planes.y[slot], scale_4x4, d)
+            error = intra_16x16(p, m, mb, planes.y[slot], flat[0], origin, scale_4x4, d)
         else:
-            error = intra_nxn(p, m, mb, planes.y[slot], scale_4x4, scale_8x8, edges, d)
+            error = intra_nxn(p, m, mb, planes.y[slot], flat[0], origin, scale_4x4, scale_8x8, edges, d)
         available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
         mode = m.chroma_mode[mb]
         if MODE_NEEDS_CHROMA[mode] & ~available:
@@ -239,10 +247,10 @@ def reconstruct_macroblock(p, m, mb, planes, scale_4x4, scale_8x8, edges, d):
         predict_chroma(planes.u[slot], y, x, mode, available)
         predict_chroma(planes.v[slot], y, x, mode, available)
     elif m.cbp[mb] & 15:
-        residual_luma_inter(p, m, mb, planes.y[slot], scale_4x4, scale_8x8, d)
+        residual_luma_inter(p, m, mb, flat[0], origin, scale_4x4, scale_8x8, d)
     if m.cbp[mb] >> 4:
-        residual_chroma(p, m, mb, planes.u[slot], 0, scale_4x4, d)
-        residual_chroma(p, m, mb, planes.v[slot], 1, scale_4x4, d)
+        residual_chroma(p, m, mb, flat[1], origin >> 2, 0, scale_4x4, d)
+        residual_chroma(p, m, mb, flat[2], origin >> 2, 1, scale_4x4, d)
     return 0
 
 
@@ -264,14 +272,13 @@ def reconstruct_slice(p, m, planes, motion, references, scale_4x4, scale_8x8):
         kind = m.mb_type[mb]
         if not is_intra(kind):
             y4, x4 = mb // mb_width * 4, mb % mb_width * 4
-            alike = kind == P_SKIP or kind == P_16x16 or kind == B_16x16
-            error = predict_inter(p, flat, size, slot, mv, ref_idx, references, y4, x4, alike, work)
+            error = predict_inter(p, flat, size, slot, mv, ref_idx, references, y4, x4, kind, work)
         if m.mb_type[mb] != I_4x4 and m.mb_type[mb] != I_8x8:
             y4, x4 = mb // mb_width * 4, mb % mb_width * 4
             for block in range(16):
                 m.intra_mode[y4 + (block >> 2), x4 + (block & 3)] = DC
         if error == 0:
-            error = reconstruct_macroblock(p, m, mb, planes, scale_4x4, scale_8x8, edges, d)
+            error = reconstruct_macroblock(p, m, mb, planes, flat, scale_4x4, scale_8x8, edges, d)
         if error:
             return error, mb
     return 0, 0

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..standard.jit import helper
-from .outline import inlined, outlined
+from .outline import outlined
 
 
 @helper
@@ -13,53 +13,49 @@ def clip1(value):
 
 
 @helper
-def scale_4x4(levels, base, scale, qp, has_dc, d):
-    """8.5.12.1: scaling of a 4x4 block into d int32[16]; with has_dc its DC is scaled already."""
-    inlined()
+def scale_block(levels, base, scale, shift, count, d):
+    """8.5.12.1, 8.5.13.1: d[:count] = levels * scale * 2 ** shift, rounded; the levels, from `base` on, are cleared."""
+    outlined()
+    left, right = np.int32(max(0, shift)), np.int32(max(0, -shift))
+    half = np.int32((1 << right) >> 1)
+    for i in range(count):
+        at = np.uint64(base + i)
+        value = np.int32(np.int32(levels[at]) * np.int32(scale[np.uint64(i)]))
+        d[np.uint64(i)] = np.int32(np.int32(np.int32(value << left) + half) >> right)
+        levels[at] = 0
+
+
+@helper
+def add_sample(plane, at, value):
+    """8.5.14: a residual sample, in 64ths, added to the picture."""
+    plane[at] = clip1(np.int64(plane[at]) + ((value + 32) >> 6))
+
+
+@helper
+def add_residual_4x4(plane, at, stride, levels, base, scale, qp, has_dc, d):
+    """8.5.12: scaling and transform of a 4x4 block, added to plane[at] and on; its levels are cleared; d int32[64].
+
+    plane: flat, rows `stride` apart; has_dc: the DC is scaled already.
+    """
+    outlined()
     first = levels[base]
-    if qp >= 24:
-        for i in range(16):
-            d[i] = (levels[base + i] * scale[i]) << (qp // 6 - 4)
-    else:
-        shift = 4 - qp // 6
-        for i in range(16):
-            d[i] = (levels[base + i] * scale[i] + (1 << (shift - 1))) >> shift
+    scale_block(levels, base, scale, qp // 6 - 4, 16, d)
     if has_dc:
         d[0] = first
-
-
-@helper
-def add_4x4(plane, y0, x0, d):
-    """8.5.12.2, 8.5.14: inverse 4x4 transform of d int32[16], added to the picture."""
-    inlined()
     for i in range(0, 16, 4):
-        e0 = d[i] + d[i + 2]
-        e1 = d[i] - d[i + 2]
-        e2 = (d[i + 1] >> 1) - d[i + 3]
-        e3 = d[i + 1] + (d[i + 3] >> 1)
-        d[i] = e0 + e3
-        d[i + 1] = e1 + e2
-        d[i + 2] = e1 - e2
-        d[i + 3] = e0 - e3
+        k = np.uint64(i)
+        d0, d1, d2, d3 = d[k], d[k + np.uint64(1)], d[k + np.uint64(2)], d[k + np.uint64(3)]
+        e0, e1, e2, e3 = d0 + d2, d0 - d2, (d1 >> 1) - d3, d1 + (d3 >> 1)
+        d[k], d[k + np.uint64(1)], d[k + np.uint64(2)], d[k + np.uint64(3)] = e0 + e3, e1 + e2, e1 - e2, e0 - e3
+    at, step = np.uint64(at), np.uint64(stride)
     for j in range(4):
-        g0 = d[j] + d[8 + j]
-        g1 = d[j] - d[8 + j]
-        g2 = (d[4 + j] >> 1) - d[12 + j]
-        g3 = d[4 + j] + (d[12 + j] >> 1)
-        plane[y0, x0 + j] = clip1(np.int64(plane[y0, x0 + j]) + ((g0 + g3 + 32) >> 6))
-        plane[y0 + 1, x0 + j] = clip1(np.int64(plane[y0 + 1, x0 + j]) + ((g1 + g2 + 32) >> 6))
-        plane[y0 + 2, x0 + j] = clip1(np.int64(plane[y0 + 2, x0 + j]) + ((g1 - g2 + 32) >> 6))
-        plane[y0 + 3, x0 + j] = clip1(np.int64(plane[y0 + 3, x0 + j]) + ((g0 - g3 + 32) >> 6))
-
-
-@helper
-def add_residual_4x4(plane, y0, x0, levels, base, scale, qp, has_dc, d):
-    """8.5.12: scaling and transform of a 4x4 block, added to the picture; its levels are cleared."""
-    outlined()
-    scale_4x4(levels, base, scale, qp, has_dc, d)
-    for i in range(16):
-        levels[base + i] = 0
-    add_4x4(plane, y0, x0, d)
+        k = np.uint64(j)
+        d0, d1, d2, d3 = d[k], d[k + np.uint64(4)], d[k + np.uint64(8)], d[k + np.uint64(12)]
+        g0, g1, g2, g3 = d0 + d2, d0 - d2, (d1 >> 1) - d3, d1 + (d3 >> 1)
+        add_sample(plane, at + k, g0 + g3)
+        add_sample(plane, at + step + k, g1 + g2)
+        add_sample(plane, at + step + step + k, g1 - g2)
+        add_sample(plane, at + step + step + step + k, g0 - g3)
 
 
 @helper
@@ -103,11 +99,14 @@ def chroma_dc(levels, base, scale, qp):
 
 
 @helper
-def transform_8(d, at, step):
-    """8.5.13.2: the one-dimensional 8-point transform of d[at + k * step], in place."""
+def transform_8(d, first, step):
+    """8.5.13.2: the one-dimensional 8-point transform of d[first + k * step], in place."""
     outlined()
-    d0, d1, d2, d3 = d[at], d[at + step], d[at + 2 * step], d[at + 3 * step]
-    d4, d5, d6, d7 = d[at + 4 * step], d[at + 5 * step], d[at + 6 * step], d[at + 7 * step]
+    at, step = np.uint64(first), np.uint64(step)
+    two = step + step
+    four = two + two
+    d0, d1, d2, d3 = d[at], d[at + step], d[at + two], d[at + two + step]
+    d4, d5, d6, d7 = d[at + four], d[at + four + step], d[at + four + two], d[at + four + two + step]
     e0, e1 = d0 + d4, d5 - d3 - d7 - (d7 >> 1)
     e2, e3 = d0 - d4, d1 + d7 - d3 - (d3 >> 1)
     e4, e5 = (d2 >> 1) - d6, d7 - d1 + d5 + (d5 >> 1)
@@ -116,33 +115,21 @@ def transform_8(d, at, step):
     f2, f3 = e2 + e4, e3 + (e5 >> 2)
     f4, f5 = e2 - e4, (e3 >> 2) - e5
     f6, f7 = e0 - e6, e7 - (e1 >> 2)
-    d[at] = f0 + f7
-    d[at + step] = f2 + f5
-    d[at + 2 * step] = f4 + f3
-    d[at + 3 * step] = f6 + f1
-    d[at + 4 * step] = f6 - f1
-    d[at + 5 * step] = f4 - f3
-    d[at + 6 * step] = f2 - f5
-    d[at + 7 * step] = f0 - f7
+    d[at], d[at + step], d[at + two], d[at + two + step] = f0 + f7, f2 + f5, f4 + f3, f6 + f1
+    d[at + four], d[at + four + step] = f6 - f1, f4 - f3
+    d[at + four + two], d[at + four + two + step] = f2 - f5, f0 - f7
 
 
 @helper
-def add_residual_8x8(plane, y0, x0, levels, base, scale, qp, d):
-    """8.5.13: scaling and transform of an 8x8 block, added to the picture; its levels are cleared; d int32[64]."""
+def add_residual_8x8(plane, at, stride, levels, base, scale, qp, d):
+    """8.5.13: scaling and transform of an 8x8 block, added to plane[at] and on; its levels are cleared; d int32[64]."""
     outlined()
-    if qp >= 36:
-        for i in range(64):
-            d[i] = (levels[base + i] * scale[i]) << (qp // 6 - 6)
-    else:
-        shift = 6 - qp // 6
-        for i in range(64):
-            d[i] = (levels[base + i] * scale[i] + (1 << (shift - 1))) >> shift
-    for i in range(64):
-        levels[base + i] = 0
+    scale_block(levels, base, scale, qp // 6 - 6, 64, d)
     for i in range(8):
         transform_8(d, 8 * i, 1)
     for j in range(8):
         transform_8(d, j, 8)
     for y in range(8):
+        row = np.uint64(at + y * stride)
         for x in range(8):
-            plane[y0 + y, x0 + x] = clip1(np.int64(plane[y0 + y, x0 + x]) + ((d[8 * y + x] + 32) >> 6))
+            add_sample(plane, row + np.uint64(x), d[np.uint64(8 * y + x)])
