@@ -12,8 +12,7 @@ from ..standard.macroblock import I_PCM, P_SKIP, P_8x16, P_16x8, P_16x16
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, B_8x16, B_16x8, B_16x16, I_8x8
 from .outline import inlined, outlined
-from .transform import clip1
-from .words import copy16, turn_in, turn_out
+from .words import copy8, copy16, turn_in, turn_out
 
 # bS 2 for the pieces whose bits are set, one bit a piece.
 STRENGTHS_2 = np.array([sum(2 << 4 * k for k in range(4) if i >> k & 1) for i in range(16)], np.int64)
@@ -186,80 +185,115 @@ def filter_strong(lines, size, alpha, beta):
 
 
 @helper
-def filter_luma(plane, start, across, along, size, strengths, index_a, alpha, beta, lines, tc0s):
+def filter_chroma_lines(lines, size, alphas, betas, tc0s):
+    """8.7.2.3, 8.7.2.4: chroma filtering, in place, of `size` (16) lines; tc0s: -1 where bS is 0, 64 where it is 4."""
+    outlined()
+    two, four = np.int16(2), np.int16(4)
+    for i in range(size):
+        p1, p0, q0, q1 = sample(lines, 2, i), sample(lines, 3, i), sample(lines, 4, i), sample(lines, 5, i)
+        tc0, alpha, beta = tc0s[np.uint64(i)], alphas[np.uint64(i)], betas[np.uint64(i)]
+        on = (tc0 >= 0) & near(p0, q0, alpha) & near(p1, p0, beta) & near(q1, q0, beta)
+        tc = np.int16(tc0 + np.int16(1))
+        delta = np.int16(np.int16(np.int16(q0 - p0) * four) + np.int16(np.int16(p1 - q1) + four))
+        delta = min(tc, max(np.int16(-tc), np.int16(delta >> 3)))
+        new_p = min(np.int16(255), max(np.int16(0), np.int16(p0 + delta)))
+        new_q = min(np.int16(255), max(np.int16(0), np.int16(q0 - delta)))
+        if tc0 == 64:
+            new_p = np.int16(np.int16(np.int16(p1 + p1) + np.int16(np.int16(p0 + q1) + two)) >> 2)
+            new_q = np.int16(np.int16(np.int16(q1 + q1) + np.int16(np.int16(q0 + p1) + two)) >> 2)
+        lines[np.uint64(i + 48)] = new_p if on else p0
+        lines[np.uint64(i + 64)] = new_q if on else q0
+
+
+@helper
+def filter_luma(plane, start, across, along, strengths, thresholds, lines, tc0s):
     """8.7.2: a luma edge of 16 lines; `start`: q0 of the first, p0 lies `across` before, the next line `along`.
 
-    lines uint8[128], tc0s int16[16]: scratch; size: 16, the number of lines.
+    thresholds: indexA, alpha, beta; lines uint8[128], tc0s int16[16]: scratch.
     """
-    outlined()
+    index_a, alpha, beta = thresholds
     first = start - np.uint64(4) * across
     if across == 1:
-        turn_in(lines, plane, first, along)
+        turn_in(lines, plane, first, plane, first + np.uint64(8) * along, along)
     else:
         for row in range(8):
             copy16(lines, np.uint64(16 * row), plane, first + np.uint64(row) * across)
     if strengths == 0x4444:  # bS 4 is of whole edges
-        filter_strong(lines, size, np.int16(alpha), np.int16(beta))
+        filter_strong(lines, tc0s.size, np.int16(alpha), np.int16(beta))
     else:
         for i in range(16):
             strength = strengths >> (i & 12) & 15
             tc0s[np.uint64(i)] = TC0[strength, index_a] if strength else -1
-        filter_normal(lines, size, np.int16(alpha), np.int16(beta), tc0s)
+        filter_normal(lines, tc0s.size, np.int16(alpha), np.int16(beta), tc0s)
     if across == 1:
-        turn_out(lines, plane, first, along)
+        turn_out(lines, plane, first, plane, first + np.uint64(8) * along, along)
     else:
         for row in range(1, 7):
             copy16(plane, first + np.uint64(row) * across, lines, np.uint64(16 * row))
 
 
 @helper
-def filter_chroma(plane, start, across, along, strengths, index_a, alpha, beta):
-    """8.7.2: a chroma edge of 8 samples; arguments as of filter_luma."""
-    outlined()
-    two = across + across
-    at = start
-    for k in range(8):
-        strength = strengths >> 4 * (k >> 1) & 15
-        if strength:
-            p0, p1 = np.int32(plane[at - across]), np.int32(plane[at - two])
-            q0, q1 = np.int32(plane[at]), np.int32(plane[at + across])
-            if abs(p0 - q0) < alpha and abs(p1 - p0) < beta and abs(q1 - q0) < beta:
-                if strength == 4:
-                    plane[at - across] = (2 * p1 + p0 + q1 + 2) >> 2
-                    plane[at] = (2 * q1 + q0 + p1 + 2) >> 2
-                else:
-                    tc = np.int32(TC0[strength, index_a]) + 1
-                    delta = clip3(-tc, tc, ((q0 - p0) * 4 + (p1 - q1) + 4) >> 3)
-                    plane[at - across] = clip1(p0 + delta)
-                    plane[at] = clip1(q0 - delta)
-        at += along
+def filter_chroma(u_plane, v_plane, start, across, along, strengths, of_u, of_v, lines, tc0s, limits):
+    """8.7.2: an edge of 8 lines of Cb and of Cr, side by side; of_u, of_v: their indexA, alpha, beta.
+
+    Other arguments as of filter_luma; limits int16[2, 16]: scratch.
+    """
+    eight = np.uint64(8)
+    first = start - np.uint64(4) * across
+    if across == 1:
+        turn_in(lines, u_plane, first, v_plane, first, along)
+    else:
+        for row in range(2, 6):
+            at, to = first + np.uint64(row) * across, np.uint64(16 * row)
+            copy8(lines, to, u_plane, at)
+            copy8(lines, to + eight, v_plane, at)
+    for i in range(16):
+        strength = strengths >> (i << 1 & 12) & 15
+        index_a, alpha, beta = of_u if i < 8 else of_v
+        tc0s[np.uint64(i)] = -1 if strength == 0 else 64 if strength == 4 else TC0[strength, index_a]
+        limits[0, i], limits[1, i] = alpha, beta
+    filter_chroma_lines(lines, tc0s.size, limits[0], limits[1], tc0s)
+    if across == 1:
+        turn_out(lines, u_plane, first, v_plane, first, along)
+    else:
+        for row in range(3, 5):
+            at, to = first + np.uint64(row) * across, np.uint64(16 * row)
+            copy8(u_plane, at, lines, to)
+            copy8(v_plane, at, lines, to + eight)
 
 
 @helper
-def deblock_edge(planes, row, qp_p, qp_q, edge, vertical, y0, x0, width, strengths, lines, tc0s):
+def edge_thresholds(row, qp):
+    """8.7.2.2: indexA, alpha and beta for the mean QP of both sides."""
+    index_a = clip3(0, 51, qp + np.int64(row[SLICE_ALPHA]))
+    return index_a, np.int64(ALPHA[index_a]), np.int64(BETA[clip3(0, 51, qp + np.int64(row[SLICE_BETA]))])
+
+
+@helper
+def chroma_qp(row, k, qp_p, qp_q):
+    """8.5.8, 8.7.2.2: mean QP_C of both sides in plane k (0 Cb, 1 Cr)."""
+    offset = np.int64(row[SLICE_CB + k])
+    return (np.int64(QP_CHROMA[clip3(0, 51, qp_p + offset)]) + np.int64(QP_CHROMA[clip3(0, 51, qp_q + offset)]) + 1) >> 1
+
+
+@helper
+def deblock_edge(planes, row, qp_p, qp_q, edge, vertical, y0, x0, width, strengths, lines, tc0s, limits):
     """8.7.1: luma and chroma of one edge of the macroblock at (x0, y0); row: its slice's row of the slice table."""
     inlined()
     one, stride, half = np.uint64(1), np.uint64(width), np.uint64(width >> 1)
     y, x = (y0, x0 + 4 * edge) if vertical else (y0 + 4 * edge, x0)
-    for c in range(3 if edge & 1 == 0 else 1):
-        qp = qp_p + qp_q + 1 >> 1
-        if c:  # 8.5.8: QP_C
-            offset = np.int64(row[SLICE_CB + c - 1])
-            qp = np.int64(QP_CHROMA[clip3(0, 51, qp_p + offset)]) + np.int64(QP_CHROMA[clip3(0, 51, qp_q + offset)])
-            qp = qp + 1 >> 1
-        index_a = clip3(0, 51, qp + np.int64(row[SLICE_ALPHA]))
-        alpha = np.int32(ALPHA[index_a])
-        beta = np.int32(BETA[clip3(0, 51, qp + np.int64(row[SLICE_BETA]))])
-        if alpha == 0 or beta == 0:
-            continue
-        if c == 0:
-            at = np.uint64(y * width + x)
-            across, along = (one, stride) if vertical else (stride, one)
-            filter_luma(planes[0], at, across, along, tc0s.size, strengths, index_a, alpha, beta, lines, tc0s)
-        else:
-            at = np.uint64((y >> 1) * (width >> 1) + (x >> 1))
-            across, along = (one, half) if vertical else (half, one)
-            filter_chroma(planes[1] if c == 1 else planes[2], at, across, along, strengths, index_a, alpha, beta)
+    thresholds = edge_thresholds(row, qp_p + qp_q + 1 >> 1)
+    if thresholds[1] and thresholds[2]:
+        across, along = (one, stride) if vertical else (stride, one)
+        filter_luma(planes[0], np.uint64(y * width + x), across, along, strengths, thresholds, lines, tc0s)
+    if edge & 1:
+        return
+    of_u = edge_thresholds(row, chroma_qp(row, 0, qp_p, qp_q))
+    of_v = edge_thresholds(row, chroma_qp(row, 1, qp_p, qp_q))
+    if (of_u[1] and of_u[2]) or (of_v[1] and of_v[2]):
+        at = np.uint64((y >> 1) * (width >> 1) + (x >> 1))
+        across, along = (one, half) if vertical else (half, one)
+        filter_chroma(planes[1], planes[2], at, across, along, strengths, of_u, of_v, lines, tc0s, limits)
 
 
 @kernel
@@ -271,7 +305,7 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
     slice_id, mb_type, qp, transform_8x8, nonzero = mbs
     flat = (planes.y[slot].ravel(), planes.u[slot].ravel(), planes.v[slot].ravel())
     mv, ref_id = motion.mv[slot].ravel(), motion.ref_id[slot].ravel()
-    lines, tc0s = np.empty(128, np.uint8), np.empty(16, np.int16)
+    lines, tc0s, limits = np.zeros(128, np.uint8), np.empty(16, np.int16), np.empty((2, 16), np.int16)
     coded = np.zeros(mb_type.size, np.uint16)
     x = y = 0
     for mb in range(mb_type.size):
@@ -306,7 +340,7 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
                 if strengths:
                     deblock_edge(
                         flat, row, np.int64(qp[mb_p]), qp_q, edge, vertical, 16 * y, 16 * x, 16 * mb_width, strengths,
-                        lines, tc0s,
+                        lines, tc0s, limits,
                     )  # fmt: skip
         x += 1
         if x == mb_width:

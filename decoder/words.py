@@ -49,16 +49,18 @@ def _interleave(builder, rows):  # type: ignore[no-untyped-def]
 
 
 def _turn(inwards):  # type: ignore[no-untyped-def]
-    """An intrinsic that transposes 16 rows of 8 samples of a plane into 8 rows of 16, or back."""
+    """An intrinsic that transposes 16 rows of 8 samples, 8 each of two planes, into 8 rows of 16, or back."""
     short, long = (ir.VectorType(ir.IntType(8), n) for n in (8, 16))
     i32, i64 = ir.IntType(32), ir.IntType(64)
 
-    def typing(typing_context, lines, plane, at, stride):  # type: ignore[no-untyped-def]
+    def typing(typing_context, lines, first, at, second, at2, stride):  # type: ignore[no-untyped-def]
         def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            lines, plane, at, stride = arguments
+            lines, first, at, second, at2, stride = arguments
             kinds = signature.args
-            outside = [builder.bitcast(_address(context, builder, kinds[1], plane, builder.add(at, builder.mul(
-                stride, i64(k)))), short.as_pointer()) for k in range(16)]  # fmt: skip
+            places = [(plane, builder.add(start, builder.mul(stride, i64(k))))
+                      for plane, start in ((first, at), (second, at2)) for k in range(8)]  # fmt: skip
+            outside = [builder.bitcast(_address(context, builder, kinds[1], *place), short.as_pointer())
+                       for place in places]  # fmt: skip
             inside = [builder.bitcast(_address(context, builder, kinds[0], lines, i64(16 * k)), long.as_pointer())
                       for k in range(8)]  # fmt: skip
             rows = [builder.load(address, align=1) for address in (outside if inwards else inside)]
@@ -72,7 +74,7 @@ def _turn(inwards):  # type: ignore[no-untyped-def]
                 builder.store(builder.shuffle_vector(rows[k // 2], rows[k // 2], lanes), address, align=1)
             return context.get_dummy_value()
 
-        return types.none(lines, plane, at, stride), code
+        return types.none(lines, first, at, second, at2, stride), code
 
     return intrinsic(typing)
 
@@ -115,16 +117,20 @@ if _PLAIN:
             out[to + np.uint64(i)] = source[at + np.uint64(i)]
 
     @helper
-    def turn_in(lines, plane, at, stride):
-        """The block of 16 rows of 8 samples at plane[at] into `lines`, as 8 rows of 16."""
-        for i in range(128):
-            lines[np.uint64(i)] = plane[at + np.uint64(i & 15) * stride + np.uint64(i >> 4)]
+    def turn_in(lines, first, at, second, at2, stride):
+        """Eight rows of 8 samples at first[at] and eight at second[at2] into `lines`, as 8 rows of 16."""
+        for i in range(64):
+            y, x = np.uint64(i & 7), np.uint64(i >> 3)
+            lines[np.uint64(16) * x + y] = first[at + y * stride + x]
+            lines[np.uint64(16) * x + y + np.uint64(8)] = second[at2 + y * stride + x]
 
     @helper
-    def turn_out(lines, plane, at, stride):
+    def turn_out(lines, first, at, second, at2, stride):
         """The reverse of turn_in."""
-        for i in range(128):
-            plane[at + np.uint64(i & 15) * stride + np.uint64(i >> 4)] = lines[np.uint64(i)]
+        for i in range(64):
+            y, x = np.uint64(i & 7), np.uint64(i >> 3)
+            first[at + y * stride + x] = lines[np.uint64(16) * x + y]
+            second[at2 + y * stride + x] = lines[np.uint64(16) * x + y + np.uint64(8)]
 
     @helper
     def peek32(data, position):
