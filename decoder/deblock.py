@@ -56,10 +56,10 @@ def motion_differs(mv, ref_id, width, y_p, x_p, y_q, x_q):
     at_q = np.uint64((y_q >> 1) * (width >> 1) + (x_q >> 1))
     p0, p1, q0, q1 = ref_id[at_p], ref_id[at_p + half1], ref_id[at_q], ref_id[at_q + half1]
     if p0 == q0 and p1 == q1:
-        if not far_apart(mv, p, q) and (p1 < 0 or not far_apart(mv, p + list1, q + list1)):
+        if not ((p0 >= 0 and far_apart(mv, p, q)) or (p1 >= 0 and far_apart(mv, p + list1, q + list1))):
             return False
     if p0 == q1 and p1 == q0:
-        return far_apart(mv, p, q + list1) or far_apart(mv, p + list1, q)
+        return (p0 >= 0 and far_apart(mv, p, q + list1)) or (p1 >= 0 and far_apart(mv, p + list1, q))
     return True
 
 

@@ -292,10 +292,16 @@ def same_motion(mv, ref_idx, y4, x4, size):
     outlined()
     for k in range(2):
         ref = ref_idx[k, y4 >> 1, x4 >> 1]
+        for y in range(y4, y4 + size, 2):
+            for x in range(x4, x4 + size, 2):
+                if ref_idx[k, y >> 1, x >> 1] != ref:
+                    return False
+        if ref < 0:
+            continue
         mvx, mvy = mv[k, y4, x4, 0], mv[k, y4, x4, 1]
         for y in range(y4, y4 + size):
             for x in range(x4, x4 + size):
-                if mv[k, y, x, 0] != mvx or mv[k, y, x, 1] != mvy or ref_idx[k, y >> 1, x >> 1] != ref:
+                if mv[k, y, x, 0] != mvx or mv[k, y, x, 1] != mvy:
                     return False
     return True
 

@@ -96,7 +96,7 @@ class Macroblocks(NamedTuple):
 class Motion(NamedTuple):
     """Motion of all pictures of the pool, for co-located blocks too (8.4.1.2.1)."""
 
-    mv: np.ndarray  # int16[slots, 2, H4, W4, 2], quarter samples (x, y); 0 where the list is not used
+    mv: np.ndarray  # int16[slots, 2, H4, W4, 2], quarter samples (x, y); undefined where the list is not used
     ref_idx: np.ndarray  # int8[slots, 2, H8, W8]; -1 = list not used
     ref_id: np.ndarray  # int32[slots, 2, H8, W8], number of the reference picture; -1 = list not used
 

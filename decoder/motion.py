@@ -32,7 +32,6 @@ def partition_motion(m, mv, ref_idx, mb, available, y0, x0, by, bx, height, widt
     """
     ref = np.int64(ref_idx[(y0 + by) >> 1, (x0 + bx) >> 1])
     if ref < 0:
-        set_motion(mv, y0 + by, x0 + bx, height, width, 0, 0)
         return 0
     px, py = predict_mv(mv, ref_idx, available, y0, x0, by, bx, height, width, ref)
     x = px + m[y0 + by, x0 + bx, 0]
@@ -100,10 +99,7 @@ def derive_motion(p, m, motion, references):
         y0, x0 = mb // mb_width * 4, mb % mb_width * 4
         kind = m.mb_type[mb]
         error = 0
-        if is_intra(kind):
-            set_motion(mv[0], y0, x0, 4, 4, 0, 0)
-            set_motion(mv[1], y0, x0, 4, 4, 0, 0)
-        else:
+        if not is_intra(kind):
             available = neighbours(mb, mb_width, m.slice_id)
             if kind == P_SKIP:
                 x, y = predict_skip_mv(mv[0], ref_idx[0], available, y0, x0)
@@ -117,8 +113,6 @@ def derive_motion(p, m, motion, references):
                             error = macroblock_motion(
                                 m.mvd[k], m.mb_type, m.sub_type, mv[k], ref_idx[k], mb, available, y0, x0
                             )
-            if not is_b:
-                set_motion(mv[1], y0, x0, 4, 4, 0, 0)
         if error:
             return error, mb
         name_references(ref_idx, ref_id, references.ids, y0 >> 1, x0 >> 1)

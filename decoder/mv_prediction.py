@@ -1,7 +1,7 @@
 """8.4.1.1, 8.4.1.3: prediction of motion vectors from the partitions around, in one list.
 
-Throughout: mv int16[H4, W4, 2], quarter samples (x, y), 0 where the list is not used; ref_idx int8[H8, W8], -1 where it
-is not; `available`: macroblocks around as neighbours() tells; (x0, y0): first 4x4 block of the macroblock in the
+Throughout: mv int16[H4, W4, 2], quarter samples (x, y); ref_idx int8[H8, W8], -1 where the list
+is not used; `available`: macroblocks around as neighbours() tells; (x0, y0): first 4x4 block of the macroblock in the
 picture, (bx, by): that of the partition within the macroblock; sizes in 4x4 blocks.
 """
 

@@ -4,6 +4,8 @@ Numba otherwise optimises and assembles each function with everything below it, 
 and wraps each for calls from Python: for the decoder's kernels, some 15 levels deep, that is half of the first compile.
 """
 
+import gc
+
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
@@ -62,6 +64,16 @@ class PartCompiler(CompilerBase):
         manager.add_pass_after(_OpenLibrary, IRLegalization)
         manager.finalize()
         return [manager]
+
+    def _compile_core(self):
+        # The collector would go through all that compiling has made so far, again and again, and find nothing.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super()._compile_core()
+        finally:
+            if collecting:
+                gc.enable()
 
 
 def part(dispatcher, whole):
