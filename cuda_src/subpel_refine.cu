@@ -11,17 +11,24 @@ constexpr int NT = 224;
 constexpr int HOPELESS = 1 << 20;  // cost of a partition that was not refined
 enum Metric { SAD = 0, SATD = 1 };
 
-// `columns` (4 or 5) samples from p on: word from p, and word from p + 1
-DEVICE void load_pair(const uint8_t *p, unsigned *left, unsigned *right) {
-  const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
-  unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), a = __ldg(w), b = __ldg(w + 1);
-  *left = unaligned(a, b, offset);
-  *right = offset == 3 ? b : unaligned(a, b, offset + 1);
+// Rows of samples from any address on; the stride is whole words, so that all rows begin at the same place of a word
+struct Rows {
+  const unsigned *first;
+  unsigned shift;
+  int words;
+};
+DEVICE Rows rows_from(const uint8_t *p, int stride) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(p);
+  return {reinterpret_cast<const unsigned *>(at & ~uintptr_t(3)), unsigned(at & 3) * 8, stride >> 2};
 }
-DEVICE unsigned load_word(const uint8_t *p) {
-  const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
-  unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3);
-  return unaligned(__ldg(w), __ldg(w + 1), offset);
+// The four samples from the first one on, and those from the second one on
+DEVICE void load_pair(const Rows &rows, int i, unsigned *left, unsigned *right) {
+  const unsigned a = __ldg(rows.first + i * rows.words), b = __ldg(rows.first + i * rows.words + 1);
+  *left = __funnelshift_r(a, b, rows.shift);
+  *right = __funnelshift_rc(a, b, rows.shift + 8);
+}
+DEVICE unsigned load_word(const Rows &rows, int i) {
+  return __funnelshift_r(__ldg(rows.first + i * rows.words), __ldg(rows.first + i * rows.words + 1), rows.shift);
 }
 
 // This thread's block of the source
@@ -43,15 +50,12 @@ DEVICE unsigned distortion(const Current &current, const unsigned *a, const unsi
 
 struct Layer {
   int partition, width, height;  // in 4x4 blocks
-  unsigned adds[4];              // 1 where the block 1, 2, 4, 8 lanes off belongs to the same partition
+  unsigned shared;               // bytes: 1 where the block 1, 2, 4, 8 lanes off belongs to the same partition
 };
-// From another lane, so that the compiler does not know that it is 0 or 1, and multiplies
+// From another lane, so that the compiler does not know that a byte is 0 or 1, and multiplies
 DEVICE void find_neighbours(Layer &layer) {
-  const int lane = threadIdx.x & 31;
-  layer.adds[0] = __shfl_sync(FULL_WARP, unsigned(layer.width > 1), lane);
-  layer.adds[1] = __shfl_sync(FULL_WARP, unsigned(layer.width > 2), lane);
-  layer.adds[2] = __shfl_sync(FULL_WARP, unsigned(layer.height > 1), lane);
-  layer.adds[3] = __shfl_sync(FULL_WARP, unsigned(layer.height > 2), lane);
+  const unsigned bytes = pack4(layer.width > 1, layer.width > 2, layer.height > 1, layer.height > 2);
+  layer.shared = __shfl_sync(FULL_WARP, bytes, int(threadIdx.x) & 31);
 }
 DEVICE Layer layer_of(int layer, int block) {
   const int bx = block & 3, by = block >> 2, q = (by >> 1) * 2 + (bx >> 1);
@@ -86,33 +90,35 @@ DEVICE bool hopeful(const int *cost, int lam, int kinds, int every, int layer, i
 
 // One step. v[9]: distortions of this thread's block, the centre first, then the neighbours in raster order.
 template <bool HALF, int METRIC, bool CENTRE>
-DEVICE void block_costs(const Current &current, const uint8_t *luma, size_t plane_size, int stride, int x, int y, unsigned *v) {
+DEVICE void block_costs(const Current &current, const uint8_t *luma, unsigned plane_size, int stride, int x, int y, unsigned *v) {
   const int fx = x >> 1 & 1, fy = y >> 1 & 1, c = fx + 2 * fy;  // the vector is at a multiple of half a sample
-  const ptrdiff_t at = ptrdiff_t(y >> 2) * stride + (x >> 2);
-  const ptrdiff_t left = fx ? 0 : -1, up = fy ? 0 : -stride;
+  const int at = (y >> 2) * stride + (x >> 2);  // four planes stay below 2^32 bytes
+  const int left = fx ? 0 : -1, up = fy ? 0 : -stride;
   unsigned C[4], L[4], R[4], V[5];
-  const uint8_t *p = luma + c * plane_size + at;
+  Rows rows = rows_from(luma + (c * plane_size + at), stride);
   if (CENTRE || !HALF)
 #pragma unroll
-    for (int i = 0; i < 4; i++) C[i] = load_word(p + i * stride);
-  p = luma + (c ^ 1) * plane_size + at + left;
+    for (int i = 0; i < 4; i++) C[i] = load_word(rows, i);
+  rows = rows_from(luma + ((c ^ 1) * plane_size + at + left), stride);
 #pragma unroll
-  for (int i = 0; i < 4; i++) load_pair(p + i * stride, &L[i], &R[i]);
-  p = luma + (c ^ 2) * plane_size + at + up;
+  for (int i = 0; i < 4; i++) load_pair(rows, i, &L[i], &R[i]);
+  rows = rows_from(luma + ((c ^ 2) * plane_size + at + up), stride);
 #pragma unroll
-  for (int i = 0; i < 5; i++) V[i] = load_word(p + i * stride);
+  for (int i = 0; i < 5; i++) V[i] = load_word(rows, i);
   v[0] = CENTRE ? distortion<METRIC>(current, C) : 0;
+  if (HALF) {  // as early as may be: registers
+    v[4] = distortion<METRIC>(current, L);
+    v[5] = distortion<METRIC>(current, R);
+  }
   const bool diagonal = HALF || c == 1 || c == 2;
-  p = luma + (c ^ 3) * plane_size + at + left + up;
+  rows = rows_from(luma + ((c ^ 3) * plane_size + at + left + up), stride);
   unsigned D[5], E[5];
   if (diagonal) {
 #pragma unroll
-    for (int i = 0; i < 5; i++) load_pair(p + i * stride, &D[i], &E[i]);
+    for (int i = 0; i < 5; i++) load_pair(rows, i, &D[i], &E[i]);
   }
   if (HALF) {
     v[2] = distortion<METRIC>(current, V);
-    v[4] = distortion<METRIC>(current, L);
-    v[5] = distortion<METRIC>(current, R);
     v[7] = distortion<METRIC>(current, V + 1);
     v[1] = distortion<METRIC>(current, D);
     v[3] = distortion<METRIC>(current, E);
@@ -138,7 +144,7 @@ DEVICE void block_costs(const Current &current, const uint8_t *luma, size_t plan
 }
 
 template <bool HALF, int METRIC, bool CENTRE>
-DEVICE void step(const Current &current, const uint8_t *luma, size_t plane_size, int stride, int x0, int y0, const Layer &layer,
+DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_size, int stride, int x0, int y0, const Layer &layer,
                  int px, int py, int lam, int &x, int &y, int &cost) {
   constexpr int STEP = HALF ? 2 : 1;
   unsigned v[9];
@@ -146,7 +152,7 @@ DEVICE void step(const Current &current, const uint8_t *luma, size_t plane_size,
 #pragma unroll
   for (int n = CENTRE ? 0 : 1; n < 9; n++) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) v[n] = mad(__shfl_xor_sync(FULL_WARP, v[n], 1 << i), layer.adds[i], v[n]);
+    for (int i = 0; i < 4; i++) v[n] = mad(__shfl_xor_sync(FULL_WARP, v[n], 1 << i), unsigned(byte_of(layer.shared, i)), v[n]);
   }
   int bx[3], by[3];
 #pragma unroll
@@ -181,9 +187,11 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
   Layer layer = layer_of(layer_number, block);
   const bool wanted = hopeful(cost + mb * 41, lam, kinds, every, layer_number, block);
+  const int place = mb * 41 + layer.partition;
+  const bool first = live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0;  // of its partition
   __syncthreads();  // costs are replaced from here on
   if (!__any_sync(FULL_WARP, wanted)) {
-    if (live) cost[mb * 41 + layer.partition] = HOPELESS;
+    if (first) cost[place] = HOPELESS;
     return;
   }
   const int xs = mx * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
@@ -192,29 +200,30 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   for (int i = 0; i < 4; i++) current.rows[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
   current.coefficients = transformed(current.rows);
   find_neighbours(layer);
-  const short2 p = predictor[mb], start = mv[mb * 41 + layer.partition];
-  int x = start.x, y = start.y, value = cost[mb * 41 + layer.partition];
-  const size_t plane_size = size_t(width) * height;
+  const short2 p = predictor[mb], start = mv[place];
+  int x = start.x, y = start.y, value = cost[place];
+  const unsigned plane_size = unsigned(width) * unsigned(height);
   step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x, p.y, lam, x, y, value);
   if (QUARTER)
     step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x,
                                                                p.y, lam, x, y, value);
   __syncwarp();
-  if (live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0) {
-    cost[mb * 41 + layer.partition] = wanted ? value : HOPELESS;
-    if (wanted) mv[mb * 41 + layer.partition] = make_short2(short(x), short(y));
+  if (first) {
+    cost[place] = wanted ? value : HOPELESS;
+    if (wanted) mv[place] = make_short2(short(x), short(y));
   }
 }
 
 // source uint8[H, W]; luma uint8[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
 // mv int16[n_mb, 41, 2] in place. Grid: pairs of macroblocks across, rows.
-#define REFINE(name, ...)                                                                                                     \
-  extern "C" __global__ void __launch_bounds__(NT) name(const uint8_t *__restrict__ source, const uint8_t *__restrict__ luma, \
-      int width, int height, int pad, const short2 *__restrict__ predictor, int lam, int kinds, int every, int row0,          \
-      int mb_width, int *cost, short2 *mv) {                                                                                  \
-    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, lam, kinds, every, row0, mb_width, cost, mv);            \
+// blocks: that a multiprocessor must hold at once; the last kernel would need a few registers more for four.
+#define REFINE(name, blocks, ...)                                                                                       \
+  extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
+      const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor, int lam,  \
+      int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {                                            \
+    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, lam, kinds, every, row0, mb_width, cost, mv);      \
   }
-REFINE(refine_half_sad, false, SAD, SAD)
-REFINE(refine_sad_sad, true, SAD, SAD)
-REFINE(refine_sad_satd, true, SAD, SATD)
-REFINE(refine_satd_satd, true, SATD, SATD)
+REFINE(refine_half_sad, 4, false, SAD, SAD)
+REFINE(refine_sad_sad, 4, true, SAD, SAD)
+REFINE(refine_sad_satd, 4, true, SAD, SATD)
+REFINE(refine_satd_satd, 3, true, SATD, SATD)

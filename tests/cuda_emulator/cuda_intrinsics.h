@@ -52,6 +52,7 @@ inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned s) { return unsigned(((uint64_t(hi) << 32) | lo) >> (s & 31)); }
+inline unsigned __funnelshift_rc(unsigned lo, unsigned hi, unsigned s) { return unsigned(((uint64_t(hi) << 32) | lo) >> (s < 32 ? s : 32)); }
 inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned s) { return unsigned((((uint64_t(hi) << 32) | lo) << (s & 31)) >> 32); }
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
   uint64_t v = (uint64_t(b) << 32) | a;
