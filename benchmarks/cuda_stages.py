@@ -134,7 +134,7 @@ class Bench:
         levels, total = card.array((n, 27, 16), np.int16), card.array((n, 24), np.uint8)
         on_card = card.upload(refs)
         self.time("inter_residual", lambda: inter_residual(
-            *sources, luma.reshape(1, *luma.shape), on_card, slots, pad, mb_type, sub, *chosen, qp, 0, 0, rows, *rec,
+            *sources, luma.reshape(1, *luma.shape), on_card, slots, pad, mb_type, sub, *chosen, qp, 0, 1, 0, rows, *rec,
             levels, total, cbp, stream=stream
         ), "40")  # fmt: skip
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))

@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("clips", nargs="*", default=clips.ALL, metavar="CLIP")
     parser.add_argument("--preset", default="medium")
     parser.add_argument("--x264-preset", default="medium", help="with the tools of the line below")
+    parser.add_argument("--device", default="auto")
     parser.add_argument("--frames", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
@@ -40,7 +41,7 @@ def main() -> None:
         pictures = clip.pictures
         ours = [
             h264lite.encode(pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, preset=args.preset,
-                            threads=args.threads)
+                            threads=args.threads, device=args.device)
             for qp in QPS
         ]
         theirs = [x264.run(clip, frames, qp, args.threads, args.x264_preset, **x264.SAME_TOOLS)[0] for qp in QPS]

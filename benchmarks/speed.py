@@ -1,6 +1,6 @@
 """Frames per second and time by stage, beside x264 with the same tools run in the same breath.
 
-    H264LITE_SEQUENCES=... python benchmarks/speed.py [--threads 2] [--qp 27] [--preset medium] [CLIP ...]
+    H264LITE_SEQUENCES=... python benchmarks/speed.py [--threads 2] [--qp 27] [--preset medium] [--device cpu] [CLIP ...]
 
 Each round encodes with h264lite, then with libx264 (through PyAV); medians of the rounds, and their ratio.
 """
@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--qp", type=int, default=27)
     parser.add_argument("--preset", default="medium")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--frames", type=int, default=0)
     args = parser.parse_args()
@@ -42,7 +43,7 @@ def main() -> None:
     for name in args.clips:
         clip = clips.load(name, args.frames)
         frames = x264.video_frames(clip)
-        options = {"qp": args.qp, "threads": args.threads, "preset": args.preset}
+        options = {"qp": args.qp, "threads": args.threads, "preset": args.preset, "device": args.device}
         encode(clips.Clip(clip.name, clip.width, clip.height, clip.fps, clip.pictures[:2]), **options)  # compile
         ours, theirs, stages = [], [], {}
         for _ in range(args.rounds):

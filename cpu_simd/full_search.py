@@ -155,10 +155,17 @@ def exact_search(k, source, sx, sy, reference, rx, ry, size, x_cost, y_cost, par
 
 
 @helper
-def motion_costs(start, predictor, lam, size, costs):
-    """costs[i] = lam * bits of the difference of integer position start + i against a quarter-sample predictor."""
+def search_weight(lam):
+    """lambda while searching: the predictor is a guess, and what it costs to be far from it weighs half."""
+    return lam >> 1
+
+
+@helper
+def motion_costs(start, predictor, weight, size, bits, costs):
+    """bits[i]: of the difference of integer position start + i against a quarter-sample predictor; costs: weight * bits."""
     for i in range(size):
-        costs[i] = lam * se_bits(4 * (start + i) - predictor)
+        bits[i] = se_bits(4 * (start + i) - predictor)
+        costs[i] = weight * bits[i]
 
 
 @kernel
@@ -175,6 +182,9 @@ def _search_rows(
     groups = (size + lanes - 1) // lanes
     x_cost = np.empty(128, np.int64)
     y_cost = np.empty(128, np.int64)
+    x_bits = np.empty(128, np.int64)
+    y_bits = np.empty(128, np.int64)
+    weight = search_weight(lam)
     x_keys = np.empty((8, lanes), np.uint16)
     motion = np.empty((4, lanes), np.uint16)
     sads = np.empty((4, 16, lanes), np.uint16)
@@ -191,8 +201,8 @@ def _search_rows(
         cy = int(centre[mb, 1]) - merange
         rx = sx + cx + pad
         ry = sy + cy + pad
-        motion_costs(cx, int(predictor[mb, 0]), lam, size, x_cost)
-        motion_costs(cy, int(predictor[mb, 1]), lam, size, y_cost)
+        motion_costs(cx, int(predictor[mb, 0]), weight, size, x_bits, x_cost)
+        motion_costs(cy, int(predictor[mb, 1]), weight, size, y_bits, y_cost)
         for g in range(groups):
             for lane in range(lanes):
                 x = starts[g] + lane
@@ -230,7 +240,7 @@ def _search_rows(
                 value = key >> 2
                 dy = (key & 3) * quarter + step // groups
                 dx = starts[step % groups] + rank % lanes
-            cost[mb, k] = value
+            cost[mb, k] = value + (lam - weight) * (x_bits[dx] + y_bits[dy])
             mv[mb, k, 0] = 4 * (cx + dx)
             mv[mb, k, 1] = 4 * (cy + dy)
 
@@ -259,7 +269,7 @@ def full_search(source, reference, pad, centre, predictor, lam, merange, row0, r
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the picture at [pad, pad];
     centre: int16[n_mb, 2], integer samples; predictor: int16[n_mb, 2], quarter samples; merange: 4..64;
     [row0, row1): macroblock rows. Writes cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] in quarter samples.
-    Candidates: dx, dy in [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam * bits) wins, then the
+    Candidates: dx, dy in [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, then the
     first in raster order (dy outer). The window about the centre (12 samples at least) must lie in the padded reference.
 
     How: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so

@@ -15,6 +15,7 @@ from .macroblock_coding import (
     store_luma,
 )
 from .motion_compensation import predict_inter
+from .rdo_quant import HALF, weigh_blocks
 from .transform import DEAD_ZONE_INTER, chroma_qp, quantise_strips, reconstruct_strips
 from .vector import splat_u16x16, store
 
@@ -55,17 +56,18 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
 @kernel
 def inter_residual(
     src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, qp, chroma_qp_offset,
-    row0, row1, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
+    trellis, row0, row1, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
 ):  # fmt: skip
     """Predicts, codes and reconstructs every inter macroblock of the rows [row0, row1); 8.4, 8.5.
 
     Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders
-    of pad / 2; ref_slots int32[n_ref]: slot of each reference index; the state arrays of encoder/frame.py. A macroblock
+    of pad / 2; ref_slots int32[n_ref]: slot of each reference index; trellis: 1 chooses
+    levels by rate and distortion (rdo_quant); the state arrays of encoder/frame.py. A macroblock
     that I_PCM would code in fewer bits becomes one (ref_idx -1, mv 0), and intra( ) codes it.
     """
     mb_width = src_y.shape[1] // 16
     source, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
-    quantised = np.zeros(384, np.int16)
+    quantised, scratch = np.zeros(768, np.int16), np.zeros(32, np.int16)
     dc = np.zeros(96, np.int32)
     values = np.zeros(16, np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -77,7 +79,9 @@ def inter_residual(
         predict_inter(mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, predicted)
         clear_levels(mb, levels, total_coeff)
         luma = 0
-        coded = quantise_strips(source, predicted, 0, 4, 0, q, DEAD_ZONE_INTER, quantised, dc)
+        coded = quantise_strips(source, predicted, 0, 4, 0, q, HALF if trellis else DEAD_ZONE_INTER, quantised, dc)
+        if trellis:
+            coded = weigh_blocks(quantised, coded, 0, 16, 0, scratch)
         if coded:
             scan_luma(quantised, coded, mb, levels, total_coeff)
             luma = _drop_cheap_levels(coded, quantised, mb, levels, total_coeff)
@@ -89,8 +93,8 @@ def inter_residual(
         else:
             store_luma(predicted, rec_y, x0, y0)
         chroma = code_chroma(
-            source, predicted, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTER, THRESHOLD_CHROMA, quantised, dc,
-            values, mb, levels, total_coeff, out,
+            source, predicted, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTER, trellis, THRESHOLD_CHROMA, quantised, dc,
+            values, scratch, mb, levels, total_coeff, out,
         )  # fmt: skip
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         cbp[mb] = luma + 16 * chroma

@@ -156,7 +156,7 @@ def intra(
     mb_width = src_y.shape[1] // 16
     source, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(32, np.uint8)
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
-    quantised = np.zeros(384, np.int16)
+    quantised, scratch = np.zeros(768, np.int16), np.zeros(32, np.int16)
     dc = np.zeros(96, np.int32)
     values = np.zeros(16, np.int64)
     for mb in range(first_mb, end_mb):
@@ -200,8 +200,8 @@ def intra(
         for i in range(0, 128, 16):
             store(predicted, 256 + i, load_u8x16(predictions, 128 * mode + i))
         chroma = code_chroma(
-            source, predicted, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTRA, 0, quantised, dc, values, mb, levels,
-            total_coeff, out,
+            source, predicted, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTRA, 0, 0, quantised, dc, values, scratch, mb,
+            levels, total_coeff, out,
         )  # fmt: skip
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         cbp[mb] = luma + 16 * chroma

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..standard.jit import kernel
 from ..standard.macroblock import CB_DC, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, RASTER_TO_BLOCK
+from .rdo_quant import HALF, weigh_blocks
 from .transform import (
     MAX_LEVEL,
     code_chroma_dc,
@@ -97,14 +98,18 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
 
 
 @kernel
-def code_chroma(source, predicted, qp_c, dead_zone, threshold, quantised, dc, values, mb, levels, total_coeff, out):
+def code_chroma(
+    source, predicted, qp_c, dead_zone, weighed, threshold, quantised, dc, values, scratch, mb, levels, total_coeff, out
+):
     """8.5.4: transforms, quantises and reconstructs the chroma of macroblock mb, whose levels are clear.
 
-    Buffers: source, predicted, out uint8[384], quantised int16[384], dc int32[96], values int64[16]. AC levels of a
-    plane whose cheap score stays below `threshold` are dropped (not part of the standard). Returns the chroma part of
-    coded_block_pattern (0, 1, 2).
+    Buffers: source, predicted, out uint8[384], quantised int16[768], dc int32[96], values int64[16], scratch int16[32].
+    weighed: AC levels are chosen by rate and distortion, see rdo_quant. Those of a plane whose cheap score stays below
+    `threshold` are dropped (not part of the standard). Returns the chroma part of coded_block_pattern (0, 1, 2).
     """
-    coded = quantise_strips(source, predicted, 4, 6, 1, qp_c, dead_zone, quantised, dc)
+    coded = quantise_strips(source, predicted, 4, 6, 1, qp_c, HALF if weighed else dead_zone, quantised, dc)
+    if weighed:
+        coded = weigh_blocks(quantised, coded, 16, 24, 1, scratch)
     for k in range(8):  # Cb 0..3, Cr 4..7
         values[k] = dc[64 + 16 * ((k >> 1) & 1) + 8 * (k >> 2) + 4 * (k & 1)]
     code_chroma_dc(values, 0, qp_c, dead_zone)

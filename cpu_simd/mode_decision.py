@@ -179,9 +179,10 @@ def whole_macroblock(
     mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv, distortion, lam,
     max_mv_y, n_ref, window, ref_idx, mv,
 ):  # fmt: skip
-    """P_16x16 with the vector found, the P_Skip vector or the predictor, into the window. Returns (cost, skipped).
+    """P_16x16 with the vector found, the P_Skip vector, the predictor or what lies about the best, into the window.
 
-    skipped: the P_Skip vector costs no more than the vector found, and nothing of the residual would be left there.
+    Returns (cost, skipped); skipped: the P_Skip vector costs no more than the vector found, and nothing of the residual
+    would be left there.
     """
     best = choose_reference(window, 40, 0, 0, 4, 4, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
     best += lam * BITS_16x16
@@ -201,6 +202,17 @@ def whole_macroblock(
         if value < best:
             best = value
             put(window, 0, 0, 4, 4, 0, x, y)
+    if window[1, 1, 0] == 0:  # the predictor is known now, the search guessed it: once more round the best vector
+        cx, cy = window[1, 1, 1], window[1, 1, 2]
+        for n in range(9):
+            x, y = cx + n % 3 - 1, cy + n // 3 - 1
+            if n == 4 or not inside(x, y, x0, y0, width, height, pad, max_mv_y):
+                continue
+            value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
+            value += lam * (BITS_16x16 + te_bits(0, n_ref) + mvd_bits(x, y, px, py))
+            if value < best:
+                best = value
+                put(window, 0, 0, 4, 4, 0, x, y)
     return best, False
 
 

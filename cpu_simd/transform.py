@@ -33,6 +33,7 @@ from .vector_blocks import (
     load_i32x16,
     multiply_wide,
     narrow,
+    narrow_saturated,
     nonzero_groups,
     shift_right,
     splat_i32x16,
@@ -44,6 +45,8 @@ from .vector_blocks import (
 # The largest level that CAVLC can write in every context without level_prefix 16 and above (9.2.2.1), which the
 # Baseline profile does not know. Only DC levels after a second transform can exceed it.
 MAX_LEVEL = 2063
+
+RATIOS = 384  # in a macroblock's buffer of levels: |coefficient| / step of each, in units of 1 / 64
 
 # Dead zone: a level rounds up from 1 - 1 / DEAD_ZONE on (not part of the standard).
 DEAD_ZONE_INTRA = 3
@@ -76,6 +79,12 @@ def chroma_qp(qp, chroma_qp_offset):
 
 
 @kernel
+def _ratios(coefficients, factors, shift):
+    """|coefficient| / step of sixteen, in units of 1 / 64, at most 32767."""
+    return narrow_saturated(shift_right(multiply_wide(absolute(coefficients), factors), shift - 6))
+
+
+@kernel
 def _quantise(coefficients, factors, rounding, shift):
     """Levels of sixteen coefficients: (|W| * MF + f) >> shift with the sign of W; not part of the standard.
 
@@ -87,10 +96,10 @@ def _quantise(coefficients, factors, rounding, shift):
 
 @kernel
 def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, levels, dc):
-    """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[384].
+    """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[768].
 
-    ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives them, strip * 16 + 4 * block. Returns
-    the blocks with levels as bits 4 * strip + block.
+    ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives them, strip * 16 + 4 * block. From
+    element RATIOS on, levels receives |coefficient| / step. Returns the blocks with levels as bits 4 * strip + block.
     """
     shift = 15 + qp // 6
     rounding = splat_i32x16((1 << shift) // dead_zone)
@@ -107,10 +116,15 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, l
         s, t, u, v = add(x0, x3), add(x1, x2), sub(x1, x2), sub(x0, x3)
         first = add(s, t)
         store(dc, 16 * strip, widen_signed(first))
+        second, third, fourth = add(add(v, v), u), sub(s, t), sub(v, add(u, u))
+        store(levels, RATIOS + at, _ratios(first, f0, shift))
+        store(levels, RATIOS + at + 16, _ratios(second, f1, shift))
+        store(levels, RATIOS + at + 32, _ratios(third, f2, shift))
+        store(levels, RATIOS + at + 48, _ratios(fourth, f1, shift))
         x0 = _quantise(first, f0, rounding, shift)
-        x1 = _quantise(add(add(v, v), u), f1, rounding, shift)
-        x2 = _quantise(sub(s, t), f2, rounding, shift)
-        x3 = _quantise(sub(v, add(u, u)), f1, rounding, shift)
+        x1 = _quantise(second, f1, rounding, shift)
+        x2 = _quantise(third, f2, rounding, shift)
+        x3 = _quantise(fourth, f1, rounding, shift)
         store(levels, at, x0)
         store(levels, at + 16, x1)
         store(levels, at + 32, x2)

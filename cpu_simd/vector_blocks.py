@@ -103,6 +103,19 @@ def narrow(typingctx, a):
 
 
 @intrinsic
+def narrow_saturated(typingctx, a):
+    """32-bit lanes, not negative, as 16-bit ones, at most 32767."""
+    result = Vec(16, a.lanes)
+
+    def codegen(context, builder, sig, args):
+        top = ir.Constant(args[0].type, [32767] * a.lanes)
+        small = builder.icmp_signed("<", args[0], top)
+        return builder.trunc(builder.select(small, args[0], top), result.ir)
+
+    return result(a), codegen
+
+
+@intrinsic
 def multiply_wide(typingctx, a, b):
     """a * b of signed lanes, twice as wide."""
     result = Vec(2 * a.bits, a.lanes)

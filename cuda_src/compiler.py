@@ -33,15 +33,18 @@ def module_names() -> list[str]:
     return sorted(path.stem for path in HERE.glob("*.cu"))
 
 
+ANY = "[A-Z][A-Za-z0-9_]*"
+
+
 @cache
 def tables_header() -> str:
     """tables.cuh: the standard's tables as CUDA constants, written from the arrays of standard/, never by hand."""
-    from ..standard import macroblock, tables
+    from ..standard import cavlc, macroblock, tables
 
-    lines = ["// Generated from standard/tables.py and standard/macroblock.py.", "#pragma once", ""]
-    for module in (macroblock, tables):
+    lines = ["// Generated from standard/tables.py, standard/macroblock.py and standard/cavlc.py.", "#pragma once", ""]
+    for module, wanted in ((macroblock, ANY), (tables, ANY), (cavlc, "NC_CLASS|[A-Z_]*_BITS")):
         for name, value in sorted(vars(module).items()):
-            if not re.fullmatch("[A-Z][A-Za-z0-9_]*", name):
+            if not re.fullmatch(wanted, name):
                 continue
             if isinstance(value, int):
                 lines.append(f"constexpr int {name} = {value};")

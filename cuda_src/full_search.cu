@@ -116,11 +116,13 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   const int t = threadIdx.x, mx = blockIdx.x, my = blockIdx.y + row0, mb = my * gridDim.x + mx;
   const int n = 2 * range, half = (n + NP * WARPS - 1) / (NP * WARPS) * NP, rows = half * WARPS + 15;
   const int stride = copy_stride(rows);
-  const short2 c0 = centre[mb], p0 = predictor[mb];
+  const short2 c0 = centre[mb];
+  const int weight = lam >> 1;  // while searching: the predictor is a guess
+  const short2 p0 = predictor[mb];
   for (int i = t; i < MOST; i += NT)
-    across[i] = i < n ? unsigned(lam * se_bits(4 * (c0.x + i - range) - p0.x)) << 14 | unsigned(i) : NEVER;
+    across[i] = i < n ? unsigned(weight * se_bits(4 * (c0.x + i - range) - p0.x)) << 14 | unsigned(i) : NEVER;
   for (int i = t; i < half * WARPS; i += NT)
-    down[i] = i < n ? (unsigned(lam * se_bits(4 * (c0.y + i - range) - p0.y)) << 14) + unsigned(i * n) : NEVER;
+    down[i] = i < n ? (unsigned(weight * se_bits(4 * (c0.y + i - range) - p0.y)) << 14) + unsigned(i * n) : NEVER;
   unsigned c[16][4];
 #pragma unroll
   for (int y = 0; y < 16; y++) {
@@ -167,13 +169,16 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
     if (lane == 0) best[(t >> 5) * 41 + k] = v;
   }
   __syncthreads();
+  const volatile short *again = reinterpret_cast<const volatile short *>(predictor + mb);  // no register for it until now
+  const int px = again[0], py = again[1];
   for (int k = t; k < 41; k += NT) {
     unsigned v = best[k];
     for (int i = 1; i < WARPS; i++) v = min(v, best[41 * i + k]);
     if (v >> 14 >= 65535) v = 65535u << 14;  // all candidates cost as much: the first
     int position = int(v & 0x3fff), dy = position / n, dx = position - dy * n;
-    cost[mb * 41 + k] = int(v >> 14);
-    mv[mb * 41 + k] = make_short2(short(4 * (c0.x + dx - range)), short(4 * (c0.y + dy - range)));
+    const int x = 4 * (c0.x + dx - range), y = 4 * (c0.y + dy - range);
+    cost[mb * 41 + k] = int(v >> 14) + (lam - (lam >> 1)) * (se_bits(x - px) + se_bits(y - py));
+    mv[mb * 41 + k] = make_short2(short(x), short(y));
   }
 }
 

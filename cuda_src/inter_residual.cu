@@ -2,7 +2,7 @@
 //
 // One warp a macroblock, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr. A block never leaves its
 // lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes.
-#include "transform.cuh"
+#include "rdo_quant.cuh"
 
 constexpr int WARPS = 4;
 constexpr int THRESHOLD_8x8 = 4, THRESHOLD_16x16 = 6, THRESHOLD_CHROMA = 7;  // below: dropped
@@ -23,12 +23,6 @@ DEVICE Part partition_of(int mb_type, const uint8_t *sub_mb_type, int bx, int by
     h = sub & 1 ? 1 : 2;
   }
   return {bx & ~(w - 1), by & ~(h - 1), w, h};
-}
-
-DEVICE unsigned load_word(const uint8_t *p) {
-  const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
-  const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), low = __ldg(w);
-  return offset ? unaligned(low, __ldg(w + 1), offset) : low;
 }
 
 // 8.4.2.2.1 for the block (bx, by): four rows of four samples. luma: the reference's four planes
@@ -89,9 +83,10 @@ DEVICE int hadamard_2x2(int value, int lane) {
 extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const uint8_t *__restrict__ src_y,
     const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
     const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0,
-    int chroma_qp_offset, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
+    int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
     signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
     uint8_t *cbp) {
+  SHARED(uint16_t, ratios, WARPS * 16 * 32);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, kind = mb_type[mb];
@@ -134,7 +129,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   if (luma || !active) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
+  if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, ratios + (threadIdx.x >> 5) * 16 * 32 + lane);
+  else quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
   // what is not worth its bits
   int score = cheap_score(c), group = score;
   if (luma) {  // a quadrant's blocks are lanes that differ in bits 0 and 2

@@ -21,6 +21,7 @@ def inter_residual(
     mv: DeviceArray,
     qp: DeviceArray,
     chroma_qp_offset: int,
+    trellis: int,
     row0: int,
     row1: int,
     rec_y: DeviceArray,
@@ -34,7 +35,8 @@ def inter_residual(
     """8.4, 8.5: twin of cpu_simd.inter_residual.inter_residual."""
     height, width = src_y.shape
     mb_width, mb_height = width // 16, height // 16
-    arguments = [src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_width, mb_height, row0, chroma_qp_offset]
+    arguments = [src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_width, mb_height, row0]
+    arguments += [chroma_qp_offset, trellis]
     arguments += [sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels, total_coeff, cbp]
     grid = (-(-mb_width // WARPS), row1 - row0)
     src_y.device.launch("inter_residual", "inter_residual", grid, (32 * WARPS,), arguments, stream)

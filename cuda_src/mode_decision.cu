@@ -5,15 +5,15 @@
 // and in the very choice of the serial order. Each warp has some macroblocks of its own and looks for those with a flag.
 //
 // A warp decides one macroblock. What touches samples (the P_Skip vector in one half of the lanes, the predictor in the
-// other) runs on all lanes, a 4x4 block each; the weighing of partitions, a serial walk through few numbers, on lane 0.
+// other; then two neighbours of the best vector at a time) runs on all lanes, a 4x4 block each; the weighing of partitions,
+// a serial walk through few numbers, on lane 0.
 #include "mv_prediction.cuh"
-#include "transform.cuh"
+#include "probe.cuh"
 
 constexpr int WARPS = 4;
 constexpr int BITS_SKIP = 1, BITS_INTRA = 28;  // as cpu_simd/mode_decision.py
 constexpr int BITS_16x16 = 2, BITS_16x8 = 4, BITS_8x16 = 4, BITS_8x8 = 6;
 constexpr int FAR = 0x3fffffff;
-constexpr int BUDGET = 6;  // what levels of one may be worth in all
 
 DEVICE int ue_bits(int code_num) { return 2 * (32 - __clz(code_num + 1)) - 1; }
 DEVICE int te_bits(int value, int n_ref) { return n_ref <= 1 ? 0 : n_ref == 2 ? 1 : ue_bits(value); }
@@ -108,35 +108,6 @@ DEVICE bool inside(int x, int y, int x0, int y0, int width, int height, int pad,
   return abs(x) < 4 * 2047 && y >= -4 * max_mv_y && y < 4 * max_mv_y;
 }
 
-DEVICE unsigned load_word(const uint8_t *p) {
-  const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
-  const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), low = __ldg(w);
-  return offset ? unaligned(low, __ldg(w + 1), offset) : low;
-}
-
-// Distortion of a lane's block at vector (x, y), and what its levels would be worth
-DEVICE void probe(const uint8_t *luma, size_t plane_size, int stride, int at_x, int at_y, const unsigned *current, int x, int y,
-                  bool satd, int qp, unsigned &distortion, unsigned &worth) {
-  const signed char *pair = QUARTER_SAMPLE_PAIRS[4 * (y & 3) + (x & 3)];
-  const ptrdiff_t at = ptrdiff_t(at_y + (y >> 2)) * stride + at_x + (x >> 2);
-  const uint8_t *a = luma + pair[0] * plane_size + at + pair[2] * stride + pair[1];
-  const uint8_t *b = luma + pair[3] * plane_size + at + pair[5] * stride + pair[4];
-  unsigned p[4];
-  int c[16];
-#pragma unroll
-  for (int i = 0; i < 4; i++) p[i] = average4(load_word(a + ptrdiff_t(i) * stride), load_word(b + ptrdiff_t(i) * stride));
-  distortion = satd ? satd_4x4(current, p) : sad_4x4(current, p);
-#pragma unroll
-  for (int i = 0; i < 16; i++) c[i] = byte_of(p[i >> 2], i & 3) - byte_of(current[i >> 2], i & 3);
-  forward_4x4(c);
-  quantise_4x4(c, qp, DEAD_ZONE_INTER, false);
-  // a level of one by its place; a larger one is always worth its bits
-  constexpr unsigned long long WORTH = 0x0000001201121123ull;  // raster, from the lowest digit: 3 2 1 1, 2 1 1 0, 2 1 0 0
-  worth = 0;
-#pragma unroll
-  for (int i = 0; i < 16; i++) worth += (c[i] ? digit(WORTH, i) : 0) + (abs(c[i]) > 1 ? BUDGET : 0);
-}
-
 DEVICE unsigned half_sum(unsigned v) {
 #pragma unroll
   for (int d = 1; d < 16; d *= 2) v += __shfl_xor_sync(FULL_WARP, v, d);
@@ -203,6 +174,23 @@ DEVICE int smaller_partitions(Choice &s, int kinds, int best, int intra_cost, in
   return kind;
 }
 
+// The cheapest of the eight quarter-sample neighbours of vector (x, y): cost << 4 | 3 * row + column, the first on a tie;
+// a neighbour in each half of the lanes. middle: the predictor
+DEVICE unsigned best_nearby(const Picture &p, const Block &block, int x, int y, int2 middle, int x0, int y0) {
+  const int half = int(threadIdx.x >> 4 & 1), fixed = BITS_16x16 + te_bits(0, p.n_ref);
+  unsigned best = ~0u;
+#pragma unroll
+  for (int round = 0; round < 4; round++) {
+    const int i = 2 * round + half, n = i + (i >= 4), vx = x + n % 3 - 1, vy = y + n / 3 - 1;
+    const bool legal = inside(vx, vy, x0, y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
+    unsigned samples[4];
+    const unsigned value = half_sum(legal ? predicted(block, vx, vy, p.satd, samples) : 0);
+    const unsigned cost = value + unsigned(p.lam * (fixed + se_bits(vx - middle.x) + se_bits(vy - middle.y)));
+    if (legal) best = min(best, cost << 4 | unsigned(n));
+  }
+  return min(best, __shfl_xor_sync(FULL_WARP, best, 16));
+}
+
 // Decides macroblock mb from its neighbours as they are now. Returns the 4x4 blocks that have changed, a bit each.
 DEVICE unsigned decide(const Picture &p, int mb, Choice &s, int *distortion, short2 *own_mv) {
   const int lane = threadIdx.x & 31, my = mb / p.mb_width, n_mb = p.mb_width * p.mb_height;
@@ -231,23 +219,26 @@ DEVICE unsigned decide(const Picture &p, int mb, Choice &s, int *distortion, sho
   const bool legal = inside(own.x, own.y, x0, y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
   const int block_x = 4 * (lane & 3), block_y = 4 * (lane >> 2 & 3), stride = p.mb_width * 16 + 2 * p.pad;
   const size_t plane_size = size_t(stride) * (p.mb_height * 16 + 2 * p.pad);
+  Block block = {p.ref_luma + size_t(p.ref_slots[0]) * 4 * plane_size, plane_size, stride, x0 + block_x + p.pad, y0 + block_y + p.pad,
+                 {0, 0, 0, 0}};
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    block.current[i] = __ldg(reinterpret_cast<const unsigned *>(p.source + size_t(y0 + block_y + i) * p.mb_width * 16 + x0 + block_x));
   unsigned value = 0, worth = BUDGET;
   if (legal) {
-    unsigned current[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      current[i] = __ldg(reinterpret_cast<const unsigned *>(p.source + size_t(y0 + block_y + i) * p.mb_width * 16 + x0 + block_x));
-    probe(p.ref_luma + size_t(p.ref_slots[0]) * 4 * plane_size, plane_size, stride, x0 + block_x + p.pad, y0 + block_y + p.pad,
-          current, own.x, own.y, p.satd, p.qp, value, worth);
+    unsigned samples[4];
+    value = predicted(block, own.x, own.y, p.satd, samples);
+    worth = levels_worth(block.current, samples, p.qp);
   }
   value = half_sum(value);
   worth = half_sum(worth);
   const unsigned middle_value = __shfl_sync(FULL_WARP, value, 16);
   const bool middle_legal = __shfl_sync(FULL_WARP, int(legal), 16);
   __syncwarp();
+  int best = 0;
+  bool skipped = false;
   if (lane == 0) {
-    int kind = P_16x16, sub_types = 0, best = choose_reference(s, 40, 0, 0, 4, 4) + p.lam * BITS_16x16;
-    bool skipped = false;
+    best = choose_reference(s, 40, 0, 0, 4, 4) + p.lam * BITS_16x16;
     if (legal) {
       if (int(value) + p.lam * BITS_SKIP <= best && worth < unsigned(BUDGET)) {
         put(s, 0, 0, 4, 4, 0, skip.x, skip.y);
@@ -267,6 +258,20 @@ DEVICE unsigned decide(const Picture &p, int mb, Choice &s, int *distortion, sho
         best = cost;
         put(s, 0, 0, 4, 4, 0, middle.x, middle.y);
       }
+    }
+  }
+  __syncwarp();
+  const Motion about = s.window[1][1];
+  unsigned nearby = ~0u;
+  if (about.ref == 0 && !__shfl_sync(FULL_WARP, int(skipped), 0))
+    nearby = best_nearby(p, block, about.x, about.y, middle, x0, y0);
+  __syncwarp();
+  if (lane == 0) {
+    int kind = P_16x16, sub_types = 0;
+    if (int(nearby >> 4) < best) {
+      const int n = int(nearby & 15);
+      best = int(nearby >> 4);
+      put(s, 0, 0, 4, 4, 0, about.x + n % 3 - 1, about.y + n / 3 - 1);
     }
     keep(s);
     if (!skipped) kind = smaller_partitions(s, p.kinds, best, p.intra_cost[mb], sub_types);

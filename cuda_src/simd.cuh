@@ -63,6 +63,13 @@ DEVICE unsigned mad(unsigned x, unsigned m, unsigned a) { return x * m + a; }
 // the four bytes that begin `offset` (0..3) bytes into lo
 DEVICE unsigned unaligned(unsigned lo, unsigned hi, unsigned offset) { return __funnelshift_r(lo, hi, 8 * offset); }
 
+// four samples from any address of memory that is only read
+DEVICE unsigned load_word(const uint8_t *p) {
+  const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
+  const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), low = __ldg(w);
+  return offset ? unaligned(low, __ldg(w + 1), offset) : low;
+}
+
 DEVICE unsigned pack4(int a, int b, int c, int d) {
   return unsigned(a) | unsigned(b) << 8 | unsigned(c) << 16 | unsigned(d) << 24;
 }

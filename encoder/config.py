@@ -37,6 +37,7 @@ class Config:
     merange: int  # integer samples; candidates -merange .. merange - 1 around the centre
     partitions: frozenset[str]  # of p8x8, p4x4, i4x4
     subme: int
+    trellis: int
     deblock: bool
     deblock_alpha: int  # -6..6
     deblock_beta: int

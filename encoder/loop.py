@@ -171,7 +171,7 @@ def _constants(config: Config) -> dict[str, Any]:
         "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
         "merange": config.merange, "max_mv_y": config.max_mv_y, "subme": config.subme,
         "mb_width": config.mb_width, "partition_kinds": _partition_kinds(config.partitions),
-        "chroma_qp_offset": config.chroma_qp_offset,
+        "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
         "disable_idc": config.disable_deblocking_idc,
     }  # fmt: skip

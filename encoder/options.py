@@ -113,9 +113,10 @@ COLOUR_MATRIX = {
 
 # Each row holds the changes from the row before; "medium" is reached with the defaults of the table.
 PRESETS: dict[str, dict[str, Any]] = {
-    "ultrafast": {"ref": 1, "merange": 8, "subme": 1, "partitions": "none", "no_deblock": True},
+    "ultrafast": {"ref": 1, "merange": 8, "subme": 1, "partitions": "none", "no_deblock": True,
+                  "trellis": 0},
     "veryfast": {"subme": 2, "partitions": "i4x4", "no_deblock": False},
-    "fast": {"merange": 16, "subme": 3, "partitions": "p8x8,i4x4"},
+    "fast": {"merange": 16, "subme": 3, "partitions": "p8x8,i4x4", "trellis": 1},
     "medium": {"subme": 4, "partitions": "all"},
     "slow": {"subme": 5, "ref": 2, "merange": 24},
     "slower": {"ref": 4},
@@ -164,6 +165,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (slower)", "INT", 4, 64),
     Option("subme", "Analysis", read_int, 4, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
            "3 quarter by SATD, 4 both by SATD; 5 also of partitions that seem to have no chance", "INT", 0, 5, short="m"),
+    Option("trellis", "Analysis", read_int, 1, "1: levels of P frames are chosen by distortion and bits (slower), 0: "
+           "by a dead zone", "INT", 0, 1, short="t"),
 
     Option("threads", "Running", read_int, 0, "threads; 0 = one a core. The stream is the same for any number", "INT",
            0, 256),
@@ -212,7 +215,7 @@ NOT_BUILT: dict[str, str] = {
     "weightp": "prediction is not weighted (Constrained Baseline)",
     "cabac": _NO_CABAC, "no_cabac": _NO_CABAC + " always", "8x8dct": _NO_8X8, "no_8x8dct": _NO_8X8 + " in any case",
     "cqm": _NO_8X8, "cqmfile": _NO_8X8,
-    "trellis": "quantisation has a dead zone", "no_trellis": "quantisation has a dead zone",
+    "no_trellis": "say --trellis 0",
     "deadzone_inter": "the dead zone is fixed", "deadzone_intra": "the dead zone is fixed",
     "psy_rd": "decisions follow distortion and bits alone", "no_psy": "decisions follow distortion and bits alone",
     "tff": _NO_INTERLACE, "bff": _NO_INTERLACE, "interlaced": _NO_INTERLACE, "fake_interlaced": _NO_INTERLACE,
@@ -229,7 +232,7 @@ NOT_BUILT: dict[str, str] = {
     "vf": "input is never filtered or rescaled", "output": "the output is the second argument",
     "muxer": "the ending of the output's name decides", "config": "options come from the command line",
 }
-NOT_BUILT_SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass", "t": "trellis", "w": "weightb",
+NOT_BUILT_SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass", "w": "weightb",
                    "8": "8x8dct", "o": "output"}
 NOT_BUILT_VALUES = {
     ("me", ("dia", "hex", "umh", "tesa", "step")): "is not built yet; fsbm (esa) is",

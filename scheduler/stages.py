@@ -114,7 +114,7 @@ TABLE = (
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
         "source_y source_u source_v ref_luma ref_chroma ref_slots pad mb_type sub_mb_type ref_idx mv qp "
-        "chroma_qp_offset row0 row1 rec_y rec_u rec_v levels total_coeff cbp",
+        "chroma_qp_offset trellis row0 row1 rec_y rec_u rec_v levels total_coeff cbp",
         "mb_type ref_idx mv rec_y rec_u rec_v levels total_coeff cbp",
     ),
     Stage(

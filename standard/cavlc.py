@@ -169,6 +169,12 @@ TOTAL_ZEROS = _codes(_TOTAL_ZEROS_COLUMNS, (16,))  # int64[16, 16, 2]: [tzVlcInd
 TOTAL_ZEROS_CHROMA_DC = _codes(_TOTAL_ZEROS_DC_COLUMNS, (4,))  # int64[4, 4, 2]: [tzVlcIndex, total_zeros]
 RUN_BEFORE = _codes(_RUN_BEFORE_COLUMNS, (15,))  # int64[8, 15, 2]: [min(zerosLeft, 7), run_before]
 
+# The lengths alone, for who weighs bits: [class 0..3, TotalCoeff, TrailingOnes], [TotalCoeff, total_zeros] with a row of
+# zeros for 16, [min(zerosLeft, 7), run_before]
+COEFF_TOKEN_BITS = COEFF_TOKEN[:4, :, :, 0].astype(np.uint8)
+TOTAL_ZEROS_BITS = np.vstack([TOTAL_ZEROS[:, :, 0], np.zeros((1, 16), np.int64)]).astype(np.uint8)
+RUN_BEFORE_BITS = RUN_BEFORE[:, :, 0].astype(np.uint8)
+
 # ---------------------------------------------------------------------------------------------------------------------
 # For reading: indexed by the next bits of the stream; entry 0 = no such code
 # ---------------------------------------------------------------------------------------------------------------------

@@ -87,12 +87,12 @@ def full_search(source, reference, pad, centre, predictor, lam, merange, mb, mb_
     px, py = int(predictor[mb, 0]), int(predictor[mb, 1])
     bits_x = np.array([se_bits(4 * (cx + d) - px) for d in range(size)])
     bits_y = np.array([se_bits(4 * (cy + d) - py) for d in range(size)])
-    motion = lam * (bits_y[:, None] + bits_x)
+    bits = bits_y[:, None] + bits_x
     cost, mv = np.zeros(41, int), np.zeros((41, 2), int)
     for k, (px, py, w, h) in enumerate(PARTITIONS.tolist()):
-        total = np.minimum(65535, difference[:, :, py : py + h, px : px + w].sum((2, 3)) + motion)
-        cost[k] = total.min()
+        total = np.minimum(65535, difference[:, :, py : py + h, px : px + w].sum((2, 3)) + lam // 2 * bits)
         dy, dx = divmod(int(total.argmin()), size)  # the first one
+        cost[k] = total[dy, dx] + (lam - lam // 2) * bits[dy, dx]
         mv[k] = 4 * (cx + dx), 4 * (cy + dy)
     return cost, mv
 
@@ -145,13 +145,13 @@ def hopeful(cost, lam, kinds):
     wanted = np.zeros(41, bool)
     wanted[40] = True
     if kinds & 2:
-        wanted[36:38] = cost[36] + cost[37] < cost[40] + 6 * lam
-        wanted[38:40] = cost[38] + cost[39] < cost[40] + 6 * lam
-    if kinds & 4 and cost[32:36].sum() < cost[40] + 8 * lam:
+        wanted[36:38] = cost[36] + cost[37] < cost[40] + 12 * lam
+        wanted[38:40] = cost[38] + cost[39] < cost[40] + 12 * lam
+    if kinds & 4 and cost[32:36].sum() < cost[40] + 16 * lam:
         wanted[32:36] = True
         for q in range(4 if kinds & 8 else 0):
             blocks = np.array([0, 1, 4, 5]) + (q // 2 * 8 + q % 2 * 2)
-            for layer, slack in (((16 + 2 * q, 17 + 2 * q), -2), ((24 + 2 * q, 25 + 2 * q), -2), (blocks, -4)):
+            for layer, slack in (((16 + 2 * q, 17 + 2 * q), 4), ((24 + 2 * q, 25 + 2 * q), 4), (blocks, 4)):
                 wanted[list(layer)] = cost[list(layer)].sum() < cost[32 + q] + slack * lam
     return wanted
 

@@ -118,6 +118,17 @@ class Decision:
             if value < best:
                 best = value
                 self.put(0, 0, 4, 4, 0, vector)
+        if self.ref_idx[mb, 0] == 0:
+            cx, cy = self.mv[mb, 0].tolist()
+            for x, y in ((cx + dx, cy + dy) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dx or dy):
+                prediction = self.prediction(x, y)
+                if prediction is None:
+                    continue
+                value = self.metric(prediction - block) + lam * (2 + te_bits(0, self.n_ref))
+                value += self.vector_cost(0, 0, 4, 4, 0, (x, y))
+                if value < best:
+                    best = value
+                    self.put(0, 0, 4, 4, 0, (x, y))
         chosen = best, 4, [0] * 4, self.ref_idx.copy(), self.mv.copy()
         refs = range(self.n_ref)
         for shape, k in ((5, 36), (6, 38)):

@@ -30,7 +30,7 @@ def test_twin(device, kind, largest):  # noqa: F811
         state = random_state(rng, n_mb, 2, largest)
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
         state["mb_type"][rng.random(n_mb) < 0.1] = 0
-        offset = int(rng.integers(-12, 13))
+        offset, trellis = int(rng.integers(-12, 13)), int(qp != 35)
         card = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
         source, refs = [device.upload(p) for p in planes], [device.upload(p) for p in pool]
         rec = [np.full_like(p, 55) for p in planes]
@@ -39,12 +39,12 @@ def test_twin(device, kind, largest):  # noqa: F811
         rows = height // 16
         cpu.inter_residual(
             *planes, *pool, PAD, want["mb_type"], want["sub_mb_type"], want["ref_idx"], want["mv"], want["qp"], offset,
-            0, rows, *rec, want["levels"], want["total_coeff"], want["cbp"],
+            trellis, 0, rows, *rec, want["levels"], want["total_coeff"], want["cbp"],
         )  # fmt: skip
         for row in range(rows):
             inter_residual(
                 *source, *refs, PAD, card["mb_type"], card["sub_mb_type"], card["ref_idx"], card["mv"], card["qp"],
-                offset, row, row + 1, *out, card["levels"], card["total_coeff"], card["cbp"],
+                offset, trellis, row, row + 1, *out, card["levels"], card["total_coeff"], card["cbp"],
             )  # fmt: skip
         for name in WRITTEN:
             np.testing.assert_array_equal(card[name].get(), want[name], err_msg=name)

@@ -26,12 +26,12 @@ def reference_pool(pictures):
     return luma, chroma, np.arange(1, len(pictures) + 1, dtype=np.int32)
 
 
-def run(planes, state, pool, chroma_qp_offset, bands):
+def run(planes, state, pool, chroma_qp_offset, bands, trellis=1):
     rec = [np.full_like(p, 55) for p in planes]
     for row0, row1 in pairwise(bands):
         inter_residual(
             *planes, *pool, PAD, state["mb_type"], state["sub_mb_type"], state["ref_idx"], state["mv"], state["qp"],
-            chroma_qp_offset, row0, row1, *rec, state["levels"], state["total_coeff"], state["cbp"],
+            chroma_qp_offset, trellis, row0, row1, *rec, state["levels"], state["total_coeff"], state["cbp"],
         )  # fmt: skip
     return rec
 

@@ -80,7 +80,7 @@ BAD = [
     {"sar": "0:1"}, {"sar": "1:65536"}, {"sar": "1"}, {"videoformat": "vhs"}, {"range": "full"},
     {"colorprim": "red"}, {"transfer": 1}, {"colormatrix": "GBR"}, {"psnr": 1}, {"ssim": "on"}, {"seek": -1},
     {"frames": -1}, {"crf": 23}, {"bitrate": 1000}, {"bframes": 3}, {"cabac": True}, {"8x8dct": True},
-    {"trellis": 1}, {"weightp": 2}, {"interlaced": True}, {"tune": "film"}, {"no_such_option": 1}, {"progress": "none"},
+    {"trellis": 2}, {"weightp": 2}, {"interlaced": True}, {"tune": "film"}, {"no_such_option": 1}, {"progress": "none"},
 ]
 
 

@@ -28,9 +28,9 @@ def test_strips_equal_the_definition(dead_zone):
             source, predicted = 255 * (source & 1), 255 * (predicted & 1)
         if qp % 3 == 2:
             source[:], predicted[:] = 255, 0
-        levels, dc = np.zeros(384, np.int16), np.zeros(96, np.int32)
-        out = np.zeros(384, np.uint8)
-        coded = transform.quantise_strips(source, predicted, 0, 6, 0, qp, dead_zone, levels, dc)
+        buffer, dc = np.zeros(768, np.int16), np.zeros(96, np.int32)
+        levels, out = buffer[:384], np.zeros(384, np.uint8)
+        coded = transform.quantise_strips(source, predicted, 0, 6, 0, qp, dead_zone, buffer, dc)
         sums = dc.reshape(6, 4, 4)[:, :, 0].copy()
         dc[:] = 0
         transform.reconstruct_strips(levels, dc, predicted, 0, 6, qp, out)

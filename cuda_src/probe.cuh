@@ -1,0 +1,39 @@
+// One 4x4 block in a thread predicted at any vector: its distortion, and what its levels would be worth.
+#pragma once
+#include "transform.cuh"
+
+constexpr int BUDGET = 6;  // what levels of one may be worth in all
+
+struct Block {  // a lane's 4x4 block: where it lies in the reference, and its source samples
+  const uint8_t *luma;
+  size_t plane_size;
+  int stride, x, y;
+  unsigned current[4];
+};
+
+// The prediction of a lane's block at vector (x, y), and its distortion
+DEVICE unsigned predicted(const Block &block, int x, int y, bool satd, unsigned *p) {
+  const signed char *pair = QUARTER_SAMPLE_PAIRS[4 * (y & 3) + (x & 3)];
+  const ptrdiff_t at = ptrdiff_t(block.y + (y >> 2)) * block.stride + block.x + (x >> 2);
+  const uint8_t *a = block.luma + pair[0] * block.plane_size + at + pair[2] * block.stride + pair[1];
+  const uint8_t *b = block.luma + pair[3] * block.plane_size + at + pair[5] * block.stride + pair[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    p[i] = average4(load_word(a + ptrdiff_t(i) * block.stride), load_word(b + ptrdiff_t(i) * block.stride));
+  return satd ? satd_4x4(block.current, p) : sad_4x4(block.current, p);
+}
+
+// What the levels of a lane's block would be worth
+DEVICE unsigned levels_worth(const unsigned *current, const unsigned *p, int qp) {
+  int c[16];
+#pragma unroll
+  for (int i = 0; i < 16; i++) c[i] = byte_of(p[i >> 2], i & 3) - byte_of(current[i >> 2], i & 3);
+  forward_4x4(c);
+  quantise_4x4(c, qp, DEAD_ZONE_INTER, false);
+  // a level of one by its place; a larger one is always worth its bits
+  constexpr unsigned long long WORTH = 0x0000001201121123ull;  // raster, from the lowest digit: 3 2 1 1, 2 1 1 0, 2 1 0 0
+  unsigned worth = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) worth += (c[i] ? digit(WORTH, i) : 0) + (abs(c[i]) > 1 ? BUDGET : 0);
+  return worth;
+}

@@ -1,0 +1,79 @@
+// Rate-distortion-optimised quantisation of one 4x4 block in a thread: twin of cpu_simd/rdo_quant.py, which explains it.
+#pragma once
+#include "transform.cuh"
+
+constexpr int ONE = 64, SURE = 77, MANY = 8, SURE_OF_MANY = 43, UP = 42, BIT = 9;  // as cpu_simd/rdo_quant.py
+
+// 9.2: bits of a block with levels at `mask`, those at `ones` of magnitude one, but for what the larger ones cost
+DEVICE int bits_of(unsigned mask, unsigned ones, int nc_class) {
+  const int total = __popc(mask);
+  if (total == 0) return COEFF_TOKEN_BITS[nc_class][0][0];
+  unsigned rest = mask;
+  int trailing = 0;
+  while (rest && trailing < 3) {
+    const int last = 31 - __clz(int(rest));
+    if (!(ones >> last & 1)) break;
+    trailing++;
+    rest ^= 1u << last;
+  }
+  int last = 31 - __clz(int(mask)), zeros = last + 1 - total;
+  int bits = COEFF_TOKEN_BITS[nc_class][total][trailing] + trailing + 2 * __popc(rest & ones) + TOTAL_ZEROS_BITS[total][zeros];
+  rest = mask ^ 1u << last;
+  while (zeros > 0 && rest) {
+    const int here = 31 - __clz(int(rest)), run = last - here - 1;
+    bits += RUN_BEFORE_BITS[min(zeros, 7)][run];
+    zeros -= run;
+    rest ^= 1u << here;
+    last = here;
+  }
+  return bits;
+}
+
+// Coefficients (raster, registers) to the levels that are worth their bits. ratios: uint16[16 * 32] in shared memory, [i * 32]
+// the own ones; first: 1 leaves the DC out (level 0).
+DEVICE void quantise_weighed(int *c, int qp, int first, uint16_t *ratios) {
+  const int shift = 15 + qp / 6, half = 1 << (shift - 1), m = qp % 6;
+  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
+  unsigned mask = 0, ones = 0;
+  if (first) c[0] = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) {
+    const int p = digit(ZIGZAG_4x4_DIGITS, i), scaled = abs(c[p]) * factor[position_class(p)];
+    const int ratio = min(scaled >> (shift - 6), 32767);
+    int level = (scaled + half) >> shift;
+    mask |= unsigned(level != 0) << i;
+    if (level > 1 && ratio < ONE * (level - 1) + UP) level--;
+    ones |= unsigned(level == 1) << i;
+    ratios[32 * i] = uint16_t(ratio);
+    c[p] = c[p] < 0 ? -level : level;
+  }
+  const int count = __popc(mask), sure = count <= MANY ? SURE : SURE_OF_MANY, nc_class = NC_CLASS[min(16, count + 2)];
+  unsigned maybe = 0;
+  for (unsigned rest = ones; rest; rest &= rest - 1) {
+    const int i = __ffs(int(rest)) - 1;
+    maybe |= unsigned(ratios[32 * i] < sure) << i;
+  }
+  if (!maybe) return;
+  const unsigned before = mask;
+  int bits = bits_of(mask >> first, ones >> first, nc_class);
+  for (unsigned rest = maybe; rest;) {
+    const int i = 31 - __clz(int(rest));
+    const unsigned one = 1u << i;
+    rest ^= one;
+    const int without = bits_of((mask ^ one) >> first, (ones & ~one) >> first, nc_class);
+    if (BIT * (bits - without) > 2 * ratios[32 * i] - ONE) {
+      mask ^= one;
+      ones &= ~one;
+      bits = without;
+    }
+  }
+  if (mask && mask == ones) {
+    int saved = 0;
+    for (unsigned rest = mask; rest; rest &= rest - 1) saved += 2 * ratios[32 * (__ffs(int(rest)) - 1)] - ONE;
+    if (BIT * (bits - COEFF_TOKEN_BITS[nc_class][0][0]) > saved) mask = 0;
+  }
+  const unsigned dropped = before & ~mask;
+#pragma unroll
+  for (int i = 0; i < 16; i++)
+    if (dropped >> i & 1) c[digit(ZIGZAG_4x4_DIGITS, i)] = 0;
+}
