@@ -7,8 +7,11 @@ import sys
 import time
 from pathlib import Path
 
+from ..scheduler.stages import TABLE
+
 _ROOT = Path(__file__).resolve().parent.parent
-_KERNELS = _ROOT / "cpu_simd"
+_KERNELS, _STANDARD = _ROOT / "cpu_simd", _ROOT / "standard"
+_begun = False  # the second process
 
 # Stages that a second process compiles while the first one compiles what an I picture needs: the larger half last.
 _BESIDE = (
@@ -22,27 +25,30 @@ compile_stages()
 
 
 def will_compile() -> bool:
-    """True if a file of kernels has no cache index at least as new as itself. Compiles and imports nothing."""
+    """True if a kernel that an encode on the CPU calls is not in the cache as the sources are now. Compiles nothing."""
     places = [_KERNELS / "__pycache__"]
     if "NUMBA_CACHE_DIR" in os.environ:
         places = list(Path(os.environ["NUMBA_CACHE_DIR"]).glob(f"{_KERNELS.name}_*"))
-    for source in _KERNELS.glob("*.py"):
-        if "@kernel" not in source.read_text(encoding="utf-8"):
+    # standard/jit.py: any change in these folders makes the cache stale
+    changed = max(source.stat().st_mtime for folder in (_KERNELS, _STANDARD) for source in folder.glob("*.py"))
+    for name in {stage.function.split(".")[0] for stage in TABLE} | {"entropy"}:
+        if not (_KERNELS / f"{name}.py").exists():  # a stage that only a card needs
             continue
-        newest = max((index.stat().st_mtime for place in places for index in place.glob(f"{source.stem}.*.nbi")),
-                     default=0.0)
-        if newest < source.stat().st_mtime:
+        indices = (index for place in places for index in place.glob(f"{name}.*.nbi"))
+        if max((index.stat().st_mtime for index in indices), default=0.0) < changed:
             return True
     return False
 
 
 def compile_beside() -> None:
-    """Start a process that compiles half of the stages into the shared cache; it ends by itself, or with this one.
+    """Start a process, once, that compiles half of the stages into the shared cache; it ends by itself, or with this one.
 
     H264LITE_COMPILE_BESIDE=0 does without.
     """
-    if os.environ.get("H264LITE_COMPILE_BESIDE") == "0" or (os.cpu_count() or 1) < 2:
+    global _begun
+    if _begun or os.environ.get("H264LITE_COMPILE_BESIDE") == "0" or (os.cpu_count() or 1) < 2:
         return
+    _begun = True
     environment = os.environ | {"H264LITE_COMPILE_BESIDE": "0"}
     quiet = subprocess.DEVNULL
     try:
