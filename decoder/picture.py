@@ -94,6 +94,7 @@ class Pool:
         height, width = 16 * mb_height, 16 * mb_width
         h4, w4, h8, w8 = height // 4, width // 4, height // 8, width // 8
         self.mb_width, self.mb_height, self.slots = mb_width, mb_height, slots
+        self.unused_levels = False  # mbs.levels holds what was parsed and not reconstructed
         self.planes = Planes(
             y=np.zeros((slots, height, width), np.uint8),
             u=np.zeros((slots, height // 2, width // 2), np.uint8),

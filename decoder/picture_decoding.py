@@ -41,6 +41,9 @@ class PictureDecoding:
         self._next = 0  # address behind the last slice
         self._scales: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by pic_parameter_set_id
         pool.mbs.slice_id[:] = at.NO_SLICE
+        if pool.unused_levels:  # of a slice with an error
+            pool.mbs.levels[:] = 0
+            pool.unused_levels = False
 
     def decode_slice(
         self, header: SliceHeader, pps: Pps, rbsp: bytes, position: int, references: list[Picture]
@@ -60,6 +63,7 @@ class PictureDecoding:
         s[at.S_POS], s[at.S_END] = position, stop_bit(rbsp)
         if pps.entropy_coding_mode_flag:
             mbs.contexts[:] = initial_states(int(p[at.P_CABAC_INIT]), int(p[at.P_QP]))
+        pool.unused_levels = True
         parse_slice(data, s, p, mbs, pool.motion)
         first, end = int(p[at.P_FIRST_MB]), int(p[at.P_END_MB])
         self._raise(int(s[at.S_ERROR]), int(s[at.S_MB]), int(s[at.S_POS]))
@@ -69,6 +73,7 @@ class PictureDecoding:
             self._raise(*derive_motion(p, mbs, pool.motion, arrays))
         scales = self._level_scales(picture.sps, pps)
         self._raise(*reconstruct_slice(p, mbs, pool.planes, pool.motion, arrays, *scales))
+        pool.unused_levels = False
         name = _SLICE_NAMES[int(p[at.P_SLICE_TYPE])]
         if name not in picture.slice_types:
             picture.slice_types = "".join(sorted(picture.slice_types + name, key="IPB".index))

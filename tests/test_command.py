@@ -31,7 +31,11 @@ def decoded(source) -> bytes:
     """What FFmpeg returns for a stream (bytes) or a container (path)."""
     pytest.importorskip("av", reason="PyAV decodes")
     frames = sequences.decode(io.BytesIO(source) if isinstance(source, bytes) else source)
-    return b"".join(b"".join(planes) for planes in frames)
+    samples = b"".join(b"".join(planes) for planes in frames)
+    if isinstance(source, bytes):
+        own = round_trip.own_frames(source)
+        assert b"".join(plane.tobytes() for planes in own for plane in planes) == samples, "own decoder"
+    return samples
 
 
 def test_what_is_written_is_what_decodes_even_if_the_input_is_cut_off(clip, tmp_path, capfd):

@@ -59,6 +59,16 @@ def test_mux_mp4(tmp_path):
         assert sum(1 for _ in container.decode(video=0)) == 24
 
 
+def test_motion_statistics(tmp_path):
+    stream, arrays = tmp_path / "api.264", tmp_path / "arrays.npz"
+    run("encode_frames.py", stream)
+    rows = [line.split() for line in run("motion_statistics.py", stream, arrays).splitlines()[1:]]
+    stored = np.load(arrays)
+    assert [row[1] for row in rows[:3]] == ["I", "P", "P"] and len(rows) == len(stored["mv"])
+    assert sum(int(row[2]) for row in rows) == stored["bits"].sum() < 8 * stream.stat().st_size
+    assert [float(x) for x in rows[0][4:]] == [0, 100, 0] and float(rows[1][6]) > 0
+
+
 def test_compare_yuv_names_the_place(tmp_path):
     sys.path.insert(0, str(ROOT / "samples"))
     try:
