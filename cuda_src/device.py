@@ -93,6 +93,7 @@ class Device:
         if ordinal >= count:
             raise DeviceUnavailable(f"device {ordinal} was asked for, and the driver reports {count}")
         card = self.driver.Device(ordinal)
+        self.ordinal = ordinal
         self.name = str(card.name())
         self.capability: tuple[int, int] = tuple(card.compute_capability())
         if self.capability < OLDEST:
@@ -128,7 +129,8 @@ class Device:
         if self.lost:
             raise GpuLost(self.lost)
 
-    def _fail(self, what: str, error: Exception) -> GpuLost:
+    def failed(self, what: str, error: object) -> GpuLost:
+        """What to raise, once: from now on the card is lost."""
         self.lost = f"{self.name} failed in {what}: {error}"
         return GpuLost(self.lost)
 
@@ -143,7 +145,7 @@ class Device:
         try:
             return function(*arguments, **more)
         except self.driver.Error as error:
-            raise self._fail(what, error) from error
+            raise self.failed(what, error) from error
 
     # ---- the same work again, without asking how
     @contextmanager
@@ -164,7 +166,7 @@ class Device:
             for what, act in script:  # noqa: B007
                 act()
         except self.driver.Error as error:
-            raise self._fail(what, error) from error
+            raise self.failed(what, error) from error
 
     # ---- streams and events
     def stream(self) -> Any:
@@ -189,7 +191,7 @@ class Device:
         try:
             (what or self.driver.Context).synchronize()
         except self.driver.Error as error:
-            raise self._fail("synchronize", error) from error
+            raise self.failed("synchronize", error) from error
 
     # ---- memory
     def array(self, shape: Sequence[int], dtype: Any, what: str = "") -> DeviceArray:
@@ -212,7 +214,7 @@ class Device:
                 "use fewer references, a smaller frame or --device cpu"
             ) from None
         except self.driver.Error as error:
-            raise self._fail("mem_alloc", error) from error
+            raise self.failed("mem_alloc", error) from error
         self._allocations.append(allocation)
         return allocation
 
@@ -284,7 +286,7 @@ class Device:
                 try:
                     function = self._modules[module].get_function(name)
                 except self.driver.Error as error:
-                    raise self._fail(f"the kernel {name} of {module}.cu", error) from error
+                    raise self.failed(f"the kernel {name} of {module}.cu", error) from error
                 self._functions[key] = function.prepare(formats) or function
             return self._functions[key]
 

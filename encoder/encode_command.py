@@ -18,7 +18,7 @@ from .options import API, CLI, OPTIONS, read_options
 from .output import ByteSink, PacketSink, check_distinct, open_packets
 from .progress import Progress
 from .statistics import FrameRow
-from .video import Source, VideoFormat, open_source
+from .video import RawSource, Source, VideoFormat, open_source
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
@@ -153,6 +153,8 @@ def _encode(run: Run, stop: StopSignals) -> int:
     """All frames, then the end: whatever happened, what is finished is written, and said."""
     config = run.encoder.config
     failure: BaseException | None = None
+    if isinstance(run.source, RawSource):
+        run.source.place = run.encoder.next_buffer
     frames = run.source.frames(config.seek, config.frames)
     try:
         while not stop.asked:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .config import Config
+from .device_frame import INTERFACE, describe, is_on_card
 from .errors import Error, InputError, OptionError
 from .options import ALL, API, OPTIONS, read_options, refuse_unbuilt
 from .statistics import FrameRow, Statistics
@@ -80,11 +81,23 @@ class Encoder:
         self._require("open", "flushed")
         return self._pipeline.headers()
 
-    def encode(self, frame: Any) -> list[Packet]:
+    def encode(self, frame: Any, stream: Any = None) -> list[Packet]:
         """Take one frame; return the packets that are finished, in order. They may lag behind.
 
         frame: uint8[H * 3 // 2, W] I420 for even sizes, or (y, u, v), uint8[H, W] and twice uint8[(H+1)//2, (W+1)//2].
+        With device cuda also an array on the card, whoever made it (`__cuda_array_interface__`): those, NV12 as (y, uv), or
+        RGB (H, W, 3) or (3, H, W). It is read behind what its `stream` (a number or any library's object; else what the
+        array says) has got so far; what that stream gets afterwards may overwrite it.
         """
+        if is_on_card(frame):
+            self._require("open")
+            if self.config.device == "cpu":
+                raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({self.config.device_reason}): copy it "
+                                 "to the host, or take device='cuda'")
+            if self.config.ssim:
+                raise InputError("ssim needs the frames on the host: copy them there, or do without ssim")
+            picture = describe(frame, self.config.width, self.config.height, stream)
+            return [self._packet(done) for done, _ in self._count(self._pipeline.encode_on_card(picture))]
         planes = check_frame(frame, self.config.width, self.config.height)
         return [self._packet(done) for done, _ in self.push(planes)]
 
@@ -97,6 +110,10 @@ class Encoder:
         self._require("open")
         self.stats.expect(planes[0])
         return self._count(self._pipeline.encode(*planes))
+
+    def next_buffer(self) -> np.ndarray | None:
+        """See Pipeline.next_buffer."""
+        return self._pipeline.next_buffer()
 
     def drain(self) -> list[tuple["EncodedFrame", FrameRow]]:
         """`flush`, as `push`."""
@@ -157,7 +174,7 @@ def check_frame(frame: Any, width: int, height: int) -> Planes:
 
 def _array(value: Any, name: str) -> np.ndarray:
     if hasattr(value, "__cuda_array_interface__"):
-        raise InputError(f"{name}: arrays on a GPU are not supported yet: copy it to the host")
+        raise InputError(f"{name} is on the card, and other planes are not")
     if not isinstance(value, np.ndarray):
         if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
             raise InputError(f"{name}: {type(value).__name__} is not an array")
@@ -188,7 +205,15 @@ def encode(frames: Iterable[Any], fps: Any = 25, **options: Any) -> bytes:
 
 
 def _size_of(frame: Any) -> tuple[int, int]:
-    """(width, height) of a frame that `check_frame` will look at more closely."""
+    """(width, height) of a frame that will be looked at more closely."""
+    part = frame[0] if isinstance(frame, tuple | list) and frame else frame
+    if is_on_card(frame) and hasattr(part, INTERFACE):
+        shape = tuple(getattr(part, INTERFACE)["shape"])
+        if len(shape) == 3 and 3 in (shape[0], shape[2]):
+            return (shape[1], shape[0]) if shape[2] == 3 else (shape[2], shape[1])
+        if len(shape) == 2 and (part is not frame or shape[0] % 3 == 0):
+            return shape[1], shape[0] if part is not frame else shape[0] * 2 // 3
+        raise InputError(f"a frame of shape {shape}: I420 is uint8 (H * 3 // 2, W); or RGB, or planes (y, u, v)")
     if isinstance(frame, tuple | list):
         y = _array(frame[0], "y") if frame else np.empty(0, np.uint8)
         if y.ndim != 2:

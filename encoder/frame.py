@@ -29,6 +29,7 @@ import numpy as np
 from ..cpu_simd.expand import expand
 from ..cpu_simd.search_centre import coarse_shape
 from ..standard.macroblock import N_LEVEL_BLOCKS, N_PARTITIONS
+from .device_frame import DevicePicture
 
 Array = Any  # np.ndarray, or its twin on a card
 Zeros = Callable[[tuple[int, ...], Any], Array]
@@ -59,7 +60,7 @@ class Frame:
 
     def __init__(self, mb_width: int, mb_height: int, zeros: Zeros = np.zeros) -> None:
         n_mb = mb_width * mb_height
-        self.planes = _planes(mb_width, mb_height, zeros)
+        self.planes: tuple[Array, ...] = _planes(mb_width, mb_height, zeros)
         self.results: dict[str, Array] = {}
         layout = _results(n_mb, mb_height)
         sizes = [-(-math.prod(shape) * np.dtype(kind).itemsize // _ALIGNED) * _ALIGNED for _, shape, kind in layout]
@@ -99,7 +100,7 @@ class Frame:
     def arrive(self) -> None:
         """The results are there."""
 
-    def samples(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def samples(self) -> tuple[Array, ...]:
         """The source, of the coded size; the samples of I_PCM are taken from here."""
         return self.planes
 
@@ -120,15 +121,26 @@ class HomeFrame(Frame):
         self._held = np.zeros(n_mb, np.uint32)  # which blocks of `levels` are not 0
         self.source = zeros((sum(h * w for h, w in display),), np.uint8)
         self.given = split_planes(self.source, display)
-        self._padded = False
+        self._padded = self._planes_cross = False
+        self.picture: DevicePicture | None = None  # where the source lies, if on the card
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
         """Copy a picture of display size to where it is uploaded from."""
         for target, plane in zip(self.given, (y, u, v)):
-            np.copyto(target, plane)
+            if not np.may_share_memory(target, plane):  # somebody read it to where it belongs
+                np.copyto(target, plane)
         self._padded = False
+        self.picture = None
 
-    def samples(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def load_from_card(self, picture: DevicePicture, zeros: Zeros) -> None:
+        """The source is on the card; its planes, of coded size, come home with the results (I_PCM takes samples there)."""
+        if not self._planes_cross:
+            self.planes = tuple(zeros(plane.shape, plane.dtype) for plane in self.planes)
+            self._planes_cross = True
+        self.picture = picture
+        self._padded = True
+
+    def samples(self) -> tuple[Array, ...]:
         """See Frame: made when somebody asks."""
         if not self._padded:
             super().load(*self.given)

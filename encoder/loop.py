@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..scheduler.devices import AnyExecutor
+from ..scheduler.devices import AnyExecutor, CudaExecutor
 from ..scheduler.executor import Step
 from ..standard.macroblock import I_4x4
 from .config import Config
@@ -37,7 +37,8 @@ class Loop:
         slot = self.references.free_slot()
         with self.executor.at_work():
             frame.crossed = bool(self.twins)
-            if isinstance(frame, HomeFrame) and frame.crossed:
+            if frame.crossed:
+                assert isinstance(frame, HomeFrame)
                 there = self._there_and_back(frame, slot)
             else:
                 there = frame
@@ -51,14 +52,23 @@ class Loop:
 
     def _there_and_back(self, frame: HomeFrame, slot: int) -> Frame:
         """The stages on a card: the source goes there, the results come home."""
-        executor, k = self.executor, frame.index % len(self.twins)
+        executor, k, picture = self.executor, frame.index % len(self.twins), frame.picture
         there, given = self.twins[k], self.given[k]
-        with executor.once((k, slot, tuple(self.references.held), frame.n_ref, frame.slice_qp, id(frame))) as fresh:
+        assert isinstance(executor, CudaExecutor)
+        if picture is None:
+            with executor.once((k, id(frame))) as fresh:
+                if fresh:
+                    state = self.constants | there.arrays | given
+                    executor.bring(frame.index, [(frame.source, given["given"])], (("load_i420",), {}), state)
+        else:
+            state = self.constants | there.arrays | picture.numbers
+            executor.bring_from_card(frame.index, picture.stage, picture.pointers, picture.stream, state)
+        kind = (frame.n_ref, frame.slice_qp, picture is None)
+        with executor.once((k, id(frame), slot, tuple(self.references.held), kind)) as fresh:
             if fresh:
-                state = self.constants | there.arrays | given
-                executor.bring(frame.index, [(frame.source, given["given"])], (("load_i420",), {}), state)
                 self._stages(frame, there, slot, ("compact",), level_blocks=executor.across(frame.level_blocks))
-                executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)])
+                home = [(there.block, frame.block), *self._decoded(frame, slot)]
+                executor.take(frame.index, home if picture is None else [*home, *zip(there.planes, frame.planes)])
         return there
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:

@@ -6,7 +6,8 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, m
 from ..scheduler.executor import bands
 from ..scheduler.trace import HOST, Trace
 from .config import Config
-from .errors import DeviceError, DeviceLost, Error
+from .device_frame import DevicePicture
+from .errors import DeviceError, DeviceLost, Error, InputError
 from .first_run import compile_beside, will_compile
 from .frame import Frame, HomeFrame
 from .loop import Loop
@@ -78,6 +80,29 @@ class Pipeline:
         frame.load(y, u, v)
         if self.trace is not None:
             self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.count)
+        return self._encode(frame)
+
+    def encode_on_card(self, picture: DevicePicture) -> list[EncodedFrame]:
+        """The same for a picture that lies on the card."""
+        frame = self.ring[self.count % len(self.ring)]
+        for name, pointer in picture.pointers.items():
+            found, mine = self.loop.executor.ordinal_of(pointer)
+            if found is None or found != mine:
+                where = "on no GPU" if found is None else f"on GPU {found}"
+                here = f"GPU {mine}" if mine >= 0 else "the CPU, since the GPU is lost"
+                raise InputError(f"{name.removeprefix('given_')} lies {where}, and this encoder runs on {here}")
+        if picture.is_rgb:
+            self._say_bt709()
+        assert isinstance(frame, HomeFrame)
+        frame.load_from_card(picture, self.loop.executor.host_zeros)
+        return self._encode(frame)
+
+    def next_buffer(self) -> np.ndarray | None:
+        """uint8[n]: where the next picture may be put as I420, so that it need not be copied; None: anywhere."""
+        frame = self.ring[self.count % len(self.ring)]
+        return frame.source if isinstance(frame, HomeFrame) else None
+
+    def _encode(self, frame: Frame) -> list[EncodedFrame]:
         self._choose_type(frame)
         self.count += 1
         try:
@@ -115,6 +140,20 @@ class Pipeline:
         frame.n_ref = min(self.since_idr, self.config.ref)
         frame.slice_qp = self.config.i_qp if frame.is_idr else self.config.qp
         self.since_idr += 1
+
+    def _say_bt709(self) -> None:
+        """RGB becomes BT.709 in limited range: the VUI says so, unless the options already say it, or else it is refused."""
+        wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
+        said = {name: getattr(self.config, name) for name in wanted}
+        for name in ("colormatrix", "range"):
+            if said[name] not in (None, wanted[name]):
+                raise InputError(f"RGB becomes BT.709 in limited range, which contradicts {name}")
+        if said["colormatrix"] is None or said["range"] is None:
+            if self.count:
+                raise InputError("RGB behind other frames: say colormatrix='bt709', range='tv' from the start")
+            values: dict[str, Any] = {name: value for name, value in wanted.items() if said[name] is None}
+            self.config = replace(self.config, **values)
+            self.writer = SliceWriter(self.config, self.slice_rows)
 
     def _enter(self, frame: Frame) -> None:
         """A picture into the loop; its bits follow on a thread as soon as the results are there."""
@@ -228,6 +267,8 @@ class Pipeline:
             self.pending.pop()
         if not self.config.may_change_device:
             raise DeviceLost(str(lost)) from None
+        if any(isinstance(frame, HomeFrame) and frame.picture is not None for frame in again):
+            raise DeviceLost(f"{lost}; frames that lay there are lost with it") from None
         self.warn(f"{lost}; going on with the CPU from frame {again[0].index}")
         self.loop.executor.close(keep_host=True)  # the pictures of the ring are used on
         self.loop = self._make_loop("cpu")

@@ -4,7 +4,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import BinaryIO, Protocol
@@ -72,20 +72,21 @@ class RawSource:
         self._frame_headers = frame_headers
         self._size = frame_bytes(video.width, video.height)
         self.left_over = 0
+        self.place: Callable[[], np.ndarray | None] = lambda: None  # where the next frame is to be read to, if one cares
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
         """See Source. Frames before `seek` are skipped by seeking, or by reading where that is impossible."""
-        buffer = np.empty(self._size, np.uint8)
-        planes = split_planes(buffer, self.format.width, self.format.height)
-        view = buffer.data
+        own = np.empty(self._size, np.uint8)
         if seek and not self._frame_headers and self._seek(seek):
             seek = 0
         number = 0
         while not count or number < seek + count:
-            if not self._read_frame(view, number):
+            place = self.place()
+            buffer = own if place is None else place
+            if not self._read_frame(buffer.data, number):
                 return
             if number >= seek:
-                yield planes
+                yield split_planes(buffer, self.format.width, self.format.height)
             number += 1
 
     def _seek(self, frames: int) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..cuda_src.device import Device, DeviceArray, Script
+from ..cuda_src.foreign import Foreign
 from .executor import Step
 from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
 from .trace import CardClock, Trace
@@ -32,6 +33,7 @@ class CudaExecutor:
         self, card: Device, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
     ) -> None:
         self.card = card
+        self._foreign: Foreign | None = None
         self._pool = ThreadPoolExecutor(max(1, threads), "h264lite")
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {
@@ -105,6 +107,38 @@ class CudaExecutor:
         card.record(self._uploaded[k], up)
         card.wait(self._streams[MAIN], self._uploaded[k])
         card.wait(self._streams[BESIDE], self._uploaded[k])
+
+    def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
+        """The device that a pointer belongs to (None: to none), and the one that this executor runs on."""
+        with self.card:
+            return self._others().ordinal_of(pointer), self.card.ordinal
+
+    def bring_from_card(
+        self, number: int, stage: str, pointers: Mapping[str, int], stream: int | None, state: Mapping[str, Any]
+    ) -> None:
+        """As `bring` for a picture that lies on the card; ordered after its producer's stream, which may then go on.
+
+        Without a stream the host waits until it is read.
+        """
+        card, k, up = self.card, number % self.twins, self._streams[UP]
+        self._number = number
+        card.wait(up, self._downloaded[k])
+        if stream is not None:
+            self._others().after(up, stream)
+        given = {name: DeviceArray(card, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
+        self.run([((stage,), given)], state, {})
+        card.record(self._uploaded[k], up)
+        card.wait(self._streams[MAIN], self._uploaded[k])
+        card.wait(self._streams[BESIDE], self._uploaded[k])
+        if stream is None:
+            card.synchronize(self._uploaded[k])
+        else:
+            self._others().before(up, stream)
+
+    def _others(self) -> Foreign:
+        if self._foreign is None:
+            self._foreign = Foreign(self.card)
+        return self._foreign
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
         """Start steps over the whole picture, on their streams; see Executor."""

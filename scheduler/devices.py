@@ -5,7 +5,9 @@ from .cuda_executor import CudaExecutor
 from .executor import Executor
 from .trace import Trace
 
-__all__ = ["AnyExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "make_executor", "why_no_cuda"]
+__all__ = [
+    "AnyExecutor", "CudaExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "make_executor", "why_no_cuda",
+]  # fmt: skip
 
 AnyExecutor = Executor | CudaExecutor
 

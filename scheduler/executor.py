@@ -90,6 +90,10 @@ class Executor:
     def bring(self, number: int, pairs: Iterable[tuple[np.ndarray, Any]], step: Step, state: Mapping[str, Any]) -> None:
         """Start picture `number`: (host array, array of the stages' side) to copy, and what is done with them there."""
 
+    def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
+        """See CudaExecutor: arrays of a card belong to no device of this executor."""
+        return None, -1
+
     def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]]) -> None:
         """End it: (array of the stages' side, host array) to copy."""
         for source, target in pairs:

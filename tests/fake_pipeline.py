@@ -53,6 +53,9 @@ class Pipeline:
         done, self.waiting = self.waiting[: -self.lag or None], self.waiting[-self.lag :] if self.lag else []
         return done
 
+    def next_buffer(self):
+        return None
+
     def flush(self):
         done, self.waiting = self.waiting, []
         return done

@@ -130,7 +130,7 @@ class Module:
 
 
 class Stream:
-    handle = 0
+    handle = 77
 
     def __init__(self, driver: "EmulatedDriver") -> None:
         self.driver = driver
@@ -204,6 +204,29 @@ class Card:
         return Context()
 
 
+class EmulatedLibcuda:
+    """The functions of libcuda that cuda_src/foreign.py calls; `ordered` notes which stream was ordered behind which."""
+
+    def __init__(self, driver: "EmulatedDriver") -> None:
+        self.driver, self.ordered, self.last, self.ordinal = driver, [], 0, 0
+
+    def cuEventCreate(self, event: Any, flags: Any) -> int:
+        return 0
+
+    def cuEventRecord(self, event: Any, stream: Any) -> int:
+        self.last = stream.value
+        return 0
+
+    def cuStreamWaitEvent(self, stream: Any, event: Any, flags: Any) -> int:
+        self.ordered.append((self.last, stream.value))
+        return 0
+
+    def cuPointerGetAttribute(self, value: Any, attribute: Any, pointer: Any) -> int:
+        inside = any(0 <= pointer.value - int(a) < a.nbytes for a in self.driver.allocations)
+        value._obj.value = 2 if attribute.value == 2 else self.ordinal
+        return 0 if inside else 1
+
+
 class EmulatedDriver:
     """seed: order of the threads (0 ascending, 1 descending, else random); memory: bytes of the card."""
 
@@ -232,6 +255,7 @@ class EmulatedDriver:
         self.fail_after: int | None = None
         self.silent = False
         self.log: list[tuple] = []
+        self.libcuda = EmulatedLibcuda(self)
         Context.driver = self
         self.Device = lambda ordinal: Card(self)
         self.Device.count = lambda: devices  # type: ignore[attr-defined]
