@@ -159,26 +159,33 @@ def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: t
     return result.stderr + result.stdout
 
 
-def load_code(name: str, capability: tuple[int, int]) -> bytes:
-    """The compiled module for a card of this compute capability: fatbin, cache or nvcc, in this order."""
+def _cached_name(name: str, arch: str) -> str:
+    """Of the file in the cache; without nvcc a pattern, since whatever compiler made the code will do."""
+    nvcc = find_nvcc()
+    return f"{name}-{arch}-{nvcc_version(nvcc) if nvcc else '*'}-{module_key(name)[:32]}.cubin"
+
+
+def compiled(name: str, capability: tuple[int, int]) -> Path | None:
+    """The file that holds the module for a card of this compute capability, if nvcc is not needed any more."""
     fatbin = HERE / f"{name}.fatbin"
     stamp = HERE / "kernels.fatbin"  # JSON: which sources the fatbins were made from
     if fatbin.exists() and stamp.exists() and json.loads(stamp.read_text()).get(name) == module_key(name):
-        return fatbin.read_bytes()
-    arch = f"sm_{capability[0]}{capability[1]}"
-    nvcc = find_nvcc()
-    folder = cache_folder()
-    # without nvcc, whatever compiler made the cached code will do
-    version = nvcc_version(nvcc) if nvcc else "*"
-    pattern = f"{name}-{arch}-{version}-{module_key(name)[:32]}.cubin"
-    found = sorted(folder.glob(pattern))
+        return fatbin
+    found = sorted(cache_folder().glob(_cached_name(name, f"sm_{capability[0]}{capability[1]}")))
+    return found[-1] if found else None
+
+
+def load_code(name: str, capability: tuple[int, int]) -> bytes:
+    """The compiled module for a card of this compute capability: fatbin, cache or nvcc, in this order."""
+    found = compiled(name, capability)
     if found:
-        return found[-1].read_bytes()
+        return found.read_bytes()
+    arch, folder = f"sm_{capability[0]}{capability[1]}", cache_folder()
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch) / "module.cubin"
         run_nvcc(name, ["-cubin", f"-arch={arch}"], output, write_tables(folder))
         code = output.read_bytes()
-    write_whole(folder / pattern, code)
+    write_whole(folder / _cached_name(name, arch), code)
     return code
 
 

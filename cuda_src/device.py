@@ -79,6 +79,14 @@ def available() -> str | None:
     return None
 
 
+def first_card() -> Any:
+    """The driver's device 0, without a context."""
+    driver = load_driver()
+    if not _count(driver):
+        raise DeviceUnavailable("the NVIDIA driver reports no device")
+    return driver.Device(0)
+
+
 def _too_old(card: Any) -> str:
     major, minor = card.compute_capability()
     return f"{card.name()} has compute capability {major}.{minor}; {OLDEST[0]}.{OLDEST[1]} or later is needed"

@@ -1,6 +1,6 @@
 """Which device encodes, and why: decided once, before anything is allocated."""
 
-from ..scheduler.devices import why_no_cuda
+from ..scheduler.devices import card_name, why_no_cuda
 from .errors import DeviceError
 
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a card
@@ -21,7 +21,7 @@ def choose_device(asked: str, n_mb: int) -> tuple[str, str]:
             return "cpu", f"no usable GPU ({missing})"
         if n_mb < SMALLEST_FOR_CUDA:
             return "cpu", "too small a picture to fill a GPU"
-        return "cuda", "a GPU is there"
+        return "cuda", card_name()
     if missing:
         raise DeviceError(f"device {asked}: {missing}; use --device cpu or auto")
-    return "cuda", "asked for"
+    return "cuda", f"asked for, {card_name()}"

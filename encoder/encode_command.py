@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..scheduler.devices import nvcc_will_run
 from ..scheduler.trace import Trace
 from .config import Config
 from .encoder import Encoder
@@ -90,9 +91,12 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
             run.say("first run: compiling the kernels, once; a minute or two")
             run.say(f"compiled in {compile_all():.0f} s")
             progress.restart()
+        if config.device == "cuda" and nvcc_will_run():
+            run.say("first run on this card: nvcc compiles its kernels, once; a minute or so")
         run.trace = Trace() if sinks.timeline else None
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace)
         run.encoder = stack.enter_context(encoder)
+        progress.restart()
         return _encode(run, stop)
 
 

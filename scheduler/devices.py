@@ -1,12 +1,15 @@
 """Which devices there are to run stages on, and an executor for one of them."""
 
-from ..cuda_src.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available
+from ..cuda_src.compiler import compiled
+from ..cuda_src.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, first_card
 from .cuda_executor import CudaExecutor
 from .executor import Executor
+from .stages import TABLE
 from .trace import Trace
 
 __all__ = [
-    "AnyExecutor", "CudaExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "make_executor", "why_no_cuda",
+    "AnyExecutor", "CudaExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "card_name", "make_executor",
+    "nvcc_will_run", "why_no_cuda",
 ]  # fmt: skip
 
 AnyExecutor = Executor | CudaExecutor
@@ -15,6 +18,24 @@ AnyExecutor = Executor | CudaExecutor
 def why_no_cuda() -> str | None:
     """None if there is a card to use, else what is missing. Takes no context."""
     return available()
+
+
+def card_name() -> str:
+    """Of the card that is used."""
+    try:
+        return str(first_card().name())
+    except DeviceUnavailable:
+        return "a GPU"
+
+
+def nvcc_will_run() -> bool:
+    """Whether kernels of the card are to be compiled before it can be used."""
+    try:
+        card = first_card()
+        capability = tuple(card.compute_capability())
+        return any(compiled(stage.function.split(".")[0], capability) is None for stage in TABLE)
+    except DeviceUnavailable:
+        return False
 
 
 def make_executor(
