@@ -270,14 +270,14 @@ def reconstruct_slice(p, m, planes, motion, references, scale_4x4, scale_8x8):
     for mb in range(p[P_FIRST_MB], p[P_END_MB]):
         error = 0
         kind = m.mb_type[mb]
+        y4, x4 = mb // mb_width * 4, mb % mb_width * 4
         if not is_intra(kind):
-            y4, x4 = mb // mb_width * 4, mb % mb_width * 4
             error = predict_inter(p, flat, size, slot, mv, ref_idx, references, y4, x4, kind, work)
-        if m.mb_type[mb] != I_4x4 and m.mb_type[mb] != I_8x8:
-            y4, x4 = mb // mb_width * 4, mb % mb_width * 4
-            for block in range(16):
-                m.intra_mode[y4 + (block >> 2), x4 + (block & 3)] = DC
-        if error == 0:
+        if kind != I_4x4 and kind != I_8x8:
+            for y in range(y4, y4 + 4):
+                for x in range(x4, x4 + 4):
+                    m.intra_mode[y, x] = DC
+        if error == 0 and (is_intra(kind) or m.cbp[mb]):
             error = reconstruct_macroblock(p, m, mb, planes, flat, scale_4x4, scale_8x8, edges, d)
         if error:
             return error, mb
