@@ -148,7 +148,8 @@ class Bench:
         qp, modes = card.upload(np.full(n, 27, np.uint8)), card.array((n, 16), np.int8)
         mode, chroma, cbp = (card.array((n,), np.uint8) for _ in range(3))
         levels, total = card.array((n, 27, 16), np.int16), card.array((n, 24), np.uint8)
-        self.time("intra_estimate", lambda: intra_estimate(source, 6, 0, rows, cost, stream=stream))
+        inter = card.upload(np.full((1, n, 41), 1 << 20, np.int32))
+        self.time("intra_estimate", lambda: intra_estimate(source, 6, inter, 1, 0, rows, cost, stream=stream))
         for share in (0.05, 1.0):
             types = card.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
             self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda t=types: intra(

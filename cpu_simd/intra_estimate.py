@@ -61,6 +61,9 @@ _down = _picks(_horizontal_down)
 _vertical_left = _picks(lambda x, y: _T + x + (y >> 1) + (HALVED if y % 2 == 0 else 1))
 _up = _picks(_horizontal_up)
 
+# Intra costs come from source samples; from decoded ones prediction is worse, in step with the quantiser.
+BITS_INTRA = 28
+NOT_WORTH = 1 << 20  # cost of a macroblock that inter prediction codes for less
 BITS_4x4 = 24  # the sixteen modes of an Intra_4x4 macroblock cost at least this; the rest is what a prediction misses
 
 
@@ -161,10 +164,27 @@ def _macroblock_4x4(source, x0, y0, lam, limit, edge, rows, modes):
 
 
 @helper
-def _satd_16x16(current, base, step_x, step_y):
-    """SATD of the macroblock (int16[256]) against (base + step_x * x + step_y * y) >> 5 clipped: Intra_16x16 plane."""
+def _strip(current, at, p0, p1, p2, p3):
+    """SATD of four rows of the macroblock, from current[at] on, against their predictions."""
+    a, b, c, d = sums_of_4(
+        strip_satd(
+            sub(p0, load_u16x16(current, at)),
+            sub(p1, load_u16x16(current, at + 16)),
+            sub(p2, load_u16x16(current, at + 32)),
+            sub(p3, load_u16x16(current, at + 48)),
+        )
+    )
+    return a + b + c + d
+
+
+@helper
+def _satd_16x16(current, base, step_x, step_y, limit):
+    """SATD of the macroblock (int16[256]) against (base + step_x * x + step_y * y) >> 5 clipped: Intra_16x16 plane.
+
+    Given up where it reaches `limit`.
+    """
     columns = mul(lane_numbers(), splat_u16x16(step_x))
-    total = splat_u16x16(0)
+    total = np.int64(0)
     for strip in range(4):
         at = strip * 64
         value = base + step_y * 4 * strip
@@ -172,22 +192,15 @@ def _satd_16x16(current, base, step_x, step_y):
         p1 = widen(clip_to_u8(shift_right_s(add(columns, splat_u16x16(value + step_y)), 5)))
         p2 = widen(clip_to_u8(shift_right_s(add(columns, splat_u16x16(value + 2 * step_y)), 5)))
         p3 = widen(clip_to_u8(shift_right_s(add(columns, splat_u16x16(value + 3 * step_y)), 5)))
-        total = add(
-            total,
-            strip_satd(
-                sub(p0, load_u16x16(current, at)),
-                sub(p1, load_u16x16(current, at + 16)),
-                sub(p2, load_u16x16(current, at + 32)),
-                sub(p3, load_u16x16(current, at + 48)),
-            ),
-        )
-    a, b, c, d = sums_of_4(total)
-    return a + b + c + d
+        total += _strip(current, at, p0, p1, p2, p3)
+        if total >= limit:
+            break
+    return total
 
 
 @helper
-def _macroblock_16x16(source, x0, y0, lam, current, edges):
-    """Cost of the macroblock at (x0, y0) as Intra_16x16: 8.3.3 on source samples. edges: int64[2, 17], scratch."""
+def _macroblock_16x16(source, x0, y0, lam, limit, current, edges):
+    """Cost of the macroblock at (x0, y0) as Intra_16x16, or `limit`: 8.3.3 on source samples. edges: int64[2, 17], scratch."""
     left, top = x0 > 0, y0 > 0
     total = np.int64(0)
     for i in range(16):
@@ -199,14 +212,15 @@ def _macroblock_16x16(source, x0, y0, lam, current, edges):
             total += edges[1, 1 + i]
     count = 16 * left + 16 * top
     dc = (total + (count >> 1)) // count if count else 128
-    cost = _satd_16x16(current, 32 * dc, 0, 0) + lam * ue_bits(8)
+    bits = lam * ue_bits(8)
+    cost = min(limit, _satd_16x16(current, 32 * dc, 0, 0, limit - bits) + bits)
     if top:
         above = widen(load_u8x16(source, (y0 - 1) * source.shape[1] + x0))
-        value = _satd_rows(current, above, edges, False) + lam * ue_bits(6)
-        cost = min(cost, value)
+        bits = lam * ue_bits(6)
+        cost = min(cost, _satd_rows(current, above, edges, False, cost - bits) + bits)
     if left:
-        value = _satd_rows(current, splat_u16x16(0), edges, True) + lam * ue_bits(7)
-        cost = min(cost, value)
+        bits = lam * ue_bits(7)
+        cost = min(cost, _satd_rows(current, splat_u16x16(0), edges, True, cost - bits) + bits)
     if left and top:
         edges[0, 0] = edges[1, 0] = source[y0 - 1, x0 - 1]
         h, v = 0, 0
@@ -215,14 +229,15 @@ def _macroblock_16x16(source, x0, y0, lam, current, edges):
             v += i * (edges[1, 8 + i] - edges[1, 8 - i])
         b, c = (5 * h + 32) >> 6, (5 * v + 32) >> 6
         base = 16 * (edges[0, 16] + edges[1, 16]) + 16 - 7 * b - 7 * c
-        cost = min(cost, _satd_16x16(current, base, b, c) + lam * ue_bits(9))
+        bits = lam * ue_bits(9)
+        cost = min(cost, _satd_16x16(current, base, b, c, cost - bits) + bits)
     return cost
 
 
 @helper
-def _satd_rows(current, above, edges, horizontal):
-    """SATD of the macroblock predicted from the row above or, row by row, from the left column."""
-    total = splat_u16x16(0)
+def _satd_rows(current, above, edges, horizontal, limit):
+    """SATD of the macroblock predicted from the row above or, row by row, from the left column; up to `limit`."""
+    total = np.int64(0)
     p0 = p1 = p2 = p3 = above
     for strip in range(4):
         at = strip * 64
@@ -231,25 +246,20 @@ def _satd_rows(current, above, edges, horizontal):
             p1 = splat_u16x16(edges[1, 4 * strip + 2])
             p2 = splat_u16x16(edges[1, 4 * strip + 3])
             p3 = splat_u16x16(edges[1, 4 * strip + 4])
-        total = add(
-            total,
-            strip_satd(
-                sub(p0, load_u16x16(current, at)),
-                sub(p1, load_u16x16(current, at + 16)),
-                sub(p2, load_u16x16(current, at + 32)),
-                sub(p3, load_u16x16(current, at + 48)),
-            ),
-        )
-    a, b, c, d = sums_of_4(total)
-    return a + b + c + d
+        total += _strip(current, at, p0, p1, p2, p3)
+        if total >= limit:
+            break
+    return total
 
 
 @kernel
-def intra_estimate(source, lam, row0, row1, intra_cost):
+def intra_estimate(source, lam, search_cost, n_ref, row0, row1, intra_cost):
     """SATD + lam * bits of the best intra prediction of each macroblock in a P slice (not part of the standard).
 
-    source: uint8[H, W]; [row0, row1): macroblock rows; writes intra_cost: int32[n_mb]. Neighbouring samples are the
-    source's, so nothing depends on what is coded before; only the picture's border limits the modes.
+    source: uint8[H, W]; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; [row0, row1): macroblock rows; writes
+    intra_cost: int32[n_mb], NOT_WORTH where, with BITS_INTRA, it does not stay below what the whole macroblock costs in
+    its best reference. Neighbouring samples are the source's, so nothing depends on what is coded before; only the
+    picture's border limits the modes.
     """
     mb_width = source.shape[1] // 16
     current = np.empty(256, np.int16)
@@ -259,7 +269,11 @@ def intra_estimate(source, lam, row0, row1, intra_cost):
     modes = np.zeros(16, np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0, y0 = mb % mb_width * 16, mb // mb_width * 16
+        limit = np.int64(NOT_WORTH)
+        for r in range(n_ref):
+            limit = min(limit, np.int64(search_cost[r, mb, 40]) - lam * BITS_INTRA)
         for y in range(16):
             store(current, y * 16, widen(load_u8x16(source, (y0 + y) * source.shape[1] + x0)))
-        cost = _macroblock_16x16(source, x0, y0, lam, current, edges)
-        intra_cost[mb] = min(cost, _macroblock_4x4(source, x0, y0, lam, cost, edge, rows, modes))
+        cost = _macroblock_16x16(source, x0, y0, lam, limit, current, edges)
+        cost = min(cost, _macroblock_4x4(source, x0, y0, lam, cost, edge, rows, modes))
+        intra_cost[mb] = cost if cost < limit else NOT_WORTH

@@ -12,6 +12,7 @@ from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x1
 from ..standard.tables import QUANT_MF
 from .atomics import fetch_add, give_way, load_acquire, pause, store_release
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16, te_bits, ue_bits
+from .intra_estimate import BITS_INTRA
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
 from .skip_probe import WORTH, is_empty, probe_tables
 from .vector import add, load_u8x16, splat_u16x16, store, sums_of_4, widen
@@ -19,8 +20,6 @@ from .vector import add, load_u8x16, splat_u16x16, store, sums_of_4, widen
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), one more for mb_skip_run
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
-# Intra costs come from source samples; from decoded ones prediction is worse, in step with the quantiser.
-BITS_INTRA = 28
 FAR = 1 << 40
 
 

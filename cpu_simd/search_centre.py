@@ -68,10 +68,18 @@ def subsample(source, reference, pad, row0, row1, coarse_source, coarse_referenc
 
 
 @helper
-def coarse_vector(source, reference, mx, my, lam, cost, best, position):
+def vector_costs(lam, cost):
+    """What each vector of the coarse search costs, lam * bits: flat areas stay. cost: uint16[2 * COARSE_Y * 2 * COARSE_X]."""
+    for dy in range(-COARSE_Y, COARSE_Y):
+        for dx in range(-COARSE_X, COARSE_X):
+            cost[(dy + COARSE_Y) * 2 * COARSE_X + dx + COARSE_X] = lam * mvd_bits(dx, dy, 0, 0)
+
+
+@helper
+def coarse_vector(source, reference, mx, my, cost, best, position):
     """The best vector, in coarse samples, of the 8x8 coarse samples about macroblock (mx, my). Returns (x, y).
 
-    lam weighs the vector's length, so that flat areas stay; cost: uint16[32]; best, position: uint16[1, 16], scratch.
+    cost: of vector_costs; best, position: uint16[1, 16], scratch.
     """
     stride = source.shape[1]
     at = (COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2
@@ -79,9 +87,7 @@ def coarse_vector(source, reference, mx, my, lam, cost, best, position):
     store(position, 0, splat_u16x16(0))
     for dy in range(-COARSE_Y, COARSE_Y):
         for g in range(2 * COARSE_X // 16):
-            for lane in range(16):
-                cost[lane] = lam * mvd_bits(g * 16 + lane - COARSE_X, dy, 0, 0)
-            total = load_u16x16(cost, 0)
+            total = load_u16x16(cost, (dy + COARSE_Y) * 2 * COARSE_X + g * 16)
             window = at + dy * stride + g * 16 - COARSE_X
             for y in range(8):
                 block = load_twice(source, at + y * stride)
@@ -143,7 +149,8 @@ def search_centre(
     mb_width = width // 16
     stride = reference.shape[1]
     reach = max(merange, SMALLEST_WINDOW) + 3
-    cost = np.empty(16, np.uint16)
+    cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
+    vector_costs(lam, cost)
     best = np.empty((1, 16), np.uint16)
     position = np.empty((1, 16), np.uint16)
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -153,7 +160,7 @@ def search_centre(
         high_x = min(width + pad - x0 - 15 - reach, 2047 - merange)
         low_y = max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))
         high_y = min(height + pad - y0 - 15 - reach, max(0, max_mv_y - merange - 1))
-        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, lam, cost, best, position)
+        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, cost, best, position)
         lowest = np.int64(1) << 40
         for n in range(11):
             if n == 0:

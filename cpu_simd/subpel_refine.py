@@ -17,7 +17,7 @@ ABOUT = np.array(
 
 # Up to subme 4 a division of the macroblock is refined if its integer vectors cost less than the undivided one's plus
 # this many lambdas: 16x8 and 8x16; 8x8; of a quadrant 8x4 and 4x8; 4x4. Refinement favours the larger partitions.
-HOPE_HALVES, HOPE_8x8, HOPE_8x4, HOPE_4x4 = 12, 16, 4, 4
+HOPE_HALVES, HOPE_8x8, HOPE_8x4, HOPE_4x4 = 12, 8, -4, -8
 HOPELESS = 1 << 20  # cost of a partition that was not refined
 
 # Partition k >= 16 is two earlier ones: 8x4 and 4x8 are of 4x4, 8x8 of 8x4, 16x8 and 8x16 of 8x8, 16x16 of 16x8.

@@ -5,6 +5,7 @@
 #include "intra_prediction.cuh"
 
 constexpr int WARPS = 4;
+constexpr int BITS_INTRA = 28, NOT_WORTH = 1 << 20;  // as cpu_simd/intra_estimate.py
 constexpr int BITS_4x4 = 24 + 5, BITS_16x16_PLANE = 7, BITS_16x16_DC = 7, BITS_16x16_TOP = 5, BITS_16x16_LEFT = 7;
 // Places of the modes in the order in which they are tried: 2 0 3 7 1 8 4 5 6, the first wins a tie
 constexpr unsigned long long RANK = 0x538762041ull;
@@ -20,9 +21,9 @@ DEVICE void try_mode(const Transformed &own, const unsigned *s, const unsigned *
   if (usable) *best = min(*best, (value + 4 * unsigned(lam)) << 8 | RANKED << 4 | MODE);
 }
 
-// source uint8[height, width]; macroblock rows [row0, row0 + gridDim.y); intra_cost int32[n_mb]
+// source uint8[height, width]; search_cost int32[n_ref, n_mb, 41]; macroblock rows [row0, row0 + gridDim.y); intra_cost int32[n_mb]
 extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const uint8_t *__restrict__ source, int mb_width, int lam,
-    int row0, int *intra_cost) {
+    const int *__restrict__ search_cost, int n_ref, int n_mb, int row0, int *intra_cost) {
   SHARED(uint16_t, all_satd, WARPS * 9 * 32);
   const int lane = threadIdx.x & 31, k = lane & 15, bx = k & 3, by = k >> 2;
   const int column = (int(blockIdx.x) * WARPS + int(threadIdx.x >> 5)) * 2 + (lane >> 4), mx = min(column, mb_width - 1);
@@ -93,5 +94,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const ui
   predict_plane(base, b, c, row);
   value = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_PLANE;
   if (mb_left && mb_top) cost = min(cost, value);
-  if (k == 0 && column < mb_width) intra_cost[my * mb_width + mx] = min(cost, cost_4x4);
+  if (k == 0 && column < mb_width) {
+    const int mb = my * mb_width + mx;
+    int limit = NOT_WORTH;
+    for (int r = 0; r < n_ref; r++) limit = min(limit, search_cost[(size_t(r) * n_mb + mb) * 41 + 40] - lam * BITS_INTRA);
+    cost = min(cost, cost_4x4);
+    intra_cost[mb] = cost < limit ? cost : NOT_WORTH;
+  }
 }

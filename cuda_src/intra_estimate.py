@@ -10,6 +10,8 @@ WARPS = 4
 def intra_estimate(
     source: DeviceArray,  # uint8[H, W]
     lam: int,
+    search_cost: DeviceArray,  # int32[>= n_ref, n_mb, 41]
+    n_ref: int,
     row0: int,
     row1: int,
     intra_cost: DeviceArray,  # int32[n_mb]
@@ -18,5 +20,5 @@ def intra_estimate(
     """Not part of the standard: twin of cpu_simd.intra_estimate.intra_estimate."""
     mb_width = source.shape[1] // 16
     grid = (-(-mb_width // (2 * WARPS)), row1 - row0)
-    arguments = [source, mb_width, lam, row0, intra_cost]
+    arguments = [source, mb_width, lam, search_cost, n_ref, intra_cost.size, row0, intra_cost]
     source.device.launch("intra_estimate", "intra_estimate", grid, (32 * WARPS,), arguments, stream)

@@ -72,7 +72,7 @@ DEVICE Layer layer_of(int layer, int block) {
 
 // Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
 DEVICE bool hopeful(const int *cost, int lam, int kinds, int every, int layer, int block) {
-  constexpr int HOPE_HALVES = 12, HOPE_8x8 = 16, HOPE_8x4 = 4, HOPE_4x4 = 4;  // as cpu_simd/subpel_refine.py
+  constexpr int HOPE_HALVES = 12, HOPE_8x8 = 8, HOPE_8x4 = -4, HOPE_4x4 = -8;  // as cpu_simd/subpel_refine.py
   if (layer == 6) return true;
   if (!(kinds & (layer < 3 ? 8 : layer == 3 ? 4 : 2))) return false;
   if (layer < 3 && !(kinds & 4)) return false;

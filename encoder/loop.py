@@ -99,8 +99,9 @@ class Loop:
             executor.fill(self.workspace.progress, 0)
             for ref in range(frame.n_ref):
                 reference = self._reference_state(ref)
-                steps.append((("subsample", "intra_estimate") if ref == 0 else ("subsample",), reference))
-                steps.append((("search_centre", "full_search", "subpel_refine"), reference))
+                search = ("search_centre", "full_search", "subpel_refine")
+                steps.append((("subsample",), reference))
+                steps.append(((*search, "intra_estimate") if ref == frame.n_ref - 1 else search, reference))
             steps += [(("mode_decision",), {}), (("inter_residual",), {})]
         else:
             executor.fill(there.mb_type, I_4x4)

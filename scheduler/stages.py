@@ -99,17 +99,15 @@ TABLE = (
         after="interpolate",
     ),
     Stage(
-        "intra_estimate", "intra_estimate.intra_estimate", EVEN, "encoder",
-        "source_y lam row0 row1 intra_cost",
+        "intra_estimate", "intra_estimate.intra_estimate", ROWS, "encoder",
+        "source_y lam all_cost n_ref row0 row1 intra_cost",
         "intra_cost",
-        BESIDE, after="mode_decision",
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
         "source_y ref_luma ref_slots pad all_cost all_mv all_predictor intra_cost slice_first_mb lam slice_qp subme "
         "max_mv_y n_ref partition_kinds progress row0 row1 mb_type sub_mb_type ref_idx mv",
         "progress mb_type sub_mb_type ref_idx mv",
-        after="intra_estimate",
     ),
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",

@@ -147,11 +147,11 @@ def hopeful(cost, lam, kinds):
     if kinds & 2:
         wanted[36:38] = cost[36] + cost[37] < cost[40] + 12 * lam
         wanted[38:40] = cost[38] + cost[39] < cost[40] + 12 * lam
-    if kinds & 4 and cost[32:36].sum() < cost[40] + 16 * lam:
+    if kinds & 4 and cost[32:36].sum() < cost[40] + 8 * lam:
         wanted[32:36] = True
         for q in range(4 if kinds & 8 else 0):
             blocks = np.array([0, 1, 4, 5]) + (q // 2 * 8 + q % 2 * 2)
-            for layer, slack in (((16 + 2 * q, 17 + 2 * q), 4), ((24 + 2 * q, 25 + 2 * q), 4), (blocks, 4)):
+            for layer, slack in (((16 + 2 * q, 17 + 2 * q), -4), ((24 + 2 * q, 25 + 2 * q), -4), (blocks, -8)):
                 wanted[list(layer)] = cost[list(layer)].sum() < cost[32 + q] + slack * lam
     return wanted
 

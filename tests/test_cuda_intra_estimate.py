@@ -19,9 +19,12 @@ def test_twin(device, kind):  # noqa: F811
         on_card = device.upload(source)
         for lam in (0, 1, 20, 91):
             want = np.zeros(width * rows // 16, np.int32)
-            cpu.intra_estimate(source, lam, 0, rows, want)
+            inter = rng.integers(0, 20000, (2, want.size, 41)).astype(np.int32)
+            n_ref = int(rng.integers(0, 3))
+            cpu.intra_estimate(source, lam, inter, n_ref, 0, rows, want)
+            inter_there = device.upload(inter)
             for split in ([0, rows], list(range(rows + 1))):
                 got = device.array(want.shape, np.int32).fill(0x55)
                 for row0, row1 in zip(split, split[1:]):
-                    intra_estimate(on_card, lam, row0, row1, got)
+                    intra_estimate(on_card, lam, inter_there, n_ref, row0, row1, got)
                 np.testing.assert_array_equal(got.get(), want)

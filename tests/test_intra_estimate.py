@@ -22,7 +22,13 @@ def test_against_the_definition(kind):
         "flat": np.full((48, 64), 255),
     }[kind].astype(np.uint8)
     for lam in (1, 20):
-        cost = np.zeros(12, np.int32)
-        for row0, row1 in ((1, 3), (0, 1)):
-            intra_estimate(source, lam, row0, row1, cost)
-        assert cost.tolist() == [naive.intra_cost(source, lam, mb) for mb in range(12)]
+        cost, search_cost = np.zeros(12, np.int32), np.full((2, 12, 41), 1 << 20, np.int32)
+        for n_ref in (0, 2):
+            for row0, row1 in ((1, 3), (0, 1)):
+                intra_estimate(source, lam, search_cost, n_ref, row0, row1, cost)
+            limit = search_cost[:n_ref, :, 40].min(0, initial=1 << 20) - (28 * lam if n_ref else 0)
+            exact = [naive.intra_cost(source, lam, mb) for mb in range(12)]
+            assert cost.tolist() == [c if c < most else 1 << 20 for c, most in zip(exact, limit.tolist())]
+            # what stays below the inter cost by one is kept, what reaches it is not
+            search_cost[rng.integers(0, 2, 12), np.arange(12), 40] = np.array(exact) + 28 * lam + rng.integers(-300, 301, 12)
+            search_cost[0, ::3, 40] = np.array(exact)[::3] + 28 * lam + np.array([0, 1, 1, 0])

@@ -35,7 +35,7 @@ def scene(rng, n_ref, subme, lam, noise):
         full_search(source, luma[slot, 0], PAD, centre, predictor[ref], lam, 8, 0, 4, cost[ref], mv[ref])
         subpel_refine(source, luma[slot], PAD, predictor[ref], lam, subme, 0, 4, cost[ref], mv[ref])
     intra_cost = np.zeros(N_MB, np.int32)
-    intra_estimate(source, lam, 0, 4, intra_cost)
+    intra_estimate(source, lam, cost, 0, 0, 4, intra_cost)
     return {
         "source": source, "luma": luma, "slots": slots, "pad": PAD, "cost": cost, "mv": mv, "predictor": predictor,
         "intra_cost": intra_cost, "slice_first_mb": np.array([0, 0, 8, 8], np.int32),
