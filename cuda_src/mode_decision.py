@@ -7,8 +7,9 @@ import numpy as np
 from .device import DeviceArray
 
 WARPS, THREADS = 4, 128
-CHOICE_BYTES = 5 * 6 * 12 + 2 * 4 + 2 * 8 + 16 * 4 + 4 * 4  # Choice of the kernel
-BLOCKS_AN_SM = 3  # all of them have to run at once
+BLOCKS_AN_SM = 4  # all of them have to run at once
+WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 480  # windows and Memory of the kernel
+SHARED_BYTES = 220 << 10  # of a multiprocessor, less what each block takes besides
 
 
 def mode_decision(
@@ -40,16 +41,19 @@ def mode_decision(
     height, width = source.shape
     mb_width, mb_height = width // 16, height // 16
     device, n_mb = source.device, mb_width * mb_height
-    flags = device.scratch("flags of mode decision", (1 + n_mb,), np.int32)
+    told = device.scratch("told in mode decision", (1 + n_mb,), np.int32)
     mb0, mb1 = row0 * mb_width, row1 * mb_width
-    arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, flags, ref_idx, mv]
+    arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, told, ref_idx, mv]
     device.launch("mode_decision", "mode_seed", (-(-(mb1 - mb0) // THREADS),), (THREADS,), arguments, stream)
     blocks = min(BLOCKS_AN_SM * device.multiprocessors, -(-(mb1 - mb0) // WARPS))
     share = -(-(mb1 - mb0) // (WARPS * blocks))  # macroblocks a warp
+    slot = MEMORY_BYTES + -(-n_ref * 41 * 8 // 16) * 16
+    head = WINDOW_BYTES + -(-share // 4) * 16
+    slots = max(1, min(share, (SHARED_BYTES // (BLOCKS_AN_SM * WARPS) - head) // slot))
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
-    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, share, flags]
-    arguments += [mb_type, sub_mb_type, ref_idx, mv]
-    shared = WARPS * (CHOICE_BYTES + n_ref * 41 * 8)
+    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, share, slots, slot]
+    arguments += [told, mb_type, sub_mb_type, ref_idx, mv]
+    shared = WARPS * (head + slots * slot)
     device.launch("mode_decision", "mode_decision", (blocks,), (32 * WARPS,), arguments, stream, shared=shared)
 
 

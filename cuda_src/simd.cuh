@@ -91,15 +91,18 @@ DEVICE void store_release(int *flag, int v) {
   asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(v) : "memory");
 #endif
 }
+// earlier stores of this thread, and what it has seen of others', come before its later ones
+DEVICE void fence() {
+#ifndef H264LITE_EMULATED
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#endif
+}
 DEVICE void wait_at_least(const int *flag, int value) {
   while (load_acquire(flag) < value) __nanosleep(32);
 }
 
 // 9.1.1: number of bits of the signed Exp-Golomb code of v
-DEVICE int se_bits(int v) {
-  unsigned code = v > 0 ? unsigned(2 * v) : unsigned(-2 * v + 1);  // codeNum + 1
-  return 2 * (31 - __clz(int(code))) + 1;
-}
+DEVICE int se_bits(int v) { return 65 - 2 * __clz(abs(v)); }
 
 // two signed 16-bit numbers a word
 DEVICE unsigned add2(unsigned a, unsigned b) {
