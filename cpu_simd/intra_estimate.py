@@ -200,7 +200,7 @@ def _satd_16x16(current, base, step_x, step_y, limit):
 
 @helper
 def _macroblock_16x16(source, x0, y0, lam, limit, current, edges):
-    """Cost of the macroblock at (x0, y0) as Intra_16x16, or `limit`: 8.3.3 on source samples. edges: int64[2, 17], scratch."""
+    """Cost of the macroblock at (x0, y0) as Intra_16x16, or `limit`: 8.3.3 on source samples. edges: int64[2, 17] scratch."""
     left, top = x0 > 0, y0 > 0
     total = np.int64(0)
     for i in range(16):
