@@ -2,11 +2,12 @@
 
 A value of type u8x16, u16x16 ... lives in a vector register inside a kernel. The operations are functions of their
 operands' types: `add(a, b)` adds lane by lane whatever the lanes are. Lanes wrap as in C. Everything is plain LLVM and
-runs on any processor, except that `mpsadbw` becomes one instruction where AVX2 is present. Offsets of loads and stores
-count elements from the first one of the array, whatever its number of dimensions; no bounds are checked.
+runs on any processor, except that `mpsadbw` and the like become one instruction where AVX2 is present. Offsets of loads
+and stores count elements from the first one of the array, whatever its number of dimensions; no bounds are checked.
 
-H264LITE_SIMD=portable makes the stages take the portable path (PORTABLE below), avx2 keeps them from AVX-512; the
-results are the same.
+H264LITE_SIMD=portable makes the searches take the portable path (PORTABLE below), avx2 keeps them from AVX-512.
+NUMBA_CPU_NAME=generic compiles everything for the least processor of its kind, without any of them. The results are the
+same.
 """
 
 import os
@@ -14,7 +15,7 @@ import os
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic, models, register_model
 
 
@@ -40,10 +41,14 @@ class VecModel(models.PrimitiveModel):
 u8x8, u8x16, u8x32 = Vec(8, 8), Vec(8, 16), Vec(8, 32)
 u16x8, u16x16, u16x32 = Vec(16, 8), Vec(16, 16), Vec(16, 32)
 i32x8 = Vec(32, 8)
+u64x4 = Vec(64, 4)
 
 
 def host_has(feature: str) -> bool:
-    """Whether this processor has an LLVM feature, such as "avx2"."""
+    """Whether kernels may use an LLVM feature, such as "avx2": Numba compiles for this processor, or for what it is told."""
+    told = getattr(config, "CPU_FEATURES", None)
+    if told is not None:
+        return f"+{feature}" in told.split(",")
     try:
         return bool(llvm.get_host_cpu_features().get(feature, False))
     except RuntimeError:
@@ -152,6 +157,17 @@ def load_2_u8x8(typingctx, array, i0, i1):
         return builder.shuffle_vector(a, b, _mask(range(16)))
 
     return u8x16(array, types.intp, types.intp), codegen
+
+
+@intrinsic
+def load_2_u8x16(typingctx, array, i0, i1):
+    """Two groups of sixteen samples, from two offsets, as one u8x32."""
+
+    def codegen(context, builder, sig, args):
+        a, b = (_load(builder, _address(context, builder, sig.args[0], args[0], i, u8x16.ir)) for i in args[1:])
+        return builder.shuffle_vector(a, b, _mask(range(32)))
+
+    return u8x32(array, types.intp, types.intp), codegen
 
 
 @intrinsic
@@ -643,6 +659,44 @@ def _make_row_sads(native):
 
 row_sads = _make_row_sads(AVX2)
 row_sads_portable = _make_row_sads(False)
+
+
+def _make_octet_sads(native):
+    @intrinsic
+    def octet_sads(typingctx, a, b):
+        """Sums of |x - y| of every eight u8 lanes of u8x32, in four lanes of 64 bits (psadbw)."""
+
+        def codegen(context, builder, sig, args):
+            if native:
+                return _llvm(builder, "llvm.x86.avx2.psad.bw", u64x4.ir, args)
+            wide = ir.VectorType(ir.IntType(16), 32)
+            x, y = (builder.zext(v, wide) for v in args)
+            x = _abs(builder, builder.sub(x, y))
+            while x.type.count > 4:
+                even, odd = (builder.shuffle_vector(x, x, _mask(range(n, x.type.count, 2))) for n in (0, 1))
+                x = builder.add(even, odd)
+            return builder.zext(x, u64x4.ir)
+
+        return u64x4(u8x32, u8x32), codegen
+
+    return octet_sads
+
+
+octet_sads = _make_octet_sads(AVX2)
+octet_sads_portable = _make_octet_sads(False)
+
+
+@intrinsic
+def pack_sums(typingctx, a, b, c, d):
+    """u16x16: lane 4 i + k is what lane i of u64x4 number k holds, at most 65535."""
+
+    def codegen(context, builder, sig, args):
+        total = args[0]
+        for k in range(1, 4):
+            total = builder.or_(total, builder.shl(args[k], _constant(u64x4.ir, [16 * k] * 4)))
+        return builder.bitcast(total, u16x16.ir)
+
+    return u16x16(u64x4, u64x4, u64x4, u64x4), codegen
 
 
 @intrinsic

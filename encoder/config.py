@@ -34,6 +34,7 @@ class Config:
     ref: int
     slices: int
     me: str
+    step_grid: int  # 3, 7 or 13: for me "step"
     merange: int  # integer samples; candidates -merange .. merange - 1 around the centre
     partitions: frozenset[str]  # of p8x8, p4x4, i4x4
     subme: int
@@ -123,7 +124,7 @@ class Config:
                 "slices",
             )
         asked = values.pop("device")
-        device, reason = choose_device(asked, mb_width * mb_height)
+        device, reason = choose_device(asked, mb_width * mb_height, values["me"])
         values["threads"] = values["threads"] or available_cores()
         return cls(
             **values,

@@ -1,20 +1,24 @@
 """Which device encodes, and why: decided once, before anything is allocated."""
 
 from ..scheduler.devices import card_name, why_no_cuda
-from .errors import DeviceError
+from .errors import DeviceError, OptionError
 
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a card
 
 
-def choose_device(asked: str, n_mb: int) -> tuple[str, str]:
+def choose_device(asked: str, n_mb: int, me: str = "fsbm") -> tuple[str, str]:
     """(device, reason) for `auto` or a device asked for by name; DeviceError if that one is not there.
 
-    n_mb: macroblocks of a picture. No context is taken: that is up to what runs there.
+    n_mb: macroblocks of a picture; me: the motion search. No context is taken: that is up to what runs there.
     """
     if asked == "cpu":
         return "cpu", "asked for"
     if asked == "hybrid":
         raise DeviceError("device hybrid is not built yet; use --device auto, cuda or cpu")
+    if me == "step" and asked == "auto":
+        return "cpu", "--me step is there for the CPU alone"
+    if me == "step":
+        raise OptionError(f"step is there for the CPU alone, not for device {asked}; use fsbm, or device cpu", "me")
     missing = why_no_cuda()
     if asked == "auto":
         if missing:

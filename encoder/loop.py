@@ -99,7 +99,7 @@ class Loop:
             executor.fill(self.workspace.progress, 0)
             for ref in range(frame.n_ref):
                 reference = self._reference_state(ref)
-                search = ("search_centre", "full_search", "subpel_refine")
+                search = ("search_centre", "step_search" if self.config.me == "step" else "full_search", "subpel_refine")
                 steps.append((("subsample",), reference))
                 steps.append(((*search, "intra_estimate") if ref == frame.n_ref - 1 else search, reference))
             steps += [(("mode_decision",), {}), (("inter_residual",), {})]
@@ -180,7 +180,7 @@ def _constants(config: Config) -> dict[str, Any]:
         "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
         "width": config.width, "height": config.height,
         "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
-        "merange": config.merange, "max_mv_y": config.max_mv_y, "subme": config.subme,
+        "merange": config.merange, "step_grid": config.step_grid, "max_mv_y": config.max_mv_y, "subme": config.subme,
         "mb_width": config.mb_width, "partition_kinds": _partition_kinds(config.partitions),
         "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,

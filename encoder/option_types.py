@@ -65,6 +65,11 @@ def read_choice(value: Any, choices: Mapping[str, Any]) -> Any:
     return choices[value]
 
 
+def read_grid(value: Any, choices: Mapping[str, Any]) -> Any:
+    """One of a few whole numbers."""
+    return read_choice(value if isinstance(value, str) or isinstance(value, bool) else str(value), choices)
+
+
 def read_text(value: Any) -> str:
     """A file name or the like, not empty."""
     try:

@@ -13,6 +13,7 @@ from .option_types import (
     read_flag,
     read_float,
     read_fps,
+    read_grid,
     read_int,
     read_keyint,
     read_partitions,
@@ -160,8 +161,11 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("partitions", "Analysis", read_partitions, "all", "p8x8, p4x4, i4x4, joined by commas; none; all. p8x8 "
            "stands for 16x8, 8x16 and 8x8 as well", "LIST", short="A"),
-    Option("me", "Analysis", read_choice, "fsbm", "motion search; fsbm (esa) is the full search with SAD reuse",
-           choices={"fsbm": "fsbm", "esa": "fsbm"}),
+    Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (esa) is the full search with SAD reuse; step "
+           "looks at grids of candidates, ever finer (faster, CPU alone)",
+           choices={"fsbm": "fsbm", "esa": "fsbm", "step": "step"}),
+    Option("step_grid", "Analysis", read_grid, 7, "candidates along each side of a step's grid (slower): 3, 7 or 13",
+           "INT", choices={"3": 3, "7": 7, "13": 13}),
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (slower)", "INT", 4, 64),
     Option("subme", "Analysis", read_int, 4, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
            "3 quarter by SATD, 4 both by SATD; 5 also of partitions that seem to have no chance", "INT", 0, 5, short="m"),
@@ -235,7 +239,7 @@ NOT_BUILT: dict[str, str] = {
 NOT_BUILT_SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass", "w": "weightb",
                    "8": "8x8dct", "o": "output"}
 NOT_BUILT_VALUES = {
-    ("me", ("dia", "hex", "umh", "tesa", "step")): "is not built yet; fsbm (esa) is",
+    ("me", ("dia", "hex", "umh", "tesa")): "is not built yet; fsbm (esa) and step are",
     ("profile", ("main", "high", "extended", "high10", "high422", "high444")): "is not built yet; baseline is",
     ("preset", ("superfast", "faster", "placebo")): "has no row here; there are " + ", ".join(PRESETS),
 }

@@ -35,6 +35,7 @@ class Stage:
     writes: str
     stream: str = MAIN
     after: str = ""
+    only: str = ""  # the folder that has it, if the other one has not
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -91,6 +92,12 @@ TABLE = (
         "full_search", "full_search.full_search", ROWS, "encoder",
         "source_y reference_y pad centre predictor lam merange row0 row1 search_cost search_mv",
         "search_cost search_mv",
+    ),
+    Stage(
+        "step_search", "step_search.step_search", ROWS, "encoder",
+        "source_y reference_y pad centre predictor lam merange step_grid row0 row1 search_cost search_mv",
+        "search_cost search_mv",
+        only=CPU,
     ),
     Stage(
         "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
@@ -172,25 +179,25 @@ TABLE = (
         "load_i420", "convert.load_i420", FRAME, "encoder",
         "given_y given_u given_v pitch chroma_pitch width height source_y source_u source_v",
         "source_y source_u source_v",
-        UP,
+        UP, only=CUDA,
     ),
     Stage(
         "load_nv12", "convert.load_nv12", FRAME, "encoder",
         "given_y given_uv pitch chroma_pitch width height source_y source_u source_v",
         "source_y source_u source_v",
-        UP,
+        UP, only=CUDA,
     ),
     Stage(
         "load_rgb", "convert.load_rgb", FRAME, "encoder",
         "given_rgb pitch plane_pitch width height source_y source_u source_v",
         "source_y source_u source_v",
-        UP,
+        UP, only=CUDA,
     ),
     Stage(
         "compact", "compact.compact", FRAME, "encoder",
         "mb_type cbp total_coeff levels mb_width level_index level_blocks",
         "level_index level_blocks",
-        HOME, after="intra mark_skipped",
+        HOME, after="intra mark_skipped", only=CUDA,
     ),
 )  # fmt: skip
 

@@ -97,6 +97,41 @@ def full_search(source, reference, pad, centre, predictor, lam, merange, mb, mb_
     return cost, mv
 
 
+def step_search(source, reference, pad, centre, predictor, lam, merange, grid, mb, mb_width):
+    """cost int[41], mv int[41, 2] of one macroblock, and the candidates looked at, in order, as [x, y]."""
+    y0, x0 = mb // mb_width * 16, mb % mb_width * 16
+    block = source[y0 : y0 + 16, x0 : x0 + 16].astype(int)
+    (cx, cy), (px, py) = centre[mb].tolist(), predictor[mb].tolist()
+    divisor = {3: 2, 7: 4, 13: 8}[grid]
+    best = [(65536, 0, 0, 0)] * 41
+    seen = []
+
+    def look(x, y):
+        if not (-merange <= x < merange and -merange <= y < merange):
+            return
+        seen.append((x, y))
+        top, left = y0 + cy + y + pad, x0 + cx + x + pad
+        difference = abs(reference[top : top + 16, left : left + 16].astype(int) - block)
+        bits = se_bits(4 * (cx + x) - px) + se_bits(4 * (cy + y) - py)
+        for k, (bx, by, w, h) in enumerate(PARTITIONS.tolist()):
+            cost = min(65535, int(difference[by : by + h, bx : bx + w].sum()) + lam // 2 * bits)
+            if cost < best[k][0]:
+                best[k] = cost, x, y, bits
+
+    look(0, 0)
+    distance = max(1, merange // divisor)
+    while True:
+        _, x, y, _ = best[40]
+        for j in range(-(grid // 2), grid // 2 + 1):
+            for i in range(-(grid // 2), grid // 2 + 1):
+                look(x + i * distance, y + j * distance)
+        if distance == 1:
+            break
+        distance = max(1, distance // divisor)
+    cost = np.array([value + (lam - lam // 2) * bits for value, _, _, bits in best])
+    return cost, np.array([(4 * (cx + x), 4 * (cy + y)) for _, x, y, _ in best]), seen
+
+
 def half_samples(plane):
     """8.4.2.2.1: planes G, b, h, j of a padded plane, reads outside it clamped."""
     height, width = plane.shape

@@ -71,7 +71,8 @@ BAD = [
     {"chroma_qp_offset": 13}, {"ipratio": 0}, {"ipratio": float("nan")}, {"ipratio": "x"},
     {"keyint": 0}, {"keyint": -1}, {"keyint": "never"}, {"keyint": 2**31},
     {"ref": 0}, {"ref": 17}, {"width": 8192, "height": 4320, "ref": 16},
-    {"slices": 0}, {"slices": 19}, {"me": "hex"}, {"me": "step"}, {"me": ""}, {"merange": 3}, {"merange": 65},
+    {"slices": 0}, {"slices": 19}, {"me": "hex"}, {"me": ""}, {"merange": 3}, {"merange": 65},
+    {"step_grid": 5}, {"step_grid": "x"}, {"step_grid": True},
     {"subme": -1}, {"subme": 6}, {"partitions": "p16x16"}, {"partitions": "p4x4"}, {"partitions": "p8x8,b8x8"},
     {"partitions": "i8x8"}, {"partitions": 7}, {"partitions": ""}, {"partitions": "all,p8x8"},
     {"deblock": "7:0"}, {"deblock": "0:-7"}, {"deblock": "a:b"}, {"deblock": "1:2:3"}, {"deblock": (1,)},
@@ -195,6 +196,10 @@ def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
         assert caught.value.exit_code == 3
     missing[0] = None
     assert config(device="cuda").device == "cuda" and not config(device="cuda").may_change_device
+    assert config(device="auto", me="step").device == "cpu" and "step" in config(me="step").device_reason
+    with pytest.raises(OptionError, match="step is there for the CPU alone") as caught:
+        config(device="cuda", me="step")
+    assert caught.value.option == "me"
     small, large = (config(width=16 * n, height=16 * n) for n in (10, 20))
     assert (small.device, large.device) == ("cpu", "cuda") and large.may_change_device
 

@@ -30,7 +30,7 @@ def planes(clip: sequences.Clip, count: int, start: int = 0) -> list:
 
 @pytest.mark.parametrize("qp", (0, 12, 27, 40, 51))
 @pytest.mark.parametrize("tools", ({"keyint": 1}, {"ref": 4, "slices": 4}, {"keyint": 3, "merange": 8},
-                                   {"merange": 32, "ref": 2}), ids=str)
+                                   {"merange": 32, "ref": 2}, {"me": "step", "merange": 24}), ids=str)
 @pytest.mark.parametrize("name", QUICK)
 def test_real_clips(name: str, qp: int, tools: dict) -> None:
     clip = sequences.clip(name)
@@ -144,6 +144,8 @@ def random_command(rng: random.Random) -> list[str]:
         "--colorprim": lambda: "bt709",
         "--range": lambda: rng.choice(("tv", "pc")),
         "--sar": lambda: "16:11",
+        "--me": lambda: rng.choice(("esa", "step")),
+        "--step-grid": lambda: rng.choice(("3", "7", "13")),
     }
     for option, value in maybe.items():
         if rng.random() < 0.4:
