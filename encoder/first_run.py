@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from ..scheduler.stages import CUDA, TABLE
+from ..scheduler.stages import CPU, files
 
 _ROOT = Path(__file__).resolve().parent.parent
 _KERNELS, _STANDARD = _ROOT / "cpu_simd", _ROOT / "standard"
@@ -18,7 +18,7 @@ _BESIDE = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
     "mark_skipped",
 )  # fmt: skip
-_ON_DEMAND = ("step_search",)  # compiled when an option asks for them
+_ON_DEMAND = {"step_search"}  # compiled when an option asks for them
 _COMPILE = """
 from h264lite.encoder.first_run import compile_stages
 compile_stages()
@@ -32,8 +32,7 @@ def will_compile() -> bool:
         places = list(Path(os.environ["NUMBA_CACHE_DIR"]).glob(f"{_KERNELS.name}_*"))
     # standard/jit.py: any change in these folders makes the cache stale
     changed = max(source.stat().st_mtime for folder in (_KERNELS, _STANDARD) for source in folder.glob("*.py"))
-    stages = {stage.function.split(".")[0] for stage in TABLE if stage.only != CUDA and stage.name not in _ON_DEMAND}
-    for name in stages | {"entropy"}:
+    for name in files(CPU) - _ON_DEMAND | {"entropy"}:
         indices = (index for place in places for index in place.glob(f"{name}.*.nbi"))
         if max((index.stat().st_mtime for index in indices), default=0.0) < changed:
             return True

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, make_executor
 from ..scheduler.executor import bands
 from ..scheduler.trace import HOST, Trace
@@ -111,6 +112,8 @@ class Pipeline:
         except (GpuLost, DeviceMemoryError) as lost:
             self._go_on_without_the_card(lost, frame)
             return self._finished(self.in_flight)
+        except TwinDiffers as error:
+            raise Error(f"H264LITE_CHECK: frame {frame.index}: {error}") from None
 
     def flush(self) -> list[EncodedFrame]:
         """What is still under way."""
@@ -119,6 +122,8 @@ class Pipeline:
         except GpuLost as lost:
             self._go_on_without_the_card(lost)
             return self._finished(0)
+        except TwinDiffers as error:
+            raise Error(f"H264LITE_CHECK: {error}") from None
 
     def close(self) -> None:
         """End the threads."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..cuda_src.device import Device, DeviceArray, Script
 from ..cuda_src.foreign import Foreign
 from .executor import Step
-from .stages import BESIDE, CPU, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
+from .stages import BESIDE, CUDA, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage, files
 from .trace import CardClock, Trace
 
 _NOT_TIMED = nullcontext()
@@ -41,7 +41,7 @@ class CudaExecutor:
         }  # fmt: skip
         self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
         with card:
-            card.load({stage.function.split(".")[0] for stage in TABLE if stage.only != CPU})
+            card.load(files(CUDA))
             first = card.stream()
             self._streams = {
                 name: first if self.serial else card.stream() for name in (MAIN, BESIDE, UP, HOME)

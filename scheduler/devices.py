@@ -4,7 +4,7 @@ from ..cuda_src.compiler import compiled
 from ..cuda_src.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, first_card
 from .cuda_executor import CudaExecutor
 from .executor import Executor
-from .stages import TABLE
+from .stages import CUDA, files
 from .trace import Trace
 
 __all__ = [
@@ -33,7 +33,7 @@ def nvcc_will_run() -> bool:
     try:
         card = first_card()
         capability = tuple(card.compute_capability())
-        return any(compiled(stage.function.split(".")[0], capability) is None for stage in TABLE)
+        return any(compiled(name, capability) is None for name in files(CUDA))
     except DeviceUnavailable:
         return False
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .check import beside, twin
 from .crew import Crew, Part
 from .stages import EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS
 from .trace import HOST, Trace
@@ -51,6 +52,7 @@ class Executor:
         self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
     ) -> None:
         self._crew = Crew(threads)
+        self._twin = twin()
         self._trace = trace
         n_mb = slices[-1][1]
         rows = shares(n_rows, threads, -(-LEAST_BAND * n_rows // n_mb)) if threads > 1 else [(0, n_rows)]
@@ -125,6 +127,8 @@ class Executor:
         for name in names:
             stage = STAGES[name]
             call = stage.bind(state)
+            if self._twin is not None:
+                call = beside(self._twin, stage, state, call)
             if stage.split == FRAME:
                 parts.append(_part([(name, call)], (), times, self._trace))
             else:

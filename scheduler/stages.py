@@ -38,9 +38,14 @@ class Stage:
     only: str = ""  # the folder that has it, if the other one has not
 
     @property
+    def span(self) -> tuple[str, ...]:
+        """Names of the arguments that say which part of the picture a call does."""
+        return _SPAN[self.split]
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The state it depends on."""
-        without = (*self.writes.split(), *_SPAN[self.split])
+        without = (*self.writes.split(), *self.span)
         return tuple(name for name in self.arguments.split() if name not in without)
 
     @cached_property
@@ -60,7 +65,7 @@ class Stage:
     @cached_property
     def _places(self) -> tuple[list[str], list[str]]:
         """Names of the arguments before and behind the span."""
-        span, names = _SPAN[self.split], self.arguments.split()
+        span, names = self.span, self.arguments.split()
         at = names.index(span[0]) if span else len(names)
         return names[:at], names[at + len(span) :]
 
@@ -202,3 +207,8 @@ TABLE = (
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
+
+
+def files(folder: str) -> set[str]:
+    """Files of CPU's or CUDA's folder that hold stages."""
+    return {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}

@@ -1,0 +1,167 @@
+"""H264LITE_CHECK=1: each call of a kernel runs beside its portable twin, and the first difference ends the encode.
+
+The twin is the same source in a process of its own, compiled for the least processor of its kind (NUMBA_CPU_NAME=generic),
+where every operation of cpu_simd/vector.py is plain LLVM in the registers that all processors have. It gets a copy of all
+arguments; then all arrays must be equal, those that the kernel has no business with as well. Calls come one at a time.
+"""
+
+import atexit
+import functools
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .stages import CPU, Stage
+
+_FOLDER = Path(__file__).resolve().parent.parent / CPU
+_COARSE_BORDER = 64  # of search_centre's pictures, both sides
+
+
+class TwinDiffers(Exception):
+    """A kernel and its portable twin do not agree."""
+
+
+def _freeze(value: Any) -> Any:
+    """An argument as it goes to the other process: views keep their strides, by which kernels are compiled."""
+    if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
+        return value
+    return _View(np.ascontiguousarray(value), value.strides)
+
+
+class _View:
+    def __init__(self, values: np.ndarray, strides: tuple[int, ...]) -> None:
+        self.values, self.strides = values, strides
+
+    def thaw(self) -> np.ndarray:
+        """The same values with the same strides."""
+        size = sum((n - 1) * stride for n, stride in zip(self.values.shape, self.strides)) + self.values.itemsize
+        base = np.zeros(size, np.uint8)
+        view = np.ndarray(self.values.shape, self.values.dtype, base.data, 0, self.strides)
+        view[...] = self.values
+        return view
+
+
+class Twin:
+    """The other process."""
+
+    def __init__(self) -> None:
+        environment = os.environ | {"NUMBA_CPU_NAME": "generic", "H264LITE_CHECK": "0"}
+        cache = Path(os.environ.get("NUMBA_CACHE_DIR") or _FOLDER / "__pycache__") / "portable"
+        if os.access(_FOLDER, os.W_OK) or "NUMBA_CACHE_DIR" in os.environ:
+            environment["NUMBA_CACHE_DIR"] = str(cache)  # two processes that fill one cache might mix their code up
+        command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        self._lock = threading.Lock()
+        atexit.register(self.close)
+
+    def call(self, where: str, function: str, arguments: Mapping[str, Any], native: Callable[..., Any],
+             size: tuple[int, int], pad: int = 0) -> Any:  # fmt: skip
+        """Run file.function of cpu_simd/ there, here by `native`, and compare; returns what it returned.
+
+        arguments: by name, in order; size: (width, height) of the picture in macroblocks, pad: border of its references.
+        """
+        with self._lock:  # until all is compared: parts of a picture share its arrays
+            assert self._process.stdin is not None and self._process.stdout is not None
+            try:
+                pickle.dump((function, [_freeze(value) for value in arguments.values()]), self._process.stdin, -1)
+                self._process.stdin.flush()
+                mine = native()
+                result, after = pickle.load(self._process.stdout)
+            except (OSError, EOFError, pickle.UnpicklingError) as error:
+                raise TwinDiffers(f"{where}: the portable twin's process ended ({error})") from None
+            if isinstance(result, Exception):
+                raise TwinDiffers(f"{where}: the portable twin failed: {result!r}")
+            compare(where, arguments, after, size, pad)
+            if mine != result:
+                raise TwinDiffers(f"{where}: returned {mine}, the portable twin {result}")
+            return mine
+
+    def check_entropy(self, write: Callable[..., int], args: Sequence[Any], height: int) -> int:
+        """entropy.write_slice_data, which is in no stage table, with its twin; height: macroblock rows."""
+        arguments = dict(zip(inspect.signature(write).parameters, args))
+        size = arguments["mb_width"], height
+        return int(self.call("entropy", "entropy.write_slice_data", arguments, lambda: write(*args), size))
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None and not pipe.closed:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    pass
+
+
+def serve() -> None:
+    """The other process's life: calls from standard input, answers to standard output."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            name, args = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            file, function = name.split(".")
+            args = [value.thaw() if isinstance(value, _View) else value for value in args]
+            result = getattr(import_module(f"..{CPU}.{file}", __package__), function)(*args)
+        except Exception as error:
+            result = RuntimeError(f"{type(error).__name__}: {error}")
+        pickle.dump((result, [value if isinstance(value, np.ndarray) else None for value in args]), answers, -1)
+        answers.flush()
+
+
+def twin() -> Twin | None:
+    """The process, started when first asked for; None unless H264LITE_CHECK=1."""
+    return _the_twin() if os.environ.get("H264LITE_CHECK", "0") not in ("", "0") else None
+
+
+_the_twin = functools.cache(Twin)
+
+
+def compare(where: str, arguments: Mapping[str, Any], after: Sequence[Any], size: tuple[int, int], pad: int) -> None:
+    """Raise TwinDiffers at the first difference of arrays from what the twin made of them, `after`."""
+    for (name, array), other in zip(arguments.items(), after):
+        if isinstance(array, np.ndarray) and not np.array_equal(array, other):
+            index = tuple(int(i) for i in np.argwhere(array != other)[0])
+            row = macroblock_row(index, array.shape, size, pad)
+            at = "" if row is None else f", macroblock row {row}"
+            raise TwinDiffers(f"{where}{at}, array {name}{list(index)}: {array[index]}, the portable twin {other[index]}")
+
+
+def macroblock_row(index: tuple[int, ...], shape: tuple[int, ...], size: tuple[int, int], pad: int) -> int | None:
+    """The macroblock row of an element of a frame's array; None if the array's shape does not tell."""
+    width, height = size
+    if width * height in shape:
+        return index[shape.index(width * height)] // width
+    if shape == (height,):
+        return index[0]
+    for unit, border in ((16, 0), (8, 0), (16, 2 * pad), (8, pad), (4, _COARSE_BORDER)):
+        if shape[-2:] == (unit * height + border, unit * width + border):
+            return min(max((index[-2] - border // 2) // unit, 0), height - 1)
+    return None
+
+
+def beside(other: Twin, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call`, the stage as a function of its span, with its twin."""
+    size = int(state["mb_width"]), len(state["slice_first_mb"])
+
+    def run(*part: int) -> None:
+        values = {**state, **dict(zip(stage.span, part))}
+        arguments = {name: values[name] for name in stage.arguments.split()}
+        other.call(f"stage {stage.name}", stage.function, arguments, lambda: call(*part), size, int(state["pad"]))
+
+    return run
