@@ -62,9 +62,9 @@ def parse_slice(data, s, p, m, motion):
     is_cabac = p[P_CABAC] != 0
     mb = p[P_FIRST_MB]
     s[S_MB] = mb
-    if is_cabac:
-        cabac.start(data, s)  # behind cabac_alignment_one_bit
     more = s[S_POS] < s[S_END]
+    if is_cabac:
+        cabac.start(data, s)  # behind cabac_alignment_one_bit; reads ahead, beyond the end of a short slice
     while more and s[S_ERROR] == 0:
         begin = cabac.position(s) if is_cabac else s[S_POS]
         skipped = False

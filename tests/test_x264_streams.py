@@ -35,6 +35,7 @@ CASES: dict[str, dict] = {
     "slices": {"slices": 4, **B},
     "slices of few bytes": {"slice_max_size": 200, "bframes": 0},
     "slices of 5 macroblocks": {"slice_max_mbs": 5, **B},
+    "slices of a few bits": {"slice_max_mbs": 2, "crf": 45, **B},
     "intra refresh": {"intra_refresh": 1, "keyint": 6, "bframes": 0},
     "constrained intra": {"constrained_intra": 1, **B},
     "key frames every 4": {"keyint": 4, "min_keyint": 1, "scenecut": 0, **B},
@@ -93,13 +94,19 @@ def random_options(rng: random.Random) -> dict[str, object]:
 
 def random_streams(seed: int, count: int) -> None:
     """Streams of random options and sizes."""
-    rng = random.Random(seed)
+    rng, refused = random.Random(seed), 0
     for _ in range(count):
         width, height = 2 * rng.randint(8, 60), 2 * rng.randint(8, 50)
         options = random_options(rng)
         options["profile"] = rng.choice(("main", "high", "high")) if options.get("cqm") is None else "high"
         print(f"H264LITE_SEED={SEED}: {width}x{height}", options)
-        compare(round_trip.noise_clip(width, height, rng.randint(3, 14), rng.randrange(1 << 30)), **options)
+        clip = round_trip.noise_clip(width, height, rng.randint(3, 14), rng.randrange(1 << 30))
+        try:
+            compare(clip, **options)
+        except x264_streams.Refused as error:
+            print(error)
+            refused += 1
+    assert refused <= count // 10
 
 
 @pytest.mark.parametrize("part", range(3))

@@ -25,6 +25,10 @@ def clip(frames: int = FRAMES, seed: int = 7) -> list[round_trip.Planes]:
     return pictures
 
 
+class Refused(Exception):
+    """x264 takes the options one by one, but not together."""
+
+
 def encode(pictures: list[round_trip.Planes], profile: str = "high", preset: str = "slow", **options: object) -> bytes:
     """The Annex B stream of x264 with `options` in its own names, underlines for hyphens."""
     av = pytest.importorskip("av", reason="PyAV brings libx264")
@@ -41,6 +45,10 @@ def encode(pictures: list[round_trip.Planes], profile: str = "high", preset: str
     params = ":".join(f"{name.replace('_', '-')}={value}" for name, value in words.items())
     context.options = {"preset": preset, "profile": profile, "x264-params": params}
     data = bytearray()
+    try:
+        context.open()
+    except av.error.ExternalError as error:
+        raise Refused(error) from None
     for n, planes in enumerate(pictures):
         frame = av.VideoFrame(context.width, context.height, "yuv420p")
         for plane, samples in zip(frame.planes, planes):
