@@ -1,16 +1,20 @@
 // Intra macroblocks: choice of type and modes, coding and reconstruction in the order of their dependencies (8.3, 8.5).
 //
-// One launch; a block takes a row of macroblocks by ticket and follows the row above at two macroblocks' distance. Four
-// warps share a macroblock: one chooses and codes it as Intra_4x4, one as Intra_16x16, one its chroma, and the last writes
-// the macroblock before to memory meanwhile, publishes it, and loads the source of the next. They meet once a macroblock.
+// One launch; a block takes a part of a row by ticket: every PARTS'th run of neighbouring intra macroblocks. A macroblock
+// waits for the intra ones among the three above it, so in a row of nothing else a block follows the row above at two
+// macroblocks' distance. Four warps share a macroblock: one chooses and codes it as Intra_4x4, one as Intra_16x16, one its
+// chroma, and the last writes the macroblock before to memory meanwhile, publishes it, and loads the source of the next. They
+// meet once a macroblock.
 #include "intra_coding.cuh"
 
 constexpr int THREADS = 128;
 constexpr int PCM_BITS = 384 * 8 + 8, FEW_LEVELS = 60;
-constexpr int PUBLISHED = 32;  // words between two rows' counters
+constexpr int PARTS = 8;  // as the launcher has it
+constexpr int FINAL = 32;  // where in `progress` it is told which macroblocks are final
 
 struct Picture {
   int width, mb_width;
+  const uint8_t *mb_type;
   uint8_t *rec_y, *rec_u, *rec_v;
   signed char *intra4x4_mode;
 };
@@ -26,8 +30,10 @@ DEVICE Above load_above(const Picture &p, int warp, int lane, int mx, int my) {
     const uint8_t *row = p.rec_y + size_t(16 * my - 1) * p.width + 16 * mx;
     if (warp == 0) {  // lanes 0..5 the words from the corner on, lane 6 the modes
       if ((lane > 0 || mx > 0) && lane < (mx + 1 < p.mb_width ? 6 : 5)) w.a = from_l2(row - 4 + 4 * lane);
-      if (lane == 6)
-        w.a = from_l2(reinterpret_cast<const uint8_t *>(p.intra4x4_mode) + 16 * size_t((my - 1) * p.mb_width + mx) + 12);
+      if (lane == 6) {
+        const size_t mb = size_t(my - 1) * p.mb_width + mx;
+        w.a = p.mb_type[mb] > I_PCM ? splat4(2) : from_l2(reinterpret_cast<const uint8_t *>(p.intra4x4_mode) + 16 * mb + 12);
+      }
     } else {  // word of this lane's block column, corner
       w.a = from_l2(row + 4 * (lane & 3));
       if (mx > 0) w.b = from_l2(row - 4);
@@ -126,16 +132,22 @@ DEVICE void write_state(const Macroblock &m, Choice choice, size_t mb, int lane,
   }
 }
 
-// The intra macroblocks of a row, one after the other; the same in every warp
+// The intra macroblocks of a block's part of a row, one after the other; the same in every warp
 struct Walk {
   const uint8_t *types;
-  int mb_width, lane, base;
+  int mb_width, part, lane, base, runs;  // runs: that have begun before
   unsigned mask;
+  bool inside;  // the column before `base` is of a run
   DEVICE int next() {
     while (!mask) {
       base += 32;
       if (base >= mb_width) return mb_width;
-      mask = __ballot_sync(FULL_WARP, base + lane < mb_width && types[base + lane] <= I_PCM);
+      const unsigned intra = __ballot_sync(FULL_WARP, base + lane < mb_width && types[base + lane] <= I_PCM);
+      const unsigned starts = intra & ~(intra << 1 | unsigned(inside));
+      const int run = runs + __popc(starts & ((2u << lane) - 1)) - 1;
+      mask = intra & __ballot_sync(FULL_WARP, run % PARTS == part);
+      runs += __popc(starts);
+      inside = intra >> 31;
     }
     const int at = base + __ffs(int(mask)) - 1;
     mask &= mask - 1;
@@ -143,8 +155,16 @@ struct Walk {
   }
 };
 
-// Planes and state arrays as the launcher says; macroblock rows [row0, row0 + gridDim.x). progress: 0 before the launch; a
-// counter of tickets, then of each row how many macroblocks are final, PUBLISHED words apart.
+// Up to which column the row above is final from column `from` on, as far as a warp sees
+DEVICE int final_until(const uint8_t *types, const int *final, int from, int mb_width, int lane) {
+  const int column = from + lane;
+  const bool known = column < mb_width && (types[column] > I_PCM || load_acquire(final + column) != 0);
+  const unsigned open = ~__ballot_sync(FULL_WARP, known);
+  return from + (open ? __ffs(int(open)) - 1 : 32);
+}
+
+// Planes and state arrays as the launcher says; macroblock rows [row0, row0 + gridDim.x / PARTS). progress: 0 before the
+// launch; a counter of tickets, then (FINAL) of each macroblock of these rows whether it is final, if it is intra.
 extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
     const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int lam, int chroma_qp_offset, int row0, int mb_width,
     uint8_t *mb_type, signed char *intra4x4_mode, uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode,
@@ -160,27 +180,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
   }
   for (int i = threadIdx.x; i < 3 * 2 * 16; i += THREADS) buffers[i >> 5].levels_chroma[8 * 16 + (i & 31)] = 0;
   __syncthreads();
-  const int my = row0 + *ticket, width = 16 * mb_width;
-  int *published = progress + (1 + *ticket) * PUBLISHED;
-  const int *above_published = *ticket ? published - PUBLISHED : nullptr;
+  const int row = *ticket / PARTS, part = *ticket % PARTS, my = row0 + row, width = 16 * mb_width;
+  int *final = progress + FINAL + row * mb_width;
+  const int *final_above = final - mb_width;
   const size_t first = size_t(my) * mb_width;
   const bool top = int(first) - mb_width >= slice_first_mb[my];
-  const Picture picture = {width, mb_width, rec_y, rec_u, rec_v, intra4x4_mode};
-  for (int mx = threadIdx.x; mx < mb_width; mx += THREADS)
+  const uint8_t *types_above = mb_type + first - mb_width;
+  const Picture picture = {width, mb_width, mb_type, rec_y, rec_u, rec_v, intra4x4_mode};
+  for (int mx = part * THREADS + threadIdx.x; mx < mb_width; mx += PARTS * THREADS)
     if (mb_type[first + mx] > I_PCM) {
       reinterpret_cast<uint4 *>(intra4x4_mode)[first + mx] = make_uint4(splat4(2), splat4(2), splat4(2), splat4(2));
       intra16x16_mode[first + mx] = 0;
       intra_chroma_mode[first + mx] = 0;
     }
-  Walk walk = {mb_type + first, mb_width, lane, -32, 0};
-  int mx = walk.next(), before = -2, seen = top && above_published ? 0 : mb_width;
+  Walk walk = {mb_type + first, mb_width, part, lane, -32, 0, 0, false};
+  int mx = walk.next(), before = -2, seen = top && row ? 0 : mb_width;  // seen: up to where the row above was seen final
   if (warp == 3 && mx < mb_width) {
     const uint4 s = load_source(src_y, src_u, src_v, width, mx, my, lane);
     if (lane < 24) reinterpret_cast<uint4 *>(buffers[0].source)[lane] = s;
   }
-  __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) store_release(published, mx);
   const Sample own = sample_of(lane);
   Quantiser quantiser = {-1, 0, 0, 0, 0};
   int qp_y = mx < mb_width ? qp[first + mx] : 0;
@@ -194,9 +213,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
       const Around around = {mx > 0, top, top && mx + 1 < mb_width};
       const bool adjacent = before == mx - 1;  // else the macroblock to the left is an inter one
       if (top && !ready) {
-        if (seen < min(mx + 2, mb_width)) {
-          wait_at_least(above_published, min(mx + 2, mb_width));
-          seen = min(mx + 2, mb_width);
+        while (seen < min(mx + 2, mb_width)) {
+          seen = final_until(types_above, final_above, max(mx - 1, 0), mb_width, lane);
+          if (seen < min(mx + 2, mb_width)) __nanosleep(32);
         }
         above = load_above(picture, warp, lane, mx, my);
       }
@@ -235,8 +254,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
         const uint4 s = load_source(src_y, src_u, src_v, width, next, my, lane);
         if (lane < 24) reinterpret_cast<uint4 *>(buffers[(n + 1) % 3].source)[lane] = s;
       }
+      int until = seen;
+      if (seen < mb_width && next < mb_width) until = final_until(types_above, final_above, max(seen, next - 1), mb_width, lane);
       if (lane == 0) {
-        m.above = seen < mb_width ? load_acquire(above_published) : mb_width;
+        m.above = until;
         buffers[(n + 1) % 3].limit = NO_LIMIT;
       }
     }
@@ -246,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
     if (warp == 3) {
       write_samples(picture, m, choice, mx, my, lane);
       __syncwarp();
-      if (lane == 0) store_release(published, next);
+      if (lane == 0) store_release(final + mx, 1);
       write_state(m, choice, first + mx, lane, mb_type, intra16x16_mode, intra_chroma_mode, levels, total_coeff, cbp);
     }
     before = mx;

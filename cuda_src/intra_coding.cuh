@@ -20,7 +20,7 @@ struct alignas(16) Macroblock {
   signed char modes[5 * 8];  // Intra_4x4 modes, (by + 1) * 8 + bx + 4; with those around, -1: not available
   int cost_4x4, cost_16x16, mode_16x16, dc_16x16, mode_chroma, cbp_chroma, dc_chroma, clipped[2];
   int limit;  // cost of Intra_16x16 once it is known
-  int above;  // macroblocks of the row above that were published
+  int above;  // up to where the row above was seen final
 };
 struct Around {
   bool left, top, right;  // available; right: above right

@@ -10,9 +10,10 @@ constexpr int WARPS = 4, BLOCKS_AN_SM = 4;  // as the launcher has them
 
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
 
-// Macroblock rows [row0, row1). told: int32[1 + n_mb], of each macroblock how often it was told to look, [0] how many of all
-// that were not followed yet; before the launch 1 each. All blocks of the grid run at once, each warp with `share` macroblocks,
-// `slots` of them remembered. Dynamic shared memory: WARPS x (windows, int[share] in 16 bytes, slots x (Memory, int2[41 n_ref])).
+// Macroblock rows [row0, row1). told: int32[1 + n_mb + blocks], of each macroblock how often it was told to look, [0] how many
+// of all that were not followed yet, behind them for each block whether all is over; before the launch 1 each, and 0. All blocks
+// of the grid run at once, each warp with `share` macroblocks, `slots` of them remembered. Dynamic shared memory: WARPS x
+// (windows, int[share] in 16 bytes, slots x (Memory, int2[41 n_ref])).
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS_AN_SM) mode_decision(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
     const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
@@ -32,15 +33,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS_AN_SM) mode_deci
   for (int i = lane; i < share; i += 32) followed[i] = 0;
   for (int i = lane; i < slots; i += 32) reinterpret_cast<Memory *>(remembered + i * slot_bytes)->mb = -1;
   __syncwarp();
-  for (;;) {
-    bool busy = false, over = false;
-    for (int from = 0; from < share; from += 31) {  // lane 31 looks whether all is done
+  int *over = told + 1 + mb_width * mb_height;
+  int sum = 1, owed = 0;  // the sum before this warp changed it, and what would make it 0
+  for (bool busy = true;; busy = false) {
+    for (int from = 0; from < share; from += 31) {  // lane 31 looks whether all is over
       const int i = from + lane;
       const bool mine = lane < 31 && i < share && first + i * step < end;
-      const int seen = mine ? load_acquire(told + 1 + first + i * step) : lane == 31 ? load_acquire(told) : 0;
+      const int seen = mine ? load_acquire(told + 1 + first + i * step) : lane == 31 ? load_acquire(over + blockIdx.x) : 0;
+      if (__shfl_sync(FULL_WARP, seen, 31)) return;
       const int times = mine ? seen - followed[i] : 0;
       unsigned waiting = __ballot_sync(FULL_WARP, times != 0);
-      over = __shfl_sync(FULL_WARP, seen, 31) == 0;
       if (times) followed[i] = seen;
       for (; waiting; waiting &= waiting - 1) {
         const int n = __ffs(int(waiting)) - 1, mb = first + (from + n) * step, mx = mb % mb_width;
@@ -56,8 +58,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS_AN_SM) mode_deci
         if (lane == 2 && blocks & BOTTOM_ROW && below) other = mb + mb_width;
         if (lane == 3 && blocks & BOTTOM_RIGHT && below && mx + 1 < mb_width) other = mb + mb_width + 1;
         const int more = __popc(__ballot_sync(FULL_WARP, other >= 0)) - __shfl_sync(FULL_WARP, times, n);
-        if (lane == 0 && more) atomicAdd(told, more);  // before anyone is told, lest the sum be 0 while someone has to look
-        fence();
+        // before anyone is told, lest the sum be 0 while someone has to look
+        if (lane == 0 && more) {
+          sum = atomicAdd(told, more);
+          owed = -more;
+        }
         __syncwarp();
         if (other >= 0) {
           fence();
@@ -65,17 +70,18 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS_AN_SM) mode_deci
         }
       }
     }
-    if (busy) continue;
-    if (over) return;
-    __nanosleep(32);
+    if (busy && __any_sync(FULL_WARP, sum == owed))
+      for (int i = lane; i < int(gridDim.x); i += 32) store_release(over + i, 1);
+    if (!busy) __nanosleep(64);
   }
 }
 
 // The guess to begin with, everyone's best 16x16 vector over the references, and all are told. A thread a macroblock.
 extern "C" __global__ void mode_seed(const int *search_cost, const unsigned *search_mv, int n_ref, int lam, int n_mb, int mb0, int mb1,
-    int *told, signed char *ref_idx, unsigned *mv) {
+    int blocks, int *told, signed char *ref_idx, unsigned *mv) {
   const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb == mb0) told[0] = mb1 - mb0;
+  if (mb - mb0 < blocks) told[1 + n_mb + mb - mb0] = 0;
   if (mb >= mb1) return;
   int best = FAR, ref = 0;
   for (int r = 0; r < n_ref; r++) {

@@ -41,11 +41,11 @@ def mode_decision(
     height, width = source.shape
     mb_width, mb_height = width // 16, height // 16
     device, n_mb = source.device, mb_width * mb_height
-    told = device.scratch("told in mode decision", (1 + n_mb,), np.int32)
     mb0, mb1 = row0 * mb_width, row1 * mb_width
-    arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, told, ref_idx, mv]
-    device.launch("mode_decision", "mode_seed", (-(-(mb1 - mb0) // THREADS),), (THREADS,), arguments, stream)
     blocks = min(BLOCKS_AN_SM * device.multiprocessors, -(-(mb1 - mb0) // WARPS))
+    told = device.scratch("told in mode decision", (1 + 2 * n_mb,), np.int32)
+    arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, blocks, told, ref_idx, mv]
+    device.launch("mode_decision", "mode_seed", (-(-(mb1 - mb0) // THREADS),), (THREADS,), arguments, stream)
     share = -(-(mb1 - mb0) // (WARPS * blocks))  # macroblocks a warp
     slot = MEMORY_BYTES + -(-n_ref * 41 * 8 // 16) * 16
     head = WINDOW_BYTES + -(-share // 4) * 16

@@ -67,7 +67,7 @@ DEVICE unsigned unaligned(unsigned lo, unsigned hi, unsigned offset) { return __
 DEVICE unsigned load_word(const uint8_t *p) {
   const unsigned *w = reinterpret_cast<const unsigned *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(3));
   const unsigned offset = unsigned(reinterpret_cast<uintptr_t>(p) & 3), low = __ldg(w);
-  return offset ? unaligned(low, __ldg(w + 1), offset) : low;
+  return unaligned(low, __ldg(w + (offset ? 1 : 0)), offset);  // no branch: loads one after another would wait for each other
 }
 
 DEVICE unsigned pack4(int a, int b, int c, int d) {
