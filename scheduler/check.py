@@ -50,18 +50,21 @@ class _View:
         return view
 
 
+def portable_environment() -> dict[str, str]:
+    """What makes another process compile for the least processor, into a cache of its own."""
+    changes = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "H264LITE_CHECK": "0"}
+    if os.access(_FOLDER, os.W_OK) or "NUMBA_CACHE_DIR" in os.environ:  # in one cache their code might get mixed up
+        changes["NUMBA_CACHE_DIR"] = str(Path(os.environ.get("NUMBA_CACHE_DIR") or _FOLDER / "__pycache__") / "portable")
+    return changes
+
+
 class Twin:
     """The other process."""
 
     def __init__(self) -> None:
-        environment = os.environ | {"NUMBA_CPU_NAME": "generic", "H264LITE_CHECK": "0"}
-        cache = Path(os.environ.get("NUMBA_CACHE_DIR") or _FOLDER / "__pycache__") / "portable"
-        if os.access(_FOLDER, os.W_OK) or "NUMBA_CACHE_DIR" in os.environ:
-            environment["NUMBA_CACHE_DIR"] = str(cache)  # two processes that fill one cache might mix their code up
         command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
-        self._process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
+        pipe, environment = subprocess.PIPE, os.environ | portable_environment()
+        self._process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, start_new_session=True)
         self._lock = threading.Lock()
         atexit.register(self.close)
 

@@ -97,6 +97,44 @@ def full_search(source, reference, pad, centre, predictor, lam, merange, mb, mb_
     return cost, mv
 
 
+def coarse(plane):
+    """Means of 4x4 samples, 32 of them repeated all round."""
+    height, width = plane.shape
+    return np.pad((plane.astype(int).reshape(height // 4, 4, width // 4, 4).sum((1, 3)) + 8) >> 4, 32, mode="edge")
+
+
+def search_centre(source, reference, pad, ref_idx, mv, distance, lam, merange, max_mv_y, mb, mb_width):
+    """(x, y), integer samples, of one macroblock's search window, by the definition."""
+    height, width = source.shape
+    x0, y0 = mb % mb_width * 16, mb // mb_width * 16
+    small, small_reference = coarse(source), coarse(reference[pad : pad + height, pad : pad + width])
+    top, left = 32 + y0 // 4 - 2, 32 + x0 // 4 - 2
+    vectors = [(x, y) for y in range(-10, 10) for x in range(-16, 16)]
+
+    def coarse_cost(v):
+        window = small_reference[top + v[1] : top + v[1] + 8, left + v[0] : left + v[0] + 8]
+        total = int(abs(window - small[top : top + 8, left : left + 8]).sum())
+        return min(65535, total + lam * (se_bits(v[0]) + se_bits(v[1])))
+
+    x, y = min(vectors, key=coarse_cost)
+    candidates = [(0, 0)]
+    if ref_idx[mb, 0] >= 0:
+        candidates.append(tuple((int(v) * distance // (int(ref_idx[mb, 0]) + 1) + 2) >> 2 for v in mv[mb, 0]))
+    candidates += [(4 * x + i, 4 * y + j) for j in (-2, 0, 2) for i in (-2, 0, 2)]
+    reach = max(merange, 12) + 3
+    low = max(-x0 - pad + reach, merange - 2047), max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))
+    high = (min(width + pad - x0 - 15 - reach, 2047 - merange),
+            min(height + pad - y0 - 15 - reach, max(0, max_mv_y - merange - 1)))  # fmt: skip
+    candidates = [tuple(max(a, min(b, v)) for a, b, v in zip(low, high, candidate)) for candidate in candidates]
+    block = source[y0 : y0 + 16, x0 : x0 + 16].astype(int)
+
+    def cost(v):
+        window = reference[y0 + v[1] + pad : y0 + v[1] + pad + 16, x0 + v[0] + pad : x0 + v[0] + pad + 16]
+        return int(abs(window - block).sum()) + lam * (se_bits(4 * v[0]) + se_bits(4 * v[1]))
+
+    return min(candidates, key=cost)
+
+
 def step_search(source, reference, pad, centre, predictor, lam, merange, grid, mb, mb_width):
     """cost int[41], mv int[41, 2] of one macroblock, and the candidates looked at, in order, as [x, y]."""
     y0, x0 = mb // mb_width * 16, mb % mb_width * 16

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
 
+from . import naive
+
 SEED = 5
 
 
@@ -65,3 +67,32 @@ def test_limits(merange, max_mv_y):
     assert (x - window - 3 >= -pad).all() and (x + window - 1 + 16 + 3 <= width + pad).all()
     assert (y - window - 3 >= -pad).all() and (y + window - 1 + 16 + 3 <= height + pad).all()
     assert (abs(centre[:, 1].astype(int)) + merange + 1 <= max_mv_y).all()
+
+
+@pytest.mark.parametrize("kind", ["texture", "flat", "noise", "opposite", "checkerboard"])
+def test_against_the_definition(kind):
+    print("seed", SEED)
+    rng = np.random.default_rng(SEED)
+    height, width, pad = 48, 64, 48
+    shapes = (height, width), (height + 2 * pad, width + 2 * pad)
+    for lam, merange, max_mv_y, distance in ((4, 16, 64, 1), (0, 8, 128, 3), (91, 4, 64, 2)):
+        source, reference = {
+            "texture": lambda: (textured(rng, *shapes[0]), textured(rng, *shapes[1])),
+            "flat": lambda: tuple(np.full(shape, 77, np.uint8) for shape in shapes),
+            "noise": lambda: tuple(rng.integers(0, 256, shape).astype(np.uint8) for shape in shapes),
+            "opposite": lambda: (np.zeros(shapes[0], np.uint8), np.full(shapes[1], 255, np.uint8)),
+            "checkerboard": lambda: tuple((np.indices(shape).sum(0) // 4 % 2 * 255).astype(np.uint8) for shape in shapes),
+        }[kind]()
+        n_mb = height * width // 256
+        ref_idx = rng.integers(-1, 3, (n_mb, 4)).astype(np.int8)
+        mv = rng.integers(-300, 300, (n_mb, 16, 2)).astype(np.int16)
+        coarse = [np.zeros(coarse_shape(height, width), np.uint8) for _ in range(2)]
+        centre, predictor = np.zeros((2, n_mb, 2), np.int16)
+        subsample(source, reference, pad, 0, 3, *coarse)
+        np.testing.assert_array_equal(coarse[0], naive.coarse(source))
+        np.testing.assert_array_equal(coarse[1], naive.coarse(reference[pad:-pad, pad:-pad]))
+        search_centre(source, reference, pad, *coarse, ref_idx, mv, distance, lam, merange, max_mv_y, 0, 3, centre, predictor)
+        where = source, reference, pad, ref_idx, mv, distance, lam, merange, max_mv_y
+        expected = [naive.search_centre(*where, mb, width // 16) for mb in range(n_mb)]
+        np.testing.assert_array_equal(centre, expected, err_msg=str((lam, merange)))
+        np.testing.assert_array_equal(predictor, 4 * centre)
