@@ -154,8 +154,13 @@ DEVICE Block block_of(const Picture &p, const Memory &m, int lane) {
           {own.x, own.y, own.z, own.w}};
 }
 
-// Tries the P_Skip vector and the predictor on the samples. best: what the vector found costs
-DEVICE void try_vectors(const Picture &p, Memory &m, unsigned skip, unsigned middle, int best, int skip_at, int middle_at) {
+struct Tried {
+  int skip, middle;  // as Memory has values; 0: not known
+};
+
+// Tries the P_Skip vector and the predictor on the samples. best: what the vector found costs; skip_at, middle_at: where they
+// are remembered, -1: nowhere
+DEVICE Tried try_vectors(const Picture &p, Memory &m, unsigned skip, unsigned middle, int best, int skip_at, int middle_at) {
   const int lane = threadIdx.x & 31;
   const unsigned own = lane < 16 ? skip : middle;
   const bool legal = inside(x_of(own), y_of(own), m.x0, m.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
@@ -168,38 +173,35 @@ DEVICE void try_vectors(const Picture &p, Memory &m, unsigned skip, unsigned mid
     const unsigned worth = half_sum(levels_worth(block.current, samples, p.qp));
     if (lane == 0) value |= worth < unsigned(BUDGET) ? 1 : 2;
   }
-  const int first = m.tried;
+  const int first = m.tried, at = skip_at < 0 ? first & 7 : skip_at;
   const bool second = skip != middle && middle_at < 0;
+  int then = (first + (skip_at < 0)) & 7;
+  if (then == at) then = (then + 1) & 7;  // what is forgotten must not be what was just learnt
   __syncwarp();
   if (lane == 0) {
-    const int at = skip_at < 0 ? first & 7 : skip_at;
     m.vector[at] = skip;
     m.value[at] = value;
     m.tried = first + (skip_at < 0) + second;
   }
   if (lane == 16 && second) {
-    const int at = (first + (skip_at < 0)) & 7;
-    m.vector[at] = middle;
-    m.value[at] = value;
+    m.vector[then] = middle;
+    m.value[then] = value;
   }
   __syncwarp();
+  return {__shfl_sync(FULL_WARP, value, 0), __shfl_sync(FULL_WARP, value, 16)};
 }
 
-struct Tried {
-  int skip, middle;  // as Memory has values; 0: not known
-};
+// What is known of both vectors, and enough of it
 DEVICE Tried tried(const Picture &p, Memory &m, unsigned skip, unsigned middle, int best) {
   const int lane = threadIdx.x & 31;
-  for (bool again = false;; again = true) {
-    const unsigned vector = m.vector[lane & 7];
-    const int value = m.value[lane & 7];
-    const int skip_at = __ffs(int(__ballot_sync(FULL_WARP, vector == skip))) - 1;
-    const int middle_at = __ffs(int(__ballot_sync(FULL_WARP, vector == middle))) - 1;
-    const Tried t = {__shfl_sync(FULL_WARP, value, max(skip_at, 0)), __shfl_sync(FULL_WARP, value, max(middle_at, 0))};
-    const bool enough = (t.skip & 3) || (t.skip >> 2) + p.lam * BITS_SKIP > best;
-    if (again || (skip_at >= 0 && middle_at >= 0 && enough)) return t;
-    try_vectors(p, m, skip, middle, best, skip_at, middle_at);
-  }
+  const unsigned vector = m.vector[lane & 7];
+  const int value = m.value[lane & 7];
+  const int skip_at = __ffs(int(__ballot_sync(FULL_WARP, vector == skip))) - 1;
+  const int middle_at = __ffs(int(__ballot_sync(FULL_WARP, vector == middle))) - 1;
+  const Tried t = {__shfl_sync(FULL_WARP, value, max(skip_at, 0)), __shfl_sync(FULL_WARP, value, max(middle_at, 0))};
+  const bool enough = (t.skip & 3) || (t.skip >> 2) + p.lam * BITS_SKIP > best;
+  if (skip_at >= 0 && middle_at >= 0 && enough) return t;
+  return try_vectors(p, m, skip, middle, best, skip_at, middle_at);
 }
 
 // The distortions about vector v
