@@ -1,9 +1,10 @@
-"""Full search per core: time of a 1080p frame, and the ratio to another program.
+"""Full search per core: 1080p, 32 x 32 candidates, 41 partitions, motion cost included; and the ratio to another program.
 
-    python benchmarks/full_search.py [--prototype FILE]
+    python benchmarks/full_search.py [--prototype FILE]     (or H264LITE_PROTOTYPE=FILE)
 
 FILE is a Python file with `frame_search(cur, ref, W, H, stride, R, sads, positions)` that searches 2R x 2R candidates of
-41 partitions without motion cost. Both run by turns in one process on one thread; medians of processor time.
+41 partitions without motion cost. All run by turns in one process on one thread, and between them the loop of SAD
+instructions that is this machine's ceiling; medians of processor time, and of the ratios within a round.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import time
 os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import numpy as np
+from ceiling import SADS, Ceilings
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.vector import NATIVE, PORTABLE, SIMD_LEVEL, WIDE
 
@@ -36,7 +38,7 @@ def pictures(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--prototype", help="a Python file with frame_search()")
+    parser.add_argument("--prototype", default=os.environ.get("H264LITE_PROTOTYPE"), help="a file with frame_search()")
     parser.add_argument("--portable", action="store_true", help="time the portable path as well")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
@@ -66,17 +68,21 @@ def main() -> None:
     times: dict[str, list[float]] = {name: [] for name in runs}
     for name in runs:
         runs[name]()  # compiles
+    ceilings = Ceilings()
     for _ in range(args.rounds):
+        ceilings.measure()
         for name, run in runs.items():
             start = time.process_time()
             run()
             times[name].append(time.process_time() - start)
     median = {name: statistics.median(values) for name, values in times.items()}
+    floor = SADS["full_search"] * n_mb * ceilings.sad()
+    print(ceilings.text())
     for name, value in median.items():
-        print(f"{name:20} {1e3 * value:7.1f} ms of processor time a frame")
-    if "prototype" in median:
-        for name, value in median.items():
-            print(f"prototype's time / {name}'s: {median['prototype'] / value:.2f}")
+        print(f"{name:20} {1e3 * value:7.1f} ms of processor time a frame, {100 * floor / value:5.1f} % of the ceiling")
+    for name in median if "prototype" in median else ():
+        ratio = statistics.median(a / b for a, b in zip(times["prototype"], times[name]))
+        print(f"prototype's time / {name}'s: {ratio:.2f}")
 
 
 if __name__ == "__main__":
