@@ -1,0 +1,74 @@
+"""Preset against preset, time against rate: h264lite's beside those of x264 held to Constrained Baseline and constant QP.
+
+    H264LITE_SEQUENCES=... python benchmarks/presets.py [--threads 2] [--frames 30] [--device cpu] [CLIP ...]
+
+Rate: BD-rate over four quantisers against x264 with the tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips.
+Time: frames per second at QP 27, median of three rounds in which all presets take turns, as a ratio to that same x264.
+"""
+
+import argparse
+import statistics
+import time
+
+import bjontegaard
+import clips
+import h264lite
+import x264
+from h264lite.encoder.options import PRESETS
+from rate_distortion import QPS, points
+
+X264_PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower")
+BASELINE = {"profile": "baseline", "8x8dct": 0}
+
+
+def encoders(args: argparse.Namespace) -> dict:
+    """Name -> function of a clip, its frames for x264 and a quantiser that gives the stream."""
+
+    def ours(preset: str):  # type: ignore[no-untyped-def]
+        return lambda clip, _, qp: h264lite.encode(
+            clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, preset=preset, threads=args.threads,
+            device=args.device,
+        )  # fmt: skip
+
+    def theirs(preset: str, tools: dict):  # type: ignore[no-untyped-def]
+        return lambda clip, frames, qp: x264.run(clip, frames, qp, args.threads, preset, **tools)[0]
+
+    named = {"x264 same tools": theirs("medium", x264.SAME_TOOLS)}
+    named |= {f"h264lite {preset}": ours(preset) for preset in PRESETS}
+    return named | {f"x264 {preset}": theirs(preset, BASELINE) for preset in X264_PRESETS}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("clips", nargs="*", default=("foreman_352x288_30", "city_704x576_30"), metavar="CLIP")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--frames", type=int, default=30)
+    parser.add_argument("--device", default="cpu")
+    args = parser.parse_args()
+
+    named = encoders(args)
+    rates: dict[str, list[float]] = {name: [] for name in named}
+    speeds: dict[str, list[float]] = {name: [] for name in named}
+    for clip_name in args.clips:
+        clip = clips.load(clip_name, args.frames)
+        frames = x264.video_frames(clip)
+        reference = points(clip, [named["x264 same tools"](clip, frames, qp) for qp in QPS])
+        for name, encode in named.items():
+            found = points(clip, [encode(clip, frames, qp) for qp in QPS])  # the first one compiles
+            rates[name].append(bjontegaard.bd_rate(*reference, *found, method="akima"))
+        seconds: dict[str, list[float]] = {name: [] for name in named}
+        for _ in range(3):
+            for name, encode in named.items():
+                start = time.perf_counter()
+                encode(clip, frames, 27)
+                seconds[name].append(time.perf_counter() - start)
+        base = statistics.median(seconds["x264 same tools"])
+        for name, spent in seconds.items():
+            speeds[name].append(base / statistics.median(spent))
+    print(f"{'preset':<22}{'speed':>8}{'BD-rate':>10}   ({', '.join(args.clips)}; {args.threads} threads, {args.device})")
+    for name in named:
+        print(f"{name:<22}{statistics.mean(speeds[name]):>7.2f}x{statistics.mean(rates[name]):>+9.2f} %", flush=True)
+
+
+if __name__ == "__main__":
+    main()
