@@ -114,6 +114,8 @@ class Config:
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
         _settle_deblocking(values, options)
+        if values["me"] != "step" and options.get("step_grid") is not None:
+            raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
         mb_width, mb_height = -(-width // 16), -(-height // 16)
         level = choose_level(width, height, values["fps"], values["ref"], values["merange"], values["level"])

@@ -72,7 +72,7 @@ BAD = [
     {"keyint": 0}, {"keyint": -1}, {"keyint": "never"}, {"keyint": 2**31},
     {"ref": 0}, {"ref": 17}, {"width": 8192, "height": 4320, "ref": 16},
     {"slices": 0}, {"slices": 19}, {"me": "hex"}, {"me": ""}, {"merange": 3}, {"merange": 65},
-    {"step_grid": 5}, {"step_grid": "x"}, {"step_grid": True},
+    {"step_grid": 5}, {"step_grid": "x"}, {"step_grid": True}, {"step_grid": 3}, {"step_grid": 3, "me": "esa"},
     {"subme": -1}, {"subme": 6}, {"partitions": "p16x16"}, {"partitions": "p4x4"}, {"partitions": "p8x8,b8x8"},
     {"partitions": "i8x8"}, {"partitions": 7}, {"partitions": ""}, {"partitions": "all,p8x8"},
     {"deblock": "7:0"}, {"deblock": "0:-7"}, {"deblock": "a:b"}, {"deblock": "1:2:3"}, {"deblock": (1,)},

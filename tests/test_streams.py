@@ -145,11 +145,13 @@ def random_command(rng: random.Random) -> list[str]:
         "--range": lambda: rng.choice(("tv", "pc")),
         "--sar": lambda: "16:11",
         "--me": lambda: rng.choice(("esa", "step")),
-        "--step-grid": lambda: rng.choice(("3", "7", "13")),
+        "--trellis": lambda: rng.choice(("0", "1")),
     }
     for option, value in maybe.items():
         if rng.random() < 0.4:
             words += [option, value()]
+    if "step" in words and rng.random() < 0.7:
+        words += ["--step-grid", rng.choice(("3", "7", "13"))]
     kind = rng.random()
     if kind < 0.2:
         words.append("--no-deblock")
