@@ -29,7 +29,7 @@ def compact(
     In order of macroblocks and of `levels`; none of I_PCM and P_Skip. A host reads the index, then as many blocks.
     """
     device, mb_height = levels.device, levels.shape[0] // mb_width
-    counts = device.scratch("compact counts", (mb_height,), np.uint32)
+    counts = device.scratch("compact counts", (mb_height,), np.uint32, stream)
     arguments = [mb_type, cbp, total_coeff, mb_width, mb_height, counts, index]
     device.launch("compact", "compact_masks", (mb_height,), (THREADS,), arguments, stream)
     grid = (-(-mb_width // SEGMENT), mb_height)

@@ -120,7 +120,7 @@ def strengths(
     stream: Any,
 ) -> DeviceArray:
     """8.7.2.1, 8.7.2.2: uint32[n_mb, 12]: bS of all edges and the thresholds of each kind of edge."""
-    records = device.scratch("deblock records", (mb_type.shape[0], RECORD), np.uint32)
+    records = device.scratch("deblock records", (mb_type.shape[0], RECORD), np.uint32, stream)
     arguments = [mb_type, ref_idx, mv, total_coeff, qp, slice_first_mb, mb_width, chroma_qp_offset]
     arguments += [alpha_offset, beta_offset, disable_idc, row0, records]
     device.launch("deblock", "deblock_strengths", (-(-mb_width // 4), row1 - row0), (128,), arguments, stream)
@@ -166,7 +166,7 @@ def deblock(
     if wavefront:
         if (row0, row1) != (0, mb_height):
             raise ValueError("the wavefront deblocks whole pictures")
-        progress = device.scratch("deblock progress", (mb_height,), np.int32).fill(0, stream)
+        progress = device.scratch("deblock progress", (mb_height,), np.int32, stream).fill(0, stream)
         planes = [rec_y, rec_u, rec_v, mb_width]
         device.launch("deblock", "deblock_copy", (mb_width, mb_height), (32,), [*planes, *targets], stream)
         arguments = [records, mb_width, *targets, progress]

@@ -43,7 +43,7 @@ def mode_decision(
     device, n_mb = source.device, mb_width * mb_height
     mb0, mb1 = row0 * mb_width, row1 * mb_width
     blocks = min(BLOCKS_AN_SM * device.multiprocessors, -(-(mb1 - mb0) // WARPS))
-    told = device.scratch("told in mode decision", (1 + 2 * n_mb,), np.int32)
+    told = device.scratch("told in mode decision", (1 + 2 * n_mb,), np.int32, stream)
     arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, blocks, told, ref_idx, mv]
     device.launch("mode_decision", "mode_seed", (-(-(mb1 - mb0) // THREADS),), (THREADS,), arguments, stream)
     share = -(-(mb1 - mb0) // (WARPS * blocks))  # macroblocks a warp
@@ -54,7 +54,7 @@ def mode_decision(
     arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, share, slots, slot]
     arguments += [told, mb_type, sub_mb_type, ref_idx, mv]
     shared = WARPS * (head + slots * slot)
-    device.launch("mode_decision", "mode_decision", (blocks,), (32 * WARPS,), arguments, stream, shared=shared)
+    device.launch("mode_decision", "mode_decision", (blocks,), (32 * WARPS,), arguments, stream, shared=shared, alone=True)
 
 
 def mark_skipped(
