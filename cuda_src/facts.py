@@ -1,0 +1,93 @@
+"""What is known of the cards without using them: no context is taken, nothing is compiled."""
+
+import re
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from .compiler import cache_folder, compiled, find_nvcc, module_names, nvcc_version
+from .device import DeviceUnavailable, load_driver
+
+_KERNEL_MODULE = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """One card, as its driver describes it."""
+
+    name: str
+    capability: tuple[int, int]
+    memory: int  # bytes
+    multiprocessors: int
+
+    @property
+    def label(self) -> str:
+        """Name and compute capability."""
+        return f"{self.name}, sm_{self.capability[0]}{self.capability[1]}"
+
+
+def cards() -> list[CardFacts]:
+    """Of all cards; none where there is no driver."""
+    try:
+        driver = load_driver()
+        driver.init()
+        found = [driver.Device(k) for k in range(driver.Device.count())]
+    except DeviceUnavailable:
+        return []
+    except driver.Error:
+        return []
+    attribute = driver.device_attribute.MULTIPROCESSOR_COUNT
+    return [CardFacts(str(card.name()), tuple(card.compute_capability()), _memory(card), int(card.get_attribute(attribute)))
+            for card in found]  # fmt: skip
+
+
+def _memory(card: object) -> int:
+    total = getattr(card, "total_memory", None)
+    return int(total()) if total is not None else 0
+
+
+def driver_version() -> str:
+    """Of the NVIDIA driver; empty without one."""
+    try:
+        found = re.search(r"\s(\d{3,}\.\d+(\.\d+)?)\s", _KERNEL_MODULE.read_text())
+        if found:
+            return found[1]
+    except OSError:
+        pass
+    try:
+        driver = load_driver()
+        driver.init()
+        number = int(driver.get_driver_version())
+    except Exception:  # no driver, no PyCUDA, or a stand-in that knows no version
+        return ""
+    return f"CUDA {number // 1000}.{number % 1000 // 10}"
+
+
+def pycuda_version() -> str:
+    """Empty if PyCUDA is not installed."""
+    try:
+        return version("pycuda")
+    except PackageNotFoundError:
+        return ""
+
+
+def kernels(capability: tuple[int, int]) -> tuple[int, int]:
+    """(kernel files that are compiled for a card of this compute capability, kernel files)."""
+    names = module_names()
+    return sum(compiled(name, capability) is not None for name in names), len(names)
+
+
+def nvcc() -> str:
+    """Path and version of nvcc; empty without one."""
+    path = find_nvcc()
+    if path is None:
+        return ""
+    try:
+        return f"{path}, {nvcc_version(path)}"
+    except Exception as error:  # a compiler that does not even say its version
+        return f"{path}, which fails ({error})"
+
+
+def cache() -> str:
+    """The folder of compiled kernel files."""
+    return str(cache_folder())

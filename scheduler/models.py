@@ -1,0 +1,220 @@
+"""What things take on this machine: seconds of each stage on each device and of each link, measured, as functions of size.
+
+A stage's time is a curve over macroblocks (the functional performance models of Ilic, Momcilovic, Roma and Sousa, FEVES,
+ICPP 2014): straight lines between measured points. What is not a stage of the table has a name besides: ISSUE and LOAD, the
+host's thread that keeps a device busy; ENTROPY, one thread that writes the bits of a picture.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+CPU = "cpu"  # the device that is no card
+ENTROPY, LOAD, ISSUE = "entropy", "load", "issue"
+WEIGHT = 0.2  # of a new measurement in the average
+_FASTEST = 1e-9  # seconds: what no measurement is below
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds by macroblocks. points: (macroblocks, seconds), ascending in both.
+
+    alone: seconds that a macroblock takes a single thread; a row goes to one thread, so few rows leave the others idle.
+    """
+
+    points: tuple[tuple[float, float], ...]
+    alone: float = 0.0
+
+    @classmethod
+    def line(cls, launch: float, each: float, alone: float = 0.0) -> "Curve":
+        """`launch` seconds and `each` for every macroblock."""
+        return cls(((0.0, launch), (1000.0, launch + 1000 * each)), alone)
+
+    @classmethod
+    def measured(cls, points: Iterable[tuple[float, float]], alone: float = 0.0) -> "Curve":
+        """From measurements: more macroblocks never take less."""
+        rising: list[tuple[float, float]] = []
+        for n, seconds in sorted(points):
+            seconds = max(seconds, rising[-1][1] if rising else _FASTEST)
+            if rising and rising[-1][0] == n:
+                rising.pop()
+            rising.append((float(n), seconds))
+        return cls(tuple(rising), alone)
+
+    def seconds(self, rows: float, mb_width: int, threads: int = 1) -> float:
+        """Of so many macroblock rows; 0 of none. threads: who shares the rows out, where `alone` is known."""
+        if rows <= 0:
+            return 0.0
+        spent = self.at(rows * mb_width)
+        if self.alone:
+            spent = max(spent, self.alone * mb_width * -(-rows // threads))
+        return spent
+
+    def at(self, n: float) -> float:
+        """Seconds of n > 0 macroblocks: between two points a straight line, outside them their outermost line.
+
+        Below the first point never less than in proportion to it: a line through two points may meet 0 too early.
+        """
+        points = self.points
+        first, short = points[0]
+        if len(points) == 1:
+            return max(_FASTEST, short * n / first)
+        k = min(max(1, bisect_right(points, (n, math.inf))), len(points) - 1)
+        (n0, t0), (n1, t1) = points[k - 1], points[k]
+        value = t0 + (t1 - t0) * (n - n0) / (n1 - n0)
+        return max(value, short * n / first if 0 < n < first else 0.0, _FASTEST)
+
+    def launch_and_each(self, n: float) -> tuple[float, float]:
+        """The line through a twentieth and all of n macroblocks: what a linear program takes for the curve."""
+        few, all_of_it = self.at(n / 20), self.at(n)
+        each = (all_of_it - few) / (n - n / 20)
+        return max(0.0, all_of_it - each * n), each
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction between two devices."""
+
+    latency: float  # seconds
+    rate: float  # bytes a second
+
+    def seconds(self, size: float) -> float:
+        """Of a copy of so many bytes."""
+        return self.latency + size / self.rate
+
+    @classmethod
+    def measured(cls, points: Iterable[tuple[float, float]]) -> "Link":
+        """From (bytes, seconds): the rate of the largest, the latency that the smallest has left."""
+        points = sorted(points)
+        (few, short), (many, long) = points[0], points[-1]
+        rate = (many - few) / max(long - short, _FASTEST)
+        return cls(max(_FASTEST, short - few / rate), rate)
+
+
+@dataclass
+class Models:
+    """Times of one machine: by (stage, device), and by (source, target) of a link. `threads`: those of the device "cpu"."""
+
+    stages: dict[tuple[str, str], Curve]
+    links: dict[tuple[str, str], Link] = field(default_factory=dict)
+    threads: int = 1
+    _factors: dict[tuple[str, str], float] = field(default_factory=dict)  # measured over predicted, averaged
+    _settled: dict[tuple[str, str], float] = field(default_factory=dict)  # the same when the plan was made
+    _last: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds as first predicted, at the last size
+    _link_factors: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def knows(self, stage: str, device: str) -> bool:
+        """Whether the stage was measured there."""
+        return (stage, device) in self.stages
+
+    def seconds(self, stage: str, device: str, rows: float, mb_width: int) -> float:
+        """What the stage takes on the device for so many macroblock rows."""
+        return self._factors.get((stage, device), 1.0) * self._first(stage, device, rows, mb_width)
+
+    def copy_seconds(self, source: str, target: str, size: float) -> float:
+        """What a copy takes; nothing where no link is known: the memory is shared."""
+        link = self.links.get((source, target))
+        return self._link_factors.get((source, target), 1.0) * link.seconds(size) if link and size else 0.0
+
+    def line(self, stage: str, device: str, mb_width: int, mb_height: int) -> tuple[float, float]:
+        """(launch seconds, seconds a row) of the stage on the device, for pictures of this size."""
+        launch, each = self.stages[stage, device].launch_and_each(mb_width * mb_height)
+        factor = self._factors.get((stage, device), 1.0)
+        return factor * launch, factor * each * mb_width
+
+    def observe(self, stage: str, device: str, rows: float, mb_width: int, seconds: float) -> None:
+        """Take a measurement into the average."""
+        first = self._first(stage, device, rows, mb_width) if self.knows(stage, device) else 0.0
+        if not first:
+            if rows > 0:
+                self.stages[stage, device] = Curve.line(0.0, max(seconds, _FASTEST) / (rows * mb_width))
+            return
+        key = stage, device
+        self._last[key] = first
+        old = self._factors.get(key, 1.0)
+        self._factors[key] = old + WEIGHT * (seconds / first - old)
+
+    def observe_copy(self, source: str, target: str, size: float, seconds: float) -> None:
+        """The same for a link."""
+        link = self.links.get((source, target))
+        if link and size:
+            old = self._link_factors.get((source, target), 1.0)
+            self._link_factors[source, target] = old + WEIGHT * (seconds / link.seconds(size) - old)
+
+    def drift(self) -> float:
+        """How far measurements have moved since `settle`, as a share of all that was measured."""
+        moved = sum(abs(self._factors[key] - self._settled.get(key, 1.0)) * first for key, first in self._last.items())
+        before = sum(self._settled.get(key, 1.0) * first for key, first in self._last.items())
+        return moved / before if before else 0.0
+
+    def settle(self) -> None:
+        """A plan was made from the models as they are now."""
+        self._settled = dict(self._factors)
+
+    def _first(self, stage: str, device: str, rows: float, mb_width: int) -> float:
+        return self.stages[stage, device].seconds(rows, mb_width, self.threads if device == CPU else 1)
+
+    def with_threads(self, threads: int) -> "Models":
+        """The same machine with fewer threads of the processor (more change nothing): as one thread's own time allows."""
+        if threads >= self.threads:
+            return self
+        stages = dict(self.stages)
+        for (name, device), curve in self.stages.items():
+            if device == CPU and curve.alone:
+                longer = tuple((n, max(t, min(t * self.threads / threads, curve.alone * n))) for n, t in curve.points)
+                stages[name, device] = Curve(longer, curve.alone)
+        return Models(stages, self.links, threads)
+
+    def devices(self) -> list[str]:
+        """The devices that stages were measured on, "cpu" first."""
+        return sorted({device for _, device in self.stages}, key=lambda name: (name != CPU, name))
+
+
+# One core of a Xeon at 2.5 GHz with AVX-512 and an H200, 1080p, real video, preset medium (docs/performance.md): where
+# nothing was measured yet, a first guess that the first pictures correct. Microseconds a picture of 8160 macroblocks.
+_GUESS_N = 8160
+_CORE = {
+    "full_search": 45_000, "step_search": 23_000, "subpel_refine": 35_000, "inter_residual": 24_200, "mode_decision": 9_900,
+    "search_centre": 8_500, "intra_estimate": 6_800, "deblock": 6_400, "interpolate": 2_300, "subsample": 2_100,
+    "intra": 4_000, "mark_skipped": 200, "extend_luma": 300, "extend_cb": 80, "extend_cr": 80, "ssd_y": 530, "ssd_u": 140,
+    "ssd_v": 140, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
+}  # fmt: skip
+_CARD = {  # (launch and what does not depend on the size, the rest)
+    "full_search": (5, 68), "subpel_refine": (5, 65), "inter_residual": (4, 32), "mode_decision": (60, 204),
+    "search_centre": (5, 40), "intra_estimate": (3, 10), "deblock": (5, 33), "interpolate": (3, 9), "subsample": (3, 17),
+    "intra": (60, 189), "mark_skipped": (2, 1), "extend_luma": (2, 6), "extend_cb": (2, 2), "extend_cr": (2, 2),
+    "ssd_y": (2, 4), "ssd_u": (2, 2), "ssd_v": (2, 2), "compact": (4, 46), "load_i420": (3, 3), LOAD: (20, 480),
+    ISSUE: (600, 100),
+}  # fmt: skip
+_GUESS_LINK = Link(8e-6, 50e9)  # of that card, pinned memory
+_SCALING = 0.6  # of a further thread
+
+
+def guess(devices: Iterable[str], threads: int) -> Models:
+    """Models of a machine that nothing was measured on: right in kind, wrong in number."""
+    stages: dict[tuple[str, str], Curve] = {}
+    links: dict[tuple[str, str], Link] = {}
+    for device in devices:
+        if device == CPU:
+            workers = 1 + _SCALING * (threads - 1)
+            for name, micro in _CORE.items():
+                each = 1e-6 * micro / _GUESS_N
+                alone_only = name in (ENTROPY, LOAD, ISSUE)
+                stages[name, device] = Curve.line(0.0 if alone_only else 5e-6, each if alone_only else each / workers,
+                                                  0.0 if alone_only else each)
+        else:
+            for name, (launch, rest) in _CARD.items():
+                stages[name, device] = Curve.line(1e-6 * launch, 1e-6 * rest / _GUESS_N)
+            links[CPU, device] = links[device, CPU] = _GUESS_LINK
+    return Models(stages, links, threads)
+
+
+def as_table(models: Models) -> Mapping[str, Mapping[str, Curve]]:
+    """{device: {stage: curve}} with what was measured since taken in."""
+    table: dict[str, dict[str, Curve]] = {}
+    for (stage, device), curve in models.stages.items():
+        factor = models._factors.get((stage, device), 1.0)
+        points = tuple((n, factor * seconds) for n, seconds in curve.points)
+        table.setdefault(device, {})[stage] = Curve(points, factor * curve.alone)
+    return table

@@ -1,0 +1,162 @@
+"""Tuning files: written and read back, edited by hand, refused by name when damaged or foreign, found in the user's cache."""
+
+import dataclasses
+import time
+import tomllib
+
+import numpy as np
+import pytest
+from h264lite.scheduler import tuning as module
+from h264lite.scheduler.models import CPU, Curve, Link, Models, guess
+from h264lite.scheduler.tuning import Machine, Tuning, TuningError, cache_file, find, load, now, read, save, to_toml
+
+SEED = 66
+HERE = Machine("1.2", "A processor @ 2 GHz", 16, "avx512", ("NVIDIA H100, sm_90",), "580.65.06")
+
+
+def a_tuning(**changes):
+    models = guess([CPU, "cuda:0"], 16)
+    return dataclasses.replace(Tuning(HERE, models, now(), {"threads": 16, "gops": 2, "streams": 4}), **changes)
+
+
+def test_what_is_written_is_read_back():
+    tuning = a_tuning(pins={"rows_gpu": 52, "whole": "gpu", "device": "hybrid"}, report=("predicted 1.0 ms", "", 'a "b"'))
+    found = read(to_toml(tuning), "x.toml")
+    assert (found.machine, found.chosen, found.pins, found.made) == (HERE, tuning.chosen, tuning.pins, tuning.made)
+    assert set(found.models.stages) == set(tuning.models.stages) and found.models.threads == 16
+    for (stage, device), curve in tuning.models.stages.items():
+        for rows in (1, 9, 68, 135):
+            assert found.models.seconds(stage, device, rows, 120) == pytest.approx(
+                curve.seconds(rows, 120, 16 if device == CPU else 1), rel=1e-3)
+    assert found.models.links[CPU, "cuda:0"].rate == pytest.approx(50e9)
+    assert found.age < 60
+
+
+def test_random_names_and_numbers_survive():
+    rng = np.random.default_rng(SEED)
+    for _ in range(50):
+        text = "".join(chr(c) for c in rng.integers(1, 0x2FF, 12))
+        points = sorted((int(n), float(t)) for n, t in zip(rng.integers(0, 10**5, 5), rng.uniform(1e-7, 1, 5)))
+        curve = Curve.measured(points, float(rng.uniform(1e-7, 1e-3)))
+        machine = Machine("1", text, 3, "portable", (text, "b"), text[::-1])
+        tuning = Tuning(machine, Models({("stage", "cuda:7"): curve}, {("a", "b"): Link(1e-6, 1e9)}), now())
+        found = read(to_toml(tuning), "x")
+        assert found.machine == machine, f"seed {SEED}"
+        assert found.models.seconds("stage", "cuda:7", 11, 11) == pytest.approx(curve.seconds(11, 11), rel=1e-3)
+
+
+def test_the_file_explains_itself():
+    text = to_toml(a_tuning())
+    for words in ("# rows_gpu = 52", "docs/tuning.md", "Microseconds", "[pins]", "may be edited"):
+        assert words in text
+    pinned = text.replace("# rows_gpu = 52 ", "rows_gpu = 52 ").replace("# gops = 4 ", "gops = 4 ")
+    found = read(pinned, "x")
+    assert found.pins == {"rows_gpu": 52, "gops": 4}
+    assert found.value("gops") == 4 and found.value("threads") == 16 and found.value("device") is None
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (("format = 1", "format = 2"), ("format 2", "reads 1")),
+    (("[pins]", "[pins]\nrows_gpu = 5000"), ("pins.rows_gpu", "5000", "0..4096")),
+    (("[pins]", "[pins]\nrows_gpu = 1.5"), ("pins.rows_gpu", "1.5")),
+    (("[pins]", "[pins]\nrows_gpu = true"), ("pins.rows_gpu", "True")),
+    (("[pins]", "[pins]\nrow_gpu = 1"), ("pins.row_gpu", "unknown", "rows_gpu")),
+    (("[pins]", "[pins]\nwhole = 'card'"), ("pins.whole", "cpu, gpu")),
+    (("[pins]", "[pins]\nrows_gpu = 1\nrows_cpu = 3"), ("rows_gpu and rows_cpu",)),
+    (("threads = 16", "threads = 0"), ("chosen.threads", "1..1024")),
+    (("cores = 16", "cores = 'all'"), ("machine.cores", "wrong kind")),
+    (("cores = 16\n", ""), ("machine.cores", "missing")),
+    (("[machine]", "[machines]"), ("machines", "unknown")),
+    (("latency = 8", "latency = -8"), ("latency", "-8")),
+    (("rate = 50", "rate = 0"), ("rate",)),
+    (("cpu to cuda:0", "cpu cuda:0"), ("cpu cuda:0", "to cuda:0")),
+    (("full_search = {points = [[0, 5], ", "full_search = {points = [[2000, 5], "), ("full_search", "rise")),
+    (("full_search = {points = [[0, 5], ", "full_search = {points = [[0, nan], "), ("full_search", "nan")),
+    (("full_search = {points = [[0, 5], ", "full_search = {point = [[0, 5], "), ("full_search", "points")),
+    (("full_search = ", "full_search = 7 # "), ("full_search", "points")),
+])  # fmt: skip
+def test_a_bad_value_is_refused_by_name(change, words):
+    text = to_toml(a_tuning())
+    assert change[0] in text
+    with pytest.raises(TuningError) as caught:
+        read(text.replace(*change, 1), "/x/tuning.toml")
+    said = str(caught.value)
+    assert said.startswith("/x/tuning.toml: ") and "\n" not in said and not caught.value.foreign
+    for word in words:
+        assert word in said
+
+
+def test_damaged_files_are_refused_in_one_line_and_never_by_anything_else(tmp_path):
+    text, rng = to_toml(a_tuning()).encode(), np.random.default_rng(SEED)
+    path, refused = tmp_path / "t.toml", 0
+    for n in range(300):
+        data = bytearray(text[: int(rng.integers(0, len(text)))] if n % 2 else text)
+        for at in rng.integers(0, max(1, len(data)), 3 * (len(data) > 0)):
+            data[at] = int(rng.integers(0, 256))
+        path.write_bytes(data)
+        try:
+            load(path, HERE)
+        except TuningError as error:
+            assert str(path) in str(error) and "\n" not in str(error)
+            refused += 1
+    assert refused > 150, f"seed {SEED}"
+
+
+@pytest.mark.parametrize(("field", "value", "words"), [
+    ("processor", "Another", "'Another' there"), ("cores", 8, "cores 8 there, 16 here"), ("simd", "avx2", "avx2"),
+    ("cards", (), "none there"), ("driver", "535.1", "535.1"), ("version", "1.1", "version 1.1, this is 1.2"),
+])
+def test_a_file_of_another_machine_or_version_is_refused(tmp_path, field, value, words):
+    path = tmp_path / "t.toml"
+    save(a_tuning(machine=dataclasses.replace(HERE, **{field: value})), path)
+    with pytest.raises(TuningError, match="run h264lite tune") as caught:
+        load(path, HERE)
+    assert words in str(caught.value) and caught.value.foreign
+
+
+def test_the_users_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
+    assert find(HERE) == (None, "")
+    assert cache_file() == tmp_path / "h264lite" / "tuning.toml"
+    save(a_tuning(), cache_file())
+    found, why = find(HERE)
+    assert not why and found is not None and found.place == str(cache_file())
+    assert [path.name for path in cache_file().parent.iterdir()] == ["tuning.toml"]
+    found, why = find(dataclasses.replace(HERE, cores=3))
+    assert found is None and "of another machine" in why
+    cache_file().write_text("[")
+    found, why = find(HERE)
+    assert found is None and "damaged" in why
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(TuningError, match=r"nowhere\.toml: No such file"):
+        load(tmp_path / "nowhere.toml", HERE)
+
+
+@pytest.mark.parametrize(("platform", "environment", "expected"), [
+    ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/h264lite/tuning.toml"), ("linux", {}, "/h/.cache/h264lite/tuning.toml"),
+    ("darwin", {}, "/h/Library/Caches/h264lite/tuning.toml"), ("win32", {"LOCALAPPDATA": "/l"}, "/l/h264lite/tuning.toml"),
+])
+def test_the_place_is_the_platforms(monkeypatch, platform, environment, expected):
+    monkeypatch.setattr(module.sys, "platform", platform)
+    monkeypatch.setattr(module.Path, "home", lambda: module.Path("/h"))
+    for name in ("H264LITE_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert cache_file().as_posix() == expected
+
+
+def test_this_machine_is_described(monkeypatch):
+    here = Machine.here()
+    assert here.processor and here.cores >= 1 and here.simd in module.SIMD
+    assert not here.difference(Machine.here())
+    text = to_toml(a_tuning(machine=here))
+    assert tomllib.loads(text)["machine"]["cores"] == here.cores
+
+
+def test_age_counts_from_when_it_was_measured():
+    old = a_tuning(made=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(time.time() - 86400)))
+    assert 86390 < old.age < 86500
+    assert a_tuning(made="yesterday").age is None
