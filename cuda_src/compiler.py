@@ -30,7 +30,8 @@ class CompileError(Exception):
 
 
 def module_names() -> list[str]:
-    return sorted(path.stem for path in HERE.glob("*.cu"))
+    """Kernel files by their path without the ending: `deblock`, `papers/fsbm`."""
+    return sorted(path.relative_to(HERE).with_suffix("").as_posix() for path in HERE.glob("**/*.cu"))
 
 
 ANY = "[A-Z][A-Za-z0-9_]*"
@@ -78,8 +79,8 @@ def _nested(flat: str, shape: tuple[int, ...]) -> str:
 def source_key() -> str:
     """SHA-256 over every kernel source and header, and the generated tables."""
     digest = hashlib.sha256(tables_header().encode())
-    for path in sorted([*HERE.glob("*.cu"), *HERE.glob("*.cuh")]):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted([*HERE.glob("**/*.cu"), *HERE.glob("**/*.cuh")]):
+        digest.update(path.relative_to(HERE).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
@@ -152,7 +153,8 @@ def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: t
             "the CUDA kernels are not compiled yet and nvcc was not found: install the CUDA toolkit "
             "(or `pip install cuda-toolkit[nvcc,crt,nvvm]`), or use a release that ships compiled kernels"
         )
-    command = [nvcc, *OPTIONS, *extra, *target, "-I", str(include), "-o", str(output), str(HERE / f"{name}.cu")]
+    folders = ["-I", str(include), "-I", str(HERE)]
+    command = [nvcc, *OPTIONS, *extra, *target, *folders, "-o", str(output), str(HERE / f"{name}.cu")]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if result.returncode:
         raise CompileError(f"nvcc refused {name}.cu:\n{result.stderr.strip()[-4000:]}")
@@ -162,7 +164,7 @@ def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: t
 def _cached_name(name: str, arch: str) -> str:
     """Of the file in the cache; without nvcc a pattern, since whatever compiler made the code will do."""
     nvcc = find_nvcc()
-    return f"{name}-{arch}-{nvcc_version(nvcc) if nvcc else '*'}-{module_key(name)[:32]}.cubin"
+    return f"{name.replace('/', '-')}-{arch}-{nvcc_version(nvcc) if nvcc else '*'}-{module_key(name)[:32]}.cubin"
 
 
 def compiled(name: str, capability: tuple[int, int]) -> Path | None:

@@ -31,7 +31,7 @@ def build(name: str) -> Path:
     header = b"".join((HERE / name).read_bytes() for name in ("cuda_emulator.h", "cuda_intrinsics.h"))
     key = hashlib.sha256(header + compiler.module_key(name).encode() + " ".join(FLAGS).encode()).hexdigest()[:24]
     folder = compiler.cache_folder()
-    target = folder / f"{name}-emulated-{key}.so"
+    target = folder / f"{name.replace('/', '-')}-emulated-{key}.so"
     if not target.exists():
         with tempfile.TemporaryDirectory() as scratch:
             output = Path(scratch) / "kernel.so"
