@@ -236,13 +236,15 @@ class Ladder:
     def _step(self, x: int, y: int, w: int, h: int) -> Finish:
         """Step search: an iteration a launch, its candidates compared on the CPU, since the next one begins at the best."""
         grid, threads_z = self.variant.grid, self.variant.pinned
-        shape = ((1, grid, grid), (256,)) if threads_z else ((1,), (grid, grid))
+        name, blocks, threads = "step_block", (1, 1, 1), (grid, grid)
+        if threads_z:
+            name, blocks, threads = "step_z", (1, grid, grid), (256, 1)
         apart, best, best_x, best_y = self.reach >> SHIFT[grid], NEVER, self.reach, self.reach
         first = True
         while apart >= 1:
             where = [x - self.reach, y - self.reach, self.width, self.height]
             arguments = [self.block, self.area, self.stride, best_x, best_y, apart, w, h, *where, self.results]
-            self._launch("step_z" if threads_z else "step_block", *shape, arguments)
+            self._launch(name, blocks, threads, arguments)
             got = self._fetch(self.results, self.got).ravel()
             if first:
                 best, first = int(got[grid * grid // 2]), False
