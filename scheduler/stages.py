@@ -212,3 +212,25 @@ STAGES = {stage.name: stage for stage in TABLE}
 def files(folder: str) -> set[str]:
     """Files of CPU's or CUDA's folder that hold stages."""
     return {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
+
+
+def picture_steps(n_ref: int, me: str = "fsbm", home: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], int]]:
+    """From source to reference: (stages of a step, the reference that they search or -1), in order.
+
+    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home, as soon as these
+    are complete.
+    """
+    steps: list[tuple[tuple[str, ...], int]] = []
+    search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
+    for ref in range(n_ref):
+        steps.append((("subsample",), ref))
+        steps.append(((*search, "intra_estimate") if ref == n_ref - 1 else search, ref))
+    if n_ref:
+        steps += [(("mode_decision",), -1), (("inter_residual",), -1)]
+    return [
+        *steps,
+        (("intra",), -1),
+        (("mark_skipped", *home, "deblock") if n_ref else (*home, "deblock"), -1),
+        (("extend_luma", "extend_cb", "extend_cr", "ssd_y", "ssd_u", "ssd_v"), -1),
+        (("interpolate",), -1),
+    ]
