@@ -51,9 +51,11 @@ DEVICE Motion from_lane(const Motion &m, int lane) { return {__shfl_sync(FULL_WA
 
 DEVICE unsigned predict(const Motion *window, int bx, int by, int bw, int bh, int ref) {
   const Motion *own = window + 6 * (by + 1) + bx + 1;
-  Motion c = {-2, 0};
-  if (corner_available(bx, by, bw)) c = own[bw - 6];
-  if (c.ref == -2) c = own[-7];
+  Motion c = own[bw - 6];
+  const Motion d = own[-7];
+  const bool corner = corner_available(bx, by, bw) & (c.ref != -2);
+  c.ref = corner ? c.ref : d.ref;
+  c.v = corner ? c.v : d.v;
   return choose_predictor(bx, by, bw, bh, ref, own[-1], own[-6], c);
 }
 
@@ -61,6 +63,7 @@ DEVICE unsigned predict(const Motion *window, int bx, int by, int bw, int bh, in
 DEVICE int choose_reference(const Picture &p, const Motion *window, const Search &s, int k, int bx, int by, int bw, int bh,
                             Motion &chosen) {
   int best = FAR;
+#pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + k];
     const int bits = te_bits(r, p.n_ref) + difference_bits(v, predict(window, bx, by, bw, bh, r));
@@ -75,8 +78,8 @@ DEVICE int choose_reference(const Picture &p, const Motion *window, const Search
 
 DEVICE bool inside(int x, int y, int x0, int y0, int width, int height, int pad, int max_mv_y) {
   const int left = x0 + (x >> 2), top = y0 + (y >> 2);
-  if (left < -pad || left + 17 > width + pad || top < -pad || top + 17 > height + pad) return false;
-  return abs(x) < 4 * 2047 && y >= -4 * max_mv_y && y < 4 * max_mv_y;
+  return (left >= -pad) & (left + 17 <= width + pad) & (top >= -pad) & (top + 17 <= height + pad) & (abs(x) < 4 * 2047) &
+         (y >= -4 * max_mv_y) & (y < 4 * max_mv_y);
 }
 
 DEVICE unsigned half_sum(unsigned v) {
@@ -89,6 +92,7 @@ DEVICE unsigned half_sum(unsigned v) {
 DEVICE int least_cost(const Picture &p, const Search &s, int i) {
   int least = FAR, parts[2] = {FAR, FAR};
   const int b = (i >> 1) * 8 + (i & 1) * 2, k = 36 + 2 * (i & 1);
+#pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const int *d = s.distortion + 41 * r, fixed = p.lam * te_bits(r, p.n_ref);
     if (i >= 4) {
@@ -117,6 +121,7 @@ DEVICE void get_to_know(const Picture &p, int mb, Memory &m, const Search &s) {
     for (int i = 0; i < 4; i++) rows[i] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(i) * p.mb_width * 16));
     m.source[lane] = make_uint4(rows[0], rows[1], rows[2], rows[3]);
   }
+#pragma unroll 1
   for (int i = lane; i < 41 * p.n_ref; i += 32) {
     const int r = i / 41, k = i - 41 * r;
     const unsigned v = __ldg(p.search_mv + (size_t(r) * n_mb + mb) * 41 + k);
@@ -208,7 +213,7 @@ DEVICE Tried tried(const Picture &p, Memory &m, unsigned skip, unsigned middle, 
 DEVICE void try_nearby(const Picture &p, Memory &m, unsigned v, int set) {
   const int lane = threadIdx.x & 31, half = lane >> 4;
   const Block block = block_of(p, m, lane);
-#pragma unroll
+#pragma unroll 1
   for (int round = 0; round < 4; round++) {
     const int i = 2 * round + half, n = i + (i >= 4), x = x_of(v) + n % 3 - 1, y = y_of(v) + n / 3 - 1;
     const bool legal = inside(x, y, m.x0, m.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
@@ -250,6 +255,7 @@ DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Search &s, const
                              int &best, Motion &choice) {
   const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c), skip = skip_vector(a, b, middle);
   best = FAR;
+#pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + 40];
     const int bits = te_bits(r, p.n_ref) + difference_bits(v, choose_predictor(0, 0, 4, 4, r, a, b, c));
@@ -283,13 +289,17 @@ DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Search &s, const
 // 16x8 and 8x16 against `best`, one in the even lanes, one in the odd ones. own: of this lane's block, raster
 DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int kind, int &best, Motion &own) {
   const int lane = threadIdx.x & 31, shape = lane & 1;
-  Motion *window = windows + WINDOW * shape, first, second;
-  int cost = p.lam * BITS_16x8 + choose_reference(p, window, s, shape ? 38 : 36, 0, 0, shape ? 2 : 4, shape ? 4 : 2, first);
-  const int half_cost = cost;
-  __syncwarp();
-  if (lane < 2) window[shape ? 8 : 13] = first;  // of its blocks the one that predicts the other half
-  __syncwarp();
-  cost += choose_reference(p, window, s, shape ? 39 : 37, shape ? 2 : 0, shape ? 0 : 2, shape ? 2 : 4, shape ? 4 : 2, second);
+  Motion *window = windows + WINDOW * shape, first = {0, 0}, second = {0, 0};
+  int cost = p.lam * BITS_16x8, half_cost = 0;
+#pragma unroll 1
+  for (int i = 0; i < 2; i++) {
+    half_cost = cost;
+    first = second;
+    cost += choose_reference(p, window, s, 36 + 2 * shape + i, shape ? 2 * i : 0, shape ? 0 : 2 * i, shape ? 2 : 4, shape ? 4 : 2, second);
+    __syncwarp();
+    if (lane < 2) window[shape ? 8 : 13] = second;  // of the first half the block that predicts the other
+    __syncwarp();
+  }
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const int all = __shfl_sync(FULL_WARP, cost, i), half = __shfl_sync(FULL_WARP, half_cost, i);

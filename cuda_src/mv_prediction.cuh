@@ -16,19 +16,16 @@ DEVICE unsigned median(unsigned a, unsigned b, unsigned c) { return max2(min2(a,
 DEVICE int difference_bits(unsigned a, unsigned b) { return se_bits(x_of(a) - x_of(b)) + se_bits(y_of(a) - y_of(b)); }
 
 // 8.4.1.3: the predictor from the neighbours A, B, C (C already replaced by D where 8.4.1.3.2 says so)
+// (written without branches: lanes ask for different partitions)
 DEVICE unsigned choose_predictor(int bx, int by, int bw, int bh, int ref, const Motion &a, const Motion &b, const Motion &c) {
-  if (bw == 4 && bh == 2) {
-    if (by == 0) {
-      if (b.ref == ref) return b.v;
-    } else if (a.ref == ref) return a.v;
-  } else if (bw == 2 && bh == 4) {
-    if (bx == 0) {
-      if (a.ref == ref) return a.v;
-    } else if (c.ref == ref) return c.v;
-  }
-  if (b.ref == -2 && c.ref == -2 && a.ref != -2) return a.v;
-  const int same = (a.ref == ref) + 2 * (b.ref == ref) + 4 * (c.ref == ref);
-  return same == 1 ? a.v : same == 2 ? b.v : same == 4 ? c.v : median(a.v, b.v, c.v);
+  const bool of_a = a.ref == ref, of_b = b.ref == ref, of_c = c.ref == ref;
+  const int same = of_a + 2 * of_b + 4 * of_c;
+  unsigned v = median(a.v, b.v, c.v);
+  v = (same == 1) | ((b.ref == -2) & (c.ref == -2) & (a.ref != -2)) ? a.v : same == 2 ? b.v : same == 4 ? c.v : v;
+  const bool wide = (bw == 4) & (bh == 2), high = (bw == 2) & (bh == 4);
+  v = of_a & ((wide & (by != 0)) | (high & (bx == 0))) ? a.v : v;
+  v = of_b & wide & (by == 0) ? b.v : v;
+  return of_c & high & (bx != 0) ? c.v : v;
 }
 
 // 6.4.12: where the 4x4 block at (bx, by) relative to macroblock mb lies, -1 <= by <= 3, -1 <= bx <= 4: 16 * address + block
@@ -57,10 +54,8 @@ DEVICE Motion motion_of(int block, const signed char *ref_idx, const unsigned *m
 
 // 6.4.11.7: whether the block above right of a partition precedes it, if it lies in this macroblock row
 DEVICE bool corner_available(int bx, int by, int bw) {
-  if (by == 0) return true;
   const int x = bx + bw;
-  if (x > 3) return false;
-  return ((by - 1) >> 1) * 2 + (x >> 1) <= (by >> 1) * 2 + (bx >> 1);
+  return (by == 0) | ((x <= 3) & (((by - 1) >> 1) * 2 + (x >> 1) <= (by >> 1) * 2 + (bx >> 1)));
 }
 
 // 8.4.1.1: the vector of a P_Skip macroblock, whose predictor from A, B and C is given
