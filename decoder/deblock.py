@@ -7,7 +7,7 @@ rows of 16 samples, p3 to q3, one column for each line across the edge: without 
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import I_PCM, P_SKIP, P_8x16, P_16x8, P_16x16
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, B_8x16, B_16x8, B_16x16, I_8x8
@@ -296,7 +296,7 @@ def deblock_edge(planes, row, qp_p, qp_q, edge, vertical, y0, x0, width, strengt
         filter_chroma(planes[1], planes[2], at, across, along, strengths, of_u, of_v, lines, tc0s, limits)
 
 
-@kernel
+@closed_kernel
 def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
     """8.7: all macroblocks of a picture in order of their addresses; slice_table int32[n_slices, N_SLICE_COLUMNS].
 

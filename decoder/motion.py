@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, P_8x8, P_8x16, P_16x8
 from .direct import direct_motion, set_motion
 from .errors import E_MV
@@ -88,7 +88,7 @@ def name_references(ref_idx, ref_id, ids, y8, x8):
                 ref_id[k, y, x] = ids[k, ref] if ref >= 0 else -1
 
 
-@kernel
+@closed_kernel
 def derive_motion(p, m, motion, references):
     """8.4.1: all macroblocks of a parsed P or B slice; (error or 0, macroblock)."""
     slot = p[P_SLOT]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_4x4, I_16x16
 from ..standard.tables import QP_CHROMA
 from .errors import E_INTRA_NEIGHBOUR
@@ -254,7 +254,7 @@ def reconstruct_macroblock(p, m, mb, planes, flat, scale_4x4, scale_8x8, edges, 
     return 0
 
 
-@kernel
+@closed_kernel
 def reconstruct_slice(p, m, planes, motion, references, scale_4x4, scale_8x8):
     """8.3, 8.4.2, 8.5: all macroblocks of a parsed slice whose motion is known; (error or 0, macroblock)."""
     work = Work(

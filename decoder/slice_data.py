@@ -1,6 +1,6 @@
 """7.3.4: first walk over a slice: slice_data(), parsed into arrays."""
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from . import cabac
 from .bitreader import fail, ue
 from .elements import is_above, is_left
@@ -53,7 +53,7 @@ def is_skipped(data, s, p, m, mb):
     return mb_skip_flag(data, s, m.contexts, p[P_SLICE_TYPE], m.mb_type, mb, mb_width, left, above) != 0
 
 
-@kernel
+@closed_kernel
 def parse_slice(data, s, p, m, motion):
     """7.3.4: slice_data(); sets p[P_END_MB]; an error stays in the state."""
     ref_idx = motion.ref_idx[p[P_SLOT]]

@@ -1,4 +1,4 @@
-"""How every numeric kernel of the project is compiled: `kernel`, and `helper` for what allocates nothing.
+"""How every numeric kernel of the project is compiled: `kernel`, `closed_kernel`, and `helper` for what allocates nothing.
 
 `nogil`, because the scheduler's threads run kernels side by side; `cache`, so that only the first run compiles; never
 `parallel` (it aborts the process when two Python threads meet in it) and never `fastmath` (all arithmetic is integer).
@@ -13,12 +13,17 @@ from pathlib import Path
 from numba import njit
 from numba.core.types import unliteral
 
-from .jit_parts import PartCompiler, part
+from .jit_parts import ClosedCompiler, PartCompiler, part
 
 
 def kernel(function):
     """Compiles `function` on first use, once for all: constants in a call count as integers, not as types."""
     return _one_specialisation(njit(nogil=True, cache=True, error_model="numpy")(function))
+
+
+def closed_kernel(function):
+    """A kernel that keeps its helpers for itself, which makes calls between them cheap: for walks of many small ones."""
+    return _one_specialisation(njit(pipeline_class=ClosedCompiler, nogil=True, cache=True, error_model="numpy")(function))
 
 
 def helper(function):

@@ -6,6 +6,7 @@ and wraps each for calls from Python: for the decoder's kernels, some 15 levels 
 
 import gc
 
+from llvmlite.binding import Linkage
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
@@ -21,6 +22,16 @@ class _NoEnvironment:
     @staticmethod
     def set_env(name, environment):
         """Does nothing."""
+
+
+class _ClosedLibrary(JITCodeLibrary):
+    """The code of a kernel that keeps the helpers linked into it for itself."""
+
+    def _optimize_final_module(self):
+        for function in self._final_module.functions:
+            if function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        super()._optimize_final_module()
 
 
 class _PartLibrary(JITCodeLibrary):
@@ -41,17 +52,44 @@ class _PartLibrary(JITCodeLibrary):
         return 0
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
 class _OpenLibrary(LoweringPass):
-    _name = "open_part_library"
+    """Puts a library of its own kind where lowering would open one of Numba's."""
+
+    _library = JITCodeLibrary
 
     def __init__(self):
         LoweringPass.__init__(self)
 
     def run_pass(self, state):
-        """Puts a _PartLibrary where lowering would open a library that is assembled."""
-        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        """Numba's name for what a pass does."""
+        state.library = self._library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         return False
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _OpenClosedLibrary(_OpenLibrary):
+    _name, _library = "open_closed_library", _ClosedLibrary
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _OpenPartLibrary(_OpenLibrary):
+    _name, _library = "open_part_library", _PartLibrary
+
+
+class ClosedCompiler(CompilerBase):
+    """Numba's passes for a kernel that keeps its helpers for itself.
+
+    That tells LLVM that nobody else calls them: it drops the arguments that a helper does not use, mostly six or more of
+    the seven words that an array is, and lets a helper with one caller stand where it is called.
+    """
+
+    def define_pipelines(self):
+        """The one pipeline of passes."""
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state, "closed")
+        manager.add_pass_after(_OpenClosedLibrary, IRLegalization)
+        manager.finalize()
+        return [manager]
 
 
 class PartCompiler(CompilerBase):
@@ -61,7 +99,7 @@ class PartCompiler(CompilerBase):
         """The one pipeline of passes."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state, "part")
         manager.passes = [entry for entry in manager.passes if entry[0].__name__ not in _NEEDLESS]
-        manager.add_pass_after(_OpenLibrary, IRLegalization)
+        manager.add_pass_after(_OpenPartLibrary, IRLegalization)
         manager.finalize()
         return [manager]
 
