@@ -66,6 +66,14 @@ def _count(driver: Any) -> int:
         raise DeviceUnavailable(f"the NVIDIA driver reports no usable device ({error})") from None
 
 
+def count() -> int:
+    """How many cards the driver reports; 0 without a driver."""
+    try:
+        return _count(load_driver())
+    except DeviceUnavailable:
+        return 0
+
+
 def available() -> str | None:
     """None if a card can be used, else why not. Takes no context."""
     try:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import log2
 from typing import Any
 
-from .device import choose_device
+from .device import choose_device, choose_devices
 from .errors import OptionError
 from .levels import choose_level
 from .options import ALL, API, BY_NAME, OPTIONS, read_options
@@ -44,7 +44,10 @@ class Config:
     deblock_beta: int
     deblock_within_slices: bool
     threads: int  # resolved: at least 1
-    device: str  # resolved: what is used
+    device: str  # resolved: what is used; of several the first
+    devices: tuple[str, ...]  # "cpu", "cuda:0", ...: what GOPs are shared out to
+    ordinal: int  # of the card, if the device is one
+    gops: int  # encoded at once; 0 = auto
     device_reason: str
     may_change_device: bool  # it was not asked for by name
     psnr: bool
@@ -125,13 +128,23 @@ class Config:
                 f"{width}x{height} has {mb_height})",
                 "slices",
             )
-        asked = values.pop("device")
-        device, reason = choose_device(asked, mb_width * mb_height, values["me"])
+        asked, named = values.pop("device"), values.pop("devices")
+        if named is not None and options.get("device") is not None:
+            raise OptionError("contradicts device: give one of them", "devices")
+        if named is None:
+            device, reason = choose_device(asked, mb_width * mb_height, values["me"])
+            devices = ("cpu" if device == "cpu" else "cuda:0",)
+        else:
+            reason = choose_devices(named, values["me"])
+            asked, devices, device = "", named, named[0].partition(":")[0]
+            values["gops"] = _gops_for(values["gops"], named, options)
         values["threads"] = values["threads"] or available_cores()
         return cls(
             **values,
             device=device,
             device_reason=reason,
+            devices=devices,
+            ordinal=int(devices[0].partition(":")[2] or 0),
             may_change_device=asked == "auto",
             coded_width=16 * mb_width,
             coded_height=16 * mb_height,
@@ -156,6 +169,15 @@ def _settle_deblocking(values: dict[str, Any], given: dict[str, Any]) -> None:
         offsets = BY_NAME["deblock"].default_value
     values["deblock"] = not off
     values["deblock_alpha"], values["deblock_beta"] = offsets
+
+
+def _gops_for(gops: int, devices: tuple[str, ...], given: dict[str, Any]) -> int:
+    """At least one for each device."""
+    if given.get("gops") is None:
+        return len(devices)
+    if 0 < gops < len(devices):
+        raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
+    return gops
 
 
 def available_cores() -> int:

@@ -1,6 +1,6 @@
 """Which device encodes, and why: decided once, before anything is allocated."""
 
-from ..scheduler.devices import card_name, why_no_cuda
+from ..scheduler.devices import card_name, count_cards, why_no_cuda
 from .errors import DeviceError, OptionError
 
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a card
@@ -29,3 +29,16 @@ def choose_device(asked: str, n_mb: int, me: str = "fsbm") -> tuple[str, str]:
     if missing:
         raise DeviceError(f"device {asked}: {missing}; use --device cpu or auto")
     return "cuda", f"asked for, {card_name()}"
+
+
+def choose_devices(names: tuple[str, ...], me: str = "fsbm") -> str:
+    """The reason, for devices asked for by name; DeviceError if one is not there."""
+    cards = [int(name.partition(":")[2]) for name in names if name != "cpu"]
+    if cards and me == "step":
+        raise OptionError("step is there for the CPU alone, not for GPUs; use fsbm, or devices cpu", "me")
+    missing = why_no_cuda() if cards else None
+    if missing:
+        raise DeviceError(f"devices {','.join(names)}: {missing}; use --device cpu or auto")
+    if cards and max(cards) >= count_cards():
+        raise DeviceError(f"devices {','.join(names)}: there is no cuda:{max(cards)}; the driver reports {count_cards()}")
+    return f"asked for, with {', '.join(names)}"

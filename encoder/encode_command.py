@@ -94,7 +94,7 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
         if config.device == "cuda" and nvcc_will_run():
             run.say("first run on this card: nvcc compiles its kernels, once; a minute or so")
         run.trace = Trace() if sinks.timeline else None
-        encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace)
+        encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace, total)
         run.encoder = stack.enter_context(encoder)
         progress.restart()
         return _encode(run, stop)
@@ -157,25 +157,16 @@ def _encode(run: Run, stop: StopSignals) -> int:
     """All frames, then the end: whatever happened, what is finished is written, and said."""
     config = run.encoder.config
     failure: BaseException | None = None
-    if isinstance(run.source, RawSource):
-        run.source.place = run.encoder.next_buffer
-    frames = run.source.frames(config.seek, config.frames)
     try:
-        while not stop.asked:
-            with stop.waiting():
-                planes = next(frames, None)
-            if planes is None:
-                break
-            _write(run, run.encoder.push(planes))
+        if run.encoder.lanes and isinstance(run.source, RawSource) and run.source.any_order and not config.ssim:
+            _feed_numbers(run, stop, run.source)
+        else:
+            _feed_frames(run, stop)
     except Interrupted:
         pass
     except (InputError, MemoryError, DeviceLost) as error:  # the output is not to blame: finish it
         failure = error
-    try:
-        _write(run, run.encoder.drain())
-    except DeviceLost as error:
-        failure = error
-        _write(run, run.encoder.drain())
+    failure = _drain(run, stop, failure)
     run.sinks.stream.close()
     run.progress.finish()
     held = f"{run.written} frame{'s' if run.written != 1 else ''}"
@@ -194,6 +185,53 @@ def _encode(run: Run, stop: StopSignals) -> int:
                "h264lite encode: interrupted before the first frame; nothing was written")
         return INTERRUPTED
     return FAILED if run.problems else 0
+
+
+def _feed_frames(run: Run, stop: StopSignals) -> None:
+    """Frames one after another, as they are read."""
+    if isinstance(run.source, RawSource):
+        run.source.place = run.encoder.next_buffer
+    frames = run.source.frames(run.encoder.config.seek, run.encoder.config.frames)
+    while not stop.asked:
+        with stop.waiting():
+            planes = next(frames, None)
+        if planes is None:
+            return
+        _write(run, run.encoder.push(planes))
+
+
+def _feed_numbers(run: Run, stop: StopSignals, source: RawSource) -> None:
+    """Frames by their numbers: whoever encodes one reads it when its turn comes."""
+    config, lanes = run.encoder.config, run.encoder.lanes
+    count = expected_frames(source.format, config) or 0
+    for number in range(config.seek, config.seek + count):
+        while not lanes.has_room() and not stop.asked:
+            _write(run, run.encoder.poll())
+        if stop.asked:
+            return
+        _write(run, run.encoder.push_later(source.later(number)))
+    if not config.frames or config.seek + config.frames > (source.format.frames or 0):
+        source.left_over = source.rest()
+
+
+def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseException | None:
+    """Write what is under way; what failed at last."""
+    lanes = run.encoder.lanes
+    if lanes:
+        lanes.end()
+    for last in (False, True):  # what a device failed with is told once; then comes what was whole
+        try:
+            while lanes and lanes.busy():
+                if stop.asked:
+                    lanes.cut()
+                _write(run, run.encoder.poll())
+            _write(run, run.encoder.drain())
+            break
+        except (InputError, DeviceLost) as error:
+            failure = error
+            if last:
+                break
+    return failure
 
 
 def _write(run: Run, finished: list[Any]) -> None:

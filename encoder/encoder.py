@@ -51,13 +51,15 @@ class Encoder:
         keep_reconstruction: bool = False,
         warn: Callable[[str], None] | None = None,
         trace: Any = None,
+        frames: int | None = None,
     ) -> "Encoder":
         """The same from settings that are checked already.
 
-        warn: takes what is else a RuntimeWarning; trace: a scheduler.trace.Trace, takes the timeline.
+        warn: takes what is else a RuntimeWarning; trace: a scheduler.trace.Trace, takes the timeline. frames: how many there
+        will be, None = unknown.
         """
         encoder = cls.__new__(cls)
-        encoder._start(config, keep_reconstruction, warn, trace)
+        encoder._start(config, keep_reconstruction, warn, trace, frames)
         return encoder
 
     def _start(
@@ -66,12 +68,13 @@ class Encoder:
         keep_reconstruction: bool,
         warn: Callable[[str], None] | None = None,
         trace: Any = None,
+        frames: int | None = None,
     ) -> None:
-        from .pipeline import Pipeline  # compiles nothing, but imports Numba
+        from .gops import make_pipeline  # compiles nothing, but imports Numba
 
         self.config = config
         self._keep = keep_reconstruction
-        self._pipeline: Any = Pipeline(config, keep_reconstruction or config.ssim, warn, trace)
+        self._pipeline: Any = make_pipeline(config, keep_reconstruction or config.ssim, warn, trace, frames)
         self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
         self._state = "open"
 
@@ -110,6 +113,20 @@ class Encoder:
         self._require("open")
         self.stats.expect(planes[0])
         return self._count(self._pipeline.encode(*planes))
+
+    def push_later(self, read: Callable[[np.ndarray], None]) -> list[tuple["EncodedFrame", FrameRow]]:
+        """`push` for a picture that is read when its turn comes, to uint8[n], I420; only where `lanes` is more than 1."""
+        self._require("open")
+        return self._count(self._pipeline.encode_later(read))
+
+    def poll(self) -> list[tuple["EncodedFrame", FrameRow]]:
+        """What is finished meanwhile; waits a little if that is nothing."""
+        return self._count(self._pipeline.poll())
+
+    @property
+    def lanes(self) -> Any:
+        """The GOPs that are encoded at once as encoder.gops.Gops; None if it is one at a time."""
+        return self._pipeline if hasattr(self._pipeline, "poll") else None
 
     def next_buffer(self) -> np.ndarray | None:
         """See Pipeline.next_buffer."""

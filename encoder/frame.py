@@ -76,7 +76,8 @@ class Frame:
         self.mb_bits = np.zeros(n_mb, np.int32)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if it is to come home
         self.crossed = False  # the loop ran on a card
-        self.index = 0
+        self.index = 0  # in its pipeline
+        self.number = 0  # in the stream
         self.is_idr = False
         self.slice_qp = 0
         self.frame_num = 0

@@ -31,6 +31,25 @@ def read_int(value: Any, low: int | None = None, high: int | None = None) -> int
     return number
 
 
+def read_count(value: Any, low: int | None = None, high: int | None = None) -> int:
+    """A whole number in [low, high], or 0 for auto."""
+    return 0 if value == "auto" else read_int(value, low, high)
+
+
+def read_devices(value: Any) -> tuple[str, ...]:
+    """Names of devices, each once: cpu or cuda:N; cuda is cuda:0."""
+    names = value.split(",") if isinstance(value, str) else value
+    try:
+        chosen = tuple("cuda:0" if name.strip() == "cuda" else name.strip() for name in names)
+    except (TypeError, AttributeError):
+        chosen = ()
+    if not chosen or not all(re.fullmatch(r"cpu|cuda:\d{1,3}", name) for name in chosen):
+        raise ValueError("not a list of cpu, cuda:0, cuda:1 and so on")
+    if len(set(chosen)) < len(chosen):
+        raise ValueError("a device is named twice (--gops says how many GOPs are encoded at once)")
+    return chosen
+
+
 def read_float(value: Any, low: float | None = None, high: float | None = None) -> float:
     """A finite number in [low, high]."""
     try:

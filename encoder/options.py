@@ -9,7 +9,9 @@ from typing import Any
 from .errors import OptionError
 from .option_types import (
     read_choice,
+    read_count,
     read_deblock,
+    read_devices,
     read_flag,
     read_float,
     read_fps,
@@ -176,6 +178,10 @@ OPTIONS: tuple[Option, ...] = (
            0, 256),
     Option("device", "Running", read_choice, "auto", "where to encode; auto takes what is there and says so",
            choices=_same("auto", "cpu", "cuda", "hybrid")),
+    Option("gops", "Running", read_count, 1, "closed GOPs (--keyint) encoded at once, or auto. The stream is the same for "
+           "any number", "INT", 1, 64),
+    Option("devices", "Running", read_devices, None, "the devices that take GOPs, in place of --device: cpu, cuda:0, "
+           "cuda:1 and so on, joined by commas", "LIST"),
 
     Option("sar", "Video usability info", read_sar, None, "sample aspect ratio; else what the input says", "W:H"),
     Option("videoformat", "Video usability info", read_choice, None, "kind of the source", choices=VIDEO_FORMAT),

@@ -66,7 +66,7 @@ class Pipeline:
         self.loop, self.ring = self._start()
         self.pending: deque[tuple[Frame, Future[EncodedFrame]]] = deque()
         self.done: list[EncodedFrame] = []  # not fetched yet
-        self.count = self.since_idr = self.idr_count = 0
+        self.count = self.since_idr = self.idr_count = self.number = 0
         if will_compile():
             compile_beside()
 
@@ -80,7 +80,7 @@ class Pipeline:
         start = time.perf_counter()
         frame.load(y, u, v)
         if self.trace is not None:
-            self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.count)
+            self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.number)
         return self._encode(frame)
 
     def encode_on_card(self, picture: DevicePicture) -> list[EncodedFrame]:
@@ -98,6 +98,11 @@ class Pipeline:
         frame.load_from_card(picture, self.loop.executor.host_zeros)
         return self._encode(frame)
 
+    def begin_gop(self, gop: int, number: int) -> None:
+        """The next picture is picture `number` of the stream and begins GOP `gop`; both count from 0."""
+        self.since_idr = self.config.keyint
+        self.idr_count, self.number = gop, number
+
     def next_buffer(self) -> np.ndarray | None:
         """uint8[n]: where the next picture may be put as I420, so that it need not be copied; None: anywhere."""
         frame = self.ring[self.count % len(self.ring)]
@@ -113,7 +118,7 @@ class Pipeline:
             self._go_on_without_the_card(lost, frame)
             return self._finished(self.in_flight)
         except TwinDiffers as error:
-            raise Error(f"H264LITE_CHECK: frame {frame.index}: {error}") from None
+            raise Error(f"H264LITE_CHECK: frame {frame.number}: {error}") from None
 
     def flush(self) -> list[EncodedFrame]:
         """What is still under way."""
@@ -138,7 +143,8 @@ class Pipeline:
         if self.count == 0 or self.since_idr >= self.config.keyint:
             self.since_idr = 0
             self.idr_count += 1
-        frame.index = self.count
+        frame.index, frame.number = self.count, self.number
+        self.number += 1
         frame.is_idr = self.since_idr == 0
         frame.idr_pic_id = self.idr_count % 2  # 7.4.3: two IDR pictures in a row differ
         frame.frame_num = self.since_idr
@@ -166,7 +172,7 @@ class Pipeline:
         start = time.perf_counter()
         ready = self.loop.run(frame)
         if self.trace is not None:
-            self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.index)
+            self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.number)
         self.pending.append((frame, self.loop.executor.submit(self._write, frame, ready)))
 
     def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
@@ -177,9 +183,9 @@ class Pipeline:
         data = self.writer.access_unit(frame)
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
         if self.trace is not None:
-            self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.index)
+            self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.number)
         return EncodedFrame(
-            index=frame.index,
+            index=frame.number,
             frame_type="P" if frame.n_ref else "I",
             is_idr=frame.is_idr,
             qp=frame.slice_qp,
@@ -215,7 +221,7 @@ class Pipeline:
     def _make_loop(self, device: str) -> Loop:
         width = self.config.mb_width
         slices = [(width * row0, width * row1) for row0, row1 in self.slice_rows]
-        executor = make_executor(device, self.config.threads, self.config.mb_height, slices, self.trace)
+        executor = make_executor(device, self.config.threads, self.config.mb_height, slices, self.trace, self.config.ordinal)
         try:
             return Loop(self.config, self.slice_rows, executor)
         except BaseException:
@@ -274,7 +280,7 @@ class Pipeline:
             raise DeviceLost(str(lost)) from None
         if any(isinstance(frame, HomeFrame) and frame.picture is not None for frame in again):
             raise DeviceLost(f"{lost}; frames that lay there are lost with it") from None
-        self.warn(f"{lost}; going on with the CPU from frame {again[0].index}")
+        self.warn(f"{lost}; going on with the CPU from frame {again[0].number}")
         self.loop.executor.close(keep_host=True)  # the pictures of the ring are used on
         self.loop = self._make_loop("cpu")
         at = again[0].index

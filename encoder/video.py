@@ -72,6 +72,7 @@ class RawSource:
         self._frame_headers = frame_headers
         self._size = frame_bytes(video.width, video.height)
         self.left_over = 0
+        self._begin = 0 if video.frames is None else file.tell()
         self.place: Callable[[], np.ndarray | None] = lambda: None  # where the next frame is to be read to, if one cares
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
@@ -88,6 +89,32 @@ class RawSource:
             if number >= seek:
                 yield split_planes(buffer, self.format.width, self.format.height)
             number += 1
+
+    def later(self, number: int) -> Callable[[np.ndarray], None]:
+        """What reads frame `number` to uint8[frame_bytes], in any thread and order; only for a file with `any_order`."""
+
+        def read(place: np.ndarray) -> None:
+            view, at, got = place.data, self._begin + number * self._size, 0
+            try:
+                while got < len(view):
+                    part = os.preadv(self._file.fileno(), [view[got:]], at + got)
+                    if not part:
+                        raise InputError(f"{self._name}: it has become shorter; frame {number} is not there")
+                    got += part
+            except OSError as error:
+                raise InputError(f"{self._name}: {words(error)} while reading frame {number}") from None
+
+        return read
+
+    @property
+    def any_order(self) -> bool:
+        """Whether frames can be read in any order: a raw file, whose length is known."""
+        return self.format.frames is not None and not self._frame_headers and hasattr(os, "preadv")
+
+    def rest(self) -> int:
+        """Bytes behind the last whole frame of a file with `any_order`."""
+        assert self.format.frames is not None
+        return os.fstat(self._file.fileno()).st_size - self._begin - self.format.frames * self._size
 
     def _seek(self, frames: int) -> bool:
         try:

@@ -19,6 +19,10 @@ class Trace:
         """One span on a track (a stream, a thread) of the card or the host."""
         self.spans.append((process, track, name, begin, seconds, frame))
 
+    def part(self, prefix: str) -> "Trace":
+        """The same timeline for one of several alike: its tracks get a prefix."""
+        return _Part(self, prefix)
+
     def seconds(self, process: int = CARD) -> dict[str, list[float]]:
         """Durations by name."""
         found = defaultdict(list)
@@ -47,6 +51,18 @@ class Trace:
     def to_json(self) -> bytes:
         """The document as a file's contents."""
         return json.dumps(self.document()).encode()
+
+
+class _Part(Trace):
+    """Tracks with a prefix in another timeline."""
+
+    def __init__(self, whole: Trace, prefix: str) -> None:
+        self.start, self.spans = whole.start, whole.spans
+        self._prefix = prefix
+
+    def add(self, process: int, track: str, name: str, begin: float, seconds: float, frame: int = -1) -> None:
+        """See Trace."""
+        super().add(process, self._prefix + track, name, begin, seconds, frame)
 
 
 class CardClock:

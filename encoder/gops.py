@@ -1,0 +1,332 @@
+"""Several closed GOPs at once, each in a lane: a pipeline on one of the devices. Packets come out in order.
+
+A GOP begins with an IDR picture, so nothing of another GOP reaches its bits: which lane codes it, and what runs beside it,
+changes no byte. A lane that is free takes the next GOP, so that a fast device takes more of them than a slow one.
+"""
+
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..scheduler.trace import Trace
+from .config import Config
+from .errors import InputError
+from .frame import split_planes
+from .video import Planes
+
+if TYPE_CHECKING:
+    from .pipeline import EncodedFrame, Pipeline
+
+Read = Callable[[np.ndarray], None]  # fills uint8[n] with one picture of display size, I420
+MOST_BYTES = 2 << 30  # of pictures that wait to be encoded
+LANES_OF_A_CARD = 2
+SLICE = 0.1  # seconds: how long a caller waits before it looks after signals
+
+
+@dataclass
+class _Gop:
+    """Pictures of one GOP that no lane has begun, and how many came so far."""
+
+    number: int
+    waiting: deque[np.ndarray | Read] = field(default_factory=deque)
+    came: int = 0
+    begun: int = 0  # by its lane
+
+
+def count_lanes(config: Config, frames: int | None) -> int:
+    """How many GOPs at once: as asked for, or as many as pay; not more than there are. frames: of the input, None = unknown.
+
+    Where frames come one at a time and their number is unknown, GOPs that wait for their turn take memory: `auto` then
+    asks for no more than a few.
+    """
+    lanes = config.gops or sum(_lanes_that_pay(config, name) for name in config.devices)
+    if not config.gops and frames is None:
+        lanes = min(lanes, MOST_BYTES // (2 * picture_bytes(config) * config.keyint))
+    return max(len(config.devices), 1, min(lanes, -(-frames // config.keyint) if frames else lanes))
+
+
+def _lanes_that_pay(config: Config, device: str) -> int:
+    """On a card one lane's launches run beside the other's; on the CPU a lane has at least two threads."""
+    if device != "cpu":
+        return LANES_OF_A_CARD if config.threads >= 4 else 1
+    return max(1, config.threads // 2)
+
+
+def picture_bytes(config: Config) -> int:
+    """Bytes of a picture of display size, I420."""
+    return sum(height * width for height, width in config.display)
+
+
+def make_pipeline(
+    config: Config, keep: bool, warn: Callable[[str], None] | None, trace: Trace | None, frames: int | None = None
+) -> "Pipeline | Gops":
+    """What encodes with these settings: one pipeline, or lanes for several GOPs."""
+    from .pipeline import Pipeline
+
+    lanes = count_lanes(config, frames)
+    if lanes == 1 and len(config.devices) == 1:
+        return Pipeline(config, keep, warn, trace)
+    return Gops(config, lanes, keep, warn, trace)
+
+
+class Gops:
+    """As Pipeline, for `lanes` GOPs at once; the devices of the settings take turns. Frames lie on the host."""
+
+    def __init__(
+        self, config: Config, lanes: int, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        from .pipeline import Pipeline
+
+        self.config = config
+        self._say = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2))
+        self._warned = False
+        self._size = picture_bytes(config)
+        self._room = max(2, min(lanes * config.keyint, MOST_BYTES // self._size))  # pictures that may wait
+        self._changed = threading.Condition()
+        self._gops: dict[int, _Gop] = {}  # those of which pictures wait or are under way
+        self._free: list[np.ndarray] = []
+        self._finished: dict[int, EncodedFrame] = {}
+        self._waiting = 0  # pictures
+        self._came = self._delivered = self._in_order = self._next_gop = 0  # pictures, but for the last
+        self._ended = self._closing = False
+        self._end_gop: int | None = None  # no GOP from here on is coded: something failed in it
+        self._error: BaseException | None = None
+        self._idle = 0
+        self._buffer: np.ndarray | None = None
+        self.lanes: list[Pipeline] = []
+        try:
+            for k in range(lanes):
+                settings = lane_settings(config, k, lanes)
+                view = trace.part(f"gop lane {k}, ") if trace is not None else None
+                self.lanes.append(Pipeline(settings, keep_reconstruction, self._warn, view))
+        except BaseException:
+            self._close_lanes()
+            raise
+        self._threads = [
+            threading.Thread(target=self._work, args=(lane,), name=f"h264lite-gop-{k}", daemon=True)
+            for k, lane in enumerate(self.lanes)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # ---- as Pipeline
+    def headers(self) -> bytes:
+        """See Pipeline."""
+        return self.lanes[0].headers()
+
+    def next_buffer(self) -> np.ndarray | None:
+        """See Pipeline."""
+        with self._changed:
+            if self._buffer is None:
+                self._buffer = self._free.pop() if self._free else np.empty(self._size, np.uint8)
+        return self._buffer
+
+    def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
+        """See Pipeline; waits while too many pictures wait."""
+        buffer = self.next_buffer()
+        assert buffer is not None
+        for target, plane in zip(split_planes(buffer, self.config.display), (y, u, v)):
+            if not np.may_share_memory(target, plane):
+                np.copyto(target, plane)
+        self._buffer = None
+        while not self.has_room():
+            with self._changed:
+                self._changed.wait(SLICE)
+        return self._enter(buffer)
+
+    def encode_later(self, read: Read) -> "list[EncodedFrame]":
+        """The same for a picture that its lane reads when its turn comes; InputError if it cannot."""
+        return self._enter(read)
+
+    def encode_on_card(self, picture: Any) -> "list[EncodedFrame]":
+        """Refused: a picture that stays on the card would have to wait there for its GOP's turn."""
+        raise InputError("frames on a GPU are encoded one GOP at a time: gops=1")
+
+    def flush(self) -> "list[EncodedFrame]":
+        """See Pipeline."""
+        self.end()
+        while self.busy():
+            with self._changed:
+                self._changed.wait(SLICE)
+        return self._deliver()
+
+    def close(self) -> None:
+        """See Pipeline."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._close_lanes()
+
+    # ---- for a caller that does not want to wait
+    def has_room(self) -> bool:
+        """Whether another picture is taken at once."""
+        with self._changed:
+            return self._waiting < self._room or self._error is not None
+
+    def busy(self) -> bool:
+        """Whether a lane still has something to do."""
+        with self._changed:
+            return self._idle < len(self._threads) or (self._waiting > 0 and self._end_gop is None and not self._closing)
+
+    def poll(self, seconds: float = SLICE) -> "list[EncodedFrame]":
+        """What is finished and in order; waits a little if that is nothing."""
+        with self._changed:
+            if self._delivered == self._in_order and self._error is None:
+                self._changed.wait(seconds)
+        return self._deliver()
+
+    def end(self) -> None:
+        """No picture follows."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def cut(self) -> None:
+        """No picture is begun any more: what is under way is finished."""
+        with self._changed:
+            self._end_gop = -1
+            self._ended = True
+            self._changed.notify_all()
+
+    # ---- the caller's side
+    def _enter(self, picture: np.ndarray | Read) -> "list[EncodedFrame]":
+        with self._changed:
+            number = self._came // self.config.keyint
+            gop = self._gops.setdefault(number, _Gop(number))
+            gop.waiting.append(picture)
+            gop.came += 1
+            self._came += 1
+            self._waiting += 1
+            self._changed.notify_all()
+        return self._deliver()
+
+    def _deliver(self) -> "list[EncodedFrame]":
+        """Finished pictures in order; raises, once, what a lane failed with."""
+        with self._changed:
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            done = [self._finished.pop(number) for number in range(self._delivered, self._in_order)]
+            self._delivered = self._in_order
+        return done
+
+    def _warn(self, text: str) -> None:
+        """One warning for all lanes: they lose the same card."""
+        with self._changed:
+            first, self._warned = not self._warned, True
+        if first:
+            self._say(text)
+
+    def _close_lanes(self) -> None:
+        for lane in self.lanes:
+            lane.close()
+
+    # ---- a lane's side
+    def _work(self, lane: "Pipeline") -> None:
+        gop: _Gop | None = None
+        try:
+            while True:
+                gop = self._take_gop(lane, gop)
+                if gop is None:
+                    return
+                lane.begin_gop(gop.number, gop.number * self.config.keyint)
+                while (picture := self._take(gop)) is not None:
+                    self._emit(self._encode(lane, picture))
+        except BaseException as error:  # whoever feeds the lanes gets it
+            self._fail(lane, gop, error)
+
+    def _encode(self, lane: "Pipeline", picture: np.ndarray | Read) -> "list[EncodedFrame]":
+        if callable(picture):
+            buffer = lane.next_buffer()
+            place = np.empty(self._size, np.uint8) if buffer is None else buffer
+            picture(place)
+            return lane.encode(*_planes(place, self.config))
+        done = lane.encode(*_planes(picture, self.config))
+        with self._changed:
+            self._free.append(picture)
+        return done
+
+    def _take_gop(self, lane: "Pipeline", last: _Gop | None) -> _Gop | None:
+        """The next GOP, as soon as there is one; None at the end. What is under way in the lane is finished first if
+        there is nothing to do."""
+        with self._changed:
+            if last is not None:
+                self._gops.pop(last.number, None)
+            gop = self._find_gop()
+        if gop is not None:
+            return gop
+        self._emit(lane.flush())
+        with self._changed:
+            self._idle += 1
+            self._changed.notify_all()
+            while (gop := self._find_gop()) is None and not self._closing:
+                self._changed.wait()
+            self._idle -= gop is not None
+        return gop
+
+    def _find_gop(self) -> _Gop | None:
+        """A GOP that waits, if it is not too far ahead of what is finished in order; None too if all is over."""
+        number = self._next_gop
+        if self._closing or number not in self._gops or (self._end_gop is not None and number >= self._end_gop):
+            return None
+        if number >= self._in_order // self.config.keyint + 2 * len(self.lanes):
+            return None
+        self._next_gop += 1
+        return self._gops[number]
+
+    def _take(self, gop: _Gop) -> Any:
+        """The GOP's next picture; None at its end."""
+        with self._changed:
+            while True:
+                if self._closing or (self._end_gop is not None and gop.number >= self._end_gop):
+                    return None
+                if gop.waiting:
+                    self._waiting -= 1
+                    gop.begun += 1
+                    self._changed.notify_all()
+                    return gop.waiting.popleft()
+                if gop.begun == self.config.keyint or self._ended:
+                    return None
+                self._changed.wait()
+
+    def _emit(self, done: "list[EncodedFrame]") -> None:
+        if done:
+            with self._changed:
+                self._finished.update((frame.index, frame) for frame in done)
+                while self._in_order in self._finished:
+                    self._in_order += 1
+                self._changed.notify_all()
+
+    def _fail(self, lane: "Pipeline", gop: _Gop | None, error: BaseException) -> None:
+        """What is whole is kept; later GOPs are not coded, earlier ones are."""
+        try:
+            self._emit(lane.flush())
+        except Exception:  # the first failure counts
+            pass
+        with self._changed:
+            number = gop.number if gop is not None else 0
+            self._end_gop = number if self._end_gop is None else min(self._end_gop, number)
+            self._error = self._error or error
+            self._waiting = 0
+            self._idle += 1
+            self._changed.notify_all()
+
+
+def lane_settings(config: Config, k: int, lanes: int) -> Config:
+    """The settings of lane k: its device, its share of the threads."""
+    device, _, ordinal = config.devices[k % len(config.devices)].partition(":")
+    threads = max(1, (config.threads + k) // lanes)
+    return replace(config, device=device, ordinal=int(ordinal or 0), threads=threads)
+
+
+def _planes(picture: np.ndarray, config: Config) -> Planes:
+    y, u, v = split_planes(picture, config.display)
+    return y, u, v
