@@ -25,14 +25,28 @@ def blocks_of(shape, wide, high=0):
             for y in range(0, shape[0], high) for x in range(0, shape[1], wide)]
 
 
+def sads(current, reference, x, y, w, h, xs, ys):
+    """int[len(ys), len(xs)]: SADs at all displacements of two ranges."""
+    edge = 64
+    padded = np.pad(reference.astype(int), edge, mode="edge")
+    top, left = y + edge + ys[0], x + edge + xs[0]
+    window = padded[top : top + len(ys) + h - 1, left : left + len(xs) + w - 1]
+    return np.abs(np.lib.stride_tricks.sliding_window_view(window, (h, w)) - current[y : y + h, x : x + w]).sum((2, 3))
+
+
 def full(current, reference, size, reach, inside):
     """(vectors [k, 2], SADs [k]): the first of the lowest in raster order."""
-    found = []
-    for block in blocks_of(current.shape, size):
-        tried = [(sad, dx, dy) for dy in range(-reach, reach) for dx in range(-reach, reach)
-                 if (sad := sad_at(current, reference, *block, dx, dy, inside)) is not None]
-        found.append(min(tried, key=lambda t: t[0]))
-    return np.array([f[1:] for f in found]), np.array([f[0] for f in found])
+    height, width = current.shape
+    places, vectors, lowest = np.arange(-reach, reach), [], []
+    for x, y, w, h in blocks_of(current.shape, size):
+        tried = sads(current, reference, x, y, w, h, places, places)
+        if inside:
+            across, down = ((0 <= at + places) & (at + places + n <= end) for at, n, end in ((x, w, width), (y, h, height)))
+            tried[~np.outer(down, across)] = 1 << 30
+        number = int(tried.argmin())
+        vectors.append((places[number % len(places)], places[number // len(places)]))
+        lowest.append(tried.flat[number])
+    return np.array(vectors), np.array(lowest)
 
 
 def step(current, reference, size, distances, grid, inside):

@@ -8,6 +8,7 @@
 // kernels progress; a barrier that not every thread reaches ends the launch with an error instead of hanging.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

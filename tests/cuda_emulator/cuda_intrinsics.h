@@ -71,3 +71,14 @@ inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   for (int i = 0; i < 4; i++) c += (a >> (8 * i) & 255) * (b >> (8 * i) & 255);
   return c;
 }
+
+// A texture object: point sampling, coordinates clamped, elements as they are
+using cudaTextureObject_t = unsigned long long;
+struct EmulatedTexture { const unsigned char *samples; int64_t width, height, pitch; };
+template <class T> T tex2D(cudaTextureObject_t object, float x, float y) {
+  const EmulatedTexture &t = *reinterpret_cast<const EmulatedTexture *>(object);
+  const int64_t i = std::clamp<int64_t>(int64_t(floorf(x)), 0, t.width - 1), j = std::clamp<int64_t>(int64_t(floorf(y)), 0, t.height - 1);
+  T v;
+  memcpy(&v, t.samples + j * t.pitch + i * int64_t(sizeof(T)), sizeof(T));
+  return v;
+}

@@ -204,11 +204,33 @@ class Card:
         return Context()
 
 
+class EmulatedTexture(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("samples", "width", "height", "pitch"))
+
+
 class EmulatedLibcuda:
-    """The functions of libcuda that cuda_src/foreign.py calls; `ordered` notes which stream was ordered behind which."""
+    """The functions of libcuda that cuda_src/foreign.py calls; `ordered` notes which stream was ordered behind which.
+
+    And those of cuda_src/papers/texture.py: `textures` are the objects that were made and not destroyed.
+    """
 
     def __init__(self, driver: "EmulatedDriver") -> None:
         self.driver, self.ordered, self.last, self.ordinal = driver, [], 0, 0
+        self.textures: dict[int, EmulatedTexture] = {}
+
+    def cuTexObjectCreate(self, made: Any, resource: Any, texture: Any, view: Any) -> int:
+        plane, how = resource._obj.res.pitch2D, texture._obj
+        as_asked = resource._obj.kind == 3 and list(how.address_mode) == [1] * 3 and (how.filter_mode, how.flags) == (0, 1)
+        if not as_asked or plane.pitch % 32 or plane.pointer % 256 or (plane.format, plane.channels) != (1, 1):
+            return 1
+        kept = EmulatedTexture(plane.pointer, plane.width, plane.height, plane.pitch)
+        made._obj.value = ctypes.addressof(kept)
+        self.textures[made._obj.value] = kept
+        return 0
+
+    def cuTexObjectDestroy(self, handle: Any) -> int:
+        del self.textures[handle.value]
+        return 0
 
     def cuEventCreate(self, event: Any, flags: Any) -> int:
         return 0
