@@ -49,7 +49,7 @@ class CudaExecutor:
             self._ended = {name: card.event() for name in WAITED_FOR}
             self._uploaded, self._downloaded = ([card.event() for _ in range(self.twins)] for _ in range(2))
             self._through = {name: card.event() for name in (MAIN, BESIDE)}  # the last picture
-            self._clock = CardClock(card, trace, self._streams[MAIN]) if trace is not None else None
+            self._clock = CardClock(card, trace, self._streams[MAIN]) if trace is not None and trace.card else None
             self._number = 0  # of the picture that is being started
             self._home: list[Any] = []  # events for the host's waiting, to be used again
             self._scripts: dict[Any, Script] = {}

@@ -113,8 +113,12 @@ class Models:
         return self._factors.get((stage, device), 1.0) * self._first(stage, device, rows, mb_width)
 
     def copy_seconds(self, source: str, target: str, size: float) -> float:
-        """What a copy takes; nothing where no link is known: the memory is shared."""
+        """What a copy takes: nothing where no link is known, since then the memory is shared; between two cards the way
+        through the host, if it is the one that is known.
+        """
         link = self.links.get((source, target))
+        if link is None and CPU not in (source, target):
+            return self.copy_seconds(source, CPU, size) + self.copy_seconds(CPU, target, size)
         return self._link_factors.get((source, target), 1.0) * link.seconds(size) if link and size else 0.0
 
     def line(self, stage: str, device: str, mb_width: int, mb_height: int) -> tuple[float, float]:

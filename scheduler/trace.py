@@ -9,9 +9,13 @@ CARD, HOST = 1, 2  # process numbers of the format
 
 
 class Trace:
-    """Spans by track. Times are seconds of time.perf_counter(); several threads may add."""
+    """Spans by track. Times are seconds of time.perf_counter(); several threads may add.
 
-    def __init__(self) -> None:
+    card: the stages of a card are timed as well, by events, which costs the host time.
+    """
+
+    def __init__(self, card: bool = True) -> None:
+        self.card = card
         self.start = time.perf_counter()
         self.spans: list[tuple[int, str, str, float, float, int]] = []
 
