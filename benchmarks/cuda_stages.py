@@ -125,7 +125,7 @@ class Bench:
         costs, vectors = cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2)
         width = self.width // 16
         self.time("mode_decision", lambda: mode_decision(
-            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, 6, 27, 5, 128, 1, 15,
+            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, 6, 27, 5, 128, 1, 31,
             None, 0, rows, mb_type, sub, *chosen, stream=stream
         ))  # fmt: skip
         sources = [source, *(card.upload(chroma[1]) for _ in range(2))]

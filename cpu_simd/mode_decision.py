@@ -98,7 +98,7 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
     x, y = window[by + 1, bx + 1, 1], window[by + 1, bx + 1, 2]
     fixed = lam * te_bits(ref, n_ref)
     b = by * 4 + bx
-    for sub in range(SUB_8x4, SUB_4x4 + 1):
+    for sub in range(SUB_8x4, SUB_4x4 + (1 if kinds & 16 else 0)):
         if sub == SUB_8x4:
             first, step, count, w, h = 16 + 2 * q, 1, 2, 2, 1
         elif sub == SUB_4x8:

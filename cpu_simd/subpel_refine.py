@@ -28,7 +28,7 @@ for _q, _b in enumerate((0, 2, 8, 10)):
     HALVES[32 + _q] = 16 + 2 * _q, 17 + 2 * _q
 HALVES[36:] = (32, 33), (34, 35), (32, 34), (33, 35), (36, 37)
 FAR = 1 << 40
-ALL_KINDS = 15  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4, 4x8 and 4x4
+ALL_KINDS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 
 EVERY = 5  # from this subme on all partitions are refined
 # subme -> (half step, half step's metric, quarter step, its metric). Not part of the standard.
@@ -58,12 +58,12 @@ def hopeful(cost, mb, lam, kinds, every):
             mask |= 8
             if kinds & 8:
                 for q in range(4):
-                    mask |= hopeful_quadrant(cost, mb, lam, q, every) << 4 + 3 * q
+                    mask |= hopeful_quadrant(cost, mb, lam, kinds, q, every) << 4 + 3 * q
     return mask
 
 
 @helper
-def hopeful_quadrant(cost, mb, lam, q, every):
+def hopeful_quadrant(cost, mb, lam, kinds, q, every):
     """The three bits of quadrant q in the mask of `hopeful`: 8x4, 4x8, 4x4."""
     whole = np.int64(cost[mb, 32 + q])
     mask = np.int64(0)
@@ -72,6 +72,8 @@ def hopeful_quadrant(cost, mb, lam, q, every):
     if every or np.int64(cost[mb, 24 + 2 * q]) + cost[mb, 25 + 2 * q] < whole + HOPE_8x4 * lam:
         mask |= 2
     b = (q >> 1) * 8 + (q & 1) * 2
+    if not kinds & 16:
+        return mask
     if every or np.int64(cost[mb, b]) + cost[mb, b + 1] + cost[mb, b + 4] + cost[mb, b + 5] < whole + HOPE_4x4 * lam:
         mask |= 4
     return mask

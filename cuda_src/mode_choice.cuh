@@ -103,7 +103,7 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
     if (p.kinds & 8) {
       const int halves = min(d[16 + 2 * i] + d[17 + 2 * i], d[24 + 2 * i] + d[25 + 2 * i]);
       cost = min(cost, halves + p.lam * (ue_bits(SUB_8x4) + 2 * BITS_LEAST));
-      cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + p.lam * (ue_bits(SUB_4x4) + 4 * BITS_LEAST));
+      if (p.kinds & 16) cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + p.lam * (ue_bits(SUB_4x4) + 4 * BITS_LEAST));
     }
     least = min(least, cost + fixed);
   }
@@ -316,7 +316,7 @@ DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int 
 // 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and a window of its own
 DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Search &s, int kind, int &best, Motion &own, int &sub_types) {
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
-  const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j), allowed = t == SUB_8x8 || p.kinds & 8;
+  const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j), allowed = t == SUB_8x8 || p.kinds & (t == SUB_4x4 ? 16 : 8);
   Motion *window = windows + WINDOW * t, mine = own;
   int cost = p.lam * BITS_8x8, chosen = 0;
 #pragma unroll 1

@@ -74,8 +74,8 @@ DEVICE Layer layer_of(int layer, int block) {
 DEVICE bool hopeful(const int *cost, int lam, int kinds, int every, int layer, int block) {
   constexpr int HOPE_HALVES = 12, HOPE_8x8 = 8, HOPE_8x4 = -4, HOPE_4x4 = -8;  // as cpu_simd/subpel_refine.py
   if (layer == 6) return true;
-  if (!(kinds & (layer < 3 ? 8 : layer == 3 ? 4 : 2))) return false;
-  if (layer < 3 && !(kinds & 4)) return false;
+  const int needed = layer == 0 ? 16 | 8 | 4 : layer < 3 ? 8 | 4 : layer == 3 ? 4 : 2;
+  if ((kinds & needed) != needed) return false;
   if (every) return true;
   const int whole = cost[40];
   if (layer == 4) return cost[36] + cost[37] < whole + HOPE_HALVES * lam;

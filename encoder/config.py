@@ -63,6 +63,7 @@ class Config:
     coded_height: int
     level_idc: int
     max_mv_y: int  # luma samples: vectors stay in [-max_mv_y, max_mv_y - 0.25]
+    max_mvs_per_2mb: int  # Table A-1; 0 = no limit
     pad: int  # border of the reference planes, luma samples
 
     @property
@@ -150,6 +151,7 @@ class Config:
             coded_height=16 * mb_height,
             level_idc=level.level_idc,
             max_mv_y=level.max_vmv_r,
+            max_mvs_per_2mb=level.max_mvs_per_2mb,
             pad=-(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
         )
 

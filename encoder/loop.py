@@ -12,7 +12,7 @@ from .config import Config
 from .frame import Frame, HomeFrame, References, Workspace, Zeros, split_planes
 from .ratecontrol import LAMBDA
 
-KIND_16x16, KIND_16x8, KIND_8x8, KIND_4x4 = 1, 2, 4, 8  # partition sizes, down to the one named
+KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
 
 
 class Loop:
@@ -156,9 +156,14 @@ class Loop:
         }  # fmt: skip
 
 
-def _partition_kinds(partitions: frozenset[str]) -> int:
-    """The bit mask of subpel_refine.ALL_KINDS."""
-    return KIND_16x16 | ("p8x8" in partitions) * (KIND_16x8 | KIND_8x8) | ("p4x4" in partitions) * KIND_4x4
+def _partition_kinds(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
+    """The bit mask of subpel_refine.ALL_KINDS.
+
+    Table A-1: 8x4 and 4x8 make at most 8 vectors a macroblock, 4x4 16; a limit of 16 for two macroblocks leaves 4x4 out.
+    """
+    unlimited = max_mvs_per_2mb in (0, 32)
+    small = (KIND_8x4 | KIND_4x4) if unlimited else KIND_8x4
+    return KIND_16x16 | ("p8x8" in partitions) * (KIND_16x8 | KIND_8x8) | ("p4x4" in partitions) * small
 
 
 def _slice_first_mb(config: Config, slice_rows: list[tuple[int, int]]) -> np.ndarray:
@@ -181,7 +186,7 @@ def _constants(config: Config) -> dict[str, Any]:
         "width": config.width, "height": config.height,
         "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
         "merange": config.merange, "step_grid": config.step_grid, "max_mv_y": config.max_mv_y, "subme": config.subme,
-        "mb_width": config.mb_width, "partition_kinds": _partition_kinds(config.partitions),
+        "mb_width": config.mb_width, "partition_kinds": _partition_kinds(config.partitions, config.max_mvs_per_2mb),
         "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
         "disable_idc": config.disable_deblocking_idc,

@@ -225,18 +225,21 @@ def hopeful(cost, lam, kinds):
         for q in range(4 if kinds & 8 else 0):
             blocks = np.array([0, 1, 4, 5]) + (q // 2 * 8 + q % 2 * 2)
             for layer, slack in (((16 + 2 * q, 17 + 2 * q), -4), ((24 + 2 * q, 25 + 2 * q), -4), (blocks, -8)):
+                if len(layer) == 4 and not kinds & 16:
+                    continue
                 wanted[list(layer)] = cost[list(layer)].sum() < cost[32 + q] + slack * lam
     return wanted
 
 
-def subpel_refine(source, luma, pad, predictor, lam, subme, mb, mb_width, cost, mv, kinds=15):
+def subpel_refine(source, luma, pad, predictor, lam, subme, mb, mb_width, cost, mv, kinds=31):
     """cost int[41], mv int[41, 2] of one macroblock after refinement, by the definition."""
     y0, x0 = mb // mb_width * 16, mb % mb_width * 16
     cost, mv = cost.astype(int), mv.astype(int)
     if subme == 0:
         return cost, mv
     wanted = hopeful(cost, lam if subme < 5 else 1 << 20, kinds if subme < 5 else 7)
-    wanted[:32] |= subme >= 5 and kinds & 8 > 0
+    wanted[:16] |= subme >= 5 and kinds & 16 > 0
+    wanted[16:32] |= subme >= 5 and kinds & 8 > 0
     wanted[36:40] &= kinds & 2 > 0
     wanted[32:36] &= kinds & 4 > 0
     metrics = {1: (sad,), 2: (sad, sad), 3: (sad, satd)}.get(subme, (satd, satd))

@@ -76,7 +76,7 @@ class Decision:
             if sub == 0:
                 cost = self.partition(32 + q, bx, by, 2, 2, range(self.n_ref)) + self.lam
                 ref = int(self.ref_idx[self.mb, q])
-            elif not self.kinds & 8:
+            elif not self.kinds & (16 if sub == 3 else 8):
                 break
             else:
                 cost = self.lam * (naive.ue_bits(sub) + te_bits(ref, self.n_ref))

@@ -8,11 +8,13 @@ import resource
 import numpy as np
 import pytest
 from h264lite.encoder.cli import main
+from h264lite.standard.macroblock import P_8x8
 
 from . import round_trip, sequences
 
 SIDES = (2, 4, 14, 16, 18, 30, 32, 34, 62, 64, 66)
 ODD = ((1, 1), (17, 33), (175, 143), (1, 16), (16, 1), (3, 65))
+VECTORS = np.array((0, 0, 0, 1, 1, 2, 2, 0))  # 8.4.1: MvCnt by mb_type, P_8x8 by its sub-types
 QUICK = ("foreman_176x144_30", "BasketballPass_416x240_50")
 ALL = (*QUICK, "foreman_352x288_30", "mobile_352x288_30", "city_704x576_30", "crowd_run_1280x720_50",
        "driving_1920x1080_30")
@@ -41,6 +43,25 @@ def test_real_clips(name: str, qp: int, tools: dict) -> None:
 def test_large_clips(name: str) -> None:
     clip = sequences.clip(name)
     round_trip.check(planes(clip, 3), clip.width, clip.height, qp=27, slices=3)
+
+
+@pytest.mark.parametrize(("level", "limit"), (("3", 32), ("3.1", 16)))
+def test_vectors_of_two_macroblocks(level: str, limit: int) -> None:
+    """Table A-1: MaxMvsPer2Mb in the decoder's arrays, for any two macroblocks on end, and 4x4 where it is allowed."""
+    import h264lite
+
+    frames = planes(sequences.clip("foreman_176x144_30"), 5)
+    stream, _ = round_trip.encode(frames, 176, 144, qp=8, level=level, subme=5)
+    decoder = h264lite.Decoder(macroblocks=True)
+    most, largest = 0, 0
+    for frame in [*decoder.decode(stream), *decoder.flush()][1:]:
+        state = frame.macroblocks
+        subs = np.array((1, 2, 2, 4))[state.sub_type].sum(1)
+        counts = np.where(state.mb_type == P_8x8, subs, VECTORS[state.mb_type])
+        assert counts.any()
+        most = max(most, int((counts[1:] + counts[:-1]).max()))
+        largest = max(largest, int(counts.max()))
+    assert most <= limit and (largest > 8) == (limit == 32), (most, largest)
 
 
 @pytest.mark.slow
