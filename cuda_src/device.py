@@ -1,18 +1,16 @@
-"""The card: context, streams, events, memory, modules; the only file that touches PyCUDA.
+"""The card: context, streams, events, memory, modules; all calls of PyCUDA pass through here.
 
 The device's primary context is used, so that arrays of PyTorch and CuPy on the same card can be read. It is pushed and
 popped around each piece of work (`with device:`), per thread. Importing this file imports no CUDA. Arrays and pinned
 buffers come from pools: once an encoder runs, no frame allocates anything.
 """
 
-import importlib
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,85 +18,25 @@ import numpy as np
 
 from .array import DeviceArray
 from .compiler import load_code
+from .driver import (
+    OLDEST,
+    DeviceMemoryError,
+    DeviceUnavailable,
+    GpuLost,
+    available,
+    count,
+    count_cards,
+    first_card,
+    load_driver,
+    too_old,
+    use_driver,
+)  # fmt: skip
+from .script import Script, handle
 
-OLDEST = (8, 0)  # compute capability
-
-
-class DeviceUnavailable(Exception):
-    """There is no card to use: no driver, no PyCUDA, no device, too old a device."""
-
-
-class DeviceMemoryError(Exception):
-    """The card's memory does not hold what was asked for."""
-
-
-class GpuLost(Exception):
-    """The card failed while it worked: its context is unusable for the rest of the process."""
-
-
-_driver: Any = None
-Script = list[tuple[str, Callable[[], Any]]]  # (its name in messages, what to do)
-
-
-def use_driver(driver: Any) -> None:
-    """Takes `driver` in place of pycuda.driver (the tests' stand-in; None: back to PyCUDA)."""
-    global _driver
-    _driver = driver
-
-
-def load_driver() -> Any:
-    if _driver is not None:
-        return _driver
-    try:
-        driver: ModuleType = importlib.import_module("pycuda.driver")
-    except ImportError as error:
-        if "libcuda" in str(error):
-            raise DeviceUnavailable(f"no NVIDIA driver on this machine ({error})") from None
-        raise DeviceUnavailable(f"PyCUDA is not usable ({error}): pip install pycuda") from None
-    return driver
-
-
-def _count(driver: Any) -> int:
-    try:
-        driver.init()
-        return int(driver.Device.count())
-    except driver.Error as error:
-        raise DeviceUnavailable(f"the NVIDIA driver reports no usable device ({error})") from None
-
-
-def count() -> int:
-    """How many cards the driver reports; 0 without a driver."""
-    try:
-        return _count(load_driver())
-    except DeviceUnavailable:
-        return 0
-
-
-def available() -> str | None:
-    """None if a card can be used, else why not. Takes no context."""
-    try:
-        driver = load_driver()
-        if not _count(driver):
-            return "the NVIDIA driver reports no device"
-        card = driver.Device(0)
-        if tuple(card.compute_capability()) < OLDEST:
-            return _too_old(card)
-    except DeviceUnavailable as error:
-        return str(error)
-    return None
-
-
-def first_card() -> Any:
-    """The driver's device 0, without a context."""
-    driver = load_driver()
-    if not _count(driver):
-        raise DeviceUnavailable("the NVIDIA driver reports no device")
-    return driver.Device(0)
-
-
-def _too_old(card: Any) -> str:
-    major, minor = card.compute_capability()
-    return f"{card.name()} has compute capability {major}.{minor}; {OLDEST[0]}.{OLDEST[1]} or later is needed"
+__all__ = [
+    "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_card",
+    "load_driver", "use_driver",
+]  # fmt: skip
 
 
 class _Turns:
@@ -115,12 +53,31 @@ _turns: WeakKeyDictionary[Any, dict[int, _Turns]] = WeakKeyDictionary()  # of a 
 _turns_lock = threading.Lock()
 
 
+def _native() -> Any:
+    """native.Native: the driver's functions by address; None where they cannot be had."""
+    from .native import Native  # imports Numba
+
+    try:
+        return Native()
+    except (OSError, AttributeError):
+        return None
+
+
+def _numbers(arguments: Sequence[Any]) -> list[int]:
+    """Arguments of a copy or a fill as numbers: the host's arrays as address, and size where there is no other."""
+    found: list[int] = []
+    size = next((a.nbytes for a in arguments if isinstance(a, np.ndarray)), None)
+    for argument in arguments[:-1]:
+        found.append(int(argument.ctypes.data) if isinstance(argument, np.ndarray) else int(argument))
+    return [*found, *([] if size is None else [size]), handle(arguments[-1])]
+
+
 class Device:
     """One card in use. Enter it (`with device:`) in every thread that works with it."""
 
     def __init__(self, ordinal: int = 0) -> None:
         self.driver = load_driver()
-        count = _count(self.driver)
+        count = count_cards(self.driver)
         if ordinal >= count:
             raise DeviceUnavailable(f"device {ordinal} was asked for, and the driver reports {count}")
         card = self.driver.Device(ordinal)
@@ -128,7 +85,7 @@ class Device:
         self.name = str(card.name())
         self.capability: tuple[int, int] = tuple(card.compute_capability())
         if self.capability < OLDEST:
-            raise DeviceUnavailable(_too_old(card))
+            raise DeviceUnavailable(too_old(card))
         self.multiprocessors = int(card.get_attribute(self.driver.device_attribute.MULTIPROCESSOR_COUNT))
         self.shared_limit = int(card.get_attribute(self.driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
         try:
@@ -137,6 +94,8 @@ class Device:
             raise DeviceUnavailable(f"{self.name} gives no context ({error})") from None
         self.lost: str | None = None
         self._script: Script | None = None
+        self._native: Any = None if hasattr(self.driver, "load_emulated") else _native()
+        self._code: dict[str, bytes] = {}
         self._lock = threading.RLock()
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
@@ -170,12 +129,19 @@ class Device:
 
     def call(self, name: str, *arguments: Any) -> Any:
         """A call of the driver; whatever fails loses the card."""
-        return self._do(name, getattr(self.driver, name), *arguments, noted=name.startswith("mem"))
+        noted = name.startswith("mem")
+        row = None
+        if noted and self._script is not None and self._native is not None:
+            row = self._native.row(name, *_numbers(arguments))
+        return self._do(name, getattr(self.driver, name), *arguments, noted=noted, row=row, held=arguments)
 
-    def _do(self, what: str, function: Callable[..., Any], *arguments: Any, noted: bool = True, **more: Any) -> Any:
+    def _do(
+        self, what: str, function: Callable[..., Any], *arguments: Any, noted: bool = True, row: Any = None, held: Any = None,
+        **more: Any,
+    ) -> Any:
         self.check()
         if noted and self._script is not None:
-            self._script.append((what, partial(function, *arguments, **more)))
+            self._script.add(what, partial(function, *arguments, **more), row, held)
         try:
             return function(*arguments, **more)
         except self.driver.Error as error:
@@ -185,7 +151,7 @@ class Device:
     @contextmanager
     def writing(self) -> Iterator[Script]:
         """What streams are given by this thread, launches, copies and events, is noted in the script."""
-        script: Script = []
+        script = Script()
         self._script = script
         try:
             yield script
@@ -197,8 +163,12 @@ class Device:
         self.check()
         what = ""
         try:
-            for what, act in script:  # noqa: B007
-                act()
+            for part, names in script.parts():
+                what = names[0]
+                if callable(part):
+                    part()
+                elif (failed := self._native.replay(part)) >= 0:
+                    raise self.failed(names[failed >> 32], f"CUDA error {failed & 0xFFFFFFFF}")
         except self.driver.Error as error:
             raise self.failed(what, error) from error
 
@@ -212,12 +182,14 @@ class Device:
         return self.call("Event", flags.BLOCKING_SYNC | (0 if timing else flags.DISABLE_TIMING))
 
     def record(self, event: Any, stream: Any = None) -> Any:
-        self._do("an event", event.record, stream)
+        row = self._native.row("record", handle(event), handle(stream)) if self._script and self._native else None
+        self._do("an event", event.record, stream, row=row, held=(event, stream))
         return event
 
     def wait(self, stream: Any, event: Any) -> None:
         """Work that `stream` gets from now on starts after `event`."""
-        self._do("an event", stream.wait_for_event, event)
+        row = self._native.row("wait", handle(stream), handle(event)) if self._script and self._native else None
+        self._do("an event", stream.wait_for_event, event, row=row, held=(event, stream))
 
     def synchronize(self, what: Any = None) -> None:
         """The host waits for a stream, an event or (None) the whole card."""
@@ -308,6 +280,7 @@ class Device:
             return
         with ThreadPoolExecutor() as pool:
             codes = list(pool.map(lambda module: load_code(module, self.capability), wanted))
+        self._code |= dict(zip(wanted, codes))
         self._modules |= {m: self.call("module_from_buffer", code) for m, code in zip(wanted, codes)}
 
     def function(self, module: str, name: str, formats: str) -> Any:
@@ -347,8 +320,13 @@ class Device:
             function.set_attribute(self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
             self._shared[(module, name)] = shared
         sizes = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
+        row = held = None
+        if self._script is not None and self._native is not None and not alone:
+            own = self._native.function(module, name, self._code[module], shared)
+            if own is not None:
+                row, held = self._native.launch_row(own, *sizes, shared, stream, values)
         start = partial(self._in_turn, function) if alone else function.prepared_async_call
-        self._do(f"the kernel {name}", start, *sizes, stream, *values, shared_size=shared)
+        self._do(f"the kernel {name}", start, *sizes, stream, *values, shared_size=shared, row=row, held=held)
 
     def _in_turn(self, function: Any, grid: tuple, block: tuple, stream: Any, *values: Any, shared_size: int) -> None:
         """A launch behind the last of its kind on the card, whoever started that; no event while there is one stream."""
@@ -374,6 +352,8 @@ class Device:
                 self._turns.event = self._turns.stream = None
         if not self.lost:
             with self:
+                if self._native is not None:
+                    self._native.unload()
                 for allocation in self._allocations:
                     allocation.free()
                 for memory in [] if keep_host else [array.base for array in self._pinned]:

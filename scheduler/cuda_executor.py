@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..cuda_src.device import Device, DeviceArray, Script
+from ..cuda_src.device import Device, DeviceArray
 from ..cuda_src.foreign import Foreign
+from ..cuda_src.script import Script
 from .executor import Step
 from .stages import BESIDE, CUDA, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage, files
 from .trace import CardClock, Trace

@@ -1,0 +1,113 @@
+"""A script as rows of one array: the driver's functions by address, called in a loop without the interpreter.
+
+A picture makes some sixty calls of the driver. From Python each takes and gives the interpreter's lock, for which the threads
+that write bits wait as well; here all of them are rows of an array that one compiled loop goes through.
+"""
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ..standard.jit import kernel
+from .script import handle
+
+ARGUMENTS = 11  # of cuLaunchKernel, which has the most
+MAX_DYNAMIC_SHARED_SIZE_BYTES = 8  # CUfunction_attribute
+_LIBRARY = {"win32": "nvcuda.dll"}.get(sys.platform, "libcuda.so.1")
+_NAMES = {
+    "launch": "cuLaunchKernel", "memcpy_htod_async": "cuMemcpyHtoDAsync_v2", "memcpy_dtoh_async": "cuMemcpyDtoHAsync_v2",
+    "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
+    "wait": "cuStreamWaitEvent",
+}  # fmt: skip
+
+
+@intrinsic
+def _call(typingctx, row):  # type: ignore[no-untyped-def]
+    """row int64[1 + ARGUMENTS]: calls the function at address row[0]; CUresult.
+
+    All arguments are handed over as 64-bit numbers: the calling conventions of 64-bit machines give each argument a register
+    or a slot of its own, of which a callee reads what it needs.
+    """
+    word, code = ir.IntType(64), ir.IntType(32)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        words = [builder.extract_value(arguments[0], k) for k in range(1 + ARGUMENTS)]
+        function = builder.inttoptr(words[0], ir.FunctionType(code, [word] * ARGUMENTS).as_pointer())
+        return builder.call(function, words[1:])
+
+    return types.int32(types.UniTuple(types.int64, 1 + ARGUMENTS)), generate
+
+
+@kernel
+def replay_rows(rows):
+    """rows int64[n, 1 + ARGUMENTS]: calls one after another up to the first that fails: its number << 32 | CUresult; or -1."""
+    for k in range(rows.shape[0]):
+        r = rows[k]
+        code = _call((r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11]))
+        if code != 0:
+            return np.int64(k) << 32 | np.int64(code)
+    return np.int64(-1)
+
+
+class Native:
+    """The driver's functions by address, and handles of kernels; for the context that is current."""
+
+    def __init__(self) -> None:
+        """OSError or AttributeError if the driver's library is not there, or not as known."""
+        self._library = ctypes.CDLL(_LIBRARY)
+        self._address = {
+            key: ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0 for key, name in _NAMES.items()
+        }
+        self._modules: dict[str, ctypes.c_void_p] = {}
+        self._functions: dict[tuple[str, str], int] = {}
+
+    def function(self, module: str, name: str, code: bytes, shared: int) -> int | None:
+        """The handle of a kernel, of a module of our own from the same code; None if the driver does not give it."""
+        key = (module, name)
+        if key not in self._functions:
+            library = self._library
+            if module not in self._modules:
+                handle = ctypes.c_void_p()
+                if library.cuModuleLoadData(ctypes.byref(handle), code):
+                    return None
+                self._modules[module] = handle
+            found = ctypes.c_void_p()
+            if library.cuModuleGetFunction(ctypes.byref(found), self._modules[module], name.encode()):
+                return None
+            self._functions[key] = found.value or 0
+        handle_of = ctypes.c_void_p(self._functions[key])
+        if shared > 48 << 10 and self._library.cuFuncSetAttribute(handle_of, MAX_DYNAMIC_SHARED_SIZE_BYTES, shared):
+            return None
+        return self._functions[key]
+
+    def row(self, what: str, *arguments: int) -> list[int]:
+        """A call as a row."""
+        return [self._address[what], *arguments, *[0] * (ARGUMENTS - len(arguments))]
+
+    def launch_row(
+        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int]
+    ) -> tuple[list[int], np.ndarray]:
+        """A launch as a row, and what holds its arguments: slots of 8 bytes, then their addresses."""
+        held = np.zeros(2 * max(1, len(values)), np.uint64)
+        half = len(held) // 2
+        held[: len(values)] = [value & 0xFFFFFFFFFFFFFFFF for value in values]
+        held[half:] = held.ctypes.data + 8 * np.arange(half, dtype=np.uint64)
+        pointers = held.ctypes.data + 8 * half
+        return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), held
+
+    def replay(self, rows: np.ndarray) -> int:
+        """See replay_rows."""
+        return int(replay_rows(rows))
+
+    def unload(self) -> None:
+        """Give the modules back; the context is current."""
+        for module in self._modules.values():
+            self._library.cuModuleUnload(module)
+        self._modules.clear()
+        self._functions.clear()
