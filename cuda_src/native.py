@@ -46,7 +46,7 @@ def _call(typingctx, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def replay_rows(rows):
-    """rows int64[n, 1 + ARGUMENTS]: calls one after another up to the first that fails: its number << 32 | CUresult; or -1."""
+    """rows int64[n, 1 + ARGUMENTS]: calls one after another up to the first that fails: its number << 32 | CUresult; -1."""
     for k in range(rows.shape[0]):
         r = rows[k]
         code = _call((r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11]))
