@@ -53,12 +53,12 @@ _turns: WeakKeyDictionary[Any, dict[int, _Turns]] = WeakKeyDictionary()  # of a 
 _turns_lock = threading.Lock()
 
 
-def _native() -> Any:
+def _native(error: type[Exception]) -> Any:
     """native.Native: the driver's functions by address; None where they cannot be had."""
     from .native import Native  # imports Numba
 
     try:
-        return Native()
+        return Native(error)
     except (OSError, AttributeError):
         return None
 
@@ -94,7 +94,7 @@ class Device:
             raise DeviceUnavailable(f"{self.name} gives no context ({error})") from None
         self.lost: str | None = None
         self._script: Script | None = None
-        self._native: Any = None if hasattr(self.driver, "load_emulated") else _native()
+        self._native: Any = None if hasattr(self.driver, "load_emulated") else _native(self.driver.LogicError)
         self._code: dict[str, bytes] = {}
         self._lock = threading.RLock()
         self._modules: dict[str, Any] = {}
@@ -179,6 +179,8 @@ class Device:
     def event(self, timing: bool = False) -> Any:
         """An event; who waits for it on the host sleeps instead of turning in circles."""
         flags = self.driver.event_flags
+        if self._native is not None and not timing:
+            return self._do("an event", self._native.event, int(flags.BLOCKING_SYNC) | int(flags.DISABLE_TIMING), noted=False)
         return self.call("Event", flags.BLOCKING_SYNC | (0 if timing else flags.DISABLE_TIMING))
 
     def record(self, event: Any, stream: Any = None) -> Any:
@@ -189,7 +191,8 @@ class Device:
     def wait(self, stream: Any, event: Any) -> None:
         """Work that `stream` gets from now on starts after `event`."""
         row = self._native.row("wait", handle(stream), handle(event)) if self._script and self._native else None
-        self._do("an event", stream.wait_for_event, event, row=row, held=(event, stream))
+        wait = stream.wait_for_event if self._native is None else partial(self._native.wait, stream)
+        self._do("an event", wait, event, row=row, held=(event, stream))
 
     def synchronize(self, what: Any = None) -> None:
         """The host waits for a stream, an event or (None) the whole card."""

@@ -58,14 +58,32 @@ def replay_rows(rows):
 class Native:
     """The driver's functions by address, and handles of kernels; for the context that is current."""
 
-    def __init__(self) -> None:
-        """OSError or AttributeError if the driver's library is not there, or not as known."""
+    def __init__(self, error: type[Exception]) -> None:
+        """error: what to raise where the driver fails. OSError or AttributeError if the driver's library is not there, or not as known."""
         self._library = ctypes.CDLL(_LIBRARY)
         self._address = {
             key: ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0 for key, name in _NAMES.items()
         }
+        self._error = error
+        self._events: list[Event] = []
         self._modules: dict[str, ctypes.c_void_p] = {}
         self._functions: dict[tuple[str, str], int] = {}
+
+    def event(self, flags: int) -> "Event":
+        """PyCUDA tells no address of its events; these have one."""
+        event = Event(self._library, self._error)
+        self._check("cuEventCreate", self._library.cuEventCreate(ctypes.byref(event.handle_), ctypes.c_uint(flags)))
+        self._events.append(event)
+        return event
+
+    def wait(self, stream: Any, event: "Event") -> None:
+        """As Stream.wait_for_event."""
+        code = self._library.cuStreamWaitEvent(ctypes.c_void_p(handle(stream)), event.handle_, ctypes.c_uint(0))
+        self._check("cuStreamWaitEvent", code)
+
+    def _check(self, name: str, code: int) -> None:
+        if code:
+            raise self._error(f"{name} failed: CUDA error {code}")
 
     def function(self, module: str, name: str, code: bytes, shared: int) -> int | None:
         """The handle of a kernel, of a module of our own from the same code; None if the driver does not give it."""
@@ -106,8 +124,36 @@ class Native:
         return int(replay_rows(rows))
 
     def unload(self) -> None:
-        """Give the modules back; the context is current."""
+        """Give modules and events back; the context is current."""
+        for event in self._events:
+            self._library.cuEventDestroy_v2(event.handle_)
+        self._events.clear()
         for module in self._modules.values():
             self._library.cuModuleUnload(module)
         self._modules.clear()
         self._functions.clear()
+
+
+class Event:
+    """As PyCUDA's, for what needs the address: no times."""
+
+    def __init__(self, library: ctypes.CDLL, error: type[Exception]) -> None:
+        self._library, self._error = library, error
+        self.handle_ = ctypes.c_void_p()
+
+    @property
+    def handle(self) -> int:
+        """The driver's CUevent."""
+        return self.handle_.value or 0
+
+    def record(self, stream: Any = None) -> "Event":
+        """Behind what `stream` has got so far."""
+        if code := self._library.cuEventRecord(self.handle_, ctypes.c_void_p(handle(stream))):
+            raise self._error(f"cuEventRecord failed: CUDA error {code}")
+        return self
+
+    def synchronize(self) -> "Event":
+        """The host waits, without the interpreter's lock."""
+        if code := self._library.cuEventSynchronize(self.handle_):
+            raise self._error(f"cuEventSynchronize failed: CUDA error {code}")
+        return self

@@ -61,7 +61,7 @@ class _Part(Trace):
     """Tracks with a prefix in another timeline."""
 
     def __init__(self, whole: Trace, prefix: str) -> None:
-        self.start, self.spans = whole.start, whole.spans
+        vars(self).update(vars(whole))
         self._prefix = prefix
 
     def add(self, process: int, track: str, name: str, begin: float, seconds: float, frame: int = -1) -> None:
