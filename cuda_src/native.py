@@ -59,7 +59,7 @@ class Native:
     """The driver's functions by address, and handles of kernels; for the context that is current."""
 
     def __init__(self, error: type[Exception]) -> None:
-        """error: what to raise where the driver fails. OSError or AttributeError if the driver's library is not there, or not as known."""
+        """error: to be raised where the driver fails. OSError, AttributeError: its library is not there, or not as known."""
         self._library = ctypes.CDLL(_LIBRARY)
         self._address = {
             key: ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0 for key, name in _NAMES.items()
