@@ -159,7 +159,7 @@ def main() -> None:
                     if done.index > 1:  # the second one compiled
                         times.setdefault(name, []).append(spent)
     frame, loop = pipeline.ring[0], pipeline.loop
-    state = loop._state(frame, frame, 0) | loop._reference_state(0)
+    state = loop._state(frame, frame, 0) | loop.arrays.reference_state(0)
     print(ceilings.text())
     print(f"{'stage':16} {'ms a frame':>10} {'SAD':>8} {'memory':>8} {'share':>7}")
     for name, spent in sorted(times.items(), key=lambda item: -statistics.median(item[1])):

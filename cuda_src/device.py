@@ -202,6 +202,14 @@ class Device:
         except self.driver.Error as error:
             raise self.failed("synchronize", error) from error
 
+    def done(self, event: Any) -> bool:
+        """Whether an event has come; without waiting."""
+        self.check()
+        try:
+            return bool(event.query())
+        except self.driver.Error as error:
+            raise self.failed("an event", error) from error
+
     # ---- memory
     def array(self, shape: Sequence[int], dtype: Any, what: str = "") -> DeviceArray:
         """An array with undefined contents, from the pool. `what` names it in the message when memory runs out."""

@@ -49,7 +49,7 @@ class Config:
     ordinal: int  # of the card, if the device is one
     gops: int  # encoded at once; 0 = auto
     device_reason: str
-    may_change_device: bool  # it was not asked for by name
+    may_change_device: bool  # a card that is lost does not end the encode
     psnr: bool
     ssim: bool
     sar: tuple[int, int] | None  # sar_width, sar_height
@@ -65,6 +65,8 @@ class Config:
     max_mv_y: int  # luma samples: vectors stay in [-max_mv_y, max_mv_y - 0.25]
     max_mvs_per_2mb: int  # Table A-1; 0 = no limit
     pad: int  # border of the reference planes, luma samples
+    # device "hybrid" as it is told, not as it is planned: rows of the processor, and who does what does not split (0: it)
+    split: tuple[int, int] | None = None
 
     @property
     def mb_width(self) -> int:
@@ -134,7 +136,7 @@ class Config:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
             device, reason = choose_device(asked, mb_width * mb_height, values["me"])
-            devices = ("cpu" if device == "cpu" else "cuda:0",)
+            devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
             reason = choose_devices(named, values["me"])
             asked, devices, device = "", named, named[0].partition(":")[0]
@@ -146,7 +148,7 @@ class Config:
             device_reason=reason,
             devices=devices,
             ordinal=int(devices[0].partition(":")[2] or 0),
-            may_change_device=asked == "auto",
+            may_change_device=asked in ("auto", "hybrid"),
             coded_width=16 * mb_width,
             coded_height=16 * mb_height,
             level_idc=level.level_idc,

@@ -13,11 +13,9 @@ def choose_device(asked: str, n_mb: int, me: str = "fsbm") -> tuple[str, str]:
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    if asked == "hybrid":
-        raise DeviceError("device hybrid is not built yet; use --device auto, cuda or cpu")
     if me == "step" and asked == "auto":
         return "cpu", "--me step is there for the CPU alone"
-    if me == "step":
+    if me == "step" and asked != "hybrid":
         raise OptionError(f"step is there for the CPU alone, not for device {asked}; use fsbm, or device cpu", "me")
     missing = why_no_cuda()
     if asked == "auto":
@@ -28,7 +26,7 @@ def choose_device(asked: str, n_mb: int, me: str = "fsbm") -> tuple[str, str]:
         return "cuda", card_name()
     if missing:
         raise DeviceError(f"device {asked}: {missing}; use --device cpu or auto")
-    return "cuda", f"asked for, {card_name()}"
+    return asked, f"asked for, {card_name()}"
 
 
 def choose_devices(names: tuple[str, ...], me: str = "fsbm") -> str:

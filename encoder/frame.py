@@ -113,16 +113,20 @@ class HomeFrame(Frame):
     level_blocks    int16[27 n_mb, 16]: the blocks that have levels, one behind the other
     """
 
-    def __init__(self, mb_width: int, mb_height: int, zeros: Zeros, display: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self, mb_width: int, mb_height: int, zeros: Zeros, display: Sequence[tuple[int, int]], by_rows: bool = False
+    ) -> None:
+        """by_rows: any rows of any array may cross; else only the block, and planes and levels are the host's own."""
         self._size = mb_width, mb_height
         n_mb = mb_width * mb_height
-        # only the block crosses; planes and levels are the host's own
-        super().__init__(mb_width, mb_height, lambda shape, kind: (zeros if len(shape) == 1 else np.zeros)(shape, kind))
+        super().__init__(
+            mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) == 1 else np.zeros)(shape, kind)
+        )
         self.level_blocks = zeros((n_mb * N_LEVEL_BLOCKS, 16), np.int16)
         self._held = np.zeros(n_mb, np.uint32)  # which blocks of `levels` are not 0
         self.source = zeros((sum(h * w for h, w in display),), np.uint8)
         self.given = split_planes(self.source, display)
-        self._padded = self._planes_cross = False
+        self._padded, self._planes_cross = False, by_rows
         self.picture: DevicePicture | None = None  # where the source lies, if on the card
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
@@ -147,6 +151,10 @@ class HomeFrame(Frame):
             super().load(*self.given)
             self._padded = True
         return self.planes
+
+    def came_whole(self) -> None:
+        """`levels` are written by stages or come home as they are: whatever they hold, the next way home clears it."""
+        self._held.fill((1 << N_LEVEL_BLOCKS) - 1)
 
     def arrive(self) -> None:
         """`levels` from what came home, if they came from a card."""

@@ -5,30 +5,85 @@ from typing import Any
 
 import numpy as np
 
-from ..scheduler.devices import AnyExecutor, CudaExecutor
-from ..scheduler.executor import Step
+from ..scheduler.devices import CudaExecutor, OneDevice
+from ..scheduler.stages import picture_steps
 from ..standard.macroblock import I_4x4
 from .config import Config
 from .frame import Frame, HomeFrame, References, Workspace, Zeros, split_planes
 from .ratecontrol import LAMBDA
 
+BORDERS = ("extend_luma", "extend_cb", "extend_cr")
 KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
+
+
+class Arrays:
+    """What the stages work on, on one side: reference pictures, workspace, constants; by the names that they ask for."""
+
+    def __init__(self, config: Config, slice_rows: list[tuple[int, int]], side: Any) -> None:
+        """side: an executor, or what else has zeros, constant and interior."""
+        width, height = config.mb_width, config.mb_height
+        self.config, self.side = config, side
+        self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, side.zeros)
+        self.workspace = Workspace(width, height, config.ref, side.zeros)
+        self.constants = _constants(config)
+        self.constants["slice_first_mb"] = side.constant(_slice_first_mb(config, slice_rows))
+
+    def state(self, frame: Frame, there: Frame, slot: int, previous: Frame | None) -> dict[str, Any]:
+        """What the stages of this picture may ask for; `there` holds its arrays on this side, `slot` its decoded picture."""
+        references, previous = self.references, previous or there
+        return self.constants | there.arrays | self.workspace.arrays() | self.picture_state(slot) | {
+            "lam": int(LAMBDA[frame.slice_qp]),
+            "n_ref": frame.n_ref,
+            "slice_qp": frame.slice_qp,
+            "ref_luma": references.luma,
+            "ref_chroma": references.chroma,
+            "ref_slots": self.side.constant(np.array(references.held or [0], np.int32)),
+            "previous_ref_idx": previous.ref_idx,
+            "previous_mv": previous.mv,
+        }  # fmt: skip
+
+    def picture_state(self, slot: int) -> dict[str, Any]:
+        """The decoded picture in `slot`."""
+        luma, chroma, pad = self.references.luma[slot], self.references.chroma[slot], self.config.pad
+        y, cb, cr = luma[0], chroma[0], chroma[1]
+        interior = self.side.interior
+        return {
+            "pad": pad, "decoded_luma": luma, "decoded_half": luma[1:], "decoded_y": y, "decoded_u": cb, "decoded_v": cr,
+            "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
+        }  # fmt: skip
+
+    def reference_state(self, ref: int) -> dict[str, Any]:
+        """What the search in RefPicList0[ref] reads and writes."""
+        luma, work = self.references.luma[self.references.held[ref]], self.workspace
+        return {
+            "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
+            "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
+        }  # fmt: skip
+
+    def fill(self, frame: Frame, there: Frame) -> None:
+        """What holds for every macroblock before the first stage."""
+        fill = self.side.fill
+        fill(there.qp, frame.slice_qp)
+        if frame.n_ref:
+            fill(self.workspace.progress, 0)
+        else:
+            fill(there.mb_type, I_4x4)
+            fill(there.ref_idx, -1)
+            fill(there.mv, 0)
 
 
 class Loop:
     """One picture at a time, from source to results and reference, wherever the executor runs the stages."""
 
-    def __init__(self, config: Config, slice_rows: list[tuple[int, int]], executor: AnyExecutor) -> None:
+    def __init__(self, config: Config, slice_rows: list[tuple[int, int]], executor: OneDevice) -> None:
         width, height = config.mb_width, config.mb_height
         self.config = config
         self.executor = executor
-        self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, executor.zeros)
-        self.workspace = Workspace(width, height, config.ref, executor.zeros)
+        self.arrays = Arrays(config, slice_rows, executor)
+        self.references = self.arrays.references
         self.twins = [Frame(width, height, executor.zeros) for _ in range(executor.twins)]
         self.given = [_given(config, executor.zeros) for _ in self.twins]
         self.previous: Frame | None = None  # whose vectors tell where to search
-        self.constants = _constants(config)
-        self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(config, slice_rows))
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """All stages of a picture whose source is loaded. Returns what waits until `frame` holds the results."""
@@ -58,10 +113,10 @@ class Loop:
         if picture is None:
             with executor.once((k, id(frame))) as fresh:
                 if fresh:
-                    state = self.constants | there.arrays | given
+                    state = self.arrays.constants | there.arrays | given
                     executor.bring(frame.index, [(frame.source, given["given"])], (("load_i420",), {}), state)
         else:
-            state = self.constants | there.arrays | picture.numbers
+            state = self.arrays.constants | there.arrays | picture.numbers
             executor.bring_from_card(frame.index, picture.stage, picture.pointers, picture.stream, state)
         kind = (frame.n_ref, frame.slice_qp, picture is None)
         with executor.once((k, id(frame), slot, tuple(self.references.held), kind)) as fresh:
@@ -83,7 +138,8 @@ class Loop:
         for slot, frame in enumerate(frames):
             assert frame.decoded is not None
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
-            self.executor.run([(("interpolate",), {})], self._picture_state(slot), {})
+            state = self.arrays.constants | self.arrays.picture_state(slot)
+            self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
         self.references.held[:] = range(len(frames))
         self.previous = frames[0] if frames else None
 
@@ -92,68 +148,25 @@ class Loop:
 
         home: stages that prepare the results' way home, as soon as these are complete.
         """
-        executor = self.executor
-        executor.fill(there.qp, frame.slice_qp)
-        steps: list[Step] = []
-        if frame.n_ref:
-            executor.fill(self.workspace.progress, 0)
-            for ref in range(frame.n_ref):
-                reference = self._reference_state(ref)
-                search = ("search_centre", "step_search" if self.config.me == "step" else "full_search", "subpel_refine")
-                steps.append((("subsample",), reference))
-                steps.append(((*search, "intra_estimate") if ref == frame.n_ref - 1 else search, reference))
-            steps += [(("mode_decision",), {}), (("inter_residual",), {})]
-        else:
-            executor.fill(there.mb_type, I_4x4)
-            executor.fill(there.ref_idx, -1)
-            executor.fill(there.mv, 0)
-        steps += [
-            (("intra",), {}),
-            (("mark_skipped", *home, "deblock") if frame.n_ref else (*home, "deblock"), more),
-            (("extend_luma", "extend_cb", "extend_cr", "ssd_y", "ssd_u", "ssd_v"), {}),
-            (("interpolate",), {}),
+        self.arrays.fill(frame, there)
+        references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]
+        steps = [
+            (names, references[ref] if ref >= 0 else more if "deblock" in names else {})
+            for names, ref in picture_steps(frame.n_ref, self.config.me, home)
         ]
-        executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)
+        self.executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)
 
     def compile(self, frame: Frame, stages: Sequence[str]) -> None:
         """Run stages on an empty picture with one reference: only so that their kernels are compiled."""
         frame.n_ref = 1
         self.references.push(0, 1)
-        state = self._state(frame, frame, 1) | self._reference_state(0)
+        state = self._state(frame, frame, 1) | self.arrays.reference_state(0)
         for name in stages:
             self.executor.run([((name,), {})], state, {})
 
     def _state(self, frame: Frame, there: Frame, slot: int) -> dict[str, Any]:
         """What the stages of this picture may ask for, by name."""
-        references, previous = self.references, self.previous or there
-        return self.constants | there.arrays | self.workspace.arrays() | self._picture_state(slot) | {
-            "lam": int(LAMBDA[frame.slice_qp]),
-            "n_ref": frame.n_ref,
-            "slice_qp": frame.slice_qp,
-            "ref_luma": references.luma,
-            "ref_chroma": references.chroma,
-            "ref_slots": self.executor.constant(np.array(references.held or [0], np.int32)),
-            "previous_ref_idx": previous.ref_idx,
-            "previous_mv": previous.mv,
-        }  # fmt: skip
-
-    def _picture_state(self, slot: int) -> dict[str, Any]:
-        """The decoded picture in `slot`."""
-        luma, chroma, pad = self.references.luma[slot], self.references.chroma[slot], self.config.pad
-        y, cb, cr = luma[0], chroma[0], chroma[1]
-        interior = self.executor.interior
-        return {
-            "pad": pad, "decoded_luma": luma, "decoded_half": luma[1:], "decoded_y": y, "decoded_u": cb, "decoded_v": cr,
-            "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
-        }  # fmt: skip
-
-    def _reference_state(self, ref: int) -> dict[str, Any]:
-        """What the search in RefPicList0[ref] reads and writes."""
-        luma, work = self.references.luma[self.references.held[ref]], self.workspace
-        return {
-            "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
-            "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
-        }  # fmt: skip
+        return self.arrays.state(frame, there, slot, self.previous)
 
 
 def _partition_kinds(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:

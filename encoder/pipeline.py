@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from ..scheduler.check import TwinDiffers
-from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, make_executor
+from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, Hybrid, HybridExecutor, Stuck, make_executor
 from ..scheduler.executor import bands
+from ..scheduler.route import Picture
+from ..scheduler.state import Size
 from ..scheduler.trace import HOST, Trace
 from .config import Config
 from .device_frame import DevicePicture
 from .errors import DeviceError, DeviceLost, Error, InputError
 from .first_run import compile_beside, will_compile
 from .frame import Frame, HomeFrame
+from .hybrid_loop import HybridLoop
 from .loop import Loop
 from .slice_writer import SliceWriter
 
@@ -119,6 +122,8 @@ class Pipeline:
             return self._finished(self.in_flight)
         except TwinDiffers as error:
             raise Error(f"H264LITE_CHECK: frame {frame.number}: {error}") from None
+        except Stuck as error:
+            raise Error(str(error)) from None
 
     def flush(self) -> list[EncodedFrame]:
         """What is still under way."""
@@ -136,6 +141,7 @@ class Pipeline:
 
     def compile(self, stages: Sequence[str]) -> None:
         """Run stages on an empty picture: only so that their kernels are compiled."""
+        assert isinstance(self.loop, Loop)
         self.loop.compile(self.ring[0], stages)
 
     def _choose_type(self, frame: Frame) -> None:
@@ -218,17 +224,24 @@ class Pipeline:
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
 
     # ---- devices that are not there, or no longer
-    def _make_loop(self, device: str) -> Loop:
+    def _make_loop(self, device: str) -> Loop | HybridLoop:
         width = self.config.mb_width
         slices = [(width * row0, width * row1) for row0, row1 in self.slice_rows]
-        executor = make_executor(device, self.config.threads, self.config.mb_height, slices, self.trace, self.config.ordinal)
+        config = self.config
+        picture = Picture(Size(width, config.mb_height, config.pad), config.ref, config.ref, config.me)
+        hybrid = Hybrid(picture, config.split, self.warn)
+        executor = make_executor(
+            device, config.threads, config.mb_height, slices, self.trace, config.ordinal, hybrid
+        )
         try:
-            return Loop(self.config, self.slice_rows, executor)
+            if isinstance(executor, HybridExecutor):
+                return HybridLoop(config, self.slice_rows, executor)
+            return Loop(config, self.slice_rows, executor)
         except BaseException:
             executor.close()
             raise
 
-    def _start(self) -> tuple[Loop, list[Frame]]:
+    def _start(self) -> tuple[Loop | HybridLoop, list[Frame]]:
         """The loop on the device of the settings, or on the CPU if that one fails and was not asked for by name."""
         loop = None
         try:
@@ -244,7 +257,7 @@ class Pipeline:
         loop = self._make_loop("cpu")
         return loop, self._make_ring(loop)
 
-    def _make_ring(self, loop: Loop) -> list[Frame]:
+    def _make_ring(self, loop: Loop | HybridLoop) -> list[Frame]:
         """Pictures under way, the one in the loop and the one before.
 
         Where the card may be lost without end of the encode, decoded pictures come home as well, and the ring is longer
@@ -254,7 +267,8 @@ class Pipeline:
         replaceable = config.may_change_device and executor.twins > 0
         length = self.in_flight + 2 + (config.ref if replaceable else 0)
         size = config.mb_width, config.mb_height
-        ring = [HomeFrame(*size, executor.host_zeros, config.display) if executor.twins else Frame(*size)
+        by_rows = isinstance(executor, HybridExecutor)
+        ring = [HomeFrame(*size, executor.host_zeros, config.display, by_rows) if executor.twins else Frame(*size)
                 for _ in range(length)]
         if replaceable or self.keep_reconstruction:
             luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
@@ -282,8 +296,9 @@ class Pipeline:
             raise DeviceLost(f"{lost}; frames that lay there are lost with it") from None
         self.warn(f"{lost}; going on with the CPU from frame {again[0].number}")
         self.loop.executor.close(keep_host=True)  # the pictures of the ring are used on
-        self.loop = self._make_loop("cpu")
+        self.loop = loop = self._make_loop("cpu")
+        assert isinstance(loop, Loop)
         at = again[0].index
-        self.loop.restore([self.ring[(at - n - 1) % len(self.ring)] for n in range(again[0].n_ref)])
+        loop.restore([self.ring[(at - n - 1) % len(self.ring)] for n in range(again[0].n_ref)])
         for frame in again:
             self._enter(frame)

@@ -115,10 +115,10 @@ def _work(shared: _Shared) -> None:
 class Crew:
     """`threads` threads, the caller's among them; with one, everything runs in the caller's."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, name: str = "h264lite") -> None:
         self._shared = _Shared()
         self._threads = [
-            threading.Thread(target=_work, args=(self._shared,), name=f"h264lite-{k}", daemon=True)
+            threading.Thread(target=_work, args=(self._shared,), name=f"{name}-{k}", daemon=True)
             for k in range(1, threads)
         ]
         for thread in self._threads:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .check import beside, twin
 from .crew import Crew, Part
-from .stages import EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS
+from .stages import EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage
 from .trace import HOST, Trace
 
 LEAST_BAND = 40  # macroblocks: below that a call costs more than it shares out
@@ -49,16 +49,24 @@ class Executor:
     twins = 0
 
     def __init__(
-        self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
+        self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite"
     ) -> None:
-        self._crew = Crew(threads)
+        self._crew = Crew(threads, name)
         self._twin = twin()
         self._trace = trace
-        n_mb = slices[-1][1]
-        rows = shares(n_rows, threads, -(-LEAST_BAND * n_rows // n_mb)) if threads > 1 else [(0, n_rows)]
+        self._threads, self._mb_width = threads, slices[-1][1] // n_rows
+        self._slices = slices
+        self._parts = self._parts_of(0, n_rows)
+
+    def _parts_of(self, row0: int, row1: int) -> dict[str, list[Any]]:
+        """How stages of each kind are shared out over macroblock rows [row0, row1); slices are those of the picture."""
+        n_rows, threads = row1 - row0, self._threads
+        n_mb = n_rows * self._mb_width
+        rows = shares(n_rows, threads, -(-LEAST_BAND // self._mb_width)) if threads > 1 else [(0, n_rows)]
         even = bands(n_rows, min(len(rows), (1 + (n_mb > EVEN_BAND * threads)) * threads) if threads > 1 else 1)
-        self._parts: dict[str, list[Any]] = {
-            ROWS: rows, EVEN: even, SLICES: slices, TICKETS: [(0, n_rows)] * min(threads, len(rows)), FRAME: [()],
+        return {
+            ROWS: [(row0 + a, row0 + b) for a, b in rows], EVEN: [(row0 + a, row0 + b) for a, b in even],
+            SLICES: self._slices, TICKETS: [(row0, row1)] * min(threads, len(rows)), FRAME: [()],
         }  # fmt: skip
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> Any:
@@ -121,21 +129,28 @@ class Executor:
         for name, spent in times:
             seconds[name] = seconds.get(name, 0.0) + spent
 
-    def _split(self, names: Sequence[str], state: Mapping[str, Any], times: list[tuple[str, float]]) -> list[Part]:
+    def _split(
+        self, names: Sequence[str], state: Mapping[str, Any], times: list[tuple[str, float]],
+        spans: Mapping[str, list[Any]] | None = None,
+    ) -> list[Part]:  # fmt: skip
+        """The parts of a step, over the whole picture or `spans`."""
         parts: list[Part] = []
+        spans = spans or self._parts
         chain = []
         for name in names:
             stage = STAGES[name]
-            call = stage.bind(state)
-            if self._twin is not None:
-                call = beside(self._twin, stage, state, call)
+            call = self._around(stage, state, stage.bind(state))
             if stage.split == FRAME:
                 parts.append(_part([(name, call)], (), times, self._trace))
             else:
                 chain.append((name, call))
         if chain:
-            parts += [_part(chain, span, times, self._trace) for span in self._parts[STAGES[chain[0][0]].split]]
+            parts += [_part(chain, span, times, self._trace) for span in spans[STAGES[chain[0][0]].split]]
         return parts
+
+    def _around(self, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
+        """The stage as a function of its span, with what is to happen besides."""
+        return call if self._twin is None else beside(self._twin, stage, state, call)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
         """Start a task that runs beside what follows."""

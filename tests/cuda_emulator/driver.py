@@ -158,7 +158,9 @@ class Event:
         return self
 
     def query(self) -> bool:
-        return True
+        if self.driver.dead():
+            raise Error("an injected fault: an illegal memory access was encountered")
+        return not self.driver.stuck
 
     def time_since(self, other: Any) -> float:
         return 0.001
@@ -275,7 +277,7 @@ class EmulatedDriver:
         self.lock = threading.RLock()
         self.launches = self.events = self.allocated = self.most = 0
         self.fail_after: int | None = None
-        self.silent = False
+        self.silent = self.stuck = False  # stuck: no event ever comes for who looks
         self.log: list[tuple] = []
         self.libcuda = EmulatedLibcuda(self)
         Context.driver = self

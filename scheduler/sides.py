@@ -1,0 +1,244 @@
+"""The sides of a plan: CPU threads as one device, a card as another. Each does single operations of a route on its rows."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from ..cuda_src.device import Device, DeviceArray
+from ..cuda_src.foreign import Foreign
+from .executor import Executor
+from .plan import HOST
+from .route import Copy, Op, Run
+from .stages import CUDA, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TICKETS, UP, files
+from .state import SOURCES
+from .trace import CardClock, Trace
+
+TWINS = 3  # pictures whose arrays a card holds: one on its way there, one in the loop, one on its way home
+Seconds = list[tuple[str, float]]  # by stage
+
+
+class CpuSide(Executor):
+    """Threads of the processor. slowdown: every kernel takes that many times as long as it works, the rest asleep."""
+
+    def __init__(
+        self, device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
+        slowdown: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__(threads, n_rows, slices, trace, "h264lite" if device == HOST else f"h264lite {device}")
+        self.device, self.slowdown = device, slowdown
+        self.doing = ""  # what it does or did last
+        self._spans: dict[tuple[int, int], dict[str, list[Any]]] = {}
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def work(self, names: Sequence[str], row0: int, row1: int, state: Mapping[str, Any]) -> Seconds:
+        """One step of stages on rows [row0, row1); wall seconds of each."""
+        if (row0, row1) not in self._spans:
+            self._spans[row0, row1] = self._parts_of(row0, row1)
+        times: Seconds = []
+        begin = time.perf_counter()
+        self._crew.run([self._split(names, state, times, self._spans[row0, row1])])
+        wall = time.perf_counter() - begin
+        of_all = sum(spent for _, spent in times) or 1.0
+        found = dict.fromkeys(names, 0.0)
+        for name, spent in times:
+            found[name] += spent * wall / of_all
+        return list(found.items())
+
+    def _around(self, stage: Any, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
+        call = super()._around(stage, state, call)
+        if self.slowdown <= 1:
+            return call
+
+        def slowed(*part: int) -> None:
+            begin = time.perf_counter()
+            call(*part)
+            time.sleep((self.slowdown - 1) * (time.perf_counter() - begin))
+
+        return slowed
+
+    def start(self, work: Callable[[], None]) -> None:
+        """On a thread of its own, which is one of the side's."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name=f"h264lite {self.device}", daemon=True)
+            self._thread.start()
+        self._queue.put(work)
+
+    def _serve(self) -> None:
+        while (work := self._queue.get()) is not None:
+            work()
+
+    def close(self, keep_host: bool = False) -> None:
+        """See Executor."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+        super().close(keep_host)
+
+
+class CardSide:
+    """A card: one stream for stages, one for each direction of copies."""
+
+    def __init__(
+        self, device: str, card: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
+    ) -> None:
+        self.device, self.card = device, card
+        self._foreign: Foreign | None = None
+        self._slices = (0, slices[-1][1])
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
+        self._pool: list[Any] = []  # events behind operations, by number of the operation
+        self._timed: list[Op] = []  # operations of the picture that is being issued, as the clock has them
+        self.clocked, self.traced = False, trace is not None
+        self._late_up: Any = None
+        with card:
+            card.load(files(CUDA))
+            self.streams = {name: card.stream() for name in (MAIN, UP, HOME)}
+            self._clock = CardClock(card, trace or Trace(), self.streams[MAIN])
+            self._through = [{name: card.event() for name in self.streams} for _ in range(TWINS)]
+            self._carried = [card.event() for _ in range(TWINS)]
+            for event in (*self._carried, *(event for events in self._through for event in events.values())):
+                card.record(event, self.streams[MAIN])
+
+    # ---- memory
+    def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+        """An array on the card."""
+        with self.card:
+            return self.card.zeros(shape, dtype)
+
+    def constant(self, values: np.ndarray) -> DeviceArray:
+        """See CudaExecutor."""
+        key = (values.dtype.str, values.shape, values.tobytes())
+        if key not in self._constants:
+            with self.card:
+                self._constants[key] = self.card.upload(values)
+                self.card.synchronize()
+        return self._constants[key]
+
+    def interior(self, plane: DeviceArray, border: int) -> DeviceArray:
+        """See CudaExecutor."""
+        return plane
+
+    def fill(self, array: DeviceArray, value: int) -> None:
+        """See CudaExecutor."""
+        array.fill(value & 255, self.streams[MAIN])
+
+    def across(self, array: np.ndarray) -> DeviceArray:
+        """See CudaExecutor."""
+        return DeviceArray(self.card, array.ctypes.data, array.shape, array.dtype, array)
+
+    # ---- a picture
+    def begin(self, number: int, clocked: bool) -> None:
+        """Order picture `number` behind the ones before it; sources may go up beside the loop of the picture before.
+
+        Arrays that only one picture uses come in TWINS copies; what stages hand to each other, and references, once.
+        """
+        card, before = self.card, self._through[(number - 1) % TWINS]
+        self.clocked = clocked
+        self._late_up = before[MAIN]  # what copies wait for that are no sources
+        card.wait(self.streams[MAIN], before[UP])
+        card.wait(self.streams[MAIN], self._through[(number + 1) % TWINS][HOME])  # the twins' last picture but one
+        card.wait(self.streams[UP], self._through[number % TWINS][MAIN])
+        card.wait(self.streams[UP], self._through[number % TWINS][HOME])
+        for name in (MAIN, UP):
+            card.wait(self.streams[HOME], before[name])
+
+    def issue(self, op: Op, number: int, events: Mapping[int, Any], work: Any) -> None:
+        """Give a stream its operation, behind what it needs of other streams (`events`)."""
+        card = self.card
+        track = MAIN if isinstance(op, Run) else UP if op.target == self.device else HOME
+        stream = self.streams[track]
+        if track == UP and self._late_up is not None and isinstance(op, Copy) and op.array[0] not in SOURCES:
+            card.wait(stream, self._late_up)
+            self._late_up = None
+        for need in op.needs:
+            if need in events:
+                card.wait(stream, events[need])
+        before = self._clock.begin(stream) if self.clocked else None
+        if isinstance(op, Run):
+            stage = STAGES[op.stage]
+            part = {ROWS: (op.row0, op.row1), EVEN: (op.row0, op.row1), TICKETS: (op.row0, op.row1),
+                    SLICES: self._slices, FRAME: ()}[stage.split]  # fmt: skip
+            stage.launch(work.state(self.device, op.reference), part, stream)
+        else:
+            pairs = work.pairs(self.device, op)
+            for there, host in pairs:
+                if track == UP:
+                    there.put(host, stream)
+                else:
+                    there.get(host, stream)
+        if self.clocked:
+            self._clock.end(track, op.stage if isinstance(op, Run) else op.array[0], before, stream, number)
+            self._timed.append(op)
+
+    def mark(self, index: int, op: Op) -> Any:
+        """An event behind an operation that was just issued."""
+        while len(self._pool) <= index:
+            self._pool.append(self.card.event())
+        track = MAIN if isinstance(op, Run) else UP if op.target == self.device else HOME
+        return self.card.record(self._pool[index], self.streams[track])
+
+    def carry(self, number: int) -> Any:
+        """The event behind the copies that the host waits for before the picture behind this one."""
+        return self.card.record(self._carried[number % TWINS], self.streams[HOME])
+
+    def end(self, number: int, home: Any) -> tuple[Any, list[Any], list[Op]]:
+        """Behind the last operation: `home`, the event of everything at home, and what the clock noted until then."""
+        card, through = self.card, self._through[number % TWINS]
+        for name in (MAIN, UP):
+            card.record(through[name], self.streams[name])
+            card.wait(self.streams[HOME], through[name])
+        card.record(home, self.streams[HOME])
+        card.record(through[HOME], self.streams[HOME])
+        spans, timed, self._timed = self._clock.take(), self._timed, []
+        return home, spans, timed
+
+    def uploaded(self, number: int) -> Any:
+        """The event behind the last upload of a picture."""
+        return self._through[number % TWINS][UP]
+
+    def seconds(self, spans: list[Any], timed: list[Op]) -> list[tuple[Op, float]]:
+        """What operations took that the clock noted and that are over."""
+        found = [(op, before.time_till(after) / 1000) for op, (_, _, before, after, _) in zip(timed, spans)]
+        if self.traced:
+            self._clock.resolve(spans)
+        else:
+            self._clock.free += [event for _, _, before, after, _ in spans for event in (before, after)]
+        return found
+
+    # ---- pictures that lie on the card
+    def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
+        """See CudaExecutor."""
+        with self.card:
+            return self._others().ordinal_of(pointer), self.card.ordinal
+
+    def load(self, stage: str, pointers: Mapping[str, int], stream: int | None, state: Mapping[str, Any]) -> None:
+        """See CudaExecutor.bring_from_card."""
+        card, up = self.card, self.streams[UP]
+        if stream is not None:
+            self._others().after(up, stream)
+        given = {name: DeviceArray(card, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
+        STAGES[stage].launch({**state, **given}, (), up)
+        loaded = card.record(card.event(), up)
+        for name in (MAIN, HOME):
+            card.wait(self.streams[name], loaded)
+        if stream is None:
+            card.synchronize(loaded)
+        else:
+            self._others().before(up, stream)
+
+    def _others(self) -> Foreign:
+        if self._foreign is None:
+            self._foreign = Foreign(self.card)
+        return self._foreign
+
+    def close(self, keep_host: bool = False) -> None:
+        """See CudaExecutor."""
+        self._constants.clear()
+        self.card.close(keep_host)
+
+
+Side = CpuSide | CardSide

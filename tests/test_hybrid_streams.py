@@ -1,0 +1,94 @@
+"""Whole encodes with rows on both devices give the bytes of one: forced splits, tools, sizes, frames in flight."""
+
+from dataclasses import replace
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.encoder.config import Config
+from h264lite.encoder.errors import DeviceError
+from h264lite.scheduler.devices import HybridExecutor
+
+from . import round_trip
+from .test_cuda_frames import upload
+from .test_cuda_streams import TOOLS, card  # noqa: F401
+
+SPLITS = ("none", "one", "half", "all but one", "all")
+
+
+def config(width, height, split=None, **options):
+    """Settings with a forced split: (rows of the processor by name, who does whole stages)."""
+    found = Config.from_options(width=width, height=height, **{"qp": 24, "threads": 2, **options})
+    if split is None:
+        return found
+    rows = {"none": 0, "one": 1, "half": found.mb_height // 2, "all but one": found.mb_height - 1, "all": found.mb_height}
+    return replace(found, split=(rows[split[0]], split[1]))
+
+
+def encode(clip, settings):
+    """Stream and reconstruction."""
+    with h264lite.Encoder.from_config(settings, True) as encoder:
+        if settings.split is not None:
+            assert isinstance(encoder._pipeline.loop.executor, HybridExecutor)
+        packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+    return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
+
+
+def compare(clip, width, height, splits, **options):
+    expected, decoded = encode(clip, config(width, height, device="cpu", **options))
+    for split in splits:
+        found, mine = encode(clip, config(width, height, split, device="hybrid", **options))
+        round_trip.assert_same(mine, decoded, f"split {split}")
+        assert found == expected, split
+
+
+@pytest.mark.parametrize("whole", (0, 1), ids=("whole stages on the processor", "whole stages on the card"))
+def test_every_split(card, whole):  # noqa: F811
+    clip = round_trip.noise_clip(50, 82, 6, 3)
+    compare(clip, 50, 82, [(rows, whole) for rows in SPLITS], ref=2)
+
+
+@pytest.mark.parametrize("threads", (1, 2, 3, 4))
+def test_frames_in_flight(card, threads):  # noqa: F811
+    clip = round_trip.noise_clip(50, 66, 12, 4)
+    compare(clip, 50, 66, [("half", threads % 2)], ref=3, threads=threads, keyint=9)
+
+
+@pytest.mark.parametrize("tools", (*TOOLS, {"ref": 3, "slices": 3, "keyint": 4}, {"me": "step", "ref": 2}), ids=str)
+def test_tools(card, tools):  # noqa: F811
+    compare(round_trip.noise_clip(66, 66, 5, 3), 66, 66, [("half", 0), ("one", 1)], **tools)
+
+
+@pytest.mark.parametrize(("width", "height"), ((16, 16), (17, 33), (1, 1), (3, 65), (48, 80)))
+def test_sizes(card, width, height):  # noqa: F811
+    compare(round_trip.noise_clip(width, height, 4, width), width, height, [("half", 1), ("all but one", 0)])
+
+
+def test_pictures_that_lie_on_the_card(card):  # noqa: F811
+    """Rows of their source come down for the processor, and all of it for I_PCM; mixed with pictures of the host."""
+    from h264lite.cuda_src.device import Device
+
+    clip = round_trip.noise_clip(34, 50, 6, 3)
+    expected, _ = encode(clip, config(34, 50, device="cpu", qp=3))
+    device = Device()
+    with device:
+        frames = [tuple(upload(device, plane) for plane in planes) if n % 3 else planes for n, planes in enumerate(clip)]
+        for split in (("half", 1), ("all but one", 0), ("none", 1)):
+            found, _ = encode(frames, config(34, 50, split, device="hybrid", qp=3))
+            assert found == expected, split
+    device.close()
+
+
+def test_it_needs_a_card(monkeypatch):
+    monkeypatch.setattr("h264lite.encoder.device.why_no_cuda", lambda: "no card today")
+    with pytest.raises(DeviceError, match="device hybrid: no card today"):
+        h264lite.Encoder(64, 64, device="hybrid")
+
+
+def test_a_plan_for_one_device_is_that_device(card):  # noqa: F811
+    """Nobody pays for two sides where one does everything."""
+    with h264lite.Encoder(64, 64, device="hybrid") as encoder:
+        executor = encoder._pipeline.loop.executor
+        assert not isinstance(executor, HybridExecutor)
+        encoder.encode(np.zeros((96, 64), np.uint8))
+        encoder.flush()
