@@ -19,6 +19,7 @@ from .script import handle
 
 ARGUMENTS = 11  # of cuLaunchKernel, which has the most
 MAX_DYNAMIC_SHARED_SIZE_BYTES = 8  # CUfunction_attribute
+NOT_READY = 600  # CUresult
 _LIBRARY = {"win32": "nvcuda.dll"}.get(sys.platform, "libcuda.so.1")
 _NAMES = {
     "launch": "cuLaunchKernel", "memcpy_htod_async": "cuMemcpyHtoDAsync_v2", "memcpy_dtoh_async": "cuMemcpyDtoHAsync_v2",
@@ -151,6 +152,13 @@ class Event:
         if code := self._library.cuEventRecord(self.handle_, ctypes.c_void_p(handle(stream))):
             raise self._error(f"cuEventRecord failed: CUDA error {code}")
         return self
+
+    def query(self) -> bool:
+        """Whether what it stands behind is over."""
+        code = self._library.cuEventQuery(self.handle_)
+        if code not in (0, NOT_READY):
+            raise self._error(f"cuEventQuery failed: CUDA error {code}")
+        return not code
 
     def synchronize(self) -> "Event":
         """The host waits, without the interpreter's lock."""

@@ -199,7 +199,7 @@ def test_wrong_usage(monkeypatch, clip, tmp_path, capfd, words, expected):
     assert not [p for p in tmp_path.iterdir() if p.name.startswith("o")], "something was written"
 
 
-@pytest.mark.parametrize(("device", "words"), [("cuda", "pip install pycuda"), ("hybrid", "not built yet")])
+@pytest.mark.parametrize(("device", "words"), [("cuda", "pip install pycuda"), ("hybrid", "pip install pycuda")])
 def test_an_absent_device_is_exit_code_3(fake, clip, tmp_path, capfd, device, words, no_gpu):
     assert fake(clip, tmp_path / "o.264", "--device", device) == 3
     one_error(capfd.readouterr().err, f"device {device}", words)
