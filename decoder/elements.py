@@ -5,19 +5,8 @@ from ..standard.tables import CBP_INTER, CBP_INTRA
 from . import cabac, elements_cabac
 from .bitreader import fail, se, te, u, ue
 from .errors import E_CBP, E_MB_TYPE
-from .layout import LEVELS_PER_MB, P_CABAC, P_MB_WIDTH, P_SLICE_ID, P_SLICE_TYPE, S_POS, SLICE_I, SLICE_P
-
-
-@helper
-def is_left(p, slice_id, mb):
-    """6.4.9: whether macroblock A is available."""
-    return mb % p[P_MB_WIDTH] > 0 and slice_id[mb - 1] == p[P_SLICE_ID]
-
-
-@helper
-def is_above(p, slice_id, mb):
-    """6.4.9: whether macroblock B is available."""
-    return mb >= p[P_MB_WIDTH] and slice_id[mb - p[P_MB_WIDTH]] == p[P_SLICE_ID]
+from .layout import P_CABAC, P_MB_WIDTH, P_SLICE_TYPE, PCM_SAMPLES, S_POS, SLICE_I, SLICE_P
+from .place import is_above, is_left, place
 
 
 @helper
@@ -74,7 +63,8 @@ def intra_chroma_pred_mode(data, s, p, c, slice_id, chroma_mode, mb):
 def ref_idx(data, s, p, c, slice_id, refs_of_list, mb, quadrant, refs):
     """ref_idx_l0, ref_idx_l1 of a list with `refs` entries; not checked."""
     if p[P_CABAC]:
-        y8, x8 = mb // p[P_MB_WIDTH] * 2 + (quadrant >> 1), mb % p[P_MB_WIDTH] * 2 + (quadrant & 1)
+        y, x = place(p, mb)
+        y8, x8 = 2 * y + (quadrant >> 1), 2 * x + (quadrant & 1)
         left = quadrant & 1 > 0 or is_left(p, slice_id, mb)
         above = quadrant >= 2 or is_above(p, slice_id, mb)
         return elements_cabac.ref_idx(data, s, c, refs_of_list, y8, x8, left, above)
@@ -118,7 +108,7 @@ def pcm_samples(data, s, p, samples):
     if p[P_CABAC]:
         s[S_POS] = cabac.position(s)
     s[S_POS] = (s[S_POS] + 7) & ~7  # encoders exist that do not write zeros here
-    for i in range(LEVELS_PER_MB):
+    for i in range(PCM_SAMPLES):
         samples[i] = u(data, s, 8)
     if p[P_CABAC]:
         cabac.start(data, s)

@@ -33,6 +33,12 @@ BLOCK = 24 * STRIDE  # 21 rows, and what loops over whole rows read behind them
 ORIGIN = 2 * STRIDE + 2  # of the block within its margins
 
 
+# 8.4.2.2.2: weights of samples A, B, C, D by 8 * yFrac + xFrac. int16, so that vectors of 16 bits come of them.
+CHROMA_WEIGHTS = np.array(
+    [((8 - x) * (8 - y), x * (8 - y), (8 - x) * y, x * y) for y in range(8) for x in range(8)], np.int16
+)
+
+
 class Work(NamedTuple):
     """Scratch of one macroblock's prediction."""
 
@@ -164,14 +170,14 @@ def predict_chroma(plane, base, plane_height, plane_width, y, x, rows, mvx, mvy,
         fetch(plane, base, plane_height, plane_width, y, x, rows, CHROMA_STRIDE, out)
         return
     fetch(plane, base, plane_height, plane_width, y, x, rows + 1, CHROMA_STRIDE, source)
-    a, b = np.int16((8 - dx) * (8 - dy)), np.int16(dx * (8 - dy))
-    c, d = np.int16((8 - dx) * dy), np.int16(dx * dy)
+    k = 8 * dy + dx
+    a, b, c, d = CHROMA_WEIGHTS[k, 0], CHROMA_WEIGHTS[k, 1], CHROMA_WEIGHTS[k, 2], CHROMA_WEIGHTS[k, 3]
     for i in range(rows * CHROMA_STRIDE):
         at = np.uint64(i)
-        upper = np.int16(a * np.int16(source[at])) + np.int16(b * np.int16(source[at + np.uint64(1)]))
+        upper = np.int16(np.int16(a * np.int16(source[at])) + np.int16(b * np.int16(source[at + np.uint64(1)])))
         below = at + np.uint64(CHROMA_STRIDE)
-        lower = np.int16(c * np.int16(source[below])) + np.int16(d * np.int16(source[below + np.uint64(1)]))
-        out[at] = np.int16(np.int16(np.int16(upper) + np.int16(lower) + np.int16(32)) >> 6)
+        lower = np.int16(np.int16(c * np.int16(source[below])) + np.int16(d * np.int16(source[below + np.uint64(1)])))
+        out[at] = np.int16(np.int16(np.int16(upper + lower) + np.int16(32)) >> 6)
 
 
 @helper

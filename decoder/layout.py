@@ -29,6 +29,7 @@ WEIGHT_DEFAULT, WEIGHT_EXPLICIT, WEIGHT_IMPLICIT = range(3)
     P_END_MB,  # one beyond the last, known after parsing
     P_SLICE_ID,  # number of the slice in the picture
     P_MB_WIDTH,
+    P_ROWS_PER_MB,  # 1 / P_MB_WIDTH, rounded up, in 2 ** -40: place.py
     P_N_MB,  # macroblocks of the picture
     P_QP,  # SliceQP_Y
     P_REFS_0,  # num_ref_idx_l0_active, 0 in I slices
@@ -48,7 +49,7 @@ WEIGHT_DEFAULT, WEIGHT_EXPLICIT, WEIGHT_IMPLICIT = range(3)
     P_COL_SLOT,  # of RefPicList1[0]; -1 where there is none
     P_COL_SHORT,  # RefPicList1[0] is a short-term reference
     N_PARAMETERS,
-) = range(24)
+) = range(25)
 
 # Indices into the reader's state, int64[N_STATE].
 (
@@ -69,7 +70,8 @@ N_STATE = S_VALUES + 64
 SLICE_DISABLE, SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_CR, N_SLICE_COLUMNS = range(6)
 
 NO_SLICE = -1  # slice_id of a macroblock that is not decoded
-LEVELS_PER_MB = 384  # 256 luma, 64 Cb, 64 Cr
+LEVELS_PER_MB = 512  # 256 luma, 256 chroma; how they lie: transform.py
+PCM_SAMPLES = 384  # of an I_PCM macroblock, kept as levels: 256 luma, 64 Cb, 64 Cr
 
 
 class Macroblocks(NamedTuple):
@@ -88,7 +90,7 @@ class Macroblocks(NamedTuple):
     nonzero_chroma: np.ndarray  # uint8[2, H8, W8], total_coeff of the 4x4 chroma blocks
     dc_coded: np.ndarray  # uint8[n_mb], coded_block_flag of the DC blocks: bit 0 luma, 1 Cb, 2 Cr (CABAC)
     mvd: np.ndarray  # int16[2, H4, W4, 2], quarter samples (x, y)
-    levels: np.ndarray  # int16[n_mb, 384], levels at their raster positions in the block, zero again after use
+    levels: np.ndarray  # int16[n_mb, LEVELS_PER_MB], zero again after use
     bits: np.ndarray  # int32[n_mb], size of macroblock_layer and what precedes it
     contexts: np.ndarray  # uint8[N_CONTEXTS], of CABAC: pStateIdx << 1 | valMPS
 

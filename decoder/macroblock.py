@@ -11,8 +11,6 @@ from .errors import E_CHROMA_MODE, E_MVD, E_OVERLAP, E_QP_DELTA, E_REF_IDX, E_SU
 from .layout import (
     B_DIRECT,
     B_SKIP,
-    P_CABAC,
-    P_MB_WIDTH,
     P_N_MB,
     P_REFS_0,
     P_SLICE_ID,
@@ -34,29 +32,10 @@ from .layout import (
     P_TRANSFORM_8x8,
 )
 from .outline import inlined
+from .place import place
 from .residual import residual
 
 MAX_MVD = 16384  # quarter samples; twice the range of vectors (A.3)
-A_LEFT, B_ABOVE, C_ABOVE_RIGHT, D_ABOVE_LEFT = 1, 2, 4, 8
-
-
-@helper
-def neighbours(mb, mb_width, slice_id):
-    """6.4.9: which macroblocks around `mb`, A (1), B (2), C (4), D (8), are available: decoded, in its slice."""
-    mine = slice_id[mb]
-    x = mb % mb_width
-    available = 0
-    if x > 0 and slice_id[mb - 1] == mine:
-        available |= A_LEFT
-    above = mb - mb_width
-    if above >= 0:
-        if slice_id[above] == mine:
-            available |= B_ABOVE
-        if x + 1 < mb_width and slice_id[above + 1] == mine:
-            available |= C_ABOVE_RIGHT
-        if x > 0 and slice_id[above - 1] == mine:
-            available |= D_ABOVE_LEFT
-    return available
 
 
 @helper
@@ -77,7 +56,7 @@ def set_nonzero(nonzero, nonzero_chroma, y, x, value):
 
 @helper
 def begin_macroblock(s, p, m, mb):
-    """Take the macroblock into the slice and clear what it may not set; False when it may not be decoded."""
+    """Take the macroblock into the slice; False when it may not be decoded."""
     s[S_MB] = mb
     if mb >= p[P_N_MB]:
         fail(s, E_TOO_MANY)
@@ -86,14 +65,7 @@ def begin_macroblock(s, p, m, mb):
         fail(s, E_OVERLAP)
         return False
     m.slice_id[mb] = p[P_SLICE_ID]
-    m.transform_8x8[mb] = 0
-    m.cbp[mb] = 0
-    m.dc_coded[mb] = 0
-    m.chroma_mode[mb] = 0
-    m.intra16x16_mode[mb] = 0
     m.qp[mb] = s[S_QP]
-    set_sub_types(m.sub_type, mb, 0)
-    set_nonzero(m.nonzero, m.nonzero_chroma, mb // p[P_MB_WIDTH], mb % p[P_MB_WIDTH], 0)
     return True
 
 
@@ -115,32 +87,18 @@ def set_mvd(mvd, y4, x4, height, width, dx, dy):
 
 
 @helper
-def clear_motion(p, m, ref_idx, mb, lists):
-    """Neither list used (ref_idx -1, mvd 0) throughout the macroblock, in the first `lists` lists."""
-    inlined()
-    y8 = mb // p[P_MB_WIDTH] * 2
-    x8 = mb % p[P_MB_WIDTH] * 2
-    for k in range(2):
-        set_ref_idx(ref_idx[k], y8, x8, 2, 2, -1)
-    for k in range(lists if p[P_CABAC] else 0):  # whose contexts look at it
-        set_mvd(m.mvd[k], 2 * y8, 2 * x8, 4, 4, 0, 0)
-
-
-@helper
 def skipped_macroblock(s, p, m, ref_idx, mb):
     """7.3.4: a macroblock of P_Skip or B_Skip."""
     if not begin_macroblock(s, p, m, mb):
         return
-    is_b = p[P_SLICE_TYPE] == SLICE_B
-    clear_motion(p, m, ref_idx, mb, 2 if is_b else 1)
-    m.bits[mb] = 0
     s[S_QP_DELTA] = 0
-    if is_b:
+    if p[P_SLICE_TYPE] == SLICE_B:
         m.mb_type[mb] = B_SKIP
         set_sub_types(m.sub_type, mb, SUB_DIRECT)
     else:
         m.mb_type[mb] = P_SKIP
-        set_ref_idx(ref_idx[0], mb // p[P_MB_WIDTH] * 2, mb % p[P_MB_WIDTH] * 2, 2, 2, 0)
+        y, x = place(p, mb)
+        set_ref_idx(ref_idx[0], 2 * y, 2 * x, 2, 2, 0)
 
 
 @helper
@@ -160,8 +118,8 @@ def read_ref_idx(data, s, p, m, ref_idx, mb, k, quadrant):
 def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
     """7.3.5.1: mvd_l0 or mvd_l1 (list k) of a partition at the 4x4 block (x4, y4) of the macroblock."""
     mvd = m.mvd[k]
-    y4 += mb // p[P_MB_WIDTH] * 4
-    x4 += mb % p[P_MB_WIDTH] * 4
+    y, x = place(p, mb)
+    y4, x4 = y4 + 4 * y, x4 + 4 * x
     dx = read.mvd(data, s, p, m.contexts, m.slice_id, mvd, mb, y4, x4, 0)
     dy = read.mvd(data, s, p, m.contexts, m.slice_id, mvd, mb, y4, x4, 1)
     if abs(dx) > MAX_MVD or abs(dy) > MAX_MVD:
@@ -174,8 +132,8 @@ def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
 def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
     """7.3.5.1: references and vector differences of one or two partitions of height x width 4x4 blocks."""
     parts = 16 // (height * width)
-    y8 = mb // p[P_MB_WIDTH] * 2
-    x8 = mb % p[P_MB_WIDTH] * 2
+    row, column = place(p, mb)
+    y8, x8 = 2 * row, 2 * column
     step_y = 2 if height == 2 else 0
     step_x = 2 if width == 2 else 0
     for k in range(2):
@@ -194,8 +152,8 @@ def mb_pred_inter(data, s, p, m, ref_idx, mb, height, width, mode0, mode1):
 @helper
 def sub_mb_pred(data, s, p, m, ref_idx, mb, ref_is_0):
     """7.3.5.2: sub-macroblock types, references and vector differences of P_8x8 and B_8x8."""
-    y8 = mb // p[P_MB_WIDTH] * 2
-    x8 = mb % p[P_MB_WIDTH] * 2
+    row, column = place(p, mb)
+    y8, x8 = 2 * row, 2 * column
     is_b = p[P_SLICE_TYPE] == SLICE_B
     modes = 0  # prediction modes of the quadrants, 2 bits each
     for q in range(4):
@@ -234,8 +192,8 @@ def intra_macroblock(data, s, p, m, mb, kind):
     """7.3.5, 7.3.5.1: prediction of an intra macroblock, `kind` as in Table 7-11; coded_block_pattern or -1."""
     inlined()
     cbp = -1
-    y4 = mb // p[P_MB_WIDTH] * 4
-    x4 = mb % p[P_MB_WIDTH] * 4
+    row, column = place(p, mb)
+    y4, x4 = 4 * row, 4 * column
     if kind == 0:
         size = 1
         m.mb_type[mb] = I_4x4
@@ -305,7 +263,8 @@ def pcm_macroblock(data, s, p, m, mb):
     m.cbp[mb] = 47
     m.dc_coded[mb] = 7
     s[S_QP_DELTA] = 0
-    set_nonzero(m.nonzero, m.nonzero_chroma, mb // p[P_MB_WIDTH], mb % p[P_MB_WIDTH], 16)
+    y, x = place(p, mb)
+    set_nonzero(m.nonzero, m.nonzero_chroma, y, x, 16)
     read.pcm_samples(data, s, p, m.levels[mb])
 
 
@@ -320,9 +279,6 @@ def macroblock_layer(data, s, p, m, ref_idx, mb):
     intra = kind
     if slice_type != SLICE_I:
         intra = kind - (P_INTRA_OFFSET if slice_type == SLICE_P else B_INTRA_OFFSET)
-        clear_motion(p, m, ref_idx, mb, 2 if slice_type == SLICE_B else 1)
-    else:
-        clear_motion(p, m, ref_idx, mb, 0)
     if s[S_ERROR]:
         m.mb_type[mb] = I_PCM
         return

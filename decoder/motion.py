@@ -9,7 +9,6 @@ from .errors import E_MV
 from .layout import (
     P_END_MB,
     P_FIRST_MB,
-    P_MB_WIDTH,
     P_SLICE_TYPE,
     P_SLOT,
     SLICE_B,
@@ -18,9 +17,9 @@ from .layout import (
     B_8x16,
     B_16x8,
 )
-from .macroblock import neighbours
 from .mv_prediction import predict_mv, predict_skip_mv
 from .outline import inlined
+from .place import neighbours, place
 from .reconstruct import is_intra
 
 
@@ -79,9 +78,9 @@ def macroblock_motion(mvd, mb_type, sub_type, mv, ref_idx, mb, available, y0, x0
 
 
 @helper
-def name_references(ref_idx, ref_id, ids, y8, x8):
-    """The numbers of the pictures a macroblock refers to, for deblocking and co-located blocks."""
-    for k in range(2):
+def name_references(ref_idx, ref_id, ids, y8, x8, lists):
+    """The numbers of the pictures an inter macroblock refers to, for deblocking and co-located blocks."""
+    for k in range(lists):
         for y in range(y8, y8 + 2):
             for x in range(x8, x8 + 2):
                 ref = ref_idx[k, y, x]
@@ -94,13 +93,13 @@ def derive_motion(p, m, motion, references):
     slot = p[P_SLOT]
     mv, ref_idx, ref_id = motion.mv[slot], motion.ref_idx[slot], motion.ref_id[slot]
     is_b = p[P_SLICE_TYPE] == SLICE_B
-    mb_width = p[P_MB_WIDTH]
     for mb in range(p[P_FIRST_MB], p[P_END_MB]):
-        y0, x0 = mb // mb_width * 4, mb % mb_width * 4
+        y, x = place(p, mb)
+        y0, x0 = 4 * y, 4 * x
         kind = m.mb_type[mb]
         error = 0
         if not is_intra(kind):
-            available = neighbours(mb, mb_width, m.slice_id)
+            available = neighbours(p, m.slice_id, mb)
             if kind == P_SKIP:
                 x, y = predict_skip_mv(mv[0], ref_idx[0], available, y0, x0)
                 set_motion(mv[0], y0, x0, 4, 4, x, y)
@@ -113,7 +112,7 @@ def derive_motion(p, m, motion, references):
                             error = macroblock_motion(
                                 m.mvd[k], m.mb_type, m.sub_type, mv[k], ref_idx[k], mb, available, y0, x0
                             )
+            name_references(ref_idx, ref_id, references.ids, y0 >> 1, x0 >> 1, 2 if is_b else 1)
         if error:
             return error, mb
-        name_references(ref_idx, ref_id, references.ids, y0 >> 1, x0 >> 1)
     return 0, 0

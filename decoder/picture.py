@@ -6,6 +6,7 @@ import numpy as np
 
 from ..standard.cabac_contexts import N_CONTEXTS
 from ..standard.syntax import Sps
+from .intra_pred import DC
 from .layout import LEVELS_PER_MB, NO_SLICE, Macroblocks, Motion, Planes
 
 UNUSED, SHORT_TERM, LONG_TERM = range(3)  # "used for ... reference" (8.2.5)
@@ -123,6 +124,19 @@ class Pool:
             bits=np.zeros(n_mb, np.int32),
             contexts=np.zeros(N_CONTEXTS, np.uint8),
         )
+
+    def clear(self, slot: int) -> None:
+        """What a macroblock has unless its syntax says otherwise, in all of a picture that begins."""
+        mbs, motion = self.mbs, self.motion
+        mbs.slice_id.fill(NO_SLICE)
+        mbs.intra_mode.fill(DC)
+        for array in (
+            mbs.sub_type, mbs.transform_8x8, mbs.cbp, mbs.intra16x16_mode, mbs.chroma_mode, mbs.nonzero,
+            mbs.nonzero_chroma, mbs.dc_coded, mbs.bits,
+        ):  # fmt: skip
+            array.fill(0)
+        motion.ref_idx[slot].fill(-1)
+        motion.ref_id[slot].fill(-1)
 
     def frame(self, picture: Picture) -> Frame:
         """The cropped samples of a picture, copied."""

@@ -5,8 +5,7 @@ import numpy as np
 from ..standard.cabac_contexts import initial_states
 from ..standard.syntax import B as TYPE_B
 from ..standard.syntax import I as TYPE_I
-from ..standard.syntax import Pps, SliceHeader, Sps, scaling_lists
-from ..standard.tables import level_scale_4x4, level_scale_8x8
+from ..standard.syntax import Pps, SliceHeader
 from . import layout as at
 from .bitreader import PADDING
 from .deblock import deblock_picture
@@ -15,6 +14,7 @@ from .motion import derive_motion
 from .picture import NO_SLOT, SHORT_TERM, Picture, Pool
 from .reconstruct import reconstruct_slice
 from .reference_lists import RefList, kernel_references, reference_lists, weighting
+from .scaling import residual_factors
 from .slice_data import parse_slice
 
 _SLICE_NAMES = {at.SLICE_P: "P", at.SLICE_B: "B", at.SLICE_I: "I"}
@@ -39,8 +39,8 @@ class PictureDecoding:
         self._rows: list[list[int]] = []  # of the slice table
         self._decoded = 0  # macroblocks
         self._next = 0  # address behind the last slice
-        self._scales: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by pic_parameter_set_id
-        pool.mbs.slice_id[:] = at.NO_SLICE
+        self._stale_mvd = True
+        pool.clear(picture.slot)
         if pool.unused_levels:  # of a slice with an error
             pool.mbs.levels[:] = 0
             pool.unused_levels = False
@@ -63,6 +63,9 @@ class PictureDecoding:
         s[at.S_POS], s[at.S_END] = position, stop_bit(rbsp)
         if pps.entropy_coding_mode_flag:
             mbs.contexts[:] = initial_states(int(p[at.P_CABAC_INIT]), int(p[at.P_QP]))
+            if self._stale_mvd:
+                mbs.mvd.fill(0)  # contexts look at that of macroblocks without motion, too
+                self._stale_mvd = False
         pool.unused_levels = True
         parse_slice(data, s, p, mbs, pool.motion)
         first, end = int(p[at.P_FIRST_MB]), int(p[at.P_END_MB])
@@ -71,8 +74,8 @@ class PictureDecoding:
             raise BitstreamError("a slice without macroblocks", position)
         if header.kind != TYPE_I:
             self._raise(*derive_motion(p, mbs, pool.motion, arrays))
-        scales = self._level_scales(picture.sps, pps)
-        self._raise(*reconstruct_slice(p, mbs, pool.planes, pool.motion, arrays, *scales))
+        factors = residual_factors(picture.sps, pps)
+        self._raise(*reconstruct_slice(p, mbs, pool.planes, pool.motion, arrays, *factors))
         pool.unused_levels = False
         name = _SLICE_NAMES[int(p[at.P_SLICE_TYPE])]
         if name not in picture.slice_types:
@@ -111,6 +114,7 @@ class PictureDecoding:
             at.P_FIRST_MB: header.first_mb_in_slice,
             at.P_SLICE_ID: len(self._rows),
             at.P_MB_WIDTH: sps.mb_width,
+            at.P_ROWS_PER_MB: (1 << 40) // sps.mb_width + 1,
             at.P_N_MB: sps.mb_width * sps.mb_height,
             at.P_QP: header.qp(pps),
             at.P_REFS_0: 0 if is_i else header.num_ref_idx_l0_active_minus1 + 1,
@@ -137,17 +141,6 @@ class PictureDecoding:
         chroma = (pps.chroma_qp_index_offset, pps.chroma_qp_index_offset_cr)
         self._rows.append([header.disable_deblocking_filter_idc, *offsets, *chroma])
         return p
-
-    def _level_scales(self, sps: Sps, pps: Pps) -> tuple[np.ndarray, np.ndarray]:
-        """8.5.9: LevelScale4x4 int32[6, 6, 16] and LevelScale8x8 int32[2, 6, 64] (Intra Y, Inter Y), raster order."""
-        key = pps.pic_parameter_set_id
-        if key not in self._scales:
-            small, large = scaling_lists(sps, pps)
-            self._scales[key] = (
-                np.stack([level_scale_4x4(x) for x in small]),
-                np.stack([level_scale_8x8(x) for x in large[:2]]),
-            )
-        return self._scales[key]
 
     @staticmethod
     def _raise(error: int, mb: int, position: int | None = None) -> None:

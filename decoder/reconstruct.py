@@ -3,8 +3,7 @@
 import numpy as np
 
 from ..standard.jit import closed_kernel, helper
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_4x4, I_16x16
-from ..standard.tables import QP_CHROMA
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_16x16
 from .errors import E_INTRA_NEIGHBOUR
 from .inter_pred import BLOCK, Work, predict_inter
 from .intra_pred import (
@@ -24,7 +23,6 @@ from .intra_pred import (
 )
 from .layout import (
     LEVELS_PER_MB,
-    P_CB_OFFSET,
     P_CONSTRAINED_INTRA,
     P_END_MB,
     P_FIRST_MB,
@@ -32,9 +30,18 @@ from .layout import (
     P_SLOT,
     I_8x8,
 )
-from .macroblock import neighbours
 from .outline import inlined
-from .transform import add_residual_4x4, add_residual_8x8, chroma_dc, luma_dc
+from .place import is_above, is_left, neighbours, place
+from .transform import (
+    BLOCKS,
+    COEFFICIENTS,
+    add_block,
+    add_chroma,
+    add_luma,
+    add_residual_8x8,
+    chroma_residual,
+    luma_residual,
+)
 
 
 @helper
@@ -47,7 +54,7 @@ def is_intra(mb_type):
 def intra_neighbours(p, slice_id, mb_type, mb):
     """8.3.1.2: macroblocks around `mb` whose samples may be used for intra prediction, as LEFT | ABOVE | ..."""
     mb_width = p[P_MB_WIDTH]
-    available = neighbours(mb, mb_width, slice_id)
+    available = neighbours(p, slice_id, mb)
     if p[P_CONSTRAINED_INTRA]:
         if available & LEFT and not is_intra(mb_type[mb - 1]):
             available &= ~LEFT
@@ -87,14 +94,12 @@ def intra_block_mode(p, m, mb, y4, x4, inner_left, inner_above):
     """8.3.1.1, 8.3.2.1: Intra4x4PredMode or Intra8x8PredMode of the block whose first 4x4 block is (x4, y4)."""
     rem = m.intra_mode[y4, x4]
     left, above = inner_left, inner_above
-    mb_width = p[P_MB_WIDTH]
-    x, y = mb % mb_width, mb // mb_width
     if not left:
-        left = x > 0 and m.slice_id[mb - 1] == m.slice_id[mb]
+        left = is_left(p, m.slice_id, mb)
         left = left and (not p[P_CONSTRAINED_INTRA] or is_intra(m.mb_type[mb - 1]))
     if not above:
-        above = y > 0 and m.slice_id[mb - mb_width] == m.slice_id[mb]
-        above = above and (not p[P_CONSTRAINED_INTRA] or is_intra(m.mb_type[mb - mb_width]))
+        above = is_above(p, m.slice_id, mb)
+        above = above and (not p[P_CONSTRAINED_INTRA] or is_intra(m.mb_type[mb - p[P_MB_WIDTH]]))
     predicted = DC  # dcPredModePredictedFlag
     if left and above:
         predicted = min(m.intra_mode[y4, x4 - 1], m.intra_mode[y4 - 1, x4])
@@ -104,18 +109,20 @@ def intra_block_mode(p, m, mb, y4, x4, inner_left, inner_above):
 
 
 @helper
-def intra_nxn(p, m, mb, plane, flat, origin, scale_4x4, scale_8x8, edges, d):
+def intra_nxn(p, m, mb, plane, flat, origin, factors_4x4, factors_8x8, edges, d, rest):
     """8.3.1, 8.3.2, 8.5.1, 8.5.3: luma of an I_4x4 or I_8x8 macroblock, block by block; 0 or an error.
 
     plane uint8[H, W]; it begins at flat[origin], too.
     """
-    mb_width = p[P_MB_WIDTH]
-    y4, x4 = mb // mb_width * 4, mb % mb_width * 4
+    row, column = place(p, mb)
+    y4, x4 = 4 * row, 4 * column
+    stride = 16 * p[P_MB_WIDTH]
     available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
     size = 2 if m.mb_type[mb] == I_8x8 else 1  # of a block, in 4x4 blocks
     n, count = 4 * size, 4 // size
-    qp = np.int64(m.qp[mb])
-    levels = m.levels[mb]
+    qp, cbp, levels = m.qp[mb], m.cbp[mb], m.levels[mb]
+    if size == 1 and cbp & 15:
+        luma_residual(levels, factors_4x4[0, 0, qp], False, d, rest)
     for block in range(0, 16, size * size):
         raster = BLOCK_TO_RASTER[block]
         by, bx = raster >> 2, raster & 3
@@ -133,84 +140,65 @@ def intra_nxn(p, m, mb, plane, flat, origin, scale_4x4, scale_8x8, edges, d):
             filter_edge_8x8(edge, around, edges[1])
             edge = edges[1]
         predict_square(plane, y, x, n, mode, around, edge)
-        stride = 16 * mb_width
         at = origin + y * stride + x
+        if not cbp >> (block >> 2) & 1:
+            continue
         if size == 2:
-            if m.cbp[mb] >> (block >> 2) & 1:
-                add_residual_8x8(flat, at, stride, levels, 16 * block, scale_8x8[0, qp % 6], qp, d)
-        elif m.nonzero[y4 + by, x4 + bx]:
-            add_residual_4x4(flat, at, stride, levels, 16 * block, scale_4x4[0, qp % 6], qp, False, d)
+            add_residual_8x8(flat, at, stride, levels, 16 * block, factors_8x8[0, qp], d)
+        else:
+            add_block(flat, at, stride, rest, raster)
     return 0
 
 
 @helper
-def intra_16x16(p, m, mb, plane, flat, origin, scale_4x4, d):
-    """8.3.3, 8.5.2: luma of an I_16x16 macroblock; 0 or an error."""
+def intra_16x16(p, m, mb, plane):
+    """8.3.3: prediction of luma of an I_16x16 macroblock; 0 or an error."""
     inlined()
-    mb_width = p[P_MB_WIDTH]
-    y, x = mb // mb_width * 16, mb % mb_width * 16
+    y, x = place(p, mb)
     available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
     mode = m.intra16x16_mode[mb]
     if MODE_NEEDS_16x16[mode] & ~available:
         return E_INTRA_NEIGHBOUR
-    predict_16x16(plane, y, x, mode, available)
-    qp = np.int64(m.qp[mb])
-    scale = scale_4x4[0, qp % 6]
-    levels = m.levels[mb]
-    luma_dc(levels, scale, qp, d)
-    for block in range(16):
-        raster = BLOCK_TO_RASTER[block]
-        if levels[16 * block] or m.nonzero[(y >> 2) + (raster >> 2), (x >> 2) + (raster & 3)]:
-            at = origin + (y + 4 * (raster >> 2)) * 16 * mb_width + x + 4 * (raster & 3)
-            add_residual_4x4(flat, at, 16 * mb_width, levels, 16 * block, scale, qp, True, d)
+    predict_16x16(plane, 16 * y, 16 * x, mode, available)
     return 0
 
 
 @helper
-def residual_luma_inter(p, m, mb, flat, origin, scale_4x4, scale_8x8, d):
-    """8.5.1, 8.5.3: luma residual of an inter macroblock, added to its prediction in the plane at flat[origin]."""
-    inlined()
-    mb_width = p[P_MB_WIDTH]
-    y4, x4 = mb // mb_width * 4, mb % mb_width * 4
-    stride = 16 * mb_width
-    qp = np.int64(m.qp[mb])
-    levels, cbp, is_8x8 = m.levels[mb], m.cbp[mb], m.transform_8x8[mb]
-    for block in range(16):
-        if not cbp >> (block >> 2) & 1:
-            continue
-        raster = BLOCK_TO_RASTER[block]
-        by, bx = y4 + (raster >> 2), x4 + (raster & 3)
-        at = origin + 4 * (by * stride + bx)
-        if is_8x8:
-            if block & 3 == 0:
-                add_residual_8x8(flat, at, stride, levels, 16 * block, scale_8x8[1, qp % 6], qp, d)
-        elif m.nonzero[by, bx]:
-            add_residual_4x4(flat, at, stride, levels, 16 * block, scale_4x4[3, qp % 6], qp, False, d)
+def residual_luma(p, m, mb, flat, origin, factors_4x4, factors_8x8, d, rest):
+    """8.5.1 to 8.5.3: luma residual added to a prediction of the whole macroblock, in the plane at flat[origin]."""
+    y, x = place(p, mb)
+    stride = 16 * p[P_MB_WIDTH]
+    at = origin + 16 * (y * stride + x)
+    qp, cbp, levels = m.qp[mb], m.cbp[mb], m.levels[mb]
+    if m.transform_8x8[mb]:
+        for q in range(4):
+            if cbp >> q & 1:
+                to = at + 8 * ((q >> 1) * stride + (q & 1))
+                add_residual_8x8(flat, to, stride, levels, 64 * q, factors_8x8[1, qp], d)
+        return
+    is_16x16 = m.mb_type[mb] == I_16x16
+    luma_residual(levels, factors_4x4[0 if is_16x16 else 1, 0, qp], is_16x16, d, rest)
+    add_luma(flat, at, stride, rest)
 
 
 @helper
-def residual_chroma(p, m, mb, flat, origin, c, scale_4x4, d):
-    """8.5.4: residual of chroma plane c (0 Cb, 1 Cr), which begins at flat[origin], added to its prediction."""
-    mb_width = p[P_MB_WIDTH]
-    y8, x8 = mb // mb_width * 2, mb % mb_width * 2
-    stride = 8 * mb_width
-    qp = np.int64(QP_CHROMA[min(51, max(0, np.int64(m.qp[mb]) + p[P_CB_OFFSET + c]))])
-    scale = scale_4x4[1 + c + (0 if is_intra(m.mb_type[mb]) else 3), qp % 6]
-    levels = m.levels[mb]
-    chroma_dc(levels, 256 + 64 * c, scale, qp)
-    for block in range(4):
-        by, bx = y8 + (block >> 1), x8 + (block & 1)
-        base = 256 + 64 * c + 16 * block
-        if levels[base] or m.nonzero_chroma[c, by, bx]:
-            add_residual_4x4(flat, origin + 4 * (by * stride + bx), stride, levels, base, scale, qp, True, d)
+def residual_chroma(p, m, mb, u_flat, v_flat, origin, factors_4x4, d, rest):
+    """8.5.4: chroma residual added to the prediction, in the planes at u_flat[origin] and v_flat[origin]."""
+    y, x = place(p, mb)
+    stride = 8 * p[P_MB_WIDTH]
+    at = origin + 8 * (y * stride + x)
+    factors = factors_4x4[0 if is_intra(m.mb_type[mb]) else 1, 1, m.qp[mb]]
+    chroma_residual(m.levels[mb], factors, m.cbp[mb] >> 5, d, rest)
+    add_chroma(u_flat, at, stride, rest, 0)
+    add_chroma(v_flat, at, stride, rest, 1)
 
 
 @helper
 def pcm(p, m, mb, y_plane, u_plane, v_plane):
     """8.3.5: samples of an I_PCM macroblock; its levels are cleared."""
     inlined()
-    mb_width = p[P_MB_WIDTH]
-    y0, x0 = mb // mb_width * 16, mb % mb_width * 16
+    y, x = place(p, mb)
+    y0, x0 = 16 * y, 16 * x
     levels = m.levels[mb]
     for i in range(256):
         y_plane[y0 + (i >> 4), x0 + (i & 15)] = levels[i]
@@ -222,63 +210,57 @@ def pcm(p, m, mb, y_plane, u_plane, v_plane):
 
 
 @helper
-def reconstruct_macroblock(p, m, mb, planes, flat, scale_4x4, scale_8x8, edges, d):
+def reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edges, d, rest):
     """8.3, 8.5: prediction of an intra macroblock and residual of any; 0 or an error."""
     inlined()
     slot = p[P_SLOT]
-    mb_type = m.mb_type[mb]
+    mb_type, cbp = m.mb_type[mb], m.cbp[mb]
     origin = slot * planes.y.shape[1] * planes.y.shape[2]
-    error = 0
     if mb_type == I_PCM:
         pcm(p, m, mb, planes.y[slot], planes.u[slot], planes.v[slot])
         return 0
     if is_intra(mb_type):
         if mb_type == I_16x16:
-            error = intra_16x16(p, m, mb, planes.y[slot], flat[0], origin, scale_4x4, d)
+            error = intra_16x16(p, m, mb, planes.y[slot])
         else:
-            error = intra_nxn(p, m, mb, planes.y[slot], flat[0], origin, scale_4x4, scale_8x8, edges, d)
+            error = intra_nxn(p, m, mb, planes.y[slot], flat[0], origin, factors_4x4, factors_8x8, edges, d, rest)
         available = intra_neighbours(p, m.slice_id, m.mb_type, mb)
         mode = m.chroma_mode[mb]
         if MODE_NEEDS_CHROMA[mode] & ~available:
             error = E_INTRA_NEIGHBOUR
         if error:
             return error
-        y, x = mb // p[P_MB_WIDTH] * 8, mb % p[P_MB_WIDTH] * 8
-        predict_chroma(planes.u[slot], y, x, mode, available)
-        predict_chroma(planes.v[slot], y, x, mode, available)
-    elif m.cbp[mb] & 15:
-        residual_luma_inter(p, m, mb, flat[0], origin, scale_4x4, scale_8x8, d)
-    if m.cbp[mb] >> 4:
-        residual_chroma(p, m, mb, flat[1], origin >> 2, 0, scale_4x4, d)
-        residual_chroma(p, m, mb, flat[2], origin >> 2, 1, scale_4x4, d)
+        y, x = place(p, mb)
+        predict_chroma(planes.u[slot], 8 * y, 8 * x, mode, available)
+        predict_chroma(planes.v[slot], 8 * y, 8 * x, mode, available)
+    if mb_type == I_16x16 or (cbp & 15 and not is_intra(mb_type)):
+        residual_luma(p, m, mb, flat[0], origin, factors_4x4, factors_8x8, d, rest)
+    if cbp >> 4:
+        residual_chroma(p, m, mb, flat[1], flat[2], origin >> 2, factors_4x4, d, rest)
     return 0
 
 
 @closed_kernel
-def reconstruct_slice(p, m, planes, motion, references, scale_4x4, scale_8x8):
+def reconstruct_slice(p, m, planes, motion, references, factors_4x4, factors_8x8):
     """8.3, 8.4.2, 8.5: all macroblocks of a parsed slice whose motion is known; (error or 0, macroblock)."""
     work = Work(
         np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8),
         np.empty(BLOCK, np.int16),
     )  # fmt: skip
     edges = np.empty((2, 25), np.int32)
-    d = np.empty(64, np.int32)
-    mb_width, slot = p[P_MB_WIDTH], p[P_SLOT]
+    d, rest = np.empty(COEFFICIENTS, np.int16), np.empty(BLOCKS, np.int16)
+    slot = p[P_SLOT]
     flat = (planes.y.ravel(), planes.u.ravel(), planes.v.ravel())
     size = (planes.y.shape[1], planes.y.shape[2])
     mv, ref_idx = motion.mv[slot], motion.ref_idx[slot]
     for mb in range(p[P_FIRST_MB], p[P_END_MB]):
         error = 0
         kind = m.mb_type[mb]
-        y4, x4 = mb // mb_width * 4, mb % mb_width * 4
+        y, x = place(p, mb)
         if not is_intra(kind):
-            error = predict_inter(p, flat, size, slot, mv, ref_idx, references, y4, x4, kind, work)
-        if kind != I_4x4 and kind != I_8x8:
-            for y in range(y4, y4 + 4):
-                for x in range(x4, x4 + 4):
-                    m.intra_mode[y, x] = DC
+            error = predict_inter(p, flat, size, slot, mv, ref_idx, references, 4 * y, 4 * x, kind, work)
         if error == 0 and (is_intra(kind) or m.cbp[mb]):
-            error = reconstruct_macroblock(p, m, mb, planes, flat, scale_4x4, scale_8x8, edges, d)
+            error = reconstruct_macroblock(p, m, mb, planes, flat, factors_4x4, factors_8x8, edges, d, rest)
         if error:
             return error, mb
     return 0, 0

@@ -3,10 +3,11 @@
 import numpy as np
 
 from ..standard.jit import helper
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, RASTER_TO_BLOCK
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 from .layout import P_CABAC, P_MB_WIDTH, S_VALUES, I_8x8
 from .outline import inlined
+from .place import is_above, is_left, place
 from .residual_cabac import (
     CAT_CHROMA_AC,
     CAT_CHROMA_DC,
@@ -18,16 +19,17 @@ from .residual_cabac import (
     residual_block_cabac,
 )
 from .residual_cavlc import residual_block_cavlc
+from .transform import BLOCKS, LANES
 
-# Where the levels of a block go in its macroblock's 384, by scan index: rows of SCANS, int32[N_SCANS, 16].
-# All 4x4 blocks lie one after another in luma4x4BlkIdx order, then Cb, then Cr, each as its raster of 16; an 8x8 block
-# takes the place of its four 4x4 blocks, as a raster of 64. A DC level lies at position 0 of its block.
+# Where the levels of a block go in its macroblock's (transform.py), by scan index: rows of SCANS, int32[N_SCANS, 16].
+# 4x4 blocks lie beside each other, 16 luma blocks in raster order, then from BLOCKS on 4 Cb and 4 Cr: position by
+# position, 16 apart. 8x8 blocks lie one after another, as rasters of 64. A DC level lies at position 0 of its block.
 SCAN_4x4, SCAN_AC, SCAN_LUMA_DC, SCAN_CHROMA_DC, SCAN_8x8, N_SCANS = 0, 1, 2, 3, 4, 8
 SCANS = np.zeros((N_SCANS, 16), np.int32)
-SCANS[SCAN_4x4] = ZIGZAG_4x4
-SCANS[SCAN_AC, :15] = ZIGZAG_4x4[1:]
-SCANS[SCAN_LUMA_DC] = 16 * RASTER_TO_BLOCK[ZIGZAG_4x4]  # 8.5.2, Figure 8-6
-SCANS[SCAN_CHROMA_DC, :4] = 16 * np.arange(4)  # 8.5.11.1: raster order
+SCANS[SCAN_4x4] = LANES * ZIGZAG_4x4
+SCANS[SCAN_AC, :15] = LANES * ZIGZAG_4x4[1:]
+SCANS[SCAN_LUMA_DC] = ZIGZAG_4x4  # 8.5.2
+SCANS[SCAN_CHROMA_DC, :4] = np.arange(4)  # 8.5.11.1: raster order
 for _k in range(4):
     SCANS[SCAN_8x8 + _k] = ZIGZAG_8x8[_k::4]  # 7.3.5.3.2: CAVLC interleaves four blocks
 
@@ -60,9 +62,9 @@ def residual_luma_cavlc(data, s, nonzero, y4, x4, left, above, cbp, is_16x16, is
         if is_8x8:
             scan, base, size = SCAN_8x8 + (block & 3), 64 * (block >> 2), 16
         elif is_16x16:
-            scan, base, size = SCAN_AC, 16 * block, 15
+            scan, base, size = SCAN_AC, raster, 15
         else:
-            scan, base, size = SCAN_4x4, 16 * block, 16
+            scan, base, size = SCAN_4x4, raster, 16
         nonzero[y, x] = residual_block_cavlc(data, s, context, size, levels, base, SCANS[scan])
 
 
@@ -71,13 +73,13 @@ def residual_chroma_cavlc(data, s, nonzero, y8, x8, left, above, cbp, levels):
     """7.3.5.3: chroma part of residual() with CAVLC; `nonzero` uint8[2, H8, W8]."""
     inlined()
     for c in range(2):
-        residual_block_cavlc(data, s, -1, 4, levels, 256 + 64 * c, SCANS[SCAN_CHROMA_DC])
+        residual_block_cavlc(data, s, -1, 4, levels, BLOCKS + 4 * c, SCANS[SCAN_CHROMA_DC])
     if cbp >> 4 & 2:
         for c in range(2):
             for block in range(4):
                 y, x = y8 + (block >> 1), x8 + (block & 1)
                 context = total_coeff_context(nonzero[c], y, x, left or block & 1 > 0, above or block >= 2)
-                base = 256 + 64 * c + 16 * block
+                base = BLOCKS + 4 * c + block
                 nonzero[c, y, x] = residual_block_cavlc(data, s, context, 15, levels, base, SCANS[SCAN_AC])
 
 
@@ -123,7 +125,7 @@ def residual_luma_cabac(data, s, c, nonzero, y4, x4, left, above, outside, cbp, 
         coded_a = block_coded(nonzero, y, x - 1, left or raster & 3 > 0, outside)
         coded_b = block_coded(nonzero, y - 1, x, above or raster >= 4, outside)
         if coded_block_flag(data, s, c, category, coded_a, coded_b):
-            nonzero[y, x] = residual_block_cabac(data, s, c, category, size, levels, 16 * block, scan, s[S_VALUES:])
+            nonzero[y, x] = residual_block_cabac(data, s, c, category, size, levels, raster, scan, s[S_VALUES:])
 
 
 @helper
@@ -134,7 +136,7 @@ def chroma_dc_cabac(data, s, c, coded_a, coded_b, levels):
     for k in range(2):
         if coded_block_flag(data, s, c, CAT_CHROMA_DC, coded_a >> (1 + k) & 1, coded_b >> (1 + k) & 1):
             coded |= 2 << k
-            base = 256 + 64 * k
+            base = BLOCKS + 4 * k
             residual_block_cabac(data, s, c, CAT_CHROMA_DC, 4, levels, base, SCANS[SCAN_CHROMA_DC], s[S_VALUES:])
     return coded
 
@@ -150,7 +152,7 @@ def residual_chroma_cabac(data, s, c, nonzero, y8, x8, left, above, outside, lev
             coded_a = block_coded(nonzero[k], y, x - 1, left or block & 1 > 0, outside)
             coded_b = block_coded(nonzero[k], y - 1, x, above or block >= 2, outside)
             if coded_block_flag(data, s, c, CAT_CHROMA_AC, coded_a, coded_b):
-                base = 256 + 64 * k + 16 * block
+                base = BLOCKS + 4 * k + block
                 count = residual_block_cabac(data, s, c, CAT_CHROMA_AC, 15, levels, base, scan, s[S_VALUES:])
                 nonzero[k, y, x] = count
 
@@ -160,9 +162,9 @@ def residual(data, s, p, m, mb, cbp, is_16x16):
     """7.3.5.3: residual()."""
     inlined()
     mb_width = p[P_MB_WIDTH]
-    y8, x8 = mb // mb_width * 2, mb % mb_width * 2
-    left = x8 > 0 and m.slice_id[mb - 1] == m.slice_id[mb]
-    above = y8 > 0 and m.slice_id[mb - mb_width] == m.slice_id[mb]
+    y, x = place(p, mb)
+    y8, x8 = 2 * y, 2 * x
+    left, above = is_left(p, m.slice_id, mb), is_above(p, m.slice_id, mb)
     levels = m.levels[mb]
     is_8x8 = m.transform_8x8[mb] != 0
     if p[P_CABAC]:

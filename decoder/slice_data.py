@@ -3,7 +3,6 @@
 from ..standard.jit import closed_kernel, helper
 from . import cabac
 from .bitreader import fail, ue
-from .elements import is_above, is_left
 from .elements_cabac import mb_skip_flag
 from .errors import E_END, E_SKIP_RUN
 from .layout import (
@@ -25,6 +24,7 @@ from .layout import (
 )
 from .macroblock import macroblock_layer, skipped_macroblock
 from .outline import inlined
+from .place import is_above, is_left
 
 
 @helper

@@ -1,4 +1,4 @@
-"""Words of memory in kernels: samples copied 8 or 16 at once, blocks turned, 32 bits of a stream, leading zeros.
+"""Words of memory in kernels: 8 or 16 samples copied or added to, blocks turned, 32 bits of a stream, leading zeros.
 
 Numba has none of these; LLVM has each as one or two instructions. Positions count bytes from the first of a flat uint8
 array. With NUMBA_BOUNDSCHECK, and without compilation, the plain definitions run.
@@ -33,6 +33,28 @@ def _copy(size):  # type: ignore[no-untyped-def]
             return context.get_dummy_value()
 
         return types.none(out, to, source, at), code
+
+    return intrinsic(typing)
+
+
+def _add(size):  # type: ignore[no-untyped-def]
+    """An intrinsic that adds `size` numbers to as many samples."""
+    word, wide = (ir.VectorType(ir.IntType(bits), size) for bits in (8, 16))
+
+    def typing(typing_context, plane, to, rest, at):  # type: ignore[no-untyped-def]
+        def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            address = _address(context, builder, signature.args[0], *arguments[:2])
+            address = builder.bitcast(address, word.as_pointer())
+            from_address = _address(context, builder, signature.args[2], *arguments[2:])
+            value = builder.load(builder.bitcast(from_address, wide.as_pointer()), align=2)
+            value = builder.add(value, builder.zext(builder.load(address, align=1), wide))
+            for beyond, limit in (("<", 0), (">", 255)):
+                bound = ir.Constant(wide, [limit] * size)
+                value = builder.select(builder.icmp_signed(beyond, value, bound), bound, value)
+            builder.store(builder.trunc(value, word), address, align=1)
+            return context.get_dummy_value()
+
+        return types.none(plane, to, rest, at), code
 
     return intrinsic(typing)
 
@@ -117,6 +139,19 @@ if _PLAIN:
             out[to + np.uint64(i)] = source[at + np.uint64(i)]
 
     @helper
+    def add8(plane, to, rest, at):
+        """8.5.14: eight residual samples from rest[at], int16, added to plane[to]; the sum is clipped."""
+        for i in range(8):
+            value = np.int64(plane[to + np.uint64(i)]) + rest[at + np.uint64(i)]
+            plane[to + np.uint64(i)] = min(255, max(0, value))
+
+    @helper
+    def add16(plane, to, rest, at):
+        """The same for sixteen."""
+        add8(plane, to, rest, at)
+        add8(plane, to + np.uint64(8), rest, at + np.uint64(8))
+
+    @helper
     def turn_in(lines, first, at, second, at2, stride):
         """Eight rows of 8 samples at first[at] and eight at second[at2] into `lines`, as 8 rows of 16."""
         for i in range(64):
@@ -151,4 +186,5 @@ if _PLAIN:
 
 else:
     turn_in, turn_out = _turn(True), _turn(False)
+    add8, add16 = _add(8), _add(16)
     copy8, copy16, peek32, leading_zeros32 = _copy(8), _copy(16), intrinsic(_peek), intrinsic(_zeros)
