@@ -13,6 +13,7 @@ from pathlib import Path
 from numba import njit
 from numba.core.types import unliteral
 
+from .jit_cache import KernelCache
 from .jit_parts import ClosedCompiler, PartCompiler, part
 
 
@@ -48,8 +49,9 @@ def _stamp(folder):
 def _one_specialisation(dispatcher):
     if not hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT
         return dispatcher
-    # Numba's cache looks at a kernel's own file alone, and would go on with callees that have changed since.
     if hasattr(dispatcher._cache, "_cache_file"):
+        dispatcher._cache = KernelCache(dispatcher.py_func)
+        # Numba's cache looks at a kernel's own file alone, and would go on with callees that have changed since.
         dispatcher._cache._cache_file._source_stamp = _stamp(Path(dispatcher.py_func.__code__.co_filename).parent)
     get_call_template = dispatcher.get_call_template
 

@@ -1,7 +1,32 @@
 """The decorators: helpers are parts of kernels, and functions of their own when Python calls them."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 from h264lite.standard import jit
+
+KERNELS = """
+import sys
+import numpy as np
+from h264lite.standard.jit import kernel
+
+@kernel
+def ramp(n):
+    out = np.empty(n, np.int64)
+    for i in range(n):
+        out[i] = 3 * i
+    return out
+
+@kernel
+def total(n):
+    return 10 * ramp(n)[1]
+
+for name in sys.argv[1:]:
+    print(name, int(np.sum(globals()[name](5))), sum(globals()[name].stats.cache_hits.values()), "scipy.linalg" in sys.modules)
+"""
 
 
 @jit.helper
@@ -41,3 +66,18 @@ def test_helpers_called_from_python() -> None:
 def test_one_specialisation_for_constants() -> None:
     add_both(np.zeros(3, np.uint8))
     assert len(getattr(double, "nopython_signatures", [1])) == 1
+
+
+def test_kernels_from_the_cache(tmp_path: Path) -> None:
+    """They need none of the compiler's tables, and something new may be compiled against them."""
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(jit.__file__).parents[2])}
+
+    def run(*names: str) -> str:
+        command = [sys.executable, str(tmp_path / "kernels.py"), *names]
+        return subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+    assert run("ramp") == "ramp 30 0 True\n"
+    assert run("ramp") == "ramp 30 1 False\n"
+    assert run("ramp", "total") == "ramp 30 1 False\ntotal 30 0 True\n"
+    assert run("total", "ramp") == "total 30 1 False\nramp 30 1 False\n"
