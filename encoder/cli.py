@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from ..version import __version__
 from .errors import Error
+from .machine_commands import add_parsers as add_machine_parsers
 from .options import API, NOT_BUILT, NOT_BUILT_SHORT, OPTIONS, Option, refuse_unbuilt, unknown_option
 
 _EPILOG = """\
@@ -17,7 +18,6 @@ OUT  .264, .h264, .bin (Annex B), - (standard output); with PyAV .mp4, .mkv
 
 exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device asked for is not there; 130 interrupted, the file is finished
 """
-_LATER = ("tune", "bench", "doctor")  # commands of the design that are not built
 
 
 class Parser(argparse.ArgumentParser):
@@ -36,7 +36,9 @@ def make_parser(command: str = "") -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     add_encode_parser(commands)
     if command != "encode":
-        import_module("..decoder.commands", __package__).add_parsers(commands)
+        if command not in ("tune", "bench", "doctor"):
+            import_module("..decoder.commands", __package__).add_parsers(commands)
+        add_machine_parsers(commands)
     return parser
 
 
@@ -123,9 +125,6 @@ def main(argv: Sequence[str]) -> int:
         if argv and argv[0] == "encode":
             prog = "h264lite encode"
             argv[1:] = join_values(argv[1:])
-        elif argv and argv[0] in _LATER:
-            print(f"h264lite: error: {argv[0]} is not built yet", file=sys.stderr)
-            return 2
         parser = make_parser(argv[0] if argv else "")
         given = parser.parse_args(argv)
         if given.command is None:

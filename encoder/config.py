@@ -1,7 +1,7 @@
 """The settings of one encode, checked and complete: nothing is allocated before a Config exists."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import log2
 from typing import Any
@@ -10,6 +10,7 @@ from .device import choose_device, choose_devices
 from .errors import OptionError
 from .levels import choose_level
 from .options import ALL, API, BY_NAME, OPTIONS, read_options
+from .tuned import Tuning, find_tuning, picture_of
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
@@ -67,6 +68,8 @@ class Config:
     pad: int  # border of the reference planes, luma samples
     # device "hybrid" as it is told, not as it is planned: rows of the processor, and who does what does not split (0: it)
     split: tuple[int, int] | None = None
+    tuning: Tuning | None = field(default=None, compare=False, repr=False)  # what was measured on this machine
+    tuning_note: str = field(default="", compare=False)  # why the user's own tuning file is not used
 
     @property
     def mb_width(self) -> int:
@@ -132,16 +135,18 @@ class Config:
                 "slices",
             )
         asked, named = values.pop("device"), values.pop("devices")
+        tuning, note = find_tuning(values.pop("tuning"))
         if named is not None and options.get("device") is not None:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
-            device, reason = choose_device(asked, mb_width * mb_height, values["me"])
+            picture = picture_of(mb_width, mb_height, values["ref"], values["me"])
+            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, picture)
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
             reason = choose_devices(named, values["me"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named, options)
-        values["threads"] = values["threads"] or available_cores()
+        values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or available_cores()
         return cls(
             **values,
             device=device,
@@ -155,6 +160,8 @@ class Config:
             max_mv_y=level.max_vmv_r,
             max_mvs_per_2mb=level.max_mvs_per_2mb,
             pad=-(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
+            tuning=tuning,
+            tuning_note=note,
         )
 
 

@@ -1,15 +1,20 @@
 """Which device encodes, and why: decided once, before anything is allocated."""
 
 from ..scheduler.devices import card_name, count_cards, why_no_cuda
+from ..scheduler.route import Picture
 from .errors import DeviceError, OptionError
+from .tuned import Tuning, faster
 
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a card
 
 
-def choose_device(asked: str, n_mb: int, me: str = "fsbm") -> tuple[str, str]:
+def choose_device(
+    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, picture: Picture | None = None
+) -> tuple[str, str]:
     """(device, reason) for `auto` or a device asked for by name; DeviceError if that one is not there.
 
-    n_mb: macroblocks of a picture; me: the motion search. No context is taken: that is up to what runs there.
+    n_mb: macroblocks of a picture; me: the motion search; tuning: what was measured on this machine, which `auto` goes by
+    for such a picture. No context is taken: that is up to what runs there.
     """
     if asked == "cpu":
         return "cpu", "asked for"
@@ -21,6 +26,9 @@ def choose_device(asked: str, n_mb: int, me: str = "fsbm") -> tuple[str, str]:
     if asked == "auto":
         if missing:
             return "cpu", f"no usable GPU ({missing})"
+        tuned = faster(tuning, picture) if tuning is not None and picture is not None else None
+        if tuned is not None:
+            return tuned[0], f"{card_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:
             return "cpu", "too small a picture to fill a GPU"
         return "cuda", card_name()

@@ -14,11 +14,13 @@ from .config import Config
 from .encoder import Encoder
 from .errors import DeviceLost, Error, InputError, OptionError
 from .first_run import compile_all, will_compile
+from .gantt import check_matplotlib, draw
 from .interrupt import Interrupted, StopSignals
 from .options import API, CLI, OPTIONS, read_options
 from .output import ByteSink, PacketSink, check_distinct, open_packets
 from .progress import Progress
 from .statistics import FrameRow
+from .tuned import Planned, planned
 from .video import RawSource, Source, VideoFormat, open_source
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
@@ -35,6 +37,7 @@ class Sinks:
     rows: ByteSink | None = None
     summary: ByteSink | None = None
     timeline: ByteSink | None = None
+    chart: ByteSink | None = None
 
 
 @dataclass
@@ -50,6 +53,7 @@ class Run:
     trace: Trace | None = None
     written: int = 0  # access units in the file
     problems: list[str] = field(default_factory=list)
+    planned: Planned | None = None  # with --verbose, where this machine was measured
 
     def say(self, text: str) -> None:
         """A line of information, unless it was asked to be quiet."""
@@ -67,7 +71,10 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
     read_options(given, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in given.items() if name in _REPORTS}, _REPORT_ROWS)
     check_distinct({"input": source_name, "output": output_name, "dump-yuv": reports["dump_yuv"],
-                    "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"]})
+                    "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
+                    "trace-png": reports["trace_png"]})
+    if reports["trace_png"]:
+        check_matplotlib()
     with StopSignals() as stop, ExitStack() as stack:
         try:
             with stop.waiting():
@@ -93,7 +100,8 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
             progress.restart()
         if config.device == "cuda" and nvcc_will_run():
             run.say("first run on this card: nvcc compiles its kernels, once; a minute or so")
-        run.trace = Trace() if sinks.timeline else None
+        run.trace = Trace() if sinks.timeline or sinks.chart else None
+        tell_plan(run, config, reports["verbose"])
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace, total)
         run.encoder = stack.enter_context(encoder)
         progress.restart()
@@ -126,7 +134,7 @@ def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: Exit
     sinks = Sinks(open_packets(output, config.fps))
     stack.callback(sinks.stream.close)
     for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
-                       ("timeline", reports["trace"])):
+                       ("timeline", reports["trace"]), ("chart", reports["trace_png"])):
         if name is not None:
             sink = ByteSink(name)
             stack.callback(sink.close)
@@ -143,6 +151,26 @@ def start_line(config: Config, video: VideoFormat) -> str:
     threads = f"{config.threads} thread{'s' if config.threads > 1 else ''}"
     return (f"{size}, {video.kind}, {fps} fps; device {config.device}: {config.device_reason}, {threads}; "
             f"profile Constrained Baseline, level {config.level_idc // 10}.{config.level_idc % 10}")
+
+
+def tell_plan(run: Run, config: Config, verbose: bool) -> None:
+    """The tuning file that is not used, and why; with --verbose the plan."""
+    if config.tuning_note:
+        run.warn(f"{config.tuning_note}; going on without")
+    if verbose:
+        run.planned = planned(config)
+        if run.planned is None:
+            run.say("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")
+        else:
+            for line in run.planned.explain().splitlines():
+                run.say(line)
+
+
+def compare(plan: Planned, measured: float) -> str:
+    """Predicted against measured seconds of a picture."""
+    predicted = plan.prediction.seconds
+    return (f"a picture: predicted {1e3 * predicted:.2f} ms, measured {1e3 * measured:.2f} ms "
+            f"({100 * (measured / predicted - 1):+.0f} %, with start and end)")
 
 
 def expected_frames(video: VideoFormat, config: Config) -> int | None:
@@ -257,6 +285,8 @@ def _finish(run: Run) -> None:
     stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
     for line in stats.lines():
         run.say(line)
+    if run.planned is not None and stats.frames:
+        run.say(compare(run.planned, seconds / stats.frames))
     if not run.quiet:
         _print(f"\nencoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
     summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),
@@ -264,6 +294,8 @@ def _finish(run: Run) -> None:
     run.progress.event("end", **summary)
     if run.sinks.timeline and run.trace:
         run.sinks.timeline.write(run.trace.to_json())
+    if run.sinks.chart and run.trace:
+        run.sinks.chart.write(draw(run.trace, start_line(run.encoder.config, run.source.format)))
     if run.sinks.summary:
         run.sinks.summary.write((json.dumps(summary, indent=2) + "\n").encode())
 

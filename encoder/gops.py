@@ -44,7 +44,8 @@ def count_lanes(config: Config, frames: int | None) -> int:
     Where frames come one at a time and their number is unknown, GOPs that wait for their turn take memory: `auto` then
     asks for no more than a few.
     """
-    lanes = config.gops or sum(_lanes_that_pay(config, name) for name in config.devices)
+    tuned = config.tuning.value("gops") if config.tuning is not None else None
+    lanes = config.gops or tuned or sum(_lanes_that_pay(config, name) for name in config.devices)
     if not config.gops and frames is None:
         lanes = min(lanes, MOST_BYTES // (2 * picture_bytes(config) * config.keyint))
     return max(len(config.devices), 1, min(lanes, -(-frames // config.keyint) if frames else lanes))

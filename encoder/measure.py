@@ -11,8 +11,8 @@ import numpy as np
 from ..scheduler.models import CPU, ENTROPY, ISSUE, LOAD
 from ..scheduler.trace import CARD, HOST, Trace
 from .config import Config
-from .pipeline import EncodedFrame, Pipeline, Planes
-from .video import open_source
+from .pipeline import EncodedFrame, Pipeline
+from .video import Planes, open_source
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8

@@ -183,6 +183,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("devices", "Running", read_devices, None, "the devices that take GOPs, in place of --device: cpu, cuda:0, "
            "cuda:1 and so on, joined by commas", "LIST"),
 
+    Option("tuning", "Running", read_text, None, "file of `h264lite tune` that says what devices take; else the one in the "
+           "user's cache", "FILE"),
+
     Option("sar", "Video usability info", read_sar, None, "sample aspect ratio; else what the input says", "W:H"),
     Option("videoformat", "Video usability info", read_choice, None, "kind of the source", choices=VIDEO_FORMAT),
     Option("range", "Video usability info", read_choice, None, "range of the samples: limited (tv) or full (pc); auto "
@@ -199,6 +202,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("json", "Reports", read_text, None, "write the summary for programs", "FILE", scope=CLI),
     Option("trace", "Reports", read_text, None, "write the timeline of stages, copies and threads (Chrome trace "
            "format)", "FILE", scope=CLI),
+    Option("trace_png", "Reports", read_text, None, "draw the timeline of some frames in the middle as a chart (needs "
+           "matplotlib)", "FILE", scope=CLI),
+    Option("verbose", "Reports", read_flag, False, "say how the work is placed, and what was predicted and measured",
+           scope=CLI),
     Option("progress", "Reports", read_choice, "auto", "the progress line; auto = a live one on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),
     Option("quiet", "Reports", read_flag, False, "print nothing but errors", scope=CLI),
@@ -232,7 +239,7 @@ NOT_BUILT: dict[str, str] = {
     "pulldown": _NO_INTERLACE, "constrained_intra": "intra macroblocks predict from inter ones",
     "scenecut": "IDR frames come by --keyint alone", "no_scenecut": "IDR frames come by --keyint alone",
     "min_keyint": "IDR frames come by --keyint alone", "intra_refresh": "IDR frames come by --keyint alone",
-    "tune": "presets have no tunings", "tuning": "there is one device, so nothing to place",
+    "tune": "presets have no tunings",
     "input_csp": "input is 8-bit I420", "output_csp": "output is 8-bit 4:2:0",
     "input_depth": "input is 8-bit", "output_depth": "output is 8-bit",
     "no_chroma_me": "the motion search takes luma alone", "mixed_refs": "each 8x8 partition has its own reference",

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..cuda_src import facts as card_facts
 from ..cuda_src.compiler import compiled
 from ..cuda_src.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_card
 from .cuda_executor import CudaExecutor
@@ -17,7 +18,7 @@ from .watchdog import Stuck, Watchdog, limit_from_environment
 
 __all__ = [
     "CudaExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "Hybrid", "HybridExecutor", "OneDevice", "Stuck",
-    "card_name", "count_cards", "make_executor", "nvcc_will_run", "why_no_cuda",
+    "card_facts", "card_name", "count_cards", "make_executor", "nvcc_will_run", "why_no_cuda",
 ]  # fmt: skip
 
 OneDevice = Executor | CudaExecutor

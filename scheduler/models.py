@@ -48,7 +48,7 @@ class Curve:
             return 0.0
         spent = self.at(rows * mb_width)
         if self.alone:
-            spent = max(spent, self.alone * mb_width * -(-rows // threads))
+            spent = max(spent, self.alone * mb_width * max(1.0, rows / threads))
         return spent
 
     def at(self, n: float) -> float:

@@ -7,7 +7,7 @@ that leave everything to one device are always among the candidates, so that no 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -146,9 +146,9 @@ class _Search:
 
     # ---- candidates
     def alone(self) -> dict[str, float]:
-        """Everything on one device; seconds of a picture."""
-        for k in range(len(self.devices)):
-            self.try_rows(dict.fromkeys([*SPLITS, DECIDING, CODING], self.whole(k)))
+        """Everything on one device; seconds of a picture. Besides, what splits on one and what does not on another."""
+        for k, j in product(range(len(self.devices)), repeat=2):
+            self.try_rows(dict.fromkeys(SPLITS, self.whole(k)) | dict.fromkeys((DECIDING, CODING), self.whole(j)))
         return {plan.single: tried.prediction.seconds for plan, tried in self.seen.items() if plan.single is not None}
 
     def programs(self) -> None:

@@ -13,10 +13,9 @@ on device k, when it ends there, e[s, k], and how far each cut between two devic
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
 from .models import Models
 from .plan import EXTENDED, HOST, SPLITS, is_card, memory_of
@@ -121,6 +120,8 @@ class Program:
 
     def solve(self) -> dict[str, np.ndarray] | None:
         """{stage that splits: rows of each device}; None if the program has no solution."""
+        from scipy.optimize import linprog  # a third of a second, which an encode on one device does without
+
         self._build()
         n = len(self.columns)
         cost = np.zeros(n)
@@ -204,7 +205,9 @@ class Program:
                 self.at_most([(seconds * home, self.share("deblock", k)), (-1.0, self.period)])
 
 
-def _sparse(rows: list[tuple[dict[int, float], float]], n: int) -> tuple[csr_array | None, np.ndarray | None]:
+def _sparse(rows: list[tuple[dict[int, float], float]], n: int) -> tuple[Any, np.ndarray | None]:
+    from scipy.sparse import csr_array
+
     if not rows:
         return None, None
     data = [(value, at, column) for at, (row, _) in enumerate(rows) for column, value in row.items()]

@@ -1,0 +1,123 @@
+"""`h264lite bench`: frames a second on the CPU, on the card and on both, by size, on this machine."""
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..scheduler.tuning import Machine, now
+from .config import Config
+from .errors import DeviceError, OptionError, OutputError
+from .first_run import compile_all, will_compile
+from .measure import of_clip, pictures_for, watch
+from .video import Planes
+
+SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080))
+DEVICES = ("cpu", "cuda", "hybrid")
+
+
+def run_bench(
+    given: argparse.Namespace, sizes: Sequence[tuple[int, int]] | None, input_res: tuple[int, int] | None
+) -> int:  # fmt: skip
+    """All sizes and devices; the exit code."""
+    devices, absent = choose(given.devices, given.tuning)
+    clip: list[Planes] | None = None
+    if given.clip is not None:
+        if sizes:
+            raise OptionError("contradicts clip, whose size counts: give one of them", "sizes")
+        clip = of_clip(given.clip, 24, input_res)
+        if len(clip) < 2:
+            raise OptionError(f"{given.clip}: has fewer than 2 frames", "clip")
+        height, width = clip[0][0].shape
+        sizes = ((width, height),)
+    if will_compile():
+        _say("first run: compiling the kernels, once; a minute or two")
+        _say(f"compiled in {compile_all():.0f} s")
+    machine = Machine.here()
+    _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.cards) or 'no card'}")
+    for name, why in absent.items():
+        _say(f"without {name}: {why}")
+    rows = []
+    for size in sizes or SIZES:
+        rows.append(measure(size, devices, clip or pictures_for(*size), given))
+        _say(line(rows[-1], devices))
+    found = {"made": now(), "machine": vars(machine), "content": given.clip or "synthetic", "rounds": given.rounds,
+             "sizes": rows, "absent": absent}  # fmt: skip
+    for text in table(rows, devices):
+        print(text, file=sys.stderr)
+    if given.json:
+        write(given.json, found)
+    return 0
+
+
+def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, str]]:
+    """(devices to measure, why the others are not there); DeviceError if one that was asked for is not."""
+    wanted = names.split(",") if names else list(DEVICES)
+    for name in wanted:
+        if name not in DEVICES:
+            raise OptionError(f"{name}: not one of {', '.join(DEVICES)}", "devices")
+    there, absent = [], {}
+    for name in wanted:
+        try:
+            Config.from_options(width=64, height=64, device=name, tuning=tuning)
+            there.append(name)
+        except DeviceError as error:
+            if names:
+                raise
+            absent[name] = str(error)
+    return there, absent
+
+
+def measure(
+    size: tuple[int, int], devices: Sequence[str], pictures: Sequence[Planes], given: argparse.Namespace
+) -> dict[str, Any]:  # fmt: skip
+    """One size: rounds of all devices, by turns."""
+    seconds: dict[str, list[float]] = {device: [] for device in devices}
+    bits = 0.0
+    for _ in range(given.rounds):
+        for device in devices:
+            found = watch(device, pictures, given.threads or 0, given.run_seconds, tuning=given.tuning)
+            seconds[device].append(found.frame)
+            bits = found.bits
+    fps = {device: 1 / statistics.median(values) for device, values in seconds.items()}
+    spread = {device: (max(values) - min(values)) / statistics.median(values) for device, values in seconds.items()}
+    row: dict[str, Any] = {"size": f"{size[0]}x{size[1]}", "fps": fps, "spread": spread, "bits_a_frame": bits}
+    alone = [fps[device] for device in ("cpu", "cuda") if device in fps]
+    if "hybrid" in fps and alone:
+        row["hybrid_over_better"] = fps["hybrid"] / max(alone)
+    return row
+
+
+def line(row: dict[str, Any], devices: Sequence[str]) -> str:
+    """One row, while the others are measured."""
+    return f"{row['size']}: " + ", ".join(f"{device} {row['fps'][device]:.1f} fps" for device in devices)
+
+
+def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
+    """Frames a second, and how far apart the rounds were."""
+    ratio = any("hybrid_over_better" in row for row in rows)
+    lines = [f"{'size':>10}" + "".join(f"{device:>16}" for device in devices) + ("  hybrid/better" if ratio else "")]
+    for row in rows:
+        cells = "".join(f"{row['fps'][device]:9.1f} ±{50 * row['spread'][device]:4.1f}%" for device in devices)
+        cells += f"{row['hybrid_over_better']:15.2f}" if "hybrid_over_better" in row else ""
+        lines.append(f"{row['size']:>10}{cells}")
+    return lines
+
+
+def write(name: str, found: dict[str, Any]) -> None:
+    """The figures for programs."""
+    text = json.dumps(found, indent=2) + "\n"
+    if name == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise OutputError(f"{name}: {error.strerror or error}") from None
+
+
+def _say(text: str) -> None:
+    print(f"h264lite bench: {text}", file=sys.stderr, flush=True)

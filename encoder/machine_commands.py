@@ -1,0 +1,89 @@
+"""The command line's `tune`, `bench` and `doctor`: their arguments. What they do is imported when it is asked for."""
+
+import argparse
+from typing import Any
+
+from .errors import OptionError
+from .option_types import read_size
+
+_EXITS = "exit codes: 0 done; 1 failed; 2 wrong usage; 3 a device that was asked for is not there; 130 interrupted"
+
+
+def add_parsers(commands: Any) -> None:
+    """The sub-parsers, for the command line's argparse."""
+    tune = commands.add_parser(
+        "tune", help="measure this machine, for --device auto and hybrid", allow_abbrev=False,
+        description="Measure each stage on each device at several sizes, and the copies between them, and write a tuning "
+                    "file that encodes use from then on (docs/tuning.md).", epilog=_EXITS,
+    )  # fmt: skip
+    tune.add_argument("--out", metavar="FILE", help="where it goes; else the user's cache, where encodes find it")
+    tune.add_argument("--clip", metavar="FILE", help="measure with this video, at its size; else with synthetic pictures")
+    tune.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and its name does not say")
+    tune.add_argument("--seconds", type=_seconds, default=80.0, metavar="N", help="time to measure for, 5..3600 [80]")
+    tune.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    tune.set_defaults(run=_tune)
+    bench = commands.add_parser(
+        "bench", help="frames a second of each device on this machine", allow_abbrev=False,
+        description="Encode pictures of several sizes on the CPU, on the card and on both, by turns; medians.", epilog=_EXITS,
+    )  # fmt: skip
+    bench.add_argument("--sizes", metavar="LIST", help="WxH joined by commas [176x144,352x288,1280x720,1920x1080]")
+    bench.add_argument("--devices", metavar="LIST", help="of cpu, cuda, hybrid [those that are there]")
+    bench.add_argument("--clip", metavar="FILE", help="with this video, at its size; else with synthetic pictures")
+    bench.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and its name does not say")
+    bench.add_argument("--rounds", type=_count, default=3, metavar="N", help="runs of each, by turns [3]")
+    bench.add_argument("--seconds", type=_seconds, default=2.0, metavar="N", help="of a run, at least [2]",
+                       dest="run_seconds")
+    bench.add_argument("--threads", type=_count, metavar="N", help="threads [as encodes do]")
+    bench.add_argument("--tuning", metavar="FILE", help="tuning file [the user's cache]")
+    bench.add_argument("--json", metavar="FILE", help="write the figures for programs; - for standard output")
+    bench.set_defaults(run=_bench)
+    doctor = commands.add_parser(
+        "doctor", help="what is here, what would be used, and why", allow_abbrev=False,
+        description="Processor, cards, driver, compilers, caches, tuning file; what an encode would use, and why.",
+        epilog="exit codes: 0 all is well; 1 something is broken, which is named; 2 wrong usage",
+    )  # fmt: skip
+    doctor.add_argument("--tuning", metavar="FILE", help="look at this tuning file [the user's cache]")
+    doctor.add_argument("--json", action="store_true", help="for programs")
+    doctor.set_defaults(run=_doctor)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text}: not in 0.1..3600")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1024:
+        raise argparse.ArgumentTypeError(f"{text}: not in 1..1024")
+    return value
+
+
+def _size(text: str | None, option: str) -> tuple[int, int] | None:
+    try:
+        return None if text is None else read_size(text)
+    except ValueError as error:
+        raise OptionError(f"{text}: {error}", option) from None
+
+
+def _tune(given: argparse.Namespace) -> int:
+    from .tune_command import run_tune
+
+    if given.seconds < 5:
+        raise OptionError(f"{given.seconds:g}: not in 5..3600", "seconds")
+    return run_tune(given.out, given.clip, _size(given.input_res, "input-res"), given.seconds, given.quiet)
+
+
+def _bench(given: argparse.Namespace) -> int:
+    from .bench_command import run_bench
+
+    sizes = [_size(text, "sizes") for text in given.sizes.split(",")] if given.sizes else None
+    return run_bench(given, [size for size in sizes if size] if sizes else None, _size(given.input_res, "input-res"))
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from .doctor_command import run_doctor
+
+    return run_doctor(given.tuning, given.json)

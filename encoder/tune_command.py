@@ -1,0 +1,215 @@
+"""`h264lite tune`: measures stages, copies and choices on this machine, and writes them to a tuning file."""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..scheduler.devices import CudaExecutor, count_cards, nvcc_will_run, why_no_cuda
+from ..scheduler.links import measure as measure_link
+from ..scheduler.models import CPU, Curve, Link, Models
+from ..scheduler.route import Picture
+from ..scheduler.simulate import predict
+from ..scheduler.state import Size
+from ..scheduler.tuning import Machine, Tuning, cache_file, now, save
+from .errors import Error, OptionError, OutputError
+from .first_run import compile_all, will_compile
+from .measure import LEAST_FRAMES, SIZES, WARM, Samples, Watched, of_clip, pictures_for, watch
+from .tuned import alone
+from .video import Planes
+
+CARD = "cuda:0"
+CHOICES_AT = (1280, 720)  # where threads and streams are tried
+WORTH = 1.02  # times as fast, or a choice stays what it was
+_BAR = 24
+_PAD = 48  # of the references that are planned with
+
+
+class Bar:
+    """How far it is: a bar on a terminal, else a line for each step."""
+
+    def __init__(self, steps: int, quiet: bool) -> None:
+        self.steps, self.done, self.quiet = steps, 0, quiet
+        self.live = sys.stderr.isatty()
+        self.begin = time.monotonic()
+
+    def step(self, text: str) -> None:
+        """A step begins."""
+        if self.quiet:
+            return
+        seconds = time.monotonic() - self.begin
+        if self.live:
+            filled = _BAR * self.done // self.steps
+            columns = shutil.get_terminal_size().columns
+            line = f"[{'#' * filled}{'.' * (_BAR - filled)}] {self.done}/{self.steps} {seconds:3.0f} s  {text}"
+            sys.stderr.write("\r" + line[: columns - 1].ljust(columns - 1))
+        else:
+            sys.stderr.write(f"[{self.done + 1}/{self.steps}] {seconds:3.0f} s  {text}\n")
+        sys.stderr.flush()
+        self.done += 1
+
+    def close(self) -> None:
+        """Leave the line clean."""
+        if self.live and not self.quiet:
+            sys.stderr.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
+
+
+@dataclass
+class Tune:
+    """Measurements under way. seconds: for all of them together."""
+
+    devices: list[str]
+    sizes: Sequence[tuple[int, int]]
+    seconds: float
+    threads: int
+    bar: Bar
+    clip: Callable[[int], list[Planes]] | None = None
+    samples: Samples = field(default_factory=Samples)
+    chosen: dict[str, int] = field(default_factory=dict)
+    watched: list[Watched] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def run(self) -> Models:
+        """Everything; the models."""
+        cards = [device for device in self.devices if device != CPU]
+        runs = len(self.sizes) * (1 + 2 * bool(cards)) + self.choices()
+        self.each = self.seconds / max(1, runs)
+        self.chosen["threads"] = self.choose_threads()
+        for size in self.sizes:
+            pictures = pictures_for(*size, self.clip)
+            for device in self.devices[:2]:  # of several cards the first
+                self.measure(device, pictures)
+        if cards:
+            self.chosen["streams"] = self.choose_streams()
+        links: dict[tuple[str, str], Link] = {}
+        for ordinal in range(len(cards)):
+            self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
+            links |= measure_link(ordinal)
+        stages = {key: Curve.measured([(n, t) for n, t, _ in points], min(alone for _, _, alone in points))
+                  for key, points in self.samples.points.items()}  # fmt: skip
+        for device in cards[1:]:  # the first stands for those that are alike
+            stages |= {(name, device): curve for (name, of), curve in stages.items() if of == cards[0]}
+        return Models(stages, links, self.chosen["threads"])
+
+    def choices(self) -> int:
+        """Runs that compare something."""
+        return 2 * (self.threads >= 4) + 4 * (CARD in self.devices)
+
+    def measure(self, device: str, pictures: Sequence[Planes]) -> None:
+        """One device at one size; left out if even the fewest frames took too long."""
+        height, width = pictures[0][0].shape
+        label, threads = f"{width}x{height} on {device}", self.chosen["threads"]
+        before = [found for found in self.watched if found.device == device]
+        if before:
+            grows = width * height / 256 / before[-1].macroblocks
+            if before[-1].frame * grows * (WARM + LEAST_FRAMES) > max(4 * self.each, 0.25 * self.seconds):
+                self.bar.step(f"{label}: left out, would take too long")
+                self.bar.done += device != CPU
+                self.skipped.append(label)
+                return
+        self.bar.step(label)
+        found = watch(device, pictures, threads, self.each)
+        self.watched.append(found)
+        if device == CPU:
+            self.samples.add_cpu(found)
+            return
+        self.samples.add_host(found, found.loop)
+        self.bar.step(f"{label}, stage by stage")
+        self.samples.add_card(watch(device, pictures, threads, self.each, 400, card_clock=True))
+
+    def choose_threads(self) -> int:
+        """All that the process may use, or half of them where they are halves of the same cores."""
+        if self.threads < 4:
+            return self.threads
+        pictures, rates = pictures_for(*CHOICES_AT, self.clip), {}
+        for threads in (self.threads, self.threads // 2):
+            self.bar.step(f"{threads} threads")
+            rates[threads] = 1 / watch(CPU, pictures, threads, self.each).frame
+        return self.threads // 2 if rates[self.threads // 2] > WORTH * rates[self.threads] else self.threads
+
+    def choose_streams(self) -> int:
+        """Four streams on a card, or one, which spares the host's thread events; two runs each, by turns."""
+        pictures, seconds = pictures_for(*CHOICES_AT, self.clip), {False: [0.0], True: [0.0]}
+        for serial in (False, True, False, True):
+            self.bar.step("one stream" if serial else "four streams")
+            try:
+                CudaExecutor.serial = serial
+                seconds[serial].append(watch(CARD, pictures, self.chosen["threads"], self.each).frame)
+            finally:
+                CudaExecutor.serial = False
+        return 1 if min(seconds[True][1:]) * WORTH < min(seconds[False][1:]) else 4
+
+    def report(self, models: Models) -> list[str]:
+        """Frames a second by size and device: measured, and what the models say for the same."""
+        lines = [f"{'size':>10} {'device':>7} {'fps':>8} {'predicted':>10} {'by':>12}"]
+        for found in self.watched:
+            size = Size(-(-found.width // 16), -(-found.height // 16), _PAD)
+            prediction = predict(alone(found.device, size.mb_height), Picture(size, 1, 1), models)
+            lines.append(f"{found.width}x{found.height}".rjust(10) + f" {found.device:>7} {1 / found.frame:8.1f} "
+                         f"{1 / prediction.seconds:10.1f} {prediction.bound:>12}")
+        return [*lines, *(f"{name}: left out, would take too long" for name in self.skipped)]
+
+
+def run_tune(
+    out: str | None, clip: str | None, input_res: tuple[int, int] | None, seconds: float, quiet: bool,
+    sizes: Sequence[tuple[int, int]] = SIZES,
+) -> int:  # fmt: skip
+    """Measure, write, report; the exit code."""
+    path = Path(out) if out else cache_file()
+    check_writable(path)
+    machine = Machine.here()
+    missing = why_no_cuda()
+    devices = [CPU] if missing else [CPU, *(f"cuda:{k}" for k in range(count_cards()))]
+    say = (lambda text: None) if quiet else (lambda text: print(f"h264lite tune: {text}", file=sys.stderr, flush=True))
+    say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.cards)))
+    if will_compile():
+        say("first run: compiling the kernels, once; a minute or two, not counted")
+        say(f"compiled in {compile_all():.0f} s")
+    if not missing and nvcc_will_run():
+        say("first run on this card: nvcc compiles its kernels, once; a minute or so, not counted")
+    read = None
+    if clip is not None:
+        pictures = of_clip(clip, 16, input_res)
+        if len(pictures) < 2:
+            raise OptionError(f"{clip}: has fewer than 2 frames", "clip")
+        height, width = pictures[0][0].shape
+        sizes, read = [(width, height)], lambda count: pictures[:count]
+        say(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
+    begin = time.monotonic()
+    bar = Bar(len(sizes) * (1 + 2 * (not missing)) + (len(devices) - 1) + 2 * (machine.cores >= 4) + 4 * (not missing), quiet)
+    tune = Tune(devices, sizes, seconds, machine.cores, bar, read)
+    try:
+        models = tune.run()
+    finally:
+        bar.close()
+    spent = time.monotonic() - begin
+    report = [f"Measured in {spent:.0f} s on {'the clip ' + clip if clip else 'synthetic pictures'}; medians of P pictures.",
+              *tune.report(models)]  # fmt: skip
+    tuning = Tuning(machine, models, now(), tune.chosen, report=tuple(report))
+    try:
+        save(tuning, path)
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from None
+    for line in report:
+        say(line)
+    say(", ".join(f"{name} {value}" for name, value in tune.chosen.items()))
+    say(f"written: {path}" + ("" if out else ", which encodes use from now on"))
+    return 0
+
+
+def check_writable(path: Path) -> None:
+    """Before anything is measured."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        probe = path.with_name(f".{path.name}.probe")
+        probe.touch()
+        probe.unlink()
+        if path.is_dir():
+            raise IsADirectoryError(21, "Is a directory")
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from None
+
+
+__all__ = ["Bar", "Error", "Tune", "run_tune"]

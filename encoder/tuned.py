@@ -1,0 +1,82 @@
+"""What the tuning file of this machine says about an encode: the device, threads, GOPs, the plan, what it will take."""
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..scheduler.models import CPU, Models
+from ..scheduler.plan import SPLITS, Plan
+from ..scheduler.planner import CODING, DECIDING, Planned, complete, make_plan
+from ..scheduler.route import Picture
+from ..scheduler.simulate import Prediction, predict
+from ..scheduler.state import Size
+from ..scheduler.tuning import Machine, Tuning, TuningError, cache_file, find, load
+from .errors import OptionError
+
+if TYPE_CHECKING:
+    from .config import Config
+
+WORTH = 0.95  # of the better device's time, or the plan for both is not worth its copies
+
+
+@cache
+def this_machine() -> Machine:
+    """Looked at once."""
+    return Machine.here()
+
+
+def find_tuning(name: str | None) -> tuple[Tuning | None, str]:
+    """(tuning of this machine, a sentence if the user's cache holds one that cannot be used).
+
+    OptionError for a file asked for by name that cannot be used.
+    """
+    if name is None:
+        return find(this_machine()) if cache_file().exists() else (None, "")
+    try:
+        return load(Path(name), this_machine()), ""
+    except TuningError as error:
+        raise OptionError(str(error), "tuning") from None
+
+
+def alone(device: str, mb_height: int, me: str = "fsbm") -> Plan:
+    """Everything on one device."""
+    return complete((device,), mb_height, dict.fromkeys((*SPLITS, DECIDING, CODING), (mb_height,)), me)
+
+
+def predict_alone(models: Models, device: str, picture: Picture) -> Prediction | None:
+    """What an encode on one device will take; None if it was not measured there."""
+    search = "step_search" if picture.me == "step" else "full_search"
+    if not models.knows(search, device) or (device != CPU and picture.me == "step"):
+        return None
+    return predict(alone(device, picture.size.mb_height, picture.me), picture, models)
+
+
+def picture_of(mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pad: int = 48) -> Picture:
+    """A P picture among others."""
+    return Picture(Size(mb_width, mb_height, pad), ref, ref, me)
+
+
+def faster(tuning: Tuning, picture: Picture, card: str = "cuda:0") -> tuple[str, str] | None:
+    """("cpu" or "cuda", why) for `auto`; None if the file does not know both."""
+    pin = tuning.pins.get("device")
+    if pin is not None:
+        return str(pin), f"pinned in {tuning.place}"
+    found = {device: predict_alone(tuning.models, device, picture) for device in (CPU, card)}
+    seconds = {device: prediction.seconds for device, prediction in found.items() if prediction is not None}
+    if len(seconds) < 2:
+        return None
+    best = min(seconds, key=lambda device: seconds[device])
+    rates = ", ".join(f"{device} {1 / spent:.0f} fps" for device, spent in seconds.items())
+    return best.partition(":")[0], f"tuned, predicted {rates}"
+
+
+def planned(config: "Config", devices: tuple[str, ...] | None = None) -> Planned | None:
+    """The plan for this encode's P pictures, with predicted times; None without a tuning file that knows its devices."""
+    if config.tuning is None:
+        return None
+    picture = picture_of(config.mb_width, config.mb_height, config.ref, config.me, config.pad)
+    devices = devices or ((*(d for d in config.devices if d != CPU), CPU) if config.device == "hybrid" else config.devices)
+    try:
+        return make_plan(devices, picture, config.tuning.models.with_threads(config.threads), config.tuning.pins)
+    except ValueError:
+        return None

@@ -1,0 +1,340 @@
+"""tune, bench and doctor; what encodes make of a tuning file; the chart of a timeline."""
+
+import io
+import json
+import os
+import types
+
+import numpy as np
+import pytest
+from h264lite.encoder import bench_command, cli, doctor_command, gantt, measure, tune_command, tuned
+from h264lite.encoder.config import Config
+from h264lite.encoder.errors import DeviceError, OptionError
+from h264lite.encoder.gops import count_lanes
+from h264lite.encoder.measure import Samples, Watched
+from h264lite.scheduler.models import CPU, ENTROPY, ISSUE, LOAD, Link, guess
+from h264lite.scheduler.stages import TABLE
+from h264lite.scheduler.trace import CARD, HOST, Trace
+from h264lite.scheduler.tuning import Machine, Tuning, cache_file, now, read, save
+
+from . import fake_pipeline
+
+THREADS = 4
+CORE = guess([CPU], 1)  # the machine that is measured here: times of one core, and of a card
+THE_CARD = guess(["cuda:0"], 1)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
+    tuned.this_machine.cache_clear()
+    yield
+    tuned.this_machine.cache_clear()
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """As on a machine with a card, in everything that is asked before one is used."""
+    for module in ("device", "tune_command", "doctor_command"):
+        monkeypatch.setattr(f"h264lite.encoder.{module}.why_no_cuda", lambda: None)
+    monkeypatch.setattr("h264lite.encoder.device.card_name", lambda: "A card")
+    monkeypatch.setattr("h264lite.encoder.tune_command.count_cards", lambda: 2)
+    monkeypatch.setattr("h264lite.encoder.tune_command.nvcc_will_run", lambda: False)
+
+
+def fake_watch(seen):
+    """An encode on that machine, without one: times that follow the models exactly."""
+
+    def watch(device, pictures, threads, seconds, most=0, card_clock=False, **options):
+        height, width = pictures[0][0].shape
+        seen.append((device, width, height, threads, card_clock, tune_command.CudaExecutor.serial))
+        rows, columns = -(-height // 16), -(-width // 16)
+        threads = threads or 1
+        found = Watched(device, width, height, threads, 20, 0.0)
+        names = [stage.name for stage in TABLE if CORE.knows(stage.name, CPU) and stage.name != "step_search"]
+        if device == CPU:
+            busy = {name: CORE.seconds(name, CPU, rows, columns) for name in names}
+            found.stages, found.entropy = busy, CORE.seconds(ENTROPY, CPU, rows, columns)
+            found.loop = sum(busy.values()) / threads + found.entropy / threads
+            found.load = 1e-4
+            found.frame = found.loop + found.load
+        else:
+            found.stages = {name: THE_CARD.seconds(name, device, rows, columns) for name in names} if card_clock else {}
+            found.entropy, found.load = CORE.seconds(ENTROPY, CPU, rows, columns), 1e-4
+            found.loop = 8e-4 if not tune_command.CudaExecutor.serial else 6e-4
+            found.frame = 1e-4 + found.loop
+        return found
+
+    return watch
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    seen = []
+    monkeypatch.setattr(tune_command, "watch", fake_watch(seen))
+    monkeypatch.setattr(bench_command, "watch", fake_watch(seen))
+    for module in (tune_command, bench_command):
+        monkeypatch.setattr(module, "will_compile", lambda: False)
+        monkeypatch.setattr(module, "pictures_for", lambda w, h, clip=None: measure.synthetic(w, h, 2))
+    monkeypatch.setattr(tune_command, "measure_link", lambda k: {(CPU, f"cuda:{k}"): Link(8e-6, 5e10),
+                                                                 (f"cuda:{k}", CPU): Link(9e-6, 4e10)})
+    monkeypatch.setattr("h264lite.scheduler.tuning.cores", lambda: THREADS)
+    return seen
+
+
+# ---- tune
+def test_tune_measures_every_stage_on_every_device(quick, card, capfd, monkeypatch):
+    assert cli.main(["tune", "--seconds", "5"]) == 0
+    said = capfd.readouterr().err
+    tuning = read(cache_file().read_text(), "x")
+    assert f"written: {cache_file()}" in said and "1920x1080" in said
+    for name in ("full_search", "mode_decision", "deblock"):
+        for size in measure.SIZES:
+            rows, columns = -(-size[1] // 16), -(-size[0] // 16)
+            assert tuning.models.seconds(name, "cuda:0", rows, columns) == pytest.approx(
+                THE_CARD.seconds(name, "cuda:0", rows, columns), rel=1e-3)
+            assert tuning.models.seconds(name, CPU, rows, columns) == pytest.approx(
+                CORE.seconds(name, CPU, rows, columns) / THREADS, rel=0.02)
+    assert tuning.models.knows("full_search", "cuda:1")  # the second card is taken to be like the first
+    assert tuning.models.links["cuda:1", CPU].rate == pytest.approx(4e10)
+    assert tuning.models.seconds(ISSUE, "cuda:0", 68, 120) == pytest.approx(8e-4)
+    assert tuning.models.knows(LOAD, CPU) and tuning.models.knows(ENTROPY, "cuda:0")
+    assert tuning.chosen == {"threads": THREADS, "streams": 1}  # one stream was faster
+    tried = [row for row in quick if row[:1] == ("cuda:0",) and row[1:3] == tune_command.CHOICES_AT and not row[4]]
+    assert [serial for *_, serial in tried[-4:]] == [False, True, False, True]  # by turns
+    assert len({row[1:3] for row in quick}) == len(measure.SIZES)
+    assert "# Measured in" in cache_file().read_text()
+
+
+def test_what_tune_predicts_is_what_it_measured(quick, card, tmp_path):
+    assert cli.main(["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml"), "--quiet"]) == 0
+    models = read((tmp_path / "t.toml").read_text(), "x").models
+    for width, height in measure.SIZES:
+        rows, columns = -(-height // 16), -(-width // 16)
+        prediction = tuned.predict_alone(models, CPU, tuned.picture_of(columns, rows))
+        busy = sum(CORE.seconds(stage.name, CPU, rows, columns) for stage in TABLE
+                   if CORE.knows(stage.name, CPU) and stage.name != "step_search")
+        bits = CORE.seconds(ENTROPY, CPU, rows, columns)
+        assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
+
+
+def test_tune_leaves_out_what_takes_too_long(quick, monkeypatch, tmp_path, capfd):
+    slow = tune_command.watch
+
+    def slower(*args, **more):
+        found = slow(*args, **more)
+        found.frame *= 400
+        return found
+
+    monkeypatch.setattr(tune_command, "watch", slower)
+    assert cli.main(["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml")]) == 0
+    said = capfd.readouterr().err
+    assert "3840x2160 on cpu: left out" in said
+    assert read((tmp_path / "t.toml").read_text(), "x").models.knows("deblock", CPU)
+
+
+def test_tune_says_before_measuring_where_it_cannot_write(quick, tmp_path, capfd):
+    assert cli.main(["tune", "--out", str(tmp_path)]) == 1
+    assert "Is a directory" in capfd.readouterr().err and not quick
+
+
+def test_a_clip_of_ones_own(quick, tmp_path, capfd):
+    clip = tmp_path / "clip_64x48.yuv"
+    clip.write_bytes(np.random.default_rng(1).integers(0, 255, 5 * 64 * 72, np.uint8).tobytes())
+    assert cli.main(["tune", "--clip", str(clip), "--out", str(tmp_path / "t.toml"), "--seconds", "5"]) == 0
+    assert {row[1:3] for row in quick if row[1:3] != tune_command.CHOICES_AT} == {(64, 48)}
+    clip.write_bytes(bytes(64 * 72))
+    assert cli.main(["tune", "--clip", str(clip), "--seconds", "5"]) == 2
+    assert "fewer than 2 frames" in capfd.readouterr().err
+
+
+def test_synthetic_pictures_look_like_video():
+    pictures = measure.synthetic(176, 144, 6)
+    assert [plane.shape for plane in pictures[0]] == [(144, 176), (72, 88), (72, 88)]
+    assert all((a[0] == b[0]).all() for a, b in zip(pictures, measure.synthetic(176, 144, 6)))  # the same every time
+    first, second = pictures[0][0].astype(int), pictures[1][0].astype(int)
+    assert first.std() > 20 and 1 < np.abs(first - second).mean() < 30
+    assert [measure.there_and_back([(n,) for n in range(4)], k)[0] for k in range(8)] == [0, 1, 2, 3, 2, 1, 0, 1]
+
+
+def test_a_watched_encode_is_a_real_one():
+    found = measure.watch("cpu", measure.synthetic(48, 48, 4), 1, 0.0)
+    assert found.frames == measure.LEAST_FRAMES and found.threads == 1 and found.macroblocks == 9
+    assert found.stages["full_search"] > 0 and found.entropy > 0 and found.bits > 0
+    assert sum(found.stages.values()) < found.loop < found.frame * 2
+    samples = Samples()
+    samples.add_cpu(found)
+    assert samples.points["full_search", CPU][0][:2] == pytest.approx(
+        (9, found.stages["full_search"] * found.loop / sum(found.stages.values())))
+
+
+def test_links_are_measured_on_the_emulated_card():
+    from h264lite.cuda_src import device as device_module
+    from h264lite.scheduler import links
+
+    from .cuda_emulator.driver import EmulatedDriver
+
+    device_module.use_driver(EmulatedDriver())
+    try:
+        found = links.measure()
+    finally:
+        device_module.use_driver(None)
+    assert set(found) == {(CPU, "cuda:0"), ("cuda:0", CPU)} and all(link.rate > 0 for link in found.values())
+
+
+# ---- what encodes make of it
+def tuning_of_here(**changes):
+    models = guess([CPU, "cuda:0"], THREADS)
+    values = {"machine": Machine.here(), "models": models, "made": now(), "chosen": {"threads": 3, "gops": 2}} | changes
+    return Tuning(**values)
+
+
+def test_an_encode_takes_what_was_chosen_and_says_what_it_cannot_use(tmp_path):
+    save(tuning_of_here(), cache_file())
+    config = Config.from_options(width=64, height=64, gops="auto", keyint=10)
+    assert config.threads == 3 and count_lanes(config, 100) == 2 and not config.tuning_note
+    assert Config.from_options(width=64, height=64, threads=2).threads == 2  # what is said wins
+    save(tuning_of_here(machine=Machine()), cache_file())
+    config = Config.from_options(width=64, height=64)
+    assert config.tuning is None and "run h264lite tune" in config.tuning_note
+    with pytest.raises(OptionError, match=r"tuning .*run h264lite tune"):
+        Config.from_options(width=64, height=64, tuning=str(cache_file()))
+
+
+def test_auto_goes_by_what_was_measured(card):
+    save(tuning_of_here(), cache_file())
+    large = Config.from_options(width=1920, height=1080)
+    assert large.device == "cuda" and "predicted" in large.device_reason
+    small = Config.from_options(width=64, height=64)
+    assert small.device == "cpu" and "cuda:0" in small.device_reason
+    save(tuning_of_here(pins={"device": "cpu"}), cache_file())
+    assert Config.from_options(width=1920, height=1080).device == "cpu"
+    assert Config.from_options(width=1920, height=1080, device="cuda").device == "cuda"
+
+
+def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, capfd):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
+    monkeypatch.setattr("h264lite.encoder.encode_command.will_compile", lambda: False)
+    clip = tmp_path / "a_32x32.yuv"
+    clip.write_bytes(bytes(32 * 48 * 3))
+    words = ["encode", str(clip), str(tmp_path / "o.264"), "--device", "cpu", "--verbose"]
+    assert cli.main(words) == 0
+    assert "was not measured" in capfd.readouterr().err
+    save(tuning_of_here(), cache_file())
+    assert cli.main(words) == 0
+    said = capfd.readouterr().err
+    assert "plan: everything on cpu; predicted" in said and "a picture: predicted" in said
+    save(tuning_of_here(machine=Machine()), cache_file())
+    assert cli.main(words) == 0
+    assert "[warning]" in capfd.readouterr().err
+
+
+# ---- bench
+def test_bench_takes_turns_and_writes_what_it_found(quick, monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(bench_command, "choose", lambda names, tuning: (["cpu", "cuda"], {"hybrid": "why not"}))
+    assert cli.main(["bench", "--sizes", "32x32,64x48", "--rounds", "3", "--json", str(tmp_path / "b.json")]) == 0
+    found = json.loads((tmp_path / "b.json").read_text())
+    assert [row["size"] for row in found["sizes"]] == ["32x32", "64x48"] and found["absent"] == {"hybrid": "why not"}
+    assert set(found["sizes"][0]["fps"]) == {"cpu", "cuda"} and found["sizes"][0]["spread"]["cpu"] == 0
+    assert [row[0] for row in quick[:6]] == ["cpu", "cuda"] * 3
+    assert "64x48" in capfd.readouterr().err
+
+
+def test_bench_compares_both_with_the_better_one(monkeypatch):
+    rates = iter([100.0, 50.0, 130.0] * 3)
+    monkeypatch.setattr(bench_command, "watch", lambda device, *args, **more: Watched(device, 16, 16, 1, 9, 1 / next(rates)))
+    given = types.SimpleNamespace(rounds=3, threads=1, run_seconds=1.0, tuning=None)
+    row = bench_command.measure((16, 16), ("cpu", "cuda", "hybrid"), [], given)
+    assert row["hybrid_over_better"] == pytest.approx(1.3)
+    assert "1.30" in bench_command.table([row], ("cpu", "cuda", "hybrid"))[1]
+
+
+def test_bench_without_a_card_says_so_and_refuses_one_that_is_asked_for(monkeypatch):
+    def absent(**options):
+        if options["device"] != "cpu":
+            raise DeviceError("no card")
+
+    monkeypatch.setattr(bench_command.Config, "from_options", staticmethod(absent))
+    assert bench_command.choose(None, None) == (["cpu"], {"cuda": "no card", "hybrid": "no card"})
+    with pytest.raises(DeviceError):
+        bench_command.choose("cuda", None)
+
+
+# ---- doctor
+def test_doctor_says_what_is_there(capsys, monkeypatch):
+    monkeypatch.setattr(doctor_command, "why_no_cuda", lambda: "no NVIDIA driver on this machine")
+    monkeypatch.setattr(doctor_command.card_facts, "driver_version", lambda: "")
+    assert cli.main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    for words in ("processor:", "SIMD:", "no NVIDIA driver", "nvcc:", "none in use", "1920x1080:", "all is well"):
+        assert words in said
+    save(tuning_of_here(pins={"gops": 4}), cache_file())
+    assert cli.main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["tuning"]["used"] and found["tuning"]["age_days"] == 0 and found["tuning"]["pins"] == {"gops": 4}
+    assert found["would_use"]["1920x1080"]["threads"] == 3
+
+
+def test_doctor_names_what_is_broken(capsys, tmp_path, monkeypatch):
+    path = tmp_path / "t.toml"
+    path.write_text("[")
+    assert cli.main(["doctor", "--tuning", str(path)]) == 1
+    assert f"problem: {path}: damaged" in capsys.readouterr().out
+    save(tuning_of_here(machine=Machine()), cache_file())
+    assert cli.main(["doctor"]) == 1
+    assert "run h264lite tune" in capsys.readouterr().out
+    os.remove(cache_file())
+    monkeypatch.setattr(doctor_command, "why_no_cuda", lambda: "PyCUDA is not usable: pip install pycuda")
+    monkeypatch.setattr(doctor_command.card_facts, "driver_version", lambda: "580.1")
+    assert cli.main(["doctor"]) == 1
+    assert "problem: there is an NVIDIA driver (580.1), but PyCUDA" in capsys.readouterr().out
+
+
+def test_doctor_on_the_emulated_card(monkeypatch, tmp_path):
+    from h264lite.cuda_src import device as device_module
+
+    from .cuda_emulator.driver import EmulatedDriver
+
+    device_module.use_driver(EmulatedDriver())
+    try:
+        found = doctor_command.examine()
+    finally:
+        device_module.use_driver(None)
+    assert found["cuda"]["usable"] and found["cuda"]["cards"][0]["kernel_files"] > 10
+    assert any("card 0:" in line for line in doctor_command.lines(found))
+
+
+# ---- the chart
+def a_trace(frames=12):
+    trace = Trace()
+    for n in range(frames):
+        at = trace.start + 0.01 * n
+        trace.add(HOST, "loop", "loop", at, 0.002, n)
+        trace.add(CARD, "main", "full_search", at + 0.001, 0.004, n)
+        trace.add(CARD, "main", "deblock", at + 0.005, 0.003, n)
+        trace.add(HOST, "h264lite_0", "entropy", at + 0.009, 0.008, n)
+    return trace
+
+
+def test_the_chart_shows_frames_in_the_middle():
+    pytest.importorskip("matplotlib")
+    trace = a_trace()
+    begin, end = gantt.window(trace)
+    assert begin - trace.start == pytest.approx(0.04) and end - begin == pytest.approx(0.04)
+    data = gantt.draw(trace, "a title")
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    from matplotlib.image import imread
+
+    pixels = imread(io.BytesIO(data))
+    assert pixels.shape[1] > 1000 and pixels[..., :3].std() > 0.05
+    assert gantt.draw(Trace()).startswith(b"\x89PNG")  # nothing to draw
+
+
+def test_without_matplotlib_it_is_refused_before_anything_is_encoded(monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(gantt.importlib.util, "find_spec", lambda name: None)
+    clip = tmp_path / "a_32x32.yuv"
+    clip.write_bytes(bytes(32 * 48))
+    assert cli.main(["encode", str(clip), str(tmp_path / "o.264"), "--trace-png", str(tmp_path / "c.png")]) == 2
+    assert "--trace-png needs matplotlib" in capfd.readouterr().err and not (tmp_path / "o.264").exists()
