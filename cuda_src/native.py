@@ -67,6 +67,7 @@ class Native:
         }
         self._error = error
         self._events: list[Event] = []
+        replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # loaded now, not while a picture waits
         self._modules: dict[str, ctypes.c_void_p] = {}
         self._functions: dict[tuple[str, str], int] = {}
 

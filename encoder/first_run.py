@@ -6,8 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..scheduler.stages import CPU, files
+
+if TYPE_CHECKING:
+    from .frame import HomeFrame
 
 _ROOT = Path(__file__).resolve().parent.parent
 _KERNELS, _STANDARD = _ROOT / "cpu_simd", _ROOT / "standard"
@@ -69,7 +73,7 @@ def compile_stages(names: tuple[str, ...] = _BESIDE) -> None:
     pipeline.close()
 
 
-def _compile_way_home() -> None:
+def _compile_way_home() -> "HomeFrame":
     """The kernel of the host that only pictures from a card need."""
     import numpy as np
 
@@ -78,6 +82,17 @@ def _compile_way_home() -> None:
     frame = HomeFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
     frame.crossed = True
     frame.arrive()
+    return frame
+
+
+def load_writers() -> None:
+    """Load what writes bits, beside the start of a card: a fifth of a second that the first picture would wait for."""
+    from .config import Config
+    from .slice_writer import SliceWriter
+
+    frame = _compile_way_home()
+    frame.is_idr = True
+    SliceWriter(Config.from_options(width=32, height=32, threads=1, device="cpu"), [(0, 2)]).access_unit(frame)
 
 
 def compile_all() -> float:

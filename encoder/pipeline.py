@@ -20,7 +20,7 @@ from ..scheduler.trace import HOST, Trace
 from .config import Config
 from .device_frame import DevicePicture
 from .errors import DeviceError, DeviceLost, Error, InputError
-from .first_run import compile_beside, will_compile
+from .first_run import compile_beside, load_writers, will_compile
 from .frame import Frame, HomeFrame
 from .hybrid_loop import HybridLoop
 from .loop import Loop
@@ -66,6 +66,9 @@ class Pipeline:
         self.slice_rows = bands(config.mb_height, config.slices)
         self.writer = SliceWriter(config, self.slice_rows)
         self.in_flight = config.threads  # frames whose bits may be under way beside the loop
+        self._loading = threading.Thread(target=load_writers, daemon=True)
+        if config.device != "cpu":
+            self._loading.start()
         self.loop, self.ring = self._start()
         self.pending: deque[tuple[Frame, Future[EncodedFrame]]] = deque()
         self.done: list[EncodedFrame] = []  # not fetched yet
@@ -137,6 +140,8 @@ class Pipeline:
 
     def close(self) -> None:
         """End the threads."""
+        if self._loading.ident is not None:
+            self._loading.join()
         self.loop.executor.close()
 
     def compile(self, stages: Sequence[str]) -> None:
