@@ -25,7 +25,8 @@ def total(n):
     return 10 * ramp(n)[1]
 
 for name in sys.argv[1:]:
-    print(name, int(np.sum(globals()[name](5))), sum(globals()[name].stats.cache_hits.values()), "scipy.linalg" in sys.modules)
+    function = globals()[name]
+    print(name, int(np.sum(function(5))), sum(function.stats.cache_hits.values()), "scipy.linalg" in sys.modules)
 """
 
 
