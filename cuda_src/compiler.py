@@ -58,6 +58,10 @@ def tables_header() -> str:
                     # a permutation as digits of one number: known to the compiler in unrolled loops
                     packed = sum(int(v) << (4 * i) for i, v in enumerate(value))
                     lines.append(f"constexpr unsigned long long {name}_DIGITS = {packed:#018x}ull;")
+    bits = (0, 2, 3, 4, 6, 7)  # plane, x, y of either sample
+    codes = [sum(int(v) << at for v, at in zip(pair, bits)) for pair in tables.QUARTER_SAMPLE_PAIRS]
+    words = [sum(v << (8 * x) for x, v in enumerate(codes[4 * y : 4 * y + 4])) for y in range(4)]
+    lines += [f"constexpr unsigned QUARTER_SAMPLE_PAIRS_{y} = {word:#010x};" for y, word in enumerate(words)]
     return "\n".join(lines) + "\n"
 
 

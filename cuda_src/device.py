@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -37,20 +36,6 @@ __all__ = [
     "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_card",
     "load_driver", "use_driver",
 ]  # fmt: skip
-
-
-class _Turns:
-    """Of kernels whose blocks all have to run at once, on one card: two of them beside each other would wait for ever."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0  # Device objects
-        self.event: Any = None  # behind the last of them, once more than one stream has had one
-        self.stream: Any = None  # the last one's
-
-
-_turns: WeakKeyDictionary[Any, dict[int, _Turns]] = WeakKeyDictionary()  # of a driver, by ordinal
-_turns_lock = threading.Lock()
 
 
 def _native(error: type[Exception]) -> Any:
@@ -104,9 +89,6 @@ class Device:
         self._pinned: list[np.ndarray] = []
         self._allocations: list[Any] = []
         self._kept: dict[tuple, DeviceArray] = {}
-        with _turns_lock:
-            self._turns = _turns.setdefault(self.driver, {}).setdefault(ordinal, _Turns())
-            self._turns.users += 1
 
     # ---- context
     def __enter__(self) -> "Device":
@@ -317,12 +299,8 @@ class Device:
         arguments: Sequence[Any],
         stream: Any = None,
         shared: int = 0,
-        alone: bool = False,
     ) -> None:
-        """Starts a kernel. Arguments are arrays (their pointer), NumPy-free ints (int32) or None (null).
-
-        alone: all its blocks have to run at once, so no other such kernel may be on the card.
-        """
+        """Starts a kernel. Arguments are arrays (their pointer), NumPy-free ints (int32) or None (null)."""
         values = [a.ptr if type(a) is DeviceArray else 0 if a is None else a for a in arguments]
         function = self._functions.get((module, name))
         if function is None:
@@ -332,35 +310,18 @@ class Device:
             self._shared[(module, name)] = shared
         sizes = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
         row = held = None
-        if self._script is not None and self._native is not None and not alone:
+        if self._script is not None and self._native is not None:
             own = self._native.function(module, name, self._code[module], shared)
             if own is not None:
                 row, held = self._native.launch_row(own, *sizes, shared, stream, values)
-        start = partial(self._in_turn, function) if alone else function.prepared_async_call
+        start = function.prepared_async_call
         self._do(f"the kernel {name}", start, *sizes, stream, *values, shared_size=shared, row=row, held=held)
 
-    def _in_turn(self, function: Any, grid: tuple, block: tuple, stream: Any, *values: Any, shared_size: int) -> None:
-        """A launch behind the last of its kind on the card, whoever started that; no event while there is one stream."""
-        turns = self._turns
-        with turns.lock:
-            if None not in (stream, turns.stream) and turns.stream is not stream:  # the default stream waits for all
-                if turns.event is None:
-                    turns.event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
-                    turns.event.record(turns.stream)
-                stream.wait_for_event(turns.event)
-            turns.stream = stream
-            function.prepared_async_call(grid, block, stream, *values, shared_size=shared_size)
-            if turns.event is not None:
-                turns.event.record(stream)
 
     def close(self, keep_host: bool = False) -> None:
         """Frees the memory and lets go of the primary context; page-locked arrays stay valid with `keep_host`."""
         self._functions.clear()
         self._modules.clear()
-        with _turns_lock, self._turns.lock:
-            self._turns.users -= 1
-            if not self._turns.users:  # the context may end, and what belongs to it
-                self._turns.event = self._turns.stream = None
         if not self.lost:
             with self:
                 if self._native is not None:

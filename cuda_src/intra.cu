@@ -198,6 +198,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
   if (warp == 3 && mx < mb_width) {
     const uint4 s = load_source(src_y, src_u, src_v, width, mx, my, lane);
     if (lane < 24) reinterpret_cast<uint4 *>(buffers[0].source)[lane] = s;
+    __syncwarp();
+    look_ahead(buffers[0], lane);
   }
   __syncthreads();
   const Sample own = sample_of(lane);
@@ -253,6 +255,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
       if (next < mb_width) {
         const uint4 s = load_source(src_y, src_u, src_v, width, next, my, lane);
         if (lane < 24) reinterpret_cast<uint4 *>(buffers[(n + 1) % 3].source)[lane] = s;
+        __syncwarp();
+        look_ahead(buffers[(n + 1) % 3], lane);
       }
       int until = seen;
       if (seen < mb_width && next < mb_width) until = final_until(types_above, final_above, max(seen, next - 1), mb_width, lane);

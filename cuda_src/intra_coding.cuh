@@ -12,6 +12,8 @@ constexpr int BITS_UE_1 = 3, BITS_UE_3 = 5;  // bits of ue(1), ue(2) and of ue(3
 // One macroblock in shared memory
 struct alignas(16) Macroblock {
   uint8_t source[384];             // 16 rows of 16, Cb 8 rows of 8, Cr
+  Transformed transformed[16];     // of the source's blocks, raster; and its coefficients
+  short coefficients[16 * 16];
   uint8_t tile[17 * TILE + 8];     // as Intra_4x4, with the samples above
   uint8_t luma[256], chroma[128];  // as Intra_16x16; chroma
   short levels_4x4[16 * 16], levels_16x16[17 * 16], levels_chroma[10 * 16];
@@ -36,6 +38,18 @@ DEVICE unsigned word_at(const uint8_t *p) { return *reinterpret_cast<const unsig
 struct Sample {
   int x, y, scan, needs;     // needs: 1 the left column, 2 the row above, 4: no mode
   unsigned across, down[4];  // weights of the forward transform
+  unsigned words, bytes[2], late;  // how its mode makes its rows, see RECIPES
+};
+// The rows of each mode from words of the sixteen that lanes hold: the edge s in 0..3, filtered f in 4..7, h in 8..11 (see
+// filter_edge), DC in 12. Digit 2 i and 2 i + 1: of which words row i is made; 16 bits each: of which bytes of the two. In mode
+// 6 the upper halves of rows 1 and 2 are the lower halves of rows 0 and 1.
+struct Recipe {
+  unsigned words, bytes[2];
+};
+__constant__ Recipe RECIPES[9] = {
+    {0x21212121, {0x54325432, 0x54325432}}, {0x00000011, {0x33330000, 0x11112222}}, {0xcccccccc, {0x32103210, 0x32103210}},
+    {0x76766665, {0x32106543, 0x54324321}}, {0x54545565, {0x32104321, 0x54326543}}, {0x455965a9, {0x43214321, 0x32173214}},
+    {0x48485859, {0x00437650, 0x72610072}}, {0x66a965a9, {0x65435432, 0x32106543}}, {0x48484848, {0x51626273, 0x00000051}},
 };
 // A value that the compiler would otherwise compute again wherever it is used
 DEVICE int kept(int v, int lane) { return __shfl_sync(FULL_WARP, v, lane); }
@@ -53,6 +67,11 @@ DEVICE Sample sample_of(int lane) {
   for (int i = 0; i < 16; i++) scan = digit(ZIGZAG_4x4_DIGITS, i) == j ? i : scan;
   s.scan = kept(scan, lane);
   const int both = NEEDS_ALL >> j & 1;
+  const Recipe recipe = RECIPES[min(j, 8)];
+  s.words = recipe.words;
+  s.bytes[0] = recipe.bytes[0];
+  s.bytes[1] = recipe.bytes[1];
+  s.late = unsigned(kept(j == 6 ? 0x5410 : 0x3210, lane));
   s.needs = kept((NEEDS_LEFT >> j & 1) | both | (NEEDS_TOP >> j & 1 | both) << 1 | (j > 8) << 2, lane);
   return s;
 }
@@ -76,23 +95,50 @@ DEVICE int inverse_pass(int v, int first, int step, int i) {
   return i < 2 ? even + odd : even - odd;
 }
 
-// What of a block is known before those around it: its place (raster), its source, the source's coefficient of this lane
+// What of a macroblock's blocks is known before those around it; one warp, a lane a block
+DEVICE void look_ahead(Macroblock &m, int lane) {
+  if (lane >= 16) return;
+  unsigned rows[4];
+  int v[16];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    rows[i] = *reinterpret_cast<const unsigned *>(m.source + 64 * (lane >> 2) + 4 * (lane & 3) + 16 * i);
+#pragma unroll
+    for (int x = 0; x < 4; x++) v[4 * i + x] = byte_of(rows[i], x);
+  }
+  m.transformed[lane] = transformed(rows);
+  forward_4x4(v);
+#pragma unroll
+  for (int i = 0; i < 16; i += 2)
+    *reinterpret_cast<unsigned *>(m.coefficients + 16 * lane + i) = (unsigned(v[i]) & 0xffff) | unsigned(v[i + 1]) << 16;
+}
+
+// Of a block: its place (raster), its source, the source's coefficient of this lane
 struct Ahead {
   int k, coefficient;
   Transformed source;
 };
-DEVICE Ahead look_ahead(const Macroblock &m, int step, int half, const Sample &own) {
-  Ahead a;
-  a.k = int(0xfeba763210ull >> (4 * step) & 15) + (half && step >= 2 && step < 8 ? 2 : 0);
-  unsigned rows[4];
-  a.coefficient = 0;
+DEVICE Ahead ahead_of(const Macroblock &m, int step, int lane) {
+  const int k = int(0xfeba763210ull >> (4 * step) & 15) + (lane & 16 && step >= 2 && step < 8 ? 2 : 0);
+  return {k, m.coefficients[16 * k + (lane & 15)], m.transformed[k]};
+}
+
+// The rows of the lane's mode, from the edge s
+DEVICE void predict_mode(const Sample &own, const unsigned *s, int dc, int lane, unsigned *row) {
+  const bool odd = lane & 1, high = lane & 2;  // a lane filters word lane & 3
+  const unsigned at = high ? (odd ? s[3] : s[2]) : odd ? s[1] : s[0], next = high ? (odd ? 0 : s[3]) : odd ? s[2] : s[1];
+  const unsigned last = high ? (odd ? s[2] : s[1]) : s[0];
+  const unsigned before = __byte_perm(last, at, 0x6543), after = __byte_perm(at, next, 0x4321);
+  const unsigned f = average4(average4_down(before, after), at), h = average4(at, after);
+  const unsigned word = lane & 8 ? (lane & 4 ? splat4(dc) : h) : lane & 4 ? f : at;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    rows[i] = word_at(m.source + 64 * (a.k >> 2) + 4 * (a.k & 3) + 16 * i);
-    a.coefficient += int(own.down[i]) * dot4(rows[i], own.across, 0);
+    const unsigned a = __shfl_sync(FULL_WARP, word, int(own.words >> (8 * i)), 16);
+    const unsigned b = __shfl_sync(FULL_WARP, word, int(own.words >> (8 * i + 4)), 16);
+    row[i] = __byte_perm(a, b, own.bytes[i >> 1] >> (16 * (i & 1)) & 0xffff);
   }
-  a.source = transformed(rows);
-  return a;
+  row[1] = __byte_perm(row[1], row[0], own.late);
+  row[2] = __byte_perm(row[2], row[1], own.late);
 }
 
 // 8.3.1, 8.5.1: chooses and codes the blocks of an Intra_4x4 macroblock in ten steps, each half of the warp a block (block
@@ -105,7 +151,7 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
   const int usable = own.needs & 4 ? 0 : (own.needs & 1 ? lefts : 0xffff) & (own.needs & 2 ? tops : 0xffff);
   int cost = lam * BITS_4x4, limit = NO_LIMIT;
-  Ahead next = look_ahead(m, 0, half, own);
+  Ahead next = ahead_of(m, 0, lane);
 #pragma unroll 1
   for (int step = 0; step < 10 && cost < limit; step++) {
     const Ahead now = next;
@@ -113,19 +159,17 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     uint8_t *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx, *side = m.sides + bx * SIDE + 4 * by;
     const unsigned corner = word_at(side), left = word_at(side + 4), above = word_at(block - TILE), over = word_at(block - TILE + 4);
     const int a = m.modes[(by + 1) * 8 + bx + 3], b = m.modes[by * 8 + bx + 4], least = min(a, b), predicted = least < 0 ? 2 : least;
-    limit = lane == 0 ? atomicMin(&m.limit, NO_LIMIT) : 0;
+    limit = *const_cast<volatile int *>(&m.limit);
     const unsigned beyond = rights >> k & 1 ? over : __byte_perm(above, 0, 0x3333);
     const bool has_left = lefts >> k & 1, has_top = tops >> k & 1;
-    unsigned s[4], f[4], h[4], row[4];
+    unsigned s[4], row[4];
     s[0] = __byte_perm(left, 0, 0x1233);
     s[1] = __byte_perm(__byte_perm(left, corner, 0x4470), above, 0x5410);
     s[2] = unaligned(above, beyond, 2);
     s[3] = __byte_perm(beyond, 0, 0x3332);
-    filter_edge(s, f, h);
     const unsigned ones = 0x01010101u, sum = __dp4a(has_left ? left : 0u, ones, __dp4a(has_top ? above : 0u, ones, 0u));
     const int dc = has_left && has_top ? int(sum + 4) >> 3 : has_left || has_top ? int(sum + 2) >> 2 : 128;
-    row[0] = row[1] = row[2] = row[3] = j == 2 ? splat4(dc) : above;
-    predict_any_4x4<1>(j, s, f, h, splat4(dc), row);
+    predict_mode(own, s, dc, lane, row);
     unsigned key = (satd_4x4(now.source, row) + unsigned(j == predicted ? lam : 4 * lam)) << 4 | unsigned(j);
     if (!(usable >> k & 1)) key = ~0u;
     const unsigned best_0 = __reduce_min_sync(FULL_WARP, half ? ~0u : key), best_1 = __reduce_min_sync(FULL_WARP, half ? key : ~0u);
@@ -145,9 +189,9 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     level = c < 0 ? -level : level;
     const unsigned coded = __ballot_sync(FULL_WARP, level != 0) >> (16 * half) & 0xffff;
     c = inverse_pass(level * quantiser.scale, row_first, 1, own.x);
-    next = look_ahead(m, min(step + 1, 9), half, own);
+    next = ahead_of(m, min(step + 1, 9), lane);
     c = inverse_pass(c, column_first, 4, own.y);
-    limit = __shfl_sync(FULL_WARP, limit, 0);
+    limit = __shfl_sync(FULL_WARP, limit, 0);  // the same in all lanes
     if (active) {
       const uint8_t sample = uint8_t(clip255(byte_of(word, own.x) + ((c + 32) >> 6)));
       block[at] = sample;

@@ -68,16 +68,6 @@ DEVICE void predict_4x4(const unsigned *s, const unsigned *f, const unsigned *h,
   }
 }
 
-// The rows of a mode that differs from lane to lane
-template <int MODE = 0>
-DEVICE void predict_any_4x4(int mode, const unsigned *s, const unsigned *f, const unsigned *h, unsigned dc, unsigned *row) {
-  unsigned one[4];
-  predict_4x4<MODE>(s, f, h, dc, one);
-#pragma unroll
-  for (int i = 0; i < 4; i++) row[i] = mode == MODE ? one[i] : row[i];
-  if constexpr (MODE < 8) predict_any_4x4<MODE + 1>(mode, s, f, h, dc, row);
-}
-
 // The sum over the sixteen lanes of a half of the warp, in each of them
 DEVICE int sum_16(int v) {
 #pragma unroll

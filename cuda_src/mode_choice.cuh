@@ -24,23 +24,26 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const short2 *predictor;
   const int *intra_cost, *slice_first_mb;
   int lam, qp, satd, max_mv_y, n_ref, kinds, mb_width, mb_height;
-  uint8_t *mb_type, *sub_mb_type;
-  signed char *ref_idx;
-  unsigned *mv;
 };
 
 // What is remembered of a macroblock
 struct alignas(16) Memory {
-  uint4 source[16];  // 4x4 blocks
-  int mb;            // whose it is; -1: no one's
+  uint4 source[16];     // 4x4 blocks
+  Motion outside[10];   // of the row above with both corners and the column to the left: what lies in other tiles, as last seen
   int x0, y0, intra_cost;
   int least_halves, least_quarters;  // what 16x8 and 8x16, and 8x8, cost at least
-  int blocks[10];                    // where the row above with both corners and the column to the left lie
+  int blocks[10];                    // where they lie: 16 * place in the tile + block; -1: nowhere; else -2 - global block
   int tried;                         // vectors so far
   unsigned vector[8];
   int value[8];  // their distortion << 2 | 1: nothing of the residual would be left, 2: something
   unsigned centre[2];
   int nearby[2][9];  // distortions about the centres, 3 * row + column
+};
+// TILE columns of macroblocks by some rows, each row one macroblock further to the left than the one above: what such tiles
+// depend on lies in those to the left and above, never the other way
+constexpr int TILE = 8;
+struct Tile {
+  int x, y;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
 };
 struct Search {  // what the search found for the macroblock; [n_ref][41]
   int *distortion;
@@ -110,9 +113,9 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
   return i < 4 ? least : parts[0] + parts[1] + p.lam * BITS_16x8;
 }
 
-// Begins to remember macroblock mb
-DEVICE void get_to_know(const Picture &p, int mb, Memory &m, const Search &s) {
-  const int lane = threadIdx.x & 31, my = mb / p.mb_width, mx = mb - my * p.mb_width, n_mb = p.mb_width * p.mb_height;
+// Begins to remember macroblock (mx, my)
+DEVICE void get_to_know(const Picture &p, const Tile &tile, int mx, int my, Memory &m, const Search &s) {
+  const int lane = threadIdx.x & 31, mb = my * p.mb_width + mx, n_mb = p.mb_width * p.mb_height;
   __syncwarp();
   if (lane < 16) {
     const uint8_t *from = p.source + size_t(16 * my + 4 * (lane >> 2)) * p.mb_width * 16 + 16 * mx + 4 * (lane & 3);
@@ -131,11 +134,12 @@ DEVICE void get_to_know(const Picture &p, int mb, Memory &m, const Search &s) {
   }
   if (lane < 10) {
     const int bx = lane < 6 ? lane - 1 : -1, by = lane < 6 ? -1 : lane - 6;
-    m.blocks[lane] = neighbour_block(mb, bx, by, p.mb_width, p.slice_first_mb[my]);
+    const int block = neighbour_block(mb, bx, by, p.mb_width, p.slice_first_mb[my]);
+    const int row = my - tile.y + (by < 0 ? -1 : 0), column = mx - tile.x + row + (bx < 0 ? -1 : bx > 3 ? 1 : 0);
+    m.blocks[lane] = block < 0 ? -1 : row >= 0 && column >= 0 ? 16 * (TILE * row + column) + (block & 15) : -2 - block;
   }
   if (lane < 8) m.vector[lane] = NOWHERE;
   if (lane == 16) {
-    m.mb = mb;
     m.x0 = 16 * mx;
     m.y0 = 16 * my;
     m.intra_cost = p.intra_cost[mb];
@@ -353,19 +357,16 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Search &s, in
   return P_8x8;
 }
 
-// Decides macroblock mb from its neighbours as they are now. Returns the 4x4 blocks that have changed, a bit each; stores only
-// those. windows: [4][WINDOW]
-DEVICE unsigned decide(const Picture &p, int mb, Motion *windows, Memory &m, const Search &s) {
+// Decides a macroblock from its neighbours: `around` has in lanes 0..9 what predicts, in lanes 16..31 the macroblock's blocks
+// before. own: of lane & 15, now. Returns mb_type | sub_mb_type << 8. windows: [4][WINDOW]
+DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Search &s, const Motion &around, Motion &own) {
   const int lane = threadIdx.x & 31;
-  if (m.mb != mb) get_to_know(p, mb, m, s);
-  // lanes 0..9 what predicts, lanes 16..31 what it was before
-  const Motion around = motion_of(lane < 10 ? m.blocks[lane] : lane < 16 ? -1 : 16 * mb + lane - 16, p.ref_idx, p.mv);
   Motion c = from_lane(around, 5), choice = {0, 0};
   const Motion a = from_lane(around, 6), b = from_lane(around, 1), d = from_lane(around, 0);
   if (c.ref == -2) c = d;
   int best, kind = P_16x16, sub_types = 0;
   const bool skipped = whole_macroblock(p, m, s, a, b, c, best, choice);
-  Motion own = choice;
+  own = choice;
   if (!skipped) {
     if (min(m.least_halves, m.least_quarters) < best) {
       if (lane < 10) {
@@ -382,12 +383,5 @@ DEVICE unsigned decide(const Picture &p, int mb, Motion *windows, Memory &m, con
       own = {-1, 0};
     }
   }
-  const Motion before = from_lane(around, 16 + (lane & 15));
-  const bool changed = lane < 16 && (before.ref != own.ref || before.v != own.v);
-  const unsigned blocks = __ballot_sync(FULL_WARP, changed);
-  if (changed) p.mv[16 * mb + lane] = own.v;
-  if (changed && !(lane & 5)) p.ref_idx[4 * mb + (lane >> 3) * 2 + (lane >> 1 & 1)] = (signed char)(own.ref);
-  if (lane == 0) p.mb_type[mb] = uint8_t(kind);
-  if (lane < 4) p.sub_mb_type[4 * mb + lane] = uint8_t(sub_types >> (2 * lane) & 3);
-  return blocks;
+  return kind | sub_types << 8;
 }

@@ -2,86 +2,221 @@
 //
 // In decoding order a macroblock is decided from what its neighbours to the left and above chose. Here all are decided at
 // once, from a guess, and again whenever a neighbour has changed its mind; since no chain of neighbours leads back, that ends,
-// and in the very choice of the serial order. Each warp has some macroblocks of its own, far apart, and looks which of them
-// were told of a change. How long such chains take is what counts, so a warp remembers what it learnt of its macroblocks.
+// and in the very choice of the serial order. How long such chains take is what counts. So a block of threads has a tile of
+// macroblocks in its shared memory, and its warps take those that were told of a change; chains within a tile never leave the
+// multiprocessor. Of other tiles it reads from memory, and one warp looks for their messages. All is over when no message is
+// open; a tile is done before that when those that it depends on are, and none of its macroblocks has to look: blocks take
+// tiles by ticket in that order, so that any number of them at once makes progress.
 #include "mode_choice.cuh"
 
-constexpr int WARPS = 4, BLOCKS_AN_SM = 4;  // as the launcher has them
-
+constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as the launcher has them; the last warp takes messages
+constexpr int MOST = 32;                       // macroblocks of a tile, a bit each
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
+constexpr int NOTHING = -1, OVER = -2, FRESH = 32, NEWS = 64;  // answers of `take` beside a place, 0..31
+static_assert(sizeof(Memory) == 544, "as the launcher has it");
+// Words of a tile's mail: of each place how often it was told from outside; of two that nobody outside tells how many tiles
+// before it are done, and nothing
+constexpr int DONE = 31, OPEN = 30;
 
-// Macroblock rows [row0, row1). told: int32[1 + n_mb + blocks], of each macroblock how often it was told to look, [0] how many
-// of all that were not followed yet, behind them for each block whether all is over; before the launch 1 each, and 0. All blocks
-// of the grid run at once, each warp with `share` macroblocks, `slots` of them remembered. Dynamic shared memory: WARPS x
-// (windows, int[share] in 16 bytes, slots x (Memory, int2[41 n_ref])).
-extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS_AN_SM) mode_decision(const uint8_t *__restrict__ source,
-    const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
-    const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
-    const int *__restrict__ slice_first_mb, int lam, int qp, int satd, int max_mv_y, int n_ref, int kinds, int mb_width,
-    int mb_height, int row0, int row1, int share, int slots, int slot_bytes, int *told, uint8_t *mb_type, uint8_t *sub_mb_type,
-    signed char *ref_idx, unsigned *mv) {
-  DYNAMIC_SHARED(unsigned char, memory);
-  const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
-  const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
-                     satd, max_mv_y, n_ref, kinds, mb_width, mb_height, mb_type, sub_mb_type, ref_idx, mv};
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, step = int(gridDim.x) * WARPS;
-  const int end = row1 * mb_width, first = row0 * mb_width + int(blockIdx.x) * WARPS + warp;
-  const int head = 4 * WINDOW * int(sizeof(Motion)), followed_bytes = (4 * share + 15) & ~15;
-  unsigned char *own = memory + size_t(warp) * (head + followed_bytes + slots * slot_bytes), *remembered = own + head + followed_bytes;
-  Motion *windows = reinterpret_cast<Motion *>(own);
-  int *followed = reinterpret_cast<int *>(own + head);
-  for (int i = lane; i < share; i += 32) followed[i] = 0;
-  for (int i = lane; i < slots; i += 32) reinterpret_cast<Memory *>(remembered + i * slot_bytes)->mb = -1;
-  __syncwarp();
-  int *over = told + 1 + mb_width * mb_height;
-  int sum = 1, owed = 0;  // the sum before this warp changed it, and what would make it 0
-  for (bool busy = true;; busy = false) {
-    for (int from = 0; from < share; from += 31) {  // lane 31 looks whether all is over
-      const int i = from + lane;
-      const bool mine = lane < 31 && i < share && first + i * step < end;
-      const int seen = mine ? load_acquire(told + 1 + first + i * step) : lane == 31 ? load_acquire(over + blockIdx.x) : 0;
-      if (__shfl_sync(FULL_WARP, seen, 31)) return;
-      const int times = mine ? seen - followed[i] : 0;
-      unsigned waiting = __ballot_sync(FULL_WARP, times != 0);
-      if (times) followed[i] = seen;
-      for (; waiting; waiting &= waiting - 1) {
-        const int n = __ffs(int(waiting)) - 1, mb = first + (from + n) * step, mx = mb % mb_width;
-        Memory &m = *reinterpret_cast<Memory *>(remembered + (from + n) % slots * slot_bytes);
-        int *distortion = reinterpret_cast<int *>(&m + 1);
-        busy = true;
-        __syncwarp();
-        const unsigned blocks = decide(p, mb, windows, m, {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref)});
-        const bool below = mb + mb_width < end;
-        int other = -1;  // whom lane 0..3 tells
-        if (lane == 0 && blocks & RIGHT_COLUMN && mx + 1 < mb_width) other = mb + 1;
-        if (lane == 1 && blocks & BOTTOM_LEFT && below && mx > 0) other = mb + mb_width - 1;
-        if (lane == 2 && blocks & BOTTOM_ROW && below) other = mb + mb_width;
-        if (lane == 3 && blocks & BOTTOM_RIGHT && below && mx + 1 < mb_width) other = mb + mb_width + 1;
-        const int more = __popc(__ballot_sync(FULL_WARP, other >= 0)) - __shfl_sync(FULL_WARP, times, n);
-        // before anyone is told, lest the sum be 0 while someone has to look
-        if (lane == 0 && more) {
-          sum = atomicAdd(told, more);
-          owed = -more;
-        }
-        __syncwarp();
-        if (other >= 0) {
-          fence();
-          atomicAdd(told + 1 + other, 1);
-        }
+// Who has to look, of a tile; a bit a macroblock
+struct Board {
+  unsigned told, busy, fresh, news;  // busy: in work; fresh: never looked; news: something outside the tile has changed
+  int work;                          // at least how many are told or busy
+  int over, ticket;
+};
+DEVICE unsigned now(const unsigned &v) { return *const_cast<const volatile unsigned *>(&v); }
+DEVICE int now(const int &v) { return *const_cast<const volatile int *>(&v); }
+
+DEVICE void tell(Board &b, unsigned who) {
+  atomicAdd(&b.work, __popc(who));  // before, lest it be 0 while someone has to look
+  const int twice = __popc(atomicOr(&b.told, who) & who);
+  if (twice) atomicAdd(&b.work, -twice);
+}
+
+// The first of those told, if possible one whose neighbours have looked: a place, with FRESH and NEWS. One lane.
+DEVICE int take(Board &b) {
+  if (now(b.over)) return OVER;
+  const unsigned busy = now(b.busy), told = now(b.told), idle = told & ~busy;
+  constexpr unsigned LAST = 0x80808080u, LAST_TWO = 0xc0c0c0c0u;
+  const unsigned open = told | busy, inner = open & ~LAST;
+  const unsigned waits = inner << 1 | open << TILE | inner << (TILE + 1) | (open & ~LAST_TWO) << (TILE + 2);
+  unsigned can = idle & ~waits;
+  if (!can) can = idle;
+  const unsigned one = can & (0u - can);
+  if (!one || atomicOr(&b.busy, one) & one) return NOTHING;
+  if (!(atomicAnd(&b.told, ~one) & one)) {  // another warp has been faster
+    atomicAnd(&b.busy, ~one);
+    return NOTHING;
+  }
+  const int fresh = atomicAnd(&b.fresh, ~one) & one ? FRESH : 0, news = atomicAnd(&b.news, ~one) & one ? NEWS : 0;
+  fence_block();
+  return __ffs(int(one)) - 1 + fresh + news;
+}
+
+// Takes messages until the tile is done or all is over; one warp. open: how many messages of all are not followed yet, and
+// tiles; before: how many tiles this one depends on
+DEVICE void take_messages(Board &b, const int *mail, int *open, int before) {
+  const int lane = threadIdx.x & 31;
+  int last = 0, owed = 1;  // messages followed, and the tile itself
+  bool done = false;       // what it depends on is done: messages were sent before that, so they are seen now
+  for (;;) {
+    const int seen = load_acquire(lane == OPEN ? open : mail + lane), times = lane < OPEN ? seen - last : 0;
+    const unsigned who = __ballot_sync(FULL_WARP, times);
+    last = seen;
+    if (who) {
+      owed += int(__reduce_add_sync(FULL_WARP, unsigned(times)));
+      if (lane == 0) {
+        atomicOr(&b.news, who);
+        tell(b, who);
       }
+    } else {
+      const bool quiet = __shfl_sync(FULL_WARP, lane ? 0 : now(b.work), 0) == 0;
+      if (quiet && owed) {
+        fence();
+        if (lane == 0) atomicAdd(open, -owed);
+        owed = 0;
+      }
+      if ((quiet && done) || __any_sync(FULL_WARP, lane == OPEN && seen == 0)) return;
     }
-    if (busy && __any_sync(FULL_WARP, sum == owed))
-      for (int i = lane; i < int(gridDim.x); i += 32) store_release(over + i, 1);
-    if (!busy) __nanosleep(64);
+    done = __any_sync(FULL_WARP, lane == DONE && seen == before);
+    __nanosleep(20);
   }
 }
 
-// The guess to begin with, everyone's best 16x16 vector over the references, and all are told. A thread a macroblock.
+// Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. mail: [0] a counter of tickets,
+// [1] how many messages and tiles are open, from [32] on 32 words a tile; before the launch 0, but [1] the number of tiles. Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]).
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const uint8_t *__restrict__ source,
+    const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
+    const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
+    const int *__restrict__ slice_first_mb, int lam, int qp, int satd, int max_mv_y, int n_ref, int kinds, int mb_width,
+    int mb_height, int row0, int row1, int tile_rows, int tiles_x, int slot_bytes, int *mail, uint8_t *mb_type,
+    uint8_t *sub_mb_type, signed char *ref_idx, unsigned *mv) {
+  DYNAMIC_SHARED(unsigned char, memory);
+  SHARED(Board, boards, 1);
+  SHARED(unsigned, vectors, MOST * 16);
+  SHARED(int, references, MOST);  // four each
+  SHARED(int, chosen, MOST);
+  const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
+  const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
+                     satd, max_mv_y, n_ref, kinds, mb_width, mb_height};
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  Board &board = *boards;
+  if (threadIdx.x == 0) board.ticket = atomicAdd(mail, 1);
+  __syncthreads();
+  const int tx = board.ticket % tiles_x, ty = board.ticket / tiles_x;
+  const Tile tile = {TILE * tx, row0 + tile_rows * ty};
+  const int rows = min(tile_rows, row1 - tile.y);
+  int *own_mail = mail + 32 * (1 + board.ticket);
+  for (int k = int(threadIdx.x); k < 16 * MOST; k += 32 * WARPS) {
+    const int r = k / (16 * TILE), x = tile.x + (k >> 4) % TILE - r, mb = (tile.y + r) * mb_width + x;
+    const bool there = r < rows && x >= 0 && x < mb_width;
+    vectors[k] = there ? mv[16 * size_t(mb) + (k & 15)] : 0;
+    if ((k & 15) == 0) references[k >> 4] = there ? reinterpret_cast<const int *>(ref_idx)[mb] : 0;
+  }
+  if (warp == 0) {
+    const int r = lane / TILE, x = tile.x + lane % TILE - r;
+    const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);
+    if (lane == 0) {
+      board.told = board.fresh = board.news = all;
+      board.busy = 0;
+      board.over = 0;
+      board.work = __popc(all);
+    }
+  }
+  __syncthreads();
+  if (warp == WORKERS) {
+    take_messages(board, own_mail, mail + 1, (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x));
+    if (lane == 0) {
+      fence();
+      *const_cast<volatile int *>(&board.over) = 1;
+      const bool below = tile.y + tile_rows < row1;
+      if (tx + 1 < tiles_x) atomicAdd(own_mail + 32 + DONE, 1);
+      if (below) atomicAdd(own_mail + 32 * tiles_x + DONE, 1);
+      if (below && tx > 0) atomicAdd(own_mail + 32 * (tiles_x - 1) + DONE, 1);
+    }
+    __syncwarp();
+  } else {
+    Motion *windows = reinterpret_cast<Motion *>(memory) + warp * 4 * WINDOW;
+    unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
+    for (;;) {
+      const int task = __shfl_sync(FULL_WARP, lane ? 0 : take(board), 0), place = task & 31, r = place / TILE, k = place % TILE;
+      if (task == OVER) break;
+      if (task == NOTHING) {
+        __nanosleep(20);
+        continue;
+      }
+      Memory &m = *reinterpret_cast<Memory *>(remembered + place * slot_bytes);
+      int *distortion = reinterpret_cast<int *>(&m + 1);
+      const Search found = {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref)};
+      const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx;
+      if (task & FRESH) get_to_know(p, tile, mx, my, m, found);
+      const int where = lane < 10 ? m.blocks[lane] : lane < 16 ? -1 : 16 * place + lane - 16;
+      if (task & NEWS && where < -1) m.outside[lane] = motion_of(-2 - where, ref_idx, mv);
+      Motion around = {-2, 0}, own;
+      if (where >= 0) around = {reinterpret_cast<const signed char *>(references)[(where >> 4) * 4 + (where >> 2 & 2) + (where >> 1 & 1)],
+                                vectors[where]};
+      if (where < -1) around = m.outside[lane];
+      const int choice = decide(p, windows, m, found, around, own);
+      const Motion before = from_lane(around, 16 + (lane & 15));
+      const bool changed = lane < 16 && (before.ref != own.ref || before.v != own.v), quadrant = changed && !(lane & 5);
+      const unsigned blocks = __ballot_sync(FULL_WARP, changed);
+      const int at = (lane >> 3) * 2 + (lane >> 1 & 1);  // of a quadrant's first block
+      if (changed) vectors[16 * place + lane] = own.v;
+      if (quadrant) reinterpret_cast<signed char *>(references)[4 * place + at] = (signed char)(own.ref);
+      if (lane == 0) chosen[place] = choice;
+      // whom lane 0..3 tells: to the right, below to the left, below, below to the right
+      const bool below = lane && my + 1 < row1;
+      bool tells = lane == 0 && blocks & RIGHT_COLUMN && mx + 1 < mb_width;
+      if (lane == 1) tells = blocks & BOTTOM_LEFT && below && mx > 0;
+      if (lane == 2) tells = blocks & BOTTOM_ROW && below;
+      if (lane == 3) tells = blocks & BOTTOM_RIGHT && below && mx + 1 < mb_width;
+      const int row = r + (lane > 0), column = k + (lane ? lane - 1 : 1);  // as in this tile
+      const bool inside = row < tile_rows && column < TILE;
+      const unsigned here = __reduce_or_sync(FULL_WARP, tells && inside ? 1u << (TILE * row + column & 31) : 0);
+      __syncwarp();
+      if (lane == 0 && here) {
+        fence_block();
+        tell(board, here);
+      }
+      tells = tells && !inside;
+      const int away = __popc(__ballot_sync(FULL_WARP, tells));
+      if (away) {
+        if (lane == 0) atomicAdd(mail + 1, away);  // before, lest it be 0
+        if (changed) mv[16 * mb + lane] = own.v;
+        if (quadrant) ref_idx[4 * mb + at] = (signed char)(own.ref);
+        __syncwarp();
+        if (tells) {
+          const int down = row == tile_rows, x = mx + (lane ? lane - 2 : 1) + (down ? 0 : row);  // row 0 of the tile below
+          fence();
+          atomicAdd(own_mail + 32 * (tiles_x * down + x / TILE - tx) + TILE * (down ? 0 : row) + x % TILE, 1);
+        }
+        __syncwarp();
+      }
+      if (lane == 0) {
+        fence_block();
+        atomicAnd(&board.busy, ~(1u << place));
+        atomicAdd(&board.work, -1);
+      }
+    }
+  }
+  __syncthreads();
+  for (int k = int(threadIdx.x); k < 16 * MOST; k += 32 * WARPS) {
+    const int place = k >> 4, r = place / TILE, x = tile.x + place % TILE - r, mb = (tile.y + r) * mb_width + x;
+    if (r >= rows || x < 0 || x >= mb_width) continue;
+    mv[16 * size_t(mb) + (k & 15)] = vectors[k];
+    if ((k & 15) == 0) {
+      reinterpret_cast<int *>(ref_idx)[mb] = references[place];
+      mb_type[mb] = uint8_t(chosen[place]);
+      for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(chosen[place] >> (8 + 2 * q) & 3);
+    }
+  }
+}
+
+// The guess to begin with, everyone's best 16x16 vector over the references. A thread a macroblock. mail: `words` of them
 extern "C" __global__ void mode_seed(const int *search_cost, const unsigned *search_mv, int n_ref, int lam, int n_mb, int mb0, int mb1,
-    int blocks, int *told, signed char *ref_idx, unsigned *mv) {
-  const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
-  if (mb == mb0) told[0] = mb1 - mb0;
-  if (mb - mb0 < blocks) told[1 + n_mb + mb - mb0] = 0;
+    int words, int *mail, signed char *ref_idx, unsigned *mv) {
+  const int thread = int(blockIdx.x * blockDim.x + threadIdx.x), mb = mb0 + thread;
+  for (int i = thread; i < words; i += int(gridDim.x * blockDim.x)) mail[i] = i == 1 ? words / 32 - 1 : 0;
   if (mb >= mb1) return;
   int best = FAR, ref = 0;
   for (int r = 0; r < n_ref; r++) {
@@ -94,7 +229,6 @@ extern "C" __global__ void mode_seed(const int *search_cost, const unsigned *sea
   const unsigned v = search_mv[(size_t(ref) * n_mb + mb) * 41 + 40];
   for (int q = 0; q < 4; q++) ref_idx[4 * mb + q] = (signed char)(ref);
   for (int k = 0; k < 16; k++) mv[16 * mb + k] = v;
-  told[1 + mb] = 1;
 }
 
 // 8.4.1.1: P_16x16 of reference 0 with the P_Skip vector and nothing coded becomes P_Skip. A thread a macroblock.

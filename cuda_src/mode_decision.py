@@ -6,10 +6,11 @@ import numpy as np
 
 from .device import DeviceArray
 
-WARPS, THREADS = 4, 128
-BLOCKS_AN_SM = 4  # all of them have to run at once
-WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 480  # windows and Memory of the kernel
-SHARED_BYTES = 220 << 10  # of a multiprocessor, less what each block takes besides
+WARPS, THREADS = 8, 128
+TILE = 8  # columns of macroblocks of a tile; 4, 2 or 1 rows
+WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 544  # windows and Memory of the kernel
+FIXED_BYTES = 3 << 10  # its static shared memory, and what a block takes besides
+
 
 
 def mode_decision(
@@ -42,19 +43,20 @@ def mode_decision(
     mb_width, mb_height = width // 16, height // 16
     device, n_mb = source.device, mb_width * mb_height
     mb0, mb1 = row0 * mb_width, row1 * mb_width
-    blocks = min(BLOCKS_AN_SM * device.multiprocessors, -(-(mb1 - mb0) // WARPS))
-    told = device.scratch("told in mode decision", (1 + 2 * n_mb,), np.int32, stream)
-    arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, blocks, told, ref_idx, mv]
-    device.launch("mode_decision", "mode_seed", (-(-(mb1 - mb0) // THREADS),), (THREADS,), arguments, stream)
-    share = -(-(mb1 - mb0) // (WARPS * blocks))  # macroblocks a warp
     slot = MEMORY_BYTES + -(-n_ref * 41 * 8 // 16) * 16
-    head = WINDOW_BYTES + -(-share // 4) * 16
-    slots = max(1, min(share, (SHARED_BYTES // (BLOCKS_AN_SM * WARPS) - head) // slot))
+    windows = (WARPS - 1) * WINDOW_BYTES
+    fits = [rows for rows in (4, 2, 1) if windows + TILE * rows * slot + FIXED_BYTES <= device.shared_limit]
+    tile_rows = fits[0]
+    tiles_x, tiles_y = -(-(mb_width + tile_rows - 1) // TILE), -(-(row1 - row0) // tile_rows)
+    tiles, words = tiles_x * tiles_y, 32 * (1 + tiles_x * tiles_y)
+    mail = device.scratch("messages of mode decision", (words,), np.int32, stream)
+    arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, words, mail, ref_idx, mv]
+    device.launch("mode_decision", "mode_seed", (-(-(mb1 - mb0) // THREADS),), (THREADS,), arguments, stream)
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
-    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, share, slots, slot]
-    arguments += [told, mb_type, sub_mb_type, ref_idx, mv]
-    shared = WARPS * (head + slots * slot)
-    device.launch("mode_decision", "mode_decision", (blocks,), (32 * WARPS,), arguments, stream, shared=shared, alone=True)
+    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot]
+    arguments += [mail, mb_type, sub_mb_type, ref_idx, mv]
+    shared = windows + TILE * tile_rows * slot
+    device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)
 
 
 def mark_skipped(

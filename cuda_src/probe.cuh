@@ -13,10 +13,12 @@ struct Block {  // a lane's 4x4 block: where it lies in the reference, and its s
 
 // The prediction of a lane's block at vector (x, y), and its distortion
 DEVICE unsigned predicted(const Block &block, int x, int y, bool satd, unsigned *p) {
-  const signed char *pair = QUARTER_SAMPLE_PAIRS[4 * (y & 3) + (x & 3)];
+  // from numbers in the instructions: lanes that ask a table for different vectors would wait for each other
+  const unsigned low = y & 1 ? QUARTER_SAMPLE_PAIRS_1 : QUARTER_SAMPLE_PAIRS_0, high = y & 1 ? QUARTER_SAMPLE_PAIRS_3 : QUARTER_SAMPLE_PAIRS_2;
+  const unsigned pair = (y & 2 ? high : low) >> (8 * (x & 3));
   const ptrdiff_t at = ptrdiff_t(block.y + (y >> 2)) * block.stride + block.x + (x >> 2);
-  const uint8_t *a = block.luma + pair[0] * block.plane_size + at + pair[2] * block.stride + pair[1];
-  const uint8_t *b = block.luma + pair[3] * block.plane_size + at + pair[5] * block.stride + pair[4];
+  const uint8_t *a = block.luma + (pair & 3) * block.plane_size + at + (pair & 8 ? block.stride : 0) + (pair >> 2 & 1);
+  const uint8_t *b = block.luma + (pair >> 4 & 3) * block.plane_size + at + (pair & 128 ? block.stride : 0) + (pair >> 6 & 1);
 #pragma unroll
   for (int i = 0; i < 4; i++)
     p[i] = average4(load_word(a + ptrdiff_t(i) * block.stride), load_word(b + ptrdiff_t(i) * block.stride));

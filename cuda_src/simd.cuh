@@ -97,6 +97,12 @@ DEVICE void fence() {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
 #endif
 }
+// the same among the threads of a block
+DEVICE void fence_block() {
+#ifndef H264LITE_EMULATED
+  asm volatile("fence.acq_rel.cta;" ::: "memory");
+#endif
+}
 DEVICE void wait_at_least(const int *flag, int value) {
   while (load_acquire(flag) < value) __nanosleep(32);
 }

@@ -119,43 +119,6 @@ def test_contexts_are_pushed_by_thread(driver):
     assert not failures
 
 
-def test_kernels_that_need_the_whole_card_take_turns(driver, monkeypatch):
-    """Two streams, of two devices: each such kernel waits for the one before; one stream alone needs no event."""
-    said = []
-
-    def note(kind):
-        def act(self, *arguments):
-            said.append((kind, self, *arguments))
-            self.recorded = True
-
-        return act
-
-    emulator = type(driver.Event()), type(driver.Stream())
-    monkeypatch.setattr(emulator[0], "record", note("record"))
-    monkeypatch.setattr(emulator[1], "wait_for_event", note("wait"))
-    cards = [device_module.Device(), device_module.Device()]
-    streams = [card.stream() for card in cards]
-    plane = cards[0].array((64, 64), np.uint8).fill(1)
-
-    def start(k):
-        arguments = [plane, 64, 64, 16]
-        cards[k].launch("interpolate", "extend_borders", (1,), (32,), arguments, streams[k], alone=True)
-
-    start(0)
-    start(0)
-    assert not said
-    start(1)
-    event = said[0][1]
-    assert said == [("record", event, streams[0]), ("wait", streams[1], event), ("record", event, streams[1])]
-    said.clear()
-    start(1)
-    start(0)
-    assert said == [("record", event, streams[1]), ("wait", streams[0], event), ("record", event, streams[0])]
-    for card in cards:
-        card.close()
-    assert cards[0]._turns.event is None and cards[0]._turns.users == 0
-
-
 def test_tables_are_generated():
     text = compiler.tables_header()
     assert "ALPHA[52]" in text and "constexpr int P_SKIP = 3;" in text and "ZIGZAG_4x4_DIGITS" in text

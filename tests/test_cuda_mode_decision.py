@@ -77,6 +77,27 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         np.testing.assert_array_equal(d_out[0].get(), out[0])
 
 
+@pytest.mark.parametrize("n_ref", [1, 16])
+def test_more_tiles_than_run_at_once(device, n_ref):  # noqa: F811
+    """The emulator runs 64 blocks at once, a card with little shared memory few: those that wait are not waited for."""
+    rng = np.random.default_rng(SEED)
+    pad, width, height = 48, 16, 16 * (290 if n_ref == 1 else 20)
+    if n_ref > 1 and hasattr(device.driver, "load_emulated"):
+        device.shared_limit = 99 << 10
+    source, luma, slots, cost, mv, predictor, intra = case(rng, "smooth", width, height, n_ref, pad, 4)
+    rows = n_mb = height // 16
+    first = np.zeros(rows, np.int32)
+    shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
+    out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
+    read = [source, luma, slots, pad, cost, mv, predictor, intra, first]
+    rest = (4, 24, 5, 128, n_ref, 15, np.zeros(1 + rows, np.int64), 0, rows)
+    cpu.mode_decision(*read, *rest, *out)
+    d_out = [device.upload(np.full_like(a, 77)) for a in out]
+    cuda.mode_decision(*(a if isinstance(a, int) else device.upload(a) for a in read), *rest, *d_out)
+    for a, b in zip(d_out, out):
+        np.testing.assert_array_equal(a.get(), b)
+
+
 def test_what_levels_are_worth(device):  # noqa: F811
     """Rows: the place of a lone level in its block; columns: how many blocks of the macroblock have one."""
     pad, width, height, lam, qp = 48, 16, 16 * 9 * 16, 4, 20  # a slice each, so that no neighbour matters
