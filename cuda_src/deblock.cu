@@ -1,13 +1,13 @@
 // 8.7: the deblocking filter, as independent tiles and, to compare, as the wavefront of macroblocks.
 //
-// Tiles: one warp filters 2x2 macroblocks from un-deblocked samples and the halo that decides its final samples (10 samples
-// up and left, 6 down, 3 right), so that no warp waits for another. Which lines of which edges, and in which steps they may
+// Tiles: two warps filter 2x2 macroblocks, one luma and one chroma, from un-deblocked samples and the halo that decides their
+// final samples (10 samples up and left, 6 down, 3 right), so that no tile waits for another. Which lines of which edges, and in which steps they may
 // run at once, stands in a schedule that deblock.py derives from the data flow of the filter.
 #include "simd.cuh"
 #include "tables.cuh"
 
 constexpr int RECORD = 12;      // words a macroblock: 32 strengths of 4 bits, thresholds of six kinds of edges, 2 unused
-constexpr int TILE_WARPS = 4;   // warps a block
+constexpr int BLOCK_TILES = 4;  // a block of threads
 constexpr int TILE = 2, NEAR = TILE + 2;  // macroblocks a side of a tile, and with those around
 constexpr int LUMA_STRIDE = 52, LUMA_ROWS = 50, LUMA_LEFT = 12, LUMA_TOP = 12;  // bytes; what the lines of a tile read
 constexpr int CHROMA_STRIDE = 28, CHROMA_ROWS = 20, CHROMA_LEFT = 4, CHROMA_TOP = 2;
@@ -165,18 +165,18 @@ DEVICE void store_tile(const uint8_t *from, int from_stride, int size, int width
 }
 
 // rec_* uint8[H, W] and uint8[H/2, W/2]; out_* with border and stride; macroblock rows [row0, row1).
-extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) deblock_tiles(const uint8_t *__restrict__ rec_y,
+extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(const uint8_t *__restrict__ rec_y,
     const uint8_t *__restrict__ rec_u, const uint8_t *__restrict__ rec_v, const unsigned *__restrict__ records,
     const unsigned *__restrict__ luma_schedule, int luma_steps, const unsigned *__restrict__ chroma_schedule, int chroma_steps,
     int mb_width, int mb_height, int row0, int row1, uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
-  SHARED(uint8_t, all_samples, TILE_WARPS * SAMPLES);
-  SHARED(unsigned, all_records, TILE_WARPS * NEAR * NEAR * RECORD);
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const int mx = TILE * (int(blockIdx.x) * TILE_WARPS + warp), my = TILE * int(blockIdx.y) + row0;
-  if (mx >= mb_width) return;
-  uint8_t *luma = all_samples + warp * SAMPLES, *chroma = luma + LUMA_ROWS * LUMA_STRIDE;
-  unsigned *near = all_records + warp * NEAR * NEAR * RECORD;
-  for (int i = lane; i < 3 * NEAR * NEAR; i += 32) {  // three vectors of four words a macroblock
+  SHARED(uint8_t, all_samples, BLOCK_TILES * SAMPLES);
+  SHARED(unsigned, all_records, BLOCK_TILES * NEAR * NEAR * RECORD);
+  const int lane = threadIdx.x & 31, tile = threadIdx.x >> 6;
+  const bool second = threadIdx.x >> 5 & 1;  // chroma
+  const int mx = TILE * (int(blockIdx.x) * BLOCK_TILES + tile), my = TILE * int(blockIdx.y) + row0;
+  uint8_t *luma = all_samples + tile * SAMPLES, *chroma = luma + LUMA_ROWS * LUMA_STRIDE;
+  unsigned *near = all_records + tile * NEAR * NEAR * RECORD;
+  for (int i = threadIdx.x & 63; i < 3 * NEAR * NEAR; i += 64) {  // three vectors of four words a macroblock
     int n = i / 3, x = mx + n % NEAR - 1, y = my + n / NEAR - 1;
     uint4 v = make_uint4(0, 0, 0, 0);
     if (x >= 0 && x < mb_width && y >= 0 && y < mb_height)
@@ -184,17 +184,23 @@ extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) deblock_tiles(cons
     reinterpret_cast<uint4 *>(near)[i] = v;
   }
   const int width = mb_width * 16, height = mb_height * 16;
-  load_tile(rec_y, width, height, mx * 16 - LUMA_LEFT, my * 16 - LUMA_TOP, LUMA_ROWS, 12, luma, LUMA_STRIDE, lane);
-  for (int p = 0; p < 2; p++)
-    load_tile(p ? rec_v : rec_u, width / 2, height / 2, mx * 8 - CHROMA_LEFT, my * 8 - CHROMA_TOP, CHROMA_ROWS, 6,
-              chroma + p * CHROMA_ROWS * CHROMA_STRIDE, CHROMA_STRIDE, lane);
-  __syncwarp();
-  run_schedule<false>(chroma, CHROMA_STRIDE, near, chroma_schedule, chroma_steps, lane);
-  run_schedule<true>(luma, LUMA_STRIDE, near, luma_schedule, luma_steps, lane);
-  store_tile(luma + LUMA_TOP * LUMA_STRIDE + LUMA_LEFT, LUMA_STRIDE, 16, width, 16 * row1, 16 * mx, 16 * my, out_y, y_stride, lane);
-  for (int p = 0; p < 2; p++)
-    store_tile(chroma + (p * CHROMA_ROWS + CHROMA_TOP) * CHROMA_STRIDE + CHROMA_LEFT, CHROMA_STRIDE, 8, width / 2, 8 * row1, 8 * mx,
-               8 * my, p ? out_v : out_u, c_stride, lane);
+  if (second) {
+    for (int p = 0; p < 2; p++)
+      load_tile(p ? rec_v : rec_u, width / 2, height / 2, mx * 8 - CHROMA_LEFT, my * 8 - CHROMA_TOP, CHROMA_ROWS, 6,
+                chroma + p * CHROMA_ROWS * CHROMA_STRIDE, CHROMA_STRIDE, lane);
+  } else {
+    load_tile(rec_y, width, height, mx * 16 - LUMA_LEFT, my * 16 - LUMA_TOP, LUMA_ROWS, 12, luma, LUMA_STRIDE, lane);
+  }
+  __syncthreads();
+  if (second) {
+    run_schedule<false>(chroma, CHROMA_STRIDE, near, chroma_schedule, chroma_steps, lane);
+    for (int p = 0; p < 2; p++)
+      store_tile(chroma + (p * CHROMA_ROWS + CHROMA_TOP) * CHROMA_STRIDE + CHROMA_LEFT, CHROMA_STRIDE, 8, width / 2, 8 * row1, 8 * mx,
+                 8 * my, p ? out_v : out_u, c_stride, lane);
+  } else {
+    run_schedule<true>(luma, LUMA_STRIDE, near, luma_schedule, luma_steps, lane);
+    store_tile(luma + LUMA_TOP * LUMA_STRIDE + LUMA_LEFT, LUMA_STRIDE, 16, width, 16 * row1, 16 * mx, 16 * my, out_y, y_stride, lane);
+  }
 }
 
 // rec_* into out_*, a macroblock a warp: what the wavefront then filters in place.

@@ -18,7 +18,7 @@ CHROMA = (8, 28, 4, 2)
 CHROMA_PLANE = 20 * 28
 TILE = 2  # macroblocks a side: a halo of lines costs less, the larger the tile; four fill the steps of a warp
 RECORD = 12
-TILE_WARPS = 4
+BLOCK_TILES = 4  # a block of threads; two warps each
 
 # Offsets across an edge (p_i = -1 - i, q_i = i): output: inputs, for bS < 4, bS 4 as well, chroma
 _ALL = {-3, -2, -1, 0, 1, 2}
@@ -175,8 +175,8 @@ def deblock(
     luma, chroma = (device.constant(f"deblock schedule {n}", schedule(n)) for n in (16, 8))
     arguments = [rec_y, rec_u, rec_v, records, luma, luma.shape[0], chroma, chroma.shape[0], mb_width, mb_height]
     arguments += [row0, row1, *targets]
-    grid = (-(-mb_width // (TILE * TILE_WARPS)), -(-(row1 - row0) // TILE))
-    device.launch("deblock", "deblock_tiles", grid, (32 * TILE_WARPS,), arguments, stream)
+    grid = (-(-mb_width // (TILE * BLOCK_TILES)), -(-(row1 - row0) // TILE))
+    device.launch("deblock", "deblock_tiles", grid, (64 * BLOCK_TILES,), arguments, stream)
 
 
 def _at(array: DeviceArray, pointer: int) -> DeviceArray:

@@ -71,7 +71,9 @@ DEVICE Choice choose(const Macroblock &m, int lane) {
   else if (lane < 24) count = m.count_chroma[lane - 16];
   else if (lane == 25 && !choice.four) count = unsigned(m.dc_16x16);
   if (!choice.four && m.clipped[0]) choice.pcm = true;
-  if (__reduce_add_sync(FULL_WARP, count) > unsigned(FEW_LEVELS)) {
+  const int all = int(__reduce_add_sync(FULL_WARP, count)), sum = (choice.four ? m.sum_4x4 : m.sum_16x16) + m.sum_chroma;
+  // bits_at_most says no more than 41 a block, 7 a level and 2 a unit of magnitude, unless a level is clipped
+  if (all > FEW_LEVELS && 41 * N_LEVEL_BLOCKS + 7 * all + 2 * sum > PCM_BITS) {
     const short *levels = lane < N_LEVEL_BLOCKS ? levels_of(m, choice.four, lane) : nullptr;
     int c[16];
 #pragma unroll

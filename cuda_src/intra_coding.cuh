@@ -21,6 +21,7 @@ struct alignas(16) Macroblock {
   uint8_t sides[5 * SIDE];   // of the columns of blocks of Intra_4x4; the last: the macroblock's right column
   signed char modes[5 * 8];  // Intra_4x4 modes, (by + 1) * 8 + bx + 4; with those around, -1: not available
   int cost_4x4, cost_16x16, mode_16x16, dc_16x16, mode_chroma, cbp_chroma, dc_chroma, clipped[2];
+  int sum_4x4, sum_16x16, sum_chroma;  // of the levels' magnitudes
   int limit;  // cost of Intra_16x16 once it is known
   int above;  // up to where the row above was seen final
 };
@@ -150,7 +151,7 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
   const int usable = own.needs & 4 ? 0 : (own.needs & 1 ? lefts : 0xffff) & (own.needs & 2 ? tops : 0xffff);
-  int cost = lam * BITS_4x4, limit = NO_LIMIT;
+  int cost = lam * BITS_4x4, limit = NO_LIMIT, magnitudes = 0;
   Ahead next = ahead_of(m, 0, lane);
 #pragma unroll 1
   for (int step = 0; step < 10 && cost < limit; step++) {
@@ -186,6 +187,7 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
       c -= int(own.down[i]) * dot4(r, own.across, 0);
     }
     int level = (abs(c) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
+    magnitudes += active ? level : 0;
     level = c < 0 ? -level : level;
     const unsigned coded = __ballot_sync(FULL_WARP, level != 0) >> (16 * half) & 0xffff;
     c = inverse_pass(level * quantiser.scale, row_first, 1, own.x);
@@ -204,7 +206,11 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     }
     __syncwarp();
   }
-  if (lane == 0) m.cost_4x4 = cost;
+  magnitudes = __reduce_add_sync(FULL_WARP, magnitudes);
+  if (lane == 0) {
+    m.cost_4x4 = cost;
+    m.sum_4x4 = magnitudes;
+  }
 }
 
 // 8.5.10: the 4x4 Hadamard transform, value i in lane i of each half
@@ -278,6 +284,7 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
     m.levels_16x16[16 * 16 + scan] = short(dc);
     m.count_16x16[k] = uint8_t(count_levels(v));
   }
+  const int sum = __reduce_add_sync(FULL_WARP, second ? 0 : sum_of_magnitudes(v) + abs(dc));
   const int factor = 16 * NORM_ADJUST_4x4[qp % 6][0], scaled = hadamard_4x4(dc, lane) * factor;
   scale_4x4(v, qp);
   v[0] = qp >= 36 ? scaled << (qp / 6 - 6) : (scaled + (1 << (5 - qp / 6))) >> (6 - qp / 6);
@@ -286,6 +293,7 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
     m.cost_16x16 = int(best >> 2);
     m.mode_16x16 = mode;
     m.dc_16x16 = __popc(dc_coded);
+    m.sum_16x16 = sum;
     m.clipped[0] = clipped != 0;
   }
 }
@@ -347,6 +355,7 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
     m.levels_chroma[16 * (8 + plane) + q] = short(dc);
     m.count_chroma[lane] = uint8_t(count);
   }
+  const int sum = __reduce_add_sync(FULL_WARP, lane < 8 ? sum_of_magnitudes(v) + abs(dc) : 0);
   const int scaled = ((hadamard_2x2(dc, lane) * 16 * NORM_ADJUST_4x4[qp % 6][0]) << (qp / 6)) >> 5;
   scale_4x4(v, qp);
   v[0] = scaled;
@@ -355,6 +364,7 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
     m.mode_chroma = best;
     m.cbp_chroma = any ? 2 : dc_coded ? 1 : 0;
     m.dc_chroma = __popc(dc_coded);
+    m.sum_chroma = sum;
     m.clipped[1] = clipped != 0;
   }
 }

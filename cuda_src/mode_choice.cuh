@@ -175,7 +175,7 @@ DEVICE Tried try_vectors(const Picture &p, Memory &m, unsigned skip, unsigned mi
   const bool legal = inside(x_of(own), y_of(own), m.x0, m.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
   const Block block = block_of(p, m, lane);
   unsigned samples[4] = {0, 0, 0, 0};
-  const unsigned sum = half_sum(legal ? predicted(block, x_of(own), y_of(own), p.satd, samples) : 0);
+  const unsigned sum = half_sum(legal ? predicted(block, transformed(block.current), x_of(own), y_of(own), p.satd, samples) : 0);
   int value = legal ? int(sum) << 2 : ILLEGAL << 2;
   const int skip_value = __shfl_sync(FULL_WARP, value, 0);
   if ((skip_value >> 2) + p.lam * BITS_SKIP <= best) {
@@ -217,12 +217,13 @@ DEVICE Tried tried(const Picture &p, Memory &m, unsigned skip, unsigned middle, 
 DEVICE void try_nearby(const Picture &p, Memory &m, unsigned v, int set) {
   const int lane = threadIdx.x & 31, half = lane >> 4;
   const Block block = block_of(p, m, lane);
+  const Transformed source = transformed(block.current);
 #pragma unroll 1
   for (int round = 0; round < 4; round++) {
     const int i = 2 * round + half, n = i + (i >= 4), x = x_of(v) + n % 3 - 1, y = y_of(v) + n / 3 - 1;
     const bool legal = inside(x, y, m.x0, m.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
     unsigned samples[4];
-    const unsigned value = half_sum(legal ? predicted(block, x, y, p.satd, samples) : 0);
+    const unsigned value = half_sum(legal ? predicted(block, source, x, y, p.satd, samples) : 0);
     if ((lane & 15) == 0) m.nearby[set][n] = legal ? int(value) : ILLEGAL;
   }
   __syncwarp();

@@ -12,30 +12,22 @@
 constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as the launcher has them; the last warp takes messages
 constexpr int MOST = 32;                       // macroblocks of a tile, a bit each
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
-constexpr int NOTHING = -1, OVER = -2, FRESH = 32, NEWS = 64;  // answers of `take` beside a place, 0..31
-static_assert(sizeof(Memory) == 544, "as the launcher has it");
+constexpr int NOTHING = -1, OVER = -2, NEWS = 32;  // answers of `take` beside a place, 0..31
 // Words of a tile's mail: of each place how often it was told from outside; of two that nobody outside tells how many tiles
 // before it are done, and nothing
 constexpr int DONE = 31, OPEN = 30;
 
 // Who has to look, of a tile; a bit a macroblock
-struct Board {
-  unsigned told, busy, fresh, news;  // busy: in work; fresh: never looked; news: something outside the tile has changed
-  int work;                          // at least how many are told or busy
+struct alignas(8) Board {
+  unsigned told, busy;  // busy: in work. Who is taken is busy before it is told no more: both are 0 only when all is quiet
+  unsigned news;        // something outside the tile has changed
   int over, ticket;
 };
 DEVICE unsigned now(const unsigned &v) { return *const_cast<const volatile unsigned *>(&v); }
-DEVICE int now(const int &v) { return *const_cast<const volatile int *>(&v); }
 
-DEVICE void tell(Board &b, unsigned who) {
-  atomicAdd(&b.work, __popc(who));  // before, lest it be 0 while someone has to look
-  const int twice = __popc(atomicOr(&b.told, who) & who);
-  if (twice) atomicAdd(&b.work, -twice);
-}
-
-// The first of those told, if possible one whose neighbours have looked: a place, with FRESH and NEWS. One lane.
+// The first of those told, if possible one whose neighbours have looked: its place, with NEWS. One lane
 DEVICE int take(Board &b) {
-  if (now(b.over)) return OVER;
+  if (*const_cast<volatile int *>(&b.over)) return OVER;
   const unsigned busy = now(b.busy), told = now(b.told), idle = told & ~busy;
   constexpr unsigned LAST = 0x80808080u, LAST_TWO = 0xc0c0c0c0u;
   const unsigned open = told | busy, inner = open & ~LAST;
@@ -48,9 +40,10 @@ DEVICE int take(Board &b) {
     atomicAnd(&b.busy, ~one);
     return NOTHING;
   }
-  const int fresh = atomicAnd(&b.fresh, ~one) & one ? FRESH : 0, news = atomicAnd(&b.news, ~one) & one ? NEWS : 0;
+  const int news = now(b.news) & one ? NEWS : 0;
+  if (news) atomicAnd(&b.news, ~one);
   fence_block();
-  return __ffs(int(one)) - 1 + fresh + news;
+  return __ffs(int(one)) - 1 + news;
 }
 
 // Takes messages until the tile is done or all is over; one warp. open: how many messages of all are not followed yet, and
@@ -67,10 +60,12 @@ DEVICE void take_messages(Board &b, const int *mail, int *open, int before) {
       owed += int(__reduce_add_sync(FULL_WARP, unsigned(times)));
       if (lane == 0) {
         atomicOr(&b.news, who);
-        tell(b, who);
+        fence_block();
+        atomicOr(&b.told, who);
       }
     } else {
-      const bool quiet = __shfl_sync(FULL_WARP, lane ? 0 : now(b.work), 0) == 0;
+      const unsigned long long both = *reinterpret_cast<const volatile unsigned long long *>(&b.told);
+      const bool quiet = __all_sync(FULL_WARP, both == 0);
       if (quiet && owed) {
         fence();
         if (lane == 0) atomicAdd(open, -owed);
@@ -96,6 +91,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   SHARED(unsigned, vectors, MOST * 16);
   SHARED(int, references, MOST);  // four each
   SHARED(int, chosen, MOST);
+  SHARED(uint8_t, known, MOST);
   const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
   const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
                      satd, max_mv_y, n_ref, kinds, mb_width, mb_height};
@@ -116,11 +112,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
     const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);
+    known[lane] = 0;
     if (lane == 0) {
-      board.told = board.fresh = board.news = all;
+      board.told = board.news = all;
       board.busy = 0;
       board.over = 0;
-      board.work = __popc(all);
     }
   }
   __syncthreads();
@@ -149,7 +145,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
       int *distortion = reinterpret_cast<int *>(&m + 1);
       const Search found = {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref)};
       const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx;
-      if (task & FRESH) get_to_know(p, tile, mx, my, m, found);
+      if (!known[place]) {
+        get_to_know(p, tile, mx, my, m, found);
+        if (lane == 0) known[place] = 1;
+      }
       const int where = lane < 10 ? m.blocks[lane] : lane < 16 ? -1 : 16 * place + lane - 16;
       if (task & NEWS && where < -1) m.outside[lane] = motion_of(-2 - where, ref_idx, mv);
       Motion around = {-2, 0}, own;
@@ -176,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
       __syncwarp();
       if (lane == 0 && here) {
         fence_block();
-        tell(board, here);
+        atomicOr(&board.told, here);
       }
       tells = tells && !inside;
       const int away = __popc(__ballot_sync(FULL_WARP, tells));
@@ -195,7 +194,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
       if (lane == 0) {
         fence_block();
         atomicAnd(&board.busy, ~(1u << place));
-        atomicAdd(&board.work, -1);
       }
     }
   }

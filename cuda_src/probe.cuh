@@ -11,18 +11,29 @@ struct Block {  // a lane's 4x4 block: where it lies in the reference, and its s
   unsigned current[4];
 };
 
-// The prediction of a lane's block at vector (x, y), and its distortion
-DEVICE unsigned predicted(const Block &block, int x, int y, bool satd, unsigned *p) {
+// The prediction of a lane's block at vector (x, y), and its distortion. source: of the current samples
+DEVICE unsigned predicted(const Block &block, const Transformed &source, int x, int y, bool satd, unsigned *p) {
   // from numbers in the instructions: lanes that ask a table for different vectors would wait for each other
-  const unsigned low = y & 1 ? QUARTER_SAMPLE_PAIRS_1 : QUARTER_SAMPLE_PAIRS_0, high = y & 1 ? QUARTER_SAMPLE_PAIRS_3 : QUARTER_SAMPLE_PAIRS_2;
-  const unsigned pair = (y & 2 ? high : low) >> (8 * (x & 3));
+  const unsigned first = y & 1 ? QUARTER_SAMPLE_PAIRS_1 : QUARTER_SAMPLE_PAIRS_0, second = y & 1 ? QUARTER_SAMPLE_PAIRS_3 : QUARTER_SAMPLE_PAIRS_2;
+  const unsigned pair = (y & 2 ? second : first) >> (8 * (x & 3));
   const ptrdiff_t at = ptrdiff_t(block.y + (y >> 2)) * block.stride + block.x + (x >> 2);
   const uint8_t *a = block.luma + (pair & 3) * block.plane_size + at + (pair & 8 ? block.stride : 0) + (pair >> 2 & 1);
   const uint8_t *b = block.luma + (pair >> 4 & 3) * block.plane_size + at + (pair & 128 ? block.stride : 0) + (pair >> 6 & 1);
+  // all rows begin alike within their words, since a row of the reference is a whole number of words
+  const unsigned at_a = unsigned(reinterpret_cast<uintptr_t>(a) & 3), at_b = unsigned(reinterpret_cast<uintptr_t>(b) & 3);
+  const unsigned *words_a = reinterpret_cast<const unsigned *>(a - at_a), *words_b = reinterpret_cast<const unsigned *>(b - at_b);
+  const int stride = block.stride >> 2, next_a = at_a ? 1 : 0, next_b = at_b ? 1 : 0;
+  unsigned low[8], high[8];
 #pragma unroll
-  for (int i = 0; i < 4; i++)
-    p[i] = average4(load_word(a + ptrdiff_t(i) * block.stride), load_word(b + ptrdiff_t(i) * block.stride));
-  return satd ? satd_4x4(block.current, p) : sad_4x4(block.current, p);
+  for (int i = 0; i < 4; i++) {
+    low[i] = __ldg(words_a + i * stride);
+    high[i] = __ldg(words_a + i * stride + next_a);
+    low[4 + i] = __ldg(words_b + i * stride);
+    high[4 + i] = __ldg(words_b + i * stride + next_b);
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) p[i] = average4(unaligned(low[i], high[i], at_a), unaligned(low[4 + i], high[4 + i], at_b));
+  return satd ? satd_4x4(source, p) : sad_4x4(block.current, p);
 }
 
 // What the levels of a lane's block would be worth

@@ -3,7 +3,7 @@
 #include "simd.cuh"
 
 constexpr int SCALE = 4, COARSE_PAD = 32, COARSE_X = 16, COARSE_Y = 10, SMALLEST_WINDOW = 12;
-constexpr int WARPS = 4;
+constexpr int WARPS = 4, CENTRES = 11;
 
 // Means of 4x4 samples with borders, for coarse rows [y0, y1). Grid: columns, rows, 2 (source, reference).
 extern "C" __global__ void subsample(const uint8_t *source, int source_stride, const uint8_t *reference, int reference_stride,
@@ -80,11 +80,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) search_centre(const uin
   const uint8_t *corner = reference + size_t(y0 + pad + row) * stride + x0 + pad + half;
   const int steps = previous_ref_idx[4 * mb] + 1;
   const short2 before = previous_mv[16 * mb];
-  int lowest = 0x7fffffff, best_x = 0, best_y = 0;
-  for (int n = 0; n < 11; n++) {
+  unsigned value[CENTRES];
+  int xs[CENTRES], ys[CENTRES];
+#pragma unroll
+  for (int n = 0; n < CENTRES; n++) {  // all loads on their way before the first sum
     int x = 0, y = 0;
-    if (n == 1) {
-      if (steps <= 0) continue;
+    if (n == 1 && steps > 0) {
       x = (floor_divide(before.x * distance, steps) + 2) >> 2;
       y = (floor_divide(before.y * distance, steps) + 2) >> 2;
     } else if (n > 1) {
@@ -95,12 +96,18 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) search_centre(const uin
     y = clamp(y, low_y, high_y);
     unsigned a, b;
     load_eight(corner + ptrdiff_t(y) * stride + x, &a, &b);
-    int value = int(__reduce_add_sync(FULL_WARP, sad4(a, own.x, sad4(b, own.y, 0))));
-    value += lam * (se_bits(4 * x) + se_bits(4 * y));
-    if (value < lowest) {
-      lowest = value;
-      best_x = x;
-      best_y = y;
+    value[n] = sad4(a, own.x, sad4(b, own.y, 0));
+    xs[n] = x;
+    ys[n] = y;
+  }
+  int lowest = 0x7fffffff, best_x = 0, best_y = 0;
+#pragma unroll
+  for (int n = 0; n < CENTRES; n++) {
+    const int cost = int(__reduce_add_sync(FULL_WARP, value[n])) + lam * (se_bits(4 * xs[n]) + se_bits(4 * ys[n]));
+    if (cost < lowest) {  // where there is no vector before, n = 1 is the first again, and no better
+      lowest = cost;
+      best_x = xs[n];
+      best_y = ys[n];
     }
   }
   if (lane == 0) {

@@ -95,6 +95,13 @@ DEVICE int count_levels(const int *c) {
   return n;
 }
 
+DEVICE int sum_of_magnitudes(const int *c) {
+  int n = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) n += abs(c[i]);
+  return n;
+}
+
 // 9.2: an upper bound of the bits of one block's levels (raster); very many if a level was clipped
 DEVICE int bits_at_most(const int *c) {
   const int count = count_levels(c);
