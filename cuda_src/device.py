@@ -317,7 +317,6 @@ class Device:
         start = function.prepared_async_call
         self._do(f"the kernel {name}", start, *sizes, stream, *values, shared_size=shared, row=row, held=held)
 
-
     def close(self, keep_host: bool = False) -> None:
         """Frees the memory and lets go of the primary context; page-locked arrays stay valid with `keep_host`."""
         self._functions.clear()

@@ -30,7 +30,7 @@ def test_no_driver_says_so(monkeypatch):
     def missing(name):
         raise ImportError("libcuda.so.1: cannot open shared object file")
 
-    monkeypatch.setattr(device_module.importlib, "import_module", missing)
+    monkeypatch.setattr("importlib.import_module", missing)
     with pytest.raises(device_module.DeviceUnavailable, match="no NVIDIA driver"):
         device_module.Device()
     assert "no NVIDIA driver" in device_module.available()
@@ -40,7 +40,7 @@ def test_no_pycuda_says_what_to_install(monkeypatch):
     def missing(name):
         raise ImportError("No module named 'pycuda'")
 
-    monkeypatch.setattr(device_module.importlib, "import_module", missing)
+    monkeypatch.setattr("importlib.import_module", missing)
     with pytest.raises(device_module.DeviceUnavailable, match="pip install pycuda"):
         device_module.Device()
 
