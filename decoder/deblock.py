@@ -129,14 +129,29 @@ def near(a, b, limit):
 
 
 @helper
-def filter_normal(lines, size, alpha, beta, tc0s):
-    """8.7.2.3: filtering with bS below 4, in place, of `size` (16) lines; tc0s int16[16]: -1 where bS is 0."""
+def strength_of(strengths, i, lines):
+    """bS of line i of 16; `lines`: how many lines a piece has, 4 or 2."""
+    shift = np.int16(i & 12 if lines == 4 else i << 1 & 12)
+    return np.int16(np.int16(np.int16(strengths) >> shift) & np.int16(15))
+
+
+@helper
+def tc0_of(strength, thresholds):
+    """8.7.2.3: tC0 for a bS of 1 to 3; -1 for 0."""
+    _, _, of_1, of_2, of_3 = thresholds
+    return of_3 if strength == 3 else of_2 if strength == 2 else of_1 if strength == 1 else np.int16(-1)
+
+
+@helper
+def filter_normal(lines, strengths, thresholds):
+    """8.7.2.3: filtering with bS below 4, in place, of 16 lines."""
     outlined()
+    alpha, beta = thresholds[0], thresholds[1]
     one, four = np.int16(1), np.int16(4)
-    for i in range(size):
+    for i in range(16):
         p2, p1, p0 = sample(lines, 1, i), sample(lines, 2, i), sample(lines, 3, i)
         q0, q1, q2 = sample(lines, 4, i), sample(lines, 5, i), sample(lines, 6, i)
-        tc0 = tc0s[np.uint64(i)]
+        tc0 = tc0_of(strength_of(strengths, i, 4), thresholds)
         on = (tc0 >= 0) & near(p0, q0, alpha) & near(p1, p0, beta) & near(q1, q0, beta)
         mask = np.int16(-np.int16(on))
         mask_p, mask_q = np.int16(-np.int16(near(p2, p0, beta))), np.int16(-np.int16(near(q2, q0, beta)))
@@ -166,10 +181,10 @@ def smoothed(strong, p3, p2, p1, p0, q0, q1):
 
 
 @helper
-def filter_strong(lines, size, alpha, beta):
-    """8.7.2.4: filtering with bS 4, in place, of `size` (16) lines."""
+def filter_strong(lines, alpha, beta):
+    """8.7.2.4: filtering with bS 4, in place, of 16 lines."""
     outlined()
-    for i in range(size):
+    for i in range(16):
         p3, p2, p1, p0 = sample(lines, 0, i), sample(lines, 1, i), sample(lines, 2, i), sample(lines, 3, i)
         q0, q1, q2, q3 = sample(lines, 4, i), sample(lines, 5, i), sample(lines, 6, i), sample(lines, 7, i)
         on = near(p0, q0, alpha) & near(p1, p0, beta) & near(q1, q0, beta)
@@ -185,20 +200,22 @@ def filter_strong(lines, size, alpha, beta):
 
 
 @helper
-def filter_chroma_lines(lines, size, alphas, betas, tc0s):
-    """8.7.2.3, 8.7.2.4: chroma filtering, in place, of `size` (16) lines; tc0s: -1 where bS is 0, 64 where it is 4."""
+def filter_chroma_lines(lines, strengths, of_u, of_v):
+    """8.7.2.3, 8.7.2.4: chroma filtering, in place, of 8 lines of Cb and 8 of Cr."""
     outlined()
     two, four = np.int16(2), np.int16(4)
-    for i in range(size):
+    for i in range(16):
         p1, p0, q0, q1 = sample(lines, 2, i), sample(lines, 3, i), sample(lines, 4, i), sample(lines, 5, i)
-        tc0, alpha, beta = tc0s[np.uint64(i)], alphas[np.uint64(i)], betas[np.uint64(i)]
-        on = (tc0 >= 0) & near(p0, q0, alpha) & near(p1, p0, beta) & near(q1, q0, beta)
+        strength = strength_of(strengths, i, 2)
+        tc0 = tc0_of(strength, of_u) if i < 8 else tc0_of(strength, of_v)
+        alpha, beta = of_u[0] if i < 8 else of_v[0], of_u[1] if i < 8 else of_v[1]
+        on = (strength > 0) & near(p0, q0, alpha) & near(p1, p0, beta) & near(q1, q0, beta)
         tc = np.int16(tc0 + np.int16(1))
         delta = np.int16(np.int16(np.int16(q0 - p0) * four) + np.int16(np.int16(p1 - q1) + four))
         delta = min(tc, max(np.int16(-tc), np.int16(delta >> 3)))
         new_p = min(np.int16(255), max(np.int16(0), np.int16(p0 + delta)))
         new_q = min(np.int16(255), max(np.int16(0), np.int16(q0 - delta)))
-        if tc0 == 64:
+        if strength == 4:
             new_p = np.int16(np.int16(np.int16(p1 + p1) + np.int16(np.int16(p0 + q1) + two)) >> 2)
             new_q = np.int16(np.int16(np.int16(q1 + q1) + np.int16(np.int16(q0 + p1) + two)) >> 2)
         lines[np.uint64(i + 48)] = new_p if on else p0
@@ -206,12 +223,11 @@ def filter_chroma_lines(lines, size, alphas, betas, tc0s):
 
 
 @helper
-def filter_luma(plane, start, across, along, strengths, thresholds, lines, tc0s):
+def filter_luma(plane, start, across, along, strengths, thresholds, lines):
     """8.7.2: a luma edge of 16 lines; `start`: q0 of the first, p0 lies `across` before, the next line `along`.
 
-    thresholds: indexA, alpha, beta; lines uint8[128], tc0s int16[16]: scratch.
+    lines uint8[128]: scratch.
     """
-    index_a, alpha, beta = thresholds
     first = start - np.uint64(4) * across
     if across == 1:
         turn_in(lines, plane, first, plane, first + np.uint64(8) * along, along)
@@ -219,12 +235,9 @@ def filter_luma(plane, start, across, along, strengths, thresholds, lines, tc0s)
         for row in range(8):
             copy16(lines, np.uint64(16 * row), plane, first + np.uint64(row) * across)
     if strengths == 0x4444:  # bS 4 is of whole edges
-        filter_strong(lines, tc0s.size, np.int16(alpha), np.int16(beta))
+        filter_strong(lines, thresholds[0], thresholds[1])
     else:
-        for i in range(16):
-            strength = strengths >> (i & 12) & 15
-            tc0s[np.uint64(i)] = TC0[strength, index_a] if strength else -1
-        filter_normal(lines, tc0s.size, np.int16(alpha), np.int16(beta), tc0s)
+        filter_normal(lines, strengths, thresholds)
     if across == 1:
         turn_out(lines, plane, first, plane, first + np.uint64(8) * along, along)
     else:
@@ -233,11 +246,8 @@ def filter_luma(plane, start, across, along, strengths, thresholds, lines, tc0s)
 
 
 @helper
-def filter_chroma(u_plane, v_plane, start, across, along, strengths, of_u, of_v, lines, tc0s, limits):
-    """8.7.2: an edge of 8 lines of Cb and of Cr, side by side; of_u, of_v: their indexA, alpha, beta.
-
-    Other arguments as of filter_luma; limits int16[2, 16]: scratch.
-    """
+def filter_chroma(u_plane, v_plane, start, across, along, strengths, of_u, of_v, lines):
+    """8.7.2: an edge of 8 lines of Cb and of Cr, side by side; of_u, of_v: their thresholds; else as filter_luma."""
     eight = np.uint64(8)
     first = start - np.uint64(4) * across
     if across == 1:
@@ -247,12 +257,7 @@ def filter_chroma(u_plane, v_plane, start, across, along, strengths, of_u, of_v,
             at, to = first + np.uint64(row) * across, np.uint64(16 * row)
             copy8(lines, to, u_plane, at)
             copy8(lines, to + eight, v_plane, at)
-    for i in range(16):
-        strength = strengths >> (i << 1 & 12) & 15
-        index_a, alpha, beta = of_u if i < 8 else of_v
-        tc0s[np.uint64(i)] = -1 if strength == 0 else 64 if strength == 4 else TC0[strength, index_a]
-        limits[0, i], limits[1, i] = alpha, beta
-    filter_chroma_lines(lines, tc0s.size, limits[0], limits[1], tc0s)
+    filter_chroma_lines(lines, strengths, of_u, of_v)
     if across == 1:
         turn_out(lines, u_plane, first, v_plane, first, along)
     else:
@@ -264,9 +269,10 @@ def filter_chroma(u_plane, v_plane, start, across, along, strengths, of_u, of_v,
 
 @helper
 def edge_thresholds(row, qp):
-    """8.7.2.2: indexA, alpha and beta for the mean QP of both sides."""
-    index_a = clip3(0, 51, qp + np.int64(row[SLICE_ALPHA]))
-    return index_a, np.int64(ALPHA[index_a]), np.int64(BETA[clip3(0, 51, qp + np.int64(row[SLICE_BETA]))])
+    """8.7.2.2, 8.7.2.3: alpha, beta, and tC0 for a bS of 1, 2 and 3, for the mean QP of both sides."""
+    index_a, index_b = clip3(0, 51, qp + np.int64(row[SLICE_ALPHA])), clip3(0, 51, qp + np.int64(row[SLICE_BETA]))
+    tc0_1, tc0_2, tc0_3 = np.int16(TC0[1, index_a]), np.int16(TC0[2, index_a]), np.int16(TC0[3, index_a])
+    return np.int16(ALPHA[index_a]), np.int16(BETA[index_b]), tc0_1, tc0_2, tc0_3
 
 
 @helper
@@ -277,35 +283,35 @@ def chroma_qp(row, k, qp_p, qp_q):
 
 
 @helper
-def deblock_edge(planes, row, qp_p, qp_q, edge, vertical, y0, x0, width, strengths, lines, tc0s, limits):
+def deblock_edge(planes, row, qp_p, qp_q, edge, vertical, y0, x0, width, strengths, lines):
     """8.7.1: luma and chroma of one edge of the macroblock at (x0, y0); row: its slice's row of the slice table."""
     inlined()
     one, stride, half = np.uint64(1), np.uint64(width), np.uint64(width >> 1)
     y, x = (y0, x0 + 4 * edge) if vertical else (y0 + 4 * edge, x0)
     thresholds = edge_thresholds(row, qp_p + qp_q + 1 >> 1)
-    if thresholds[1] and thresholds[2]:
+    if thresholds[0] and thresholds[1]:
         across, along = (one, stride) if vertical else (stride, one)
-        filter_luma(planes[0], np.uint64(y * width + x), across, along, strengths, thresholds, lines, tc0s)
+        filter_luma(planes[0], np.uint64(y * width + x), across, along, strengths, thresholds, lines)
     if edge & 1:
         return
     of_u = edge_thresholds(row, chroma_qp(row, 0, qp_p, qp_q))
     of_v = edge_thresholds(row, chroma_qp(row, 1, qp_p, qp_q))
-    if (of_u[1] and of_u[2]) or (of_v[1] and of_v[2]):
+    if (of_u[0] and of_u[1]) or (of_v[0] and of_v[1]):
         at = np.uint64((y >> 1) * (width >> 1) + (x >> 1))
         across, along = (one, half) if vertical else (half, one)
-        filter_chroma(planes[1], planes[2], at, across, along, strengths, of_u, of_v, lines, tc0s, limits)
+        filter_chroma(planes[1], planes[2], at, across, along, strengths, of_u, of_v, lines)
 
 
 @closed_kernel
 def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
     """8.7: all macroblocks of a picture in order of their addresses; slice_table int32[n_slices, N_SLICE_COLUMNS].
 
-    mbs: slice_id, mb_type, qp, transform_8x8, nonzero of layout.Macroblocks.
+    mbs: slice_id, mb_type, cbp, qp, transform_8x8, nonzero of layout.Macroblocks.
     """
-    slice_id, mb_type, qp, transform_8x8, nonzero = mbs
+    slice_id, mb_type, cbp, qp, transform_8x8, nonzero = mbs
     flat = (planes.y[slot].ravel(), planes.u[slot].ravel(), planes.v[slot].ravel())
     mv, ref_id = motion.mv[slot].ravel(), motion.ref_id[slot].ravel()
-    lines, tc0s, limits = np.zeros(128, np.uint8), np.empty(16, np.int16), np.empty((2, 16), np.int16)
+    lines = np.zeros(128, np.uint8)
     coded = np.zeros(mb_type.size, np.uint16)
     x = y = 0
     for mb in range(mb_type.size):
@@ -313,7 +319,7 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
         disable = row[SLICE_DISABLE]
         kind = mb_type[mb]
         intra, alike = is_intra(kind), one_vector(kind)
-        if not intra:
+        if cbp[mb] & 15 and not intra:
             coded[mb] = coded_blocks(nonzero, transform_8x8[mb], 4 * y, 4 * x)
         coded_q, qp_q = np.int64(coded[mb]), np.int64(qp[mb])
         for direction in range(0 if disable == 1 else 2):
@@ -340,7 +346,7 @@ def deblock_picture(mbs, slice_table, mb_width, planes, motion, slot):
                 if strengths:
                     deblock_edge(
                         flat, row, np.int64(qp[mb_p]), qp_q, edge, vertical, 16 * y, 16 * x, 16 * mb_width, strengths,
-                        lines, tc0s, limits,
+                        lines,
                     )  # fmt: skip
         x += 1
         if x == mb_width:

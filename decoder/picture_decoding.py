@@ -94,7 +94,7 @@ class PictureDecoding:
             )
         table = np.array(self._rows, np.int32)
         if (table[:, at.SLICE_DISABLE] != 1).any():
-            arrays = (mbs.slice_id, mbs.mb_type, mbs.qp, mbs.transform_8x8, mbs.nonzero)
+            arrays = (mbs.slice_id, mbs.mb_type, mbs.cbp, mbs.qp, mbs.transform_8x8, mbs.nonzero)
             deblock_picture(arrays, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot)
 
     def _check_order(self, first: int) -> None:
