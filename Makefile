@@ -3,6 +3,8 @@
 #   make test       the fast tests (make test-all: with the slow sweeps)
 #   make lint       ruff and mypy
 #   make bench      speed beside x264, if PyAV has it
+#   make kernels    the CUDA kernels compiled for all architectures, if nvcc is there (else at first use)
+#   make wheel      the package in dist/, with compiled kernels if nvcc is there
 #   make docs       docs/options.md from the table of options
 
 BASE_PYTHON ?= python3.11
@@ -15,7 +17,7 @@ QP          ?= 27
 CLIP        := out/sample_$(SIZE).yuv
 STREAM      := out/sample_$(SIZE).264
 
-.PHONY: encode test test-all lint bench docs setup clean
+.PHONY: encode test test-all lint bench kernels wheel docs setup clean
 
 encode: $(VENV)/.ready
 	$(PYTHON) samples/make_clip.py $(CLIP) --size $(SIZE) --frames $(FRAMES)
@@ -36,6 +38,12 @@ lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	$(PYTHON) benchmarks/speed.py
+
+kernels: $(VENV)/.ready
+	$(PYTHON) -m h264lite.cuda_src.compiler --if-nvcc
+
+wheel: $(VENV)/.ready
+	$(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
 
 docs: $(VENV)/.ready
 	$(PYTHON) docs/make_options.py docs/options.md

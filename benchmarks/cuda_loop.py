@@ -28,6 +28,7 @@ from h264lite.scheduler.stages import BESIDE, HOME, MAIN, STAGES, UP
 from h264lite.scheduler.trace import CARD, HOST, Trace
 
 CLIP = "driving_1920x1080_30"
+REPLAYS = 20
 
 
 def made_up(width: int, height: int, count: int) -> list[np.ndarray]:
@@ -69,6 +70,39 @@ def run_loop(pictures: list, width: int, height: int, count: int, options: dict[
     pipeline.flush()
     pipeline.close()
     return trace
+
+
+def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any], serial: bool) -> tuple[float, float, float]:
+    """Microseconds of P pictures' stages with all they wait for, median, least, most: each again and again, the host ahead.
+
+    Again from the same source, references and vectors before, so with the same results.
+    """
+    CudaExecutor.serial = serial
+    pipeline = Pipeline(Config.from_options(width=width, height=height, device="cuda", **options))
+    executor = pipeline.loop.executor
+    assert isinstance(executor, CudaExecutor)
+    found = []
+    for n in range(40):
+        known = set(executor._scripts)
+        pipeline.encode(*planes(pictures[n], width, height))
+        pipeline.flush()
+        script = next((executor._scripts[key] for key in executor._scripts if key not in known and len(key) > 2), None)
+        if script is None or n < 4:
+            continue
+        card, main = executor.card, executor._streams[MAIN]
+        with card:
+            begin, end = card.event(timing=True), card.event(timing=True)
+            for _ in range(3):
+                card.replay(script)
+            card.record(begin, main)
+            for _ in range(REPLAYS):
+                card.replay(script)
+            card.record(end, main)
+            card.synchronize(end)
+            found.append(1e3 * begin.time_till(end) / REPLAYS)
+            card.synchronize()
+    pipeline.close()
+    return statistics.median(found), min(found), max(found)
 
 
 def summary(trace: Trace, first: int) -> dict[str, Any]:
@@ -173,6 +207,9 @@ def main() -> int:
         print_summary(f"{args.size} {kind}, qp {args.qp}, {title}", results[title])
         if args.trace and not serial:
             Path(args.trace).write_bytes(trace.to_json())
+    for title, serial in (("all streams", False), ("one stream", True)):
+        loop = results.setdefault("closed_loop_us", {})[title] = closed_loop(pictures, width, height, options, serial)
+        print("closed loop of a P frame, {}: {:.0f} us ({:.0f} to {:.0f})".format(title, *loop), flush=True)
     print(f"\nThe command, {args.frames} frames from a file")
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         source = Path(folder) / f"in_{args.size}.yuv"

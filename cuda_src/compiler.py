@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +24,7 @@ import numpy as np
 HERE = Path(__file__).parent
 ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capability, and PTX of the first for whatever comes later
 LARGEST_TABLE = 512  # elements; larger ones are formulas on the card
+STAMP = "kernels.fatbin"  # JSON: which sources the fatbins were made from
 OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
 
 
@@ -174,7 +177,7 @@ def _cached_name(name: str, arch: str) -> str:
 def compiled(name: str, capability: tuple[int, int]) -> Path | None:
     """The file that holds the module for a card of this compute capability, if nvcc is not needed any more."""
     fatbin = HERE / f"{name}.fatbin"
-    stamp = HERE / "kernels.fatbin"  # JSON: which sources the fatbins were made from
+    stamp = HERE / STAMP
     if fatbin.exists() and stamp.exists() and json.loads(stamp.read_text()).get(name) == module_key(name):
         return fatbin
     found = sorted(cache_folder().glob(_cached_name(name, f"sm_{capability[0]}{capability[1]}")))
@@ -195,31 +198,44 @@ def load_code(name: str, capability: tuple[int, int]) -> bytes:
     return code
 
 
-def build_fatbins(architectures: tuple[str, ...] = ARCHITECTURES, names: list[str] | None = None) -> list[Path]:
+def known_architectures() -> tuple[str, ...]:
+    """Those of ARCHITECTURES that this nvcc compiles for."""
+    nvcc = find_nvcc()
+    if nvcc is None:
+        return ()
+    listed = subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True, timeout=60).stdout.split()
+    return tuple(arch for arch in ARCHITECTURES if f"sm_{arch}" in listed)
+
+
+def build_fatbins(architectures: Sequence[str] = (), names: list[str] | None = None) -> list[Path]:
     """One fatbin a kernel file, beside its source: code for each architecture and PTX of the first."""
+    architectures = architectures or known_architectures() or ARCHITECTURES
     target = ["-fatbin"]
     for arch in architectures:
         target.append(f"-gencode=arch=compute_{arch},code=sm_{arch}")
     target.append(f"-gencode=arch=compute_{architectures[0]},code=compute_{architectures[0]}")
-    built = []
-    with tempfile.TemporaryDirectory() as scratch:
+    names = names or module_names()
+    built = [HERE / f"{name}.fatbin" for name in names]
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
         include = write_tables(Path(scratch))
-        for name in names or module_names():
-            output = HERE / f"{name}.fatbin"
-            run_nvcc(name, target, output, include)
-            built.append(output)
-    stamp = {name: module_key(name) for name in module_names()}
-    (HERE / "kernels.fatbin").write_text(json.dumps(stamp, indent=1))
+        list(pool.map(lambda name, output: run_nvcc(name, target, output, include), names, built))
+    stamp = {name: module_key(name) for name in names}
+    (HERE / STAMP).write_text(json.dumps(stamp, indent=1))
     return built
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """`python -m h264lite.cuda_src.compiler`: the fatbins of a release."""
     parser = argparse.ArgumentParser(prog="python -m h264lite.cuda_src.compiler", description=__doc__)
     default = ",".join(ARCHITECTURES)
-    parser.add_argument("--arch", default=default, help="compute capabilities, as 80,90 (default %(default)s)")
+    parser.add_argument("--arch", help=f"compute capabilities, as 80,90 (default: those of {default} that nvcc knows)")
+    parser.add_argument("--if-nvcc", action="store_true", help="without nvcc say so and leave the kernels to their first use")
     options = parser.parse_args(arguments)
+    if options.if_nvcc and find_nvcc() is None:
+        print("no nvcc: the CUDA kernels are compiled where they are first used", file=sys.stderr)
+        return 0
     try:
-        for path in build_fatbins(tuple(options.arch.split(","))):
+        for path in build_fatbins(tuple(options.arch.split(",")) if options.arch else ()):
             print(f"{path.name}: {path.stat().st_size} bytes", file=sys.stderr)
     except CompileError as error:
         print(error, file=sys.stderr)

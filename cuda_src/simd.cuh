@@ -165,7 +165,7 @@ DEVICE unsigned transform_row(unsigned row, unsigned sum) {
   return mad(unsigned(dot4(row, HIGH, 0)), HIGH_HALF, unsigned(dot4(row, LOW, int(sum))));
 }
 // The bias less the transforms of a block's rows, as satd_4x4 takes it
-struct Transformed {
+struct alignas(16) Transformed {
   unsigned first[4], second[4];
 };
 DEVICE Transformed transformed(const unsigned *rows) {

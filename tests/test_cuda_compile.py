@@ -1,6 +1,11 @@
 """nvcc takes every kernel file for every architecture; the report of registers, spills and shared memory."""
 
+import json
 import re
+import shutil
+import subprocess
+import sys
+import zipfile
 
 import pytest
 from h264lite.cuda_src import compiler
@@ -50,19 +55,59 @@ def test_every_architecture(architecture, tmp_path):
 
 
 @needs_nvcc
-@pytest.mark.slow
 def test_fatbins_are_taken_while_the_sources_stand(tmp_path, monkeypatch):
-    name = "interpolate"
+    """Without nvcc, too; and no longer when the source has changed."""
+    name = "ssd"
     for path in compiler.HERE.iterdir():
         if path.suffix in (".cu", ".cuh"):
             (tmp_path / path.name).write_bytes(path.read_bytes())
     monkeypatch.setattr(compiler, "HERE", tmp_path)
     compiler.module_key.cache_clear()
     compiler.build_fatbins(("80", "90"), [name])
-    assert compiler.load_code(name, (9, 0)) == (tmp_path / f"{name}.fatbin").read_bytes()
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
+    for capability in ((8, 0), (9, 0), (12, 0)):  # the last by PTX
+        assert compiler.load_code(name, capability) == (tmp_path / f"{name}.fatbin").read_bytes()
     with (tmp_path / f"{name}.cu").open("a") as file:
         file.write("// changed\n")
     compiler.module_key.cache_clear()
-    assert compiler.load_code(name, (9, 0)) != (tmp_path / f"{name}.fatbin").read_bytes()
+    with pytest.raises(compiler.CompileError, match="nvcc was not found"):
+        compiler.load_code(name, (9, 0))
     compiler.module_key.cache_clear()
+
+
+def build(into, monkeypatch, **variables):
+    """Names and contents of the files in a wheel that is made from this checkout."""
+    pytest.importorskip("setuptools")
+    source = into / "source"
+    ignore = shutil.ignore_patterns(".*", "build", "dist", "out", "__pycache__", "*.egg-info", "*.fatbin", "tests", "docs")
+    shutil.copytree(compiler.HERE.parent, source, ignore=ignore)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    code = "import setuptools.build_meta as b, sys; print(b.build_wheel(sys.argv[1]))"
+    done = subprocess.run([sys.executable, "-c", code, str(into)], cwd=source, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+    with zipfile.ZipFile(next(into.glob("*.whl"))) as wheel:
+        return {name: wheel.read(name) for name in wheel.namelist()}, done.stderr + done.stdout
+
+
+def test_a_wheel_without_kernels(tmp_path, monkeypatch):
+    files, _ = build(tmp_path, monkeypatch, H264LITE_FATBIN="0")
+    assert "h264lite/cuda_src/intra.cu" in files and not any(name.endswith(".fatbin") for name in files)
+
+
+def test_without_nvcc_a_build_goes_on(monkeypatch, capsys):
+    monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
+    assert compiler.main(["--if-nvcc"]) == 0
+    assert "compiled where they are first used" in capsys.readouterr().err
+    assert compiler.main(["--arch", "90"]) == 1
+    assert "nvcc was not found" in capsys.readouterr().err
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_a_wheel_with_kernels(tmp_path, monkeypatch):
+    files, _ = build(tmp_path, monkeypatch, H264LITE_FATBIN="90")
+    stamp = json.loads(files[f"h264lite/cuda_src/{compiler.STAMP}"])
+    assert stamp == {name: compiler.module_key(name) for name in compiler.module_names()}
+    assert all(len(files[f"h264lite/cuda_src/{name}.fatbin"]) > 1000 for name in stamp)

@@ -1,0 +1,28 @@
+"""Building the package: kernels of the card are compiled into it where nvcc is; all else stands in setup.cfg.
+
+H264LITE_FATBIN: compute capabilities to compile for, as 80,90 (default: all that cuda_src/compiler.py names and nvcc knows); 0: none.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+
+class BuildWithKernels(build_py):
+    """Beside the .cu files of the build, never of the checkout: a fatbin each, and what they were made from."""
+
+    def run(self) -> None:
+        super().run()
+        wanted = os.environ.get("H264LITE_FATBIN", "")
+        if self.editable_mode or wanted == "0":
+            return
+        library = Path(self.build_lib).resolve()
+        command = [sys.executable, "-m", "h264lite.cuda_src.compiler", "--if-nvcc", *(["--arch", wanted] if wanted else [])]
+        subprocess.run(command, check=True, cwd=library, env={**os.environ, "PYTHONPATH": str(library)})
+
+
+setup(cmdclass={"build_py": BuildWithKernels})
