@@ -1,6 +1,6 @@
 """Building the package: kernels of the card are compiled into it where nvcc is; all else stands in setup.cfg.
 
-H264LITE_FATBIN: compute capabilities to compile for, as 80,90 (default: all that cuda_src/compiler.py names and nvcc knows); 0: none.
+H264LITE_FATBIN: compute capabilities to compile for, as 80,90 (default: those that nvcc knows of ours); 0: none.
 """
 
 import os
