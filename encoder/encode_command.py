@@ -102,7 +102,8 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
             run.say("first run on this card: nvcc compiles its kernels, once; a minute or so")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])
-        encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace, total)
+        encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
+                                      total if _any_order(source, config) else None)
         run.encoder = stack.enter_context(encoder)
         progress.restart()
         return _encode(run, stop)
@@ -186,7 +187,8 @@ def _encode(run: Run, stop: StopSignals) -> int:
     config = run.encoder.config
     failure: BaseException | None = None
     try:
-        if run.encoder.lanes and isinstance(run.source, RawSource) and run.source.any_order and not config.ssim:
+        if run.encoder.lanes and _any_order(run.source, config):
+            assert isinstance(run.source, RawSource)
             _feed_numbers(run, stop, run.source)
         else:
             _feed_frames(run, stop)
@@ -213,6 +215,11 @@ def _encode(run: Run, stop: StopSignals) -> int:
                "h264lite encode: interrupted before the first frame; nothing was written")
         return INTERRUPTED
     return FAILED if run.problems else 0
+
+
+def _any_order(source: Source, config: Config) -> bool:
+    """Whether whoever encodes a frame may read it when its turn comes."""
+    return isinstance(source, RawSource) and source.any_order and not config.ssim
 
 
 def _feed_frames(run: Run, stop: StopSignals) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Read = Callable[[np.ndarray], None]  # fills uint8[n] with one picture of display size, I420
 MOST_BYTES = 2 << 30  # of pictures that wait to be encoded
 LANES_OF_A_CARD = 2
+SMALL = 1620  # macroblocks: 4CIF
 SLICE = 0.1  # seconds: how long a caller waits before it looks after signals
 
 
@@ -39,23 +40,25 @@ class _Gop:
 
 
 def count_lanes(config: Config, frames: int | None) -> int:
-    """How many GOPs at once: as asked for, or as many as pay; not more than there are. frames: of the input, None = unknown.
+    """How many GOPs at once: as asked for, or as many as pay; not more than there are, but at least one a device.
 
-    Where frames come one at a time and their number is unknown, GOPs that wait for their turn take memory: `auto` then
-    asks for no more than a few.
+    frames: of an input that can be read in any order; None: frames come one after another, and those of later GOPs would
+    wait for their turn, so `auto` is one GOP then.
     """
+    if not config.gops and frames is None:
+        return len(config.devices)
     tuned = config.tuning.value("gops") if config.tuning is not None else None
     lanes = config.gops or tuned or sum(_lanes_that_pay(config, name) for name in config.devices)
-    if not config.gops and frames is None:
-        lanes = min(lanes, MOST_BYTES // (2 * picture_bytes(config) * config.keyint))
-    return max(len(config.devices), 1, min(lanes, -(-frames // config.keyint) if frames else lanes))
+    return max(len(config.devices), min(lanes, -(-frames // config.keyint) if frames else lanes))
 
 
 def _lanes_that_pay(config: Config, device: str) -> int:
-    """On a card one lane's launches run beside the other's; on the CPU a lane has at least two threads."""
+    """On the CPU a thread for each while pictures are small, else two; on a card one reads beside the other's launches."""
+    if config.device == "hybrid":
+        return 1
     if device != "cpu":
         return LANES_OF_A_CARD if config.threads >= 4 else 1
-    return max(1, config.threads // 2)
+    return config.threads if config.mb_width * config.mb_height <= SMALL else max(1, config.threads // 2)
 
 
 def picture_bytes(config: Config) -> int:
@@ -70,7 +73,7 @@ def make_pipeline(
     from .pipeline import Pipeline
 
     lanes = count_lanes(config, frames)
-    if lanes == 1 and len(config.devices) == 1:
+    if lanes == 1:
         return Pipeline(config, keep, warn, trace)
     return Gops(config, lanes, keep, warn, trace)
 

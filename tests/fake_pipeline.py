@@ -53,6 +53,9 @@ class Pipeline:
         done, self.waiting = self.waiting[: -self.lag or None], self.waiting[-self.lag :] if self.lag else []
         return done
 
+    def begin_gop(self, gop, number):
+        self.count = number
+
     def next_buffer(self):
         return None
 

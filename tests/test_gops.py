@@ -200,7 +200,8 @@ def test_lanes_share_out_threads_and_devices(driver):
     with pytest.raises(DeviceError, match="there is no cuda:7"):
         Config.from_options(**size, devices="cuda:7")
     assert count_lanes(Config.from_options(**size, device="cpu", gops=4, keyint=10), 11) == 2
-    assert count_lanes(Config.from_options(**size, device="cpu", gops="auto", threads=8, keyint=10), 1000) == 4
+    assert count_lanes(Config.from_options(**size, device="cpu", gops="auto", threads=8, keyint=10), 1000) == 8
+    assert count_lanes(Config.from_options(width=1920, height=1080, device="cpu", threads=8, keyint=10), 1000) == 4
     assert count_lanes(Config.from_options(width=1920, height=1080, device="cpu", gops="auto", threads=64), None) == 1
 
 
