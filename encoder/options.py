@@ -178,8 +178,8 @@ OPTIONS: tuple[Option, ...] = (
            0, 256),
     Option("device", "Running", read_choice, "auto", "where to encode; auto takes what is there and says so",
            choices=_same("auto", "cpu", "cuda", "hybrid")),
-    Option("gops", "Running", read_count, "auto", "closed GOPs (--keyint) encoded at once; auto = as many as pay where a file "
-           "can be read in any order, else 1. The stream is the same for any number", "INT", 1, 64),
+    Option("gops", "Running", read_count, "auto", "closed GOPs (--keyint) encoded at once; auto = as many as pay where a "
+           "file can be read in any order, else 1. The stream is the same for any number", "INT", 1, 64),
     Option("devices", "Running", read_devices, None, "the devices that take GOPs, in place of --device: cpu, cuda:0, "
            "cuda:1 and so on, joined by commas", "LIST"),
 
