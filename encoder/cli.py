@@ -29,16 +29,19 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser(command: str = "") -> Parser:
-    """The parser of all sub-commands that are there; for `encode` alone nothing of the decoder is imported."""
+    """The parser of all sub-commands that are there; only what `command` needs is imported."""
     parser = Parser(prog="h264lite", description="An H.264/AVC encoder, and a decoder to check it with.",
                     allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"h264lite {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     add_encode_parser(commands)
-    if command != "encode":
+    if command == "papers":
+        import_module("..benchmarks.papers.command", __package__).add_parser(commands)
+    elif command != "encode":
         if command not in ("tune", "bench", "doctor"):
             import_module("..decoder.commands", __package__).add_parsers(commands)
         add_machine_parsers(commands)
+        commands.add_parser("papers", help="run what the papers describe, their tables beside the measured ones")
     return parser
 
 

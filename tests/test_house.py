@@ -121,7 +121,7 @@ def test_architecture_names_every_file_and_nothing_else():
 
 def test_packages_are_listed_for_installation():
     listed = (ROOT / "setup.cfg").read_text(encoding="utf-8")
-    for package in (*PACKAGES, "cuda_src.papers"):
+    for package in (*PACKAGES, "cuda_src.papers", "benchmarks", "benchmarks.papers"):
         assert re.search(rf"^    h264lite\.{package}$", listed, re.M), package
 
 

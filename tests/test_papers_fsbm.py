@@ -89,7 +89,7 @@ def test_the_scalar_programs(inside):
     for size in (16, 32):
         blocks = np.arange(len(naive.blocks_of(a.shape, size)))
         vectors, sads = np.zeros((len(blocks), 2), np.int16), np.zeros(len(blocks), np.int32)
-        scalar.full(b, a, size, REACH, inside, blocks, vectors, sads)
+        scalar.full(b, a, size, size, REACH, inside, blocks, vectors, sads)
         wanted = naive.full(b, a, size, REACH, inside)
         assert np.array_equal(vectors, wanted[0]) and np.array_equal(sads, wanted[1])
         scalar.step(b, a, size, 8, 3, 13, inside, blocks, vectors, sads)

@@ -69,6 +69,14 @@ def test_motion_statistics(tmp_path):
     assert [float(x) for x in rows[0][4:]] == [0, 100, 0] and float(rows[1][6]) > 0
 
 
+@pytest.mark.parametrize("paper,words", [
+    ("000", "step search 13"), ("001", "8x8 block at (160, 120): vector"), ("003", "a vector for every  4x4"),
+    ("004", "1792 differences without reuse, 256"),
+])  # fmt: skip
+def test_papers(paper, words):
+    assert words in run(f"paper_{paper}.py")
+
+
 def test_compare_yuv_names_the_place(tmp_path):
     sys.path.insert(0, str(ROOT / "samples"))
     try:

@@ -114,9 +114,6 @@ SEARCH(search_whole, true, false)
 SEARCH(search_tiles, true, true)
 
 // ---- refinement
-__constant__ int MODE_FIRST[7] = {0, 16, 24, 32, 36, 38, 40};  // partitions by size: 4x4, 8x4, 4x8, 8x8, 16x8, 8x16, 16x16
-__constant__ int MODE_COUNT[7] = {16, 8, 8, 4, 2, 2, 1};
-
 struct Planes {  // luma uint8[4, ., stride]: G, b, h, j
   const uint8_t *samples;
   size_t plane;
@@ -136,15 +133,17 @@ struct Planes {  // luma uint8[4, ., stride]: G, b, h, j
   }
 };
 
-// 25 threads a partition: all vectors within two quarter samples, the lowest SAD, then the lowest number in raster order.
-DEVICE void refine(const uint8_t *source, const Planes &luma, int pad, int mode, const short2 *mv, int *cost, short2 *refined) {
+// Partitions `first` to first + count - 1, 25 threads each: all vectors within two quarter samples, the lowest SAD, then the lowest
+// number in raster order.
+DEVICE void refine(const uint8_t *source, const Planes &luma, int pad, int first, int count, const short2 *mv, int *cost,
+                   short2 *refined) {
   SHARED(uint8_t, mb, 256);
   SHARED(unsigned, keys, 25 * 16);
   const int c = threadIdx.x, part = threadIdx.y, t = part * 25 + c, mb_at = blockIdx.y * gridDim.x + blockIdx.x;
-  const bool works = part < MODE_COUNT[mode];
+  const bool works = part < count;
   for (int i = t; i < 256; i += 25 * blockDim.y)
     mb[i] = source[size_t(16 * blockIdx.y + i / 16) * (16 * gridDim.x) + 16 * blockIdx.x + i % 16];
-  const int k = MODE_FIRST[mode] + (works ? part : 0), at = mb_at * 41 + k;
+  const int k = first + (works ? part : 0), at = mb_at * 41 + k;
   const int x = PARTITIONS[k][0], y = PARTITIONS[k][1], w = PARTITIONS[k][2], h = PARTITIONS[k][3];
   const int left = 4 * (16 * int(blockIdx.x) + pad) + mv[at].x + c % 5 - 2, top = 4 * (16 * int(blockIdx.y) + pad) + mv[at].y + c / 5 - 2;
   __syncthreads();
@@ -164,12 +163,13 @@ DEVICE void refine(const uint8_t *source, const Planes &luma, int pad, int mode,
 }
 
 // One size of partitions: 25 x count threads a macroblock.
-extern "C" __global__ void refine_mode(const uint8_t *source, const uint8_t *luma, int stride, int height, int pad, int mode,
+extern "C" __global__ void refine_mode(const uint8_t *source, const uint8_t *luma, int stride, int height, int pad, int first,
                                        const short2 *mv, int *cost, short2 *refined) {
-  refine(source, Planes{luma, size_t(stride) * height, stride}, pad, mode, mv, cost, refined);
+  refine(source, Planes{luma, size_t(stride) * height, stride}, pad, first, blockDim.y, mv, cost, refined);
 }
-// All sizes in one launch, a layer of the grid each.
+// All sizes in one launch: three layers of the grid, 25 x 16 threads, for 4x4; 8x4 and 4x8; 8x8 and larger.
 extern "C" __global__ void refine_all(const uint8_t *source, const uint8_t *luma, int stride, int height, int pad, const short2 *mv,
                                       int *cost, short2 *refined) {
-  refine(source, Planes{luma, size_t(stride) * height, stride}, pad, int(blockIdx.z), mv, cost, refined);
+  refine(source, Planes{luma, size_t(stride) * height, stride}, pad, 16 * int(blockIdx.z), min(16, 41 - 16 * int(blockIdx.z)), mv, cost,
+         refined);
 }

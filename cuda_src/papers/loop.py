@@ -11,7 +11,8 @@ SEARCHES = {  # kernel, and bytes of the window for a range
     "whole": ("search_whole", lambda reach: (2 * reach + 15) ** 2),
     "tiles": ("search_tiles", lambda reach: 32 * 32),
 }
-COUNTS = (16, 8, 8, 4, 2, 2, 1)  # partitions of a size, as the kernel has them
+COUNTS = (16, 8, 8, 4, 2, 2, 1)  # partitions of a size: 4x4, 8x4, 4x8, 8x8, 16x8, 8x16, 16x16
+LAYERS, MOST = 3, 16  # of the one launch: partitions 0.., 16.., 32..
 
 
 def search(
@@ -48,11 +49,11 @@ def refine(
     grid = (source.shape[1] // 16, source.shape[0] // 16)
     first, last = [source, luma, stride, height, pad], [mv, cost, refined]
     if not streams:
-        card.launch(MODULE, "refine_all", (*grid, len(COUNTS)), (25, max(COUNTS)), [*first, *last], stream)
+        card.launch(MODULE, "refine_all", (*grid, LAYERS), (25, MOST), [*first, *last], stream)
         return
     stream = stream or streams[0]
     begun = card.record(card.event(), stream)
     for mode, (own, count) in enumerate(zip(streams, COUNTS, strict=True)):
         card.wait(own, begun)
-        card.launch(MODULE, "refine_mode", grid, (25, count), [*first, mode, *last], own)
+        card.launch(MODULE, "refine_mode", grid, (25, count), [*first, sum(COUNTS[:mode]), *last], own)
         card.wait(stream, card.record(card.event(), own))

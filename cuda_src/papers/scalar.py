@@ -32,17 +32,17 @@ def leaves(current, x, y, w, h, dx, dy):
 
 
 @kernel
-def full(current, reference, size, reach, inside, blocks, vectors, sads):
+def full(current, reference, wide, high, reach, inside, blocks, vectors, sads):
     """Full search: candidates -reach .. reach - 1 both ways in raster order, the first of the lowest SAD.
 
-    current, reference: uint8[H, W]; blocks: int64[k], raster numbers of blocks of size x size samples, cut where the
+    current, reference: uint8[H, W]; blocks: int64[k], raster numbers of blocks of wide x high samples, cut where the
     picture ends; inside: leaves out candidates that leave the picture; vectors: int16[k, 2]; sads: int32[k].
     """
     height, width = current.shape
-    across = (width + size - 1) // size
+    across = (width + wide - 1) // wide
     for k in range(len(blocks)):
-        x, y = blocks[k] % across * size, blocks[k] // across * size
-        w, h = min(size, width - x), min(size, height - y)
+        x, y = blocks[k] % across * wide, blocks[k] // across * high
+        w, h = min(wide, width - x), min(high, height - y)
         best, best_x, best_y = np.int64(FAR), 0, 0
         for dy in range(-reach, reach):
             for dx in range(-reach, reach):
@@ -58,7 +58,8 @@ def full(current, reference, size, reach, inside, blocks, vectors, sads):
 def step(current, reference, size, distance, shift, grid, inside, blocks, vectors, sads):
     """Step search: grid x grid candidates about the best so far, `distance` apart; `distance` >>= `shift` down to 1.
 
-    Arguments as in full. The first grid's centre is looked at first; a candidate must be better than all before it.
+    Arguments as in full, blocks of size x size samples. The first grid's centre is looked at first; a candidate must be
+    better than all before it.
     """
     height, width = current.shape
     across = (width + size - 1) // size

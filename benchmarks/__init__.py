@@ -1,0 +1,1 @@
+"""Programs that measure; `papers` is also part of the installation."""
