@@ -3,7 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -113,15 +113,18 @@ class Watched:
 
 def watch(
     device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = 10_000, card_clock: bool = False,
-    **options: Any,
+    tuned: bool = True, **options: Any,
 ) -> Watched:
     """Encode for so many seconds, but at least LEAST_FRAMES and at most `most` frames.
 
-    card_clock: stages of a card are timed by events; without them it works as it does for a user.
+    card_clock: stages of a card are timed by events; without them it works as it does for a user. tuned: it may use what
+    was measured earlier.
     """
     height, width = pictures[0][0].shape
     config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=_QP,
                                  keyint="infinite", psnr=False, **options)
+    if not tuned:
+        config = replace(config, tuning=None)
     trace = Trace(card=card_clock)
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []
@@ -182,7 +185,8 @@ class Samples:
         n = found.macroblocks
         for name, spent in found.stages.items():
             self.add(name, found.device, n, spent * loop / busy, spent / n)
-        self.add_host(found, loop=0.0)
+        between = found.frame - loop - found.entropy / found.threads - found.load
+        self.add_host(found, max(0.0, between))
 
     def add_card(self, found: Watched) -> None:
         """Stages of a card."""
@@ -190,12 +194,11 @@ class Samples:
             self.add(name, found.device, found.macroblocks, spent)
 
     def add_host(self, found: Watched, loop: float) -> None:
-        """What the host does for a picture."""
+        """What the host does for a picture. loop: its thread, beside a card or between the loops of two pictures."""
         n = found.macroblocks
         self.add(ENTROPY, found.device, n, found.entropy)
         self.add(LOAD, found.device, n, found.load)
-        if loop:
-            self.add(ISSUE, found.device, n, loop)
+        self.add(ISSUE, found.device, n, loop)
 
 
 def pictures_for(width: int, height: int, clip: Callable[[int], list[Planes]] | None = None) -> list[Planes]:

@@ -234,9 +234,12 @@ class Pipeline:
         slices = [(width * row0, width * row1) for row0, row1 in self.slice_rows]
         config = self.config
         picture = Picture(Size(width, config.mb_height, config.pad), config.ref, config.ref, config.me)
-        hybrid = Hybrid(picture, config.split, self.warn)
+        tuning = config.tuning
+        models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
+        hybrid = Hybrid(picture, config.split, self.warn, models, pins)
+        streams = tuning.value("streams") if tuning is not None else None
         executor = make_executor(
-            device, config.threads, config.mb_height, slices, self.trace, config.ordinal, hybrid
+            device, config.threads, config.mb_height, slices, self.trace, config.ordinal, hybrid, streams
         )
         try:
             if isinstance(executor, HybridExecutor):

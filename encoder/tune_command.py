@@ -77,12 +77,16 @@ class Tune:
         runs = len(self.sizes) * (1 + 2 * bool(cards)) + self.choices()
         self.each = self.seconds / max(1, runs)
         self.chosen["threads"] = self.choose_threads()
-        for size in self.sizes:
-            pictures = pictures_for(*size, self.clip)
-            for device in self.devices[:2]:  # of several cards the first
-                self.measure(device, pictures)
         if cards:
             self.chosen["streams"] = self.choose_streams()
+        try:
+            CudaExecutor.serial = self.chosen.get("streams") == 1
+            for size in self.sizes:
+                pictures = pictures_for(*size, self.clip)
+                for device in self.devices[:2]:  # of several cards the first
+                    self.measure(device, pictures)
+        finally:
+            CudaExecutor.serial = False
         links: dict[tuple[str, str], Link] = {}
         for ordinal in range(len(cards)):
             self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
@@ -91,7 +95,7 @@ class Tune:
                   for key, points in self.samples.points.items()}  # fmt: skip
         for device in cards[1:]:  # the first stands for those that are alike
             stages |= {(name, device): curve for (name, of), curve in stages.items() if of == cards[0]}
-        return Models(stages, links, self.chosen["threads"])
+        return Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
 
     def choices(self) -> int:
         """Runs that compare something."""
@@ -110,14 +114,14 @@ class Tune:
                 self.skipped.append(label)
                 return
         self.bar.step(label)
-        found = watch(device, pictures, threads, self.each)
+        found = watch(device, pictures, threads, self.each, tuned=False)
         self.watched.append(found)
         if device == CPU:
             self.samples.add_cpu(found)
             return
         self.samples.add_host(found, found.loop)
         self.bar.step(f"{label}, stage by stage")
-        self.samples.add_card(watch(device, pictures, threads, self.each, 400, card_clock=True))
+        self.samples.add_card(watch(device, pictures, threads, self.each, 400, True, tuned=False))
 
     def choose_threads(self) -> int:
         """All that the process may use, or half of them where they are halves of the same cores."""
@@ -126,7 +130,7 @@ class Tune:
         pictures, rates = pictures_for(*CHOICES_AT, self.clip), {}
         for threads in (self.threads, self.threads // 2):
             self.bar.step(f"{threads} threads")
-            rates[threads] = 1 / watch(CPU, pictures, threads, self.each).frame
+            rates[threads] = 1 / watch(CPU, pictures, threads, self.each, tuned=False).frame
         return self.threads // 2 if rates[self.threads // 2] > WORTH * rates[self.threads] else self.threads
 
     def choose_streams(self) -> int:
@@ -136,7 +140,8 @@ class Tune:
             self.bar.step("one stream" if serial else "four streams")
             try:
                 CudaExecutor.serial = serial
-                seconds[serial].append(watch(CARD, pictures, self.chosen["threads"], self.each).frame)
+                found = watch(CARD, pictures, self.chosen["threads"], self.each, tuned=False)
+                seconds[serial].append(found.frame)
             finally:
                 CudaExecutor.serial = False
         return 1 if min(seconds[True][1:]) * WORTH < min(seconds[False][1:]) else 4

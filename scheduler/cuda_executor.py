@@ -31,9 +31,12 @@ class CudaExecutor:
     serial = False  # everything on one stream, to see what the others are worth
 
     def __init__(
-        self, card: Device, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
-    ) -> None:
+        self, card: Device, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
+        serial: bool | None = None,
+    ) -> None:  # fmt: skip
         self.card = card
+        if serial is not None:
+            self.serial = serial
         self._foreign: Foreign | None = None
         self._pool = ThreadPoolExecutor(max(1, threads), "h264lite")
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])

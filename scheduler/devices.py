@@ -1,7 +1,8 @@
 """Which devices there are to run stages on, and an executor for one of them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..cuda_src import facts as card_facts
 from ..cuda_src.compiler import compiled
@@ -9,7 +10,9 @@ from ..cuda_src.device import Device, DeviceMemoryError, DeviceUnavailable, GpuL
 from .cuda_executor import CudaExecutor
 from .executor import Executor
 from .hybrid_executor import HybridExecutor
+from .models import Models, guess
 from .plan import HOST, Plan, is_card
+from .planner import TRIES, make_plan
 from .route import Picture
 from .sides import CardSide, CpuSide
 from .stages import CUDA, files
@@ -22,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 OneDevice = Executor | CudaExecutor
+FEWER_TRIES = 16  # plans that are simulated while pictures wait for one
 
 
 def why_no_cuda() -> str | None:
@@ -59,36 +63,50 @@ class Hybrid:
     picture: Picture
     split: tuple[int, int] | None = None
     warn: Callable[[str], None] | None = None
+    models: Models | None = None  # of this machine; without, a guess that the first pictures correct
+    pins: Mapping[str, Any] = field(default_factory=dict)  # of its tuning file
+
+    def plan(self, devices: tuple[str, ...], models: Models, tries: int = TRIES) -> Plan:
+        """The planner's, or the one that was told."""
+        height, picture = self.picture.size.mb_height, self.picture
+        if self.split is not None:
+            return Plan.split(devices, height, *self.split, picture.me)
+        return make_plan(devices, picture, models, self.pins, tries).plan
 
 
 def make_executor(
     device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
-    ordinal: int = 0, hybrid: Hybrid | None = None,
+    ordinal: int = 0, hybrid: Hybrid | None = None, streams: int | None = None,
 ) -> OneDevice | HybridExecutor:  # fmt: skip
     """For "cpu", "cuda" or "hybrid", with card `ordinal`; DeviceUnavailable or DeviceMemoryError if it cannot be had.
 
-    A plan that leaves everything to one device is that device's executor.
+    A plan that leaves everything to one device is that device's executor. streams: of a card alone; 1, or else four.
     """
     if device == "hybrid" and hybrid is not None:
         names = (HOST, f"cuda:{ordinal}")
-        plan = Plan.split(names, n_rows, *(hybrid.split or (0, 1)), hybrid.picture.me)
+        known = hybrid.models is not None and set(names) <= set(hybrid.models.devices())
+        models = (hybrid.models if known and hybrid.models else guess(names, threads)).with_threads(threads)
+        plan = hybrid.plan(names, models)
         if plan.single is None or hybrid.split is not None:
-            return _hybrid(hybrid, plan, threads, n_rows, slices, trace, ordinal)
+            return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal)
         device = "cuda" if is_card(plan.single) else HOST
     if device == "cuda":
-        return CudaExecutor(Device(ordinal), threads, n_rows, slices, trace)
+        return CudaExecutor(Device(ordinal), threads, n_rows, slices, trace, None if streams is None else streams == 1)
     return Executor(threads, n_rows, slices, trace)
 
 
 def _hybrid(
-    hybrid: Hybrid, plan: Plan, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None, ordinal: int
-) -> HybridExecutor:
+    hybrid: Hybrid, plan: Plan, models: Models, threads: int, n_rows: int, slices: list[tuple[int, int]],
+    trace: Trace | None, ordinal: int,
+) -> HybridExecutor:  # fmt: skip
     limit = limit_from_environment()
     card = Device(ordinal)
     sides: list[CpuSide | CardSide] = [CpuSide(HOST, threads, n_rows, slices, trace)]
     try:
         sides.append(CardSide(f"cuda:{ordinal}", card, n_rows, slices, trace))
-        return HybridExecutor(plan, sides, Watchdog(limit, hybrid.warn))
+        replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)
+        models.settle()
+        return HybridExecutor(plan, sides, Watchdog(limit, hybrid.warn), models, replan)
     except BaseException:
         for side in sides:
             side.close()

@@ -33,14 +33,16 @@ class Curve:
 
     @classmethod
     def measured(cls, points: Iterable[tuple[float, float]], alone: float = 0.0) -> "Curve":
-        """From measurements: more macroblocks never take less."""
-        rising: list[tuple[float, float]] = []
+        """From measurements: more macroblocks never take less, so where they seem to, neighbours share their mean."""
+        blocks: list[tuple[list[float], float]] = []  # sizes, and what each of them takes
         for n, seconds in sorted(points):
-            seconds = max(seconds, rising[-1][1] if rising else _FASTEST)
-            if rising and rising[-1][0] == n:
-                rising.pop()
-            rising.append((float(n), seconds))
-        return cls(tuple(rising), alone)
+            sizes, mean = [float(n)], max(seconds, _FASTEST)
+            while blocks and (blocks[-1][1] > mean or blocks[-1][0][-1] == sizes[0]):
+                before, old = blocks.pop()
+                mean = (len(before) * old + len(sizes) * mean) / (len(before) + len(sizes))
+                sizes = before + sizes
+            blocks.append((sizes, mean))
+        return cls(tuple((n, mean) for sizes, mean in blocks for n in dict.fromkeys(sizes)), alone)
 
     def seconds(self, rows: float, mb_width: int, threads: int = 1) -> float:
         """Of so many macroblock rows; 0 of none. threads: who shares the rows out, where `alone` is known."""
@@ -94,11 +96,15 @@ class Link:
 
 @dataclass
 class Models:
-    """Times of one machine: by (stage, device), and by (source, target) of a link. `threads`: those of the device "cpu"."""
+    """Times of one machine: by (stage, device), and by (source, target) of a link. `threads`: those of the device "cpu".
+
+    streams: of a card that works alone; 1: one thing after another, copies as well.
+    """
 
     stages: dict[tuple[str, str], Curve]
     links: dict[tuple[str, str], Link] = field(default_factory=dict)
     threads: int = 1
+    streams: int = 4
     _factors: dict[tuple[str, str], float] = field(default_factory=dict)  # measured over predicted, averaged
     _settled: dict[tuple[str, str], float] = field(default_factory=dict)  # the same when the plan was made
     _last: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds as first predicted, at the last size
@@ -160,15 +166,15 @@ class Models:
         return self.stages[stage, device].seconds(rows, mb_width, self.threads if device == CPU else 1)
 
     def with_threads(self, threads: int) -> "Models":
-        """The same machine with fewer threads of the processor (more change nothing): as one thread's own time allows."""
-        if threads >= self.threads:
-            return self
+        """A copy for fewer threads of the processor (more change nothing): as one thread's own time allows."""
         stages = dict(self.stages)
+        if threads >= self.threads:
+            return Models(stages, dict(self.links), self.threads, self.streams)
         for (name, device), curve in self.stages.items():
             if device == CPU and curve.alone:
                 longer = tuple((n, max(t, min(t * self.threads / threads, curve.alone * n))) for n, t in curve.points)
                 stages[name, device] = Curve(longer, curve.alone)
-        return Models(stages, self.links, threads)
+        return Models(stages, dict(self.links), threads, self.streams)
 
     def devices(self) -> list[str]:
         """The devices that stages were measured on, "cpu" first."""

@@ -16,6 +16,7 @@ from .state import NOTHING
 
 PICTURES = 3  # simulated in a row; the last one's distance from the one before counts
 MOST_PICTURES = 6  # until the same rows are valid again
+LOADING = "load_i420"  # samples of display size to planes; where streams are, beside the picture before
 _LOOP = (MAIN, BESIDE, "")  # streams that the next picture waits for
 
 
@@ -61,7 +62,8 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
     ops = steady(plan, picture) if ops is None else tuple(ops)
     width = picture.size.mb_width
     single = plan.single
-    streams = single if single is not None and is_card(single) else None  # only there more than one stream is used
+    card = single if single is not None and is_card(single) else None
+    streams = card if models.streams > 1 else None  # a card that works alone uses more than one stream, if it is told so
     spent, engines = [], []
     for op in ops:
         if isinstance(op, Run):
@@ -70,7 +72,8 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
             engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))
         else:
             spent.append(models.copy_seconds(op.source, op.target, op.bytes))
-            engines.append((op.source, op.target))
+            engines.append((op.source, op.target) if card is None or streams else (card, ""))
+    loading = models.seconds(LOADING, card, picture.size.mb_height, width) if card and models.knows(LOADING, card) else 0.0
     free: dict[tuple[str, str], float] = {}
     ended: dict[str, float] = {}  # stages of the card that works alone
     last = period = before = 0.0
@@ -78,6 +81,8 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
     made = {memory: 0.0 for memory in {HOST, *map(memory_of, plan.devices)}}  # when its pictures were complete
     for _ in range(PICTURES):
         spans, before = [], last
+        if card is not None and streams is None:
+            free[card, ""] = free.get((card, ""), 0.0) + loading
         for k, op in enumerate(ops):
             engine = engines[k]
             begin = free.get(engine, 0.0)
@@ -94,10 +99,9 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
             free[engine] = end
             if isinstance(op, Run) and op.device == streams:
                 ended[op.stage] = end
-        for k, op in enumerate(ops):
-            if isinstance(op, Run) and engines[k][1] in _LOOP:
-                memory = memory_of(op.device)
-                made[memory] = max(made[memory], spans[k][1])
+        for engine, (_, end) in zip(engines, spans):
+            if engine[1] in _LOOP:
+                made[memory_of(engine[0])] = max(made[memory_of(engine[0])], end)
         last = max(made.values())
         period = last - before
     return Timeline(tuple(ops), tuple((a - before, b - before) for a, b in spans), period)
@@ -134,14 +138,14 @@ def predict(plan: Plan, picture: Picture, models: Models, timeline: Timeline | N
         known = [device for device in (*cards, CPU) if models.knows(what, device)]
         return models.seconds(what, known[0], size.mb_height, size.mb_width) if known else 0.0
 
-    bits, load, issue = host(ENTROPY) / threads, host(LOAD), host(ISSUE) if cards else 0.0
+    bits, load, issue = host(ENTROPY) / threads, host(LOAD), host(ISSUE)
     pixels = sum(seconds for key, seconds in busy.items() if len(key) == 1 and not is_card(key[0]))
     loop = timeline.seconds
     parts = {"bits": bits}
     if cards:
         parts |= {"loop": loop, "host thread": load + issue, "processor": pixels + bits + (load + issue) / threads}
     else:
-        parts |= {"loop": loop + bits + load}
+        parts |= {"loop": loop + bits + load + issue}
     for (source, target), seconds in ((key, seconds) for key, seconds in busy.items() if len(key) == 2):
         parts[f"copies {source} to {target}"] = seconds
     return Prediction(parts)

@@ -211,6 +211,7 @@ def read(text: str, place: str) -> Tuning:
     if "rows_gpu" in pins and "rows_cpu" in pins:
         raise reader.error("pins", "rows_gpu and rows_cpu say the same thing twice: keep one")
     models.threads = pins.get("threads", chosen.get("threads", machine.cores))
+    models.streams = pins.get("streams", chosen.get("streams", models.streams))
     return Tuning(machine, models, str(table.get("made", "")), chosen, pins, place)
 
 

@@ -27,6 +27,8 @@ def test_a_curve_never_falls():
         curve = Curve.measured(points, float(rng.uniform(0, 1e-5)))
         values = [curve.seconds(rows, 40, 4) for rows in range(0, 300)]
         assert values == sorted(values) and values[1] > 0, f"seed {SEED}: {points}"
+        if len({n for n, _ in points}) == 6:
+            assert sum(t for _, t in curve.points) == pytest.approx(sum(t for _, t in points))
 
 
 def test_one_row_takes_one_thread():

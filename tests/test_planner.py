@@ -29,7 +29,9 @@ def random_machine(rng):
     """From a slow card beside a fast processor to the reverse, fast links and slow ones."""
     known = guess(BOTH, rng.choice([1, 2, 4, 8, 16]))
     stages = {}
-    card, cpu = 10 ** rng.uniform(-0.5, 2.5), 10 ** rng.uniform(-0.7, 0.7)
+    total = {device: sum(known.stages[stage, device].at(8160) for stage in SPLITS) for device in BOTH}
+    cpu = 10 ** rng.uniform(-0.7, 0.7)
+    card = cpu * total[CPU] / total[CARD] * 10 ** rng.uniform(-1, 0.7)
     for (stage, device), curve in known.stages.items():
         slower = (card if device == CARD else cpu) * 10 ** rng.uniform(-0.4, 0.4)
         launch = 10 ** rng.uniform(-6, -4) if stage not in (ENTROPY, LOAD) else 0.0
@@ -75,7 +77,7 @@ def test_random_machines(seed):
 @pytest.mark.slow
 def test_a_thousand_random_machines():
     shared = sum(check_machine(seed).plan.single is None for seed in range(1000))
-    assert 100 < shared < 900  # both kinds occur
+    assert 50 < shared < 950  # both kinds occur
 
 
 # ---- the machines of the papers: a quad core beside a card of the GTX 480/580 class, 1080p, exhaustive search
