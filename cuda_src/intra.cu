@@ -2,15 +2,17 @@
 //
 // One launch; a block takes a part of a row by ticket: every PARTS'th run of neighbouring intra macroblocks. A macroblock
 // waits for the intra ones among the three above it, so in a row of nothing else a block follows the row above at two
-// macroblocks' distance. Four warps share a macroblock: one chooses and codes it as Intra_4x4, one as Intra_16x16, one its
-// chroma, and the last writes the macroblock before to memory meanwhile, publishes it, and loads the source of the next. They
-// meet once a macroblock.
+// macroblocks' distance. What those below wait for goes in words that say of themselves that they are there. Four warps share
+// a macroblock: one chooses and codes it as Intra_4x4, one as Intra_16x16, one its chroma, and the last writes the macroblock
+// before to memory meanwhile and loads the source of the next. They meet once a macroblock.
 #include "intra_coding.cuh"
 
 constexpr int THREADS = 128;
 constexpr int PCM_BITS = 384 * 8 + 8, FEW_LEVELS = 60;
 constexpr int PARTS = 8;  // as the launcher has it
-constexpr int FINAL = 32;  // where in `progress` it is told which macroblocks are final
+constexpr int PACKETS = 32;  // where in `progress` they are
+constexpr int PACKET = 9;    // words of a macroblock: the last row of luma, of Cb, of Cr, the last row of modes
+typedef unsigned long long Published;  // a word, and 1 in the upper half once it is there
 
 struct Picture {
   int width, mb_width;
@@ -24,27 +26,74 @@ struct Choice {
 
 DEVICE unsigned from_l2(const uint8_t *p) { return __ldcg(reinterpret_cast<const unsigned *>(p)); }
 
-DEVICE Above load_above(const Picture &p, int warp, int lane, int mx, int my) {
-  Above w = {0, 0, 0};
-  if (warp < 2) {
-    const uint8_t *row = p.rec_y + size_t(16 * my - 1) * p.width + 16 * mx;
-    if (warp == 0) {  // lanes 0..5 the words from the corner on, lane 6 the modes
-      if ((lane > 0 || mx > 0) && lane < (mx + 1 < p.mb_width ? 6 : 5)) w.a = from_l2(row - 4 + 4 * lane);
-      if (lane == 6) {
-        const size_t mb = size_t(my - 1) * p.mb_width + mx;
-        w.a = p.mb_type[mb] > I_PCM ? splat4(2) : from_l2(reinterpret_cast<const uint8_t *>(p.intra4x4_mode) + 16 * mb + 12);
-      }
-    } else {  // word of this lane's block column, corner
-      w.a = from_l2(row + 4 * (lane & 3));
-      if (mx > 0) w.b = from_l2(row - 4);
-    }
-  } else {  // both words of this lane's plane, corner
-    const uint8_t *row = (lane & 4 ? p.rec_v : p.rec_u) + size_t(8 * my - 1) * (p.width / 2) + 8 * mx;
-    w.a = from_l2(row);
-    w.b = from_l2(row + 4);
-    if (mx > 0) w.c = from_l2(row - 4);
+DEVICE Published published(const Published *from) {
+#ifdef H264LITE_EMULATED
+  return *const_cast<const volatile Published *>(from);
+#else
+  Published v;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(from) : "memory");
+  return v;
+#endif
+}
+DEVICE void publish(Published *to, unsigned v) {
+#ifdef H264LITE_EMULATED
+  *const_cast<volatile Published *>(to) = Published(1) << 32 | v;
+#else
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(Published(1) << 32 | v) : "memory");
+#endif
+}
+// A word above a macroblock: on its way, from there if it is published
+struct Word {
+  const Published *from;
+  Published v;
+};
+struct Row {  // the macroblocks above
+  const uint8_t *types;
+  const signed char *modes;
+  const Published *packets;  // null: all is in memory
+};
+DEVICE Word word_above(const Picture &p, const Row &row, bool wanted, int column, int number, const uint8_t *at) {
+  Word w = {nullptr, Published(1) << 32};
+  if (!wanted || column < 0 || column >= p.mb_width) return w;
+  const bool inter = row.types[column] > I_PCM;
+  if (!inter && row.packets) {
+    w.from = row.packets + PACKET * column + number;
+    w.v = published(w.from);
+  } else {
+    unsigned v = splat4(2);
+    if (number < 8) v = from_l2(at);
+    else if (!inter) v = from_l2(reinterpret_cast<const uint8_t *>(row.modes) + 16 * column + 12);
+    w.v |= v;
   }
   return w;
+}
+struct Words {
+  Word a, b, c;
+};
+DEVICE Words words_above(const Picture &p, const Row &row, int warp, int lane, int mx, int my) {
+  const bool chroma = warp == 2;
+  const uint8_t *plane = chroma ? (lane & 4 ? p.rec_v : p.rec_u) : p.rec_y;
+  const int size = chroma ? 8 : 16, width = chroma ? p.width / 2 : p.width, number = chroma ? 4 + (lane >> 1 & 2) : 0;
+  const uint8_t *at = plane + size_t(size * my - 1) * width + size * mx;
+  if (warp == 0) {  // lanes 0..5 the words from the corner on, lane 6 the modes
+    const int column = lane == 0 ? mx - 1 : lane == 5 ? mx + 1 : mx;
+    const Word none = {nullptr, Published(1) << 32};
+    return {word_above(p, row, lane < 7, column, lane == 6 ? 8 : (lane + 3) & 3, at - 4 + 4 * lane), none, none};
+  }
+  // of luma the word of this lane's block column, of chroma both words of this lane's plane; the corner
+  const int k = chroma ? 0 : lane & 3;
+  return {word_above(p, row, true, mx, number + k, at + 4 * k), word_above(p, row, chroma, mx, number + 1, at + 4),
+          word_above(p, row, true, mx - 1, number + (chroma ? 1 : 3), at - 4)};
+}
+DEVICE bool missing(const Word &w) { return !(w.v >> 32); }
+DEVICE Above wait_for(Words w, int warp) {
+  while (__any_sync(FULL_WARP, missing(w.a) || missing(w.b) || missing(w.c))) {
+    __nanosleep(20);
+    if (missing(w.a)) w.a.v = published(w.a.from);
+    if (missing(w.b)) w.b.v = published(w.b.from);
+    if (missing(w.c)) w.c.v = published(w.c.from);
+  }
+  return warp == 1 ? Above{unsigned(w.a.v), unsigned(w.c.v), 0} : Above{unsigned(w.a.v), unsigned(w.b.v), unsigned(w.c.v)};
 }
 
 // The word at the right edge of a finished macroblock: row 0..15 of luma, or 0..7 of a chroma plane
@@ -83,7 +132,22 @@ DEVICE Choice choose(const Macroblock &m, int lane) {
   return choice;
 }
 
-// What neighbours read: samples and modes
+// What those below wait for
+DEVICE void publish(const Macroblock &m, Choice choice, Published *to, int lane) {
+  if (lane >= PACKET) return;
+  unsigned v = splat4(2);
+  if (lane < 4) {
+    const uint8_t *from = choice.pcm ? m.source + 16 * 15 : choice.four ? m.tile + 16 * TILE + 4 : m.luma + 16 * 15;
+    v = word_at(from + 4 * lane);
+  } else if (lane < 8) {
+    v = word_at((choice.pcm ? m.source + 256 : m.chroma) + 32 * (lane & 2) + 56 + 4 * (lane & 1));
+  } else if (choice.four && !choice.pcm) {
+    v = *reinterpret_cast<const unsigned *>(m.modes + 8 * 4 + 4);
+  }
+  publish(to + lane, v);
+}
+
+// What neighbours to the right and later stages read: samples and modes
 DEVICE void write_samples(const Picture &p, const Macroblock &m, Choice choice, int mx, int my, int lane) {
   const int row = lane >> 2, word = 4 * (lane & 3), half = p.width / 2;
 #pragma unroll
@@ -157,16 +221,8 @@ struct Walk {
   }
 };
 
-// Up to which column the row above is final from column `from` on, as far as a warp sees
-DEVICE int final_until(const uint8_t *types, const int *final, int from, int mb_width, int lane) {
-  const int column = from + lane;
-  const bool known = column < mb_width && (types[column] > I_PCM || load_acquire(final + column) != 0);
-  const unsigned open = ~__ballot_sync(FULL_WARP, known);
-  return from + (open ? __ffs(int(open)) - 1 : 32);
-}
-
 // Planes and state arrays as the launcher says; macroblock rows [row0, row0 + gridDim.x / PARTS). progress: 0 before the
-// launch; a counter of tickets, then (FINAL) of each macroblock of these rows whether it is final, if it is intra.
+// launch; a counter of tickets, then (PACKETS) what each intra macroblock of these rows publishes.
 extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
     const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int lam, int chroma_qp_offset, int row0, int mb_width,
     uint8_t *mb_type, signed char *intra4x4_mode, uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode,
@@ -183,11 +239,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
   for (int i = threadIdx.x; i < 3 * 2 * 16; i += THREADS) buffers[i >> 5].levels_chroma[8 * 16 + (i & 31)] = 0;
   __syncthreads();
   const int row = *ticket / PARTS, part = *ticket % PARTS, my = row0 + row, width = 16 * mb_width;
-  int *final = progress + FINAL + row * mb_width;
-  const int *final_above = final - mb_width;
+  Published *packets = reinterpret_cast<Published *>(progress + PACKETS) + size_t(PACKET) * row * mb_width;
   const size_t first = size_t(my) * mb_width;
   const bool top = int(first) - mb_width >= slice_first_mb[my];
-  const uint8_t *types_above = mb_type + first - mb_width;
+  const Row above_row = {mb_type + first - mb_width, intra4x4_mode + 16 * (first - mb_width), row ? packets - size_t(PACKET) * mb_width : nullptr};
   const Picture picture = {width, mb_width, mb_type, rec_y, rec_u, rec_v, intra4x4_mode};
   for (int mx = part * THREADS + threadIdx.x; mx < mb_width; mx += PARTS * THREADS)
     if (mb_type[first + mx] > I_PCM) {
@@ -196,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
       intra_chroma_mode[first + mx] = 0;
     }
   Walk walk = {mb_type + first, mb_width, part, lane, -32, 0, 0, false};
-  int mx = walk.next(), before = -2, seen = top && row ? 0 : mb_width;  // seen: up to where the row above was seen final
+  int mx = walk.next(), before = -2;
   if (warp == 3 && mx < mb_width) {
     const uint4 s = load_source(src_y, src_u, src_v, width, mx, my, lane);
     if (lane < 24) reinterpret_cast<uint4 *>(buffers[0].source)[lane] = s;
@@ -208,24 +263,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
   Quantiser quantiser = {-1, 0, 0, 0, 0};
   int qp_y = mx < mb_width ? qp[first + mx] : 0;
   Choice choice = {false, false};
-  Above above = {0, 0, 0};
-  bool ready = false;
+  const Word none = {nullptr, Published(1) << 32};
+  Words words = {none, none, none};
+  if (top && warp < 3 && mx < mb_width) words = words_above(picture, above_row, warp, lane, mx, my);
   for (int n = 0; mx < mb_width; n++) {
     Macroblock &m = buffers[n % 3], &previous = buffers[(n + 2) % 3];
     const int next = walk.next(), next_qp = next < mb_width ? qp[first + next] : 0;
     if (warp < 3) {
       const Around around = {mx > 0, top, top && mx + 1 < mb_width};
       const bool adjacent = before == mx - 1;  // else the macroblock to the left is an inter one
-      if (top && !ready) {
-        while (seen < min(mx + 2, mb_width)) {
-          seen = final_until(types_above, final_above, max(mx - 1, 0), mb_width, lane);
-          if (seen < min(mx + 2, mb_width)) __nanosleep(32);
-        }
-        above = load_above(picture, warp, lane, mx, my);
-      }
-      Above ahead = {0, 0, 0};
-      ready = top && next < mb_width && seen >= min(next + 2, mb_width);
-      if (ready) ahead = load_above(picture, warp, lane, next, my);
+      const Above above = wait_for(words, warp);
+      if (top && next < mb_width) words = words_above(picture, above_row, warp, lane, next, my);
       unsigned word = 0;
       if (warp < 2) {
         if (adjacent) word = last_word(previous, choice, lane & 15);
@@ -252,7 +300,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
         const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)];
         code_chroma(m, around, above, chroma_left + 8 * (lane >> 2 & 1), qp_c, lam, lane);
       }
-      above = ahead;
     } else {
       if (next < mb_width) {
         const uint4 s = load_source(src_y, src_u, src_v, width, next, my, lane);
@@ -260,20 +307,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
         __syncwarp();
         look_ahead(buffers[(n + 1) % 3], lane);
       }
-      int until = seen;
-      if (seen < mb_width && next < mb_width) until = final_until(types_above, final_above, max(seen, next - 1), mb_width, lane);
-      if (lane == 0) {
-        m.above = until;
-        buffers[(n + 1) % 3].limit = NO_LIMIT;
-      }
+      if (lane == 0) buffers[(n + 1) % 3].limit = NO_LIMIT;
     }
     __syncthreads();
     choice = choose(m, lane);
-    seen = max(seen, m.above);
     if (warp == 3) {
+      publish(m, choice, packets + PACKET * mx, lane);
       write_samples(picture, m, choice, mx, my, lane);
-      __syncwarp();
-      if (lane == 0) store_release(final + mx, 1);
       write_state(m, choice, first + mx, lane, mb_type, intra16x16_mode, intra_chroma_mode, levels, total_coeff, cbp);
     }
     before = mx;

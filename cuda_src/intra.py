@@ -6,7 +6,8 @@ import numpy as np
 
 from .device import DeviceArray
 
-THREADS, PARTS, FINAL = 128, 8, 32
+THREADS, PARTS = 128, 8
+PACKETS, PACKET = 32, 18  # 32-bit words before what macroblocks publish, and of each
 
 
 def intra(
@@ -35,8 +36,8 @@ def intra(
     device, mb_width = src_y.device, src_y.shape[1] // 16
     row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
     mb_height = src_y.shape[0] // 16
-    progress = device.scratch("intra progress", (FINAL + mb_width * mb_height,), np.int32, stream)
-    progress[: FINAL + mb_width * rows].fill(0, stream)
+    progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream)
+    progress[: PACKETS + PACKET * mb_width * rows].fill(0, stream)
     arguments = [src_y, src_u, src_v, slice_first_mb, lam, chroma_qp_offset, row0, mb_width, mb_type, intra4x4_mode]
     arguments += [intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp, progress]
     device.launch("intra", "intra", (rows * PARTS,), (THREADS,), arguments, stream)

@@ -23,7 +23,6 @@ struct alignas(16) Macroblock {
   int cost_4x4, cost_16x16, mode_16x16, dc_16x16, mode_chroma, cbp_chroma, dc_chroma, clipped[2];
   int sum_4x4, sum_16x16, sum_chroma;  // of the levels' magnitudes
   int limit;  // cost of Intra_16x16 once it is known
-  int above;  // up to where the row above was seen final
 };
 struct Around {
   bool left, top, right;  // available; right: above right
