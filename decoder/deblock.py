@@ -8,9 +8,8 @@ rows of 16 samples, p3 to q3, one column for each line across the edge: without 
 import numpy as np
 
 from ..standard.jit import closed_kernel, helper
-from ..standard.macroblock import I_PCM, P_SKIP, P_8x16, P_16x8, P_16x16
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
-from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, B_8x16, B_16x8, B_16x16, I_8x8
+from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, is_intra, partition_size
 from .outline import inlined, outlined
 from .words import copy8, copy16, turn_in, turn_out
 
@@ -25,15 +24,10 @@ def clip3(low, high, value):
 
 
 @helper
-def is_intra(mb_type):
-    """Whether a macroblock is predicted within the picture."""
-    return mb_type <= I_PCM or mb_type == I_8x8
-
-
-@helper
 def one_vector(mb_type):
     """Whether all of a macroblock moves alike, by its type."""
-    return mb_type == P_SKIP or mb_type == P_16x16 or mb_type == B_16x16
+    rows, columns = partition_size(mb_type)
+    return rows + columns == 8
 
 
 @helper
@@ -66,11 +60,10 @@ def motion_differs(mv, ref_id, width, y_p, x_p, y_q, x_q):
 @helper
 def motion_pieces(mb_type, edge, vertical):
     """At how many pieces of an edge within a macroblock motion may change, by its type."""
-    if mb_type == P_16x8 or mb_type == B_16x8:
-        return 1 if edge == 2 and not vertical else 0
-    if mb_type == P_8x16 or mb_type == B_8x16:
-        return 1 if edge == 2 and vertical else 0
-    return 0 if one_vector(mb_type) else 4
+    rows, columns = partition_size(mb_type)
+    if rows + columns == 4:
+        return 4
+    return 1 if edge == 2 and (columns if vertical else rows) == 2 else 0
 
 
 @helper

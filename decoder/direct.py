@@ -6,17 +6,9 @@ from ..standard.jit import helper
 from .errors import E_NO_COLOCATED, E_NO_REFERENCE
 from .layout import P_COL_SHORT, P_COL_SLOT, P_REFS_0, P_SLOT, P_SPATIAL_DIRECT, SUB_DIRECT, P_DIRECT_8x8
 from .mv_prediction import neighbour_c, predict_mv, reference_at
+from .place import set_vectors
 
 UNSCALED = 9999  # instead of DistScaleFactor: the vector is taken as it is (long-term reference, or no distance)
-
-
-@helper
-def set_motion(mv, y4, x4, height, width, x, y):
-    """Fill an area of a vector grid (units of 4x4 blocks)."""
-    for j in range(y4, y4 + height):
-        for i in range(x4, x4 + width):
-            mv[j, i, 0] = x
-            mv[j, i, 1] = y
 
 
 @helper
@@ -73,8 +65,8 @@ def spatial_direct(p, sub_type, motion, mb, available, y0, x0):
                 k, mvx, mvy = colocated(motion.mv[col], motion.ref_idx[col], cy, cx)
                 if k >= 0 and motion.ref_idx[col, k, cy >> 1, cx >> 1] == 0 and abs(mvx) <= 1 and abs(mvy) <= 1:
                     zero0, zero1 = ref0 == 0, ref1 == 0
-            set_motion(mv[0], y, x, 1, 1, 0 if zero0 else mx0, 0 if zero0 else my0)
-            set_motion(mv[1], y, x, 1, 1, 0 if zero1 else mx1, 0 if zero1 else my1)
+            set_vectors(mv[0], y, x, 1, 1, 0 if zero0 else mx0, 0 if zero0 else my0)
+            set_vectors(mv[1], y, x, 1, 1, 0 if zero1 else mx1, 0 if zero1 else my1)
 
 
 @helper
@@ -102,12 +94,12 @@ def temporal_direct(p, sub_type, motion, references, mb, y0, x0):
             ref_idx[1, y >> 1, x >> 1] = 0
             scale = np.int64(references.scale[ref0])
             if scale == UNSCALED:
-                set_motion(mv[0], y, x, 1, 1, mvx, mvy)
-                set_motion(mv[1], y, x, 1, 1, 0, 0)
+                set_vectors(mv[0], y, x, 1, 1, mvx, mvy)
+                set_vectors(mv[1], y, x, 1, 1, 0, 0)
             else:
                 sx, sy = (scale * mvx + 128) >> 8, (scale * mvy + 128) >> 8
-                set_motion(mv[0], y, x, 1, 1, sx, sy)
-                set_motion(mv[1], y, x, 1, 1, sx - mvx, sy - mvy)
+                set_vectors(mv[0], y, x, 1, 1, sx, sy)
+                set_vectors(mv[1], y, x, 1, 1, sx - mvx, sy - mvy)
     return 0
 
 

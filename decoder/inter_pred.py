@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..standard.jit import helper
-from ..standard.macroblock import P_SKIP, P_8x8, P_8x16, P_16x8, P_16x16
+from ..standard.macroblock import P_8x8
 from .errors import E_NO_REFERENCE
 from .layout import (
     P_CHROMA_DENOM,
@@ -20,9 +20,7 @@ from .layout import (
     WEIGHT_EXPLICIT,
     WEIGHT_IMPLICIT,
     B_8x8,
-    B_8x16,
-    B_16x8,
-    B_16x16,
+    partition_size,
 )
 from .outline import inlined, outlined
 from .words import copy8, copy16
@@ -315,12 +313,9 @@ def same_motion(mv, ref_idx, y4, x4, size):
 @helper
 def block_size(mb_type, mv, ref_idx, y4, x4, y, x):
     """Rows and columns, in 4x4 blocks, that move as one from the block (x, y) of the macroblock at (x4, y4) on."""
-    if mb_type == P_SKIP or mb_type == P_16x16 or mb_type == B_16x16:
-        return 4, 4
-    if mb_type == P_16x8 or mb_type == B_16x8:
-        return 2, 4
-    if mb_type == P_8x16 or mb_type == B_8x16:
-        return 4, 2
+    rows, columns = partition_size(mb_type)
+    if rows + columns > 4:
+        return rows, columns
     if mb_type != P_8x8 and mb_type != B_8x8 and y | x == 0 and same_motion(mv, ref_idx, y4, x4, 4):
         return 4, 4  # direct
     if (y | x) & 1 or not same_motion(mv, ref_idx, y4 + y, x4 + x, 2):

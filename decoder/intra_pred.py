@@ -4,9 +4,7 @@ import numpy as np
 
 from ..standard.jit import helper
 from .outline import outlined
-
-# Availability of the samples around a block, as bits.
-LEFT, ABOVE, ABOVE_RIGHT, ABOVE_LEFT = 1, 2, 4, 8
+from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
 
 # Tables 8-2, 8-3: Intra4x4PredMode and Intra8x8PredMode
 VERTICAL, HORIZONTAL, DC, DOWN_LEFT, DOWN_RIGHT = range(5)

@@ -9,12 +9,33 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..standard.jit import helper
+from ..standard.macroblock import I_PCM, P_SKIP, P_8x16, P_16x8, P_16x16
 from ..standard.macroblock import MB_TYPE_NAMES as _P_NAMES
 
 # Macroblock types: those of standard/macroblock.py, and what B slices and the 8x8 transform add.
 I_8x8, B_SKIP, B_DIRECT, B_16x16, B_16x8, B_8x16, B_8x8 = range(8, 15)
 MB_TYPE_NAMES = (*_P_NAMES, "I_8x8", "B_Skip", "B_Direct_16x16", "B_16x16", "B_16x8", "B_8x16", "B_8x8")
 SUB_DIRECT = 4  # beside SUB_8x8 .. SUB_4x4 of standard/macroblock.py
+
+
+@helper
+def is_intra(mb_type):
+    """Whether a macroblock is predicted within the picture."""
+    return mb_type <= I_PCM or mb_type == I_8x8
+
+
+@helper
+def partition_size(mb_type):
+    """Rows and columns, in 4x4 blocks, of an inter macroblock's partitions; 2, 2 where each quadrant says its own."""
+    if mb_type == P_SKIP or mb_type == P_16x16 or mb_type == B_16x16:
+        return 4, 4
+    if mb_type == P_16x8 or mb_type == B_16x8:
+        return 2, 4
+    if mb_type == P_8x16 or mb_type == B_8x16:
+        return 4, 2
+    return 2, 2
+
 
 # Slice types as kernels know them (Table 7-6, modulo 5).
 SLICE_P, SLICE_B, SLICE_I = range(3)

@@ -32,7 +32,7 @@ from .layout import (
     P_TRANSFORM_8x8,
 )
 from .outline import inlined
-from .place import place
+from .place import place, set_vectors
 from .residual import residual
 
 MAX_MVD = 16384  # quarter samples; twice the range of vectors (A.3)
@@ -78,15 +78,6 @@ def set_ref_idx(ref_idx, y8, x8, height, width, value):
 
 
 @helper
-def set_mvd(mvd, y4, x4, height, width, dx, dy):
-    """Fill a partition of an mvd grid (units of 4x4 blocks)."""
-    for y in range(y4, y4 + height):
-        for x in range(x4, x4 + width):
-            mvd[y, x, 0] = dx
-            mvd[y, x, 1] = dy
-
-
-@helper
 def skipped_macroblock(s, p, m, ref_idx, mb):
     """7.3.4: a macroblock of P_Skip or B_Skip."""
     if not begin_macroblock(s, p, m, mb):
@@ -125,7 +116,7 @@ def read_mvd(data, s, p, m, mb, k, y4, x4, height, width):
     if abs(dx) > MAX_MVD or abs(dy) > MAX_MVD:
         fail(s, E_MVD)
         dx = dy = 0
-    set_mvd(mvd, y4, x4, height, width, dx, dy)
+    set_vectors(mvd, y4, x4, height, width, dx, dy)
 
 
 @helper

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..standard.jit import closed_kernel, helper
-from ..standard.macroblock import P_SKIP, P_8x8, P_8x16, P_16x8
-from .direct import direct_motion, set_motion
+from ..standard.macroblock import P_SKIP, P_8x8
+from .direct import direct_motion
 from .errors import E_MV
 from .layout import (
     P_END_MB,
@@ -14,13 +14,12 @@ from .layout import (
     SLICE_B,
     SUB_DIRECT,
     B_8x8,
-    B_8x16,
-    B_16x8,
+    is_intra,
+    partition_size,
 )
 from .mv_prediction import predict_mv, predict_skip_mv
 from .outline import inlined
-from .place import neighbours, place
-from .reconstruct import is_intra
+from .place import neighbours, place, set_vectors
 
 
 @helper
@@ -37,7 +36,7 @@ def partition_motion(m, mv, ref_idx, mb, available, y0, x0, by, bx, height, widt
     y = py + m[y0 + by, x0 + bx, 1]
     if x < -32768 or x > 32767 or y < -32768 or y > 32767:
         return E_MV
-    set_motion(mv, y0 + by, x0 + bx, height, width, x, y)
+    set_vectors(mv, y0 + by, x0 + bx, height, width, x, y)
     return 0
 
 
@@ -67,8 +66,7 @@ def macroblock_motion(mvd, mb_type, sub_type, mv, ref_idx, mb, available, y0, x0
     kind = mb_type[mb]
     if kind == P_8x8 or kind == B_8x8:
         return sub_macroblock_motion(mvd, sub_type, mv, ref_idx, mb, available, y0, x0)
-    height = 2 if kind == P_16x8 or kind == B_16x8 else 4
-    width = 2 if kind == P_8x16 or kind == B_8x16 else 4
+    height, width = partition_size(kind)
     for by in range(0, 4, height):
         for bx in range(0, 4, width):
             error = partition_motion(mvd, mv, ref_idx, mb, available, y0, x0, by, bx, height, width)
@@ -102,7 +100,7 @@ def derive_motion(p, m, motion, references):
             available = neighbours(p, m.slice_id, mb)
             if kind == P_SKIP:
                 x, y = predict_skip_mv(mv[0], ref_idx[0], available, y0, x0)
-                set_motion(mv[0], y0, x0, 4, 4, x, y)
+                set_vectors(mv[0], y0, x0, 4, 4, x, y)
             else:
                 if is_b and (kind == B_8x8 or m.sub_type[mb, 0] == SUB_DIRECT):
                     error = direct_motion(p, m.sub_type, motion, references, mb, available, y0, x0)

@@ -10,6 +10,7 @@ import numpy as np
 from ..standard.jit import helper
 from ..standard.macroblock import RASTER_TO_BLOCK
 from .outline import outlined
+from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
 
 UNAVAILABLE = -2
 
@@ -28,10 +29,10 @@ def reference_at(ref_idx, available, y0, x0, by, bx, block):
     """
     outlined()
     if by < 0:
-        if not available & (8 if bx < 0 else 2 if bx < 4 else 4):
+        if not available & (ABOVE_LEFT if bx < 0 else ABOVE if bx < 4 else ABOVE_RIGHT):
             return UNAVAILABLE
     elif bx < 0:
-        if not available & 1:
+        if not available & LEFT:
             return UNAVAILABLE
     elif bx > 3 or RASTER_TO_BLOCK[4 * by + bx] > block:
         return UNAVAILABLE
@@ -87,7 +88,7 @@ def predict_mv(mv, ref_idx, available, y0, x0, by, bx, height, width, ref):
 @helper
 def predict_skip_mv(mv, ref_idx, available, y0, x0):
     """8.4.1.1: (x, y) of P_Skip."""
-    if available & 3 != 3:
+    if not (available & LEFT and available & ABOVE):
         return 0, 0
     if ref_idx[y0 >> 1, (x0 - 1) >> 1] == 0 and mv[y0, x0 - 1, 0] == 0 and mv[y0, x0 - 1, 1] == 0:
         return 0, 0

@@ -1,7 +1,7 @@
 """Marks for the start of a kernel: whether its code stays a function of its own, or stands where it is called.
 
-A function of its own is compiled once however often it is called, and its calls are not expanded where they stand. But
-a call hands over each array in seven words and more: what has one caller and many arrays is better part of it.
+A function of its own is compiled once however often it is called, and its calls are not expanded where they stand. What
+has one caller is better part of it: LLVM mostly finds that by itself, but not where the caller is large.
 """
 
 from numba import types

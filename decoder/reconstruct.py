@@ -7,11 +7,7 @@ from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_16x16
 from .errors import E_INTRA_NEIGHBOUR
 from .inter_pred import BLOCK, Work, predict_inter
 from .intra_pred import (
-    ABOVE,
-    ABOVE_LEFT,
-    ABOVE_RIGHT,
     DC,
-    LEFT,
     MODE_NEEDS,
     MODE_NEEDS_CHROMA,
     MODE_NEEDS_16x16,
@@ -29,9 +25,10 @@ from .layout import (
     P_MB_WIDTH,
     P_SLOT,
     I_8x8,
+    is_intra,
 )
 from .outline import inlined
-from .place import is_above, is_left, neighbours, place
+from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, is_above, is_left, neighbours, place
 from .transform import (
     BLOCKS,
     COEFFICIENTS,
@@ -42,12 +39,6 @@ from .transform import (
     chroma_residual,
     luma_residual,
 )
-
-
-@helper
-def is_intra(mb_type):
-    """Whether a macroblock is predicted within the picture."""
-    return mb_type <= I_PCM or mb_type == I_8x8
 
 
 @helper
