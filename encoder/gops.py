@@ -47,9 +47,16 @@ def count_lanes(config: Config, frames: int | None) -> int:
     """
     if not config.gops and frames is None:
         return len(config.devices)
-    tuned = config.tuning.value("gops") if config.tuning is not None else None
-    lanes = config.gops or tuned or sum(_lanes_that_pay(config, name) for name in config.devices)
+    lanes = config.gops or _tuned_lanes(config) or sum(_lanes_that_pay(config, name) for name in config.devices)
     return max(len(config.devices), min(lanes, -(-frames // config.keyint) if frames else lanes))
+
+
+def _tuned_lanes(config: Config) -> int:
+    """What the tuning file says for this machine's better device: pinned, or chosen on pictures that are not small."""
+    if config.tuning is None or config.device == "hybrid" or len(config.devices) > 1:
+        return 0
+    small = config.mb_width * config.mb_height <= SMALL
+    return int(config.tuning.pins.get("gops") or (0 if small else config.tuning.chosen.get("gops", 0)))
 
 
 def _lanes_that_pay(config: Config, device: str) -> int:

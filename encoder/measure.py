@@ -11,13 +11,14 @@ import numpy as np
 from ..scheduler.models import CPU, ENTROPY, ISSUE, LOAD
 from ..scheduler.trace import CARD, HOST, Trace
 from .config import Config
+from .gops import Gops
 from .pipeline import EncodedFrame, Pipeline
 from .video import Planes, open_source
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8
 WARM = 3  # frames before the measured ones: the first is an I frame, and the next ones allocate
-_QP = 27
+_QP, _GOP = 27, 12
 
 
 # ---- pictures
@@ -152,6 +153,24 @@ def watch(
     result.load, result.loop = host.get("load", 0.0), host.get("loop", 0.0)
     result.bits = statistics.median(frame.bits for frame in late)
     return result
+
+
+def gop_rate(device: str, pictures: Sequence[Planes], threads: int, lanes: int, seconds: float) -> float:
+    """Frames a second with so many GOPs at once, I frames among them."""
+    height, width = pictures[0][0].shape
+    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=_QP,
+                                 keyint=_GOP, psnr=False)  # fmt: skip
+    config = replace(config, tuning=None)
+    encoder = Gops(config, lanes) if lanes > 1 else Pipeline(config)
+    try:
+        begin, n = time.perf_counter(), 0
+        while n < 2 * _GOP or (time.perf_counter() - begin < seconds and n < 10_000):
+            encoder.encode(*there_and_back(pictures, n))
+            n += 1
+        encoder.flush()
+        return n / (time.perf_counter() - begin)
+    finally:
+        encoder.close()
 
 
 def _medians(trace: Trace, process: int, late: int = WARM) -> dict[str, float]:

@@ -16,7 +16,7 @@ from ..scheduler.state import Size
 from ..scheduler.tuning import Machine, Tuning, cache_file, now, save
 from .errors import Error, OptionError, OutputError
 from .first_run import compile_all, will_compile
-from .measure import LEAST_FRAMES, SIZES, WARM, Samples, Watched, of_clip, pictures_for, watch
+from .measure import LEAST_FRAMES, SIZES, WARM, Samples, Watched, gop_rate, of_clip, pictures_for, watch
 from .tuned import alone
 from .video import Planes
 
@@ -81,6 +81,7 @@ class Tune:
             self.chosen["streams"] = self.choose_streams()
         try:
             CudaExecutor.serial = self.chosen.get("streams") == 1
+            self.chosen["gops"] = self.choose_gops()
             for size in self.sizes:
                 pictures = pictures_for(*size, self.clip)
                 for device in self.devices[:2]:  # of several cards the first
@@ -99,7 +100,7 @@ class Tune:
 
     def choices(self) -> int:
         """Runs that compare something."""
-        return 2 * (self.threads >= 4) + 4 * (CARD in self.devices)
+        return 2 * (self.threads >= 4) + 4 * (CARD in self.devices) + len(self.lanes())
 
     def measure(self, device: str, pictures: Sequence[Planes]) -> None:
         """One device at one size; left out if even the fewest frames took too long."""
@@ -146,6 +147,22 @@ class Tune:
                 CudaExecutor.serial = False
         return 1 if min(seconds[True][1:]) * WORTH < min(seconds[False][1:]) else 4
 
+    def lanes(self) -> list[int]:
+        """Numbers of GOPs at once that are tried."""
+        if CARD in self.devices:
+            return [1, 2, 3, 4] if self.threads >= 4 else [1, 2]
+        return sorted({1, max(1, self.threads // 2), self.threads})
+
+    def choose_gops(self) -> int:
+        """How many GOPs at once on the card, or on the processor where there is none."""
+        device = CARD if CARD in self.devices else CPU
+        pictures, rates = pictures_for(*CHOICES_AT, self.clip), {}
+        for lanes in self.lanes():
+            self.bar.step(f"{lanes} GOP{'s' if lanes > 1 else ''} at once on {device}")
+            rates[lanes] = gop_rate(device, pictures, self.chosen["threads"], lanes, self.each)
+        best = max(rates.values())
+        return min(lanes for lanes, rate in rates.items() if rate * WORTH >= best)
+
     def report(self, models: Models) -> list[str]:
         """Frames a second by size and device: measured, and what the models say for the same."""
         lines = [f"{'size':>10} {'device':>7} {'fps':>8} {'predicted':>10} {'by':>12}"]
@@ -183,12 +200,12 @@ def run_tune(
         sizes, read = [(width, height)], lambda count: pictures[:count]
         say(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
     begin = time.monotonic()
-    bar = Bar(len(sizes) * (1 + 2 * (not missing)) + (len(devices) - 1) + 2 * (machine.cores >= 4) + 4 * (not missing), quiet)
-    tune = Tune(devices, sizes, seconds, machine.cores, bar, read)
+    tune = Tune(devices, sizes, seconds, machine.cores, Bar(0, quiet), read)
+    tune.bar.steps = len(sizes) * (1 + 2 * (not missing)) + len(devices) - 1 + tune.choices()
     try:
         models = tune.run()
     finally:
-        bar.close()
+        tune.bar.close()
     spent = time.monotonic() - begin
     report = [f"Measured in {spent:.0f} s on {'the clip ' + clip if clip else 'synthetic pictures'}; medians of P pictures.",
               *tune.report(models)]  # fmt: skip

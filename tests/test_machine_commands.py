@@ -76,6 +76,8 @@ def quick(monkeypatch):
     for module in (tune_command, bench_command):
         monkeypatch.setattr(module, "will_compile", lambda: False)
         monkeypatch.setattr(module, "pictures_for", lambda w, h, clip=None: measure.synthetic(w, h, 2))
+    monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, seconds: {1: 10.0, 2: 19.5}.get(
+        lanes, 19.8))
     monkeypatch.setattr(tune_command, "measure_link", lambda k: {(CPU, f"cuda:{k}"): Link(8e-6, 5e10),
                                                                  (f"cuda:{k}", CPU): Link(9e-6, 4e10)})
     monkeypatch.setattr("h264lite.scheduler.tuning.cores", lambda: THREADS)
@@ -99,7 +101,7 @@ def test_tune_measures_every_stage_on_every_device(quick, card, capfd, monkeypat
     assert tuning.models.links["cuda:1", CPU].rate == pytest.approx(4e10)
     assert tuning.models.seconds(ISSUE, "cuda:0", 68, 120) == pytest.approx(6e-4) and tuning.models.streams == 1
     assert tuning.models.knows(LOAD, CPU) and tuning.models.knows(ENTROPY, "cuda:0")
-    assert tuning.chosen == {"threads": THREADS, "streams": 1}  # one stream was faster
+    assert tuning.chosen == {"threads": THREADS, "streams": 1, "gops": 2}  # one stream was faster; 3 GOPs are hardly
     tried = [row for row in quick if row[:1] == ("cuda:0",) and row[1:3] == tune_command.CHOICES_AT and not row[4]]
     assert [serial for *_, serial in tried[:4]] == [False, True, False, True]  # by turns
     assert {row[5] for row in quick if row[4]} == {True}  # stages are measured as they will run
@@ -169,6 +171,11 @@ def test_a_watched_encode_is_a_real_one():
         (9, found.stages["full_search"] * found.loop / sum(found.stages.values())))
 
 
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_gops_at_once_are_measured(lanes):
+    assert measure.gop_rate("cpu", measure.synthetic(48, 48, 3), 2, lanes, 0.0) > 0
+
+
 def test_links_are_measured_on_the_emulated_card():
     from h264lite.cuda_src import device as device_module
     from h264lite.scheduler import links
@@ -192,8 +199,9 @@ def tuning_of_here(**changes):
 
 def test_an_encode_takes_what_was_chosen_and_says_what_it_cannot_use(tmp_path):
     save(tuning_of_here(), cache_file())
-    config = Config.from_options(width=64, height=64, gops="auto", keyint=10)
+    config = Config.from_options(width=1280, height=720, gops="auto", keyint=10)
     assert config.threads == 3 and count_lanes(config, 100) == 2 and not config.tuning_note
+    assert count_lanes(Config.from_options(width=64, height=64, keyint=10), 100) == 3  # small pictures: by rule
     assert Config.from_options(width=64, height=64, threads=2).threads == 2  # what is said wins
     save(tuning_of_here(machine=Machine()), cache_file())
     config = Config.from_options(width=64, height=64)
