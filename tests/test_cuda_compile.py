@@ -19,7 +19,7 @@ def report(name, architecture, folder):
     """{kernel: (registers, bytes spilled, bytes of shared memory)}"""
     include = compiler.write_tables(folder)
     target = ["-cubin", f"-arch=sm_{architecture}"]
-    text = compiler.run_nvcc(name, target, folder / f"{name}.cubin", include, ("-Xptxas", "-v"))
+    text = compiler.run_nvcc(name, target, folder / f"{name.replace('/', '-')}.cubin", include, ("-Xptxas", "-v"))
     kernels = {}
     for part in re.split(r"Compiling entry function '", text)[1:]:
         kernel = part.split("'")[0]

@@ -41,7 +41,8 @@ even places. What differs: scenario 2 costs the same as 1, since copies and kern
 (in print only at the ends of its loops): order of submission matters less than it did. The kernel outweighs its copies. A
 lock costs the host's round trips: much for small pictures, little for large ones. Copies beside kernels: share of the
 time of copies, by the timeline, during which another stream's kernel ran. Last column: h264lite's 41 partitions, +-16,
-copies included.
+copies included. The threefold speed-up in print is over another paper's program (Chen and Hang 2008), which is not at
+hand.
 
 003-1
 +-16. What differs: arrays in local memory are cached in L1 today, so shared memory has no lead any more, and its
