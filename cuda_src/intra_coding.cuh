@@ -159,7 +159,7 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     uint8_t *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx, *side = m.sides + bx * SIDE + 4 * by;
     const unsigned corner = word_at(side), left = word_at(side + 4), above = word_at(block - TILE), over = word_at(block - TILE + 4);
     const int a = m.modes[(by + 1) * 8 + bx + 3], b = m.modes[by * 8 + bx + 4], least = min(a, b), predicted = least < 0 ? 2 : least;
-    limit = *const_cast<volatile int *>(&m.limit);
+    limit = lane == 0 ? atomicMin(&m.limit, NO_LIMIT) : 0;
     const unsigned beyond = rights >> k & 1 ? over : __byte_perm(above, 0, 0x3333);
     const bool has_left = lefts >> k & 1, has_top = tops >> k & 1;
     unsigned s[4], row[4];
@@ -192,7 +192,7 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     c = inverse_pass(level * quantiser.scale, row_first, 1, own.x);
     next = ahead_of(m, min(step + 1, 9), lane);
     c = inverse_pass(c, column_first, 4, own.y);
-    limit = __shfl_sync(FULL_WARP, limit, 0);  // the same in all lanes
+    limit = __shfl_sync(FULL_WARP, limit, 0);
     if (active) {
       const uint8_t sample = uint8_t(clip255(byte_of(word, own.x) + ((c + 32) >> 6)));
       block[at] = sample;

@@ -3,8 +3,8 @@
 // In decoding order a macroblock is decided from what its neighbours to the left and above chose. Here all are decided at
 // once, from a guess, and again whenever a neighbour has changed its mind; since no chain of neighbours leads back, that ends,
 // and in the very choice of the serial order. How long such chains take is what counts. So a block of threads has a tile of
-// macroblocks in its shared memory, and its warps take those that were told of a change; chains within a tile never leave the
-// multiprocessor. Of other tiles it reads from memory, and one warp looks for their messages. All is over when no message is
+// macroblocks in its shared memory, each warp some of them; a warp takes those of its own that were told of a change. Warps hand
+// over by atomic operations alone; chains within a tile never leave the multiprocessor. Of other tiles it reads from memory, and one warp looks for their messages. All is over when no message is
 // open; a tile is done before that when those that it depends on are, and none of its macroblocks has to look: blocks take
 // tiles by ticket in that order, so that any number of them at once makes progress.
 #include "mode_choice.cuh"
@@ -23,25 +23,24 @@ struct alignas(8) Board {
   unsigned news;        // something outside the tile has changed
   int over, ticket;
 };
-DEVICE unsigned now(const unsigned &v) { return *const_cast<const volatile unsigned *>(&v); }
+DEVICE unsigned now(unsigned *v) { return atomicOr(v, 0u); }
 
-// The first of those told, if possible one whose neighbours have looked: its place, with NEWS. One lane
-DEVICE int take(Board &b) {
-  if (*const_cast<volatile int *>(&b.over)) return OVER;
-  const unsigned busy = now(b.busy), told = now(b.told), idle = told & ~busy;
+// The first of a warp's own, `mine`, that were told, if possible one whose neighbours have looked: its place, with NEWS. One lane
+DEVICE int take(Board &b, unsigned mine) {
+  const int over = atomicOr(&b.over, 0);
+  const unsigned told = now(&b.told), open = told | now(&b.busy);
+  if (over) return OVER;
   constexpr unsigned LAST = 0x80808080u, LAST_TWO = 0xc0c0c0c0u;
-  const unsigned open = told | busy, inner = open & ~LAST;
+  const unsigned inner = open & ~LAST;
   const unsigned waits = inner << 1 | open << TILE | inner << (TILE + 1) | (open & ~LAST_TWO) << (TILE + 2);
-  unsigned can = idle & ~waits;
-  if (!can) can = idle;
+  unsigned can = told & mine & ~waits;
+  if (!can) can = told & mine;
+  if (!can) return NOTHING;
   const unsigned one = can & (0u - can);
-  if (!one || atomicOr(&b.busy, one) & one) return NOTHING;
-  if (!(atomicAnd(&b.told, ~one) & one)) {  // another warp has been faster
-    atomicAnd(&b.busy, ~one);
-    return NOTHING;
-  }
-  const int news = now(b.news) & one ? NEWS : 0;
-  if (news) atomicAnd(&b.news, ~one);
+  atomicOr(&b.busy, one);
+  fence_block();
+  atomicAnd(&b.told, ~one);
+  const int news = atomicAnd(&b.news, ~one) & one ? NEWS : 0;
   fence_block();
   return __ffs(int(one)) - 1 + news;
 }
@@ -64,8 +63,7 @@ DEVICE void take_messages(Board &b, const int *mail, int *open, int before) {
         atomicOr(&b.told, who);
       }
     } else {
-      const unsigned long long both = *reinterpret_cast<const volatile unsigned long long *>(&b.told);
-      const bool quiet = __all_sync(FULL_WARP, both == 0);
+      const bool quiet = __all_sync(FULL_WARP, lane || atomicCAS(reinterpret_cast<unsigned long long *>(&b.told), 0ull, 0ull) == 0);
       if (quiet && owed) {
         fence();
         if (lane == 0) atomicAdd(open, -owed);
@@ -89,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   DYNAMIC_SHARED(unsigned char, memory);
   SHARED(Board, boards, 1);
   SHARED(unsigned, vectors, MOST * 16);
-  SHARED(int, references, MOST);  // four each
+  SHARED(unsigned, references, MOST);  // four each
   SHARED(int, chosen, MOST);
   SHARED(uint8_t, known, MOST);
   const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
@@ -107,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
     const int r = k / (16 * TILE), x = tile.x + (k >> 4) % TILE - r, mb = (tile.y + r) * mb_width + x;
     const bool there = r < rows && x >= 0 && x < mb_width;
     vectors[k] = there ? mv[16 * size_t(mb) + (k & 15)] : 0;
-    if ((k & 15) == 0) references[k >> 4] = there ? reinterpret_cast<const int *>(ref_idx)[mb] : 0;
+    if ((k & 15) == 0) references[k >> 4] = there ? reinterpret_cast<const unsigned *>(ref_idx)[mb] : 0;
   }
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
@@ -124,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
     take_messages(board, own_mail, mail + 1, (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x));
     if (lane == 0) {
       fence();
-      *const_cast<volatile int *>(&board.over) = 1;
+      atomicExch(&board.over, 1);
       const bool below = tile.y + tile_rows < row1;
       if (tx + 1 < tiles_x) atomicAdd(own_mail + 32 + DONE, 1);
       if (below) atomicAdd(own_mail + 32 * tiles_x + DONE, 1);
@@ -134,8 +132,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   } else {
     Motion *windows = reinterpret_cast<Motion *>(memory) + warp * 4 * WINDOW;
     unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
+    // those of a diagonal, which may look at once, have a warp each
+    const unsigned mine = __ballot_sync(FULL_WARP, (lane % TILE + 3 * (lane / TILE)) % WORKERS == warp);
     for (;;) {
-      const int task = __shfl_sync(FULL_WARP, lane ? 0 : take(board), 0), place = task & 31, r = place / TILE, k = place % TILE;
+      const int task = __shfl_sync(FULL_WARP, lane ? 0 : take(board, mine), 0), place = task & 31, r = place / TILE, k = place % TILE;
       if (task == OVER) break;
       if (task == NOTHING) {
         __nanosleep(20);
@@ -152,16 +152,19 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
       const int where = lane < 10 ? m.blocks[lane] : lane < 16 ? -1 : 16 * place + lane - 16;
       if (task & NEWS && where < -1) m.outside[lane] = motion_of(-2 - where, ref_idx, mv);
       Motion around = {-2, 0}, own;
-      if (where >= 0) around = {reinterpret_cast<const signed char *>(references)[(where >> 4) * 4 + (where >> 2 & 2) + (where >> 1 & 1)],
-                                vectors[where]};
+      if (where >= 0) {
+        const unsigned four = now(references + (where >> 4));
+        around = {static_cast<signed char>(four >> (8 * ((where >> 2 & 2) + (where >> 1 & 1)))), now(vectors + where)};
+      }
       if (where < -1) around = m.outside[lane];
       const int choice = decide(p, windows, m, found, around, own);
       const Motion before = from_lane(around, 16 + (lane & 15));
       const bool changed = lane < 16 && (before.ref != own.ref || before.v != own.v), quadrant = changed && !(lane & 5);
       const unsigned blocks = __ballot_sync(FULL_WARP, changed);
       const int at = (lane >> 3) * 2 + (lane >> 1 & 1);  // of a quadrant's first block
-      if (changed) vectors[16 * place + lane] = own.v;
-      if (quadrant) reinterpret_cast<signed char *>(references)[4 * place + at] = (signed char)(own.ref);
+      const unsigned four = __reduce_or_sync(FULL_WARP, lane < 16 && !(lane & 5) ? unsigned(own.ref & 255) << (8 * at) : 0);
+      if (changed) atomicExch(vectors + 16 * place + lane, own.v);
+      if (lane == 0 && blocks) atomicExch(references + place, four);
       if (lane == 0) chosen[place] = choice;
       // whom lane 0..3 tells: to the right, below to the left, below, below to the right
       const bool below = lane && my + 1 < row1;
@@ -203,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
     if (r >= rows || x < 0 || x >= mb_width) continue;
     mv[16 * size_t(mb) + (k & 15)] = vectors[k];
     if ((k & 15) == 0) {
-      reinterpret_cast<int *>(ref_idx)[mb] = references[place];
+      reinterpret_cast<unsigned *>(ref_idx)[mb] = references[place];
       mb_type[mb] = uint8_t(chosen[place]);
       for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(chosen[place] >> (8 + 2 * q) & 3);
     }

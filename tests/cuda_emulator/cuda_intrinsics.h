@@ -43,6 +43,7 @@ template <class T> T atomicMin(T *p, T v) { T o = *p; *p = o < v ? o : v; return
 template <class T> T atomicMax(T *p, T v) { T o = *p; *p = o > v ? o : v; return o; }
 template <class T> T atomicOr(T *p, T v) { T o = *p; *p = o | v; return o; }
 template <class T> T atomicAnd(T *p, T v) { T o = *p; *p = o & v; return o; }
+template <class T> T atomicCAS(T *p, T old, T v) { T o = *p; if (o == old) *p = v; return o; }
 template <class T> T atomicExch(T *p, T v) { T o = *p; *p = v; return o; }
 
 inline int min(int a, int b) { return a < b ? a : b; }
