@@ -1,5 +1,6 @@
 """What encodes take here: pictures to measure with, an encode that is watched, and time models made from it."""
 
+import gc
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +18,8 @@ from .video import Planes, open_source
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8
-WARM = 3  # frames before the measured ones: the first is an I frame, and the next ones allocate
+WARM = 3  # frames before the measured ones: the first is an I frame, and the next ones allocate;
+WARM_SECONDS = 0.3  # and time, since on a card calls are noted before they are repeated
 _QP, _GOP = 27, 12
 
 
@@ -130,26 +132,27 @@ def watch(
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []
     try:
-        n = 0
+        gc.collect()  # what planning left behind
+        n, first = 0, -1
         begin = after_first = time.perf_counter()
-        while n < WARM + LEAST_FRAMES or (time.perf_counter() - begin < seconds and n < WARM + most):
-            if n == WARM:
-                after_first = time.perf_counter()
+        while first < 0 or n < first + LEAST_FRAMES or (time.perf_counter() - begin < seconds and n < first + most):
+            if first < 0 and n >= WARM and time.perf_counter() - begin >= min(WARM_SECONDS, seconds / 4):
+                first, after_first = n, time.perf_counter()
             finished += pipeline.encode(*there_and_back(pictures, n))
             n += 1
         finished += pipeline.flush()
         spent = time.perf_counter() - after_first
     finally:
         pipeline.close()
-    result = Watched(device, width, height, config.threads, n - WARM, spent / (n - WARM))
-    late = [frame for frame in finished if frame.index >= WARM]
+    result = Watched(device, width, height, config.threads, n - first, spent / (n - first))
+    late = [frame for frame in finished if frame.index >= first]
     if late[0].stage_seconds:
         names = {name for frame in late for name in frame.stage_seconds}
         result.stages = {name: statistics.median(f.stage_seconds.get(name, 0.0) for f in late) for name in names}
         result.entropy = result.stages.pop(ENTROPY, 0.0)
     if card_clock:
-        result.stages = _medians(trace, CARD)
-    host = _medians(trace, HOST, late=n // 2)
+        result.stages = _medians(trace, CARD, first)
+    host = _medians(trace, HOST, max(first, n // 2))
     result.load, result.loop = host.get("load", 0.0), host.get("loop", 0.0)
     result.bits = statistics.median(frame.bits for frame in late)
     return result
@@ -173,7 +176,7 @@ def gop_rate(device: str, pictures: Sequence[Planes], threads: int, lanes: int, 
         encoder.close()
 
 
-def _medians(trace: Trace, process: int, late: int = WARM) -> dict[str, float]:
+def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:
     """Median seconds of spans by name, of pictures from `late` on."""
     found: dict[str, list[float]] = {}
     for kind, _, name, _, seconds, frame in trace.spans:

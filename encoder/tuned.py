@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..scheduler.devices import FEWER_TRIES
 from ..scheduler.models import CPU, Models
 from ..scheduler.plan import SPLITS, Plan
 from ..scheduler.planner import CODING, DECIDING, Planned, complete, make_plan
@@ -16,7 +17,7 @@ from .errors import OptionError
 if TYPE_CHECKING:
     from .config import Config
 
-WORTH = 0.95  # of the better device's time, or the plan for both is not worth its copies
+WORTH = 0.87  # of the better device's predicted time, or `auto` leaves the other one alone
 
 
 @cache
@@ -57,7 +58,7 @@ def picture_of(mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pa
 
 
 def faster(tuning: Tuning, picture: Picture, card: str = "cuda:0") -> tuple[str, str] | None:
-    """("cpu" or "cuda", why) for `auto`; None if the file does not know both."""
+    """("cpu", "cuda" or "hybrid", why) for `auto`; None if the file does not know both."""
     pin = tuning.pins.get("device")
     if pin is not None:
         return str(pin), f"pinned in {tuning.place}"
@@ -66,8 +67,13 @@ def faster(tuning: Tuning, picture: Picture, card: str = "cuda:0") -> tuple[str,
     if len(seconds) < 2:
         return None
     best = min(seconds, key=lambda device: seconds[device])
+    best_name = best.partition(":")[0]
+    if 1 / sum(1 / spent for spent in seconds.values()) < WORTH * seconds[best]:  # if they shared all work, and for nothing
+        both = make_plan((CPU, card), picture, tuning.models, tuning.pins, FEWER_TRIES)
+        if both.plan.single is None and both.prediction.seconds < WORTH * seconds[best]:
+            seconds["hybrid"], best_name = both.prediction.seconds, "hybrid"
     rates = ", ".join(f"{device} {1 / spent:.0f} fps" for device, spent in seconds.items())
-    return best.partition(":")[0], f"tuned, predicted {rates}"
+    return best_name, f"tuned, predicted {rates}"
 
 
 def planned(config: "Config", devices: tuple[str, ...] | None = None) -> Planned | None:
@@ -75,7 +81,7 @@ def planned(config: "Config", devices: tuple[str, ...] | None = None) -> Planned
     if config.tuning is None:
         return None
     picture = picture_of(config.mb_width, config.mb_height, config.ref, config.me, config.pad)
-    devices = devices or ((*(d for d in config.devices if d != CPU), CPU) if config.device == "hybrid" else config.devices)
+    devices = devices or ((CPU, f"cuda:{config.ordinal}") if config.device == "hybrid" else config.devices)
     try:
         return make_plan(devices, picture, config.tuning.models.with_threads(config.threads), config.tuning.pins)
     except ValueError:

@@ -252,7 +252,8 @@ def make_plan(
             search.improve()
         if search.best is None:
             raise ValueError(f"no plan for {', '.join(devices)}: nothing was measured")
-        plan = search.best
+        singles = [plan for plan in search.seen if plan.single is not None]
+        plan = min([search.best, *singles], key=lambda plan: search.seen[plan].prediction.seconds)
         timeline, prediction = search.seen[plan].timeline, search.seen[plan].prediction
     plan = replace(plan, seconds=timeline.seconds, stage_seconds=timeline.stage_seconds())
     return Planned(plan, timeline, prediction, picture, alone, len(search.seen), forced[1] if forced else "")

@@ -12,7 +12,7 @@ from h264lite.encoder.config import Config
 from h264lite.encoder.errors import DeviceError, OptionError
 from h264lite.encoder.gops import count_lanes
 from h264lite.encoder.measure import Samples, Watched
-from h264lite.scheduler.models import CPU, ENTROPY, ISSUE, LOAD, Link, guess
+from h264lite.scheduler.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
 from h264lite.scheduler.stages import TABLE
 from h264lite.scheduler.trace import CARD, HOST, Trace
 from h264lite.scheduler.tuning import Machine, Tuning, cache_file, now, read, save
@@ -219,6 +219,20 @@ def test_auto_goes_by_what_was_measured(card):
     save(tuning_of_here(pins={"device": "cpu"}), cache_file())
     assert Config.from_options(width=1920, height=1080).device == "cpu"
     assert Config.from_options(width=1920, height=1080, device="cuda").device == "cuda"
+
+
+def test_auto_takes_both_where_that_is_worth_it(card):
+    tuning = tuning_of_here()
+    stages = tuning.models.stages
+    for stage, device in list(stages):
+        if device == CPU:  # a card like the processor
+            stages[stage, "cuda:0"] = Curve.line(1e-6, stages[stage, CPU].at(8160) / 8160)
+    save(tuning, cache_file())
+    config = Config.from_options(width=1920, height=1080)
+    assert config.device == "hybrid" and "hybrid" in config.device_reason
+    found = tuned.planned(config)
+    assert found.plan.devices == (CPU, "cuda:0") and found.plan.single is None
+    assert found.prediction.seconds < min(found.alone.values())
 
 
 def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, capfd):

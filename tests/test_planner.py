@@ -64,7 +64,7 @@ def check_machine(seed):
     found = make_plan(BOTH, picture, models)
     seconds, plan = by_force(picture, models)
     words = f"seed {seed}, {picture.size}: {found.prediction.seconds} by {found.plan.rows}, {seconds} by {plan.rows}"
-    assert found.prediction.seconds <= min(found.alone.values()) * 1.0001, words
+    assert found.prediction.seconds <= min(found.alone.values()), words
     assert found.prediction.seconds <= 1.05 * seconds, words
     return found
 
