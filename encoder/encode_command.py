@@ -167,11 +167,11 @@ def tell_plan(run: Run, config: Config, verbose: bool) -> None:
                 run.say(line)
 
 
-def compare(plan: Planned, measured: float) -> str:
-    """Predicted against measured seconds of a picture."""
+def compare(plan: Planned, measured: float, several: bool) -> str:
+    """Predicted against measured seconds of a picture; the prediction is for one GOP at a time."""
     predicted = plan.prediction.seconds
-    return (f"a picture: predicted {1e3 * predicted:.2f} ms, measured {1e3 * measured:.2f} ms "
-            f"({100 * (measured / predicted - 1):+.0f} %, with start and end)")
+    return (f"a picture: predicted {1e3 * predicted:.2f} ms{' one GOP at a time' if several else ''}, measured "
+            f"{1e3 * measured:.2f} ms ({100 * (measured / predicted - 1):+.0f} %, with start and end)")
 
 
 def expected_frames(video: VideoFormat, config: Config) -> int | None:
@@ -293,7 +293,7 @@ def _finish(run: Run) -> None:
     for line in stats.lines():
         run.say(line)
     if run.planned is not None and stats.frames:
-        run.say(compare(run.planned, seconds / stats.frames))
+        run.say(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
     if not run.quiet:
         _print(f"\nencoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
     summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),

@@ -19,7 +19,7 @@ def add_parsers(commands: Any) -> None:
     tune.add_argument("--out", metavar="FILE", help="where it goes; else the user's cache, where encodes find it")
     tune.add_argument("--clip", metavar="FILE", help="measure with this video, at its size; else with synthetic pictures")
     tune.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and its name does not say")
-    tune.add_argument("--seconds", type=_seconds, default=80.0, metavar="N", help="time to measure for, 5..3600 [80]")
+    tune.add_argument("--seconds", type=_seconds, default=70.0, metavar="N", help="time to measure for, 5..3600 [70]")
     tune.add_argument("--quiet", action="store_true", help="print nothing but errors")
     tune.set_defaults(run=_tune)
     bench = commands.add_parser(
