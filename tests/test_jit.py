@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from h264lite.standard import jit
+import pytest
+from h264lite.standard import jit, jit_parts
+from numba import njit
 
 KERNELS = """
 import sys
@@ -55,6 +57,25 @@ def test_kernels_contain_their_helpers() -> None:
     values = np.arange(10, dtype=np.uint8)
     assert add_both(values) == 92
     assert add_both(values[:0]) == 2
+
+
+@jit.closed_kernel
+def add_both_alone(values):
+    """A kernel that keeps its helpers."""
+    return add_doubles(values) + double(1)
+
+
+def test_closed_kernels() -> None:
+    values = np.arange(10, dtype=np.uint8)
+    assert add_both_alone(values) == 92
+    if not hasattr(add_both_alone, "py_func"):
+        pytest.skip("without compilation")
+    shared, kept = njit(add_both.py_func), njit(pipeline_class=jit_parts.ClosedCompiler)(add_both_alone.py_func)
+    code = []
+    for kernel in (shared, kept):
+        kernel(values)
+        code.append("".join(kernel.inspect_llvm().values()))
+    assert "define linkonce_odr" in code[0] and "define linkonce_odr" not in code[1]
 
 
 def test_helpers_called_from_python() -> None:
