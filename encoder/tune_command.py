@@ -7,14 +7,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..scheduler.devices import CudaExecutor, count_cards, nvcc_will_run, why_no_cuda
+from ..scheduler.devices import (
+    CudaExecutor,
+    DeviceMemoryError,
+    DeviceUnavailable,
+    GpuLost,
+    count_cards,
+    nvcc_will_run,
+    why_no_cuda,
+)
 from ..scheduler.links import measure as measure_link
 from ..scheduler.models import CPU, Curve, Link, Models
 from ..scheduler.route import Picture
 from ..scheduler.simulate import predict
 from ..scheduler.state import Size
 from ..scheduler.tuning import Machine, Tuning, cache_file, now, save
-from .errors import Error, OptionError, OutputError
+from .errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from .first_run import compile_all, will_compile
 from .measure import LEAST_FRAMES, SIZES, WARM, Samples, Watched, gop_rate, of_clip, pictures_for, watch
 from .tuned import alone
@@ -110,12 +118,19 @@ class Tune:
         if before:
             grows = width * height / 256 / before[-1].macroblocks
             if before[-1].frame * grows * (WARM + LEAST_FRAMES) > max(4 * self.each, 0.25 * self.seconds):
-                self.bar.step(f"{label}: left out, would take too long")
+                self.skipped.append(f"{label}: left out, would take too long")
+                self.bar.step(self.skipped[-1])
                 self.bar.done += device != CPU
-                self.skipped.append(label)
                 return
         self.bar.step(label)
-        found = watch(device, pictures, threads, self.each, tuned=False)
+        try:
+            found = watch(device, pictures, threads, self.each, tuned=False)
+        except DeviceLost:
+            raise
+        except Error as error:  # pictures of this size do not fit
+            self.bar.done += device != CPU
+            self.skipped.append(f"{label}: {error}")
+            return
         self.watched.append(found)
         if device == CPU:
             self.samples.add_cpu(found)
@@ -171,7 +186,7 @@ class Tune:
             prediction = predict(alone(found.device, size.mb_height), Picture(size, 1, 1), models)
             lines.append(f"{found.width}x{found.height}".rjust(10) + f" {found.device:>7} {1 / found.frame:8.1f} "
                          f"{1 / prediction.seconds:10.1f} {prediction.bound:>12}")
-        return [*lines, *(f"{name}: left out, would take too long" for name in self.skipped)]
+        return [*lines, *self.skipped]
 
 
 def run_tune(
@@ -204,6 +219,8 @@ def run_tune(
     tune.bar.steps = len(sizes) * (1 + 2 * (not missing)) + len(devices) - 1 + tune.choices()
     try:
         models = tune.run()
+    except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
+        raise DeviceError(str(error)) from None
     finally:
         tune.bar.close()
     spent = time.monotonic() - begin
@@ -233,5 +250,3 @@ def check_writable(path: Path) -> None:
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or error}") from None
 
-
-__all__ = ["Bar", "Error", "Tune", "run_tune"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from h264lite.encoder import bench_command, cli, doctor_command, gantt, measure, tune_command, tuned
 from h264lite.encoder.config import Config
-from h264lite.encoder.errors import DeviceError, OptionError
+from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops import count_lanes
 from h264lite.encoder.measure import Samples, Watched
 from h264lite.scheduler.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
@@ -134,6 +134,30 @@ def test_tune_leaves_out_what_takes_too_long(quick, monkeypatch, tmp_path, capfd
     said = capfd.readouterr().err
     assert "3840x2160 on cpu: left out" in said
     assert read((tmp_path / "t.toml").read_text(), "x").models.knows("deblock", CPU)
+
+
+def test_sizes_that_do_not_fit_are_left_out_and_a_card_that_fails_ends_it(quick, card, monkeypatch, tmp_path, capfd):
+    fits, failure = tune_command.watch, Error("device cuda: 100 MiB left, and an array needs 200 MiB")
+
+    def watch(device, pictures, *args, **more):
+        if device != CPU and pictures[0][0].shape[1] > 1920:
+            raise failure
+        return fits(device, pictures, *args, **more)
+
+    monkeypatch.setattr(tune_command, "watch", watch)
+    words = ["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml")]
+    assert cli.main(words) == 0
+    assert "3840x2160 on cuda:0: device cuda: 100 MiB left" in capfd.readouterr().err
+    failure = DeviceLost("the card failed in full_search")
+    assert cli.main(words) == 1
+
+    def lost(ordinal):
+        raise tune_command.GpuLost("the card failed in memcpy_htod_async")
+
+    monkeypatch.setattr(tune_command, "watch", fits)
+    monkeypatch.setattr(tune_command, "measure_link", lost)
+    assert cli.main(words) == 3
+    assert "failed in memcpy" in capfd.readouterr().err
 
 
 def test_tune_says_before_measuring_where_it_cannot_write(quick, tmp_path, capfd):
