@@ -15,6 +15,10 @@ from setuptools.command.build_py import build_py
 class BuildWithKernels(build_py):
     """Beside the .cu files of the build, never of the checkout: a fatbin each, and what they were made from."""
 
+    def find_package_modules(self, package: str, package_dir: str) -> list:
+        """The root is the package, and this file lies there without being part of it."""
+        return [found for found in super().find_package_modules(package, package_dir) if found[:2] != ("h264lite", "setup")]
+
     def run(self) -> None:
         super().run()
         wanted = os.environ.get("H264LITE_FATBIN", "")
