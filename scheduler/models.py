@@ -115,7 +115,9 @@ class Models:
         return (stage, device) in self.stages
 
     def seconds(self, stage: str, device: str, rows: float, mb_width: int) -> float:
-        """What the stage takes on the device for so many macroblock rows."""
+        """What the stage takes on the device for so many macroblock rows; nothing for none."""
+        if not rows:
+            return 0.0
         return self._factors.get((stage, device), 1.0) * self._first(stage, device, rows, mb_width)
 
     def copy_seconds(self, source: str, target: str, size: float) -> float:

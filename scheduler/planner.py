@@ -14,7 +14,7 @@ import numpy as np
 
 from .models import Models
 from .plan import HOST, SPLITS, Plan, is_card
-from .program import REPEATED, Placement, Program
+from .program import OF_EACH_REFERENCE, REPEATED, Placement, Program
 from .route import Picture
 from .simulate import Prediction, Timeline, predict, simulate
 
@@ -127,6 +127,8 @@ class _Search:
             return False
         if plan in self.seen or not self.possible(plan):
             return False
+        if plan.single is None and self.best is not None and self.least(plan) > self.seen[self.best].score:
+            return False
         timeline = simulate(plan, self.picture, self.models)
         prediction = predict(plan, self.picture, self.models, timeline)
         self.seen[plan] = Tried(timeline, prediction)
@@ -139,6 +141,13 @@ class _Search:
         """Whether every stage that runs was measured where it runs."""
         return all(self.models.knows(stage, device)
                    for stage, rows in plan.rows.items() for device, n in zip(plan.devices, rows) if n)  # fmt: skip
+
+    def least(self, plan: Plan) -> float:
+        """What a plan takes at least: all that one of several devices does, one thing after another."""
+        width, n_ref = self.picture.size.mb_width, self.picture.n_ref
+        return max(sum(self.models.seconds(stage, device, rows[k], width) * (n_ref if stage in OF_EACH_REFERENCE else 1)
+                       for stage, rows in plan.rows.items()) for k, device in enumerate(plan.devices)
+                   if any(rows[k] for rows in plan.rows.values()))  # fmt: skip
 
     def whole(self, k: int) -> tuple[int, ...]:
         """All rows on device k."""

@@ -8,7 +8,7 @@ import random
 import pytest
 from h264lite.scheduler.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, guess
 from h264lite.scheduler.plan import SPLITS, Plan
-from h264lite.scheduler.planner import CODING, DECIDING, complete, make_plan, pinned, rounded, shifted
+from h264lite.scheduler.planner import CODING, DECIDING, _Search, complete, make_plan, pinned, rounded, shifted
 from h264lite.scheduler.program import REPEATED, Program, feeds
 from h264lite.scheduler.route import Copy, Picture, Run
 from h264lite.scheduler.simulate import predict, simulate, steady
@@ -184,6 +184,16 @@ def test_a_simulated_picture_obeys_engines_and_needs():
         assert line.seconds >= max(line.busy().values()) * 0.999
         assert sum(line.stage_seconds().values()) == pytest.approx(
             sum(v for k, v in line.busy().items() if len(k) == 1))
+
+
+def test_the_least_that_a_plan_takes_is_never_more_than_it_takes():
+    rng = random.Random(8)
+    for _ in range(20):
+        picture, models = picture_of(rng.choice(SIZES), rng.choice([1, 2])), random_machine(rng)
+        height = picture.size.mb_height
+        plan = one_cut(rng.randint(1, height - 1), height, rng.randint(0, 1), rng.random() < 0.5)
+        least = _Search(BOTH, picture, models, 1).least(plan)
+        assert 0 < least <= simulate(plan, picture, models).seconds * 1.0001
 
 
 def test_steady_repeats():
