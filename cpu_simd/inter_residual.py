@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..standard.jit import kernel
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, N_LEVEL_BLOCKS
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, N_LEVEL_BLOCKS, P_SKIP
 from .macroblock_coding import (
     cheap_score,
     clear_levels,
@@ -17,7 +17,7 @@ from .macroblock_coding import (
 from .motion_compensation import predict_inter
 from .rdo_quant import HALF, weigh_blocks
 from .transform import DEAD_ZONE_INTER, chroma_qp, quantise_strips, reconstruct_strips
-from .vector import splat_u16x16, store
+from .vector import load_u8x16, splat_u16x16, store
 
 # Luma residual whose cheap score stays below these is dropped: a quadrant, the macroblock; chroma AC: a plane.
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
@@ -54,6 +54,37 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
 
 
 @kernel
+def code_inter(
+    mb, source, predicted, q, chroma_q, trellis, quantised, dc, values, scratch, levels, total_coeff, out
+):
+    """8.5: the residual of inter macroblock mb, coded and reconstructed. Returns its coded_block_pattern.
+
+    Buffers: source, predicted and, for the result, out: uint8[384]; quantised int16[768], dc int32[96], values int64[16],
+    scratch int16[32]. q, chroma_q: QP_Y, QP_C; trellis as in inter_residual; writes levels and total_coeff of mb.
+    """
+    clear_levels(mb, levels, total_coeff)
+    luma = 0
+    coded = quantise_strips(source, predicted, 0, 4, 0, q, HALF if trellis else DEAD_ZONE_INTER, quantised, dc)
+    if trellis:
+        coded = weigh_blocks(quantised, coded, 0, 16, 0, scratch)
+    if coded:
+        scan_luma(quantised, coded, mb, levels, total_coeff)
+        luma = _drop_cheap_levels(coded, quantised, mb, levels, total_coeff)
+    if luma:
+        for i in range(64):
+            dc[i] = 0
+        reconstruct_strips(quantised, dc, predicted, 0, 4, q, out)
+    else:
+        for i in range(0, 256, 16):
+            store(out, i, load_u8x16(predicted, i))
+    chroma = code_chroma(
+        source, predicted, chroma_q, DEAD_ZONE_INTER, trellis, THRESHOLD_CHROMA, quantised, dc, values, scratch, mb, levels,
+        total_coeff, out,
+    )  # fmt: skip
+    return luma + 16 * chroma
+
+
+@kernel
 def inter_residual(
     src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, qp, chroma_qp_offset,
     trellis, row0, row1, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
@@ -62,7 +93,7 @@ def inter_residual(
 
     Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders
     of pad / 2; ref_slots int32[n_ref]: slot of each reference index; trellis: 1 chooses
-    levels by rate and distortion (rdo_quant); the state arrays of encoder/frame.py. A macroblock
+    levels by rate and distortion (rdo_quant); the state arrays of encoder/frame.py. P_Skip has no residual. A macroblock
     that I_PCM would code in fewer bits becomes one (ref_idx -1, mv 0), and intra( ) codes it.
     """
     mb_width = src_y.shape[1] // 16
@@ -77,27 +108,18 @@ def inter_residual(
         q = np.int64(qp[mb])
         load_macroblock(src_y, src_u, src_v, x0, y0, source)
         predict_inter(mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, predicted)
-        clear_levels(mb, levels, total_coeff)
-        luma = 0
-        coded = quantise_strips(source, predicted, 0, 4, 0, q, HALF if trellis else DEAD_ZONE_INTER, quantised, dc)
-        if trellis:
-            coded = weigh_blocks(quantised, coded, 0, 16, 0, scratch)
-        if coded:
-            scan_luma(quantised, coded, mb, levels, total_coeff)
-            luma = _drop_cheap_levels(coded, quantised, mb, levels, total_coeff)
-        if luma:
-            for i in range(64):
-                dc[i] = 0
-            reconstruct_strips(quantised, dc, predicted, 0, 4, q, out)
-            store_luma(out, rec_y, x0, y0)
-        else:
+        if mb_type[mb] == P_SKIP:
+            clear_levels(mb, levels, total_coeff)
+            cbp[mb] = 0
             store_luma(predicted, rec_y, x0, y0)
-        chroma = code_chroma(
-            source, predicted, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTER, trellis, THRESHOLD_CHROMA, quantised, dc,
-            values, scratch, mb, levels, total_coeff, out,
+            store_chroma(predicted, rec_u, rec_v, x0 // 2, y0 // 2)
+            continue
+        cbp[mb] = code_inter(
+            mb, source, predicted, q, chroma_qp(q, chroma_qp_offset), trellis, quantised, dc, values, scratch, levels,
+            total_coeff, out,
         )  # fmt: skip
+        store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
-        cbp[mb] = luma + 16 * chroma
         if pcm_is_cheaper(mb, levels, total_coeff):
             mb_type[mb] = I_PCM
             for k in range(4):

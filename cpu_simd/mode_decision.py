@@ -251,6 +251,17 @@ def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, bes
 
 
 @helper
+def find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, distortion):
+    """distortion: int64[n_ref, 41]: what the search found for macroblock mb, without the vectors' bits."""
+    for r in range(n_ref):
+        for k in range(41):
+            distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
+                np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]),
+                np.int64(predictor[r, mb, 0]), np.int64(predictor[r, mb, 1]),
+            )  # fmt: skip
+
+
+@helper
 def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
     """Returns when the macroblock above and to the right of column mx, which may predict it, is decided."""
     if my == row0 or my * mb_width <= first_mb:
@@ -289,12 +300,7 @@ def _decide_rows(
             mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
-            for r in range(n_ref):
-                for k in range(41):
-                    distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
-                        np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]),
-                        np.int64(predictor[r, mb, 0]), np.int64(predictor[r, mb, 1]),
-                    )  # fmt: skip
+            find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, distortion)
             for q in range(4):
                 sub_mb_type[mb, q] = SUB_8x8
             mb_type[mb] = P_16x16

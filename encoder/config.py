@@ -140,10 +140,10 @@ class Config:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
             picture = picture_of(mb_width, mb_height, values["ref"], values["me"])
-            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, picture)
+            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, picture, values["subme"])
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
-            reason = choose_devices(named, values["me"])
+            reason = choose_devices(named, values["me"], values["subme"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named, options)
         values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or available_cores()

@@ -2,26 +2,36 @@
 
 from ..scheduler.devices import card_name, count_cards, why_no_cuda
 from ..scheduler.route import Picture
+from ..scheduler.stages import BY_BITS
 from .errors import DeviceError, OptionError
 from .tuned import Tuning, faster
 
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a card
 
 
+def _cpu_alone(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str] | None:
+    """(option, its value, what is there for cards) if an option needs stages that no card has; hybrid may split them off."""
+    if subme >= BY_BITS:
+        return "subme", str(subme), f"at most {BY_BITS - 1}"
+    return ("me", "step", "fsbm") if me == "step" and not hybrid else None
+
+
 def choose_device(
-    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, picture: Picture | None = None
+    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, picture: Picture | None = None, subme: int = 0
 ) -> tuple[str, str]:
     """(device, reason) for `auto` or a device asked for by name; DeviceError if that one is not there.
 
-    n_mb: macroblocks of a picture; me: the motion search; tuning: what was measured on this machine, which `auto` goes by
+    n_mb: macroblocks of a picture; me, subme: the options; tuning: what was measured on this machine, which `auto` goes by
     for such a picture. No context is taken: that is up to what runs there.
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    if me == "step" and asked == "auto":
-        return "cpu", "--me step is there for the CPU alone"
-    if me == "step" and asked != "hybrid":
-        raise OptionError(f"step is there for the CPU alone, not for device {asked}; use fsbm, or device cpu", "me")
+    alone = _cpu_alone(me, subme, asked == "hybrid")
+    if alone:
+        option, value, instead = alone
+        if asked == "auto":
+            return "cpu", f"--{option} {value} is there for the CPU alone"
+        raise OptionError(f"{value} is there for the CPU alone, not for device {asked}; use {instead}, or device cpu", option)
     missing = why_no_cuda()
     if asked == "auto":
         if missing:
@@ -37,11 +47,13 @@ def choose_device(
     return asked, f"asked for, {card_name()}"
 
 
-def choose_devices(names: tuple[str, ...], me: str = "fsbm") -> str:
+def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0) -> str:
     """The reason, for devices asked for by name; DeviceError if one is not there."""
     cards = [int(name.partition(":")[2]) for name in names if name != "cpu"]
-    if cards and me == "step":
-        raise OptionError("step is there for the CPU alone, not for GPUs; use fsbm, or devices cpu", "me")
+    alone = _cpu_alone(me, subme)
+    if cards and alone:
+        option, value, instead = alone
+        raise OptionError(f"{value} is there for the CPU alone, not for GPUs; use {instead}, or devices cpu", option)
     missing = why_no_cuda() if cards else None
     if missing:
         raise DeviceError(f"devices {','.join(names)}: {missing}; use --device cpu or auto")

@@ -22,7 +22,7 @@ _BESIDE = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
     "mark_skipped",
 )  # fmt: skip
-_ON_DEMAND = {"step_search"}  # compiled when an option asks for them
+_ON_DEMAND = {"step_search", "rd_decision"}  # compiled when an option asks for them
 _COMPILE = """
 from h264lite.encoder.first_run import compile_stages
 compile_stages()

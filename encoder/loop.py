@@ -152,7 +152,7 @@ class Loop:
         references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]
         steps = [
             (names, references[ref] if ref >= 0 else more if "deblock" in names else {})
-            for names, ref in picture_steps(frame.n_ref, self.config.me, home)
+            for names, ref in picture_steps(frame.n_ref, self.config.me, home, self.config.subme)
         ]
         self.executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)
 

@@ -116,14 +116,17 @@ COLOUR_MATRIX = {
 
 # Each row holds the changes from the row before; "medium" is reached with the defaults of the table.
 PRESETS: dict[str, dict[str, Any]] = {
-    "ultrafast": {"ref": 1, "merange": 8, "subme": 1, "partitions": "none", "no_deblock": True,
+    "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "none", "no_deblock": True,
                   "trellis": 0},
-    "veryfast": {"subme": 2, "partitions": "i4x4", "no_deblock": False},
-    "fast": {"merange": 16, "subme": 3, "partitions": "p8x8,i4x4", "trellis": 1},
-    "medium": {"subme": 4, "partitions": "all"},
-    "slow": {"subme": 5, "ref": 2, "merange": 24},
-    "slower": {"ref": 4},
-    "veryslow": {"ref": 8, "merange": 32},
+    "superfast": {"partitions": "p8x8", "no_deblock": False},
+    "veryfast": {"merange": 8, "subme": 2, "partitions": "p8x8,i4x4"},
+    "faster": {"subme": 3},
+    "fast": {"subme": 4, "partitions": "all", "trellis": 1},
+    "medium": {"merange": 16},
+    "slow": {"ref": 2},
+    "slower": {"ref": 3, "subme": 5, "merange": 24},
+    "veryslow": {"ref": 6},
+    "placebo": {"ref": 8, "merange": 32, "subme": 6},
 }
 
 LEVELS = _same(*"1 1.1 1.2 1.3 2 2.1 2.2 3 3.1 3.2 4 4.1 4.2 5 5.1 5.2 6 6.1 6.2".split())
@@ -170,7 +173,8 @@ OPTIONS: tuple[Option, ...] = (
            "INT", choices={"3": 3, "7": 7, "13": 13}),
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (slower)", "INT", 4, 64),
     Option("subme", "Analysis", read_int, 4, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
-           "3 quarter by SATD, 4 both by SATD; 5 also of partitions that seem to have no chance", "INT", 0, 5, short="m"),
+           "3 quarter by SATD, 4 both by SATD; 5 also of partitions that seem to have no chance; "
+           "6 modes by squared error and real bits as well (CPU alone)", "INT", 0, 6, short="m"),
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames are chosen by distortion and bits (slower), 0: "
            "by a dead zone", "INT", 0, 1, short="t"),
 
@@ -254,7 +258,6 @@ NOT_BUILT_SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass
 NOT_BUILT_VALUES = {
     ("me", ("dia", "hex", "umh", "tesa")): "is not built yet; fsbm (esa) and step are",
     ("profile", ("main", "high", "extended", "high10", "high422", "high444")): "is not built yet; baseline is",
-    ("preset", ("superfast", "faster", "placebo")): "has no row here; there are " + ", ".join(PRESETS),
 }
 
 

@@ -8,7 +8,8 @@ from .stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE
 
 HOST = "cpu"  # the memory that all devices share but cards
 SPLITS = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not stage.only)
-WHOLE = ("step_search", "mode_decision", "intra")  # exact in decoding order, or of one folder alone: all rows on one device
+# Exact in decoding order, or of one folder alone: all rows on one device
+WHOLE = ("step_search", "mode_decision", "rd_decision", "intra")
 # Every device that reads references extends the borders of its own copy: rows cross, borders need not
 EXTENDED = {
     "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "mode_decision", "inter_residual",

@@ -21,6 +21,7 @@ ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
 MAIN, BESIDE, UP, HOME = "main", "beside", "upload", "download"  # streams of a card
 CPU, CUDA = "cpu_simd", "cuda_src"
+BY_BITS = 6  # from this subme on modes are decided by real bits
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,14 @@ TABLE = (
         "progress mb_type sub_mb_type ref_idx mv",
     ),
     Stage(
+        "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
+        "source_y source_u source_v ref_luma ref_chroma ref_slots pad all_cost all_mv all_predictor intra_cost "
+        "slice_first_mb lam slice_qp chroma_qp_offset trellis max_mv_y n_ref partition_kinds progress row0 row1 mb_type "
+        "sub_mb_type ref_idx mv levels total_coeff",
+        "progress mb_type sub_mb_type ref_idx mv levels total_coeff",
+        only=CPU,
+    ),
+    Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
         "source_y source_u source_v ref_luma ref_chroma ref_slots pad mb_type sub_mb_type ref_idx mv qp "
         "chroma_qp_offset trellis row0 row1 rec_y rec_u rec_v levels total_coeff cbp",
@@ -214,7 +223,9 @@ def files(folder: str) -> set[str]:
     return {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
 
 
-def picture_steps(n_ref: int, me: str = "fsbm", home: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], int]]:
+def picture_steps(
+    n_ref: int, me: str = "fsbm", home: tuple[str, ...] = (), subme: int = 0
+) -> list[tuple[tuple[str, ...], int]]:
     """From source to reference: (stages of a step, the reference that they search or -1), in order.
 
     n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home, as soon as these
@@ -226,7 +237,7 @@ def picture_steps(n_ref: int, me: str = "fsbm", home: tuple[str, ...] = ()) -> l
         steps.append((("subsample",), ref))
         steps.append(((*search, "intra_estimate") if ref == n_ref - 1 else search, ref))
     if n_ref:
-        steps += [(("mode_decision",), -1), (("inter_residual",), -1)]
+        steps += [(("mode_decision" if subme < BY_BITS else "rd_decision",), -1), (("inter_residual",), -1)]
     return [
         *steps,
         (("intra",), -1),

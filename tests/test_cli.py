@@ -174,7 +174,7 @@ USAGE = [
     (("encode", "{clip}", "o", "--input-res", "0x16"), "--input-res 0x16"),
     (("encode", "{clip}", "o", "--input-res", "big"), "--input-res big"),
     (("encode", "{clip}", "o", "--input-res", "99999x99999"), "size 99999x99999: beyond level 6.2"),
-    (("encode", "{clip}", "o", "--preset", "placebo"), "ultrafast"),
+    (("encode", "{clip}", "o", "--preset", "slowest"), "ultrafast"),
     (("encode", "{clip}", "o", "--fps", "0"), "--fps 0"),
     (("encode", "{clip}", "o.avi"), ".avi is no output format"), (("encode", "{nosize}", "o"), "--input-res"),
     (("encode", "{clip}", "{clip}"), "output and input are the same"),

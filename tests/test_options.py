@@ -73,11 +73,11 @@ BAD = [
     {"ref": 0}, {"ref": 17}, {"width": 8192, "height": 4320, "ref": 16},
     {"slices": 0}, {"slices": 19}, {"me": "hex"}, {"me": ""}, {"merange": 3}, {"merange": 65},
     {"step_grid": 5}, {"step_grid": "x"}, {"step_grid": True}, {"step_grid": 3}, {"step_grid": 3, "me": "esa"},
-    {"subme": -1}, {"subme": 6}, {"partitions": "p16x16"}, {"partitions": "p4x4"}, {"partitions": "p8x8,b8x8"},
+    {"subme": -1}, {"subme": 7}, {"partitions": "p16x16"}, {"partitions": "p4x4"}, {"partitions": "p8x8,b8x8"},
     {"partitions": "i8x8"}, {"partitions": 7}, {"partitions": ""}, {"partitions": "all,p8x8"},
     {"deblock": "7:0"}, {"deblock": "0:-7"}, {"deblock": "a:b"}, {"deblock": "1:2:3"}, {"deblock": (1,)},
     {"deblock": "1:1", "no_deblock": True}, {"no_deblock": "yes"}, {"threads": -1}, {"threads": 257},
-    {"device": "gpu"}, {"preset": "placebo"}, {"preset": "quick"}, {"profile": "high"}, {"level": "1"}, {"level": "7"},
+    {"device": "gpu"}, {"preset": "slowest"}, {"preset": "quick"}, {"profile": "high"}, {"level": "1"}, {"level": "7"},
     {"sar": "0:1"}, {"sar": "1:65536"}, {"sar": "1"}, {"videoformat": "vhs"}, {"range": "full"},
     {"colorprim": "red"}, {"transfer": 1}, {"colormatrix": "GBR"}, {"psnr": 1}, {"ssim": "on"}, {"seek": -1},
     {"frames": -1}, {"crf": 23}, {"bitrate": 1000}, {"bframes": 3}, {"cabac": True}, {"8x8dct": True},
@@ -200,6 +200,11 @@ def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
     with pytest.raises(OptionError, match="step is there for the CPU alone") as caught:
         config(device="cuda", me="step")
     assert caught.value.option == "me"
+    assert config(subme=6).device == "cpu" and "--subme 6 is there for the CPU alone" in config(subme=6).device_reason
+    for asked in ({"device": "cuda"}, {"device": "hybrid"}, {"devices": "cuda:0,cpu"}):
+        with pytest.raises(OptionError, match="6 is there for the CPU alone") as caught:
+            config(subme=6, **asked)
+        assert caught.value.option == "subme"
     small, large = (config(width=16 * n, height=16 * n) for n in (10, 20))
     assert (small.device, large.device) == ("cpu", "cuda") and large.may_change_device
 

@@ -32,7 +32,7 @@ def options(rng):
     """Tools of one encode."""
     search = {"me": "step", "step_grid": str(rng.choice(["3", "7", "13"]))} if rng.integers(2) else {"me": "esa"}
     return search | {
-        "qp": int(rng.choice([4, 16, 24, 30, 40])), "subme": int(rng.integers(6)), "trellis": int(rng.integers(2)),
+        "qp": int(rng.choice([4, 16, 24, 30, 40])), "subme": int(rng.integers(7)), "trellis": int(rng.integers(2)),
         "ref": int(rng.integers(1, 3)), "merange": int(rng.choice([4, 7, 16, 24])),
         "chroma_qp_offset": int(rng.integers(-4, 5)),
         "partitions": str(rng.choice(["all", "all", "p8x8,i4x4", "none"])),

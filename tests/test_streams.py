@@ -32,7 +32,7 @@ def planes(clip: sequences.Clip, count: int, start: int = 0) -> list:
 
 @pytest.mark.parametrize("qp", (0, 12, 27, 40, 51))
 @pytest.mark.parametrize("tools", ({"keyint": 1}, {"ref": 4, "slices": 4}, {"keyint": 3, "merange": 8},
-                                   {"merange": 32, "ref": 2}, {"me": "step", "merange": 24}), ids=str)
+                                   {"merange": 32, "ref": 2}, {"me": "step", "merange": 24}, {"subme": 6, "ref": 2}), ids=str)
 @pytest.mark.parametrize("name", QUICK)
 def test_real_clips(name: str, qp: int, tools: dict) -> None:
     clip = sequences.clip(name)
@@ -155,12 +155,12 @@ def random_command(rng: random.Random) -> list[str]:
         "--ref": lambda: str(rng.choice((1, 2, 3, 5, 16))),
         "--slices": lambda: str(rng.randint(1, 3)),
         "--merange": lambda: str(rng.choice((4, 5, 8, 11, 16, 24, 33, 64))),
-        "--subme": lambda: str(rng.randint(0, 5)),
+        "--subme": lambda: str(rng.randint(0, 6)),
         "--partitions": lambda: rng.choice(("none", "all", "p8x8", "p8x8,p4x4", "i4x4", "p8x8,i4x4")),
         "--chroma-qp-offset": lambda: str(rng.randint(-12, 12)),
         "--threads": lambda: str(rng.randint(1, 4)),
         "--ipratio": lambda: rng.choice(("1", "1.4", "2")),
-        "--preset": lambda: rng.choice(("ultrafast", "fast", "medium", "slow")),
+        "--preset": lambda: rng.choice(("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow")),
         "--fps": lambda: rng.choice(("25", "29.97", "30000/1001")),
         "--colorprim": lambda: "bt709",
         "--range": lambda: rng.choice(("tv", "pc")),

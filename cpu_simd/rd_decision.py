@@ -1,0 +1,255 @@
+"""Mode decision of P pictures by squared error and real bits: mode_decision's candidates, coded, reconstructed, counted.
+
+Slower than mode_decision and in its place from subme 6 on; rows are shared out and waited for as there. Not part of the
+standard.
+"""
+
+import numpy as np
+
+from ..standard.jit import helper, kernel
+from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
+from ..standard.tables import CBP_INTER_CODE, QUANT_MF
+from .atomics import fetch_add, store_release
+from .cavlc import BYTE, COUNT, put, put_ue
+from .cost import QUARTER_SAMPLES, SATD, quarter_offsets
+from .entropy import MACROBLOCK_BYTES, put_inter, put_residual
+from .inter_residual import code_inter
+from .intra_estimate import BITS_INTRA
+from .macroblock_coding import load_macroblock
+from .mode_decision import (
+    BITS_8x8,
+    BITS_8x16,
+    BITS_16x8,
+    choose_reference,
+    choose_sub_type,
+    find_distortions,
+    inside,
+    keep_choice,
+    load_window,
+    wait_for_above,
+    whole_macroblock,
+)
+from .mode_decision import (
+    put as put_motion,
+)
+from .motion_compensation import predict_inter
+from .mv_prediction import predict_skip_mv
+from .skip_probe import WORTH, probe_tables
+from .transform import chroma_qp
+from .vector import add, load_u8x16, splat_i32x8, squares_of_pairs, store, sub, widen
+
+FAR = 1 << 40
+SCALE = 16  # of squared errors beside WEIGHT
+# What a bit is worth by QP_Y, in SCALE-ths of a squared error: 0.6 * 2 ^ ((QP - 12) / 3)
+WEIGHT = np.array([max(1, round(SCALE * 0.6 * 2 ** ((qp - 12) / 3))) for qp in range(52)], np.int64)
+GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^GATE
+INTRA_COUNT = 4  # levels of a block that are taken for those of an intra macroblock, which is not coded yet
+
+
+@helper
+def squared_error(a, b, lanes):
+    """Of two buffers uint8[384]; lanes: int32[8], scratch."""
+    sums = splat_i32x8(0)
+    for i in range(0, 384, 16):
+        sums = add(sums, squares_of_pairs(sub(widen(load_u8x16(a, i)), widen(load_u8x16(b, i)))))
+    store(lanes, 0, sums)
+    total = np.int64(0)
+    for k in range(8):
+        total += np.int64(lanes[k])
+    return total
+
+
+@helper
+def macroblock_bits(
+    mb, pattern, n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, mb_width, first_mb, bytes_out, sink
+):
+    """7.3.5: bits of macroblock_layer() of an inter macroblock, and of mb_skip_run 0 before it, by writing them."""
+    sink[0] = sink[1] = sink[2] = 0
+    kind = np.int64(mb_type[mb])
+    put(bytes_out, sink, 1, 1)
+    put_inter(bytes_out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
+    put_ue(bytes_out, sink, np.int64(CBP_INTER_CODE[pattern]))
+    if pattern > 0:
+        put(bytes_out, sink, 1, 1)  # mb_qp_delta
+        put_residual(
+            bytes_out, sink, mb, kind, pattern, levels, total_coeff, mb % mb_width > 0, mb - mb_width >= first_mb, mb_width
+        )
+    return 8 * sink[BYTE] + sink[COUNT]
+
+
+@helper
+def remember(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
+    """The state of macroblock mb -> kept: int64[65]."""
+    kept[0] = mb_type[mb]
+    for q in range(4):
+        kept[1 + q] = sub_mb_type[mb, q]
+        kept[5 + q] = ref_idx[mb, q]
+    for k in range(16):
+        kept[9 + 2 * k], kept[10 + 2 * k] = mv[mb, k, 0], mv[mb, k, 1]
+    for k in range(24):
+        kept[41 + k] = total_coeff[mb, k]
+
+
+@helper
+def recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
+    """The other way."""
+    mb_type[mb] = kept[0]
+    for q in range(4):
+        sub_mb_type[mb, q] = kept[1 + q]
+        ref_idx[mb, q] = kept[5 + q]
+    for k in range(16):
+        mv[mb, k, 0], mv[mb, k, 1] = kept[9 + 2 * k], kept[10 + 2 * k]
+    for k in range(24):
+        total_coeff[mb, k] = kept[41 + k]
+
+
+@helper
+def estimate_division(mb, shape, window, distortion, search_mv, lam, n_ref, kinds, limit, sub_mb_type):
+    """Cost of 16x8, 8x16 or 8x8 (shape 0, 1, 2) by mode_decision's measure, its choice in the window; early out at limit."""
+    if shape < 2:
+        k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
+        cost = lam * (BITS_16x8 if shape == 0 else BITS_8x16)
+        for i in range(2):
+            bx, by = (0, 2 * i) if shape == 0 else (2 * i, 0)
+            cost += choose_reference(window, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+            if cost >= limit:
+                break
+        return cost
+    cost = lam * BITS_8x8
+    for q in range(4):
+        value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds)
+        sub_mb_type[mb, q] = sub
+        cost += value
+        if cost >= limit:
+            break
+    return cost
+
+
+@helper
+def set_up(
+    step, estimate, x0, y0, mb, skip_x, skip_y, window, distortion, search_mv, lam, n_ref, kinds, width, height, pad,
+    max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
+):  # fmt: skip
+    """Candidate number `step` into the state of macroblock mb. Returns (whether there is one, lowest estimate so far).
+
+    0 what the window holds, P_16x16; 1 P_Skip; 2, 3, 4 16x8, 8x16, 8x8; from 5 on, where P_16x16 is ahead, its vector moved
+    by a quarter sample (kept: see remember).
+    """
+    if step == 1 or step > 4:
+        x, y, ref = skip_x, skip_y, np.int64(0)
+        if step > 4:
+            n = step - 5
+            x, y, ref = kept[9] + (n == 2) - (n == 1), kept[10] + (n == 3) - (n == 0), kept[5]
+        if not inside(x, y, x0, y0, width, height, pad, max_mv_y) or (step > 4 and kept[0] != P_16x16):
+            return False, estimate
+        put_motion(window, 0, 0, 4, 4, ref, x, y)
+    elif step > 1:
+        if not kinds & (2 if step < 4 else 4):
+            return False, estimate
+        limit = estimate + (estimate >> GATE)
+        cost = estimate_division(mb, step - 2, window, distortion, search_mv, lam, n_ref, kinds, limit, sub_mb_type)
+        if cost >= limit:
+            return False, estimate
+        estimate = min(estimate, cost)
+    keep_choice(window, mb, ref_idx, mv)
+    mb_type[mb] = P_SKIP if step == 1 else P_16x8 if step == 2 else P_8x16 if step == 3 else P_8x8 if step == 4 else P_16x16
+    return True, estimate
+
+
+@kernel
+def _decide_rows(
+    source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
+    slice_first_mb, lam, qp, chroma_q, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type,
+    ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
+):  # fmt: skip
+    """The kernel behind rd_decision."""
+    height, width = source.shape
+    mb_width = width // 16
+    stride = ref_luma.shape[3]
+    plane = ref_luma.shape[2] * stride
+    offsets, tables = np.empty((2, 16), np.int64), np.empty((3, 4, 16), np.int16)
+    quarter_offsets(plane, stride, samples, offsets)
+    probe_tables(qp, quant, worth, tables)
+    current, window, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
+    own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
+    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
+    values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
+    written, kept = np.zeros(MACROBLOCK_BYTES, np.uint8), np.zeros(65, np.int64)
+    my = row0 + fetch_add(progress, 0, 1)
+    while my < row1:
+        first_mb = np.int64(slice_first_mb[my])
+        for mx in range(mb_width):
+            mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
+            load_macroblock(source, src_u, src_v, x0, y0, own)
+            for y in range(16):
+                store(current, y * 16, widen(load_u8x16(own, y * 16)))
+            find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, distortion)
+            wait_for_above(progress, my, mx, mb_width, first_mb, row0)
+            load_window(mb, ref_idx, mv, mb_width, first_mb, window)
+            at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
+            estimate, _ = whole_macroblock(
+                mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, SATD, search_mv,
+                distortion, lam, max_mv_y, n_ref, window, ref_idx, mv,
+            )  # fmt: skip
+            sx, sy = predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb)
+            best = FAR
+            for step in range(9):
+                there, estimate = set_up(
+                    step, estimate, x0, y0, mb, sx, sy, window, distortion, search_mv, lam, n_ref, kinds, width, height,
+                    pad, max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
+                )  # fmt: skip
+                if not there:
+                    continue
+                predict_inter(
+                    mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, predicted
+                )
+                bits, pattern = np.int64(1), np.int64(0)
+                if step == 1:
+                    for k in range(24):
+                        total_coeff[mb, k] = 0
+                else:
+                    pattern = code_inter(
+                        mb, own, predicted, qp, chroma_q, trellis, quantised, dc, values, scratch, levels, total_coeff, out
+                    )
+                    divided = 2 <= step <= 4
+                    if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
+                        bits = macroblock_bits(
+                            mb, pattern, n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, mb_width, first_mb,
+                            written, sink,
+                        )  # fmt: skip
+                cost = SCALE * squared_error(own, predicted if step == 1 else out, lanes) + weight[qp] * bits
+                if cost < best:
+                    best = cost
+                    remember(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept)
+            recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept)
+            if intra_cost[mb] + lam * BITS_INTRA < estimate:
+                mb_type[mb] = I_16x16
+                put_motion(window, 0, 0, 4, 4, -1, 0, 0)
+                keep_choice(window, mb, ref_idx, mv)
+                for k in range(24):
+                    total_coeff[mb, k] = INTRA_COUNT
+            if mb_type[mb] != P_8x8:
+                for q in range(4):
+                    sub_mb_type[mb, q] = SUB_8x8
+            store_release(progress, 1 + my, mx + 1)
+        my = row0 + fetch_add(progress, 0, 1)
+
+
+def rd_decision(
+    source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
+    slice_first_mb, lam, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type,
+    ref_idx, mv, levels, total_coeff,
+):  # fmt: skip
+    """mode_decision (which see) with its candidates compared by squared error of the reconstruction and real bits.
+
+    Candidates: the best 16x16, P_Skip without a residual, those of 16x8, 8x16, 8x8 whose estimated cost is near the best,
+    and where 16x16 is ahead the four vectors a quarter sample from it. Intra is compared by estimates. Luma and chroma count.
+    src_u, src_v: uint8[H/2, W/2]; ref_chroma: uint8[n_slots, 2, ...]; trellis as in inter_residual; besides
+    mode_decision's results, writes levels and total_coeff, which predict the bits of neighbours until inter_residual and
+    intra write them; P_Skip, which inter_residual codes without a residual.
+    """
+    _decide_rows(
+        source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
+        slice_first_mb, lam, qp, chroma_qp(qp, chroma_qp_offset), trellis, max_mv_y, n_ref, kinds, progress, row0, row1,
+        mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, QUARTER_SAMPLES, QUANT_MF, WORTH, WEIGHT,
+    )  # fmt: skip
