@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ from .watchdog import Stuck, Watchdog
 DRIFT = 0.1  # share of the measured time by which models have moved before there is a new plan
 SETTLING = 3  # pictures between two plans at least
 EVERY, AT_FIRST = 8, 4  # the card's clock runs for the first pictures, then for one of so many
+FIRST_COUNTS = 12  # times that a stage's first good measurement is taken into the average
 MOST_PROGRAMS = 256
 
 
@@ -69,14 +71,16 @@ class Program:
         made, queues = cls(ops), dict[tuple[str, ...], list[int]]()
         before: list[int] = []  # of each operation: all that must be over before it, as bits
         last: dict[str, int] = {}
+        runs = 0  # of CPU devices so far, as bits
         for k, op in enumerate(ops):
             bits = 0
             for need in op.needs:
                 bits |= before[need] | 1 << need
             if isinstance(op, Run) and not is_card(op.device):
-                made._add(k, op, before)
+                made._add(k, op, before, runs)
                 bits |= before[last[op.device]] | 1 << last[op.device] if op.device in last else 0
                 last[op.device] = k
+                runs |= 1 << k
             else:
                 mine = queues.setdefault((op.device,) if isinstance(op, Run) else (op.source, op.target), [])
                 bits |= before[mine[-1]] | 1 << mine[-1] if mine else 0
@@ -89,16 +93,17 @@ class Program:
         made.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)
         return made
 
-    def _add(self, k: int, op: Run, before: Sequence[int]) -> None:
-        """To the device's last group, if nothing that it waits for waits for that group."""
+    def _add(self, k: int, op: Run, before: Sequence[int], runs: int) -> None:
+        """To the device's last group, if that then waits for no other CPU device besides: two might wait for each other."""
         groups = self.groups.setdefault(op.device, [])
         if groups:
             group = groups[-1]
             first = self.ops[group.runs[0]]
             same = (op.row0, op.row1) == (group.row0, group.row1) or STAGES[op.stage].split == FRAME
             same = same or all(STAGES[name].split == FRAME for name in group.stages)
-            mine = sum(1 << run for run in group.runs)
-            if op.step == first.step and same and not any((before[need] | 1 << need) & mine for need in op.needs):
+            known = before[group.runs[0]]
+            free = all(known >> need & 1 or not (before[need] | 1 << need) & runs for need in op.needs)
+            if op.step == first.step and same and free:
                 rows = (group.row0, group.row1) if STAGES[op.stage].split == FRAME else (op.row0, op.row1)
                 groups[-1] = Group((*group.runs, k), (*group.stages, op.stage), *rows, op.reference,
                                    tuple(sorted({*group.needs, *op.needs})))  # fmt: skip
@@ -139,15 +144,17 @@ class HybridExecutor:
         self.twins = TWINS if cards else 0
         self.plans = [plan]  # all so far
         self.loop_seconds: list[float] = []  # of the last P pictures
-        self.predicted = 0.0
         self._replan, self._watchdog = replan, watchdog
         self._valid: Valid = NOTHING
         self._programs: dict[int, Program] = {}
         self._lock = threading.RLock()
         self._last: UnderWay | None = None
-        self._measured: deque[tuple[Op | Run, float]] = deque()
+        self._measured: deque[tuple[Op, float]] = deque()
         self._events: list[Any] = []  # for the host's waiting, to be used again
         self._since_plan = 0
+        self._planning: Future[Plan | None] | None = None
+        self._planner: threading.Thread | None = None
+        self._seen: dict[tuple[str, str], int] = {}  # measurements of each stage on each device
 
     # ---- memory
     def zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
@@ -252,18 +259,20 @@ class HybridExecutor:
 
     def _wait_for_the_last(self, before: UnderWay) -> None:
         """What the picture before still copies from or to arrays of the host that this one uses."""
-        side, card = self.side, self.side.card  # type: ignore[union-attr]
-        uploaded = side.uploaded(before.number)  # type: ignore[union-attr]
+        side = self.side
+        assert side is not None
+        card, uploaded = side.card, side.uploaded(before.number)
         with card:
-            self._wait(before, lambda: card.done(uploaded), lambda: f"an upload of frame {before.number} to {card.name}")
+            self._wait(before, lambda: card.done(uploaded), lambda: f"an upload of frame {before.number} to {side.device}")
         self.settle(before)
 
     def settle(self, run: UnderWay) -> None:
         """Wait until what the host needs of a picture for the next ones is there."""
-        if run.carried is not None and self.side is not None:
-            card = self.side.card
+        side = self.side
+        if run.carried is not None and side is not None:
+            card = side.card
             with card:
-                self._wait(run, lambda: card.done(run.carried), lambda: f"a copy of frame {run.number} from {card.name}")
+                self._wait(run, lambda: card.done(run.carried), lambda: f"a copy of frame {run.number} from {side.device}")
 
     def _is_over(self, run: UnderWay, index: int) -> bool:
         op = run.program.ops[index]
@@ -340,21 +349,43 @@ class HybridExecutor:
 
     # ---- adaptation
     def _learn(self) -> None:
-        """What was measured into the models; a new plan if they have drifted."""
+        """What was measured into the models; a new plan if they have drifted. It is made beside the pictures."""
         if self.models is None:
             self._measured.clear()
             return
         while self._measured:
-            op, seconds = self._measured.popleft()
-            if isinstance(op, Copy):
-                self.models.observe_copy(op.source, op.target, op.bytes, seconds)
-            elif op.row1 > op.row0 and op.stage != COMPACT:
-                self.models.observe(op.stage, op.device, op.row1 - op.row0, self.mb_width, seconds)
+            self._take(*self._measured.popleft())
         self._since_plan += 1
-        if self._replan is not None and self._since_plan > SETTLING and self.models.drift() > DRIFT:
-            plan = self._replan(self.models)
+        if self._planning is not None:
+            if self._planning.done():
+                self._adopt(self._planning.result())
+        elif self._replan is not None and self._since_plan > SETTLING and self.models.drift() > DRIFT:
+            self._planning = Future()
+            work = self._planning, deepcopy(self.models)
             self.models.settle()
-            self._since_plan = 0
+            self._planner = threading.Thread(target=self._make_plan, args=work, name="h264lite planner", daemon=True)
+            self._planner.start()
+
+    def _take(self, op: Op, seconds: float) -> None:
+        """One measurement. The first of a stage is left out, since it loads kernels; the next one counts for many."""
+        if isinstance(op, Copy):
+            self.models.observe_copy(op.source, op.target, op.bytes, seconds)
+        elif op.row1 > op.row0 and op.stage != COMPACT:
+            key = op.stage, op.device
+            self._seen[key] = self._seen.get(key, 0) + 1
+            for _ in range({1: 0, 2: FIRST_COUNTS}.get(self._seen[key], 1)):
+                self.models.observe(op.stage, op.device, op.row1 - op.row0, self.mb_width, seconds)
+
+    def _make_plan(self, future: "Future[Plan | None]", models: Any) -> None:
+        assert self._replan is not None
+        try:
+            future.set_result(self._replan(models))
+        except Exception:  # the plan that there is goes on
+            future.set_result(None)
+
+    def _adopt(self, plan: Plan | None) -> None:
+        self._planning, self._since_plan = None, 0
+        if plan is not None:
             if plan != self.plan:
                 self.plans.append(plan)
             self.plan = plan
@@ -373,5 +404,7 @@ class HybridExecutor:
     def close(self, keep_host: bool = False) -> None:
         """End the threads, give memory back."""
         self._watchdog.close()
+        if self._planner is not None:
+            self._planner.join()
         for side in self.sides.values():
             side.close(keep_host)

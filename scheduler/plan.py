@@ -67,13 +67,12 @@ class Plan:
         cls, devices: Sequence[str], mb_height: int, rows: Mapping[str, Sequence[int]], seconds: float = 0.0,
         stage_seconds: Mapping[tuple[str, str], float] | None = None,
     ) -> "Plan":  # fmt: skip
-        """With the borders, which follow from the rest: whoever reads references extends its own."""
+        """With the borders, which follow from the rest: in each memory the first device that reads references extends them."""
         found = {stage: tuple(n) for stage, n in rows.items()}
         for stage, readers in EXTENDED.items():
-            found[stage] = tuple(
-                mb_height if any(found[reader][k] for reader in readers if reader in found) else 0
-                for k in range(len(devices))
-            )
+            reading = [k for k in range(len(devices)) if any(found[reader][k] for reader in readers if reader in found)]
+            first = {memory_of(devices[k]): k for k in reversed(reading)}
+            found[stage] = tuple(mb_height if k in first.values() else 0 for k in range(len(devices)))
         return cls(tuple(devices), mb_height, found, seconds, stage_seconds or {})
 
     @classmethod

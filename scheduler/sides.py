@@ -22,7 +22,7 @@ Seconds = list[tuple[str, float]]  # by stage
 
 
 class CpuSide(Executor):
-    """Threads of the processor. slowdown: every kernel takes that many times as long as it works, the rest asleep."""
+    """Threads of the processor. slowdown: every kernel takes that many times as long as it computes, the rest asleep."""
 
     def __init__(
         self, device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
@@ -55,9 +55,10 @@ class CpuSide(Executor):
             return call
 
         def slowed(*part: int) -> None:
-            begin = time.perf_counter()
+            begin, worked = time.perf_counter(), time.thread_time()
             call(*part)
-            time.sleep((self.slowdown - 1) * (time.perf_counter() - begin))
+            worked = time.thread_time() - worked
+            time.sleep(max(0.0, self.slowdown * worked - (time.perf_counter() - begin)))
 
         return slowed
 
