@@ -18,10 +18,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .hybrid_program import Program
 from .plan import HOST, Plan, is_card
 from .route import COMPACT, Copy, Op, Picture, Run, route
 from .sides import TWINS, CardSide, CpuSide
-from .stages import FRAME, STAGES
 from .state import NOTHING, Valid
 from .watchdog import Stuck, Watchdog
 
@@ -40,75 +40,6 @@ class Work(Protocol):
 
     def pairs(self, card: str, op: Copy) -> Sequence[tuple[Any, np.ndarray]]:
         """(there, host) of the rows of a copy."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Runs of one CPU device that go through one step together."""
-
-    runs: tuple[int, ...]
-    stages: tuple[str, ...]
-    row0: int
-    row1: int
-    reference: int
-    needs: tuple[int, ...]
-
-
-@dataclass
-class Program:
-    """A route as the executor reads it: groups of each CPU device, queues of each engine of a card, who is waited for."""
-
-    ops: tuple[Op, ...]
-    groups: dict[str, list[Group]] = field(default_factory=dict)
-    queues: list[list[int]] = field(default_factory=list)
-    waited_for: frozenset[int] = frozenset()
-    carried: int = -1  # the last copy of what the host's next picture reads
-    compacts: bool = False
-
-    @classmethod
-    def of(cls, ops: tuple[Op, ...]) -> "Program":
-        """Made once for a route."""
-        made, queues = cls(ops), dict[tuple[str, ...], list[int]]()
-        before: list[int] = []  # of each operation: all that must be over before it, as bits
-        last: dict[str, int] = {}
-        runs = 0  # of CPU devices so far, as bits
-        for k, op in enumerate(ops):
-            bits = 0
-            for need in op.needs:
-                bits |= before[need] | 1 << need
-            if isinstance(op, Run) and not is_card(op.device):
-                made._add(k, op, before, runs)
-                bits |= before[last[op.device]] | 1 << last[op.device] if op.device in last else 0
-                last[op.device] = k
-                runs |= 1 << k
-            else:
-                mine = queues.setdefault((op.device,) if isinstance(op, Run) else (op.source, op.target), [])
-                bits |= before[mine[-1]] | 1 << mine[-1] if mine else 0
-                mine.append(k)
-            before.append(bits)
-            if isinstance(op, Copy) and op.target == HOST and op.array[0] in ("ref_idx", "mv", "luma", "cb", "cr", "half"):
-                made.carried = k
-        made.queues = list(queues.values())
-        made.waited_for = frozenset(need for op in ops for need in op.needs)
-        made.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)
-        return made
-
-    def _add(self, k: int, op: Run, before: Sequence[int], runs: int) -> None:
-        """To the device's last group, if that then waits for no other CPU device besides: two might wait for each other."""
-        groups = self.groups.setdefault(op.device, [])
-        if groups:
-            group = groups[-1]
-            first = self.ops[group.runs[0]]
-            same = (op.row0, op.row1) == (group.row0, group.row1) or STAGES[op.stage].split == FRAME
-            same = same or all(STAGES[name].split == FRAME for name in group.stages)
-            known = before[group.runs[0]]
-            free = all(known >> need & 1 or not (before[need] | 1 << need) & runs for need in op.needs)
-            if op.step == first.step and same and free:
-                rows = (group.row0, group.row1) if STAGES[op.stage].split == FRAME else (op.row0, op.row1)
-                groups[-1] = Group((*group.runs, k), (*group.stages, op.stage), *rows, op.reference,
-                                   tuple(sorted({*group.needs, *op.needs})))  # fmt: skip
-                return
-        groups.append(Group((k,), (op.stage,), op.row0, op.row1, op.reference, op.needs))
 
 
 @dataclass
@@ -350,15 +281,16 @@ class HybridExecutor:
     # ---- adaptation
     def _learn(self) -> None:
         """What was measured into the models; a new plan if they have drifted. It is made beside the pictures."""
-        if self.models is None:
+        if self.models is None or self._planning is not None:  # who plans holds the interpreter, and others up
             self._measured.clear()
-            return
         while self._measured:
             self._take(*self._measured.popleft())
         self._since_plan += 1
         if self._planning is not None:
             if self._planning.done():
                 self._adopt(self._planning.result())
+        elif self.models is None:
+            return
         elif self._replan is not None and self._since_plan > SETTLING and self.models.drift() > DRIFT:
             self._planning = Future()
             work = self._planning, deepcopy(self.models)

@@ -67,7 +67,7 @@ class Plan:
         cls, devices: Sequence[str], mb_height: int, rows: Mapping[str, Sequence[int]], seconds: float = 0.0,
         stage_seconds: Mapping[tuple[str, str], float] | None = None,
     ) -> "Plan":  # fmt: skip
-        """With the borders, which follow from the rest: in each memory the first device that reads references extends them."""
+        """With the borders, which follow from the rest: in each memory the first device that reads references makes them."""
         found = {stage: tuple(n) for stage, n in rows.items()}
         for stage, readers in EXTENDED.items():
             reading = [k for k in range(len(devices)) if any(found[reader][k] for reader in readers if reader in found)]

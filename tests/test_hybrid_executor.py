@@ -9,7 +9,8 @@ import pytest
 from h264lite.encoder.config import Config
 from h264lite.encoder.hybrid_loop import HybridLoop
 from h264lite.scheduler.executor import bands
-from h264lite.scheduler.hybrid_executor import HybridExecutor, Program
+from h264lite.scheduler.hybrid_executor import HybridExecutor
+from h264lite.scheduler.hybrid_program import Program
 from h264lite.scheduler.models import Curve, Models
 from h264lite.scheduler.plan import SPLITS, Plan
 from h264lite.scheduler.planner import make_plan
@@ -25,7 +26,8 @@ from .test_route import HEIGHT, random_plan
 NAMES = ("cpu", "cpu:slow")
 
 
-def two_processors(width, height, first, whole=0, slowdowns=(1.0, 1.0), limit=0.0, models=None, replan=None, trace=None, slices=1):
+def two_processors(width, height, first, whole=0, slowdowns=(1.0, 1.0), limit=0.0, models=None, replan=None, trace=None,
+                   slices=1):  # fmt: skip
     """A hybrid executor over two threads, each slowed down."""
     mb_width, mb_height = -(-width // 16), -(-height // 16)
     parts = [(mb_width * a, mb_width * b) for a, b in bands(mb_height, slices)]
@@ -116,25 +118,25 @@ def equal_models(rate):
 
 
 def test_it_learns_how_fast_they_are(monkeypatch):
-    """One thread against one three times slower: after ten pictures the split is right, the rate nearly that of both together.
+    """One thread against one three times slower: after ten pictures the split is right, the rate that of both, nearly.
 
     Both sleep most of the time, so that whatever else the machine does changes little.
     """
-    width, height, slowdowns, options = 352, 640, (4.0, 12.0), {"merange": 64, "keyint": 250}
+    width, height, slowdowns, options = 96, 640, (6.0, 18.0), {"merange": 64, "keyint": 250}
     rows = height // 16
     clip = round_trip.noise_clip(width, height, 4, 3)
-    frames = [clip[n % 4] for n in range(19)]
+    frames = [clip[n % 4] for n in range(24)]
     alone = []
     for first in (rows, 0):  # everything on the fast one, on the slow one
         seconds = []
         executor = two_processors(width, height, first, int(not first), slowdowns)
         encode_with(executor, frames[:5], width, height, monkeypatch, seconds, **options)
         alone.append(min(seconds[2:]))
-    picture = Picture(Size(width // 16, rows, 48), 1, 1)
+    picture = Picture(Size(width // 16, rows, 96), 1, 1)
     plans = []
 
     def replan(models):
-        plans.append(make_plan(NAMES, picture, models, tries=25).plan)
+        plans.append(make_plan(NAMES, picture, models, tries=40).plan)
         return plans[-1]
 
     seconds, shares = [], []
