@@ -27,8 +27,9 @@ from .watchdog import Stuck, Watchdog
 
 DRIFT = 0.1  # share of the measured time by which models have moved before there is a new plan
 SETTLING = 3  # pictures between two plans at least
-EVERY, AT_FIRST = 8, 4  # the card's clock runs for the first pictures, then for one of so many
-FIRST_COUNTS = 12  # times that a stage's first good measurement is taken into the average
+EVERY = 8  # the card's clock runs until everything was measured, then for one picture of so many
+FIRST, FIRST_COUNTS = 3, 12  # the least of so many first measurements is taken into the average so many times
+SPIKE = 2.0  # times what was expected: no later measurement counts for more
 MOST_PROGRAMS = 256
 
 
@@ -85,7 +86,8 @@ class HybridExecutor:
         self._since_plan = 0
         self._planning: Future[Plan | None] | None = None
         self._planner: threading.Thread | None = None
-        self._seen: dict[tuple[str, str], int] = {}  # measurements of each stage on each device
+        self._known: Plan | None = None  # of which everything was measured
+        self._seen: dict[tuple[str, str], list[float]] = {}  # seconds a row, of the first ones on each device
 
     # ---- memory
     def zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
@@ -130,7 +132,16 @@ class HybridExecutor:
     def _clocked(self, number: int) -> bool:
         """Whether the card's operations of a picture are timed."""
         side = self.side
-        return side is not None and (side.traced or (self.models is not None and (number < AT_FIRST or not number % EVERY)))
+        return side is not None and (side.traced or (self.models is not None and (not number % EVERY or not self._knows())))
+
+    def _knows(self) -> bool:
+        """Whether everything that the plan says was measured: a plan from guesses for some stages would move just these."""
+        if self._known is not self.plan:
+            pairs = [(stage, d) for stage, rows in self.plan.rows.items() for d, n in zip(self.plan.devices, rows) if n]
+            if any(len(self._seen.get(pair, ())) <= FIRST for pair in pairs):
+                return False
+            self._known = self.plan
+        return True
 
     def picture(self, number: int, picture: Picture, work: Work, seconds: dict[str, float]) -> tuple["UnderWay", Any]:
         """All operations of a picture. Returns it, and what waits until all is at home."""
@@ -289,7 +300,7 @@ class HybridExecutor:
         if self._planning is not None:
             if self._planning.done():
                 self._adopt(self._planning.result())
-        elif self.models is None:
+        elif self.models is None or not self._knows():
             return
         elif self._replan is not None and self._since_plan > SETTLING and self.models.drift() > DRIFT:
             self._planning = Future()
@@ -299,14 +310,24 @@ class HybridExecutor:
             self._planner.start()
 
     def _take(self, op: Op, seconds: float) -> None:
-        """One measurement. The first of a stage is left out, since it loads kernels; the next one counts for many."""
+        """One measurement. A stage's first loads kernels; the least of the next ones counts for many; spikes are cut off."""
         if isinstance(op, Copy):
             self.models.observe_copy(op.source, op.target, op.bytes, seconds)
-        elif op.row1 > op.row0 and op.stage != COMPACT:
-            key = op.stage, op.device
-            self._seen[key] = self._seen.get(key, 0) + 1
-            for _ in range({1: 0, 2: FIRST_COUNTS}.get(self._seen[key], 1)):
-                self.models.observe(op.stage, op.device, op.row1 - op.row0, self.mb_width, seconds)
+            return
+        rows = op.row1 - op.row0
+        if rows == 0 or op.stage == COMPACT:
+            return
+        key, count = (op.stage, op.device), 1
+        seen = self._seen.setdefault(key, [])
+        if len(seen) <= FIRST:
+            seen.append(seconds / rows)
+            if len(seen) <= FIRST:
+                return
+            seconds, count = rows * min(seen[1:]), FIRST_COUNTS
+        elif self.models.knows(*key):
+            seconds = min(seconds, SPIKE * self.models.seconds(*key, rows, self.mb_width))
+        for _ in range(count):
+            self.models.observe(*key, rows, self.mb_width, seconds)
 
     def _make_plan(self, future: "Future[Plan | None]", models: Any) -> None:
         assert self._replan is not None

@@ -165,6 +165,8 @@ class _Search:
         height, count = self.height, len(self.devices)
         for used in (some for n in range(2, count + 1) for some in combinations(range(count), n)):
             every = tuple(height if k in used else 0 for k in range(count))
+            for k in used:  # rows in proportion to speed: what the programs miss, which do not see rows wait for rows
+                self.try_rows(dict.fromkeys(SPLITS, self.by_speed(used)) | dict.fromkeys((DECIDING, CODING), self.whole(k)))
             for placement in placements(used):
                 solved = self.solved(used, placement)
                 rows = {stage: rounded(shares, height) for stage, shares in solved.items()}
@@ -173,6 +175,17 @@ class _Search:
                     self.try_rows(rows)
                     common = rounded(np.mean([solved[s] for s in solved if s in SEARCHING], 0), height)
                     self.try_rows({stage: common if stage in solved else n for stage, n in rows.items()})
+
+    def by_speed(self, used: Sequence[int]) -> tuple[int, ...]:
+        """One cut for all stages that split: each device's rows as its speed in all of them together."""
+        models, width = self.models, self.picture.size.mb_width
+        speeds = [0.0] * len(self.devices)
+        for k in used:
+            known = [stage for stage in SPLITS if all(models.knows(stage, self.devices[j]) for j in used)]
+            seconds = sum(models.seconds(stage, self.devices[k], self.height, width) for stage in known)
+            speeds[k] = 1 / seconds if seconds else 0.0
+        total = sum(speeds) or 1.0
+        return rounded([self.height * speed / total for speed in speeds], self.height)
 
     def solved(self, used: Sequence[int], placement: Placement) -> dict[str, np.ndarray]:
         """Rows by stage that splits, as fractions; none for devices that are not used."""
