@@ -23,12 +23,11 @@ from h264lite.cpu_simd.vector import (
     add,
     load_overlapping,
     load_twice,
-    mpsadbw,
-    row_sads,
     splat_u16x16,
     splat_u16x32,
     store,
 )
+from h264lite.cpu_simd.vector_search import mpsadbw, row_sads
 from h264lite.encoder.config import Config
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.scheduler.stages import CUDA, STAGES

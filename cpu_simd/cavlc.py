@@ -9,7 +9,7 @@ import numpy as np
 from ..standard.cavlc import COEFF_TOKEN, RUN_BEFORE, TOTAL_ZEROS, TOTAL_ZEROS_CHROMA_DC
 from ..standard.jit import helper
 from ..standard.macroblock import N_LEVEL_BLOCKS
-from .vector import bit_count, bit_length, nonzero_lanes
+from .vector_lanes import bit_count, bit_length, nonzero_lanes
 
 BITS, COUNT, BYTE = range(3)
 

@@ -3,18 +3,8 @@
 import numpy as np
 
 from ..standard.jit import helper
-from .vector import (
-    absolute,
-    add,
-    average,
-    bit_length,
-    hadamard_rows,
-    load_u8x16,
-    load_u16x16,
-    max_s,
-    sub,
-    widen,
-)
+from .vector import absolute, add, average, load_u8x16, load_u16x16, max_s, sub, widen
+from .vector_lanes import bit_length, hadamard_rows
 
 SAD, SATD = 0, 1
 

@@ -11,22 +11,19 @@ from .vector import (
     WIDE,
     add,
     add_sat_u,
-    first_where,
-    keep_smallest,
     lane_numbers_like,
     lanes_of,
     load_like,
     min_u,
     mul,
-    row_sads,
-    row_sads_portable,
     shift_left,
-    smallest,
     splat_like,
     splat_u16x16,
     splat_u16x32,
     store,
 )
+from .vector_lanes import first_where, smallest
+from .vector_search import keep_smallest, row_sads, row_sads_portable
 
 
 @helper

@@ -26,7 +26,8 @@ from .transform import (
     reconstruct_strips,
     scale_luma_dc,
 )
-from .vector import add, block_satd, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, sums_of_4, widen
+from .vector import add, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, widen
+from .vector_lanes import block_satd, sums_of_4
 
 _MODE_BITS = UE_BITS[:5].copy()  # of ue(0..4)
 

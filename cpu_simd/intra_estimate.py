@@ -7,21 +7,18 @@ from .cost import strip_satd, ue_bits
 from .vector import (
     add,
     average,
-    block_satd,
     clip_to_u8,
-    lane_numbers,
     load_u8x16,
     load_u16x16,
-    make_shuffle,
     mul,
     plus,
     shift_right_s,
     splat_u16x16,
     store,
     sub,
-    sums_of_4,
     widen,
 )
+from .vector_lanes import block_satd, lane_numbers, make_shuffle, sums_of_4
 
 # Samples round a 4x4 block, one after the other: L3 L3 L2 L1 L0 corner T0 .. T7 T7. FILTERED is the three-tap filter at
 # each of them, HALVED (16 lanes further) the mean of it and the next: every directional mode picks from the two.

@@ -7,10 +7,8 @@ from .vector import (
     add,
     average,
     clip_to_u8,
-    lane_numbers,
     load_u8x8,
     load_u8x16,
-    make_shuffle,
     mul,
     plus,
     shift_right_s,
@@ -19,6 +17,7 @@ from .vector import (
     widen,
 )
 from .vector_blocks import join, splat_u8x16
+from .vector_lanes import lane_numbers, make_shuffle
 
 # --- Intra_4x4 --------------------------------------------------------------------------------------------------------
 # Every sample of a directional mode is a rounded mean of two or a (1, 2, 1) filter of three consecutive samples along

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from ..standard.cavlc import MAX_LEVEL
 from ..standard.jit import kernel
 from ..standard.macroblock import CB_DC, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, RASTER_TO_BLOCK
 from .rdo_quant import HALF, weigh_blocks
 from .transform import (
-    MAX_LEVEL,
     code_chroma_dc,
     quantise_strips,
     reconstruct_strips,

@@ -15,7 +15,8 @@ from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_1
 from .intra_estimate import BITS_INTRA
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
 from .skip_probe import WORTH, is_empty, probe_tables
-from .vector import add, load_u8x16, splat_u16x16, store, sums_of_4, widen
+from .vector import add, load_u8x16, splat_u16x16, store, widen
+from .vector_lanes import sums_of_4
 
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), one more for mb_skip_run
 BITS_SKIP = 1

@@ -36,7 +36,8 @@ from .motion_compensation import predict_inter
 from .mv_prediction import predict_skip_mv
 from .skip_probe import WORTH, probe_tables
 from .transform import chroma_qp
-from .vector import add, load_u8x16, splat_i32x8, squares_of_pairs, store, sub, widen
+from .vector import add, load_u8x16, splat_i32x8, store, sub, widen
+from .vector_lanes import squares_of_pairs
 
 FAR = 1 << 40
 SCALE = 16  # of squared errors beside WEIGHT

@@ -10,8 +10,9 @@ from ..standard.cavlc import COEFF_TOKEN_BITS, NC_CLASS, RUN_BEFORE_BITS, TOTAL_
 from ..standard.jit import helper
 from ..standard.tables import ZIGZAG_4x4
 from .transform import RATIOS
-from .vector import bit_count, bit_length, nonzero_lanes, store
+from .vector import store
 from .vector_blocks import load_block, zigzag
+from .vector_lanes import bit_count, bit_length, nonzero_lanes
 
 HALF = 2  # the dead zone of levels that will be weighed: rounded up from a half on
 ONE = 64  # a level, in the unit of the ratios

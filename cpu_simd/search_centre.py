@@ -7,20 +7,16 @@ from .cost import mvd_bits
 from .vector import (
     add,
     add_sat_u,
-    first_where,
-    keep_smallest,
-    lane_numbers,
     load_overlapping,
     load_twice,
     load_u8x16,
     load_u16x16,
-    mpsadbw,
     shift_left,
-    smallest,
     splat_u16x16,
     store,
-    sum_abs_diff,
 )
+from .vector_lanes import first_where, lane_numbers, smallest, sum_abs_diff
+from .vector_search import keep_smallest, mpsadbw
 
 SCALE = 4  # the coarse pictures have one sample for SCALE x SCALE
 COARSE_PAD = 32  # their border, coarse samples

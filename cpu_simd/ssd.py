@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..standard.jit import helper, kernel
-from .vector import add, load_u8x16, splat_i32x8, squares_of_pairs, store, sub, widen
+from .vector import add, load_u8x16, splat_i32x8, store, sub, widen
+from .vector_lanes import squares_of_pairs
 
 
 @helper

@@ -5,7 +5,8 @@ import numpy as np
 from ..standard.jit import helper, kernel
 from ..standard.macroblock import PARTITIONS
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16
-from .vector import load_u8x16, store, sums_of_4, widen
+from .vector import load_u8x16, store, widen
+from .vector_lanes import sums_of_4
 
 # Of each partition: bit in the mask of those to refine, and mask of the 16x4 strips it lies in. Bits 0 16x16, 1 16x8,
 # 2 8x16, 3 8x8; of quadrant q: 4 + 3 q 8x4, 5 + 3 q 4x8, 6 + 3 q 4x4

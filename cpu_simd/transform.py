@@ -6,6 +6,7 @@ in columns 0..7 and Cr in 8..15. Four rows are a "strip" of four 4x4 blocks: str
 
 import numpy as np
 
+from ..standard.cavlc import MAX_LEVEL
 from ..standard.jit import kernel
 from ..standard.tables import QP_CHROMA, QUANT_MF, NORM_ADJUST_4x4, level_scale_4x4
 from .vector import (
@@ -41,10 +42,6 @@ from .vector_blocks import (
     with_sign,
     zigzag,
 )
-
-# The largest level that CAVLC can write in every context without level_prefix 16 and above (9.2.2.1), which the
-# Baseline profile does not know. Only DC levels after a second transform can exceed it.
-MAX_LEVEL = 2063
 
 RATIOS = 384  # in a macroblock's buffer of levels: |coefficient| / step of each, in units of 1 / 64
 
@@ -185,7 +182,10 @@ def code_block(source, predicted, qp, dead_zone, levels, levels_at, rec, rec_at,
 
 @kernel
 def quantise_dc(value, qp, dead_zone):
-    """Level of one DC coefficient after its second transform (twice the step of quantise_4x4's position 0)."""
+    """Level of one DC coefficient after its second transform (twice the step of quantise_4x4's position 0).
+
+    Only such levels can exceed MAX_LEVEL.
+    """
     shift = 16 + qp // 6
     level = min((abs(value) * int(QUANT_MF[qp % 6, 0]) + (1 << shift) // dead_zone) >> shift, MAX_LEVEL)
     return -level if value < 0 else level
