@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..scheduler.check import TwinDiffers
-from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, Hybrid, HybridExecutor, Stuck, make_executor
+from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, Hybrid, HybridExecutor, make_executor
 from ..scheduler.executor import bands
 from ..scheduler.route import Picture
 from ..scheduler.state import Size
 from ..scheduler.trace import HOST, Trace
+from ..scheduler.watchdog import LimitError, Stuck
 from .config import Config
 from .device_frame import DevicePicture
 from .errors import DeviceError, DeviceLost, Error, InputError
@@ -262,6 +263,8 @@ class Pipeline:
                 kind = DeviceError if isinstance(error, DeviceUnavailable) else Error
                 raise kind(f"device {self.config.device}: {error}") from None
             self.warn(f"{error}; encoding on the CPU")
+        except LimitError as error:
+            raise Error(str(error)) from None
         loop = self._make_loop("cpu")
         return loop, self._make_ring(loop)
 

@@ -17,10 +17,10 @@ from .route import Picture
 from .sides import CardSide, CpuSide
 from .stages import CUDA, files
 from .trace import Trace
-from .watchdog import Stuck, Watchdog, limit_from_environment
+from .watchdog import Watchdog, limit_from_environment
 
 __all__ = [
-    "CudaExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "Hybrid", "HybridExecutor", "OneDevice", "Stuck",
+    "CudaExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "Hybrid", "HybridExecutor", "OneDevice",
     "card_facts", "card_name", "count_cards", "make_executor", "nvcc_will_run", "why_no_cuda",
 ]  # fmt: skip
 

@@ -14,15 +14,19 @@ class Stuck(Exception):
     """A device did not come back in time; what was under way there is in the message."""
 
 
+class LimitError(ValueError):
+    """The variable says no number of seconds."""
+
+
 def limit_from_environment() -> float:
-    """Seconds; 0: no limit. ValueError if the variable is no number."""
+    """Seconds; 0: no limit. LimitError if the variable is no such number."""
     text = os.environ.get(VARIABLE, "")
     try:
         limit = float(text) if text else DEFAULT
     except ValueError:
         limit = -1.0
     if not 0 <= limit < 1e9:
-        raise ValueError(f"{VARIABLE}={text}: seconds are meant, 0 or more; 0 is no limit")
+        raise LimitError(f"{VARIABLE}={text}: seconds are meant, 0 or more; 0 is no limit")
     return limit
 
 

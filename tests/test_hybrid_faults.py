@@ -127,10 +127,12 @@ def test_the_watchdog_says_what_nobody_can_stop():
 
 
 @pytest.mark.parametrize("text", ("soon", "-1", "nan"))
-def test_a_limit_that_is_none(monkeypatch, text):
+def test_a_limit_that_is_none(driver, monkeypatch, text):  # noqa: F811
     monkeypatch.setenv(watchdog.VARIABLE, text)
     with pytest.raises(ValueError, match=f"{watchdog.VARIABLE}={text}: seconds"):
         watchdog.limit_from_environment()
+    with pytest.raises(Error, match=f"{watchdog.VARIABLE}={text}: seconds"):
+        h264lite.Encoder.from_config(config(WIDTH, HEIGHT, ("half", 1), device="hybrid"))
 
 
 def test_what_is_refused():

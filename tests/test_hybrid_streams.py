@@ -56,7 +56,7 @@ def test_frames_in_flight(card, threads):  # noqa: F811
 
 @pytest.mark.parametrize("tools", (*TOOLS, {"ref": 3, "slices": 3, "keyint": 4}, {"me": "step", "ref": 2}), ids=str)
 def test_tools(card, tools):  # noqa: F811
-    compare(round_trip.noise_clip(66, 66, 5, 3), 66, 66, [("half", 0), ("one", 1)], **tools)
+    compare(round_trip.noise_clip(50, 66, 4, 3), 50, 66, [("half", len(tools) % 2)], **tools)
 
 
 @pytest.mark.parametrize(("width", "height"), ((16, 16), (17, 33), (1, 1), (3, 65), (48, 80)))
