@@ -161,7 +161,7 @@ class HybridExecutor:
             self._through(run, self.cpus[0], seconds)
         finally:  # nobody works on a picture that is given up
             for side, done in zip(others, left):
-                self._watchdog.wait(done.is_set, lambda side=side: f"{side.doing} on {side.device}, frame {number}")  # type: ignore[misc]
+                self._leave(side, done, number)
         if run.error is not None:
             raise run.error
         ready = self._end(run)
@@ -169,6 +169,14 @@ class HybridExecutor:
             self.loop_seconds = [*self.loop_seconds[-63:], time.perf_counter() - begin]
         self._last = run
         return run, ready
+
+    def _leave(self, side: CpuSide, done: threading.Event, number: int) -> None:
+        """Wait until a side has left the picture; one that does not is left alone, as nobody can stop it."""
+        try:
+            self._watchdog.wait(done.is_set, lambda: f"{side.doing} on {side.device}, frame {number}")
+        except Stuck:
+            side.abandoned = True
+            raise
 
     def _through(
         self, run: UnderWay, side: CpuSide, seconds: dict[str, float], done: threading.Event | None = None

@@ -31,6 +31,7 @@ class CpuSide(Executor):
         super().__init__(threads, n_rows, slices, trace, "h264lite" if device == HOST else f"h264lite {device}")
         self.device, self.slowdown = device, slowdown
         self.doing = ""  # what it does or did last
+        self.abandoned = False  # its threads do not come back
         self._spans: dict[tuple[int, int], dict[str, list[Any]]] = {}
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -75,6 +76,8 @@ class CpuSide(Executor):
 
     def close(self, keep_host: bool = False) -> None:
         """See Executor."""
+        if self.abandoned:
+            return
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()

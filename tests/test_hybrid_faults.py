@@ -106,7 +106,7 @@ def test_a_stuck_processor_is_named(clip, monkeypatch):
 
     def stuck(*arguments):
         if threading.current_thread() is not here:
-            release.wait(30)
+            release.wait(60)
         real(*arguments)
 
     monkeypatch.setitem(vars(STAGES["full_search"]), "cpu_function", stuck)
