@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .errors import BitstreamError
 from .info import StreamInfo
-from .picture import Frame
+
+if TYPE_CHECKING:
+    from .picture import Frame  # and with it the compiler, for which help must not wait
 
 PIECE = 1 << 20  # bytes read at a time
 
@@ -80,7 +82,7 @@ def _decode(source: BinaryIO, piece: bytes, sink: "Sink", resilient: bool, limit
 
     decoder = Decoder(resilient=resilient)
 
-    def frames() -> Iterator[Frame]:
+    def frames() -> "Iterator[Frame]":
         nonlocal piece
         try:
             while piece:
@@ -107,7 +109,7 @@ class Sink:
         self.frames = 0
         self.size = (0, 0)
 
-    def write(self, frame: Frame) -> None:
+    def write(self, frame: "Frame") -> None:
         """One frame; a YUV4MPEG2 file has one size only."""
         size = (frame.width, frame.height)
         if self._y4m and self.frames == 0:
@@ -121,7 +123,7 @@ class Sink:
         self.frames += 1
 
 
-def y4m_header(frame: Frame) -> bytes:
+def y4m_header(frame: "Frame") -> bytes:
     """The first line of a YUV4MPEG2 file: size, rate, sample aspect ratio, chroma."""
     vui = frame.sps.vui
     rate = (25, 1)

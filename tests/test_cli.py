@@ -354,6 +354,13 @@ def test_the_command_line_imports_no_compiler():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
 
 
+def test_help_waits_for_no_compiler():
+    code = "import sys\nfrom h264lite.encoder import cli\n" \
+           "try: cli.main(['--help'])\nfinally: print('numba' in sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr == "False\n"
+
+
 def test_version():
     code, out, _ = run("--version")
     assert code == 0 and re.match(r"h264lite \d", out.decode())

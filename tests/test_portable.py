@@ -110,7 +110,8 @@ def test_random_macroblocks(part):
 @pytest.mark.slow
 def test_portable_kernels_are_what_their_definitions_say():
     names = ("full_search", "step_search", "subpel_refine", "search_centre", "intra_estimate", "mode_decision", "interpolate",
-             "transform", "rdo_quant", "inter_residual", "intra", "deblock", "ssd", "entropy", "mv_prediction")  # fmt: skip
+             "rd_decision", "transform", "rdo_quant", "inter_residual", "intra", "deblock", "ssd", "entropy",
+             "mv_prediction")  # fmt: skip
     here = Path(__file__).resolve().parent
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
     done = subprocess.run([*command, *(f"tests/test_{name}.py" for name in names)], cwd=here.parent, capture_output=True,
