@@ -146,6 +146,7 @@ def learned(monkeypatch):
     return shares[12], ideal, 1 / min(seconds[12:]) / (1 / alone[0] + 1 / alone[1]), len(plans)
 
 
+@pytest.mark.slow  # times: for a machine that does nothing else
 def test_it_learns_how_fast_they_are(monkeypatch):
     """After ten pictures the split is right, and the rate nearly that of both together; one good run of three will do."""
     runs = []
