@@ -190,7 +190,7 @@ _CORE = {
     "full_search": 45_000, "step_search": 23_000, "subpel_refine": 35_000, "inter_residual": 24_200, "mode_decision": 9_900,
     "search_centre": 8_500, "intra_estimate": 6_800, "deblock": 6_400, "interpolate": 2_300, "subsample": 2_100,
     "intra": 4_000, "mark_skipped": 200, "extend_luma": 300, "extend_cb": 80, "extend_cr": 80, "ssd_y": 530, "ssd_u": 140,
-    "ssd_v": 140, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
+    "ssd_v": 140, "rd_decision": 300_000, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
 }  # fmt: skip
 _CARD = {  # (launch and what does not depend on the size, the rest)
     "full_search": (5, 68), "subpel_refine": (5, 65), "inter_residual": (4, 32), "mode_decision": (60, 204),
