@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import inter_residual as cpu
 from h264lite.cuda_src.inter_residual import inter_residual
-from h264lite.standard.macroblock import P_16x16, P_SKIP
+from h264lite.standard.macroblock import P_SKIP, P_16x16
 
 from .cuda_emulator.fixtures import device  # noqa: F401
 from .test_inter_residual import PAD, random_state, reference_pool
