@@ -51,7 +51,7 @@ def fake_watch(seen):
         rows, columns = -(-height // 16), -(-width // 16)
         threads = threads or 1
         found = Watched(device, width, height, threads, 20, 0.0)
-        names = [stage.name for stage in TABLE if CORE.knows(stage.name, CPU) and stage.name != "step_search"]
+        names = [stage.name for stage in TABLE if CORE.knows(stage.name, CPU) and not stage.only]
         if device == CPU:
             busy = {name: CORE.seconds(name, CPU, rows, columns) for name in names}
             found.stages, found.entropy = busy, CORE.seconds(ENTROPY, CPU, rows, columns)
