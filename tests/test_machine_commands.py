@@ -116,7 +116,7 @@ def test_what_tune_predicts_is_what_it_measured(quick, card, tmp_path):
         rows, columns = -(-height // 16), -(-width // 16)
         prediction = tuned.predict_alone(models, CPU, tuned.picture_of(columns, rows))
         busy = sum(CORE.seconds(stage.name, CPU, rows, columns) for stage in TABLE
-                   if CORE.knows(stage.name, CPU) and stage.name != "step_search")
+                   if CORE.knows(stage.name, CPU) and not stage.only)
         bits = CORE.seconds(ENTROPY, CPU, rows, columns)
         assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
 
