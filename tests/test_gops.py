@@ -1,5 +1,6 @@
 """Several GOPs at once: the same bytes as one at a time, whatever fails, whoever is faster."""
 
+import os
 import threading
 import time
 import warnings
@@ -99,7 +100,7 @@ def test_a_file_that_becomes_shorter(clip, raw, tmp_path, capfd, monkeypatch):
 
     def later(self, number):
         if number == 7:
-            raw.write_bytes(raw.read_bytes()[: 7 * size + 5])
+            os.truncate(raw, 7 * size + 5)
         return whole(self, number)
 
     monkeypatch.setattr(RawSource, "later", later)
