@@ -108,6 +108,7 @@ class Gops:
         self._ended = self._closing = False
         self._end_gop: int | None = None  # no GOP from here on is coded: something failed in it
         self._error: BaseException | None = None
+        self._failed = False
         self._idle = 0
         self._buffer: np.ndarray | None = None
         self.lanes: list[Pipeline] = []
@@ -325,7 +326,8 @@ class Gops:
         with self._changed:
             number = gop.number if gop is not None else 0
             self._end_gop = number if self._end_gop is None else min(self._end_gop, number)
-            self._error = self._error or error
+            if not self._failed:  # lanes of one card fail alike: the first one tells
+                self._error, self._failed = error, True
             self._waiting = 0
             self._idle += 1
             self._changed.notify_all()

@@ -136,6 +136,8 @@ class Pipeline:
         except GpuLost as lost:
             self._go_on_without_the_card(lost)
             return self._finished(0)
+        except Stuck as error:
+            raise Error(str(error)) from None
         except TwinDiffers as error:
             raise Error(f"H264LITE_CHECK: {error}") from None
 

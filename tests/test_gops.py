@@ -175,6 +175,34 @@ def test_an_error_comes_once_and_what_is_before_it_is_kept(clip, monkeypatch):
     assert [frame.index for frame in done] == [0, 1, 2, 3, 4]
 
 
+def test_lanes_that_fail_alike_are_told_once(tmp_path, clip, monkeypatch, capfd):
+    """The later GOP fails first; the one before it, once that was told."""
+    from h264lite.encoder.video import RawSource
+
+    later_failed = threading.Event()
+
+    def later(self, number):
+        def read(place):
+            if number == 5:
+                later_failed.set()
+                raise InputError("frame 5 is not there")
+            if number == 3:
+                assert later_failed.wait(20)
+                time.sleep(0.3)
+                raise InputError("frame 3 is not there")
+            place[:] = 60
+
+        return read
+
+    monkeypatch.setattr(RawSource, "later", later)
+    raw, out = tmp_path / f"in_{WIDTH}x{HEIGHT}.yuv", tmp_path / "out.264"
+    raw.write_bytes(bytes(8 * WIDTH * HEIGHT * 3 // 2))
+    assert main(["encode", str(raw), str(out), "--device", "cpu", "--keyint", "2", "--gops", "3"]) == 1
+    said = [line for line in capfd.readouterr().err.splitlines() if "error" in line]
+    assert len(said) == 1 and "frame 5 is not there; the output holds 3 frames" in said[0], said
+    assert len(round_trip.ffmpeg_frames(out.read_bytes())) == 3
+
+
 def test_refused_by_name():
     size = {"width": 64, "height": 64}
     with pytest.raises(OptionError, match=r"gops.*0: not in 1\.\.64"):
@@ -230,11 +258,12 @@ def test_a_lost_card_with_auto(driver, clip, silent):
         assert len(texts) == 1 and "going on with the CPU" in texts[0], texts
 
 
-def test_a_lost_card_by_name(driver, clip, raw, tmp_path, capfd):
-    expected, _ = encode(clip, device="cpu", keyint=3, fps=25)
+@pytest.mark.parametrize("gops", (2, 3, 4))
+def test_a_lost_card_by_name(driver, clip, raw, tmp_path, capfd, gops):
+    expected, _ = encode(clip, device="cpu", keyint=2, fps=25)
     out = tmp_path / "out.264"
     driver.launches, driver.fail_after, driver.silent = 0, 150, False
-    words = ["--devices", "cuda:0", "--gops", "2", "--keyint", "3", "--threads", "2"]
+    words = ["--devices", "cuda:0", "--gops", str(gops), "--keyint", "2", "--threads", "4"]
     assert main(["encode", str(raw), str(out), *words]) == 1
     driver.fail_after = None
     said = [line for line in capfd.readouterr().err.splitlines() if "error" in line]
