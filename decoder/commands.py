@@ -1,13 +1,13 @@
 """The command line's `decode` and `info`; exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from ..console import say, silence
 from .errors import BitstreamError
 from .info import StreamInfo
 
@@ -63,16 +63,16 @@ def run_decode(args: argparse.Namespace) -> int:
     except BitstreamError as error:
         return _fail(f"{args.input}: {error} ({sink.frames if sink else 0} frames decoded)", 1)
     except BrokenPipeError:
-        _silence_stdout()
+        silence(sys.stdout)
         return _fail("the output was closed before the end", 1)
     except (OSError, MemoryError) as error:
         return _fail(_words(error), 1)
     for line in dropped:
-        print(f"h264lite: dropped: {line}", file=sys.stderr)
+        say(f"h264lite: dropped: {line}")
     if sink.frames == 0:
         return _fail(f"{args.input}: no frames", 1)
     if not args.quiet:
-        print(f"h264lite: {sink.frames} frames of {sink.size[0]}x{sink.size[1]} decoded", file=sys.stderr)
+        say(f"h264lite: {sink.frames} frames of {sink.size[0]}x{sink.size[1]} decoded")
     return 0
 
 
@@ -151,7 +151,7 @@ def run_info(args: argparse.Namespace) -> int:
     except BitstreamError as error:
         return _fail(f"{args.input}: {error}", 1)
     except BrokenPipeError:
-        _silence_stdout()
+        silence(sys.stdout)
         return 1
     except OSError as error:
         return _fail(_words(error), 1)
@@ -183,11 +183,6 @@ def _words(error: Exception) -> str:
     return "out of memory" if isinstance(error, MemoryError) else str(error)
 
 
-def _silence_stdout() -> None:
-    """After a broken pipe, keep the interpreter from complaining when it closes standard output."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _fail(text: str, code: int) -> int:
-    print(f"h264lite: error: {text}", file=sys.stderr)
+    say(f"h264lite: error: {text}")
     return code

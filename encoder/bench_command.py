@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from ..console import say
 from ..scheduler.tuning import Machine, now
 from .config import Config
 from .errors import DeviceError, OptionError, OutputError
@@ -46,7 +47,7 @@ def run_bench(
     found = {"made": now(), "machine": vars(machine), "content": given.clip or "synthetic", "rounds": given.rounds,
              "sizes": rows, "absent": absent}  # fmt: skip
     for text in table(rows, devices):
-        print(text, file=sys.stderr)
+        say(text)
     if given.json:
         write(given.json, found)
     return 0
@@ -120,4 +121,4 @@ def write(name: str, found: dict[str, Any]) -> None:
 
 
 def _say(text: str) -> None:
-    print(f"h264lite bench: {text}", file=sys.stderr, flush=True)
+    say(f"h264lite bench: {text}")

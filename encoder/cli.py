@@ -1,12 +1,11 @@
 """The command line: sub-commands, their options from the table, and exit codes."""
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from ..console import say
 from ..version import __version__
 from .errors import Error
 from .machine_commands import add_parsers as add_machine_parsers
@@ -148,8 +147,5 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _fail(prog: str, text: str, code: int) -> int:
-    try:
-        print(f"{prog}: error: {text}", file=sys.stderr, flush=True)
-    except OSError:
-        os._exit(code)  # nobody listens
+    say(f"{prog}: error: {text}")
     return code

@@ -3,11 +3,11 @@
 import csv
 import io
 import json
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..console import say
 from ..scheduler.devices import nvcc_will_run
 from ..scheduler.trace import Trace
 from .config import Config
@@ -58,12 +58,12 @@ class Run:
     def say(self, text: str) -> None:
         """A line of information, unless it was asked to be quiet."""
         if not self.quiet:
-            _print(f"h264lite [info]: {text}")
+            say(f"h264lite [info]: {text}")
 
     def warn(self, text: str) -> None:
         """A line about something that went wrong and was made good."""
         self.progress.finish()
-        _print(f"h264lite [warning]: {text}")
+        say(f"h264lite [warning]: {text}")
 
 
 def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int:
@@ -80,7 +80,7 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
             with stop.waiting():
                 source = open_source(source_name, reports["input_res"], reports["demuxer"])
         except Interrupted:
-            _print("h264lite encode: interrupted before the first frame; nothing was written")
+            say("h264lite encode: interrupted before the first frame; nothing was written")
             return INTERRUPTED
         stack.callback(source.close)
         shown = "standard input" if source_name == "-" else source_name
@@ -209,9 +209,9 @@ def _encode(run: Run, stop: StopSignals) -> int:
         raise InputError(run.problems[0] if run.problems else _nothing(run, config))
     _finish(run)
     for problem in run.problems:
-        _print(f"h264lite encode: error: {problem}")
+        say(f"h264lite encode: error: {problem}")
     if stop.asked:
-        _print(f"h264lite encode: interrupted; the output holds {held}" if run.written else
+        say(f"h264lite encode: interrupted; the output holds {held}" if run.written else
                "h264lite encode: interrupted before the first frame; nothing was written")
         return INTERRUPTED
     return FAILED if run.problems else 0
@@ -295,7 +295,7 @@ def _finish(run: Run) -> None:
     if run.planned is not None and stats.frames:
         run.say(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
     if not run.quiet:
-        _print(f"\nencoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
+        say(f"\nencoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
     summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),
                **stats.summary()}
     run.progress.event("end", **summary)
@@ -327,11 +327,3 @@ def _csv(cells: list[str]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue().encode()
-
-
-def _print(text: str) -> None:
-    """To standard error; a closed one does not end an encode."""
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except OSError:
-        return

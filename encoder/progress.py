@@ -7,6 +7,8 @@ import time
 from fractions import Fraction
 from typing import Any, TextIO
 
+from ..console import write
+
 _LIVE_INTERVAL, _PLAIN_INTERVAL = 0.25, 5.0  # seconds
 _BAR = 20  # characters
 
@@ -84,8 +86,5 @@ class Progress:
             self._open_line = False
 
     def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError:
+        if not write(self._stream, text):
             self._mode = "none"  # nobody reads the log any more; the encode goes on

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..console import say
 from ..scheduler.devices import (
     CudaExecutor,
     DeviceMemoryError,
@@ -52,16 +53,15 @@ class Bar:
             filled = _BAR * self.done // self.steps
             columns = shutil.get_terminal_size().columns
             line = f"[{'#' * filled}{'.' * (_BAR - filled)}] {self.done}/{self.steps} {seconds:3.0f} s  {text}"
-            sys.stderr.write("\r" + line[: columns - 1].ljust(columns - 1))
+            say("\r" + line[: columns - 1].ljust(columns - 1), "")
         else:
-            sys.stderr.write(f"[{self.done + 1}/{self.steps}] {seconds:3.0f} s  {text}\n")
-        sys.stderr.flush()
+            say(f"[{self.done + 1}/{self.steps}] {seconds:3.0f} s  {text}")
         self.done += 1
 
     def close(self) -> None:
         """Leave the line clean."""
         if self.live and not self.quiet:
-            sys.stderr.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
+            say("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r", "")
 
 
 @dataclass
@@ -199,13 +199,13 @@ def run_tune(
     machine = Machine.here()
     missing = why_no_cuda()
     devices = [CPU] if missing else [CPU, *(f"cuda:{k}" for k in range(count_cards()))]
-    say = (lambda text: None) if quiet else (lambda text: print(f"h264lite tune: {text}", file=sys.stderr, flush=True))
-    say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.cards)))
+    tell = (lambda text: None) if quiet else (lambda text: say(f"h264lite tune: {text}"))
+    tell(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.cards)))
     if will_compile():
-        say("first run: compiling the kernels, once; a minute or two, not counted")
-        say(f"compiled in {compile_all():.0f} s")
+        tell("first run: compiling the kernels, once; a minute or two, not counted")
+        tell(f"compiled in {compile_all():.0f} s")
     if not missing and nvcc_will_run():
-        say("first run on this card: nvcc compiles its kernels, once; a minute or so, not counted")
+        tell("first run on this card: nvcc compiles its kernels, once; a minute or so, not counted")
     read = None
     if clip is not None:
         pictures = of_clip(clip, 16, input_res)
@@ -213,7 +213,7 @@ def run_tune(
             raise OptionError(f"{clip}: has fewer than 2 frames", "clip")
         height, width = pictures[0][0].shape
         sizes, read = [(width, height)], lambda count: pictures[:count]
-        say(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
+        tell(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
     begin = time.monotonic()
     tune = Tune(devices, sizes, seconds, machine.cores, Bar(0, quiet), read)
     tune.bar.steps = len(sizes) * (1 + 2 * (not missing)) + len(devices) - 1 + tune.choices()
@@ -232,9 +232,9 @@ def run_tune(
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or error}") from None
     for line in report:
-        say(line)
-    say(", ".join(f"{name} {value}" for name, value in tune.chosen.items()))
-    say(f"written: {path}" + ("" if out else ", which encodes use from now on"))
+        tell(line)
+    tell(", ".join(f"{name} {value}" for name, value in tune.chosen.items()))
+    tell(f"written: {path}" + ("" if out else ", which encodes use from now on"))
     return 0
 
 

@@ -76,6 +76,6 @@ def install():
 
 if __name__ == "__main__":
     install()
-    from h264lite.encoder.cli import main
+    from h264lite.__main__ import main
 
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

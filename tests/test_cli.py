@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -307,13 +308,21 @@ def test_a_closed_pipe(tmp_path):
     one_error(said, "standard output: closed by its reader")
 
 
-def test_nobody_reads_the_log(clip, tmp_path):
+@pytest.mark.parametrize("unbuffered", ("", "1"))
+@pytest.mark.parametrize("words, code", (([], 0), (["--qp", "99"], 2), (["--seek", "5"], 1)))
+def test_nobody_reads_the_log(clip, tmp_path, words, code, unbuffered):
+    """A pipe that was closed at its other end, and no standard error at all."""
     read, write = os.pipe()
     os.close(read)
-    words = [sys.executable, str(FAKE), "encode", str(clip), str(tmp_path / "o.264")]
-    done = subprocess.run(words, stderr=write, timeout=60)
+    command = [sys.executable, str(FAKE), "encode", str(clip), str(tmp_path / "o.264"), *words]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    assert subprocess.run(command, stderr=write, timeout=60, env=environment).returncode == code
     os.close(write)
-    assert done.returncode == 0 and len(FRAME.findall((tmp_path / "o.264").read_bytes())) == 5
+    assert code or len(FRAME.findall((tmp_path / "o.264").read_bytes())) == 5
+    closed = shlex.join([*command[:4], "-", *words]) + " 2>&-"
+    done = subprocess.run(["sh", "-c", closed], stdout=subprocess.PIPE, timeout=60, env=environment)
+    assert done.returncode == code
+    assert code or done.stdout == (tmp_path / "o.264").read_bytes()
 
 
 def test_out_of_memory_is_one_line(fake, clip, tmp_path, capfd, monkeypatch):

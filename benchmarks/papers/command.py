@@ -7,12 +7,12 @@ import importlib.util
 import os
 import platform
 import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from ...console import say
 from ...cuda_src import device as device_module
 from ...cuda_src.papers import fsbm, memory, streams
 from ...encoder.errors import DeviceError, Error, InputError, OptionError
@@ -61,7 +61,7 @@ def _open_card(wanted: str) -> device_module.Device | None:
     if reason and wanted == "cuda":
         raise DeviceError(f"cuda: {reason}")
     if reason:
-        print(f"h264lite papers: on the CPU alone ({reason})", file=sys.stderr)
+        say(f"h264lite papers: on the CPU alone ({reason})")
         return None
     return device_module.Device()
 
@@ -150,7 +150,7 @@ def main(argv: Sequence[str]) -> int:
         return run(parser.parse_args(argv))
     except Error as error:
         dashes = "--" if getattr(error, "option", "") else ""
-        print(f"h264lite papers: error: {dashes}{error}", file=sys.stderr)
+        say(f"h264lite papers: error: {dashes}{error}")
         return error.exit_code
 
 
