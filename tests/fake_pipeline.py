@@ -4,7 +4,8 @@ As a program it is the command line with this pipeline in place of the real one:
 
     python fake_pipeline.py encode in.yuv out.264 ...
 
-FAKE_DELAY: seconds a frame takes; FAKE_LAG: frames by which results lag behind.
+FAKE_DELAY: seconds a frame takes; FAKE_LAG: frames by which results lag behind. FAKE_READY:
+number of a file that gets a byte when the first frame begins.
 """
 
 import os
@@ -47,6 +48,8 @@ class Pipeline:
         return b"headers"
 
     def encode(self, y, u, v):
+        if ready := os.environ.pop("FAKE_READY", ""):
+            os.write(int(ready), b"x")
         time.sleep(float(os.environ.get("FAKE_DELAY", "0")))
         self.waiting.append(EncodedFrame(self.count, (y, u, v), self.config))
         self.count += 1

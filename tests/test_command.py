@@ -82,7 +82,7 @@ def test_an_interrupted_encode_decodes(tmp_path):
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     said = process.stderr.read().decode()
-    assert process.wait(30) == 130 and time.monotonic() - begin < 5
+    assert process.wait(30) == 130 and time.monotonic() - begin < 20
     held = int(re.search(r"the output holds (\d+) frames", said)[1])
     assert rec.stat().st_size == held * frame_bytes(64, 48) > 0
     assert decoded(out.read_bytes()) == rec.read_bytes()

@@ -111,8 +111,8 @@ def test_a_stuck_processor_is_named(clip, monkeypatch):
 
     monkeypatch.setitem(vars(STAGES["full_search"]), "cpu_function", stuck)
     try:
-        with pytest.raises(Error, match=r"search_centre, full_search.* on cpu:slow, frame 1: not done after 2 s"):
-            encode_with(two_processors(WIDTH, HEIGHT, 2, limit=2.0), clip, WIDTH, HEIGHT, monkeypatch)
+        with pytest.raises(Error, match=r"search_centre, full_search.* on cpu:slow, frame 1: not done after 6 s"):
+            encode_with(two_processors(WIDTH, HEIGHT, 2, limit=6.0), clip, WIDTH, HEIGHT, monkeypatch)
     finally:
         release.set()
 
