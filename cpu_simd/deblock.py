@@ -6,7 +6,7 @@ horizontal edges 2 and 3 of the macroblocks above, 0 and 1 of those below. That 
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import closed_kernel, helper, kernel
 from ..standard.macroblock import I_PCM
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .vector import (
@@ -42,7 +42,7 @@ from .vector_blocks import (
 _TC0 = np.concatenate([np.full((1, 52), -1), TC0[1:], np.zeros((1, 52))]).astype(np.int64)
 
 
-@kernel
+@helper
 def _moved(ref_idx, mv, mb_p, p, mb_q, q):
     """8.7.2.1: whether two 4x4 blocks (raster) have different references, or vectors at least 4 quarters apart."""
     if ref_idx[mb_p, (p >> 3) * 2 + ((p >> 1) & 1)] != ref_idx[mb_q, (q >> 3) * 2 + ((q >> 1) & 1)]:
@@ -53,7 +53,7 @@ def _moved(ref_idx, mv, mb_p, p, mb_q, q):
     )
 
 
-@kernel
+@helper
 def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
     """8.7.2.1: bS of the macroblock's edges into bs uint8[32]: edge * 4 + k, vertical edges first.
 
@@ -89,26 +89,26 @@ def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
                     bs[at + k] = 1
 
 
-@kernel
+@helper
 def _clip(x, limit):
     """Clip3(-limit, limit, x)."""
     return min_s(max_s(x, sub(splat_u16x16(0), limit)), limit)
 
 
-@kernel
+@helper
 def _mask(p1, p0, q0, q1, alpha, beta):
     """8.7.2.2: filterSamplesFlag but for bS."""
     inside = bit_and(less(absolute(sub(p1, p0)), beta), less(absolute(sub(q1, q0)), beta))
     return bit_and(inside, less(absolute(sub(p0, q0)), alpha))
 
 
-@kernel
+@helper
 def _delta(p1, p0, q0, q1, tc):
     """8.7.2.3: the change of p0 and q0."""
     return _clip(shift_right_s(plus(add(shift_left(sub(q0, p0), 2), sub(p1, q1)), 4), 3), tc)
 
 
-@kernel
+@helper
 def _normal(p2, p1, p0, q0, q1, q2, mask, beta, tc0):
     """8.7.2.3 for luma: sixteen lines with bS below 4, tc0 -1 where bS is 0; returns p1, p0, q0, q1."""
     mask = bit_and(mask, less(splat_u16x16(-1), tc0))
@@ -120,7 +120,7 @@ def _normal(p2, p1, p0, q0, q1, q2, mask, beta, tc0):
     return add(p1, delta_p), add(p0, delta), sub(q0, delta), add(q1, delta_q)
 
 
-@kernel
+@helper
 def _strong(p3, p2, p1, p0, q0, q1, mask, near, flat):
     """8.7.2.4 for one side of sixteen luma lines, bS 4: returns p2, p1, p0; near: ap < beta, flat: p0 close to q0."""
     smooth = bit_and(mask, bit_and(near, flat))
@@ -132,7 +132,7 @@ def _strong(p3, p2, p1, p0, q0, q1, mask, near, flat):
     return choose(smooth, new_p2, p2), choose(smooth, new_p1, p1), choose(smooth, new_p0, choose(mask, weak_p0, p0))
 
 
-@kernel
+@helper
 def _luma(c0, c1, c2, c3, c4, c5, c6, c7, strong, tc0, alpha, beta):
     """8.7.2.2 - 8.7.2.4: the six inner samples p2..q2 of sixteen luma lines p3..q3 (u8x16 each)."""
     p3, p2, p1, p0 = widen(c0), widen(c1), widen(c2), widen(c3)
@@ -152,7 +152,7 @@ def _luma(c0, c1, c2, c3, c4, c5, c6, c7, strong, tc0, alpha, beta):
     return c1, clip_to_u8(new_p1), clip_to_u8(new_p0), clip_to_u8(new_q0), clip_to_u8(new_q1), c6
 
 
-@kernel
+@helper
 def _chroma(c0, c1, c2, c3, strong, tc0, alpha, beta):
     """8.7.2.2 - 8.7.2.4 for chroma: p0 and q0 of eight Cb and eight Cr lines p1 p0 q0 q1 (u8x16 each)."""
     p1, p0, q0, q1 = widen(c0), widen(c1), widen(c2), widen(c3)
@@ -165,7 +165,7 @@ def _chroma(c0, c1, c2, c3, strong, tc0, alpha, beta):
     return clip_to_u8(add(p0, delta)), clip_to_u8(sub(q0, delta))
 
 
-@kernel
+@helper
 def _luma_edge(y, at, stride, vertical, strong, tc0, alpha, beta):
     """One luma edge of sixteen lines, in place; q0 of the first one at y[at]."""
     if vertical:
@@ -187,7 +187,7 @@ def _luma_edge(y, at, stride, vertical, strong, tc0, alpha, beta):
         store(y, at + 2 * stride, c6)
 
 
-@kernel
+@helper
 def _chroma_edge(u, v, at, stride, vertical, strong, tc0, alpha, beta):
     """The same edge of both chroma planes, eight lines each, in place; q0 of the first one at `at`."""
     if vertical:
@@ -206,7 +206,7 @@ def _chroma_edge(u, v, at, stride, vertical, strong, tc0, alpha, beta):
         store(v, at, high_8(q0))
 
 
-@kernel
+@helper
 def _filter_macroblock(
     y, u, v, at_y, at_c, stride, edge0, edge1, mb, mb_width, mb_type, qp, chroma_qp_offset, alpha_offset, beta_offset,
     bs,
@@ -258,7 +258,7 @@ def _copy(plane, y0, y1):
     return flat
 
 
-@kernel
+@helper
 def _copy_back(flat, y0, first, end, width, out):
     """Rows [first, end) of the picture from `flat`, which begins at row y0, into out, a view of any row stride."""
     stride = out.strides[0]
@@ -267,7 +267,7 @@ def _copy_back(flat, y0, first, end, width, out):
             store(out, i * stride + j, load_u8x8(flat, (i - y0) * width + j))
 
 
-@kernel
+@closed_kernel
 def deblock(
     rec_y, rec_u, rec_v, mb_type, ref_idx, mv, total_coeff, qp, chroma_qp_offset, alpha_offset, beta_offset,
     disable_idc, slice_first_mb, row0, row1, out_y, out_u, out_v,

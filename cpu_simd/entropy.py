@@ -6,7 +6,7 @@ The state arrays are those of encoder/frame.py; indices and units are explained 
 import numpy as np
 
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import (
     BLOCK_TO_RASTER,
     CB_AC,
@@ -187,7 +187,7 @@ def put_pcm(out, sink, mb, mb_width, rec_y, rec_u, rec_v):
             put(out, sink, 8, np.int64(rec_v[y0 // 2 + i, x0 // 2 + j]))
 
 
-@kernel
+@closed_kernel
 def write_slice_data(
     out,
     position,

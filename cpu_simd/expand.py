@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import closed_kernel
 from ..standard.macroblock import N_LEVEL_BLOCKS
 from .vector import load_u16x16, splat_u16x16, store
 
 
-@kernel
+@closed_kernel
 def expand(index, blocks, mb_width, row0, row1, held, levels):
     """Not part of the standard: levels int16[n_mb, 27, 16] of macroblock rows [row0, row1), rows in any order.
 

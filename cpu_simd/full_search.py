@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper, kernel
 from ..standard.macroblock import PARTITIONS
 from .cost import se_bits
 from .vector import (
@@ -242,7 +242,7 @@ def _search_rows(
             mv[mb, k, 1] = 4 * (cy + dy)
 
 
-@kernel
+@closed_kernel
 def _search_rows_16(
     source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, native
 ):  # fmt: skip
@@ -252,7 +252,7 @@ def _search_rows_16(
     )
 
 
-@kernel
+@closed_kernel
 def _search_rows_32(source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition):
     """Steps of 32 candidates, with AVX-512."""
     _search_rows(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, N_LEVEL_BLOCKS, P_SKIP
 from .macroblock_coding import (
     cheap_score,
@@ -23,7 +23,7 @@ from .vector import load_u8x16, splat_u16x16, store
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
 
 
-@kernel
+@helper
 def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
     """Zeroes the luma levels that are not worth their bits; returns the luma coded_block_pattern. Not in the standard.
 
@@ -53,7 +53,7 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
     return cbp
 
 
-@kernel
+@helper
 def code_inter(
     mb, source, predicted, q, chroma_q, trellis, quantised, dc, values, scratch, levels, total_coeff, out
 ):
@@ -84,7 +84,7 @@ def code_inter(
     return luma + 16 * chroma
 
 
-@kernel
+@closed_kernel
 def inter_residual(
     src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, qp, chroma_qp_offset,
     trellis, row0, row1, rec_y, rec_u, rec_v, levels, total_coeff, cbp,

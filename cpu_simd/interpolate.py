@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from .vector import (
     add,
     clip_to_u8,
@@ -21,7 +21,7 @@ from .vector import (
 REACH = 4  # that far outside the picture and further, all samples of a column (or row) are alike
 
 
-@kernel
+@closed_kernel
 def extend_borders(plane, pad):
     """Fill the border of `pad` samples round a plane (uint8[H+2*pad, W+2*pad]) with the nearest sample inside."""
     height, width = plane.shape
@@ -96,7 +96,7 @@ def _row(luma, plane, width, y, left, right, vertical):
         store(luma, 3 * plane + at + x, clip_to_u8(shift_right_s(plus(j1, 512), 10)))
 
 
-@kernel
+@closed_kernel
 def interpolate(luma, pad, row0, row1):
     """8.4.2.2.1: half-sample planes b, h, j (1, 2, 3) of luma: uint8[4, H+2*pad, W+2*pad] from plane 0.
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, I_4x4, I_16x16
 from ..standard.tables import UE_BITS, ZIGZAG_4x4
 from .cost import strip_satd
@@ -35,12 +35,12 @@ _MODE_BITS = UE_BITS[:5].copy()  # of ue(0..4)
 BITS_4x4 = 4
 
 
-@kernel
+@helper
 def _row_difference(source, at, predicted, to):
     return sub(widen(load_u8x16(source, at)), widen(load_u8x16(predicted, to)))
 
 
-@kernel
+@helper
 def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
     """The mode of lowest SATD + lam * bits among the `usable` (bits) of four, and that cost.
 
@@ -68,7 +68,7 @@ def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
     return best, best_cost
 
 
-@kernel
+@helper
 def _code_16x16(mb, source, predicted, qp, quantised, dc, values, levels, total_coeff, out):
     """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock, levels clear before; returns its luma cbp (0, 15)."""
     coded = quantise_strips(source, predicted, 0, 4, 1, qp, DEAD_ZONE_INTRA, quantised, dc)
@@ -87,7 +87,7 @@ def _code_16x16(mb, source, predicted, qp, quantised, dc, values, levels, total_
     return 15 if coded else 0
 
 
-@kernel
+@helper
 def _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode):
     """8.3.1.1: predIntra4x4PredMode of block k (raster); `left`, `top`: availability of the macroblocks there."""
     bx, by = k & 3, k >> 2
@@ -98,7 +98,7 @@ def _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode):
     return np.int64(min(a, b))
 
 
-@kernel
+@helper
 def _code_4x4(
     source, mb, x0, y0, left, top, right, mb_width, lam, limit, qp, intra4x4_mode, rec_y, predictions, edge, levels,
     total_coeff,
@@ -144,7 +144,7 @@ def _code_4x4(
     return cbp
 
 
-@kernel
+@closed_kernel
 def intra(
     src_y, src_u, src_v, slice_first_mb, lam, chroma_qp_offset, first_mb, end_mb, mb_type, intra4x4_mode,
     intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from .cost import strip_satd, ue_bits
 from .vector import (
     add,
@@ -249,7 +249,7 @@ def _satd_rows(current, above, edges, horizontal, limit):
     return total
 
 
-@kernel
+@closed_kernel
 def intra_estimate(source, lam, search_cost, n_ref, row0, row1, intra_cost):
     """SATD + lam * bits of the best intra prediction of each macroblock in a P slice (not part of the standard).
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from .vector import (
     add,
     average,
@@ -65,7 +65,7 @@ NEEDS_ALL = 1 << 4 | 1 << 5 | 1 << 6
 ABOVE_RIGHT_INSIDE = sum(1 << (by * 4 + bx) for bx, by in ((0, 1), (2, 1), (0, 2), (1, 2), (2, 2), (0, 3), (2, 3)))
 
 
-@kernel
+@helper
 def predict_4x4(rec, x, y, left, top, corner, above_right, edge, out):
     """8.3.1.2: mode m of the 4x4 block at (x, y) -> out[16 * m...] (uint8[144]); returns the bits of the usable modes.
 
@@ -116,7 +116,7 @@ def predict_4x4(rec, x, y, left, top, corner, above_right, edge, out):
 
 
 # --- Intra_16x16 ------------------------------------------------------------------------------------------------------
-@kernel
+@helper
 def _gradients(rec, x0, y0, half):
     """H and V of the plane prediction of a block of 2 * half samples a side (8.3.3.4, 8.3.4.4)."""
     h, v = 0, 0
@@ -126,7 +126,7 @@ def _gradients(rec, x0, y0, half):
     return h, v
 
 
-@kernel
+@helper
 def _mean(rec, x, y, n, left, top, n_left):
     """The rounded mean of n samples above (x, y) if `top` and of n_left samples to the left if `left`, or 128."""
     total, count = 0, 0
@@ -141,7 +141,7 @@ def _mean(rec, x, y, n, left, top, n_left):
     return (total + (count >> 1)) // count if count else 128
 
 
-@kernel
+@helper
 def predict_16x16(rec, x0, y0, left, top, out):
     """8.3.3.1 - 8.3.3.4: usable Intra_16x16 mode m of the macroblock at (x0, y0) -> out[256 * m...] (uint8[1024])."""
     dc = splat_u8x16(_mean(rec, x0, y0, 16, left, top, 16))
@@ -168,7 +168,7 @@ _halves = make_shuffle([*range(8), *range(16, 24)])  # eight lanes of each
 
 
 # --- chroma -----------------------------------------------------------------------------------------------------------
-@kernel
+@helper
 def _chroma_dc(rec, x0, y0, left, top, out, at):
     """8.3.4.1 - 8.3.4.3: DC prediction of one plane's four blocks, each from its own neighbours; out[at...]."""
     for k in range(4):
@@ -194,7 +194,7 @@ def _chroma_dc(rec, x0, y0, left, top, out, at):
                 out[at + 64 * by + 16 * i + 4 * bx + j] = total
 
 
-@kernel
+@helper
 def _chroma_plane(rec, x0, y0):
     """8.3.4.4: value at the block's first sample (with rounding) and the steps to the right and down, times 32."""
     h, v = _gradients(rec, x0, y0, 4)
@@ -203,7 +203,7 @@ def _chroma_plane(rec, x0, y0):
     return a - 3 * b - 3 * c, b, c
 
 
-@kernel
+@helper
 def predict_chroma(rec_u, rec_v, x0, y0, left, top, out):
     """8.3.4: usable chroma mode m of the macroblock at chroma (x0, y0) -> out[128 * m...] (uint8[512]), rows Cb, Cr."""
     _chroma_dc(rec_u, x0, y0, left, top, out, 0)

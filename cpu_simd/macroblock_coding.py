@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..standard.cavlc import MAX_LEVEL
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from ..standard.macroblock import CB_DC, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, RASTER_TO_BLOCK
 from .rdo_quant import HALF, weigh_blocks
 from .transform import (
@@ -19,7 +19,7 @@ PCM_BITS = 384 * 8 + 8  # samples and mb_type
 _FEW_LEVELS = 60  # no macroblock with so few levels reaches PCM_BITS
 
 
-@kernel
+@helper
 def load_macroblock(src_y, src_u, src_v, x0, y0, out):
     """The samples of the macroblock at luma (x0, y0) -> out uint8[384], 24 rows of sixteen (transform.py)."""
     width = src_y.shape[1]
@@ -32,7 +32,7 @@ def load_macroblock(src_y, src_u, src_v, x0, y0, out):
         store(out, 256 + 16 * i, join(load_u8x8(src_u, at + i * half), load_u8x8(src_v, at + i * half)))
 
 
-@kernel
+@helper
 def store_luma(samples, rec_y, x0, y0):
     """The luma of a buffer uint8[384] -> the plane at (x0, y0)."""
     width = rec_y.shape[1]
@@ -40,7 +40,7 @@ def store_luma(samples, rec_y, x0, y0):
         store(rec_y, (y0 + i) * width + x0, load_u8x16(samples, 16 * i))
 
 
-@kernel
+@helper
 def store_chroma(samples, rec_u, rec_v, x0, y0):
     """The chroma of a buffer uint8[384] -> both planes at chroma (x0, y0)."""
     width = rec_u.shape[1]
@@ -50,7 +50,7 @@ def store_chroma(samples, rec_u, rec_v, x0, y0):
         store(rec_v, (y0 + i) * width + x0, high_8(row))
 
 
-@kernel
+@helper
 def clear_levels(mb, levels, total_coeff):
     """No levels yet in macroblock mb."""
     zero = splat_u16x16(0)
@@ -60,7 +60,7 @@ def clear_levels(mb, levels, total_coeff):
         total_coeff[mb, k] = 0
 
 
-@kernel
+@helper
 def scan_luma(quantised, coded, mb, levels, total_coeff):
     """8.5.6: the luma blocks with levels (bits of `coded`, raster) of quantised int16[384] -> levels, total_coeff."""
     for k in range(16):
@@ -70,7 +70,7 @@ def scan_luma(quantised, coded, mb, levels, total_coeff):
             total_coeff[mb, k] = count_nonzero(block)
 
 
-@kernel
+@helper
 def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
     """8.5.6 for chroma AC; drops a plane's levels if their cheap score is below `threshold`. Whether any are left."""
     left = False
@@ -97,7 +97,7 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
     return left
 
 
-@kernel
+@helper
 def code_chroma(
     source, predicted, qp_c, dead_zone, weighed, threshold, quantised, dc, values, scratch, mb, levels, total_coeff, out
 ):
@@ -133,7 +133,7 @@ def code_chroma(
     return 2 if any_ac else 1
 
 
-@kernel
+@helper
 def cheap_score(mb, block, levels):
     """What the levels of a block are worth: 9 if any is above 1, else by the zeros before each.
 
@@ -159,7 +159,7 @@ def cheap_score(mb, block, levels):
     return score
 
 
-@kernel
+@helper
 def bits_at_most(mb, levels):
     """9.2: an upper bound of the residual bits of macroblock mb; very many if a level was clipped.
 
@@ -203,7 +203,7 @@ def bits_at_most(mb, levels):
     return bits
 
 
-@kernel
+@helper
 def pcm_is_cheaper(mb, levels, total_coeff):
     """Whether I_PCM is needed or costs fewer bits than the levels of a macroblock; not part of the standard.
 
@@ -221,7 +221,7 @@ def pcm_is_cheaper(mb, levels, total_coeff):
     return clipped or (count > _FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS)
 
 
-@kernel
+@helper
 def code_pcm(mb, source, x0, y0, rec_y, rec_u, rec_v, levels, total_coeff):
     """7.3.5: I_PCM: the reconstruction is the source (uint8[384]); no levels, total_coeff 16 everywhere."""
     store_luma(source, rec_y, x0, y0)

@@ -7,7 +7,7 @@ standard.
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper, kernel
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from ..standard.tables import QUANT_MF
 from .atomics import fetch_add, give_way, load_acquire, pause, store_release
@@ -352,7 +352,7 @@ def mode_decision(
     )  # fmt: skip
 
 
-@kernel
+@closed_kernel
 def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type):
     """8.4.1.1: a P_16x16 macroblock of reference 0 with the P_Skip vector and nothing coded becomes P_Skip.
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8
 from ..standard.tables import QUARTER_SAMPLE_PAIRS
 from .vector import add, average, clip_to_u8, load_u8x8, load_u8x16, mul, plus, shift_right_s, splat_u16x8, store, widen
 from .vector_blocks import low_2, low_4, low_8
 
 
-@kernel
+@helper
 def _store_part(out, at, row, width):
     """The first `width` (16, 8, 4) samples of a row."""
     if width == 16:
@@ -20,7 +20,7 @@ def _store_part(out, at, row, width):
         store(out, at, low_4(row))
 
 
-@kernel
+@helper
 def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
     """8.4.2.2.1: w x h luma samples at picture position (x, y) moved by (mvx, mvy) quarter samples -> out[at...].
 
@@ -41,7 +41,7 @@ def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
         _store_part(out, at + 16 * i, row, w)
 
 
-@kernel
+@helper
 def _predict_chroma(chroma, plane, pad, x, y, w, h, mvx, mvy, out, at):
     """8.4.2.2.2: w x h samples of a chroma plane at (x, y) moved by (mvx, mvy) eighths of a sample -> out[at...].
 
@@ -71,7 +71,7 @@ def _predict_chroma(chroma, plane, pad, x, y, w, h, mvx, mvy, out, at):
         a, b = c, d
 
 
-@kernel
+@helper
 def predict_inter(mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, out):
     """8.4.2: all partitions of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py).
 

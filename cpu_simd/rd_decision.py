@@ -6,7 +6,7 @@ standard.
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
 from ..standard.tables import CBP_INTER_CODE, QUANT_MF
 from .atomics import fetch_add, store_release
@@ -157,7 +157,7 @@ def set_up(
     return True, estimate
 
 
-@kernel
+@closed_kernel
 def _decide_rows(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
     slice_first_mb, lam, qp, chroma_q, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type,

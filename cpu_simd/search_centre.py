@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from .cost import mvd_bits
 from .vector import (
     add,
@@ -29,7 +29,7 @@ def coarse_shape(height, width):
     return height // SCALE + 2 * COARSE_PAD, width // SCALE + 2 * COARSE_PAD
 
 
-@kernel
+@closed_kernel
 def _subsample(plane, x0, y0, row0, row1, coarse):
     """Mean values of 4x4 samples of plane (picture's corner at (x0, y0)) for macroblock rows, borders extended."""
     height, width = coarse.shape
@@ -111,7 +111,7 @@ def clamp(value, low, high):
     return max(low, min(high, value))
 
 
-@kernel
+@closed_kernel
 def search_centre(
     source,
     reference,

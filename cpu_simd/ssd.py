@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from .vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .vector_lanes import squares_of_pairs
 
@@ -26,7 +26,7 @@ def _line(source, decoded, border, y, width, lanes):
     return total
 
 
-@kernel
+@closed_kernel
 def ssd(source, decoded, border, height, width, unit, row0, row1, errors):
     """Not part of the standard: sum of squared differences of one plane, by macroblock row.
 

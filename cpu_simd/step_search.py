@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import PARTITIONS
 from .full_search import motion_costs, search_weight
 from .vector import PORTABLE, SIMD_LEVEL, add, add_sat_u, load_2_u8x16, load_u8x32, splat_u16x16, store
@@ -111,7 +111,7 @@ def look(
             keep_smallest(best, position, 2, add_sat_u(join(join(quadrants, pairs), whole), motion), here)
 
 
-@kernel
+@closed_kernel
 def _search_rows(
     source, reference, pad, centre, predictor, lam, merange, grid, digits, row0, row1, cost, mv, lane, native
 ):  # fmt: skip

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import helper, kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import PARTITIONS
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16
 from .vector import load_u8x16, store, widen
@@ -161,7 +161,7 @@ def refine_step(
         mv[mb, k, 1] += step * neighbours[choice[k], 1]
 
 
-@kernel
+@closed_kernel
 def _refine_rows(
     source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
     samples, neighbours, about, halves,

@@ -7,7 +7,7 @@ in columns 0..7 and Cr in 8..15. Four rows are a "strip" of four 4x4 blocks: str
 import numpy as np
 
 from ..standard.cavlc import MAX_LEVEL
-from ..standard.jit import kernel
+from ..standard.jit import helper
 from ..standard.tables import QP_CHROMA, QUANT_MF, NORM_ADJUST_4x4, level_scale_4x4
 from .vector import (
     absolute,
@@ -69,19 +69,19 @@ MF_STRIP = _strip(np.concatenate([MF_BLOCK, _MF_AC]))
 SCALE_STRIP = _strip(SCALE_BLOCK)
 
 
-@kernel
+@helper
 def chroma_qp(qp, chroma_qp_offset):
     """8.5.8: QP_C of a luma QP and chroma_qp_index_offset."""
     return np.int64(QP_CHROMA[min(51, max(0, qp + chroma_qp_offset))])
 
 
-@kernel
+@helper
 def _ratios(coefficients, factors, shift):
     """|coefficient| / step of sixteen, in units of 1 / 64, at most 32767."""
     return narrow_saturated(shift_right(multiply_wide(absolute(coefficients), factors), shift - 6))
 
 
-@kernel
+@helper
 def _quantise(coefficients, factors, rounding, shift):
     """Levels of sixteen coefficients: (|W| * MF + f) >> shift with the sign of W; not part of the standard.
 
@@ -91,7 +91,7 @@ def _quantise(coefficients, factors, rounding, shift):
     return with_sign(narrow(scaled), coefficients)
 
 
-@kernel
+@helper
 def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, levels, dc):
     """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[768].
 
@@ -130,13 +130,13 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, l
     return coded
 
 
-@kernel
+@helper
 def _add_residual(predicted, residual):
     """8.5.12.2, 8.5.14: Clip1(prediction + ((residual + 32) >> 6)) of sixteen samples."""
     return clip_to_u8(add(widen_signed(widen(predicted)), shift_right_s(plus(residual, 32), 6)))
 
 
-@kernel
+@helper
 def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, out):
     """8.5.12, 8.5.14: scaling, inverse transform, reconstruction of strips [strip0, strip1) into out uint8[384].
 
@@ -159,7 +159,7 @@ def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, out):
         store(out, at + 48, _add_residual(load_u8x16(predicted, at + 48), sub(s, v)))
 
 
-@kernel
+@helper
 def code_block(source, predicted, qp, dead_zone, levels, levels_at, rec, rec_at, stride):
     """Codes one 4x4 block of Intra_4x4 (u8x16, raster); returns the number of its levels.
 
@@ -180,7 +180,7 @@ def code_block(source, predicted, qp, dead_zone, levels, levels_at, rec, rec_at,
     return count
 
 
-@kernel
+@helper
 def quantise_dc(value, qp, dead_zone):
     """Level of one DC coefficient after its second transform (twice the step of quantise_4x4's position 0).
 
@@ -191,7 +191,7 @@ def quantise_dc(value, qp, dead_zone):
     return -level if value < 0 else level
 
 
-@kernel
+@helper
 def hadamard_4x4(c):
     """8.5.10: the 4x4 Hadamard transform f = A c A, in place; c int64[16], raster."""
     for i in range(4):
@@ -204,7 +204,7 @@ def hadamard_4x4(c):
         c[j], c[4 + j], c[8 + j], c[12 + j] = s + u, s - u, t - v, t + v
 
 
-@kernel
+@helper
 def code_luma_dc(c, qp):
     """Intra16x16 DC: transforms and quantises c (int64[16], the DC of each block in raster order); c becomes levels."""
     hadamard_4x4(c)
@@ -214,7 +214,7 @@ def code_luma_dc(c, qp):
         c[i] = quantise_dc(-half if c[i] < 0 else half, qp, DEAD_ZONE_INTRA)
 
 
-@kernel
+@helper
 def scale_luma_dc(c, qp):
     """8.5.10: levels of the Intra16x16 DC block (int64[16], raster) -> scaled DC of each block, in place."""
     hadamard_4x4(c)
@@ -226,7 +226,7 @@ def scale_luma_dc(c, qp):
             c[i] = (c[i] * factor + (1 << (5 - qp // 6))) >> (6 - qp // 6)
 
 
-@kernel
+@helper
 def hadamard_2x2(c, at):
     """8.5.11.1: the 2x2 transform of chroma DC, in place; c int64, four values from `at` on, raster."""
     s, t = c[at] + c[at + 1], c[at] - c[at + 1]
@@ -234,7 +234,7 @@ def hadamard_2x2(c, at):
     c[at], c[at + 1], c[at + 2], c[at + 3] = s + u, t + v, s - u, t - v
 
 
-@kernel
+@helper
 def code_chroma_dc(c, at, qp_c, dead_zone):
     """Transforms and quantises the chroma DC values c[at..at + 3] (int64, raster); they become levels."""
     hadamard_2x2(c, at)
@@ -242,7 +242,7 @@ def code_chroma_dc(c, at, qp_c, dead_zone):
         c[i] = quantise_dc(c[i], qp_c, dead_zone)
 
 
-@kernel
+@helper
 def scale_chroma_dc(c, at, qp_c):
     """8.5.11.2: levels c[at..at + 3] of a chroma DC block -> scaled DC of each block, in place."""
     hadamard_2x2(c, at)

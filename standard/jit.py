@@ -23,7 +23,7 @@ def kernel(function):
 
 
 def closed_kernel(function):
-    """A kernel that keeps its helpers for itself, which makes calls between them cheap: for walks of many small ones."""
+    """A kernel that keeps its helpers for itself, which makes calls between them cheap: what threads and Python call."""
     return _one_specialisation(njit(pipeline_class=ClosedCompiler, nogil=True, cache=True, error_model="numpy")(function))
 
 
