@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from ..scheduler.devices import DeviceMemoryError
 from ..scheduler.hybrid_executor import HybridExecutor, UnderWay
-from ..scheduler.plan import HOST
+from ..scheduler.plan import HOST, is_card, memory_of
 from ..scheduler.route import Copy, Picture
 from ..scheduler.sides import TWINS
 from ..scheduler.state import NEW, Key, Size, byte_span
 from .config import Config
 from .frame import Frame, HomeFrame
-from .loop import Arrays
+from .loop import Arrays, Loop
 
 _PLANES = {"luma": slice(0, 1), "half": slice(1, 4), "cb": slice(0, 1), "cr": slice(1, 2)}  # of a reference's arrays
 
@@ -22,14 +23,17 @@ class HybridLoop:
     """See Loop; plans and devices are the executor's."""
 
     def __init__(self, config: Config, slice_rows: list[tuple[int, int]], executor: HybridExecutor) -> None:
-        self.config, self.executor = config, executor
+        self.config, self.slice_rows, self.executor = config, slice_rows, executor
+        self.alone: dict[str, Loop] = {}  # of devices that did whole pictures
         self.arrays: dict[str, Arrays] = {HOST: Arrays(config, slice_rows, executor)}
         self.twins: list[Frame] = []
         side = executor.side
         if side is not None:
             self.arrays[side.device] = Arrays(config, slice_rows, side)
             self.twins = [Frame(config.mb_width, config.mb_height, side.zeros) for _ in range(TWINS)]
-        executor.mb_width = config.mb_width
+            for arrays in self.arrays.values():  # one list of slots for all memories
+                arrays.references.held = self.arrays[HOST].references.held
+        executor.adaptation.mb_width = config.mb_width
         self.size = Size(config.mb_width, config.mb_height, config.pad)
         self.references = self.arrays[HOST].references
         self.previous: dict[str, Frame] = {}
@@ -40,15 +44,17 @@ class HybridLoop:
         executor, config = self.executor, self.config
         if self._unsettled is not None:
             self._unsettled()
+            self._unsettled = None
+        executor.adaptation.learn()
+        loop = self._loop_alone(frame)
+        if loop is not None:
+            return self._run_alone(loop, frame)
         if frame.is_idr:
-            for arrays in self.arrays.values():
-                arrays.references.clear()
+            self.references.clear()
         slot = self.references.free_slot()
         picture = frame.picture if isinstance(frame, HomeFrame) else None
         executor.begin(frame.index)
-        there: dict[str, Frame] = {HOST: frame}
-        if executor.side is not None:
-            there[executor.side.device] = self.twins[frame.index % TWINS]
+        there = self._there(frame)
         work = _Picture(self, frame, there, slot)
         if picture is None:
             frame.samples()
@@ -68,8 +74,7 @@ class HybridLoop:
             frame.crossed = under_way.program.compacts
             if not frame.crossed:
                 frame.came_whole()
-        for arrays in self.arrays.values():
-            arrays.references.push(slot, config.ref)
+        self.references.push(slot, config.ref)
         self.previous = there
         if not wanted:
             return home
@@ -79,6 +84,38 @@ class HybridLoop:
             home()
             settle()
 
+        return ready
+
+    def _there(self, frame: Frame) -> dict[str, Frame]:
+        """A picture's arrays in each memory."""
+        side = self.executor.side
+        return {HOST: frame} if side is None else {HOST: frame, side.device: self.twins[frame.index % TWINS]}
+
+    def _loop_alone(self, frame: Frame) -> Loop | None:
+        """The loop of the device that does this picture by itself, if one does."""
+        executor = self.executor
+        device = executor.alone_on(frame.n_ref)
+        if device is None or (not is_card(device) and isinstance(frame, HomeFrame) and frame.picture is not None):
+            return None
+        if device not in self.alone:
+            own, arrays = executor.own(device), self.arrays[memory_of(device)]
+            twins = self.twins if is_card(device) else []
+            try:
+                self.alone[device] = Loop(self.config, self.slice_rows, own, arrays.on(own), twins)
+            except DeviceMemoryError:  # no room for pictures as they come: then by the way that there is
+                executor.hands_over = False
+                return None
+        loop = self.alone[device]
+        if executor.alone is not loop.executor:
+            loop.previous = self.previous.get(memory_of(device))
+            executor.hand_over(device)
+        return loop
+
+    def _run_alone(self, loop: Loop, frame: Frame) -> Callable[[], None]:
+        """A picture without any division."""
+        ready = loop.run(frame)
+        self.previous = self._there(frame)
+        self.executor.did_alone(len(self.references.held))
         return ready
 
     def _decoded(self, under_way: UnderWay, frame: Frame, slot: int) -> None:

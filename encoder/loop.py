@@ -1,6 +1,7 @@
 """The loop: the stages of one picture in the order of the data, and the state that they share from picture to picture."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ class Arrays:
         self.workspace = Workspace(width, height, config.ref, side.zeros)
         self.constants = _constants(config)
         self.constants["slice_first_mb"] = side.constant(_slice_first_mb(config, slice_rows))
+
+    def on(self, side: Any) -> "Arrays":
+        """The same arrays as another executor of that memory uses them."""
+        mine = copy(self)
+        mine.side = side
+        return mine
 
     def state(self, frame: Frame, there: Frame, slot: int, previous: Frame | None) -> dict[str, Any]:
         """What the stages of this picture may ask for; `there` holds its arrays on this side, `slot` its decoded picture."""
@@ -75,13 +82,17 @@ class Arrays:
 class Loop:
     """One picture at a time, from source to results and reference, wherever the executor runs the stages."""
 
-    def __init__(self, config: Config, slice_rows: list[tuple[int, int]], executor: OneDevice) -> None:
+    def __init__(
+        self, config: Config, slice_rows: list[tuple[int, int]], executor: OneDevice, arrays: Arrays | None = None,
+        twins: list[Frame] | None = None,
+    ) -> None:  # fmt: skip
+        """arrays, twins: those of a loop that this one takes turns with."""
         width, height = config.mb_width, config.mb_height
         self.config = config
         self.executor = executor
-        self.arrays = Arrays(config, slice_rows, executor)
+        self.arrays = Arrays(config, slice_rows, executor) if arrays is None else arrays
         self.references = self.arrays.references
-        self.twins = [Frame(width, height, executor.zeros) for _ in range(executor.twins)]
+        self.twins = [Frame(width, height, executor.zeros) for _ in range(executor.twins)] if twins is None else twins
         self.given = [_given(config, executor.zeros) for _ in self.twins]
         self.previous: Frame | None = None  # whose vectors tell where to search
 
@@ -98,6 +109,8 @@ class Loop:
             else:
                 there = frame
                 frame.samples()
+                if isinstance(frame, HomeFrame):
+                    frame.came_whole()
                 self._stages(frame, there, slot)
                 self.executor.take(frame.index, self._decoded(frame, slot))
             ready = self.executor.home()

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..cuda_src.device import Device, DeviceArray
-from ..cuda_src.foreign import Foreign
 from ..cuda_src.script import Script
+from .card_memory import CardMemory
 from .executor import Step
-from .stages import BESIDE, CUDA, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage, files
+from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
 from .trace import CardClock, Trace
 
 _NOT_TIMED = nullcontext()
@@ -24,7 +24,7 @@ MOST_SCRIPTS = 1024
 WAITED_FOR = {name for stage in TABLE for name in stage.after.split()}
 
 
-class CudaExecutor:
+class CudaExecutor(CardMemory):
     """See Executor. The entropy coding of earlier pictures has `threads` threads of the host."""
 
     twins = 3
@@ -34,74 +34,38 @@ class CudaExecutor:
         self, card: Device, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
         serial: bool | None = None,
     ) -> None:  # fmt: skip
-        self.card = card
+        super().__init__(card)
         if serial is not None:
             self.serial = serial
-        self._foreign: Foreign | None = None
         self._pool = ThreadPoolExecutor(max(1, threads), "h264lite")
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {
             ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, FRAME: (),
         }  # fmt: skip
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
         with card:
-            card.load(files(CUDA))
             first = card.stream()
-            self._streams = {
+            self.streams = {
                 name: first if self.serial else card.stream() for name in (MAIN, BESIDE, UP, HOME)
             }
             self._ended = {name: card.event() for name in WAITED_FOR}
             self._uploaded, self._downloaded = ([card.event() for _ in range(self.twins)] for _ in range(2))
             self._through = {name: card.event() for name in (MAIN, BESIDE)}  # the last picture
-            self._clock = CardClock(card, trace, self._streams[MAIN]) if trace is not None and trace.card else None
+            self._clock = CardClock(card, trace, self.streams[MAIN]) if trace is not None and trace.card else None
             self._number = 0  # of the picture that is being started
             self._home: list[Any] = []  # events for the host's waiting, to be used again
             self._scripts: dict[Any, Script] = {}
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded, *self._through.values()):
-                card.record(event, self._streams[MAIN])  # so that the first pictures may wait for them
-
-    def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
-        """See Executor."""
-        with self.card:
-            return self.card.zeros(shape, dtype)
-
-    def host_zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        """See Executor: page-locked."""
-        with self.card:
-            array = self.card.pinned(shape, dtype)
-        array.fill(0)
-        return array
-
-    def constant(self, values: np.ndarray) -> DeviceArray:
-        """See Executor: uploaded once for its contents."""
-        key = (values.dtype.str, values.shape, values.tobytes())
-        if key not in self._constants:
-            with self.card:
-                self._constants[key] = self.card.upload(values)
-                self.card.synchronize()
-        return self._constants[key]
-
-    def interior(self, plane: DeviceArray, border: int) -> DeviceArray:
-        """See Executor: the launcher finds the border by itself."""
-        return plane
-
-    def fill(self, array: DeviceArray, value: int) -> None:
-        """See Executor. Elements are bytes, or all of their bytes alike."""
-        array.fill(value & 255, self._streams[MAIN])
+                card.record(event, self.streams[MAIN])  # so that the first pictures may wait for them
 
     def at_work(self) -> Device:
         """See Executor: the context is this thread's."""
         return self.card
 
-    def across(self, array: np.ndarray) -> DeviceArray:
-        """See Executor: page-locked memory has the same address on both sides."""
-        return DeviceArray(self.card, array.ctypes.data, array.shape, array.dtype, array)
-
     def bring(
         self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], step: Step, state: Mapping[str, Any]
     ) -> None:
         """See Executor: beside the loop of the picture before."""
-        card, k, up = self.card, number % self.twins, self._streams[UP]
+        card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
         card.wait(up, self._downloaded[k])
         with self._span(UP, "upload"):
@@ -109,13 +73,8 @@ class CudaExecutor:
                 there.put(host, up)
         self.run([step], state, {})
         card.record(self._uploaded[k], up)
-        card.wait(self._streams[MAIN], self._uploaded[k])
-        card.wait(self._streams[BESIDE], self._uploaded[k])
-
-    def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
-        """The device that a pointer belongs to (None: to none), and the one that this executor runs on."""
-        with self.card:
-            return self._others().ordinal_of(pointer), self.card.ordinal
+        card.wait(self.streams[MAIN], self._uploaded[k])
+        card.wait(self.streams[BESIDE], self._uploaded[k])
 
     def bring_from_card(
         self, number: int, stage: str, pointers: Mapping[str, int], stream: int | None, state: Mapping[str, Any]
@@ -124,25 +83,19 @@ class CudaExecutor:
 
         Without a stream the host waits until it is read.
         """
-        card, k, up = self.card, number % self.twins, self._streams[UP]
+        card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
         card.wait(up, self._downloaded[k])
         if stream is not None:
-            self._others().after(up, stream)
-        given = {name: DeviceArray(card, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
-        self.run([((stage,), given)], state, {})
+            self.others().after(up, stream)
+        self.run([((stage,), self.load_from_card(pointers))], state, {})
         card.record(self._uploaded[k], up)
-        card.wait(self._streams[MAIN], self._uploaded[k])
-        card.wait(self._streams[BESIDE], self._uploaded[k])
+        card.wait(self.streams[MAIN], self._uploaded[k])
+        card.wait(self.streams[BESIDE], self._uploaded[k])
         if stream is None:
             card.synchronize(self._uploaded[k])
         else:
-            self._others().before(up, stream)
-
-    def _others(self) -> Foreign:
-        if self._foreign is None:
-            self._foreign = Foreign(self.card)
-        return self._foreign
+            self.others().before(up, stream)
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
         """Start steps over the whole picture, on their streams; see Executor."""
@@ -151,7 +104,7 @@ class CudaExecutor:
                 self._start(STAGES[name], {**state, **more} if more else state)
 
     def _start(self, stage: Stage, state: Mapping[str, Any]) -> None:
-        card, stream = self.card, self._streams[stage.stream]
+        card, stream = self.card, self.streams[stage.stream]
         for other in stage.after.split():
             card.wait(stream, self._ended[other])
         with self._span(stage.stream, stage.name):
@@ -161,9 +114,9 @@ class CudaExecutor:
 
     def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]]) -> None:
         """See Executor: beside the loop of the next picture."""
-        card, k, download = self.card, number % self.twins, self._streams[HOME]
+        card, k, download = self.card, number % self.twins, self.streams[HOME]
         for name in (MAIN, BESIDE):
-            card.wait(download, card.record(self._through[name], self._streams[name]))
+            card.wait(download, card.record(self._through[name], self.streams[name]))
         with self._span(HOME, "download"):
             for there, host in pairs:
                 there.get(host, download)
@@ -191,7 +144,7 @@ class CudaExecutor:
     def home(self) -> Callable[[], None]:
         """What waits until the last picture taken is home."""
         card = self.card
-        home = card.record(self._home.pop() if self._home else card.event(), self._streams[HOME])
+        home = card.record(self._home.pop() if self._home else card.event(), self.streams[HOME])
         spans = self._clock.take() if self._clock else []
 
         def wait() -> None:
@@ -205,9 +158,9 @@ class CudaExecutor:
 
     @contextmanager
     def _timed(self, clock: CardClock, track: str, name: str) -> Iterator[None]:
-        before = clock.begin(self._streams[track])
+        before = clock.begin(self.streams[track])
         yield
-        clock.end(track, name, before, self._streams[track], self._number)
+        clock.end(track, name, before, self.streams[track], self._number)
 
     def _span(self, track: str, name: str) -> AbstractContextManager[None]:
         """Around what a stream is given, for the timeline if there is one."""
@@ -221,8 +174,11 @@ class CudaExecutor:
         """See Executor."""
         return future.result()
 
-    def close(self, keep_host: bool = False) -> None:
-        """Wait for running tasks, end the threads, give memory back; `keep_host`: but for `host_zeros`."""
+    def end(self) -> None:
+        """Wait for running tasks and end the threads."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._constants.clear()
-        self.card.close(keep_host)
+
+    def close(self, keep_host: bool = False) -> None:
+        """`end`, and give memory back; `keep_host`: but for `host_zeros`."""
+        self.end()
+        super().close(keep_host)

@@ -88,7 +88,7 @@ def make_executor(
         models = (hybrid.models if known and hybrid.models else guess(names, threads)).with_threads(threads)
         plan = hybrid.plan(names, models)
         if plan.single is None or hybrid.split is not None:
-            return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal)
+            return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal, streams)
         device = "cuda" if is_card(plan.single) else HOST
     if device == "cuda":
         return CudaExecutor(Device(ordinal), threads, n_rows, slices, trace, None if streams is None else streams == 1)
@@ -97,7 +97,7 @@ def make_executor(
 
 def _hybrid(
     hybrid: Hybrid, plan: Plan, models: Models, threads: int, n_rows: int, slices: list[tuple[int, int]],
-    trace: Trace | None, ordinal: int,
+    trace: Trace | None, ordinal: int, streams: int | None,
 ) -> HybridExecutor:  # fmt: skip
     limit = limit_from_environment()
     card = Device(ordinal)
@@ -106,7 +106,8 @@ def _hybrid(
         sides.append(CardSide(f"cuda:{ordinal}", card, n_rows, slices, trace))
         replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)
         models.settle()
-        return HybridExecutor(plan, sides, Watchdog(limit, hybrid.warn), models, replan)
+        serial = None if streams is None else streams == 1
+        return HybridExecutor(plan, sides, Watchdog(limit, hybrid.warn), models, replan, serial=serial)
     except BaseException:
         for side in sides:
             side.close()

@@ -54,19 +54,19 @@ class Executor:
         self._crew = Crew(threads, name)
         self._twin = twin()
         self._trace = trace
-        self._threads, self._mb_width = threads, slices[-1][1] // n_rows
-        self._slices = slices
+        self.threads, self._mb_width = threads, slices[-1][1] // n_rows
+        self.slices = slices
         self._parts = self._parts_of(0, n_rows)
 
     def _parts_of(self, row0: int, row1: int) -> dict[str, list[Any]]:
         """How stages of each kind are shared out over macroblock rows [row0, row1); slices are those of the picture."""
-        n_rows, threads = row1 - row0, self._threads
+        n_rows, threads = row1 - row0, self.threads
         n_mb = n_rows * self._mb_width
         rows = shares(n_rows, threads, -(-LEAST_BAND // self._mb_width)) if threads > 1 else [(0, n_rows)]
         even = bands(n_rows, min(len(rows), (1 + (n_mb > EVEN_BAND * threads)) * threads) if threads > 1 else 1)
         return {
             ROWS: [(row0 + a, row0 + b) for a, b in rows], EVEN: [(row0 + a, row0 + b) for a, b in even],
-            SLICES: self._slices, TICKETS: [(row0, row1)] * min(threads, len(rows)), FRAME: [()],
+            SLICES: self.slices, TICKETS: [(row0, row1)] * min(threads, len(rows)), FRAME: [()],
         }  # fmt: skip
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> Any:

@@ -2,34 +2,30 @@
 
 The thread that calls is the processor's; before each of its steps it gives the card whatever can be given by then, so a
 card waits for the processor only where it needs its rows, and the processor for a card only where it reads them. Operations
-are measured; when the models have drifted far enough from what the plan was made with, there is a new plan. Bytes never
-change with the plan.
+are measured (adaptation.py). Where a plan leaves everything to one device and all that pictures read of earlier ones is in
+its memory, that device's own executor goes on, until a plan divides pictures again. Bytes never change with the plan.
 """
 
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from .adaptation import Adaptation
+from .card_memory import CardMemory
+from .cuda_executor import CudaExecutor
 from .hybrid_program import Program
-from .plan import HOST, Plan, is_card
-from .route import COMPACT, Copy, Op, Picture, Run, route
+from .plan import HOST, Plan, is_card, memory_of
+from .route import Copy, Picture, Run, route, whole_in
 from .sides import TWINS, CardSide, CpuSide
-from .state import NOTHING, Valid
+from .state import NOTHING, Valid, everything
 from .watchdog import Stuck, Watchdog
 
-DRIFT = 0.1  # share of the measured time by which models have moved before there is a new plan
-SETTLING = 3  # pictures between two plans at least
 EVERY = 8  # the card's clock runs until everything was measured, then for one picture of so many
-FIRST, FIRST_COUNTS = 3, 12  # the least of so many first measurements is taken into the average so many times
-SPIKE = 2.0  # times what was expected: no later measurement counts for more
 MOST_PROGRAMS = 256
 
 
@@ -61,33 +57,32 @@ class HybridExecutor:
     """CPU sides and at most one card. See Executor for what the loop asks of it.
 
     replan: makes a plan from models, None: the plan stays. models: takes what was measured (scheduler/models.py).
+    hands_over: whether one device's own executor may go on; None: where plans change. serial: see CudaExecutor.
     """
 
     def __init__(
         self, plan: Plan, sides: Sequence[CpuSide | CardSide], watchdog: Watchdog, models: Any = None,
-        replan: Callable[[Any], Plan] | None = None,
+        replan: Callable[[Any], Plan] | None = None, hands_over: bool | None = None, serial: bool | None = None,
     ) -> None:  # fmt: skip
-        self.plan, self.sides, self.models = plan, {side.device: side for side in sides}, models
+        self.adaptation = Adaptation(plan, models, replan)
+        self.sides = {side.device: side for side in sides}
         self.cpus = [side for side in sides if isinstance(side, CpuSide)]
         cards = [side for side in sides if isinstance(side, CardSide)]
         if len(cards) > 1 or not self.cpus:
             raise ValueError(f"devices {list(self.sides)}: at least one CPU and at most one card")
         self.side = cards[0] if cards else None
         self.twins = TWINS if cards else 0
-        self.plans = [plan]  # all so far
-        self.loop_seconds: list[float] = []  # of the last P pictures
-        self._replan, self._watchdog = replan, watchdog
+        self.hands_over = replan is not None if hands_over is None else hands_over
+        self.alone: CpuSide | CudaExecutor | None = None  # whose pictures these are now
+        self._serial = serial
+        self._of_card: CudaExecutor | None = None  # once it was alone
+        self._on_card: CardMemory | None = self.side  # who gave the card its last picture
+        self._watchdog = watchdog
         self._valid: Valid = NOTHING
         self._programs: dict[int, Program] = {}
         self._lock = threading.RLock()
         self._last: UnderWay | None = None
-        self._measured: deque[tuple[Op, float]] = deque()
         self._events: list[Any] = []  # for the host's waiting, to be used again
-        self._since_plan = 0
-        self._planning: Future[Plan | None] | None = None
-        self._planner: threading.Thread | None = None
-        self._known: Plan | None = None  # of which everything was measured
-        self._seen: dict[tuple[str, str], list[float]] = {}  # seconds a row, of the first ones on each device
 
     # ---- memory
     def zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
@@ -121,38 +116,69 @@ class HybridExecutor:
         """See CudaExecutor."""
         return self.side.ordinal_of(pointer) if self.side else (None, -1)
 
+    # ---- one device alone
+    def alone_on(self, n_ref: int) -> str | None:
+        """The device that can do the next picture, with so many references, by itself; None: the general way."""
+        plan, device = self.adaptation.plan, self.adaptation.plan.single
+        if device is None or not self.hands_over or not self.adaptation.knows():
+            return None
+        return device if n_ref == 0 or whole_in(self._valid, memory_of(device), plan.mb_height) else None
+
+    def own(self, device: str) -> CpuSide | CudaExecutor:
+        """The executor of a device for whole pictures."""
+        side = self.sides[device]
+        if isinstance(side, CpuSide):
+            return side
+        if self._of_card is None:
+            first = self.cpus[0]
+            height = self.adaptation.plan.mb_height
+            self._of_card = CudaExecutor(side.card, first.threads, height, first.slices, side.trace, self._serial)
+        return self._of_card
+
+    def hand_over(self, device: str) -> None:
+        """From here on one device's executor does the pictures, behind all that was begun."""
+        mine = self.alone = self.own(device)
+        if isinstance(mine, CudaExecutor):
+            self._give_card_to(mine)
+        elif self._last is not None and self.side is not None:  # copies from and to arrays of the host
+            self._wait_for_the_last(self._last)
+            self._last = None
+
+    def did_alone(self, n_references: int) -> None:
+        """A picture is done, or given to the card; so many references are held behind it."""
+        memory = self.side.device if self.side is not None and self.alone is self._of_card else HOST
+        self._valid = everything(memory, n_references, self.adaptation.plan.mb_height)
+
+    def _give_card_to(self, user: CardMemory) -> None:
+        if self._on_card is not user:
+            assert self._on_card is not None
+            user.take_over(self._on_card)
+            self._on_card = user
+
     # ---- a picture
     def begin(self, number: int) -> None:
-        """Before anything of picture `number` is given to a side; a new plan, if it is time for one."""
-        self._learn()
+        """Before anything of picture `number` is given to a side."""
+        self.alone = None
         if self.side is not None:
+            self._give_card_to(self.side)
             with self.side.card:
                 self.side.begin(number, self._clocked(number))
 
     def _clocked(self, number: int) -> bool:
         """Whether the card's operations of a picture are timed."""
-        side = self.side
-        return side is not None and (side.traced or (self.models is not None and (not number % EVERY or not self._knows())))
-
-    def _knows(self) -> bool:
-        """Whether everything that the plan says was measured: a plan from guesses for some stages would move just these."""
-        if self._known is not self.plan:
-            pairs = [(stage, d) for stage, rows in self.plan.rows.items() for d, n in zip(self.plan.devices, rows) if n]
-            if any(len(self._seen.get(pair, ())) <= FIRST for pair in pairs):
-                return False
-            self._known = self.plan
-        return True
+        side, adaptation = self.side, self.adaptation
+        measured = adaptation.models is not None and (not number % EVERY or not adaptation.knows())
+        return side is not None and (side.traced or measured)
 
     def picture(self, number: int, picture: Picture, work: Work, seconds: dict[str, float]) -> tuple["UnderWay", Any]:
         """All operations of a picture. Returns it, and what waits until all is at home."""
-        ops, self._valid = route(self.plan, picture, self._valid)
+        ops, self._valid = route(self.adaptation.plan, picture, self._valid)
         program = self._programs.get(id(ops))
         if program is None:
             if len(self._programs) >= MOST_PROGRAMS:
                 self._programs.clear()
             program = self._programs[id(ops)] = Program.of(ops)
         run = UnderWay(number, program, work, [False] * len(ops), at=[0] * len(program.queues))
-        begin = time.perf_counter()
         others = [side for side in self.cpus[1:] if program.groups.get(side.device)]
         left = [threading.Event() for _ in others]
         for side, done in zip(others, left):
@@ -165,8 +191,6 @@ class HybridExecutor:
         if run.error is not None:
             raise run.error
         ready = self._end(run)
-        if picture.n_ref:
-            self.loop_seconds = [*self.loop_seconds[-63:], time.perf_counter() - begin]
         self._last = run
         return run, ready
 
@@ -197,7 +221,7 @@ class HybridExecutor:
                     run.over[index] = True
                     with self._lock:
                         seconds[name] = seconds.get(name, 0.0) + took
-                    self._measured.append((run.program.ops[index], took))
+                    self.adaptation.measured.append((run.program.ops[index], took))
                 self._pump(run)
         except BaseException as error:
             run.error = run.error or error
@@ -292,80 +316,25 @@ class HybridExecutor:
             with side.card:
                 self._wait(run, lambda: side.card.done(home), lambda: f"frame {run.number} on {side.device}")
                 side.card.synchronize(home)
-                self._measured.extend(side.seconds(spans, timed))
+                self.adaptation.measured.extend(side.seconds(spans, timed))
             self._events.append(home)
 
         return wait
 
-    # ---- adaptation
-    def _learn(self) -> None:
-        """What was measured into the models; a new plan if they have drifted. It is made beside the pictures."""
-        if self.models is None or self._planning is not None:  # who plans holds the interpreter, and others up
-            self._measured.clear()
-        while self._measured:
-            self._take(*self._measured.popleft())
-        self._since_plan += 1
-        if self._planning is not None:
-            if self._planning.done():
-                self._adopt(self._planning.result())
-        elif self.models is None or not self._knows():
-            return
-        elif self._replan is not None and self._since_plan > SETTLING and self.models.drift() > DRIFT:
-            self._planning = Future()
-            work = self._planning, deepcopy(self.models)
-            self.models.settle()
-            self._planner = threading.Thread(target=self._make_plan, args=work, name="h264lite planner", daemon=True)
-            self._planner.start()
-
-    def _take(self, op: Op, seconds: float) -> None:
-        """One measurement. A stage's first loads kernels; the least of the next ones counts for many; spikes are cut off."""
-        if isinstance(op, Copy):
-            self.models.observe_copy(op.source, op.target, op.bytes, seconds)
-            return
-        rows = op.row1 - op.row0
-        if rows == 0 or op.stage == COMPACT:
-            return
-        key, count = (op.stage, op.device), 1
-        seen = self._seen.setdefault(key, [])
-        if len(seen) <= FIRST:
-            seen.append(seconds / rows)
-            if len(seen) <= FIRST:
-                return
-            seconds, count = rows * min(seen[1:]), FIRST_COUNTS
-        elif self.models.knows(*key):
-            seconds = min(seconds, SPIKE * self.models.seconds(*key, rows, self.mb_width))
-        for _ in range(count):
-            self.models.observe(*key, rows, self.mb_width, seconds)
-
-    def _make_plan(self, future: "Future[Plan | None]", models: Any) -> None:
-        assert self._replan is not None
-        try:
-            future.set_result(self._replan(models))
-        except Exception:  # the plan that there is goes on
-            future.set_result(None)
-
-    def _adopt(self, plan: Plan | None) -> None:
-        self._planning, self._since_plan = None, 0
-        if plan is not None:
-            if plan != self.plan:
-                self.plans.append(plan)
-            self.plan = plan
-
-    mb_width = 1  # macroblocks in a row; the loop says it
-
     # ---- tasks
     def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
         """See Executor."""
-        return self.cpus[0].submit(function, *args)
+        return (self.alone or self.cpus[0]).submit(function, *args)
 
     def result(self, future: "Future[Any]") -> Any:
-        """See Executor."""
+        """See Executor; whoever's task it is."""
         return self.cpus[0].result(future)
 
     def close(self, keep_host: bool = False) -> None:
         """End the threads, give memory back."""
         self._watchdog.close()
-        if self._planner is not None:
-            self._planner.join()
+        self.adaptation.settled()
+        if self._of_card is not None:
+            self._of_card.end()
         for side in self.sides.values():
             side.close(keep_host)

@@ -102,7 +102,7 @@ class Plan:
         """(device, row0, row1) of all devices that take rows."""
         return [(k, *self.span(stage, k)) for k, rows in enumerate(self.rows[stage]) if rows]
 
-    @property
+    @cached_property
     def single(self) -> str | None:
         """The device that does everything, if one does."""
         used = {k for rows in self.rows.values() for k, n in enumerate(rows) if n}

@@ -241,6 +241,11 @@ def forget(valid: Valid, memory: str) -> Valid:
     return freeze({key: {m: rows for m, rows in held if m != memory} for key, held in valid})
 
 
+def whole_in(valid: Valid, memory: str, mb_height: int) -> bool:
+    """Whether a memory has all that pictures leave to the next ones."""
+    return all(((memory, ((0, mb_height),)) in held) for _, held in valid)
+
+
 @lru_cache(4096)
 def route(plan: Plan, picture: Picture, valid: Valid) -> tuple[tuple[Op, ...], Valid]:
     """Operations of one picture in the order in which they are issued, and what is valid behind it."""

@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-import numpy as np
-
-from ..cuda_src.device import Device, DeviceArray
-from ..cuda_src.foreign import Foreign
+from ..cuda_src.device import Device
+from .card_memory import CardMemory
 from .executor import Executor
 from .plan import HOST
 from .route import Copy, Op, Run
-from .stages import CUDA, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TICKETS, UP, files
+from .stages import EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TICKETS, UP
 from .state import SOURCES
 from .trace import CardClock, Trace
 
@@ -84,55 +82,26 @@ class CpuSide(Executor):
         super().close(keep_host)
 
 
-class CardSide:
+class CardSide(CardMemory):
     """A card: one stream for stages, one for each direction of copies."""
 
     def __init__(
         self, device: str, card: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
     ) -> None:
-        self.device, self.card = device, card
-        self._foreign: Foreign | None = None
+        super().__init__(card)
+        self.device = device
         self._slices = (0, slices[-1][1])
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
         self._pool: list[Any] = []  # events behind operations, by number of the operation
         self._timed: list[Op] = []  # operations of the picture that is being issued, as the clock has them
-        self.clocked, self.traced = False, trace is not None
+        self.clocked, self.traced, self.trace = False, trace is not None, trace
         self._late_up: Any = None
         with card:
-            card.load(files(CUDA))
             self.streams = {name: card.stream() for name in (MAIN, UP, HOME)}
             self._clock = CardClock(card, trace or Trace(), self.streams[MAIN])
             self._through = [{name: card.event() for name in self.streams} for _ in range(TWINS)]
             self._carried = [card.event() for _ in range(TWINS)]
             for event in (*self._carried, *(event for events in self._through for event in events.values())):
                 card.record(event, self.streams[MAIN])
-
-    # ---- memory
-    def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
-        """An array on the card."""
-        with self.card:
-            return self.card.zeros(shape, dtype)
-
-    def constant(self, values: np.ndarray) -> DeviceArray:
-        """See CudaExecutor."""
-        key = (values.dtype.str, values.shape, values.tobytes())
-        if key not in self._constants:
-            with self.card:
-                self._constants[key] = self.card.upload(values)
-                self.card.synchronize()
-        return self._constants[key]
-
-    def interior(self, plane: DeviceArray, border: int) -> DeviceArray:
-        """See CudaExecutor."""
-        return plane
-
-    def fill(self, array: DeviceArray, value: int) -> None:
-        """See CudaExecutor."""
-        array.fill(value & 255, self.streams[MAIN])
-
-    def across(self, array: np.ndarray) -> DeviceArray:
-        """See CudaExecutor."""
-        return DeviceArray(self.card, array.ctypes.data, array.shape, array.dtype, array)
 
     # ---- a picture
     def begin(self, number: int, clocked: bool) -> None:
@@ -214,35 +183,19 @@ class CardSide:
         return found
 
     # ---- pictures that lie on the card
-    def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
-        """See CudaExecutor."""
-        with self.card:
-            return self._others().ordinal_of(pointer), self.card.ordinal
-
     def load(self, stage: str, pointers: Mapping[str, int], stream: int | None, state: Mapping[str, Any]) -> None:
         """See CudaExecutor.bring_from_card."""
         card, up = self.card, self.streams[UP]
         if stream is not None:
-            self._others().after(up, stream)
-        given = {name: DeviceArray(card, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
-        STAGES[stage].launch({**state, **given}, (), up)
+            self.others().after(up, stream)
+        STAGES[stage].launch({**state, **self.load_from_card(pointers)}, (), up)
         loaded = card.record(card.event(), up)
         for name in (MAIN, HOME):
             card.wait(self.streams[name], loaded)
         if stream is None:
             card.synchronize(loaded)
         else:
-            self._others().before(up, stream)
-
-    def _others(self) -> Foreign:
-        if self._foreign is None:
-            self._foreign = Foreign(self.card)
-        return self._foreign
-
-    def close(self, keep_host: bool = False) -> None:
-        """See CudaExecutor."""
-        self._constants.clear()
-        self.card.close(keep_host)
+            self.others().before(up, stream)
 
 
 Side = CpuSide | CardSide

@@ -183,6 +183,13 @@ Valid = tuple[tuple[Key, tuple[tuple[str, Rows], ...]], ...]  # which rows of an
 NOTHING: Valid = ()
 
 
+@cache
+def everything(memory: str, n_references: int, mb_height: int) -> Valid:
+    """A picture was done in one memory alone, which holds so many references behind it."""
+    keys = [(name, k) for name in LASTING for k in range(n_references)] + [(name, 0) for name in OF_THE_LAST]
+    return freeze({key: {memory: ((0, mb_height),)} for key in keys})
+
+
 def union(rows: Rows, row0: int, row1: int) -> Rows:
     """`rows` and [row0, row1)."""
     apart = [(a, b) for a, b in rows if b < row0 or a > row1]

@@ -189,7 +189,7 @@ def test_a_source_overwritten_too_early_is_found(ledger, monkeypatch):
     whole = cuda_executor.CudaExecutor.bring
 
     def careless(self, number, *more):
-        self._downloaded = [self.card.record(self.card.event(), self._streams["upload"])]
+        self._downloaded = [self.card.record(self.card.event(), self.streams["upload"])]
         whole(self, number, *more)
 
     monkeypatch.setattr(cuda_executor.CudaExecutor, "bring", careless)

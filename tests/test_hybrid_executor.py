@@ -50,7 +50,7 @@ def encode_with(executor, clip, width, height, monkeypatch, seconds=None, shares
             if seconds is not None:
                 seconds.append(time.perf_counter() - begin)
             if shares is not None:
-                shares.append(executor.plan.rows["full_search"][0] / executor.plan.mb_height)
+                shares.append(executor.adaptation.plan.rows["full_search"][0] / executor.adaptation.plan.mb_height)
         packets += encoder.flush()
     return b"".join(packet.data for packet in packets)
 

@@ -42,10 +42,10 @@ def test_a_plan_for_equal_devices_gives_both_rows_and_the_same_bytes(card):  # n
     expected, _ = encode(clip, 66, 130, "cpu")
     tune()
     found, executor = encode(clip, 66, 130, "hybrid")
-    assert isinstance(executor, HybridExecutor) and executor.plans[0].single is None
-    assert 0 < executor.plans[0].rows["full_search"][0] < 9
+    assert isinstance(executor, HybridExecutor) and executor.adaptation.plans[0].single is None
+    assert 0 < executor.adaptation.plans[0].rows["full_search"][0] < 9
     assert found == expected
-    assert executor.models.drift() >= 0
+    assert executor.adaptation.models.drift() >= 0
 
 
 def test_where_one_device_is_better_it_works_alone(card):  # noqa: F811
@@ -61,5 +61,5 @@ def test_rows_that_are_pinned_are_taken(card):  # noqa: F811
     expected, _ = encode(clip, 66, 66, "cpu")
     tune({"rows_gpu": 2})
     found, executor = encode(clip, 66, 66, "hybrid")
-    assert executor.plan.devices == (CPU, "cuda:0") and executor.plan.rows["full_search"] == (3, 2)
+    assert executor.adaptation.plan.devices == (CPU, "cuda:0") and executor.adaptation.plan.rows["full_search"] == (3, 2)
     assert found == expected
