@@ -152,9 +152,11 @@ class HomeFrame(Frame):
             self._padded = True
         return self.planes
 
-    def came_whole(self) -> None:
-        """`levels` are written by stages or come home as they are: whatever they hold, the next way home clears it."""
-        self._held.fill((1 << N_LEVEL_BLOCKS) - 1)
+    def came_whole(self, row0: int = 0, row1: int | None = None) -> None:
+        """`levels` of macroblock rows [row0, row1) are written by stages or come home as they are: whatever they hold, the
+        next way home clears it."""
+        width, height = self._size
+        self._held[width * row0 : width * (height if row1 is None else row1)] = (1 << N_LEVEL_BLOCKS) - 1
 
     def arrive(self) -> None:
         """`levels` from what came home, if they came from a card."""

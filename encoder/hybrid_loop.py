@@ -72,8 +72,8 @@ class HybridLoop:
         under_way, home = executor.picture(frame.index, asked, work, frame.stage_seconds)
         if isinstance(frame, HomeFrame):
             frame.crossed = under_way.program.compacts
-            if not frame.crossed:
-                frame.came_whole()
+            for rows in under_way.program.levels if frame.crossed else [(0, config.mb_height)]:
+                frame.came_whole(*rows)
         self.references.push(slot, config.ref)
         self.previous = there
         if not wanted:

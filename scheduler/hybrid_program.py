@@ -30,6 +30,7 @@ class Program:
     waited_for: frozenset[int] = frozenset()
     carried: int = -1  # the last copy of what the host's next picture reads
     compacts: bool = False
+    levels: tuple[tuple[int, int], ...] = ()  # rows of them that CPU devices write
 
     @classmethod
     def of(cls, ops: tuple[Op, ...]) -> "Program":
@@ -57,6 +58,8 @@ class Program:
         made.queues = list(queues.values())
         made.waited_for = frozenset(need for op in ops for need in op.needs)
         made.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)
+        made.levels = tuple((op.row0, op.row1) for op in ops if isinstance(op, Run) and not is_card(op.device)
+                            and "levels" in STAGES[op.stage].writes.split())  # fmt: skip
         return made
 
     def _add(self, k: int, op: Run, before: Sequence[int], runs: int) -> None:

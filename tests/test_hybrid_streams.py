@@ -79,6 +79,11 @@ def test_pictures_that_lie_on_the_card(card):  # noqa: F811
     device.close()
 
 
+def test_levels_that_a_later_stage_drops(card):  # noqa: F811
+    """What the processor coded as inter and the card then codes as intra: its old levels do not stay for a later picture."""
+    compare(round_trip.noise_clip(34, 66, 14, 5), 34, 66, [("half", 1), ("all but one", 1)], ref=3, qp=3, threads=3)
+
+
 def test_it_needs_a_card(monkeypatch):
     monkeypatch.setattr("h264lite.encoder.device.why_no_cuda", lambda: "no card today")
     with pytest.raises(DeviceError, match="device hybrid: no card today"):
