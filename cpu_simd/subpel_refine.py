@@ -5,30 +5,24 @@ import numpy as np
 from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import PARTITIONS
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16
-from .vector import load_u8x16, store, widen
-from .vector_lanes import sums_of_4
+from .vector import add, load_u8x16, splat_u16x16, store, widen
+from .vector_blocks import load_i32x16, splat_i32x16
+from .vector_lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
 
-# Of each partition: bit in the mask of those to refine, and mask of the 16x4 strips it lies in. Bits 0 16x16, 1 16x8,
-# 2 8x16, 3 8x8; of quadrant q: 4 + 3 q 8x4, 5 + 3 q 4x8, 6 + 3 q 4x4
-_BIT = {(16, 16): 0, (16, 8): 1, (8, 16): 2, (8, 8): 3, (8, 4): 4, (4, 8): 5, (4, 4): 6}
-ABOUT = np.array(
-    [(_BIT[w, h] + (3 * (y // 8 * 2 + x // 8) if w * h < 64 else 0), ((1 << h // 4) - 1) << y // 4)
-     for x, y, w, h in PARTITIONS.tolist()], np.int64
-)  # fmt: skip
+# The 41 partitions as lanes of three vectors: 0..15 the 4x4 blocks; 16..31 8x4 and 4x8; and from lane LARGE of the third
+# on 8x8, 16x8, 8x16 and 16x16, 32..40. Sets of partitions are the bits of an integer.
+LARGE = 7
+WHOLE, ROWS, COLUMNS, QUADRANTS = 1 << 40, 3 << 36, 3 << 38, 15 << 32
+STRIPS = tuple(
+    sum(1 << k for k, (_, y, _, h) in enumerate(PARTITIONS.tolist()) if y < strip + 4 and y + h > strip)
+    for strip in range(0, 16, 4)
+)  # the partitions that lie in each 16x4 strip
 
 # Up to subme 4 a division of the macroblock is refined if its integer vectors cost less than the undivided one's plus
 # this many lambdas: 16x8 and 8x16; 8x8; of a quadrant 8x4 and 4x8; 4x4. Refinement favours the larger partitions.
 HOPE_HALVES, HOPE_8x8, HOPE_8x4, HOPE_4x4 = 12, 8, -4, -8
 HOPELESS = 1 << 20  # cost of a partition that was not refined
-
-# Partition k >= 16 is two earlier ones: 8x4 and 4x8 are of 4x4, 8x8 of 8x4, 16x8 and 8x16 of 8x8, 16x16 of 16x8.
-HALVES = np.zeros((41, 2), np.int64)
-for _q, _b in enumerate((0, 2, 8, 10)):
-    HALVES[16 + 2 * _q : 18 + 2 * _q] = (_b, _b + 1), (_b + 4, _b + 5)
-    HALVES[24 + 2 * _q : 26 + 2 * _q] = (_b, _b + 4), (_b + 1, _b + 5)
-    HALVES[32 + _q] = 16 + 2 * _q, 17 + 2 * _q
-HALVES[36:] = (32, 33), (34, 35), (32, 34), (33, 35), (36, 37)
-FAR = 1 << 40
+FAR, NEVER = (1 << 31) - 1, -1 << 31  # costs that every other one is below, and that none is below
 ALL_KINDS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 
 EVERY = 5  # from this subme on all partitions are refined
@@ -40,131 +34,135 @@ _SUBME = ((0, SAD, 0, SAD), (1, SAD, 0, SAD), (1, SAD, 1, SAD), (1, SAD, 1, SATD
 NEIGHBOURS = np.array([(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)], np.int64)
 
 
+# Partitions of two halves each, as lanes: 8x4 and 4x8 from 4x4; 8x8 from 8x4; 16x8, 8x16 and half of 16x16 from 8x8.
+_NONE = 16  # a lane of zeros
+_small_1 = make_shuffle((0, 4, 2, 6, 8, 12, 10, 14, 0, 1, 2, 3, 8, 9, 10, 11))
+_small_2 = make_shuffle((1, 5, 3, 7, 9, 13, 11, 15, 4, 5, 6, 7, 12, 13, 14, 15))
+_quadrant_1 = make_shuffle((*[_NONE] * LARGE, 0, 2, 4, 6, *[_NONE] * 5))
+_quadrant_2 = make_shuffle((*[_NONE] * LARGE, 1, 3, 5, 7, *[_NONE] * 5))
+_large_1 = make_shuffle((*[_NONE] * LARGE, 7, 8, 9, 10, 7, 9, 7, 8, 7))
+_large_2 = make_shuffle((*[_NONE] * (LARGE + 4), 8, 10, 9, 10, 8))
+_whole = make_shuffle((*[_NONE] * (LARGE + 8), LARGE + 5))
+
+
 @helper
 def hopeful(cost, mb, lam, kinds, every):
-    """Mask of the partitions to refine in macroblock mb: those of `kinds` (see ALL_KINDS) that may still win, or every one.
+    """The partitions to refine in macroblock mb: those of `kinds` (see ALL_KINDS) that may still win, or every one.
 
     cost: int32[n_mb, 41], of integer vectors.
     """
-    mask = np.int64(1)
+    wanted = np.int64(WHOLE)
     whole = np.int64(cost[mb, 40])
     if kinds & 2:
         if every or np.int64(cost[mb, 36]) + cost[mb, 37] < whole + HOPE_HALVES * lam:
-            mask |= 2
+            wanted |= ROWS
         if every or np.int64(cost[mb, 38]) + cost[mb, 39] < whole + HOPE_HALVES * lam:
-            mask |= 4
+            wanted |= COLUMNS
     if kinds & 4:
         quarters = np.int64(cost[mb, 32]) + cost[mb, 33] + cost[mb, 34] + cost[mb, 35]
         if every or quarters < whole + HOPE_8x8 * lam:
-            mask |= 8
+            wanted |= QUADRANTS
             if kinds & 8:
                 for q in range(4):
-                    mask |= hopeful_quadrant(cost, mb, lam, kinds, q, every) << 4 + 3 * q
-    return mask
+                    wanted |= hopeful_quadrant(cost, mb, lam, kinds, q, every)
+    return wanted
 
 
 @helper
 def hopeful_quadrant(cost, mb, lam, kinds, q, every):
-    """The three bits of quadrant q in the mask of `hopeful`: 8x4, 4x8, 4x4."""
+    """The same for the 8x4, 4x8 and 4x4 partitions of quadrant q."""
     whole = np.int64(cost[mb, 32 + q])
-    mask = np.int64(0)
+    wanted = np.int64(0)
     if every or np.int64(cost[mb, 16 + 2 * q]) + cost[mb, 17 + 2 * q] < whole + HOPE_8x4 * lam:
-        mask |= 1
+        wanted |= 3 << 16 + 2 * q
     if every or np.int64(cost[mb, 24 + 2 * q]) + cost[mb, 25 + 2 * q] < whole + HOPE_8x4 * lam:
-        mask |= 2
-    b = (q >> 1) * 8 + (q & 1) * 2
+        wanted |= 3 << 24 + 2 * q
     if not kinds & 16:
-        return mask
+        return wanted
+    b = (q >> 1) * 8 + (q & 1) * 2
     if every or np.int64(cost[mb, b]) + cost[mb, b + 1] + cost[mb, b + 4] + cost[mb, b + 5] < whole + HOPE_4x4 * lam:
-        mask |= 4
-    return mask
+        wanted |= 0x33 << b
+    return wanted
 
 
 @helper
-def group_vectors(mv, mb, wanted, about, group, after):
-    """The partitions of macroblock mb that share a vector, as chains. Returns the number of groups.
-
-    group: int64[5, 41] gets x, y, the first partition, the union of strips and the last partition of each group; after:
-    int64[41] gets the next partition of the same group, or -1.
-    mv: int16[n_mb, 41, 2]; wanted: mask of partitions; about: ABOUT.
-    """
-    count = 0
-    for k in range(40, -1, -1):
-        if not wanted >> about[k, 0] & 1:
-            continue
-        x, y = np.int64(mv[mb, k, 0]), np.int64(mv[mb, k, 1])
-        g = 0
-        while g < count and (group[0, g] != x or group[1, g] != y):
-            g += 1
-        if g == count:
-            group[0, g], group[1, g], group[2, g], group[3, g], group[4, g] = x, y, -1, 0, k
-            count += 1
-        after[k] = group[2, g]
-        group[2, g] = k
-        group[3, g] |= about[k, 1]
-    return count
-
-
-@helper
-def partition_values(current, luma, stride, a, b, strips, last, metric, halves, value):
-    """value: int64[41], distortions of partitions up to `last` at one vector, sums of those of the 4x4 blocks.
-
-    current: int16[256]; a, b: offsets in luma of the two predictions' samples; strips: mask of the 16x4 strips wanted,
-    where a partition reaches into others its value means nothing; halves: HALVES.
-    """
-    for strip in range(4):
-        if strips >> strip & 1:
-            row = 4 * strip * stride
-            s0, s1, s2, s3 = sums_of_4(strip_16(current, strip, luma, a + row, b + row, stride, metric))
-            value[4 * strip], value[4 * strip + 1], value[4 * strip + 2], value[4 * strip + 3] = s0, s1, s2, s3
-    for k in range(16, last + 1):
-        value[k] = value[halves[k, 0]] + value[halves[k, 1]]
+def strip_or_none(wanted, strip, current, luma, a, b, stride, metric):
+    """strip_16, or zeros where no wanted partition lies in the strip; a, b: offsets of the macroblock's samples."""
+    if not wanted & STRIPS[strip]:
+        return splat_u16x16(0)
+    row = 4 * strip * stride
+    return strip_16(current, strip, luma, a + row, b + row, stride, metric)
 
 
 @helper
 def refine_step(
-    current, luma, origin, offsets, px, py, lam, wanted, step, metric, centre_too, neighbours, about, halves, mb, cost, mv,
-    group, scratch,
+    current, luma, origin, offsets, px, py, lam, wanted, step, metric, centre_too, neighbours, mb, cost, mv
 ):  # fmt: skip
     """One step of one macroblock: every partition moves to the best of its vector and the eight `step` quarters away.
 
     origin: offset of the macroblock's corner in plane G; (px, py): predictor; centre_too: the centre's cost has to be
-    computed (a new metric), else cost holds it; cost: int32[n_mb, 41], mv: int16[n_mb, 41, 2], in place;
-    group: int64[5, 41], scratch: int64[4, 41].
+    computed (a new metric), else cost holds it; cost: int32[n_mb, 41], mv: int16[n_mb, 41, 2], in place.
+    Partitions with the same vector go together, a candidate at a time: what it costs each of them is one sum of the 4x4
+    blocks' distortions.
     """
     stride = luma.shape[2]
-    value, best, choice, after = scratch[0], scratch[1], scratch[2], scratch[3]
-    count = group_vectors(mv, mb, wanted, about, group, after)
-    for k in range(41):
-        best[k] = FAR if centre_too and wanted >> about[k, 0] & 1 else np.int64(cost[mb, k])
-        choice[k] = 0
-    for g in range(count):
+    at = 41 * mb
+    at_large = at + 32 - LARGE
+    small_cost, middle_cost, large_cost = load_i32x16(cost, at), load_i32x16(cost, at + 16), load_i32x16(cost, at_large)
+    small_mv, middle_mv, large_mv = load_i32x16(mv, 2 * at), load_i32x16(mv, 2 * at + 32), load_i32x16(mv, 2 * at_large)
+    new_small_mv, new_middle_mv, new_large_mv = small_mv, middle_mv, large_mv
+    zero, far, never = splat_i32x16(0), splat_i32x16(FAR), splat_i32x16(NEVER)
+    rest = wanted
+    while rest != 0:
+        k = bit_length(rest & -rest) - 1
+        x0, y0 = np.int64(mv[mb, k, 0]), np.int64(mv[mb, k, 1])
+        vector = splat_i32x16(y0 << 16 | x0 & 0xFFFF)
+        same = equal_lanes(small_mv, vector) | equal_lanes(middle_mv, vector) << 16
+        same = (same | equal_lanes(large_mv, vector) >> LARGE << 32) & rest
+        rest ^= same
+        small, middle, large = same & 0xFFFF, same >> 16 & 0xFFFF, same >> 32 << LARGE
+        best_small = where_bits(small, far if centre_too else small_cost, never)
+        best_middle = where_bits(middle, far if centre_too else middle_cost, never)
+        best_large = where_bits(large, far if centre_too else large_cost, never)
         for n in range(0 if centre_too else 1, 9):
-            x, y = group[0, g] + step * neighbours[n, 0], group[1, g] + step * neighbours[n, 1]
+            x, y = x0 + step * neighbours[n, 0], y0 + step * neighbours[n, 1]
             base = origin + (y >> 2) * stride + (x >> 2)
-            f = (y & 3) * 4 + (x & 3)
-            partition_values(
-                current, luma, stride, base + offsets[0, f], base + offsets[1, f], group[3, g], group[4, g], metric,
-                halves, value,
-            )  # fmt: skip
-            bits = lam * mvd_bits(x, y, px, py)
-            k = group[2, g]
-            while k >= 0:
-                total = value[k] + bits
-                if total < best[k]:
-                    best[k] = total
-                    choice[k] = n
-                k = after[k]
-    for k in range(41):
-        cost[mb, k] = best[k]
-        mv[mb, k, 0] += step * neighbours[choice[k], 0]
-        mv[mb, k, 1] += step * neighbours[choice[k], 1]
+            a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
+            s0 = strip_or_none(same, 0, current, luma, a, b, stride, metric)
+            s1 = strip_or_none(same, 1, current, luma, a, b, stride, metric)
+            s2 = strip_or_none(same, 2, current, luma, a, b, stride, metric)
+            s3 = strip_or_none(same, 3, current, luma, a, b, stride, metric)
+            bits = splat_i32x16(lam * mvd_bits(x, y, px, py))
+            vector = splat_i32x16(y << 16 | x & 0xFFFF)
+            total = sums_of_lanes(s0, s1, s2, s3)
+            halves = add(_small_1(total, total), _small_2(total, total))
+            if same & 0xFFFFFFFF:
+                total = add(total, bits)
+                new_small_mv = where_less(total, best_small, vector, new_small_mv)
+                best_small = where_less(total, best_small, total, best_small)
+                total = add(halves, bits)
+                new_middle_mv = where_less(total, best_middle, vector, new_middle_mv)
+                best_middle = where_less(total, best_middle, total, best_middle)
+            halves = add(_quadrant_1(halves, zero), _quadrant_2(halves, zero))
+            halves = add(_large_1(halves, zero), _large_2(halves, zero))
+            total = add(add(halves, _whole(halves, zero)), bits)
+            new_large_mv = where_less(total, best_large, vector, new_large_mv)
+            best_large = where_less(total, best_large, total, best_large)
+        small_cost = where_bits(small, best_small, small_cost)
+        middle_cost = where_bits(middle, best_middle, middle_cost)
+        large_cost = where_bits(large, best_large, large_cost)
+    store(cost, at_large, large_cost)  # and some of the middle ones, as they were
+    store(cost, at + 16, middle_cost)
+    store(cost, at, small_cost)
+    store(mv, 2 * at_large, new_large_mv)
+    store(mv, 2 * at + 32, new_middle_mv)
+    store(mv, 2 * at, new_small_mv)
 
 
 @closed_kernel
 def _refine_rows(
     source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
-    samples, neighbours, about, halves,
+    samples, neighbours,
 ):  # fmt: skip
     """The kernel behind subpel_refine."""
     width = source.shape[1]
@@ -173,8 +171,6 @@ def _refine_rows(
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[1] * stride, stride, samples, offsets)
     current = np.empty(256, np.int16)
-    scratch = np.zeros((4, 41), np.int64)
-    group = np.zeros((5, 41), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0 = mb % mb_width * 16
         y0 = mb // mb_width * 16
@@ -184,17 +180,17 @@ def _refine_rows(
         px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         wanted = hopeful(cost, mb, lam, kinds, every)
         for k in range(41):
-            if not wanted >> about[k, 0] & 1:
+            if not wanted >> k & 1:
                 cost[mb, k] = HOPELESS
         if half:
             refine_step(
-                current, luma, origin, offsets, px, py, lam, wanted, 2, half_metric, half_metric != SAD, neighbours, about,
-                halves, mb, cost, mv, group, scratch,
+                current, luma, origin, offsets, px, py, lam, wanted, 2, half_metric, half_metric != SAD, neighbours, mb,
+                cost, mv,
             )  # fmt: skip
         if quarter:
             refine_step(
                 current, luma, origin, offsets, px, py, lam, wanted, 1, quarter_metric, quarter_metric != half_metric,
-                neighbours, about, halves, mb, cost, mv, group, scratch,
+                neighbours, mb, cost, mv,
             )  # fmt: skip
 
 
@@ -212,5 +208,5 @@ def subpel_refine(source, luma, pad, predictor, lam, subme, row0, row1, cost, mv
     half, half_metric, quarter, quarter_metric = _SUBME[min(subme, len(_SUBME) - 1)]
     _refine_rows(
         source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, subme >= EVERY, row0, row1,
-        cost, mv, QUARTER_SAMPLES, NEIGHBOURS, ABOUT, HALVES,
+        cost, mv, QUARTER_SAMPLES, NEIGHBOURS,
     )

@@ -101,6 +101,53 @@ def squares_of_pairs(typingctx, a):
     return Vec(32, a.lanes // 2)(a), codegen
 
 
+@intrinsic
+def sums_of_lanes(typingctx, a, b, c, d):
+    """i32x16: the sums of every four 16-bit lanes (unsigned, below 65536) of a, then of b, c and d, of sixteen lanes each."""
+
+    def codegen(context, builder, sig, args):
+        def halve(x, y):
+            even, odd = (builder.shuffle_vector(x, y, _mask(range(first, 32, 2))) for first in (0, 1))
+            return builder.add(even, odd)
+
+        total = halve(halve(args[0], args[1]), halve(args[2], args[3]))
+        return builder.zext(total, sig.return_type.ir)
+
+    return Vec(32, 16)(a, b, c, d), codegen
+
+
+@intrinsic
+def where_less(typingctx, a, b, x, y):
+    """Lanes of x where a < b (signed), else those of y."""
+
+    def codegen(context, builder, sig, args):
+        return builder.select(builder.icmp_signed("<", args[0], args[1]), args[2], args[3])
+
+    return x(a, b, x, y), codegen
+
+
+@intrinsic
+def where_bits(typingctx, bits, x, y):
+    """Lanes of x where the lane's bit of an integer is set, else those of y."""
+
+    def codegen(context, builder, sig, args):
+        lanes = builder.bitcast(builder.trunc(args[0], ir.IntType(x.lanes)), ir.VectorType(ir.IntType(1), x.lanes))
+        return builder.select(lanes, args[1], args[2])
+
+    return x(types.int64, x, y), codegen
+
+
+@intrinsic
+def equal_lanes(typingctx, a, b):
+    """Bit i of the result: whether lane i of a is that of b."""
+
+    def codegen(context, builder, sig, args):
+        same = builder.icmp_unsigned("==", args[0], args[1])
+        return builder.zext(builder.bitcast(same, ir.IntType(a.lanes)), ir.IntType(64))
+
+    return types.int64(a, b), codegen
+
+
 def make_shuffle(mask):
     """An operation that picks lanes: mask[i] < n is lane mask[i] of a, n and more are those of b (n lanes each)."""
 
