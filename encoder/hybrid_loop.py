@@ -45,7 +45,7 @@ class HybridLoop:
         if self._unsettled is not None:
             self._unsettled()
             self._unsettled = None
-        executor.adaptation.learn()
+        executor.adaptation.learn(frame.n_ref)
         loop = self._loop_alone(frame)
         if loop is not None:
             return self._run_alone(loop, frame)

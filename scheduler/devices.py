@@ -12,7 +12,8 @@ from .executor import Executor
 from .hybrid_executor import HybridExecutor
 from .models import Models, guess
 from .plan import HOST, Plan, is_card
-from .planner import TRIES, make_plan
+from .planner import PINNED_ROWS, TRIES, make_plan
+from .probing import Probing
 from .route import Picture
 from .sides import CardSide, CpuSide
 from .stages import CUDA, files
@@ -25,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 OneDevice = Executor | CudaExecutor
+HOPELESS = 0.1  # of the best device's frames a second: a device below is not worth its memory beside that one
 FEWER_TRIES = 16  # plans that are simulated while pictures wait for one
 
 
@@ -66,12 +68,14 @@ class Hybrid:
     models: Models | None = None  # of this machine; without, a guess that the first pictures correct
     pins: Mapping[str, Any] = field(default_factory=dict)  # of its tuning file
 
-    def plan(self, devices: tuple[str, ...], models: Models, tries: int = TRIES) -> Plan:
-        """The planner's, or the one that was told."""
-        height, picture = self.picture.size.mb_height, self.picture
+    def plan(self, devices: tuple[str, ...], models: Models, tries: int = TRIES) -> tuple[Plan, bool]:
+        """The planner's, or the one that was told; whether another one may follow that has use for a second device."""
         if self.split is not None:
-            return Plan.split(devices, height, *self.split, picture.me)
-        return make_plan(devices, picture, models, self.pins, tries).plan
+            return Plan.split(devices, self.picture.size.mb_height, *self.split, self.picture.me), False
+        made = make_plan(devices, self.picture, models, self.pins, tries)
+        best = min(made.alone.values(), default=0.0)
+        hopeful = [device for device, seconds in made.alone.items() if HOPELESS * seconds < best]
+        return made.plan, not made.pinned and len(hopeful) > 1
 
 
 def make_executor(
@@ -80,14 +84,15 @@ def make_executor(
 ) -> OneDevice | HybridExecutor:  # fmt: skip
     """For "cpu", "cuda" or "hybrid", with card `ordinal`; DeviceUnavailable or DeviceMemoryError if it cannot be had.
 
-    A plan that leaves everything to one device is that device's executor. streams: of a card alone; 1, or else four.
+    A plan that leaves everything to one device, beside which the others are too slow to matter, or that is pinned, is that
+    device's executor. streams: of a card alone; 1, or else four.
     """
     if device == "hybrid" and hybrid is not None:
         names = (HOST, f"cuda:{ordinal}")
         known = hybrid.models is not None and set(names) <= set(hybrid.models.devices())
         models = (hybrid.models if known and hybrid.models else guess(names, threads)).with_threads(threads)
-        plan = hybrid.plan(names, models)
-        if plan.single is None or hybrid.split is not None:
+        plan, may_change = hybrid.plan(names, models)
+        if plan.single is None or hybrid.split is not None or may_change:
             return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal, streams)
         device = "cuda" if is_card(plan.single) else HOST
     if device == "cuda":
@@ -104,10 +109,11 @@ def _hybrid(
     sides: list[CpuSide | CardSide] = [CpuSide(HOST, threads, n_rows, slices, trace)]
     try:
         sides.append(CardSide(f"cuda:{ordinal}", card, n_rows, slices, trace))
-        replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)
+        replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)[0]
         models.settle()
         serial = None if streams is None else streams == 1
-        return HybridExecutor(plan, sides, Watchdog(limit, hybrid.warn), models, replan, serial=serial)
+        probing = None if PINNED_ROWS & set(hybrid.pins) else Probing()
+        return HybridExecutor(plan, sides, Watchdog(limit, hybrid.warn), models, replan, serial=serial, probing=probing)
     except BaseException:
         for side in sides:
             side.close()

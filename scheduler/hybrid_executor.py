@@ -20,6 +20,7 @@ from .card_memory import CardMemory
 from .cuda_executor import CudaExecutor
 from .hybrid_program import Program
 from .plan import HOST, Plan, is_card, memory_of
+from .probing import Probing
 from .route import Copy, Picture, Run, route, whole_in
 from .sides import TWINS, CardSide, CpuSide
 from .state import NOTHING, Valid, everything
@@ -63,8 +64,9 @@ class HybridExecutor:
     def __init__(
         self, plan: Plan, sides: Sequence[CpuSide | CardSide], watchdog: Watchdog, models: Any = None,
         replan: Callable[[Any], Plan] | None = None, hands_over: bool | None = None, serial: bool | None = None,
+        probing: Probing | None = None,
     ) -> None:  # fmt: skip
-        self.adaptation = Adaptation(plan, models, replan)
+        self.adaptation = Adaptation(plan, models, replan, probing)
         self.sides = {side.device: side for side in sides}
         self.cpus = [side for side in sides if isinstance(side, CpuSide)]
         cards = [side for side in sides if isinstance(side, CardSide)]
@@ -120,7 +122,7 @@ class HybridExecutor:
     def alone_on(self, n_ref: int) -> str | None:
         """The device that can do the next picture, with so many references, by itself; None: the general way."""
         plan, device = self.adaptation.plan, self.adaptation.plan.single
-        if device is None or not self.hands_over or not self.adaptation.knows():
+        if device is None or not self.hands_over or self.adaptation.probe is not None or not self.adaptation.knows():
             return None
         return device if n_ref == 0 or whole_in(self._valid, memory_of(device), plan.mb_height) else None
 
@@ -167,12 +169,13 @@ class HybridExecutor:
     def _clocked(self, number: int) -> bool:
         """Whether the card's operations of a picture are timed."""
         side, adaptation = self.side, self.adaptation
-        measured = adaptation.models is not None and (not number % EVERY or not adaptation.knows())
+        asked = adaptation.probe is not None or not number % EVERY or not adaptation.knows()
+        measured = adaptation.models is not None and asked
         return side is not None and (side.traced or measured)
 
     def picture(self, number: int, picture: Picture, work: Work, seconds: dict[str, float]) -> tuple["UnderWay", Any]:
         """All operations of a picture. Returns it, and what waits until all is at home."""
-        ops, self._valid = route(self.adaptation.plan, picture, self._valid)
+        ops, self._valid = route(self.adaptation.this, picture, self._valid)
         program = self._programs.get(id(ops))
         if program is None:
             if len(self._programs) >= MOST_PROGRAMS:

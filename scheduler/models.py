@@ -135,17 +135,29 @@ class Models:
         factor = self._factors.get((stage, device), 1.0)
         return factor * launch, factor * each * mb_width
 
-    def observe(self, stage: str, device: str, rows: float, mb_width: int, seconds: float) -> None:
-        """Take a measurement into the average."""
+    def observe(
+        self, stage: str, device: str, rows: float, mb_width: int, seconds: float, stands_for: float | None = None
+    ) -> None:
+        """Take a measurement into the average. stands_for: rows that it counts for in `drift`, if it is a sample of more."""
         first = self._first(stage, device, rows, mb_width) if self.knows(stage, device) else 0.0
         if not first:
             if rows > 0:
                 self.stages[stage, device] = Curve.line(0.0, max(seconds, _FASTEST) / (rows * mb_width))
             return
         key = stage, device
-        self._last[key] = first
+        self._last[key] = first if stands_for is None else self._first(stage, device, stands_for, mb_width)
         old = self._factors.get(key, 1.0)
         self._factors[key] = old + WEIGHT * (seconds / first - old)
+
+    def follow(self, device: str, stages: Iterable[str]) -> None:
+        """Those of the stages that were never measured again on a device move as all those together that were."""
+        found = [(self._factors[key] * first, first) for key, first in self._last.items() if key[1] == device]
+        before = sum(first for _, first in found)
+        if before:
+            ratio = sum(now for now, _ in found) / before
+            for stage in stages:
+                if (stage, device) in self.stages and (stage, device) not in self._last:
+                    self._factors[stage, device] = ratio
 
     def observe_copy(self, source: str, target: str, size: float, seconds: float) -> None:
         """The same for a link."""

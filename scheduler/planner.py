@@ -21,6 +21,7 @@ from .simulate import Prediction, Timeline, predict, simulate
 DECIDING, CODING = "mode_decision", "intra"  # stages that do not split
 SEARCHING = ("subsample", "search_centre", "full_search", "subpel_refine", "intra_estimate")
 REBUILDING = ("inter_residual", "mark_skipped", "deblock", "ssd_y", "ssd_u", "ssd_v", "interpolate")
+PINNED_ROWS = {"rows_gpu", "rows_cpu"}
 TRIES = 60  # plans that are simulated
 _WORTH = 0.999  # of the time, or a change is none
 
@@ -285,7 +286,7 @@ def pinned(devices: Sequence[str], height: int, pins: Mapping[str, Any], me: str
     """The plan that a tuning file's pins ask for (rows of the first card, or of the processor), if there are both."""
     card = next((k for k, device in enumerate(devices) if is_card(device)), None)
     cpu = next((k for k, device in enumerate(devices) if device == HOST), None)
-    if card is None or cpu is None or not ({"rows_gpu", "rows_cpu"} & set(pins)):
+    if card is None or cpu is None or not PINNED_ROWS & set(pins):
         return None
     of_card = min(height, pins["rows_gpu"]) if "rows_gpu" in pins else height - min(height, pins["rows_cpu"])
     rows = [0] * len(devices)

@@ -21,6 +21,7 @@ import numpy as np
 from h264lite.cuda_src import compiler
 
 HERE = Path(__file__).parent
+BUILT = compiler.cache_folder()  # whatever tests set H264LITE_CACHE to: g++ takes a minute for all kernels
 CANARY = 1024  # bytes before and after each allocation
 POISON = 0xCB
 FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing", "-w", "-DH264LITE_EMULATED")
@@ -30,7 +31,7 @@ def build(name: str) -> Path:
     """The shared object of one kernel file, compiled once for its contents."""
     header = b"".join((HERE / name).read_bytes() for name in ("cuda_emulator.h", "cuda_intrinsics.h"))
     key = hashlib.sha256(header + compiler.module_key(name).encode() + " ".join(FLAGS).encode()).hexdigest()[:24]
-    folder = compiler.cache_folder()
+    folder = BUILT
     target = folder / f"{name.replace('/', '-')}-emulated-{key}.so"
     if not target.exists():
         with tempfile.TemporaryDirectory() as scratch:
