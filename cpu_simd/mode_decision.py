@@ -7,7 +7,7 @@ standard.
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper, kernel
+from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from ..standard.tables import QUANT_MF
 from .atomics import fetch_add, give_way, load_acquire, pause, store_release
@@ -252,10 +252,10 @@ def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, bes
 
 
 @helper
-def find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, distortion):
-    """distortion: int64[n_ref, 41]: what the search found for macroblock mb, without the vectors' bits."""
+def find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, first, end, distortion):
+    """distortion: int64[n_ref, 41]: what the search found for partitions first..end - 1, without the vectors' bits."""
     for r in range(n_ref):
-        for k in range(41):
+        for k in range(first, end):
             distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
                 np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]),
                 np.int64(predictor[r, mb, 0]), np.int64(predictor[r, mb, 1]),
@@ -277,7 +277,7 @@ def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
             give_way()
 
 
-@kernel
+@closed_kernel
 def _decide_rows(
     source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp, metric,
     max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
@@ -301,7 +301,7 @@ def _decide_rows(
             mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
-            find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, distortion)
+            find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 40, 41, distortion)
             for q in range(4):
                 sub_mb_type[mb, q] = SUB_8x8
             mb_type[mb] = P_16x16
@@ -314,6 +314,7 @@ def _decide_rows(
             )  # fmt: skip
             keep_choice(window, mb, ref_idx, mv)
             if not skipped:
+                find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 0, 40, distortion)
                 best = smaller_partitions(
                     mb, window, distortion, search_mv, lam, n_ref, kinds, best, mb_type, sub_mb_type, ref_idx, mv
                 )

@@ -184,7 +184,7 @@ def _decide_rows(
             load_macroblock(source, src_u, src_v, x0, y0, own)
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(own, y * 16)))
-            find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, distortion)
+            find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 0, 41, distortion)
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
             load_window(mb, ref_idx, mv, mb_width, first_mb, window)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
