@@ -67,7 +67,7 @@ class Device:
             raise DeviceUnavailable(f"device {ordinal} was asked for, and the driver reports {count}")
         card = self.driver.Device(ordinal)
         self.ordinal = ordinal
-        self.name = str(card.name())
+        self.name = str(card.name()) + (f" (cuda:{ordinal})" if count > 1 else "")
         self.capability: tuple[int, int] = tuple(card.compute_capability())
         if self.capability < OLDEST:
             raise DeviceUnavailable(too_old(card))

@@ -5,6 +5,9 @@
 Device memory is host memory between canaries that are checked whenever the host waits: a kernel that writes outside its
 arrays is found. Work is done at once, in the order of the calls. After `fail_after` launches the device is lost: the
 next launch fails, or with `silent` it and what follows do nothing, and whoever waits is told, as of a faulting kernel.
+
+Of several cards (`devices`) each has its own memory, context and faults (`cards[1].fail_after`); work for one in the context
+of another, with its streams, events or arrays, is an error as it is on real ones.
 """
 
 import ctypes
@@ -64,6 +67,7 @@ class Allocation:
         self.memory = np.full(nbytes + 2 * CANARY, POISON, np.uint8)
         self.nbytes = nbytes
         self.driver = driver
+        self.card = driver.current()
         skew = -self.memory.ctypes.data % 256 + 256  # 256-byte alignment, as cudaMalloc gives
         self.start = skew
         driver.allocations.append(self)
@@ -111,12 +115,16 @@ class Function:
         values = np.array([int(v) for v in arguments], np.int64)
         driver = self.driver
         with driver.lock:
+            card = driver.current(stream)
             driver.launches += 1
+            card.launches += 1
             driver.log.append((self.name, tuple(grid), tuple(block)))
-            if driver.dead():
-                if driver.silent:
+            if card.dead():
+                if card.silent or driver.silent:
                     return
                 raise Error("cuLaunchKernel failed: an injected fault")
+            for kind, value in zip(self.formats, arguments):
+                card.owns(int(value) if kind == "P" else 0)
             code = self.start(self.address, *grid, *block, shared_size, values.ctypes.data, len(values), driver.seed)
         if code:
             raise Error(f"emulated launch of {self.name} ended with {code}")
@@ -134,13 +142,14 @@ class Stream:
     handle = 77
 
     def __init__(self, driver: "EmulatedDriver") -> None:
-        self.driver = driver
+        self.driver, self.card = driver, driver.current()
 
     def synchronize(self) -> None:
-        self.driver.check_memory()
+        self.card.check_memory()
 
     def wait_for_event(self, event: Any) -> None:
         assert event.recorded, "waits for an event that was not recorded yet"
+        self.driver.current(self)
 
     def is_done(self) -> bool:
         return True
@@ -148,20 +157,21 @@ class Stream:
 
 class Event:
     def __init__(self, driver: "EmulatedDriver") -> None:
-        self.driver, self.recorded = driver, False
+        self.driver, self.recorded, self.card = driver, False, driver.current()
 
     def record(self, stream: Any = None) -> "Event":
+        if self.driver.current(stream) is not self.card:
+            raise Error("cuEventRecord failed: invalid resource handle")
         self.recorded = True
         return self
 
-    def synchronize(self) -> "Event":
-        self.driver.check_memory()
-        return self
+    def synchronize(self) -> None:
+        self.card.check_memory()
 
     def query(self) -> bool:
-        if self.driver.dead():
+        if self.card.dead():
             raise Error("an injected fault: an illegal memory access was encountered")
-        return not self.driver.stuck
+        return not (self.driver.stuck or self.card.stuck)
 
     def time_since(self, other: Any) -> float:
         return 0.001
@@ -171,16 +181,25 @@ class Event:
 
 
 class Context:
-    depth: ClassVar[threading.local] = threading.local()
+    """Each thread has a stack of them."""
+
+    threads: ClassVar[threading.local] = threading.local()
     driver: ClassVar["EmulatedDriver"]
 
+    def __init__(self, card: "Card") -> None:
+        self.card = card
+
+    @classmethod
+    def stack(cls) -> list["Card"]:
+        return vars(cls.threads).setdefault("cards", [])
+
     def push(self) -> None:
-        self.depth.n = getattr(self.depth, "n", 0) + 1
+        self.stack().append(self.card)
 
     @classmethod
     def pop(cls) -> None:
-        cls.depth.n -= 1
-        assert cls.depth.n >= 0, "a context is popped that this thread did not push"
+        assert cls.stack(), "a context is popped that this thread did not push"
+        cls.stack().pop()
 
     @classmethod
     def synchronize(cls) -> None:
@@ -191,8 +210,13 @@ class Context:
 
 
 class Card:
-    def __init__(self, driver: "EmulatedDriver") -> None:
-        self.driver = driver
+    """One of the driver's; its faults are its own, those of the driver are everybody's."""
+
+    def __init__(self, driver: "EmulatedDriver", ordinal: int) -> None:
+        self.driver, self.ordinal = driver, ordinal
+        self.launches = self.allocated = 0
+        self.fail_after: int | None = None
+        self.silent = self.stuck = False
 
     def name(self) -> str:
         return "emulated device"
@@ -204,7 +228,26 @@ class Card:
         return {"multiprocessors": 4, "shared": 227 << 10}[attribute]
 
     def retain_primary_context(self) -> Context:
-        return Context()
+        return Context(self)
+
+    def dead(self) -> bool:
+        driver = self.driver
+        mine = self.fail_after is not None and self.launches > self.fail_after
+        return mine or (driver.fail_after is not None and driver.launches > driver.fail_after)
+
+    def check_memory(self) -> None:
+        if self.dead():
+            raise Error("an injected fault: an illegal memory access was encountered")
+        for allocation in list(self.driver.allocations):
+            if allocation.card is self:
+                allocation.check()
+
+    def owns(self, pointer: int) -> None:
+        """Error if the pointer is another card's."""
+        if len(self.driver.cards) > 1 and pointer:
+            for allocation in list(self.driver.allocations):
+                if allocation.card is not self and 0 <= pointer - int(allocation) < allocation.nbytes:
+                    raise Error(f"an array of card {allocation.card.ordinal} is used on card {self.ordinal}")
 
 
 class EmulatedTexture(ctypes.Structure):
@@ -218,7 +261,8 @@ class EmulatedLibcuda:
     """
 
     def __init__(self, driver: "EmulatedDriver") -> None:
-        self.driver, self.ordered, self.last, self.ordinal = driver, [], 0, 0
+        self.driver, self.ordered, self.last = driver, [], 0
+        self.ordinal: int | None = None  # said of all pointers, if it is not None
         self.textures: dict[int, EmulatedTexture] = {}
 
     def cuTexObjectCreate(self, made: Any, resource: Any, texture: Any, view: Any) -> int:
@@ -247,9 +291,12 @@ class EmulatedLibcuda:
         return 0
 
     def cuPointerGetAttribute(self, value: Any, attribute: Any, pointer: Any) -> int:
-        inside = any(0 <= pointer.value - int(a) < a.nbytes for a in self.driver.allocations)
-        value._obj.value = 2 if attribute.value == 2 else self.ordinal
-        return 0 if inside else 1
+        allocations = list(self.driver.allocations)
+        found = next((a.card.ordinal for a in allocations if 0 <= pointer.value - int(a) < a.nbytes), None)
+        if found is None:
+            return 1
+        value._obj.value = 2 if attribute.value == 2 else found if self.ordinal is None else self.ordinal
+        return 0
 
 
 class EmulatedDriver:
@@ -282,7 +329,8 @@ class EmulatedDriver:
         self.log: list[tuple] = []
         self.libcuda = EmulatedLibcuda(self)
         Context.driver = self
-        self.Device = lambda ordinal: Card(self)
+        self.cards = [Card(self, ordinal) for ordinal in range(devices)]
+        self.Device = lambda ordinal: self.cards[ordinal]
         self.Device.count = lambda: devices  # type: ignore[attr-defined]
 
     def init(self) -> None:
@@ -291,14 +339,18 @@ class EmulatedDriver:
     def load_emulated(self, name: str) -> Module:
         return Module(self, library(str(build(name))))
 
-    def dead(self) -> bool:
-        return self.fail_after is not None and self.launches > self.fail_after
+    def current(self, of: Any = None) -> Card:
+        """The card of this thread's context; Error if there is none, or a stream is another card's."""
+        stack = [card for card in Context.stack() if card.driver is self]
+        if not stack and len(self.cards) > 1:
+            raise Error("no context is current to this thread")
+        card = stack[-1] if stack else self.cards[0]
+        if of is not None and of.card is not card:
+            raise Error("invalid resource handle: a stream of another card")
+        return card
 
     def check_memory(self) -> None:
-        if self.dead():
-            raise Error("an injected fault: an illegal memory access was encountered")
-        for allocation in self.allocations:
-            allocation.check()
+        self.current().check_memory()
 
     def Stream(self) -> Stream:
         return Stream(self)
@@ -308,31 +360,41 @@ class EmulatedDriver:
         return Event(self)
 
     def mem_alloc(self, nbytes: int) -> Allocation:
-        used = sum(a.nbytes for a in self.allocations) + nbytes
-        if used > self.memory:
+        if (used := self._used() + nbytes) > self.memory:
             raise OutOfMemory("cuMemAlloc failed: out of memory")
         self.allocated += 1
+        self.current().allocated += 1
         self.most = max(self.most, used)
         return Allocation(self, nbytes)
 
     def mem_get_info(self) -> tuple[int, int]:
-        return self.memory - sum(a.nbytes for a in self.allocations), self.memory
+        return self.memory - self._used(), self.memory
+
+    def _used(self) -> int:
+        card = self.current()
+        return sum(a.nbytes for a in list(self.allocations) if a.card is card)
 
     def pagelocked_empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         return np.empty(shape, dtype)
 
     def memcpy_htod_async(self, target: int, host: np.ndarray, stream: Any = None) -> None:
-        if not self.dead():
+        if not self._on(stream, target).dead():
             ctypes.memmove(target, host.ctypes.data, host.nbytes)
 
     def memcpy_dtoh_async(self, host: np.ndarray, source: int, stream: Any = None) -> None:
-        if self.dead():
-            return
-        self.check_memory()
-        ctypes.memmove(host.ctypes.data, source, host.nbytes)
+        if not (card := self._on(stream, source)).dead():
+            card.check_memory()
+            ctypes.memmove(host.ctypes.data, source, host.nbytes)
 
     def memcpy_dtod_async(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
+        self._on(stream, target).owns(source)
         ctypes.memmove(target, source, nbytes)
 
     def memset_d8_async(self, target: int, byte: int, count: int, stream: Any = None) -> None:
+        self._on(stream, target)
         ctypes.memset(target, byte, count)
+
+    def _on(self, stream: Any, pointer: int) -> Card:
+        card = self.current(stream)
+        card.owns(pointer)
+        return card

@@ -1,7 +1,10 @@
-"""Fixtures of the CUDA tests: each test runs on the emulated device, and on a real one where there is one."""
+"""Fixtures of the CUDA tests: each test runs on the emulated device, and on a real one where there is one; or, `driver`,
+whole encodes on emulated cards that fail when they are told.
+"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 from h264lite.cuda_src import device as device_module
@@ -35,3 +38,24 @@ def device(request: pytest.FixtureRequest) -> Iterator[device_module.Device]:
         yield card
         card.synchronize()
     card.close()
+
+
+@pytest.fixture
+def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver]:
+    """Emulated cards behind device="cuda": CARDS of the test's file, or one; `auto` takes one for pictures of any size."""
+    monkeypatch.setattr("h264lite.encoder.device.SMALLEST_FOR_CUDA", 1)
+    stand_in = EmulatedDriver(devices=getattr(request.module, "CARDS", 1))
+    device_module.use_driver(stand_in)
+    yield stand_in
+    device_module.use_driver(None)
+
+
+def launches_by_frame(driver: EmulatedDriver, clip: Sequence[Any], make: Callable[[], Any]) -> list[int]:
+    """How many launches there were before each frame of the encoder that `make` makes, and after the last."""
+    counts = [driver.launches]
+    with make() as encoder:
+        for planes in clip:
+            encoder.encode(tuple(planes))
+            counts.append(driver.launches)
+        encoder.flush()
+    return counts
