@@ -8,14 +8,13 @@ import warnings
 import h264lite
 import numpy as np
 import pytest
-from h264lite.cuda_src import device as device_module
 from h264lite.encoder.cli import main
 from h264lite.encoder.config import Config
 from h264lite.encoder.errors import DeviceError, DeviceLost, InputError, OptionError
 from h264lite.encoder.gops import Gops, count_lanes, lane_settings
 
 from . import round_trip
-from .cuda_emulator.driver import EmulatedDriver
+from .cuda_emulator.fixtures import driver  # noqa: F401
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 11
 
@@ -23,15 +22,6 @@ WIDTH, HEIGHT, FRAMES = 50, 34, 11
 @pytest.fixture(scope="module")
 def clip():
     return round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 7)
-
-
-@pytest.fixture
-def driver(monkeypatch):
-    monkeypatch.setattr("h264lite.encoder.device.SMALLEST_FOR_CUDA", 1)
-    stand_in = EmulatedDriver()
-    device_module.use_driver(stand_in)
-    yield stand_in
-    device_module.use_driver(None)
 
 
 @pytest.fixture
@@ -218,7 +208,7 @@ def test_refused_by_name():
             Config.from_options(**size, devices="cuda,cpu")
 
 
-def test_lanes_share_out_threads_and_devices(driver):
+def test_lanes_share_out_threads_and_devices(driver):  # noqa: F811
     size = {"width": 64, "height": 64}
     config = Config.from_options(**size, devices="cuda:0,cpu", threads=5, gops=3)
     lanes = [lane_settings(config, k, 3) for k in range(3)]
@@ -235,14 +225,14 @@ def test_lanes_share_out_threads_and_devices(driver):
 
 
 @pytest.mark.parametrize("devices, gops", (("cuda:0", 2), ("cuda:0,cpu", 2), ("cpu,cuda:0", 4)))
-def test_same_bytes_on_a_card(driver, clip, devices, gops):
+def test_same_bytes_on_a_card(driver, clip, devices, gops):  # noqa: F811
     expected, _ = encode(clip, device="cpu", keyint=3, ref=2)
     found, decoded = encode(clip, devices=devices, gops=gops, keyint=3, ref=2, threads=2)
     assert found == expected and len(decoded) == FRAMES
 
 
 @pytest.mark.parametrize("silent", (False, True))
-def test_a_lost_card_with_auto(driver, clip, silent):
+def test_a_lost_card_with_auto(driver, clip, silent):  # noqa: F811
     expected, _ = encode(clip, device="cpu", keyint=3)
     begin = driver.launches
     encode(clip, keyint=3, gops=2, threads=2)
@@ -259,7 +249,7 @@ def test_a_lost_card_with_auto(driver, clip, silent):
 
 
 @pytest.mark.parametrize("gops", (2, 3, 4))
-def test_a_lost_card_by_name(driver, clip, raw, tmp_path, capfd, gops):
+def test_a_lost_card_by_name(driver, clip, raw, tmp_path, capfd, gops):  # noqa: F811
     expected, _ = encode(clip, device="cpu", keyint=2, fps=25)
     out = tmp_path / "out.264"
     driver.launches, driver.fail_after, driver.silent = 0, 150, False

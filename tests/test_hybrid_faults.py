@@ -15,7 +15,7 @@ from h264lite.scheduler.stages import STAGES
 from h264lite.scheduler.watchdog import Watchdog
 
 from . import round_trip
-from .test_cuda_faults import driver  # noqa: F401
+from .cuda_emulator.fixtures import driver, launches_by_frame  # noqa: F401
 from .test_hybrid_executor import encode_with, two_processors
 from .test_hybrid_streams import config, encode
 
@@ -27,17 +27,6 @@ def clip():
     return round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 5)
 
 
-def launches_by_frame(driver, clip, settings):  # noqa: F811
-    """How many launches there were before each frame, and after the last."""
-    counts = [driver.launches]
-    with h264lite.Encoder.from_config(settings) as encoder:
-        for planes in clip:
-            encoder.encode(tuple(planes))
-            counts.append(driver.launches)
-        encoder.flush()
-    return counts
-
-
 @pytest.mark.parametrize("silent", (False, True))
 @pytest.mark.parametrize(
     ("split", "options"), ((("half", 1), {"threads": 1}), (("one", 1), {"threads": 3, "ref": 3}),
@@ -46,7 +35,7 @@ def launches_by_frame(driver, clip, settings):  # noqa: F811
 def test_it_goes_on_with_the_same_bytes(driver, clip, split, options, silent):  # noqa: F811
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
     settings = config(WIDTH, HEIGHT, split, device="hybrid", **options)
-    counts = launches_by_frame(driver, clip, settings)
+    counts = launches_by_frame(driver, clip, lambda: h264lite.Encoder.from_config(settings))
     for frame in (0, 1, 4, FRAMES - 1):
         for at in (counts[frame], (counts[frame] + counts[frame + 1]) // 2):
             driver.launches, driver.fail_after, driver.silent = counts[0], at, silent

@@ -11,7 +11,7 @@ from h264lite.scheduler.sides import CpuSide
 from h264lite.scheduler.state import NOTHING, Size, everything
 
 from . import round_trip
-from .test_cuda_faults import driver  # noqa: F401
+from .cuda_emulator.fixtures import driver  # noqa: F401
 from .test_cuda_frames import upload
 from .test_hybrid_streams import config, encode
 
