@@ -7,16 +7,21 @@ from .cost import mvd_bits
 from .vector import (
     add,
     add_sat_u,
+    load_2_u8x16,
     load_overlapping,
     load_twice,
     load_u8x16,
     load_u16x16,
+    plus,
     shift_left,
+    shift_right_s,
     splat_u16x16,
     store,
+    widen,
 )
-from .vector_lanes import first_where, lane_numbers, smallest, sum_abs_diff
-from .vector_search import keep_smallest, mpsadbw
+from .vector_blocks import narrow
+from .vector_lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
+from .vector_search import keep_smallest, mpsadbw, octet_sads
 
 SCALE = 4  # the coarse pictures have one sample for SCALE x SCALE
 COARSE_PAD = 32  # their border, coarse samples
@@ -29,19 +34,49 @@ def coarse_shape(height, width):
     return height // SCALE + 2 * COARSE_PAD, width // SCALE + 2 * COARSE_PAD
 
 
+@helper
+def column_sums(plane, at, stride):
+    """The sums of four rows of sixteen samples, in 16 bits."""
+    a, b = widen(load_u8x16(plane, at)), widen(load_u8x16(plane, at + stride))
+    c, d = widen(load_u8x16(plane, at + 2 * stride)), widen(load_u8x16(plane, at + 3 * stride))
+    return add(add(a, b), add(c, d))
+
+
+@helper
+def means_of_64(plane, at, stride):
+    """u8x16: the rounded means of sixteen blocks of 4x4 samples side by side."""
+    a, b = column_sums(plane, at, stride), column_sums(plane, at + 16, stride)
+    c, d = column_sums(plane, at + 32, stride), column_sums(plane, at + 48, stride)
+    return narrow(narrow(shift_right_s(plus(sums_of_lanes(a, b, c, d), 8), 4)))
+
+
+@helper
+def mean_of_16(plane, x, y):
+    """The rounded mean of the 4x4 samples at (x, y)."""
+    total = np.int64(8)
+    for r in range(4):
+        for c in range(4):
+            total += np.int64(plane[y + r, x + c])
+    return total >> 4
+
+
 @closed_kernel
 def _subsample(plane, x0, y0, row0, row1, coarse):
     """Mean values of 4x4 samples of plane (picture's corner at (x0, y0)) for macroblock rows, borders extended."""
     height, width = coarse.shape
     inner_width = width - 2 * COARSE_PAD
     inner_height = height - 2 * COARSE_PAD
+    stride = plane.shape[1]
     for y in range(4 * row0, 4 * row1):
-        for x in range(inner_width):
-            total = np.int64(8)
-            for r in range(4):
-                for c in range(4):
-                    total += np.int64(plane[y0 + 4 * y + r, x0 + 4 * x + c])
-            coarse[COARSE_PAD + y, COARSE_PAD + x] = total >> 4
+        at, to = (y0 + 4 * y) * stride + x0, (COARSE_PAD + y) * width + COARSE_PAD
+        for x in range(0, inner_width - 15, 16):
+            store(coarse, to + x, means_of_64(plane, at + 4 * x, stride))
+        if inner_width >= 16:  # the last ones, some of them again
+            x = inner_width - 16
+            store(coarse, to + x, means_of_64(plane, at + 4 * x, stride))
+        else:
+            for x in range(inner_width):
+                coarse[COARSE_PAD + y, COARSE_PAD + x] = mean_of_16(plane, x0 + 4 * x, y0 + 4 * y)
         row = coarse[COARSE_PAD + y]
         row[:COARSE_PAD] = row[COARSE_PAD]
         row[COARSE_PAD + inner_width :] = row[COARSE_PAD + inner_width - 1]
@@ -98,11 +133,15 @@ def coarse_vector(source, reference, mx, my, cost, best, position):
 
 @helper
 def block_sad(source, at, stride, reference, reference_at, reference_stride):
-    """SAD of 16x16 samples at two offsets."""
-    total = 0
-    for y in range(16):
-        total += sum_abs_diff(load_u8x16(source, at + y * stride), load_u8x16(reference, reference_at + y * reference_stride))
-    return total
+    """SAD of 16x16 samples at two offsets, two rows at a time."""
+    a, b = at, reference_at
+    total = octet_sads(load_2_u8x16(source, a, a + stride), load_2_u8x16(reference, b, b + reference_stride))
+    for _ in range(7):
+        a += 2 * stride
+        b += 2 * reference_stride
+        rows = load_2_u8x16(source, a, a + stride)
+        total = add(total, octet_sads(rows, load_2_u8x16(reference, b, b + reference_stride)))
+    return sum_of_lanes(total)
 
 
 @helper

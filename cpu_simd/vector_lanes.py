@@ -181,16 +181,14 @@ def block_satd(typingctx, a):
 
 
 @intrinsic
-def sum_abs_diff(typingctx, a, b):
-    """The sum of |x - y| of u8 lanes, as an integer (psadbw)."""
+def sum_of_lanes(typingctx, a):
+    """The sum of all lanes, wrapping, as an integer."""
 
     def codegen(context, builder, sig, args):
-        wide = ir.VectorType(ir.IntType(32), a.lanes)
-        x, y = (builder.zext(v, wide) for v in args)
-        total = _llvm(builder, f"llvm.vector.reduce.add.v{a.lanes}i32", wide.element, [_abs(builder, builder.sub(x, y))])
-        return builder.zext(total, ir.IntType(64))
+        total = _llvm(builder, f"llvm.vector.reduce.add.{_suffix(args[0])}", args[0].type.element, [args[0]])
+        return total if a.bits == 64 else builder.zext(total, ir.IntType(64))
 
-    return types.int64(a, a), codegen
+    return types.int64(a), codegen
 
 
 @intrinsic
