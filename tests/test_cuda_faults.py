@@ -123,7 +123,8 @@ def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
         for n in range(60):
             encoder.encode(tuple(still[n % 4]))
             if n == 24:
-                before = len(driver.allocations), len(pinned), driver.events
-        assert (len(driver.allocations), len(pinned), driver.events) == before
+                before, events = (len(driver.allocations), len(pinned)), driver.events
+        assert (len(driver.allocations), len(pinned)) == before
+        assert driver.events <= events + 4  # of pictures under way, as many as threads are late; 35 would be one a frame
         encoder.flush()
     assert not driver.allocations

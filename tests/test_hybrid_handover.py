@@ -178,8 +178,9 @@ def test_nothing_is_allocated_once_both_ways_were_gone(driver, clip):  # noqa: F
             executor.adaptation.change(plans[n // 5 % 4])
             encoder.encode(tuple(clip[n % FRAMES]))
             if n == 39:
-                before = len(driver.allocations), driver.events
-        assert (len(driver.allocations), driver.events) == before
+                before, events = len(driver.allocations), driver.events
+        assert len(driver.allocations) == before
+        assert driver.events <= events + 8  # of pictures under way, as many as threads are late; 40 would be one a frame
         encoder.flush()
     assert not driver.allocations
 
