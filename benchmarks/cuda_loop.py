@@ -89,7 +89,7 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
         script = next((executor._scripts[key] for key in executor._scripts if key not in known and len(key) > 2), None)
         if script is None or n < 4:
             continue
-        card, main = executor.card, executor._streams[MAIN]
+        card, main = executor.card, executor.streams[MAIN]
         with card:
             begin, end = card.event(timing=True), card.event(timing=True)
             for _ in range(3):
