@@ -36,11 +36,14 @@ def will_compile() -> bool:
         places = list(Path(os.environ["NUMBA_CACHE_DIR"]).glob(f"{_KERNELS.name}_*"))
     # standard/jit.py: any change in these folders makes the cache stale
     changed = max(source.stat().st_mtime for folder in (_KERNELS, _STANDARD) for source in folder.glob("*.py"))
-    for name in files(CPU) - _ON_DEMAND | {"entropy"}:
-        indices = (index for place in places for index in place.glob(f"{name}.*.nbi"))
-        if max((index.stat().st_mtime for index in indices), default=0.0) < changed:
-            return True
-    return False
+    missing = set(files(CPU) - _ON_DEMAND | {"entropy"})
+    for place in filter(Path.is_dir, places):
+        with os.scandir(place) as entries:
+            for entry in entries:  # FILE.KERNEL-LINE.VERSION.nbi
+                name = entry.name.partition(".")[0]
+                if name in missing and entry.name.endswith(".nbi") and entry.stat().st_mtime >= changed:
+                    missing.remove(name)
+    return bool(missing)
 
 
 def compile_beside() -> None:
