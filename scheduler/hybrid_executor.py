@@ -66,12 +66,12 @@ class HybridExecutor:
         replan: Callable[[Any], Plan] | None = None, hands_over: bool | None = None, serial: bool | None = None,
         probing: Probing | None = None,
     ) -> None:  # fmt: skip
-        self.adaptation = Adaptation(plan, models, replan, probing)
         self.sides = {side.device: side for side in sides}
         self.cpus = [side for side in sides if isinstance(side, CpuSide)]
         cards = [side for side in sides if isinstance(side, CardSide)]
         if len(cards) > 1 or not self.cpus:
             raise ValueError(f"devices {list(self.sides)}: at least one CPU and at most one card")
+        self.adaptation = Adaptation(plan, models, replan, probing)
         self.side = cards[0] if cards else None
         self.twins = TWINS if cards else 0
         self.hands_over = replan is not None if hands_over is None else hands_over
