@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import h264lite
 import numpy as np
@@ -24,6 +25,14 @@ def noise_clip(width: int, height: int, frames: int, seed: int) -> list[Planes]:
         chroma = [big[::2, ::2][k : k + (height + 1) // 2, k : k + (width + 1) // 2] for k in (y // 2, x // 2)]
         clip.append([np.clip(plane, 0, 255).astype(np.uint8) for plane in (luma, *chroma)])
     return clip
+
+
+def write_raw(clip: Sequence[Planes], folder: Path) -> Path:
+    """A file of a clip, I420, with its size in its name."""
+    height, width = clip[0][0].shape
+    path = folder / f"in_{width}x{height}.yuv"
+    path.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
+    return path
 
 
 def encode(clip: Iterable[Planes], width: int, height: int, **options: object) -> tuple[bytes, list[Planes]]:

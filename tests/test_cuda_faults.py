@@ -4,7 +4,6 @@ import warnings
 from concurrent.futures import wait
 
 import h264lite
-import numpy as np
 import pytest
 from h264lite.cuda_src import device as device_module
 from h264lite.encoder.cli import main
@@ -12,7 +11,7 @@ from h264lite.encoder.errors import DeviceError, DeviceLost, Error
 
 from . import round_trip
 from .cuda_emulator.driver import EmulatedDriver
-from .cuda_emulator.fixtures import driver, launches_by_frame  # noqa: F401
+from .cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame  # noqa: F401
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 8
 
@@ -115,16 +114,6 @@ def test_no_card(clip):
 
 
 def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
-    """After the first pictures neither the card's memory nor pinned memory grows."""
     still = round_trip.noise_clip(WIDTH, HEIGHT, 4, 2)
-    pinned = []
-    driver.pagelocked_empty = lambda shape, kind: pinned.append(shape) or np.empty(shape, kind)
-    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", ref=3, keyint=20, threads=2) as encoder:
-        for n in range(60):
-            encoder.encode(tuple(still[n % 4]))
-            if n == 24:
-                before, events = (len(driver.allocations), len(pinned)), driver.events
-        assert (len(driver.allocations), len(pinned)) == before
-        assert driver.events <= events + 4  # of pictures under way, as many as threads are late; 35 would be one a frame
-        encoder.flush()
-    assert not driver.allocations
+    options = {"device": "cuda", "ref": 3, "keyint": 20, "threads": 2}
+    check_that_nothing_grows(driver, still, lambda: h264lite.Encoder(WIDTH, HEIGHT, 30, **options))

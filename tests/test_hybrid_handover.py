@@ -110,20 +110,11 @@ def test_the_card_is_lost_after_it_took_over(driver, clip, options, silent):  # 
         driver.launches, driver.fail_after, driver.silent = counts[0], counts[frame] + 3, silent
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", **options)
-            packets = []
-            with h264lite.Encoder.from_config(settings, True) as encoder:
-                executor = encoder._pipeline.loop.executor
-                executor.hands_over, executor.adaptation.models = True, None
-                for n, planes in enumerate(clip):
-                    if n in changes:
-                        executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS[changes[n]]))
-                    packets += encoder.encode(tuple(planes))
-                packets += encoder.flush()
+            found, *_ = encode_by(changes, clip, **options)
         driver.fail_after = None
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
         assert len(texts) == 1 and "going on with the CPU from frame" in texts[0], texts
-        assert b"".join(packet.data for packet in packets) == expected, frame
+        assert found == expected, frame
 
 
 def test_a_card_that_is_idle_may_be_lost(driver, clip):  # noqa: F811

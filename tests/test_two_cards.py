@@ -29,9 +29,7 @@ def clip():
 
 @pytest.fixture
 def raw(clip, tmp_path):
-    path = tmp_path / f"in_{WIDTH}x{HEIGHT}.yuv"
-    path.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
-    return path
+    return round_trip.write_raw(clip, tmp_path)
 
 
 def encode(clip, **options):

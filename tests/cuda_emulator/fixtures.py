@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from h264lite.cuda_src import device as device_module
 
@@ -48,6 +49,21 @@ def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     device_module.use_driver(stand_in)
     yield stand_in
     device_module.use_driver(None)
+
+
+def check_that_nothing_grows(driver: EmulatedDriver, still: Sequence[Any], make: Callable[[], Any]) -> None:
+    """60 frames: behind the 25th neither the card's memory nor pinned memory nor the events grow; at the end all is back."""
+    pinned: list[Any] = []
+    driver.pagelocked_empty = lambda shape, kind: pinned.append(shape) or np.empty(shape, kind)
+    with make() as encoder:
+        for n in range(60):
+            encoder.encode(tuple(still[n % len(still)]))
+            if n == 24:
+                before, events = (len(driver.allocations), len(pinned)), driver.events
+        assert (len(driver.allocations), len(pinned)) == before
+        assert driver.events <= events + 4  # of pictures under way, as many as threads are late; 35 would be one a frame
+        encoder.flush()
+    assert not driver.allocations
 
 
 def launches_by_frame(driver: EmulatedDriver, clip: Sequence[Any], make: Callable[[], Any]) -> list[int]:
