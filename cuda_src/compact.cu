@@ -51,6 +51,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_masks(const uint8_
 extern "C" __global__ void __launch_bounds__(THREADS) compact_levels(const short *__restrict__ levels, int mb_width, int mb_height,
     const unsigned *__restrict__ counts, unsigned *index, short *blocks) {
   SHARED(unsigned, sums, WARPS);
+  SHARED(uint16_t, order, SEGMENT * N_LEVEL_BLOCKS);  // which blocks have levels
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row = int(blockIdx.y), first = int(blockIdx.x) * SEGMENT;
   const unsigned *masks = index + mb_height + 1 + size_t(row) * mb_width;
   unsigned before = 0;
@@ -70,16 +71,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_levels(const short
     const unsigned v = __shfl_up_sync(FULL_WARP, upto, unsigned(step));
     if (lane >= step) upto += v;
   }
+  // `blocks` may lie in the host's memory, which is written in whole lines: neighbouring threads, neighbouring words
+  const unsigned all = __shfl_sync(FULL_WARP, upto, 31);
 #pragma unroll
   for (int m = 0; m < SEGMENT / WARPS; m++) {
     const int k = warp + m * WARPS;
     const unsigned mask = __shfl_sync(FULL_WARP, own, k);
-    const unsigned at = before + __shfl_sync(FULL_WARP, upto, k) - unsigned(__popc(mask));
-    if (mask >> lane & 1) {
-      const uint4 *from = reinterpret_cast<const uint4 *>(levels + ((size_t(row) * mb_width + first + k) * N_LEVEL_BLOCKS + lane) * 16);
-      uint4 *to = reinterpret_cast<uint4 *>(blocks) + 2 * size_t(at + unsigned(__popc(mask & ((1u << lane) - 1))));
-      to[0] = __ldg(from);
-      to[1] = __ldg(from + 1);
-    }
+    const unsigned at = __shfl_sync(FULL_WARP, upto, k) - unsigned(__popc(mask));
+    if (mask >> lane & 1) order[at + unsigned(__popc(mask & ((1u << lane) - 1)))] = uint16_t(k * N_LEVEL_BLOCKS + lane);
   }
+  __syncthreads();
+  const uint4 *from = reinterpret_cast<const uint4 *>(levels + (size_t(row) * mb_width + first) * N_LEVEL_BLOCKS * 16);
+  uint4 *to = reinterpret_cast<uint4 *>(blocks) + 2 * size_t(before);
+  for (unsigned i = threadIdx.x; i < 2 * all; i += THREADS) to[i] = __ldg(from + 2 * order[i >> 1] + (i & 1));
 }
