@@ -143,13 +143,50 @@ DEVICE void run_schedule(uint8_t *samples, int stride, const unsigned *records, 
   }
 }
 
-// One plane of a tile, `words` words a row, from (x, y) on; samples outside the picture are never read by a line.
-DEVICE void load_tile(const uint8_t *plane, int width, int height, int x, int y, int rows, int words, uint8_t *to, int stride, int lane) {
-  for (int i = lane; i < rows * words; i += 32) {
-    int r = i / words, w = i - r * words, px = x + 4 * w, py = y + r;
-    unsigned v = 0;
-    if (px >= 0 && px < width && py >= 0 && py < height) v = __ldg(reinterpret_cast<const unsigned *>(plane + size_t(py) * width + px));
-    *reinterpret_cast<unsigned *>(to + r * stride + 4 * w) = v;
+// What the lines of a tile read of luma, from (x, y) on, 16 samples a lane and four lanes a row; samples outside the picture are
+// never read by a line. x - 4 is a multiple of 16. All loads are on their way before the first is stored.
+DEVICE void load_luma(const uint8_t *plane, int width, int height, int x, int y, uint8_t *to, int lane) {
+  constexpr int TIMES = (LUMA_ROWS + 7) / 8;
+  const int part = lane & 3, px = x - 4 + 16 * part;
+  uint4 v[TIMES];
+#pragma unroll
+  for (int i = 0; i < TIMES; i++) {
+    const int r = (lane >> 2) + 8 * i, py = y + r;
+    v[i] = make_uint4(0, 0, 0, 0);
+    if (r < LUMA_ROWS && px >= 0 && px < width && py >= 0 && py < height)
+      v[i] = __ldg(reinterpret_cast<const uint4 *>(plane + size_t(py) * width + px));
+  }
+#pragma unroll
+  for (int i = 0; i < TIMES; i++) {
+    const int r = (lane >> 2) + 8 * i;
+    unsigned *at = reinterpret_cast<unsigned *>(to + r * LUMA_STRIDE) + 4 * part - 1;
+    if (r >= LUMA_ROWS) break;
+    if (part > 0) at[0] = v[i].x;
+    if (part < 3) {
+      at[1] = v[i].y;
+      at[2] = v[i].z;
+      at[3] = v[i].w;
+    }
+  }
+}
+
+// The same of both chroma planes, 8 samples a lane; x - 4 is a multiple of 8
+DEVICE void load_chroma(const uint8_t *u, const uint8_t *v, int width, int height, int x, int y, uint8_t *to, int lane) {
+  constexpr int TIMES = 2 * CHROMA_ROWS / 8;
+  const int part = lane & 3, px = x - 4 + 8 * part;
+  uint2 w[TIMES];
+#pragma unroll
+  for (int i = 0; i < TIMES; i++) {
+    const int r = (lane >> 2) + 8 * i, plane = r >= CHROMA_ROWS, py = y + r - plane * CHROMA_ROWS;
+    w[i] = make_uint2(0, 0);
+    if (px >= 0 && px < width && py >= 0 && py < height)
+      w[i] = __ldg(reinterpret_cast<const uint2 *>((plane ? v : u) + size_t(py) * width + px));
+  }
+#pragma unroll
+  for (int i = 0; i < TIMES; i++) {
+    unsigned *at = reinterpret_cast<unsigned *>(to + ((lane >> 2) + 8 * i) * CHROMA_STRIDE) + 2 * part - 1;
+    if (part > 0) at[0] = w[i].x;
+    if (part < 3) at[1] = w[i].y;
   }
 }
 
@@ -185,11 +222,9 @@ extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(con
   }
   const int width = mb_width * 16, height = mb_height * 16;
   if (second) {
-    for (int p = 0; p < 2; p++)
-      load_tile(p ? rec_v : rec_u, width / 2, height / 2, mx * 8 - CHROMA_LEFT, my * 8 - CHROMA_TOP, CHROMA_ROWS, 6,
-                chroma + p * CHROMA_ROWS * CHROMA_STRIDE, CHROMA_STRIDE, lane);
+    load_chroma(rec_u, rec_v, width / 2, height / 2, mx * 8 - CHROMA_LEFT, my * 8 - CHROMA_TOP, chroma, lane);
   } else {
-    load_tile(rec_y, width, height, mx * 16 - LUMA_LEFT, my * 16 - LUMA_TOP, LUMA_ROWS, 12, luma, LUMA_STRIDE, lane);
+    load_luma(rec_y, width, height, mx * 16 - LUMA_LEFT, my * 16 - LUMA_TOP, luma, lane);
   }
   __syncthreads();
   if (second) {
