@@ -146,6 +146,7 @@ TABLE = (
         "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
         "slice_first_mb ref_idx mv cbp mb_width row0 row1 mb_type",
         "mb_type",
+        HOME, after="deblock",
     ),
     Stage(
         "deblock", "deblock.deblock", EVEN, "8.7",
@@ -211,7 +212,7 @@ TABLE = (
         "compact", "compact.compact", FRAME, "encoder",
         "mb_type cbp total_coeff levels mb_width level_index level_blocks",
         "level_index level_blocks",
-        HOME, after="intra mark_skipped", only=CUDA,
+        HOME, after="deblock", only=CUDA,
     ),
 )  # fmt: skip
 
@@ -228,8 +229,8 @@ def picture_steps(
 ) -> list[tuple[tuple[str, ...], int]]:
     """From source to reference: (stages of a step, the reference that they search or -1), in order.
 
-    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home, as soon as these
-    are complete.
+    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home, behind deblock,
+    for which the loop waits; to it P_Skip is like any P_16x16.
     """
     steps: list[tuple[tuple[str, ...], int]] = []
     search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
@@ -241,7 +242,7 @@ def picture_steps(
     return [
         *steps,
         (("intra",), -1),
-        (("mark_skipped", *home, "deblock") if n_ref else (*home, "deblock"), -1),
+        (("deblock", "mark_skipped", *home) if n_ref else ("deblock", *home), -1),
         (("extend_luma", "extend_cb", "extend_cr", "ssd_y", "ssd_u", "ssd_v"), -1),
         (("interpolate",), -1),
     ]

@@ -149,7 +149,7 @@ def test_three_devices(extend):
               for d in devices}  # fmt: skip
     links = {way: Link(5e-6, 40e9) for way in itertools.permutations(devices, 2) if CPU in way}
     found = make_plan(devices, HD, Models(stages, links))
-    assert found.prediction.seconds < 0.9 * found.alone["cuda:0"]
+    assert found.prediction.seconds < 0.91 * found.alone["cuda:0"]  # which hides mark_skipped, on another stream
     rows = found.plan.rows["full_search"]
     assert rows[0] > 0 and rows[1] > 0, found.explain()
 
