@@ -19,6 +19,7 @@ DEVICE unsigned sum_of_block(unsigned v, unsigned *sums) {
 // Which blocks have levels, and how many a row: a block of threads a row. counts: uint32[mb_height]
 extern "C" __global__ void __launch_bounds__(THREADS) compact_masks(const uint8_t *__restrict__ mb_type, const uint8_t *__restrict__ cbp,
     const uint8_t *__restrict__ total_coeff, int mb_width, int mb_height, unsigned *counts, unsigned *index) {
+  wait_for_the_kernel_before();
   SHARED(unsigned, sums, WARPS);
   const int row = int(blockIdx.x);
   unsigned count = 0;
@@ -50,6 +51,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_masks(const uint8_
 // Copies the blocks; grid: segments of a row, rows. levels int16[n_mb, 27, 16], blocks int16[.., 16]
 extern "C" __global__ void __launch_bounds__(THREADS) compact_levels(const short *__restrict__ levels, int mb_width, int mb_height,
     const unsigned *__restrict__ counts, unsigned *index, short *blocks) {
+  wait_for_the_kernel_before();
   SHARED(unsigned, sums, WARPS);
   SHARED(uint16_t, order, SEGMENT * N_LEVEL_BLOCKS);  // which blocks have levels
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row = int(blockIdx.y), first = int(blockIdx.x) * SEGMENT;

@@ -17,6 +17,7 @@ DEVICE unsigned load_samples(const uint8_t *row, int x, int width, int step) {
 // Grid: words of a row of the coded luma, its rows, planes.
 extern "C" __global__ void load_planes(const uint8_t *y, const uint8_t *u, const uint8_t *v, int pitch, int chroma_pitch,
     int chroma_step, int width, int height, int coded_width, int coded_height, uint8_t *out_y, uint8_t *out_u, uint8_t *out_v) {
+  wait_for_the_kernel_before();
   const bool luma = blockIdx.z == 0;
   const int half = luma ? 0 : 1, wide = coded_width >> half, high = coded_height >> half;
   const int column = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), row = int(blockIdx.y * blockDim.y + threadIdx.y);
@@ -47,6 +48,7 @@ DEVICE int cr_of(const int *c) { return (28784 * c[0] - 26145 * c[1] - 2639 * c[
 // A thread makes four by two samples of luma and two of each chroma. Grid: words of a row, pairs of rows.
 extern "C" __global__ void load_rgb(const uint8_t *picture, int pitch, int step, int plane, int width, int height, int coded_width,
     int coded_height, uint8_t *out_y, uint8_t *out_u, uint8_t *out_v) {
+  wait_for_the_kernel_before();
   const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = 2 * int(blockIdx.y * blockDim.y + threadIdx.y);
   if (x >= coded_width || y >= coded_height) return;
   const Rgb rgb = {picture, pitch, step, plane, width, height};

@@ -40,6 +40,7 @@ DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at
 extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signed char *ref_idx, const short2 *mv,
     const uint8_t *total_coeff, const uint8_t *qp, const int *slice_first_mb, int mb_width, int chroma_qp_offset,
     int alpha_offset, int beta_offset, int disable_idc, int row0, unsigned *records) {
+  wait_for_the_kernel_before();
   const State s = {mb_type, total_coeff, qp, ref_idx, mv};
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * int(blockDim.x >> 5) + int(threadIdx.x >> 5);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
@@ -206,6 +207,7 @@ extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(con
     const uint8_t *__restrict__ rec_u, const uint8_t *__restrict__ rec_v, const unsigned *__restrict__ records,
     const unsigned *__restrict__ luma_schedule, int luma_steps, const unsigned *__restrict__ chroma_schedule, int chroma_steps,
     int mb_width, int mb_height, int row0, int row1, uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
+  wait_for_the_kernel_before();
   SHARED(uint8_t, all_samples, BLOCK_TILES * SAMPLES);
   SHARED(unsigned, all_records, BLOCK_TILES * NEAR * NEAR * RECORD);
   const int lane = threadIdx.x & 31, tile = threadIdx.x >> 6;
@@ -241,6 +243,7 @@ extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(con
 // rec_* into out_*, a macroblock a warp: what the wavefront then filters in place.
 extern "C" __global__ void deblock_copy(const uint8_t *rec_y, const uint8_t *rec_u, const uint8_t *rec_v, int mb_width,
     uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
+  wait_for_the_kernel_before();
   const int lane = threadIdx.x, mx = blockIdx.x, my = blockIdx.y;
   for (int i = lane; i < 64; i += 32) {
     int r = i >> 2, w = i & 3;
@@ -256,6 +259,7 @@ extern "C" __global__ void deblock_copy(const uint8_t *rec_y, const uint8_t *rec
 // progress int32[mb_height]: macroblocks done a row, 0 before the launch. Lanes: 16 luma lines, 8 Cb, 8 Cr.
 extern "C" __global__ void __launch_bounds__(32) deblock_wavefront(const unsigned *records, int mb_width, uint8_t *out_y,
     int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride, int *progress) {
+  wait_for_the_kernel_before();
   const int lane = threadIdx.x, my = blockIdx.x;
   const bool luma = lane < 16;
   const int k = luma ? lane : lane & 7, stride = luma ? y_stride : c_stride, size = luma ? 16 : 8;

@@ -313,7 +313,7 @@ class Device:
         if self._script is not None and self._native is not None:
             own = self._native.function(module, name, self._code[module], shared)
             if own is not None:
-                row, held = self._native.launch_row(own, *sizes, shared, stream, values)
+                row, held = self._native.launch_row(own, *sizes, shared, stream, values, self._native.waits(module, own))
         start = function.prepared_async_call
         self._do(f"the kernel {name}", start, *sizes, stream, *values, shared_size=shared, row=row, held=held)
 

@@ -188,6 +188,7 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(const uint8_t *source, int source_width,                 \
       const uint8_t *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor, int lam, int range, \
       int row0, unsigned mul, int *cost, short2 *mv) {                                                                           \
+    wait_for_the_kernel_before();                                                                                                \
     search<warps, range_known>(source, source_width, reference, width, height, pad, centre, predictor, lam, range, row0, mul,     \
                                cost, mv);                                                                                        \
   }

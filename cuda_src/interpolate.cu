@@ -30,6 +30,7 @@ DEVICE void horizontal(const unsigned *w, int *sum) {
 
 // luma uint8[4, height, width]: planes b, h, j from G, sample rows [y0, y1). Grid: columns / 4 / threads, bands of ROWS.
 extern "C" __global__ void interpolate(uint8_t *luma, int width, int height, int y0, int y1) {
+  wait_for_the_kernel_before();
   const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), first = y0 + int(blockIdx.y) * ROWS;
   if (x >= width) return;
   const size_t size = size_t(width) * height;
@@ -72,6 +73,7 @@ extern "C" __global__ void interpolate(uint8_t *luma, int width, int height, int
 // plane uint8[n, height, width]: repeats the samples at the edge of each interior into its border of `pad` samples
 // (a multiple of 4, as width is). Grid: words of a row, rows, planes.
 extern "C" __global__ void extend_borders(uint8_t *plane, int width, int height, int pad) {
+  wait_for_the_kernel_before();
   const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = int(blockIdx.y * blockDim.y + threadIdx.y);
   const bool edge = y < pad || y >= height - pad;
   if (x >= width || y >= height || (!edge && x >= pad && x < width - pad)) return;

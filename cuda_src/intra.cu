@@ -228,6 +228,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
     uint8_t *mb_type, signed char *intra4x4_mode, uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode,
     const uint8_t *__restrict__ qp, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
     uint8_t *cbp, int *progress) {
+  wait_for_the_kernel_before();
   SHARED(Macroblock, buffers, 3);  // of the macroblock in work, the one before (its edge, and still being written), the next
   SHARED(uint8_t, chroma_left, 16);
   SHARED(int, ticket, 1);

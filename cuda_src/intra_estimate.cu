@@ -24,6 +24,7 @@ DEVICE void try_mode(const Transformed &own, const unsigned *s, const unsigned *
 // source uint8[height, width]; search_cost int32[n_ref, n_mb, 41]; macroblock rows [row0, row0 + gridDim.y); intra_cost int32[n_mb]
 extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const uint8_t *__restrict__ source, int mb_width, int lam,
     const int *__restrict__ search_cost, int n_ref, int n_mb, int row0, int *intra_cost) {
+  wait_for_the_kernel_before();
   SHARED(uint16_t, all_satd, WARPS * 9 * 32);
   const int lane = threadIdx.x & 31, k = lane & 15, bx = k & 3, by = k >> 2;
   const int column = (int(blockIdx.x) * WARPS + int(threadIdx.x >> 5)) * 2 + (lane >> 4), mx = min(column, mb_width - 1);

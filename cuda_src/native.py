@@ -2,6 +2,9 @@
 
 A picture makes some sixty calls of the driver. From Python each takes and gives the interpreter's lock, for which the threads
 that write bits wait as well; here all of them are rows of an array that one compiled loop goes through.
+
+Kernels are started while the one before them on their stream ends (programmatic dependent launch), if their first act is to
+wait until it has ended and all it wrote is there. So a stream's order stays what it was; a test looks for that act.
 """
 
 import ctypes
@@ -18,7 +21,8 @@ from ..standard.jit import kernel
 from .script import handle
 
 ARGUMENTS = 11  # of cuLaunchKernel, which has the most
-MAX_DYNAMIC_SHARED_SIZE_BYTES = 8  # CUfunction_attribute
+PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
+PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
 NOT_READY = 600  # CUresult
 _LIBRARY = {"win32": "nvcuda.dll"}.get(sys.platform, "libcuda.so.1")
 _NAMES = {
@@ -26,6 +30,13 @@ _NAMES = {
     "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
     "wait": "cuStreamWaitEvent",
 }  # fmt: skip
+NOT_EARLY = ("mode_decision", "papers/")  # modules with kernels that do not wait by themselves for the one before
+
+# CUlaunchConfig: grid, block, shared memory, stream, attributes, how many; CUlaunchAttribute: which, 64 bytes
+CONFIG = np.dtype(
+    [("sizes", np.uint32, 7), ("gap", np.uint32), ("stream", np.uint64), ("attributes", np.uint64), ("count", np.uint64)]
+)
+ATTRIBUTE = np.dtype([("id", np.uint32), ("gap", np.uint32), ("value", np.int32, 16)])
 
 
 @intrinsic
@@ -59,12 +70,16 @@ def replay_rows(rows):
 class Native:
     """The driver's functions by address, and handles of kernels; for the context that is current."""
 
+    early = True  # kernels are started while the one before them on their stream ends; False to see what that is worth
+
     def __init__(self, error: type[Exception]) -> None:
         """error: to be raised where the driver fails. OSError, AttributeError: its library is not there, or not as known."""
         self._library = ctypes.CDLL(_LIBRARY)
         self._address = {
             key: ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0 for key, name in _NAMES.items()
         }
+        if hasattr(self._library, "cuLaunchKernelEx"):  # since CUDA 11.8
+            self._address["launch_ex"] = ctypes.cast(self._library.cuLaunchKernelEx, ctypes.c_void_p).value or 0
         self._error = error
         self._events: list[Event] = []
         replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # loaded now, not while a picture waits
@@ -106,19 +121,36 @@ class Native:
             return None
         return self._functions[key]
 
+    def waits(self, module: str, function: int) -> bool:
+        """Whether a kernel waits by itself for the one before (simd.cuh): its code is for 9.0 and later."""
+        version = ctypes.c_int()
+        get = self._library.cuFuncGetAttribute
+        told = not get(ctypes.byref(version), ctypes.c_int(PTX_VERSION), ctypes.c_void_p(function))
+        return told and version.value >= 90 and not module.startswith(NOT_EARLY)
+
     def row(self, what: str, *arguments: int) -> list[int]:
         """A call as a row."""
         return [self._address[what], *arguments, *[0] * (ARGUMENTS - len(arguments))]
 
     def launch_row(
-        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int]
-    ) -> tuple[list[int], np.ndarray]:
-        """A launch as a row, and what holds its arguments: slots of 8 bytes, then their addresses."""
+        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int],
+        waits: bool = False,
+    ) -> tuple[list[int], Any]:  # fmt: skip
+        """A launch as a row, and what holds its arguments: slots of 8 bytes, then their addresses.
+
+        waits: the kernel waits by itself for the one before it, and may be started while that one ends.
+        """
         held = np.zeros(2 * max(1, len(values)), np.uint64)
         half = len(held) // 2
         held[: len(values)] = [value & 0xFFFFFFFFFFFFFFFF for value in values]
         held[half:] = held.ctypes.data + 8 * np.arange(half, dtype=np.uint64)
         pointers = held.ctypes.data + 8 * half
+        if waits and self.early and "launch_ex" in self._address:
+            attribute, config = np.zeros(1, ATTRIBUTE), np.zeros(1, CONFIG)
+            attribute["id"], attribute["value"][0, 0] = PROGRAMMATIC_STREAM_SERIALIZATION, 1
+            config["sizes"], config["stream"] = [*grid, *block, shared], handle(stream)
+            config["attributes"], config["count"] = attribute.ctypes.data, 1
+            return self.row("launch_ex", config.ctypes.data, function, pointers, 0), (held, attribute, config)
         return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), held
 
     def replay(self, rows: np.ndarray) -> int:

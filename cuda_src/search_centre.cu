@@ -8,6 +8,7 @@ constexpr int WARPS = 4, CENTRES = 11;
 // Means of 4x4 samples with borders, for coarse rows [y0, y1). Grid: columns, rows, 2 (source, reference).
 extern "C" __global__ void subsample(const uint8_t *source, int source_stride, const uint8_t *reference, int reference_stride,
     int pad, uint8_t *coarse_source, uint8_t *coarse_reference, int width, int height, int y0, int y1) {
+  wait_for_the_kernel_before();
   const int x = int(blockIdx.x * blockDim.x + threadIdx.x), y = y0 + int(blockIdx.y);
   if (x >= width || y >= y1) return;
   const int cx = clip3(0, width - 2 * COARSE_PAD - 1, x - COARSE_PAD), cy = clip3(0, height - 2 * COARSE_PAD - 1, y - COARSE_PAD);
@@ -66,6 +67,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) search_centre(const uin
     const uint8_t *__restrict__ coarse_reference, const signed char *__restrict__ previous_ref_idx,
     const short2 *__restrict__ previous_mv, int distance, int lam, int merange, int max_mv_y, int row0, short2 *centre,
     short2 *predictor) {
+  wait_for_the_kernel_before();
   const int lane = threadIdx.x & 31, mb_width = width / 16;
   const int mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
   if (mx >= mb_width) return;

@@ -21,6 +21,14 @@
   type *name = reinterpret_cast<type *>(dynamic_shared_)
 #endif
 
+// The first act of every kernel that native.py may start while the one before it on its stream ends: what that one and all
+// before it wrote is there, and none of them reads any more.
+DEVICE void wait_for_the_kernel_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 DEVICE int clip3(int low, int high, int x) { return min(max(x, low), high); }
 DEVICE int clip255(int x) { return min(max(x, 0), 255); }
 DEVICE int byte_of(unsigned word, int i) { return int(word >> (8 * i) & 255); }

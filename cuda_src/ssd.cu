@@ -10,6 +10,7 @@ DEVICE unsigned squares4(unsigned a, unsigned b) { return __dp4a(a, a, __dp4a(b,
 // area; unit: samples a macroblock row. errors int64[mb_height]; a block a row, [row0, row0 + gridDim.x).
 extern "C" __global__ void __launch_bounds__(THREADS) ssd(const uint8_t *__restrict__ source, int source_stride,
     const uint8_t *__restrict__ decoded, int decoded_stride, int height, int width, int unit, int row0, long long *errors) {
+  wait_for_the_kernel_before();
   SHARED(unsigned, sums, THREADS / 32);
   const int row = row0 + int(blockIdx.x), lines = min(height - row * unit, unit), words = (width + 3) >> 2;
   const unsigned tail = width & 3 ? (1u << (8 * (width & 3))) - 1 : ~0u;  // samples of the last word

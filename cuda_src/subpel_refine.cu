@@ -221,6 +221,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor, int lam,  \
       int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {                                            \
+    wait_for_the_kernel_before();                                                                                       \
     refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, lam, kinds, every, row0, mb_width, cost, mv);      \
   }
 REFINE(refine_half_sad, 4, false, SAD, SAD)

@@ -1,9 +1,11 @@
 """The driver's functions by address: arguments arrive, the first failure ends the rows and is told."""
 
 import ctypes
+import types
 
 import numpy as np
-from h264lite.cuda_src.native import ARGUMENTS, replay_rows
+from h264lite.cuda_src import compiler
+from h264lite.cuda_src.native import ARGUMENTS, Native, replay_rows
 from h264lite.cuda_src.script import Script
 
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)  # as cuLaunchKernel
@@ -26,6 +28,50 @@ def test_arguments_arrive_in_order():
     assert replay_rows(rows_of(launch, row, row[::-1])) == -1
     assert seen[0] == tuple(row)
     assert seen[1][0] == 5 and seen[1][1] == (1 << 33) & 0xFFFFFFFF, "32-bit arguments take the low half"
+
+
+def test_a_launch_that_may_start_early():
+    """cuLaunchKernelEx gets the sizes, the stream, the attribute and the arguments."""
+    seen = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
+    def launch_ex(config, function, arguments, extra):
+        sizes = ctypes.cast(config, ctypes.POINTER(ctypes.c_uint))[:7]
+        stream, attributes, count = ctypes.cast(config + 32, ctypes.POINTER(ctypes.c_uint64))[:3]
+        attribute = ctypes.cast(attributes, ctypes.POINTER(ctypes.c_int))[:3]
+        values = [ctypes.cast(arguments[k], ctypes.POINTER(ctypes.c_uint64))[0] for k in range(2)]
+        seen.append((sizes, stream, count & 0xFFFFFFFF, attribute, function, values, extra))
+        return 0
+
+    native = Native.__new__(Native)
+    native._address = {"launch_ex": ctypes.cast(launch_ex, ctypes.c_void_p).value}
+    stream = types.SimpleNamespace(handle=1 << 40)
+    row, held = native.launch_row(1 << 41, (1, 2, 3), (4, 5, 6), 7, stream, [1 << 42, -1], True)
+    assert held and replay_rows(np.array([row], np.int64)) == -1
+    assert seen == [([1, 2, 3, 4, 5, 6, 7], 1 << 40, 1, [6, 0, 1], 1 << 41, [1 << 42, 2**64 - 1], None)]
+
+
+def test_kernels_that_may_start_early_wait_first():
+    """Only those, and only as code for 9.0 and later, where the wait is no empty function."""
+    kernels, version = 0, 90
+
+    def attribute(value, which, function):
+        value._obj.value = {5: version}[which.value]
+        return 0
+
+    native = Native.__new__(Native)
+    native._library = types.SimpleNamespace(cuFuncGetAttribute=attribute)
+    for name in compiler.module_names():
+        if not native.waits(name, 1):
+            continue
+        text = (compiler.HERE / f"{name}.cu").read_text()
+        for part in text.split('extern "C" __global__')[1:]:
+            body = part[part.index("{") + 1 :].lstrip("\\ \n")
+            assert body.startswith("wait_for_the_kernel_before();"), (name, part[:80])
+            kernels += 1
+    assert kernels > 15 and not native.waits("papers/fsbm", 1)
+    version = 80
+    assert not native.waits("intra", 1)
 
 
 def test_the_first_failure_ends_it():
