@@ -14,6 +14,7 @@ from .tuned import Tuning, find_tuning, picture_of
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
+MB_A_THREAD = 100  # macroblocks of a picture that keep a thread busy; with more threads than that an encode gets slower
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Config:
     deblock_beta: int
     deblock_within_slices: bool
     threads: int  # resolved: at least 1
+    threads_given: bool  # asked for; else as many as the machine has
     device: str  # resolved: what is used; of several the first
     devices: tuple[str, ...]  # "cpu", "cuda:0", ...: what GOPs are shared out to
     ordinal: int  # of the card, if the device is one
@@ -80,6 +82,12 @@ class Config:
     def mb_height(self) -> int:
         """Macroblock rows."""
         return self.coded_height // 16
+
+    @property
+    def crew(self) -> int:
+        """Threads that share the stages of a picture on the CPU: those asked for, or as many as have enough to do."""
+        busy = max(2, self.mb_width * self.mb_height // MB_A_THREAD)
+        return self.threads if self.threads_given else min(self.threads, busy)
 
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
@@ -146,9 +154,11 @@ class Config:
             reason = choose_devices(named, values["me"], values["subme"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named, options)
+        given = values["threads"] > 0
         values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or available_cores()
         return cls(
             **values,
+            threads_given=given,
             device=device,
             device_reason=reason,
             devices=devices,

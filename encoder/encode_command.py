@@ -3,9 +3,12 @@
 import csv
 import io
 import json
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from ..console import say
 from ..scheduler.devices import nvcc_will_run
@@ -21,7 +24,7 @@ from .output import ByteSink, PacketSink, check_distinct, open_packets
 from .progress import Progress
 from .statistics import FrameRow
 from .tuned import Planned, planned
-from .video import RawSource, Source, VideoFormat, open_source
+from .video import RawSource, Source, VideoFormat, open_source, split_planes
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
@@ -190,6 +193,9 @@ def _encode(run: Run, stop: StopSignals) -> int:
         if run.encoder.lanes and _any_order(run.source, config):
             assert isinstance(run.source, RawSource)
             _feed_numbers(run, stop, run.source)
+        elif _any_order(run.source, config) and run.encoder.next_buffer() is not None:
+            assert isinstance(run.source, RawSource)
+            _feed_ahead(run, stop, run.source)
         else:
             _feed_frames(run, stop)
     except Interrupted:
@@ -235,18 +241,48 @@ def _feed_frames(run: Run, stop: StopSignals) -> None:
         _write(run, run.encoder.push(planes))
 
 
+def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
+    """Frames one after another, each read by a thread to where it is uploaded from while the one before is in the loop."""
+    numbers = _numbers(source, run.encoder.config)
+    width, height = source.format.width, source.format.height
+    with ThreadPoolExecutor(1, "h264lite reader") as reader:
+
+        def begin(number: int, ahead: int) -> tuple[np.ndarray, Future[None]]:
+            place = run.encoder.next_buffer(ahead)
+            assert place is not None
+            return place, reader.submit(source.later(number), place)
+
+        coming = None
+        for number in numbers:
+            place, reading = coming or begin(number, 0)
+            coming = begin(number + 1, 1) if number + 1 in numbers else None
+            reading.result()
+            if stop.asked:
+                return
+            _write(run, run.encoder.push(split_planes(place, width, height)))
+    source.left_over = _left_over(source, run.encoder.config)
+
+
 def _feed_numbers(run: Run, stop: StopSignals, source: RawSource) -> None:
     """Frames by their numbers: whoever encodes one reads it when its turn comes."""
     config, lanes = run.encoder.config, run.encoder.lanes
-    count = expected_frames(source.format, config) or 0
-    for number in range(config.seek, config.seek + count):
+    for number in _numbers(source, config):
         while not lanes.has_room() and not stop.asked:
             _write(run, run.encoder.poll())
         if stop.asked:
             return
         _write(run, run.encoder.push_later(source.later(number)))
-    if not config.frames or config.seek + config.frames > (source.format.frames or 0):
-        source.left_over = source.rest()
+    source.left_over = _left_over(source, config)
+
+
+def _numbers(source: RawSource, config: Config) -> range:
+    """The frames that will be encoded."""
+    return range(config.seek, config.seek + (expected_frames(source.format, config) or 0))
+
+
+def _left_over(source: RawSource, config: Config) -> int:
+    """Bytes behind the last whole frame, if frames were asked for that far."""
+    return source.rest() if not config.frames or config.seek + config.frames > (source.format.frames or 0) else 0
 
 
 def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseException | None:

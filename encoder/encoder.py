@@ -128,9 +128,9 @@ class Encoder:
         """The GOPs that are encoded at once as encoder.gops.Gops; None if it is one at a time."""
         return self._pipeline if hasattr(self._pipeline, "poll") else None
 
-    def next_buffer(self) -> np.ndarray | None:
+    def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """See Pipeline.next_buffer."""
-        return self._pipeline.next_buffer()
+        return self._pipeline.next_buffer(ahead)
 
     def drain(self) -> list[tuple["EncodedFrame", FrameRow]]:
         """`flush`, as `push`."""

@@ -132,7 +132,7 @@ class Gops:
         """See Pipeline."""
         return self.lanes[0].headers()
 
-    def next_buffer(self) -> np.ndarray | None:
+    def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """See Pipeline."""
         with self._changed:
             if self._buffer is None:

@@ -126,8 +126,7 @@ def watch(
     height, width = pictures[0][0].shape
     config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=_QP,
                                  keyint="infinite", psnr=False, **options)
-    if not tuned:
-        config = replace(config, tuning=None)
+    config = replace(config, threads_given=False, tuning=config.tuning if tuned else None)
     trace = Trace(card=card_clock)
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []
@@ -144,7 +143,7 @@ def watch(
         spent = time.perf_counter() - after_first
     finally:
         pipeline.close()
-    result = Watched(device, width, height, config.threads, n - first, spent / (n - first))
+    result = Watched(device, width, height, config.crew if device == CPU else config.threads, n - first, spent / (n - first))
     late = [frame for frame in finished if frame.index >= first]
     if late[0].stage_seconds:
         names = {name for frame in late for name in frame.stage_seconds}

@@ -178,8 +178,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames are chosen by distortion and bits (slower), 0: "
            "by a dead zone", "INT", 0, 1, short="t"),
 
-    Option("threads", "Running", read_int, 0, "threads; 0 = one a core. The stream is the same for any number", "INT",
-           0, 256),
+    Option("threads", "Running", read_int, 0, "threads; 0 = one a core, of small pictures fewer for the stages. The "
+           "stream is the same for any number", "INT", 0, 256),
     Option("device", "Running", read_choice, "auto", "where to encode; auto takes what is there and says so",
            choices=_same("auto", "cpu", "cuda", "hybrid")),
     Option("gops", "Running", read_count, "auto", "closed GOPs (--keyint) encoded at once; auto = as many as pay where a "

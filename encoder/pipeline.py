@@ -66,7 +66,8 @@ class Pipeline:
         self.warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.slice_rows = bands(config.mb_height, config.slices)
         self.writer = SliceWriter(config, self.slice_rows)
-        self.in_flight = config.threads  # frames whose bits may be under way beside the loop
+        # frames whose bits may be under way beside the loop
+        self.in_flight = config.crew if config.device == "cpu" else config.threads
         self._loading = threading.Thread(target=load_writers, daemon=True)
         if config.device != "cpu":
             self._loading.start()
@@ -110,9 +111,12 @@ class Pipeline:
         self.since_idr = self.config.keyint
         self.idr_count, self.number = gop, number
 
-    def next_buffer(self) -> np.ndarray | None:
-        """uint8[n]: where the next picture may be put as I420, so that it need not be copied; None: anywhere."""
-        frame = self.ring[self.count % len(self.ring)]
+    def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
+        """uint8[n]: where the next picture may be put as I420, so that it need not be copied; None: anywhere.
+
+        ahead: 1 for the one behind it. The ring has a place for it: at most `in_flight` pictures wait for their bits.
+        """
+        frame = self.ring[(self.count + ahead) % len(self.ring)]
         return frame.source if isinstance(frame, HomeFrame) else None
 
     def _encode(self, frame: Frame) -> list[EncodedFrame]:
@@ -241,9 +245,8 @@ class Pipeline:
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
         hybrid = Hybrid(picture, config.split, self.warn, models, pins)
         streams = tuning.value("streams") if tuning is not None else None
-        executor = make_executor(
-            device, config.threads, config.mb_height, slices, self.trace, config.ordinal, hybrid, streams
-        )
+        threads = config.crew if device == "cpu" else config.threads
+        executor = make_executor(device, threads, config.mb_height, slices, self.trace, config.ordinal, hybrid, streams)
         try:
             if isinstance(executor, HybridExecutor):
                 return HybridLoop(config, self.slice_rows, executor)

@@ -21,6 +21,7 @@ from ..scheduler.links import measure as measure_link
 from ..scheduler.models import CPU, Curve, Link, Models
 from ..scheduler.route import Picture
 from ..scheduler.simulate import predict
+from ..scheduler.stages import MAIN, STAGES
 from ..scheduler.state import Size
 from ..scheduler.tuning import Machine, Tuning, cache_file, now, save
 from .errors import DeviceError, DeviceLost, Error, OptionError, OutputError
@@ -31,6 +32,7 @@ from .video import Planes
 
 CARD = "cuda:0"
 CHOICES_AT = (1280, 720)  # where threads and streams are tried
+CARD_BINDS = 0.8  # of the time from picture to picture on the main stream: then the card is what holds an encode up
 WORTH = 1.02  # times as fast, or a choice stays what it was
 _BAR = 24
 _PAD = 48  # of the references that are planned with
@@ -135,18 +137,20 @@ class Tune:
         if device == CPU:
             self.samples.add_cpu(found)
             return
-        self.samples.add_host(found, found.loop)
         self.bar.step(f"{label}, stage by stage")
-        self.samples.add_card(watch(device, pictures, threads, self.each, 400, True, tuned=False))
+        timed = watch(device, pictures, threads, self.each, 400, True, tuned=False)
+        self.samples.add_card(timed)
+        self.samples.add_host(found, issue_seconds(found, timed.stages))
 
     def choose_threads(self) -> int:
-        """All that the process may use, or half of them where they are halves of the same cores."""
+        """All that the process may use, or half of them where they are halves of the same cores; with a card, beside it."""
         if self.threads < 4:
             return self.threads
         pictures, rates = pictures_for(*CHOICES_AT, self.clip), {}
         for threads in (self.threads, self.threads // 2):
             self.bar.step(f"{threads} threads")
-            rates[threads] = 1 / watch(CPU, pictures, threads, self.each, tuned=False).frame
+            device = CARD if CARD in self.devices else CPU
+            rates[threads] = 1 / watch(device, pictures, threads, self.each, tuned=False).frame
         return self.threads // 2 if rates[self.threads // 2] > WORTH * rates[self.threads] else self.threads
 
     def choose_streams(self) -> int:
@@ -236,6 +240,16 @@ def run_tune(
     tell(", ".join(f"{name} {value}" for name, value in tune.chosen.items()))
     tell(f"written: {path}" + ("" if out else ", which encodes use from now on"))
     return 0
+
+
+def issue_seconds(found: Watched, stages: dict[str, float]) -> float:
+    """What the host's thread takes for a picture on a card besides loading it; stages: what the card takes.
+
+    Where the card is not what an encode waits for, all of the time: threads that write bits hold up the one that issues,
+    and no clock around its calls shows that.
+    """
+    card = sum(seconds for name, seconds in stages.items() if name in STAGES and STAGES[name].stream == MAIN)
+    return max(found.loop, found.frame - found.load) if card < CARD_BINDS * found.frame else found.loop
 
 
 def check_writable(path: Path) -> None:

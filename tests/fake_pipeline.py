@@ -59,7 +59,7 @@ class Pipeline:
     def begin_gop(self, gop, number):
         self.count = number
 
-    def next_buffer(self):
+    def next_buffer(self, ahead=0):
         return None
 
     def flush(self):

@@ -1,5 +1,6 @@
 """A card that is lost, full or absent: the same bytes from the CPU, or whole frames and one clear line."""
 
+import time
 import warnings
 from concurrent.futures import wait
 
@@ -8,6 +9,7 @@ import pytest
 from h264lite.cuda_src import device as device_module
 from h264lite.encoder.cli import main
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error
+from h264lite.encoder.video import RawSource
 
 from . import round_trip
 from .cuda_emulator.driver import EmulatedDriver
@@ -49,11 +51,50 @@ def test_auto_goes_on_with_the_same_bytes(driver, clip, options, silent):  # noq
             assert len(decoded) == FRAMES
 
 
+def raw_file(clip, tmp_path):
+    source = tmp_path / f"in_{WIDTH}x{HEIGHT}.yuv"
+    source.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
+    return source
+
+
+@pytest.mark.parametrize("words", ("--threads 1", "--threads 3 --ref 2", "--seek 2", "--frames 3 --threads 2"))
+@pytest.mark.parametrize("lost", (None, 0, 2))
+def test_a_raw_file_is_read_ahead(driver, clip, tmp_path, monkeypatch, capfd, words, lost):  # noqa: F811
+    """Each frame where it belongs, whoever is early or late, and whether the card is lost meanwhile."""
+    source, out, numbers = raw_file(clip, tmp_path), tmp_path / "out.264", []
+    later = RawSource.later
+
+    def slowly(self, number):
+        read = later(self, number)
+        numbers.append(number)
+        return lambda place: (time.sleep(0.02 * (number % 2)), read(place))
+
+    monkeypatch.setattr(RawSource, "later", slowly)
+    assert main(["encode", str(source), str(tmp_path / "cpu.264"), "--device", "cpu", *words.split()]) == 0
+    assert not numbers
+    if lost is not None:
+        counts = launches(driver, clip[:4])
+        driver.launches, driver.fail_after = counts[0], counts[lost] + 3
+    assert main(["encode", str(source), str(out), *words.split()]) == 0
+    driver.fail_after = None
+    assert out.read_bytes() == (tmp_path / "cpu.264").read_bytes()
+    first = 2 if "seek" in words else 0
+    assert numbers == list(range(first, 3 if "frames" in words else FRAMES))
+    assert ("going on with the CPU" in capfd.readouterr().err) == (lost is not None)
+
+
+def test_a_raw_file_that_is_cut_off(driver, clip, tmp_path, capfd):  # noqa: F811
+    source = raw_file(clip, tmp_path)
+    source.write_bytes(source.read_bytes()[:-7])
+    assert main(["encode", str(source), str(tmp_path / "out.264"), "--device", "cuda"]) == 1
+    assert f"the last frame is cut off: {WIDTH * HEIGHT * 3 // 2 - 7} bytes left over" in capfd.readouterr().err
+    assert len(round_trip.ffmpeg_frames((tmp_path / "out.264").read_bytes())) == FRAMES - 1
+
+
 @pytest.mark.parametrize("silent", (False, True))
 def test_cuda_by_name_finishes_the_file(driver, clip, tmp_path, capfd, silent):  # noqa: F811
     counts = launches(driver, clip)
-    source, out = tmp_path / f"in_{WIDTH}x{HEIGHT}.yuv", tmp_path / "out.264"
-    source.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
+    source, out = raw_file(clip, tmp_path), tmp_path / "out.264"
     expected, _ = encode(clip, device="cpu", fps=25)
     for frame in (1, 5, FRAMES - 1):
         driver.launches, driver.fail_after, driver.silent = counts[0], counts[frame] + 3, silent

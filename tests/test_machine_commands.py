@@ -103,7 +103,8 @@ def test_tune_measures_every_stage_on_every_device(quick, card, capfd, monkeypat
     assert tuning.models.knows(LOAD, CPU) and tuning.models.knows(ENTROPY, "cuda:0")
     assert tuning.chosen == {"threads": THREADS, "streams": 1, "gops": 2}  # one stream was faster; 3 GOPs are hardly
     tried = [row for row in quick if row[:1] == ("cuda:0",) and row[1:3] == tune_command.CHOICES_AT and not row[4]]
-    assert [serial for *_, serial in tried[:4]] == [False, True, False, True]  # by turns
+    assert [row[3] for row in tried[:2]] == [THREADS, THREADS // 2]
+    assert [serial for *_, serial in tried[2:6]] == [False, True, False, True]  # by turns
     assert {row[5] for row in quick if row[4]} == {True}  # stages are measured as they will run
     assert len({row[1:3] for row in quick}) == len(measure.SIZES)
     assert "# Measured in" in cache_file().read_text()
@@ -119,6 +120,12 @@ def test_what_tune_predicts_is_what_it_measured(quick, card, tmp_path):
                    if CORE.knows(stage.name, CPU) and not stage.only)
         bits = CORE.seconds(ENTROPY, CPU, rows, columns)
         assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
+
+
+def test_the_hosts_thread_takes_what_neither_loading_nor_the_card_explains():
+    found = Watched("cuda:0", 64, 64, 4, 10, 1.0e-3, load=0.2e-3, loop=0.3e-3)
+    assert tune_command.issue_seconds(found, {"full_search": 0.4e-3, "download": 0.9e-3}) == pytest.approx(0.8e-3)
+    assert tune_command.issue_seconds(found, {"full_search": 0.5e-3, "intra": 0.4e-3}) == pytest.approx(0.3e-3)
 
 
 def test_tune_leaves_out_what_takes_too_long(quick, monkeypatch, tmp_path, capfd):
