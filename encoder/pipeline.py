@@ -277,11 +277,13 @@ class Pipeline:
         """Pictures under way, the one in the loop and the one before.
 
         Where the card may be lost without end of the encode, decoded pictures come home as well, and the ring is longer
-        by the references: whichever picture is the first that did not come home, those before it are all there.
+        by the references: whichever picture is the first that did not come home, those before it are all there. On a card it
+        goes round in step with the arrays there, two reference slots and the twins: so few kinds of pictures are to be noted.
         """
         config, executor = self.config, loop.executor
         replaceable = config.may_change_device and executor.twins > 0
         length = self.in_flight + 2 + (config.ref if replaceable else 0)
+        length += -length % (2 * executor.twins or 1)
         size = config.mb_width, config.mb_height
         by_rows = isinstance(executor, HybridExecutor)
         ring = [HomeFrame(*size, executor.host_zeros, config.display, by_rows) if executor.twins else Frame(*size)
