@@ -163,10 +163,10 @@ def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
 @pytest.mark.parametrize("options", ({"threads": 3}, {"threads": 5, "device": "cuda"}, {"threads": 4, "ref": 2}), ids=str)
 def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
     """One a place in the ring, beside what its first round and its references differ in: after that all are repeated."""
-    (frame,) = round_trip.noise_clip(16, 16, 1, 3)
+    (frame,), count = round_trip.noise_clip(16, 16, 1, 3), 80
     with h264lite.Encoder(16, 16, **options) as encoder:
         pipeline = encoder._pipeline
-        for n in range(80):
+        for _ in range(count):
             encoder.encode(frame)
-        assert n > 6 * len(pipeline.ring)
+        assert count > 6 * len(pipeline.ring)
         assert len(pipeline.loop.executor._scripts) <= 3 * len(pipeline.ring) * (encoder.config.ref + 1) // 2
