@@ -164,7 +164,7 @@ class Loop:
         self.arrays.fill(frame, there)
         references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]
         steps = [
-            (names, references[ref] if ref >= 0 else more if "deblock" in names else {})
+            (names, references[ref] if ref >= 0 else more if home and home[0] in names else {})
             for names, ref in picture_steps(frame.n_ref, self.config.me, home, self.config.subme)
         ]
         self.executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)

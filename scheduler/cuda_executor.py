@@ -21,7 +21,8 @@ from .trace import CardClock, Trace
 
 _NOT_TIMED = nullcontext()
 MOST_SCRIPTS = 1024
-WAITED_FOR = {name for stage in TABLE for name in stage.after.split()}
+LAST = ("extend_luma", "interpolate")  # of a picture, on MAIN and BESIDE
+WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 
 
 class CudaExecutor(CardMemory):
@@ -49,12 +50,12 @@ class CudaExecutor(CardMemory):
             }
             self._ended = {name: card.event() for name in WAITED_FOR}
             self._uploaded, self._downloaded = ([card.event() for _ in range(self.twins)] for _ in range(2))
-            self._through = {name: card.event() for name in (MAIN, BESIDE)}  # the last picture
+            self._waits: set[tuple[str, str]] = set()  # of this run: which stream waits for which event of _ended already
             self._clock = CardClock(card, trace, self.streams[MAIN]) if trace is not None and trace.card else None
             self._number = 0  # of the picture that is being started
             self._home: list[Any] = []  # events for the host's waiting, to be used again
             self._scripts: dict[Any, Script] = {}
-            for event in (*self._ended.values(), *self._uploaded, *self._downloaded, *self._through.values()):
+            for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
                 card.record(event, self.streams[MAIN])  # so that the first pictures may wait for them
 
     def at_work(self) -> Device:
@@ -99,24 +100,31 @@ class CudaExecutor(CardMemory):
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
         """Start steps over the whole picture, on their streams; see Executor."""
+        self._waits.clear()
         for names, more in steps:
             for name in names:
                 self._start(STAGES[name], {**state, **more} if more else state)
 
     def _start(self, stage: Stage, state: Mapping[str, Any]) -> None:
         card, stream = self.card, self.streams[stage.stream]
-        for other in stage.after.split():
-            card.wait(stream, self._ended[other])
+        self._wait(stage.stream, stage.after.split())
         with self._span(stage.stream, stage.name):
             stage.launch(state, self._parts[stage.split], stream)
         if stage.name in WAITED_FOR:
             card.record(self._ended[stage.name], stream)
+            self._waits = {wait for wait in self._waits if wait[1] != stage.name}
+
+    def _wait(self, track: str, stages: Iterable[str]) -> None:
+        """Nothing more is done on a stream until these have ended."""
+        for name in stages:
+            if (track, name) not in self._waits:
+                self.card.wait(self.streams[track], self._ended[name])
+                self._waits.add((track, name))
 
     def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]]) -> None:
         """See Executor: beside the loop of the next picture."""
         card, k, download = self.card, number % self.twins, self.streams[HOME]
-        for name in (MAIN, BESIDE):
-            card.wait(download, card.record(self._through[name], self.streams[name]))
+        self._wait(HOME, LAST)
         with self._span(HOME, "download"):
             for there, host in pairs:
                 there.get(host, download)

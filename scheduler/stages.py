@@ -7,7 +7,8 @@ asks which device runs a stage.
 
 On a card stages run on streams: MAIN is the loop, BESIDE what it does not wait for at once, UP and HOME the ways there and
 back with what is done on them. `after` names stages of other streams, of this picture or the one before, whose last run
-must have ended; within a stream order is enough. "download" is what came home of the picture before.
+must have ended; within a stream order is enough. "download" is what came home of the picture before. Streams beside MAIN
+wait for extend_luma, the last of it, where deblock would do: an event between two kernels of MAIN keeps the second waiting.
 """
 
 from collections.abc import Callable, Mapping
@@ -146,7 +147,7 @@ TABLE = (
         "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
         "slice_first_mb ref_idx mv cbp mb_width row0 row1 mb_type",
         "mb_type",
-        HOME, after="deblock",
+        HOME, after="extend_luma",
     ),
     Stage(
         "deblock", "deblock.deblock", EVEN, "8.7",
@@ -160,13 +161,13 @@ TABLE = (
         "extend_cb", "interpolate.extend_borders", FRAME, "8.4.2.2",
         "decoded_u chroma_pad",
         "decoded_u",
-        BESIDE, after="deblock",
+        BESIDE, after="extend_luma",
     ),
     Stage(
         "extend_cr", "interpolate.extend_borders", FRAME, "8.4.2.2",
         "decoded_v chroma_pad",
         "decoded_v",
-        BESIDE, after="deblock",
+        BESIDE, after="extend_luma",
     ),
     Stage(
         "interpolate", "interpolate.interpolate", EVEN, "8.4.2.2.1",
@@ -212,7 +213,7 @@ TABLE = (
         "compact", "compact.compact", FRAME, "encoder",
         "mb_type cbp total_coeff levels mb_width level_index level_blocks",
         "level_index level_blocks",
-        HOME, after="deblock", only=CUDA,
+        HOME, after="extend_luma", only=CUDA,
     ),
 )  # fmt: skip
 
@@ -229,9 +230,10 @@ def picture_steps(
 ) -> list[tuple[tuple[str, ...], int]]:
     """From source to reference: (stages of a step, the reference that they search or -1), in order.
 
-    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home, behind deblock,
-    for which the loop waits; to it P_Skip is like any P_16x16.
+    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home, behind what the
+    loop waits for; to deblock P_Skip is like any P_16x16.
     """
+    skipped = ("mark_skipped",) if n_ref else ()
     steps: list[tuple[tuple[str, ...], int]] = []
     search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
     for ref in range(n_ref):
@@ -242,7 +244,7 @@ def picture_steps(
     return [
         *steps,
         (("intra",), -1),
-        (("deblock", "mark_skipped", *home) if n_ref else ("deblock", *home), -1),
-        (("extend_luma", "extend_cb", "extend_cr", "ssd_y", "ssd_u", "ssd_v"), -1),
+        (("deblock",), -1),
+        (("extend_luma", "extend_cb", "extend_cr", *skipped, *home, "ssd_y", "ssd_u", "ssd_v"), -1),
         (("interpolate",), -1),
     ]

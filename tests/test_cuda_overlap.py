@@ -176,7 +176,7 @@ def test_one_stream(ledger, monkeypatch):
 
 @pytest.mark.parametrize(("stage", "options"), (
     ("deblock", {"keep": True, "keyint": 1}),
-    ("subpel_refine", {}), ("interpolate", {}), ("extend_cb", {}), ("deblock", {"keyint": 1}),
+    ("subpel_refine", {}), ("mark_skipped", {}), ("extend_cb", {}), ("ssd_u", {}), ("deblock", {"keyint": 1}),
 ))  # fmt: skip
 def test_a_missing_wait_is_found(ledger, monkeypatch, stage, options):
     monkeypatch.setitem(STAGES, stage, replace(STAGES[stage], after=""))
