@@ -67,13 +67,14 @@ class Arrays:
             "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
         }  # fmt: skip
 
-    def fill(self, frame: Frame, there: Frame) -> None:
-        """What holds for every macroblock before the first stage."""
+    def fill(self, frame: Frame, there: Frame, qp: bool = True) -> None:
+        """What holds for every macroblock before the first stage; not qp where that came with the source."""
         fill = self.side.fill
-        fill(there.qp, frame.slice_qp)
-        if frame.n_ref:
+        if qp:
+            fill(there.qp, frame.slice_qp)
+        if frame.n_ref and self.side.tickets:
             fill(self.workspace.progress, 0)
-        else:
+        elif not frame.n_ref:
             fill(there.mb_type, I_4x4)
             fill(there.ref_idx, -1)
             fill(there.mv, 0)
@@ -123,16 +124,17 @@ class Loop:
         executor, k, picture = self.executor, frame.index % len(self.twins), frame.picture
         there, given = self.twins[k], self.given[k]
         assert isinstance(executor, CudaExecutor)
+        fills = [(there.qp, frame.slice_qp)]
         if picture is None:
-            with executor.once((k, id(frame))) as fresh:
+            with executor.once(("source", k, id(frame), frame.slice_qp)) as fresh:
                 if fresh:
                     state = self.arrays.constants | there.arrays | given
-                    executor.bring(frame.index, [(frame.source, given["given"])], (("load_i420",), {}), state)
+                    executor.bring(frame.index, [(frame.source, given["given"])], fills, (("load_i420",), {}), state)
         else:
             state = self.arrays.constants | there.arrays | picture.numbers
-            executor.bring_from_card(frame.index, picture.stage, picture.pointers, picture.stream, state)
+            executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.stream, state)
         kind = (frame.n_ref, frame.slice_qp, picture is None)
-        with executor.once((k, id(frame), slot, tuple(self.references.held), kind)) as fresh:
+        with executor.once(("loop", k, id(frame), slot, tuple(self.references.held), kind)) as fresh:
             if fresh:
                 self._stages(frame, there, slot, ("compact",), level_blocks=executor.across(frame.level_blocks))
                 home = [(there.block, frame.block), *self._decoded(frame, slot)]
@@ -161,7 +163,7 @@ class Loop:
 
         home: stages that prepare the results' way home, as soon as these are complete.
         """
-        self.arrays.fill(frame, there)
+        self.arrays.fill(frame, there, there is frame)
         references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]
         steps = [
             (names, references[ref] if ref >= 0 else more if home and home[0] in names else {})

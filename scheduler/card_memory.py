@@ -14,6 +14,7 @@ class CardMemory:
     """Arrays on a card, and the streams of one user of it; several users of one card take turns (`take_over`)."""
 
     streams: dict[str, Any]
+    tickets = False  # see Executor
 
     def __init__(self, card: Device) -> None:
         self.card = card

@@ -63,23 +63,26 @@ class CudaExecutor(CardMemory):
         return self.card
 
     def bring(
-        self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], step: Step, state: Mapping[str, Any]
-    ) -> None:
-        """See Executor: beside the loop of the picture before."""
+        self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], fills: Iterable[tuple[DeviceArray, int]],
+        step: Step, state: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        """See Executor: beside the loop of the picture before, the fills too."""
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
         card.wait(up, self._downloaded[k])
         with self._span(UP, "upload"):
             for host, there in pairs:
                 there.put(host, up)
+        for array, value in fills:
+            array.fill(value, up)
         self.run([step], state, {})
         card.record(self._uploaded[k], up)
-        card.wait(self.streams[MAIN], self._uploaded[k])
-        card.wait(self.streams[BESIDE], self._uploaded[k])
+        card.wait(self.streams[MAIN], self._uploaded[k])  # for which the other streams wait
 
     def bring_from_card(
-        self, number: int, stage: str, pointers: Mapping[str, int], stream: int | None, state: Mapping[str, Any]
-    ) -> None:
+        self, number: int, stage: str, pointers: Mapping[str, int], fills: Iterable[tuple[DeviceArray, int]],
+        stream: int | None, state: Mapping[str, Any],
+    ) -> None:  # fmt: skip
         """As `bring` for a picture that lies on the card; ordered after its producer's stream, which may then go on.
 
         Without a stream the host waits until it is read.
@@ -89,10 +92,11 @@ class CudaExecutor(CardMemory):
         card.wait(up, self._downloaded[k])
         if stream is not None:
             self.others().after(up, stream)
+        for array, value in fills:
+            array.fill(value, up)
         self.run([((stage,), self.load_from_card(pointers))], state, {})
         card.record(self._uploaded[k], up)
-        card.wait(self.streams[MAIN], self._uploaded[k])
-        card.wait(self.streams[BESIDE], self._uploaded[k])
+        card.wait(self.streams[MAIN], self._uploaded[k])  # for which the other streams wait
         if stream is None:
             card.synchronize(self._uploaded[k])
         else:

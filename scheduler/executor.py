@@ -43,10 +43,11 @@ class Executor:
     """`threads` threads over a picture of `n_rows` macroblock rows; slices: (first, end) macroblock of each.
 
     What an executor for another device has as well: `zeros` makes arrays where the stages run, `host_zeros` those that
-    cross over; `twins` is how many pictures it holds on its side (0: it works on the host's own arrays).
+    cross over; `twins` is how many pictures it holds on its side (0: it works on the host's own arrays); `tickets` whether
+    its mode decision counts in `progress`, from 0 on.
     """
 
-    twins = 0
+    twins, tickets = 0, True
 
     def __init__(
         self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite"
@@ -97,8 +98,11 @@ class Executor:
         """An array from `host_zeros` as stages reach it."""
         return array
 
-    def bring(self, number: int, pairs: Iterable[tuple[np.ndarray, Any]], step: Step, state: Mapping[str, Any]) -> None:
-        """Start picture `number`: (host array, array of the stages' side) to copy, and what is done with them there."""
+    def bring(
+        self, number: int, pairs: Iterable[tuple[np.ndarray, Any]], fills: Iterable[tuple[Any, int]], step: Step,
+        state: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        """Start picture `number`: (host array, array of the stages' side) to copy, what is done with them; see `fill`."""
 
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
         """See CudaExecutor: arrays of a card belong to no device of this executor."""

@@ -61,6 +61,8 @@ class HybridExecutor:
     hands_over: whether one device's own executor may go on; None: where plans change. serial: see CudaExecutor.
     """
 
+    tickets = True
+
     def __init__(
         self, plan: Plan, sides: Sequence[CpuSide | CardSide], watchdog: Watchdog, models: Any = None,
         replan: Callable[[Any], Plan] | None = None, hands_over: bool | None = None, serial: bool | None = None,
