@@ -232,12 +232,15 @@ class Device:
         self._script = script
         return array
 
-    def scratch(self, name: str, shape: Sequence[int], dtype: Any, stream: Any) -> DeviceArray:
-        """A stage's own intermediate array, kept for the next frame on the same stream."""
+    def scratch(self, name: str, shape: Sequence[int], dtype: Any, stream: Any, zeros: bool = False) -> DeviceArray:
+        """A stage's own intermediate array, kept for the next frame on the same stream. zeros: at first, in no script."""
         key = (name, tuple(shape), stream)
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = self.array(shape, dtype, name)
+                script, self._script = self._script, None
+                array = self.array(shape, dtype, name)
+                self._kept[key] = array.fill(0, stream) if zeros else array
+                self._script = script
             return self._kept[key]
 
     def constant(self, name: str, values: np.ndarray) -> DeviceArray:

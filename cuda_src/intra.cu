@@ -10,9 +10,9 @@
 constexpr int THREADS = 128;
 constexpr int PCM_BITS = 384 * 8 + 8, FEW_LEVELS = 60;
 constexpr int PARTS = 8;  // as the launcher has it
-constexpr int PACKETS = 32;  // where in `progress` they are
+constexpr int TURN = 1, ENDED = 2, PACKETS = 32;  // where in `progress` they are
 constexpr int PACKET = 9;    // words of a macroblock: the last row of luma, of Cb, of Cr, the last row of modes
-typedef unsigned long long Published;  // a word, and 1 in the upper half once it is there
+typedef unsigned long long Published;  // a word, and in the upper half the launch that it is of
 
 struct Picture {
   int width, mb_width;
@@ -35,11 +35,11 @@ DEVICE Published published(const Published *from) {
   return v;
 #endif
 }
-DEVICE void publish(Published *to, unsigned v) {
+DEVICE void publish(Published *to, unsigned v, unsigned turn) {
 #ifdef H264LITE_EMULATED
-  *const_cast<volatile Published *>(to) = Published(1) << 32 | v;
+  *const_cast<volatile Published *>(to) = Published(turn) << 32 | v;
 #else
-  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(Published(1) << 32 | v) : "memory");
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(Published(turn) << 32 | v) : "memory");
 #endif
 }
 // A word above a macroblock: on its way, from there if it is published
@@ -51,9 +51,10 @@ struct Row {  // the macroblocks above
   const uint8_t *types;
   const signed char *modes;
   const Published *packets;  // null: all is in memory
+  unsigned turn;
 };
 DEVICE Word word_above(const Picture &p, const Row &row, bool wanted, int column, int number, const uint8_t *at) {
-  Word w = {nullptr, Published(1) << 32};
+  Word w = {nullptr, Published(row.turn) << 32};
   if (!wanted || column < 0 || column >= p.mb_width) return w;
   const bool inter = row.types[column] > I_PCM;
   if (!inter && row.packets) {
@@ -77,7 +78,7 @@ DEVICE Words words_above(const Picture &p, const Row &row, int warp, int lane, i
   const uint8_t *at = plane + size_t(size * my - 1) * width + size * mx;
   if (warp == 0) {  // lanes 0..5 the words from the corner on, lane 6 the modes
     const int column = lane == 0 ? mx - 1 : lane == 5 ? mx + 1 : mx;
-    const Word none = {nullptr, Published(1) << 32};
+    const Word none = {nullptr, Published(row.turn) << 32};
     return {word_above(p, row, lane < 7, column, lane == 6 ? 8 : (lane + 3) & 3, at - 4 + 4 * lane), none, none};
   }
   // of luma the word of this lane's block column, of chroma both words of this lane's plane; the corner
@@ -85,13 +86,13 @@ DEVICE Words words_above(const Picture &p, const Row &row, int warp, int lane, i
   return {word_above(p, row, true, mx, number + k, at + 4 * k), word_above(p, row, chroma, mx, number + 1, at + 4),
           word_above(p, row, true, mx - 1, number + (chroma ? 1 : 3), at - 4)};
 }
-DEVICE bool missing(const Word &w) { return !(w.v >> 32); }
-DEVICE Above wait_for(Words w, int warp) {
-  while (__any_sync(FULL_WARP, missing(w.a) || missing(w.b) || missing(w.c))) {
+DEVICE bool missing(const Word &w, unsigned turn) { return unsigned(w.v >> 32) != turn; }
+DEVICE Above wait_for(Words w, int warp, unsigned turn) {
+  while (__any_sync(FULL_WARP, missing(w.a, turn) || missing(w.b, turn) || missing(w.c, turn))) {
     __nanosleep(20);
-    if (missing(w.a)) w.a.v = published(w.a.from);
-    if (missing(w.b)) w.b.v = published(w.b.from);
-    if (missing(w.c)) w.c.v = published(w.c.from);
+    if (missing(w.a, turn)) w.a.v = published(w.a.from);
+    if (missing(w.b, turn)) w.b.v = published(w.b.from);
+    if (missing(w.c, turn)) w.c.v = published(w.c.from);
   }
   return warp == 1 ? Above{unsigned(w.a.v), unsigned(w.c.v), 0} : Above{unsigned(w.a.v), unsigned(w.b.v), unsigned(w.c.v)};
 }
@@ -133,7 +134,7 @@ DEVICE Choice choose(const Macroblock &m, int lane) {
 }
 
 // What those below wait for
-DEVICE void publish(const Macroblock &m, Choice choice, Published *to, int lane) {
+DEVICE void publish(const Macroblock &m, Choice choice, Published *to, unsigned turn, int lane) {
   if (lane >= PACKET) return;
   unsigned v = splat4(2);
   if (lane < 4) {
@@ -144,7 +145,7 @@ DEVICE void publish(const Macroblock &m, Choice choice, Published *to, int lane)
   } else if (choice.four && !choice.pcm) {
     v = *reinterpret_cast<const unsigned *>(m.modes + 8 * 4 + 4);
   }
-  publish(to + lane, v);
+  publish(to + lane, v, turn);
 }
 
 // What neighbours to the right and later stages read: samples and modes
@@ -221,8 +222,9 @@ struct Walk {
   }
 };
 
-// Planes and state arrays as the launcher says; macroblock rows [row0, row0 + gridDim.x / PARTS). progress: 0 before the
-// launch; a counter of tickets, then (PACKETS) what each intra macroblock of these rows publishes.
+// Planes and state arrays as the launcher says; macroblock rows [row0, row0 + gridDim.x / PARTS). progress: 0 before the first
+// launch; counters of tickets, launches and blocks that have ended, then (PACKETS) what each intra macroblock of these rows
+// publishes, with the number of the launch, so that nobody has to clear it.
 extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
     const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int lam, int chroma_qp_offset, int row0, int mb_width,
     uint8_t *mb_type, signed char *intra4x4_mode, uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode,
@@ -231,19 +233,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
   wait_for_the_kernel_before();
   SHARED(Macroblock, buffers, 3);  // of the macroblock in work, the one before (its edge, and still being written), the next
   SHARED(uint8_t, chroma_left, 16);
-  SHARED(int, ticket, 1);
+  SHARED(int, ticket, 2);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   if (threadIdx.x == 0) {
-    *ticket = atomicAdd(progress, 1);
+    ticket[0] = atomicAdd(progress, 1);
+    ticket[1] = progress[TURN] + 1;
     buffers[0].limit = NO_LIMIT;
   }
   for (int i = threadIdx.x; i < 3 * 2 * 16; i += THREADS) buffers[i >> 5].levels_chroma[8 * 16 + (i & 31)] = 0;
   __syncthreads();
+  const unsigned turn = unsigned(ticket[1]);
   const int row = *ticket / PARTS, part = *ticket % PARTS, my = row0 + row, width = 16 * mb_width;
   Published *packets = reinterpret_cast<Published *>(progress + PACKETS) + size_t(PACKET) * row * mb_width;
   const size_t first = size_t(my) * mb_width;
   const bool top = int(first) - mb_width >= slice_first_mb[my];
-  const Row above_row = {mb_type + first - mb_width, intra4x4_mode + 16 * (first - mb_width), row ? packets - size_t(PACKET) * mb_width : nullptr};
+  const Row above_row = {mb_type + first - mb_width, intra4x4_mode + 16 * (first - mb_width),
+                         row ? packets - size_t(PACKET) * mb_width : nullptr, turn};
   const Picture picture = {width, mb_width, mb_type, rec_y, rec_u, rec_v, intra4x4_mode};
   for (int mx = part * THREADS + threadIdx.x; mx < mb_width; mx += PARTS * THREADS)
     if (mb_type[first + mx] > I_PCM) {
@@ -264,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
   Quantiser quantiser = {-1, 0, 0, 0, 0};
   int qp_y = mx < mb_width ? qp[first + mx] : 0;
   Choice choice = {false, false};
-  const Word none = {nullptr, Published(1) << 32};
+  const Word none = {nullptr, Published(turn) << 32};
   Words words = {none, none, none};
   if (top && warp < 3 && mx < mb_width) words = words_above(picture, above_row, warp, lane, mx, my);
   for (int n = 0; mx < mb_width; n++) {
@@ -273,7 +278,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
     if (warp < 3) {
       const Around around = {mx > 0, top, top && mx + 1 < mb_width};
       const bool adjacent = before == mx - 1;  // else the macroblock to the left is an inter one
-      const Above above = wait_for(words, warp);
+      const Above above = wait_for(words, warp, turn);
       if (top && next < mb_width) words = words_above(picture, above_row, warp, lane, next, my);
       unsigned word = 0;
       if (warp < 2) {
@@ -313,12 +318,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) intra(const uint8_t *__res
     __syncthreads();
     choice = choose(m, lane);
     if (warp == 3) {
-      publish(m, choice, packets + PACKET * mx, lane);
+      publish(m, choice, packets + PACKET * mx, turn, lane);
       write_samples(picture, m, choice, mx, my, lane);
       write_state(m, choice, first + mx, lane, mb_type, intra16x16_mode, intra_chroma_mode, levels, total_coeff, cbp);
     }
     before = mx;
     mx = next;
     qp_y = next_qp;
+  }
+  if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) {  // nobody takes a ticket any more
+    progress[0] = progress[ENDED] = 0;
+    progress[TURN] = int(turn);
   }
 }

@@ -36,8 +36,7 @@ def intra(
     device, mb_width = src_y.device, src_y.shape[1] // 16
     row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
     mb_height = src_y.shape[0] // 16
-    progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream)
-    progress[: PACKETS + PACKET * mb_width * rows].fill(0, stream)
+    progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
     arguments = [src_y, src_u, src_v, slice_first_mb, lam, chroma_qp_offset, row0, mb_width, mb_type, intra4x4_mode]
     arguments += [intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp, progress]
     device.launch("intra", "intra", (rows * PARTS,), (THREADS,), arguments, stream)
