@@ -5,7 +5,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from .config import Config
 from .device_frame import DevicePicture
 from .errors import DeviceError, DeviceLost, Error, InputError
 from .first_run import compile_beside, load_writers, will_compile
-from .frame import Frame, HomeFrame
+from .frame import COPIES, Frame, HomeFrame
 from .hybrid_loop import HybridLoop
 from .loop import Loop
 from .slice_writer import SliceWriter
@@ -75,6 +75,7 @@ class Pipeline:
         self.pending: deque[tuple[Frame, Future[EncodedFrame]]] = deque()
         self.done: list[EncodedFrame] = []  # not fetched yet
         self.count = self.since_idr = self.idr_count = self.number = 0
+        self._copying = ThreadPoolExecutor(COPIES - 1, "h264lite copy") if self.next_buffer() is not None else None
         if will_compile():
             compile_beside()
 
@@ -86,7 +87,7 @@ class Pipeline:
         """Take one picture: uint8 planes of display size. Return what is finished, in order."""
         frame = self.ring[self.count % len(self.ring)]
         start = time.perf_counter()
-        frame.load(y, u, v)
+        frame.load(y, u, v, self._copying)
         if self.trace is not None:
             self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.number)
         return self._encode(frame)
@@ -149,6 +150,8 @@ class Pipeline:
         """End the threads."""
         if self._loading.ident is not None:
             self._loading.join()
+        if self._copying is not None:
+            self._copying.shutdown()
         self.loop.executor.close()
 
     def compile(self, stages: Sequence[str]) -> None:

@@ -90,11 +90,15 @@ class RawSource:
                 yield split_planes(buffer, self.format.width, self.format.height)
             number += 1
 
-    def later(self, number: int) -> Callable[[np.ndarray], None]:
-        """What reads frame `number` to uint8[frame_bytes], in any thread and order; only for a file with `any_order`."""
+    def later(self, number: int, part: tuple[int, int] | None = None) -> Callable[[np.ndarray], None]:
+        """What reads frame `number` to uint8[frame_bytes], in any thread and order; only for a file with `any_order`.
+
+        part: only bytes [part[0], part[1]) of it.
+        """
+        first, end = part or (0, self._size)
 
         def read(place: np.ndarray) -> None:
-            view, at, got = place.data, self._begin + number * self._size, 0
+            view, at, got = place.data[first:end], self._begin + number * self._size + first, 0
             try:
                 while got < len(view):
                     part = os.preadv(self._file.fileno(), [view[got:]], at + got)

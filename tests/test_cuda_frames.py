@@ -178,3 +178,10 @@ def test_a_lost_card_takes_them_with_it(device, card, monkeypatch):  # noqa: F81
         packets += encoder.flush()
     assert [packet.pts for packet in packets] == [0, 1, 2]
     card.fail_after = None
+
+
+def test_large_pictures_are_copied_by_several_threads(card, monkeypatch):  # noqa: F811
+    clip = round_trip.noise_clip(33, 35, 4, 9)
+    expected, _ = round_trip.encode(clip, 33, 35, device="cpu")
+    monkeypatch.setattr("h264lite.encoder.frame.WORTH_SHARING", 0)
+    assert round_trip.encode(clip, 33, 35, device="cuda")[0] == expected
