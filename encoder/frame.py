@@ -224,6 +224,7 @@ class References:
     luma: Array
     chroma: Array
     held: list[int] = field(default_factory=list)  # slots of the short-term references, latest first: RefPicList0
+    last: int = -1  # slot of the picture before
 
     @classmethod
     def allocate(cls, n_slots: int, height: int, width: int, pad: int, zeros: Zeros = np.zeros) -> "References":
@@ -234,8 +235,9 @@ class References:
         )
 
     def free_slot(self) -> int:
-        """A slot that no reference occupies: the current picture is reconstructed into it."""
-        return next(slot for slot in range(self.luma.shape[0]) if slot not in self.held)
+        """A slot that no reference occupies, nor the picture before: the current picture is reconstructed into it."""
+        n_slots = self.luma.shape[0]
+        return next(slot for k in range(1, n_slots + 1) if (slot := (self.last + k) % n_slots) not in self.held)
 
     def clear(self) -> None:
         """8.2.5.1: an IDR picture marks all references unused."""
@@ -243,6 +245,7 @@ class References:
 
     def push(self, slot: int, limit: int) -> None:
         """8.2.5.3: sliding window of `limit` frames."""
+        self.last = slot
         self.held.insert(0, slot)
         del self.held[limit:]
 

@@ -66,10 +66,13 @@ class CudaExecutor(CardMemory):
         self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], fills: Iterable[tuple[DeviceArray, int]],
         step: Step, state: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """See Executor: beside the loop of the picture before, the fills too."""
+        """See Executor: beside the loop of the picture before, the fills too, and behind all of the last but one.
+
+        The main stream waits for the source, and so for no event of the picture whose slot this one may have.
+        """
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
-        card.wait(up, self._downloaded[k])
+        card.wait(up, self._downloaded[(number - 2) % self.twins])
         with self._span(UP, "upload"):
             for host, there in pairs:
                 there.put(host, up)
@@ -89,7 +92,7 @@ class CudaExecutor(CardMemory):
         """
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
-        card.wait(up, self._downloaded[k])
+        card.wait(up, self._downloaded[(number - 2) % self.twins])
         if stream is not None:
             self.others().after(up, stream)
         for array, value in fills:
@@ -132,8 +135,7 @@ class CudaExecutor(CardMemory):
         with self._span(HOME, "download"):
             for there, host in pairs:
                 there.get(host, download)
-        for event in (self._downloaded[k], self._ended["download"]):
-            card.record(event, download)
+        card.record(self._downloaded[k], download)
 
     @contextmanager
     def once(self, key: Hashable) -> Iterator[bool]:

@@ -7,8 +7,9 @@ asks which device runs a stage.
 
 On a card stages run on streams: MAIN is the loop, BESIDE what it does not wait for at once, UP and HOME the ways there and
 back with what is done on them. `after` names stages of other streams, of this picture or the one before, whose last run
-must have ended; within a stream order is enough. "download" is what came home of the picture before. Streams beside MAIN
-wait for extend_luma, the last of it, where deblock would do: an event between two kernels of MAIN keeps the second waiting.
+must have ended; within a stream order is enough, and a picture comes behind all of the last but one (CudaExecutor.bring).
+Streams beside MAIN wait for extend_luma, the last of it, where deblock would do: an event between two kernels of MAIN keeps
+the second waiting.
 """
 
 from collections.abc import Callable, Mapping
@@ -154,7 +155,6 @@ TABLE = (
         "rec_y rec_u rec_v mb_type ref_idx mv total_coeff qp chroma_qp_offset alpha_offset beta_offset disable_idc "
         "slice_first_mb row0 row1 out_y out_u out_v",
         "out_y out_u out_v",
-        after="interpolate download",
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
     Stage(
