@@ -79,6 +79,7 @@ class Frame:
         self.levels = self.results["levels"]
         self.mb_bits = np.zeros(n_mb, np.int32)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if it is to come home
+        self.kept = True  # it does, of this picture
         self.crossed = False  # the loop ran on a card
         self.index = 0  # in its pipeline
         self.number = 0  # in the stream

@@ -133,7 +133,7 @@ class Loop:
         else:
             state = self.arrays.constants | there.arrays | picture.numbers
             executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.stream, state)
-        kind = (frame.n_ref, frame.slice_qp, picture is None)
+        kind = (frame.n_ref, frame.slice_qp, picture is None, frame.kept)
         with executor.once(("loop", k, id(frame), slot, tuple(self.references.held), kind)) as fresh:
             if fresh:
                 self._stages(frame, there, slot, ("compact",), level_blocks=executor.across(frame.level_blocks))
@@ -143,7 +143,7 @@ class Loop:
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
         """The decoded picture, and where it goes if it was asked for."""
-        if frame.decoded is None:
+        if frame.decoded is None or not frame.kept:
             return []
         luma, chroma = frame.decoded
         return [(self.references.luma[slot][0], luma), (self.references.chroma[slot], chroma)]

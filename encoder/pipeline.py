@@ -27,6 +27,7 @@ from .hybrid_loop import HybridLoop
 from .loop import Loop
 from .slice_writer import SliceWriter
 
+KEEPING = 6  # of so many decoded pictures the last ones come home, lest the card is lost
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -171,6 +172,7 @@ class Pipeline:
         frame.frame_num = self.since_idr
         frame.n_ref = min(self.since_idr, self.config.ref)
         frame.slice_qp = self.config.i_qp if frame.is_idr else self.config.qp
+        frame.kept = not self._keeps_some or frame.index % KEEPING >= KEEPING - self.config.ref
         self.since_idr += 1
 
     def _say_bt709(self) -> None:
@@ -279,16 +281,18 @@ class Pipeline:
     def _make_ring(self, loop: Loop | HybridLoop) -> list[Frame]:
         """Pictures under way, the one in the loop and the one before.
 
-        Where the card may be lost without end of the encode, decoded pictures come home as well, and the ring is longer
-        by the references: whichever picture is the first that did not come home, those before it are all there. On a card it
-        goes round in step with the arrays there, two reference slots and the twins: so few kinds of pictures are to be noted.
+        Where the card may be lost without end of the encode, decoded pictures come home as well, the last `ref` of every
+        KEEPING, and the ring is longer by as many: whichever picture is the first that did not come home, the references of
+        one shortly before it are there, and the sources from there on. On a card it goes round in step with the arrays
+        there, two reference slots and the twins: so few kinds of pictures are to be noted.
         """
         config, executor = self.config, loop.executor
         replaceable = config.may_change_device and executor.twins > 0
-        length = self.in_flight + 2 + (config.ref if replaceable else 0)
+        by_rows = isinstance(executor, HybridExecutor)
+        self._keeps_some = replaceable and not by_rows and not self.keep_reconstruction
+        length = self.in_flight + 2 + (config.ref if replaceable else 0) + (KEEPING - 1 if self._keeps_some else 0)
         length += -length % (2 * executor.twins or 1)
         size = config.mb_width, config.mb_height
-        by_rows = isinstance(executor, HybridExecutor)
         ring = [HomeFrame(*size, executor.host_zeros, config.display, by_rows) if executor.twins else Frame(*size)
                 for _ in range(length)]
         if replaceable or self.keep_reconstruction:
@@ -319,7 +323,20 @@ class Pipeline:
         self.loop.executor.close(keep_host=True)  # the pictures of the ring are used on
         self.loop = loop = self._make_loop("cpu")
         assert isinstance(loop, Loop)
-        at = again[0].index
-        loop.restore([self.ring[(at - n - 1) % len(self.ring)] for n in range(again[0].n_ref)])
+        at = self._references_home(again[0])
+        loop.restore([self._in_ring(at.index - n - 1) for n in range(at.n_ref)])
+        for index in range(at.index, again[0].index):  # they are written: only for what they leave behind
+            frame = self._in_ring(index)
+            frame.stage_seconds = {}
+            loop.run(frame)
         for frame in again:
             self._enter(frame)
+
+    def _in_ring(self, index: int) -> Frame:
+        return self.ring[index % len(self.ring)]
+
+    def _references_home(self, frame: Frame) -> Frame:
+        """The last picture, `frame` or before it, whose references came home."""
+        while not all(self._in_ring(frame.index - n - 1).kept for n in range(frame.n_ref)):
+            frame = self._in_ring(frame.index - 1)
+        return frame
