@@ -149,11 +149,12 @@ class Bench:
         mode, chroma, cbp = (card.array((n,), np.uint8) for _ in range(3))
         levels, total = card.array((n, 27, 16), np.int16), card.array((n, 24), np.uint8)
         inter = card.upload(np.full((1, n, 41), 1 << 20, np.int32))
-        self.time("intra_estimate", lambda: intra_estimate(source, 6, inter, 1, 0, rows, cost, stream=stream))
-        for share in (0.05, 1.0):
+        given = card.array((n, 16), np.uint8)
+        self.time("intra_estimate", lambda: intra_estimate(source, 6, inter, 1, slices, 0, rows, cost, given, stream=stream))
+        for share, n_ref in ((0.05, 1), (0.3, 1), (1.0, 0)):
             types = card.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
-            self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda t=types: intra(
-                *planes, slices, 6, 0, 0, n, t, modes, mode, chroma, qp, *rec, levels, total, cbp, stream=stream
+            self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda t=types, n_ref=n_ref: intra(
+                *planes, slices, 6, 0, n_ref, given, 0, n, t, modes, mode, chroma, qp, *rec, levels, total, cbp, stream=stream
             ))  # fmt: skip
         index, blocks = card.array((index_length(width, rows),), np.uint32), card.array((27 * n, 16), np.int16)
         self.time("compact", lambda: compact(types, cbp, total, levels, width, index, blocks, stream=stream))

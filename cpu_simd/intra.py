@@ -1,4 +1,4 @@
-"""Intra macroblocks: choice of type and modes, coding and reconstruction in raster order (8.3, 8.5)."""
+"""Intra macroblocks: choice of type and modes in I pictures, coding and reconstruction in raster order (8.3, 8.5)."""
 
 import numpy as np
 
@@ -6,6 +6,7 @@ from ..standard.jit import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, I_4x4, I_16x16
 from ..standard.tables import UE_BITS, ZIGZAG_4x4
 from .cost import strip_satd
+from .intra_estimate import AS_16x16
 from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4, predict_16x16, predict_chroma
 from .macroblock_coding import (
     clear_levels,
@@ -101,12 +102,12 @@ def _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode):
 @helper
 def _code_4x4(
     source, mb, x0, y0, left, top, right, mb_width, lam, limit, qp, intra4x4_mode, rec_y, predictions, edge, levels,
-    total_coeff,
+    total_coeff, given, intra_modes,
 ):  # fmt: skip
     """8.3.1, 8.5.1: chooses and codes the 16 blocks of an Intra_4x4 macroblock one after the other.
 
-    Modes by SATD + lam * bits, the lower number in a tie. Returns the luma part of coded_block_pattern, or -1 as soon
-    as the cost reaches `limit`.
+    Modes are `given` by intra_modes, or else by SATD + lam * bits, the lower number in a tie. Returns the luma part of
+    coded_block_pattern, or -1 as soon as the cost of modes that are not given reaches `limit`.
     """
     cost = lam * BITS_4x4
     cbp = 0
@@ -119,21 +120,26 @@ def _code_4x4(
         if by == 0:
             above_right = right if bx == 3 else top
         left_k, top_k = left or bx > 0, top or by > 0
-        usable = predict_4x4(rec_y, x, y, left_k, top_k, left_k and top_k, above_right, edge, predictions)
-        predicted_mode = _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode)
+        best, best_cost = 2, 1 << 30
+        wanted = (1 << N_MODES_4x4) - 1
+        if given:
+            best = np.int64(intra_modes[mb, k])
+            wanted = 1 << best
+        usable = predict_4x4(rec_y, x, y, left_k, top_k, left_k and top_k, above_right, wanted, edge, predictions)
         at = 64 * by + 4 * bx
         samples = load_4_u8x4(source, at, at + 16, at + 32, at + 48)
-        wide = widen(samples)
-        best, best_cost = 2, 1 << 30
-        for mode in range(N_MODES_4x4):
-            if (usable >> mode) & 1:
-                mode_cost = block_satd(sub(wide, widen(load_u8x16(predictions, 16 * mode))))
-                mode_cost += lam if mode == predicted_mode else 4 * lam
-                if mode_cost < best_cost:
-                    best, best_cost = mode, mode_cost
-        cost += best_cost
-        if cost >= limit:
-            return -1
+        if not given:
+            predicted_mode = _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode)
+            wide = widen(samples)
+            for mode in range(N_MODES_4x4):
+                if (usable >> mode) & 1:
+                    mode_cost = block_satd(sub(wide, widen(load_u8x16(predictions, 16 * mode))))
+                    mode_cost += lam if mode == predicted_mode else 4 * lam
+                    if mode_cost < best_cost:
+                        best, best_cost = mode, mode_cost
+            cost += best_cost
+            if cost >= limit:
+                return -1
         intra4x4_mode[mb, k] = best
         total_coeff[mb, k] = code_block(
             samples, load_u8x16(predictions, 16 * best), qp, DEAD_ZONE_INTRA, levels,
@@ -146,13 +152,15 @@ def _code_4x4(
 
 @closed_kernel
 def intra(
-    src_y, src_u, src_v, slice_first_mb, lam, chroma_qp_offset, first_mb, end_mb, mb_type, intra4x4_mode,
+    src_y, src_u, src_v, slice_first_mb, lam, chroma_qp_offset, n_ref, intra_modes, first_mb, end_mb, mb_type, intra4x4_mode,
     intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
 ):  # fmt: skip
-    """Codes every intra macroblock of [first_mb, end_mb) in raster order: decisions by SATD + lam * bits; 8.3, 8.5.
+    """Codes every intra macroblock of [first_mb, end_mb) in raster order; 8.3, 8.5.
 
     Planes uint8; the state arrays of encoder/frame.py. mb_type tells intra macroblocks (any intra type) from inter ones
-    and receives the type chosen. Needs the reconstruction of inter macroblocks; slices are independent of each other.
+    and receives their type. In a P picture (n_ref > 0) type and luma modes are those of intra_modes, see intra_estimate;
+    the rest, I_PCM aside, is decided by SATD + lam * bits. Needs the reconstruction of inter macroblocks; slices are
+    independent of each other.
     """
     mb_width = src_y.shape[1] // 16
     source, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(32, np.uint8)
@@ -160,6 +168,7 @@ def intra(
     quantised, scratch = np.zeros(768, np.int16), np.zeros(32, np.int16)
     dc = np.zeros(96, np.int32)
     values = np.zeros(16, np.int64)
+    given = n_ref > 0
     for mb in range(first_mb, end_mb):
         intra16x16_mode[mb] = 0
         intra_chroma_mode[mb] = 0
@@ -176,14 +185,23 @@ def intra(
 
         load_macroblock(src_y, src_u, src_v, x0, y0, source)
         clear_levels(mb, levels, total_coeff)
-        predict_16x16(rec_y, x0, y0, left, top, predictions)
-        mode, cost = _best_mode(source, 0, predictions, 4, usable, 1, lam)
-        for i in range(0, 256, 16):
-            store(predicted, i, load_u8x16(predictions, 256 * mode + i))
-        luma = _code_4x4(
-            source, mb, x0, y0, left, top, top and mx + 1 < mb_width, mb_width, lam, cost, q, intra4x4_mode, rec_y,
-            predictions, edge, levels, total_coeff,
-        )  # fmt: skip
+        mode, cost, as_4x4 = 2, 1 << 30, True
+        if given:
+            as_4x4 = intra_modes[mb, 0] < AS_16x16
+            mode = np.int64(intra_modes[mb, 0]) % AS_16x16
+            usable = 1 << mode
+        if not (given and as_4x4):
+            predict_16x16(rec_y, x0, y0, left, top, usable, predictions)
+            if not given:
+                mode, cost = _best_mode(source, 0, predictions, 4, usable, 1, lam)
+            for i in range(0, 256, 16):
+                store(predicted, i, load_u8x16(predictions, 256 * mode + i))
+        luma = -1
+        if as_4x4:
+            luma = _code_4x4(
+                source, mb, x0, y0, left, top, top and mx + 1 < mb_width, mb_width, lam, cost, q, intra4x4_mode, rec_y,
+                predictions, edge, levels, total_coeff, given, intra_modes,
+            )  # fmt: skip
         mb_type[mb] = I_4x4
         if luma < 0:
             mb_type[mb] = I_16x16

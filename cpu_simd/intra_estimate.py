@@ -1,4 +1,4 @@
-"""What intra coding of a macroblock would cost, estimated from source samples for all macroblocks at once."""
+"""How a macroblock of a P picture is best coded as intra, and what that costs: from source samples, all at once."""
 
 import numpy as np
 
@@ -58,6 +58,10 @@ _down = _picks(_horizontal_down)
 _vertical_left = _picks(lambda x, y: _T + x + (y >> 1) + (HALVED if y % 2 == 0 else 1))
 _up = _picks(_horizontal_up)
 
+# intra_modes of a macroblock: the sixteen Intra4x4PredModes of an I_4x4, of an I_16x16 this and its Intra16x16PredMode
+AS_16x16 = 16
+DC = 2  # of either
+
 # Intra costs come from source samples; from decoded ones prediction is worse, in step with the quantiser.
 BITS_INTRA = 28
 NOT_WORTH = 1 << 20  # cost of a macroblock that inter prediction codes for less
@@ -71,13 +75,13 @@ def _mode_cost(block, prediction, mode, predicted, lam):
 
 
 @helper
-def _block_4x4(source, x, y, right, predicted, lam, edge, rows):
+def _block_4x4(source, x, y, top, right, predicted, lam, edge, rows):
     """Mode and cost of the best Intra_4x4 prediction from source samples of the block at (x, y).
 
-    right: the samples above right may be used; predicted: the mode that costs one bit; edge: uint8[32],
+    top, right: the samples above, above right may be used; predicted: the mode that costs one bit; edge: uint8[32],
     rows: uint8[16], scratch.
     """
-    left, top = x > 0, y > 0
+    left = x > 0
     for i in range(4):
         edge[5 - i] = source[y + i, x - 1] if left else 128
         edge[7 + i] = source[y - 1, x + i] if top else 128
@@ -106,7 +110,7 @@ def _block_4x4(source, x, y, right, predicted, lam, edge, rows):
             total += np.int64(edge[7 + i])
             count += 1
     dc = (total + (count >> 1)) // count if count else 128
-    mode = 2
+    mode = DC
     cost = block_satd(sub(block, splat_u16x16(dc))) + (lam if predicted == 2 else 4 * lam)
     if top:
         c = _mode_cost(block, _vertical(samples, samples), 0, predicted, lam)
@@ -139,8 +143,11 @@ def _block_4x4(source, x, y, right, predicted, lam, edge, rows):
 
 
 @helper
-def _macroblock_4x4(source, x0, y0, lam, limit, edge, rows, modes):
-    """Cost of the macroblock at (x0, y0) as Intra_4x4, given up above `limit`."""
+def _macroblock_4x4(source, x0, y0, mb_top, lam, limit, edge, rows, modes):
+    """Cost of the macroblock at (x0, y0) as Intra_4x4, given up above `limit`; the modes in raster order -> modes.
+
+    mb_top: the macroblock above is available.
+    """
     width = source.shape[1]
     cost = lam * (BITS_4x4 + ue_bits(5))
     for k in range(16):  # the standard's order: quadrant by quadrant
@@ -149,10 +156,11 @@ def _macroblock_4x4(source, x0, y0, lam, limit, edge, rows, modes):
         x, y = x0 + 4 * bx, y0 + 4 * by
         a = modes[4 * by + bx - 1] if bx else 2
         b = modes[4 * by + bx - 4] if by else 2
+        top = mb_top or by > 0
         # 6.4.11.4: inside the macroblock, what lies above right may come later
         right = by == 0 or (bx < 3 and not (bx == 1 and by & 1))
         right = right and x + 4 < width
-        mode, value = _block_4x4(source, x, y, right, min(a, b), lam, edge, rows)
+        mode, value = _block_4x4(source, x, y, top, right, min(a, b), lam, edge, rows)
         modes[4 * by + bx] = mode
         cost += value
         if cost > limit:
@@ -196,9 +204,12 @@ def _satd_16x16(current, base, step_x, step_y, limit):
 
 
 @helper
-def _macroblock_16x16(source, x0, y0, lam, limit, current, edges):
-    """Cost of the macroblock at (x0, y0) as Intra_16x16, or `limit`: 8.3.3 on source samples. edges: int64[2, 17] scratch."""
-    left, top = x0 > 0, y0 > 0
+def _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges):
+    """Mode and cost of the macroblock at (x0, y0) as Intra_16x16, DC and `limit` if none is below: 8.3.3 on source samples.
+
+    top: the macroblock above is available; edges: int64[2, 17], scratch.
+    """
+    left = x0 > 0
     total = np.int64(0)
     for i in range(16):
         if top:
@@ -210,14 +221,18 @@ def _macroblock_16x16(source, x0, y0, lam, limit, current, edges):
     count = 16 * left + 16 * top
     dc = (total + (count >> 1)) // count if count else 128
     bits = lam * ue_bits(8)
-    cost = min(limit, _satd_16x16(current, 32 * dc, 0, 0, limit - bits) + bits)
+    mode, cost = DC, min(limit, _satd_16x16(current, 32 * dc, 0, 0, limit - bits) + bits)
     if top:
         above = widen(load_u8x16(source, (y0 - 1) * source.shape[1] + x0))
         bits = lam * ue_bits(6)
-        cost = min(cost, _satd_rows(current, above, edges, False, cost - bits) + bits)
+        value = _satd_rows(current, above, edges, False, cost - bits) + bits
+        if value < cost:
+            mode, cost = 0, value
     if left:
         bits = lam * ue_bits(7)
-        cost = min(cost, _satd_rows(current, splat_u16x16(0), edges, True, cost - bits) + bits)
+        value = _satd_rows(current, splat_u16x16(0), edges, True, cost - bits) + bits
+        if value < cost:
+            mode, cost = 1, value
     if left and top:
         edges[0, 0] = edges[1, 0] = source[y0 - 1, x0 - 1]
         h, v = 0, 0
@@ -227,8 +242,10 @@ def _macroblock_16x16(source, x0, y0, lam, limit, current, edges):
         b, c = (5 * h + 32) >> 6, (5 * v + 32) >> 6
         base = 16 * (edges[0, 16] + edges[1, 16]) + 16 - 7 * b - 7 * c
         bits = lam * ue_bits(9)
-        cost = min(cost, _satd_16x16(current, base, b, c, cost - bits) + bits)
-    return cost
+        value = _satd_16x16(current, base, b, c, cost - bits) + bits
+        if value < cost:
+            mode, cost = 3, value
+    return mode, cost
 
 
 @helper
@@ -250,13 +267,16 @@ def _satd_rows(current, above, edges, horizontal, limit):
 
 
 @closed_kernel
-def intra_estimate(source, lam, search_cost, n_ref, row0, row1, intra_cost):
-    """SATD + lam * bits of the best intra prediction of each macroblock in a P slice (not part of the standard).
+def intra_estimate(source, lam, search_cost, n_ref, slice_first_mb, row0, row1, intra_cost, intra_modes):
+    """Type and modes of the best intra prediction of each macroblock in a P slice, and its cost (not part of the standard).
 
-    source: uint8[H, W]; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; [row0, row1): macroblock rows; writes
-    intra_cost: int32[n_mb], NOT_WORTH where, with BITS_INTRA, it does not stay below what the whole macroblock costs in
-    its best reference. Neighbouring samples are the source's, so nothing depends on what is coded before; only the
-    picture's border limits the modes.
+    source: uint8[H, W]; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; slice_first_mb: int32[mb_height];
+    [row0, row1): macroblock rows; writes intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16],
+    by which `intra` codes the macroblock if mode decision makes it an intra one: sixteen Intra4x4PredModes in raster
+    order, or sixteen times AS_16x16 + Intra16x16PredMode. Where the cost does not, with BITS_INTRA, stay below what the
+    whole macroblock costs in its best reference, these are NOT_WORTH and AS_16x16 + DC. Neighbouring samples are the
+    source's, so nothing depends on what is coded before; modes need samples that are available for Intra prediction
+    (6.4.11, 8.3.1.2) when the macroblock is coded.
     """
     mb_width = source.shape[1] // 16
     current = np.empty(256, np.int16)
@@ -265,12 +285,22 @@ def intra_estimate(source, lam, search_cost, n_ref, row0, row1, intra_cost):
     rows = np.zeros(16, np.uint8)
     modes = np.zeros(16, np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
-        x0, y0 = mb % mb_width * 16, mb // mb_width * 16
+        mx, my = mb % mb_width, mb // mb_width
+        x0, y0 = 16 * mx, 16 * my
+        top = mb - mb_width >= slice_first_mb[my]
         limit = np.int64(NOT_WORTH)
         for r in range(n_ref):
             limit = min(limit, np.int64(search_cost[r, mb, 40]) - lam * BITS_INTRA)
         for y in range(16):
             store(current, y * 16, widen(load_u8x16(source, (y0 + y) * source.shape[1] + x0)))
-        cost = _macroblock_16x16(source, x0, y0, lam, limit, current, edges)
-        cost = min(cost, _macroblock_4x4(source, x0, y0, lam, cost, edge, rows, modes))
-        intra_cost[mb] = cost if cost < limit else NOT_WORTH
+        mode, cost = _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges)
+        cost_4x4 = _macroblock_4x4(source, x0, y0, top, lam, cost, edge, rows, modes)
+        if cost_4x4 < cost:
+            cost = cost_4x4
+        else:
+            for k in range(16):
+                modes[k] = AS_16x16 + mode
+        worth = cost < limit
+        intra_cost[mb] = cost if worth else NOT_WORTH
+        for k in range(16):
+            intra_modes[mb, k] = modes[k] if worth else AS_16x16 + DC

@@ -66,10 +66,11 @@ ABOVE_RIGHT_INSIDE = sum(1 << (by * 4 + bx) for bx, by in ((0, 1), (2, 1), (0, 2
 
 
 @helper
-def predict_4x4(rec, x, y, left, top, corner, above_right, edge, out):
+def predict_4x4(rec, x, y, left, top, corner, above_right, wanted, edge, out):
     """8.3.1.2: mode m of the 4x4 block at (x, y) -> out[16 * m...] (uint8[144]); returns the bits of the usable modes.
 
-    edge uint8[32]: scratch, the edge from index 1 on. Modes that are not usable hold something.
+    wanted: bits of the modes to predict; edge uint8[32]: scratch, the edge from index 1 on. Modes that are not usable
+    hold something.
     """
     total = 0
     usable = 1 << 2
@@ -103,15 +104,24 @@ def predict_4x4(rec, x, y, left, top, corner, above_right, edge, out):
     wide = widen(samples)
     wide = add(add(wide, wide), add(widen(load_u8x16(edge, 0)), widen(after)))
     filtered = clip_to_u8(shift_right_s(plus(wide, 2), 2))
-    store(out, 0, _vertical(samples, samples))
-    store(out, 16, _horizontal(samples, samples))
-    store(out, 32, splat_u8x16(total))
-    store(out, 48, _3(filtered, mean))
-    store(out, 64, _4(filtered, mean))
-    store(out, 80, _5(filtered, mean))
-    store(out, 96, _6(filtered, mean))
-    store(out, 112, _7(filtered, mean))
-    store(out, 128, _8(filtered, mean))
+    if wanted & 1 << 0:
+        store(out, 0, _vertical(samples, samples))
+    if wanted & 1 << 1:
+        store(out, 16, _horizontal(samples, samples))
+    if wanted & 1 << 2:
+        store(out, 32, splat_u8x16(total))
+    if wanted & 1 << 3:
+        store(out, 48, _3(filtered, mean))
+    if wanted & 1 << 4:
+        store(out, 64, _4(filtered, mean))
+    if wanted & 1 << 5:
+        store(out, 80, _5(filtered, mean))
+    if wanted & 1 << 6:
+        store(out, 96, _6(filtered, mean))
+    if wanted & 1 << 7:
+        store(out, 112, _7(filtered, mean))
+    if wanted & 1 << 8:
+        store(out, 128, _8(filtered, mean))
     return usable
 
 
@@ -142,19 +152,23 @@ def _mean(rec, x, y, n, left, top, n_left):
 
 
 @helper
-def predict_16x16(rec, x0, y0, left, top, out):
-    """8.3.3.1 - 8.3.3.4: usable Intra_16x16 mode m of the macroblock at (x0, y0) -> out[256 * m...] (uint8[1024])."""
-    dc = splat_u8x16(_mean(rec, x0, y0, 16, left, top, 16))
-    for i in range(0, 256, 16):
-        store(out, 512 + i, dc)
-    if top:
+def predict_16x16(rec, x0, y0, left, top, wanted, out):
+    """8.3.3.1 - 8.3.3.4: Intra_16x16 mode m of the macroblock at (x0, y0) -> out[256 * m...] (uint8[1024]).
+
+    wanted: bits of the modes to predict, all of them usable.
+    """
+    if wanted & 1 << 2:
+        dc = splat_u8x16(_mean(rec, x0, y0, 16, left, top, 16))
+        for i in range(0, 256, 16):
+            store(out, 512 + i, dc)
+    if wanted & 1 << 0:
         above = load_u8x16(rec, (y0 - 1) * rec.shape[1] + x0)
         for i in range(0, 256, 16):
             store(out, i, above)
-    if left:
+    if wanted & 1 << 1:
         for i in range(16):
             store(out, 256 + 16 * i, splat_u8x16(np.int64(rec[y0 + i, x0 - 1])))
-    if left and top:
+    if wanted & 1 << 3:
         h, v = _gradients(rec, x0, y0, 8)
         b, c = (5 * h + 32) >> 6, (5 * v + 32) >> 6
         a = 16 * (np.int64(rec[y0 + 15, x0 - 1]) + np.int64(rec[y0 - 1, x0 + 15])) + 16

@@ -11,17 +11,20 @@ constexpr int BITS_UE_1 = 3, BITS_UE_3 = 5;  // bits of ue(1), ue(2) and of ue(3
 
 // One macroblock in shared memory
 struct alignas(16) Macroblock {
+  uint8_t predicted[32];           // two blocks in work, see intra_given.cuh
   uint8_t source[384];             // 16 rows of 16, Cb 8 rows of 8, Cr
   Transformed transformed[16];     // of the source's blocks, raster; and its coefficients
   short coefficients[16 * 16];
   uint8_t tile[17 * TILE + 8];     // as Intra_4x4, with the samples above
   uint8_t luma[256], chroma[128];  // as Intra_16x16; chroma
-  short levels_4x4[16 * 16], levels_16x16[17 * 16], levels_chroma[10 * 16];
+  short levels_4x4[18 * 16], levels_16x16[17 * 16], levels_chroma[10 * 16];
   uint8_t count_4x4[16], count_16x16[16], count_chroma[8];
   uint8_t sides[5 * SIDE];   // of the columns of blocks of Intra_4x4; the last: the macroblock's right column
   signed char modes[5 * 8];  // Intra_4x4 modes, (by + 1) * 8 + bx + 4; with those around, -1: not available
-  int cost_4x4, cost_16x16, mode_16x16, dc_16x16, mode_chroma, cbp_chroma, dc_chroma, clipped[2];
+  int cost_4x4, cost_16x16, mode_16x16, mode_chroma, cbp_chroma, clipped[2];
+  int all_4x4, all_16x16, all_chroma;  // levels that are not 0
   int sum_4x4, sum_16x16, sum_chroma;  // of the levels' magnitudes
+  unsigned grey;  // four samples of 128
   int limit;  // cost of Intra_16x16 once it is known
 };
 struct Around {
@@ -34,10 +37,15 @@ struct Above {
 
 DEVICE unsigned word_at(const uint8_t *p) { return *reinterpret_cast<const unsigned *>(p); }
 
+// What inverse_pass takes from which lanes: values 0 and 2, and of 1 and 3 the one that is halved and the other
+struct Butterfly {
+  int first, third, half, whole, sign_third, sign_half, sign_whole;
+};
 // What a lane knows for good: it stands for mode lane & 15 while modes are tried, for sample or coefficient (x, y) after that
 struct Sample {
   int x, y, scan, needs;     // needs: 1 the left column, 2 the row above, 4: no mode
   unsigned across, down[4];  // weights of the forward transform
+  Butterfly row, column;     // of the inverse transform
   unsigned words, bytes[2], late;  // how its mode makes its rows, see RECIPES
 };
 // The rows of each mode from words of the sixteen that lanes hold: the edge s in 0..3, filtered f in 4..7, h in 8..11 (see
@@ -54,6 +62,12 @@ __constant__ Recipe RECIPES[9] = {
 // A value that the compiler would otherwise compute again wherever it is used
 DEVICE int kept(int v, int lane) { return __shfl_sync(FULL_WARP, v, lane); }
 DEVICE unsigned forward_weights(int i) { return i == 0 ? 0x01010101u : i == 1 ? 0xfeff0102u : i == 2 ? 0x01ffff01u : 0xff02fe01u; }
+DEVICE Butterfly butterfly_of(int i, int first, int step, int lane) {
+  const bool outer = i == 0 || i == 3;
+  const int one = kept(first + step, lane), three = kept(first + 3 * step, lane), sign = kept(i < 2 ? 1 : -1, lane);
+  const int third = kept(first + 2 * step, lane), same = kept(outer ? 1 : -1, lane), sign_whole = kept(outer ? sign : -sign, lane);
+  return {first, third, outer ? three : one, outer ? one : three, same, sign, sign_whole};
+}
 DEVICE Sample sample_of(int lane) {
   Sample s;
   const int j = lane & 15;
@@ -66,6 +80,8 @@ DEVICE Sample sample_of(int lane) {
 #pragma unroll
   for (int i = 0; i < 16; i++) scan = digit(ZIGZAG_4x4_DIGITS, i) == j ? i : scan;
   s.scan = kept(scan, lane);
+  s.row = butterfly_of(s.x, kept(lane & 28, lane), 1, lane);
+  s.column = butterfly_of(s.y, kept(lane & 19, lane), 4, lane);
   const int both = NEEDS_ALL >> j & 1;
   const Recipe recipe = RECIPES[min(j, 8)];
   s.words = recipe.words;
@@ -86,17 +102,15 @@ DEVICE Quantiser quantiser_of(int qp, int lane) {
   return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, (1 << shift) / DEAD_ZONE_INTRA};
 }
 
-// 8.5.12.2 for a row or a column (step 1 or 4), its value i in lane i
-DEVICE int inverse_pass(int v, int first, int step, int i) {
-  const int a = __shfl_sync(FULL_WARP, v, first), b = __shfl_sync(FULL_WARP, v, first + step);
-  const int c = __shfl_sync(FULL_WARP, v, first + 2 * step), d = __shfl_sync(FULL_WARP, v, first + 3 * step);
-  const bool outer = i == 0 || i == 3;
-  const int even = outer ? a + c : a - c, odd = outer ? b + (d >> 1) : (b >> 1) - d;
-  return i < 2 ? even + odd : even - odd;
+// 8.5.12.2 for a row or a column, its value i in lane i: even + odd, or even - odd
+DEVICE int inverse_pass(int v, const Butterfly &b) {
+  const int half = __shfl_sync(FULL_WARP, v, b.half) >> 1, first = __shfl_sync(FULL_WARP, v, b.first);
+  const int third = __shfl_sync(FULL_WARP, v, b.third), whole = __shfl_sync(FULL_WARP, v, b.whole);
+  return first + b.sign_third * third + b.sign_half * half + b.sign_whole * whole;
 }
 
-// What of a macroblock's blocks is known before those around it; one warp, a lane a block
-DEVICE void look_ahead(Macroblock &m, int lane) {
+// What of a macroblock's blocks is known before those around it, for choosing modes or without; one warp, a lane a block
+DEVICE void look_ahead(Macroblock &m, int lane, bool choosing) {
   if (lane >= 16) return;
   unsigned rows[4];
   int v[16];
@@ -106,12 +120,21 @@ DEVICE void look_ahead(Macroblock &m, int lane) {
 #pragma unroll
     for (int x = 0; x < 4; x++) v[4 * i + x] = byte_of(rows[i], x);
   }
-  m.transformed[lane] = transformed(rows);
+  if (choosing) m.transformed[lane] = transformed(rows);
   forward_4x4(v);
 #pragma unroll
   for (int i = 0; i < 16; i += 2)
     *reinterpret_cast<unsigned *>(m.coefficients + 16 * lane + i) = (unsigned(v[i]) & 0xffff) | unsigned(v[i + 1]) << 16;
 }
+
+// The ten steps of an Intra_4x4 macroblock: which block (raster) the lane's half of the warp has in each; where its levels
+// are: the first half's by step, then the second's of steps 2..7
+DEVICE int block_of(int step, int lane) {
+  return int(0xfeba763210ull >> (4 * step) & 15) + (lane & 16 && step >= 2 && step < 8 ? 2 : 0);
+}
+DEVICE int levels_at(int step, int lane) { return 16 * (step + (lane >> 1 & 8)); }
+constexpr unsigned long long PLACE_OF_BLOCK = 0x9876fedc5432ba10ull;   // digit luma4x4BlkIdx: of its levels
+constexpr unsigned long long PLACE_OF_RASTER = 0x98fe76dc54ba3210ull;  // digit of the raster number
 
 // Of a block: its place (raster), its source, the source's coefficient of this lane
 struct Ahead {
@@ -119,7 +142,7 @@ struct Ahead {
   Transformed source;
 };
 DEVICE Ahead ahead_of(const Macroblock &m, int step, int lane) {
-  const int k = int(0xfeba763210ull >> (4 * step) & 15) + (lane & 16 && step >= 2 && step < 8 ? 2 : 0);
+  const int k = block_of(step, lane);
   return {k, m.coefficients[16 * k + (lane & 15)], m.transformed[k]};
 }
 
@@ -145,12 +168,12 @@ DEVICE void predict_mode(const Sample &own, const unsigned *s, int dc, int lane,
 // k and block k + 2 from the third step to the eighth): a block follows those to its left, above and above right. Ends
 // early when the cost reaches that of Intra_16x16.
 DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quantiser, int lam, int lane, const Sample &own) {
-  const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x, row_first = lane & 28, column_first = lane & 19;
+  const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x;
   // blocks, as bits, that have a left column, a row above, samples above right; blocks in which this lane's mode is usable
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
   const int rights = kept(ABOVE_RIGHT_INSIDE | (around.top ? 7 : 0) | (around.right ? 8 : 0), lane);
   const int usable = own.needs & 4 ? 0 : (own.needs & 1 ? lefts : 0xffff) & (own.needs & 2 ? tops : 0xffff);
-  int cost = lam * BITS_4x4, limit = NO_LIMIT, magnitudes = 0;
+  int cost = lam * BITS_4x4, limit = NO_LIMIT, magnitudes = 0, all = 0;
   Ahead next = ahead_of(m, 0, lane);
 #pragma unroll 1
   for (int step = 0; step < 10 && cost < limit; step++) {
@@ -187,17 +210,18 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     }
     int level = (abs(c) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
     magnitudes += active ? level : 0;
+    all += active && level;
     level = c < 0 ? -level : level;
     const unsigned coded = __ballot_sync(FULL_WARP, level != 0) >> (16 * half) & 0xffff;
-    c = inverse_pass(level * quantiser.scale, row_first, 1, own.x);
+    c = inverse_pass(level * quantiser.scale, own.row);
     next = ahead_of(m, min(step + 1, 9), lane);
-    c = inverse_pass(c, column_first, 4, own.y);
+    c = inverse_pass(c, own.column);
     limit = __shfl_sync(FULL_WARP, limit, 0);
     if (active) {
       const uint8_t sample = uint8_t(clip255(byte_of(word, own.x) + ((c + 32) >> 6)));
       block[at] = sample;
       if (own.x == 3) side[SIDE + 4 + own.y] = sample;
-      m.levels_4x4[16 * ((k & 9) | (k & 2) << 1 | (k >> 1 & 2)) + own.scan] = short(level);
+      m.levels_4x4[levels_at(step, lane) + own.scan] = short(level);
       if (j == 0) {
         m.modes[(by + 1) * 8 + bx + 4] = static_cast<signed char>(mode);
         m.count_4x4[k] = uint8_t(__popc(coded));
@@ -206,8 +230,10 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     __syncwarp();
   }
   magnitudes = __reduce_add_sync(FULL_WARP, magnitudes);
+  all = __reduce_add_sync(FULL_WARP, all);
   if (lane == 0) {
     m.cost_4x4 = cost;
+    m.all_4x4 = all;
     m.sum_4x4 = magnitudes;
   }
 }
@@ -237,8 +263,36 @@ DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stri
   }
 }
 
-// 8.3.3, 8.5.2: chooses the mode and codes an Intra_16x16 macroblock, a lane a 4x4 block (both halves of the warp the same
-// one). left: of lane k the sample to the left of row k.
+// 8.5.2: codes an Intra_16x16 macroblock, a lane a 4x4 block k (both halves of the warp the same one): its source, its prediction
+DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int lane, int scan) {
+  const int k = lane & 15, bx = k & 3, by = k >> 2;
+  int v[16];
+#pragma unroll
+  for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
+  forward_4x4(v);
+  int dc = hadamard_4x4(v[0], lane);
+  dc = quantise_dc(dc < 0 ? -((1 - dc) >> 1) : (dc + 1) >> 1, qp, DEAD_ZONE_INTRA);
+  quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+  const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xffff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
+  const int count = count_levels(v), all = __reduce_add_sync(FULL_WARP, lane < 16 ? count : 0) + __popc(dc_coded);
+  if (lane < 16) {
+    store_levels(m.levels_16x16 + 16 * digit(RASTER_TO_BLOCK_DIGITS, k), v);
+    m.levels_16x16[16 * 16 + scan] = short(dc);
+    m.count_16x16[k] = uint8_t(count);
+  }
+  const int sum = __reduce_add_sync(FULL_WARP, lane < 16 ? sum_of_magnitudes(v) + abs(dc) : 0);
+  const int factor = 16 * NORM_ADJUST_4x4[qp % 6][0], scaled = hadamard_4x4(dc, lane) * factor;
+  scale_4x4(v, qp);
+  v[0] = qp >= 36 ? scaled << (qp / 6 - 6) : (scaled + (1 << (5 - qp / 6))) >> (6 - qp / 6);
+  if (lane < 16) reconstruct(v, predicted, m.luma + 64 * by + 4 * bx, 16);
+  if (lane == 0) {
+    m.all_16x16 = all;
+    m.sum_16x16 = sum;
+    m.clipped[0] = clipped != 0;
+  }
+}
+
+// 8.3.3, 8.5.2: chooses the mode of an Intra_16x16 macroblock and codes it. left: of lane k the sample to the left of row k.
 DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, int left, int qp, int lam, int lane, int scan) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   const bool second = lane & 16;
@@ -246,13 +300,10 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
 #pragma unroll
   for (int i = 0; i < 4; i++) own[i] = word_at(m.source + 64 * by + 16 * i + 4 * bx);
   const int t = around.top ? byte_of(__shfl_sync(FULL_WARP, above.a, k >> 2), k & 3) : 0, l = around.left ? left : 0;
-  const int corner = int(above.b >> 24), count = 16 * around.left + 16 * around.top, total = sum_16(t + l);
-  const int mean = count ? (total + (count >> 1)) / count : 128;
-  const int b = (5 * (sum_16((k - 7) * t) - 8 * corner) + 32) >> 6, c = (5 * (sum_16((k - 7) * l) - 8 * corner) + 32) >> 6;
-  const int last = __shfl_sync(FULL_WARP, t + l, 15);
+  const int mean = mean_16x16(around.left, around.top, l, t);
   // the first half of the warp tries vertical and DC, the second horizontal and plane
   unsigned first_rows[4], second_rows[4];
-  predict_plane(16 * last + 16 + b * (4 * bx - 7) + c * (4 * by - 7), b, c, second_rows);
+  plane_16x16(l, t, int(above.b >> 24), lane, second_rows);
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const unsigned side = splat4(__shfl_sync(FULL_WARP, l, 4 * by + i));
@@ -270,31 +321,11 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
   unsigned predicted[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) predicted[i] = __shfl_sync(FULL_WARP, mode & 2 ? second_rows[i] : first_rows[i], k + 16 * (mode & 1));
-  int v[16];
-#pragma unroll
-  for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
-  forward_4x4(v);
-  int dc = hadamard_4x4(v[0], lane);
-  dc = quantise_dc(dc < 0 ? -((1 - dc) >> 1) : (dc + 1) >> 1, qp, DEAD_ZONE_INTRA);
-  quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
-  const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xffff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  if (!second) {
-    store_levels(m.levels_16x16 + 16 * digit(RASTER_TO_BLOCK_DIGITS, k), v);
-    m.levels_16x16[16 * 16 + scan] = short(dc);
-    m.count_16x16[k] = uint8_t(count_levels(v));
-  }
-  const int sum = __reduce_add_sync(FULL_WARP, second ? 0 : sum_of_magnitudes(v) + abs(dc));
-  const int factor = 16 * NORM_ADJUST_4x4[qp % 6][0], scaled = hadamard_4x4(dc, lane) * factor;
-  scale_4x4(v, qp);
-  v[0] = qp >= 36 ? scaled << (qp / 6 - 6) : (scaled + (1 << (5 - qp / 6))) >> (6 - qp / 6);
-  if (!second) reconstruct(v, predicted, m.luma + 64 * by + 4 * bx, 16);
   if (lane == 0) {
     m.cost_16x16 = int(best >> 2);
     m.mode_16x16 = mode;
-    m.dc_16x16 = __popc(dc_coded);
-    m.sum_16x16 = sum;
-    m.clipped[0] = clipped != 0;
   }
+  code_predicted_16x16(m, own, predicted, qp, lane, scan);
 }
 
 // 8.5.11.1 over four lanes
@@ -348,7 +379,7 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
   quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
   const int count = count_levels(v);
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  const bool any = __any_sync(FULL_WARP, count);
+  const int coded = __reduce_add_sync(FULL_WARP, lane < 8 ? count : 0);
   if (lane < 8) {
     store_levels(m.levels_chroma + 16 * lane, v);
     m.levels_chroma[16 * (8 + plane) + q] = short(dc);
@@ -361,8 +392,8 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
   if (lane < 8) reconstruct(v, predicted, m.chroma + place, 8);
   if (lane == 0) {
     m.mode_chroma = best;
-    m.cbp_chroma = any ? 2 : dc_coded ? 1 : 0;
-    m.dc_chroma = __popc(dc_coded);
+    m.cbp_chroma = coded ? 2 : dc_coded ? 1 : 0;
+    m.all_chroma = coded + __popc(dc_coded);
     m.sum_chroma = sum;
     m.clipped[1] = clipped != 0;
   }

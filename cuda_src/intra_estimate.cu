@@ -1,4 +1,4 @@
-// What intra coding would cost, from source samples (not part of the standard).
+// How macroblocks of a P picture are best coded as intra, and what that costs, from source samples (not part of the standard).
 //
 // Two macroblocks a warp, a lane a 4x4 block: it predicts the block in every Intra_4x4 and Intra_16x16 mode. Only which mode
 // is the predicted one depends on other blocks; that goes from lane to lane in seven diagonals.
@@ -6,6 +6,7 @@
 
 constexpr int WARPS = 4;
 constexpr int BITS_INTRA = 28, NOT_WORTH = 1 << 20;  // as cpu_simd/intra_estimate.py
+constexpr int AS_16x16 = 16, DC = 2;                  // likewise
 constexpr int BITS_4x4 = 24 + 5, BITS_16x16_PLANE = 7, BITS_16x16_DC = 7, BITS_16x16_TOP = 5, BITS_16x16_LEFT = 7;
 // Places of the modes in the order in which they are tried: 2 0 3 7 1 8 4 5 6, the first wins a tie
 constexpr unsigned long long RANK = 0x538762041ull;
@@ -21,16 +22,20 @@ DEVICE void try_mode(const Transformed &own, const unsigned *s, const unsigned *
   if (usable) *best = min(*best, (value + 4 * unsigned(lam)) << 8 | RANKED << 4 | MODE);
 }
 
-// source uint8[height, width]; search_cost int32[n_ref, n_mb, 41]; macroblock rows [row0, row0 + gridDim.y); intra_cost int32[n_mb]
+// source uint8[height, width]; search_cost int32[n_ref, n_mb, 41]; macroblock rows [row0, row0 + gridDim.y); intra_cost
+// int32[n_mb]; intra_modes uint8[n_mb, 16]
 extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const uint8_t *__restrict__ source, int mb_width, int lam,
-    const int *__restrict__ search_cost, int n_ref, int n_mb, int row0, int *intra_cost) {
+    const int *__restrict__ search_cost, int n_ref, int n_mb, const int *__restrict__ slice_first_mb, int row0, int *intra_cost,
+    uint8_t *intra_modes) {
   wait_for_the_kernel_before();
   SHARED(uint16_t, all_satd, WARPS * 9 * 32);
   const int lane = threadIdx.x & 31, k = lane & 15, bx = k & 3, by = k >> 2;
   const int column = (int(blockIdx.x) * WARPS + int(threadIdx.x >> 5)) * 2 + (lane >> 4), mx = min(column, mb_width - 1);
   const int my = int(blockIdx.y) + row0, width = 16 * mb_width, x0 = 16 * mx, y0 = 16 * my, x = x0 + 4 * bx, y = y0 + 4 * by;
   uint16_t *satd = all_satd + (threadIdx.x >> 5) * (9 * 32) + lane;
-  const bool left = x > 0, top = y > 0, right = (by == 0 || (ABOVE_RIGHT_INSIDE >> k & 1)) && x + 4 < width;
+  const int mb = my * mb_width + mx;
+  const bool mb_left = x0 > 0, mb_top = mb - mb_width >= __ldg(slice_first_mb + my);
+  const bool left = x > 0, top = mb_top || by > 0, right = (by == 0 || (ABOVE_RIGHT_INSIDE >> k & 1)) && x + 4 < width;
   const uint8_t *block = source + size_t(y) * width + x;
   unsigned rows[4], side[4], above = splat4(128), beyond = splat4(128), corner = 128;
 #pragma unroll
@@ -70,36 +75,31 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const ui
       best = min(general, (value + unsigned(lam)) << 8 | unsigned(RANK >> (4 * predicted) & 15) << 4 | unsigned(predicted));
   }
   const int cost_4x4 = sum_16(int(best >> 8)) + lam * BITS_4x4;
-  // 8.3.3: lane k has the sample k of the row above and of the column to the left of its macroblock
-  const bool mb_left = x0 > 0, mb_top = y0 > 0;
+  // 8.3.3: lane k has the sample k of the row above and of the column to the left of its macroblock. The least of all so far:
+  // cost << 4 | rank << 2 | mode
   const uint8_t *origin = source + size_t(y0) * width + x0;
   const int t = mb_top ? __ldg(origin - width + k) : 0, l = mb_left ? __ldg(origin + size_t(k) * width - 1) : 0;
-  const int count = 16 * mb_left + 16 * mb_top, total = sum_16(t + l);
-  const int mean = count ? (total + (count >> 1)) / count : 128;
+  const int mean = mean_16x16(mb_left, mb_top, l, t);
   unsigned row[4] = {splat4(mean), splat4(mean), splat4(mean), splat4(mean)};
-  int cost = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_DC;
+  unsigned cost = unsigned(sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_DC) << 4 | 0 << 2 | DC;
   if (__any_sync(FULL_WARP, mb_top)) {
     const unsigned word = mb_top ? __ldg(reinterpret_cast<const unsigned *>(origin - width) + bx) : 0;
     row[0] = row[1] = row[2] = row[3] = word;
-    const int value = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_TOP;
-    if (mb_top) cost = min(cost, value);
+    const unsigned value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_TOP);
+    if (mb_top) cost = min(cost, value << 4 | 1 << 2 | 0);
   }
 #pragma unroll
   for (int i = 0; i < 4; i++) row[i] = splat4(__shfl_sync(FULL_WARP, l, (lane & 16) + 4 * by + i));
-  int value = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_LEFT;
-  if (mb_left) cost = min(cost, value);
-  const int first = mb_left && mb_top ? __ldg(origin - width - 1) : 0;
-  const int b = (5 * (sum_16((k - 7) * t) - 8 * first) + 32) >> 6, c = (5 * (sum_16((k - 7) * l) - 8 * first) + 32) >> 6;
-  const int last = __shfl_sync(FULL_WARP, t + l, lane | 15);
-  const int base = 16 * last + 16 + b * (4 * bx - 7) + c * (4 * by - 7);
-  predict_plane(base, b, c, row);
-  value = sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_PLANE;
-  if (mb_left && mb_top) cost = min(cost, value);
-  if (k == 0 && column < mb_width) {
-    const int mb = my * mb_width + mx;
-    int limit = NOT_WORTH;
-    for (int r = 0; r < n_ref; r++) limit = min(limit, search_cost[(size_t(r) * n_mb + mb) * 41 + 40] - lam * BITS_INTRA);
-    cost = min(cost, cost_4x4);
-    intra_cost[mb] = cost < limit ? cost : NOT_WORTH;
-  }
+  unsigned value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_LEFT);
+  if (mb_left) cost = min(cost, value << 4 | 2 << 2 | 1);
+  plane_16x16(l, t, mb_left && mb_top ? __ldg(origin - width - 1) : 0, lane, row);
+  value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_PLANE);
+  if (mb_left && mb_top) cost = min(cost, value << 4 | 3 << 2 | 3);
+  if (column >= mb_width) return;
+  int limit = NOT_WORTH;
+  for (int r = 0; r < n_ref; r++) limit = min(limit, __ldg(search_cost + (size_t(r) * n_mb + mb) * 41 + 40) - lam * BITS_INTRA);
+  const int cost_16x16 = int(cost >> 4), least = min(cost_16x16, cost_4x4);
+  const unsigned mode = cost_4x4 < cost_16x16 ? best & 15 : AS_16x16 + (cost & 3);
+  intra_modes[16 * size_t(mb) + k] = uint8_t(least < limit ? mode : AS_16x16 + DC);
+  if (k == 0) intra_cost[mb] = least < limit ? least : NOT_WORTH;
 }

@@ -1,4 +1,4 @@
-"""What intra coding would cost, on the card: launches intra_estimate.cu."""
+"""How macroblocks are best coded as intra, on the card: launches intra_estimate.cu."""
 
 from typing import Any
 
@@ -12,13 +12,15 @@ def intra_estimate(
     lam: int,
     search_cost: DeviceArray,  # int32[>= n_ref, n_mb, 41]
     n_ref: int,
+    slice_first_mb: DeviceArray,  # int32[mb_height]
     row0: int,
     row1: int,
     intra_cost: DeviceArray,  # int32[n_mb]
+    intra_modes: DeviceArray,  # uint8[n_mb, 16]
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.intra_estimate.intra_estimate."""
     mb_width = source.shape[1] // 16
     grid = (-(-mb_width // (2 * WARPS)), row1 - row0)
-    arguments = [source, mb_width, lam, search_cost, n_ref, intra_cost.size, row0, intra_cost]
+    arguments = [source, mb_width, lam, search_cost, n_ref, intra_cost.size, slice_first_mb, row0, intra_cost, intra_modes]
     source.device.launch("intra_estimate", "intra_estimate", grid, (32 * WARPS,), arguments, stream)

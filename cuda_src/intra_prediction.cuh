@@ -84,6 +84,19 @@ DEVICE void predict_plane(int base, int b, int c, unsigned *row) {
   }
 }
 
+// 8.3.3.3: DC of a macroblock; l, t: of lane k and k + 16 sample k of the column to the left and of the row above, or 0
+DEVICE int mean_16x16(bool left, bool top, int l, int t) {
+  const int count = 16 * left + 16 * top, total = sum_16(t + l);
+  return count ? (total + (count >> 1)) / count : 128;
+}
+// 8.3.3.4: the plane in block lane & 15
+DEVICE void plane_16x16(int l, int t, int corner, int lane, unsigned *row) {
+  const int k = lane & 15;
+  const int b = (5 * (sum_16((k - 7) * t) - 8 * corner) + 32) >> 6, c = (5 * (sum_16((k - 7) * l) - 8 * corner) + 32) >> 6;
+  const int last = __shfl_sync(FULL_WARP, t + l, lane | 15);
+  predict_plane(16 * last + 16 + b * (4 * (k & 3) - 7) + c * (4 * (k >> 2) - 7), b, c, row);
+}
+
 // The edge of a block as filter_edge takes it. side: the four samples to the left; above, beyond: eight samples above
 DEVICE void pack_edge(const unsigned *side, unsigned corner, unsigned above, unsigned beyond, unsigned *s) {
   s[0] = side[3] | side[3] << 8 | side[2] << 16 | side[1] << 24;

@@ -16,6 +16,7 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
     mb_bits         int32[n_mb]            bits of macroblock_layer() as written
     ssd_y/u/v       int64[mb_height]       squared error of the decoded picture
     rec_y/u/v       as the planes: the reconstruction before deblocking, in the workspace
+    intra_modes     uint8[n_mb, 16]        how an intra macroblock of a P picture is coded, in the workspace
 """
 
 import math
@@ -263,6 +264,7 @@ class Workspace:
         self.all_mv = zeros((n_ref, n_mb, N_PARTITIONS, 2), np.int16)  # quarter samples
         self.progress = zeros((1 + mb_height,), np.int64)  # of the rows in mode_decision
         self.intra_cost = zeros((n_mb,), np.int32)
+        self.intra_modes = zeros((n_mb, 16), np.uint8)  # see cpu_simd/intra_estimate.py
         coarse = coarse_shape(16 * mb_height, 16 * mb_width)
         self.coarse_source = zeros(coarse, np.uint8)
         self.coarse_reference = zeros(coarse, np.uint8)

@@ -115,8 +115,8 @@ TABLE = (
     ),
     Stage(
         "intra_estimate", "intra_estimate.intra_estimate", ROWS, "encoder",
-        "source_y lam all_cost n_ref row0 row1 intra_cost",
-        "intra_cost",
+        "source_y lam all_cost n_ref slice_first_mb row0 row1 intra_cost intra_modes",
+        "intra_cost intra_modes",
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
@@ -140,8 +140,8 @@ TABLE = (
     ),
     Stage(
         "intra", "intra.intra", SLICES, "8.3, 8.5",
-        "source_y source_u source_v slice_first_mb lam chroma_qp_offset first_mb end_mb mb_type intra4x4_mode "
-        "intra16x16_mode intra_chroma_mode qp rec_y rec_u rec_v levels total_coeff cbp",
+        "source_y source_u source_v slice_first_mb lam chroma_qp_offset n_ref intra_modes first_mb end_mb mb_type "
+        "intra4x4_mode intra16x16_mode intra_chroma_mode qp rec_y rec_u rec_v levels total_coeff cbp",
         "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode rec_y rec_u rec_v levels total_coeff cbp",
     ),
     Stage(

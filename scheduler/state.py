@@ -42,7 +42,7 @@ _ROW_BYTES = {"ssd_y": 8, "ssd_u": 8, "ssd_v": 8}
 _MACROBLOCK_BYTES = {
     "mb_type": 1, "sub_mb_type": 4, "ref_idx": 4, "mv": 64, "intra4x4_mode": 16, "intra16x16_mode": 1,
     "intra_chroma_mode": 1, "cbp": 1, "qp": 1, "total_coeff": 24, "levels": 864, "centre": 4, "predictor": 4,
-    "search_cost": 164, "search_mv": 164, "intra_cost": 4,
+    "search_cost": 164, "search_mv": 164, "intra_cost": 4, "intra_modes": 16,
 }  # fmt: skip
 LAYOUTS: dict[str, Layout] = (
     {name: Layout(MACROBLOCKS, size) for name, size in _MACROBLOCK_BYTES.items()}

@@ -337,23 +337,23 @@ def intra_4x4_predictions(p, left, top):
     return modes
 
 
-def intra_cost(source, lam, mb):
-    """The estimate for macroblock mb by its definition."""
+def intra_estimate(source, lam, mb, first_mb=0):
+    """The estimate for macroblock mb of the slice that begins at first_mb by its definition: cost, sixteen given modes."""
     source = source.astype(int)
     width = source.shape[1]
     mb_width = width // 16
     x0, y0 = mb % mb_width * 16, mb // mb_width * 16
     block = source[y0 : y0 + 16, x0 : x0 + 16]
-    left, top = x0 > 0, y0 > 0
+    left, top = x0 > 0, mb - mb_width >= first_mb
     above = source[y0 - 1, x0 : x0 + 16] if top else np.zeros(0, int)
     beside = source[y0 : y0 + 16, x0 - 1] if left else np.zeros(0, int)
     known = [*above, *beside]
     dc = (sum(known) + len(known) // 2) // len(known) if known else 128
-    costs = [satd(block - dc) + lam * ue_bits(8)]
+    costs = [(satd(block - dc) + lam * ue_bits(8), 2)]
     if top:
-        costs.append(satd(block - above) + lam * ue_bits(6))
+        costs.append((satd(block - above) + lam * ue_bits(6), 0))
     if left:
-        costs.append(satd(block - beside[:, None]) + lam * ue_bits(7))
+        costs.append((satd(block - beside[:, None]) + lam * ue_bits(7), 1))
     if left and top:
         corner = source[y0 - 1, x0 - 1]
         t, l = [corner, *above], [corner, *beside]
@@ -362,7 +362,7 @@ def intra_cost(source, lam, mb):
         b, c = (5 * h + 32) >> 6, (5 * v + 32) >> 6
         y, x = np.indices((16, 16))
         plane = (16 * (t[16] + l[16]) + b * (x - 7) + c * (y - 7) + 16) >> 5
-        costs.append(satd(block - plane.clip(0, 255)) + lam * ue_bits(9))
+        costs.append((satd(block - plane.clip(0, 255)) + lam * ue_bits(9), 3))
     total, chosen = lam * (24 + ue_bits(5)), {}
     for k in [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]:
         bx, by = k % 4, k // 4
@@ -375,10 +375,11 @@ def intra_cost(source, lam, mb):
 
         predicted = min(chosen.get((bx - 1, by), 2), chosen.get((bx, by - 1), 2))
         best = None
-        for mode, prediction in intra_4x4_predictions(sample, x > 0, y > 0).items():
+        for mode, prediction in intra_4x4_predictions(sample, x > 0, top or by > 0).items():
             value = satd(source[y : y + 4, x : x + 4] - prediction) + lam * (1 if mode == predicted else 4)
             key = (value, [2, 0, 3, 7, 1, 8, 4, 5, 6].index(mode))
             if best is None or key < best:
                 best, chosen[bx, by] = key, mode
         total += best[0]
-    return min(*costs, total)
+    cost, mode = min(costs, key=lambda pair: pair[0])  # the first of several
+    return min(cost, total), [chosen[k % 4, k // 4] for k in range(16)] if total < cost else [16 + mode] * 16

@@ -1,4 +1,4 @@
-"""CUDA intra macroblocks give the bits of their CPU twin: kinds of pictures, QPs, slices, inter neighbours, I_PCM."""
+"""CUDA intra macroblocks give the bits of their CPU twin: kinds of pictures, QPs, slices, inter, I_PCM, given modes."""
 
 import copy
 
@@ -9,25 +9,27 @@ from h264lite.cuda_src.intra import intra
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_4x4, I_16x16
 
 from .cuda_emulator.fixtures import device  # noqa: F401
-from .test_intra import empty_state, picture
+from .test_intra import empty_state, given_modes, picture
 
 WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", "levels", "total_coeff", "cbp")
 
 
-def both(device, planes, state, slice_first_mb, lam, offset, rec, parts):  # noqa: F811
-    """Runs the twins; parts: first and last macroblock of each call. Returns the state that the CPU leaves."""
+def both(device, planes, state, slice_first_mb, lam, offset, rec, parts, given=None):  # noqa: F811
+    """Runs the twins; parts: first and last macroblock of each call; given: modes of a P picture. Returns the CPU's state."""
+    n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
+    modes = device.upload(given)
     sources, slices = [device.upload(p) for p in planes], device.upload(slice_first_mb)
     out, card = [device.upload(p) for p in rec], {name: device.upload(a) for name, a in state.items()}
     for first_mb, end_mb in parts:
         intra(
-            *sources, slices, lam, offset, first_mb, end_mb, card["mb_type"], card["intra4x4_mode"],
+            *sources, slices, lam, offset, n_ref, modes, first_mb, end_mb, card["mb_type"], card["intra4x4_mode"],
             card["intra16x16_mode"], card["intra_chroma_mode"], card["qp"], *out, card["levels"], card["total_coeff"],
             card["cbp"],
         )  # fmt: skip
     cpu.intra(
-        *planes, slice_first_mb, lam, offset, 0, len(state["mb_type"]), state["mb_type"], state["intra4x4_mode"],
-        state["intra16x16_mode"], state["intra_chroma_mode"], state["qp"], *rec, state["levels"], state["total_coeff"],
-        state["cbp"],
+        *planes, slice_first_mb, lam, offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
+        state["intra4x4_mode"], state["intra16x16_mode"], state["intra_chroma_mode"], state["qp"], *rec, state["levels"],
+        state["total_coeff"], state["cbp"],
     )  # fmt: skip
     for name in WRITTEN:
         np.testing.assert_array_equal(card[name].get(), state[name], err_msg=name)
@@ -50,7 +52,10 @@ def test_intra_pictures(device, kind):  # noqa: F811
             planes = picture(rng, height, width, kind)
             rec = [np.full_like(p, 55) for p in planes]
             lam, offset = int(rng.integers(0, 90)), int(rng.integers(-12, 13))
-            both(device, planes, state, np.zeros(height // 16, np.int32), lam, offset, rec, [(0, n_mb)])
+            slices, other_rec = np.zeros(height // 16, np.int32), copy.deepcopy(rec)
+            given, other = given_modes(rng, width // 16, slices), copy.deepcopy(state)
+            both(device, planes, state, slices, lam, offset, rec, [(0, n_mb)])
+            both(device, planes, other, slices, lam, offset, other_rec, [(0, n_mb)], given)
             seen.update(state["mb_type"].tolist())
     print("types", seen)
     if kind == "waves":
@@ -75,7 +80,9 @@ def test_among_inter_macroblocks_and_slices(device, share):  # noqa: F811
             state["mb_type"][inter] = rng.integers(P_SKIP, 8, n_mb)[inter]
             planes = picture(rng, 16 * mb_height, 16 * mb_width, "waves")
             rec = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in planes]
-            both(device, planes, copy.deepcopy(state), first, int(rng.integers(1, 60)), 0, rec, parts)
+            given = given_modes(rng, mb_width, first)
+            both(device, planes, copy.deepcopy(state), first, int(rng.integers(1, 60)), 0, copy.deepcopy(rec), parts)
+            both(device, planes, copy.deepcopy(state), first, int(rng.integers(1, 60)), 0, rec, parts, given)
 
 
 def test_every_mode_is_used(device):  # noqa: F811
@@ -108,4 +115,5 @@ def test_a_large_picture(device):  # noqa: F811
         planes = picture(rng, 1088, 1920, ("waves", "smooth", "blocks")[n % 3])
         rec = [np.full_like(p, 55) for p in planes]
         slices = np.repeat(np.arange(0, 68, 17), 17).astype(np.int32) * 120 * (n % 4 == 3)
-        both(device, planes, state, slices, 6 + n, -2, rec, [(0, 120 * 68)])
+        given = given_modes(rng, 120, slices) if n % 2 else None
+        both(device, planes, state, slices, 6 + n, -2, rec, [(0, 120 * 68)], given)

@@ -1,4 +1,4 @@
-"""CUDA intra estimates give the bits of their CPU twin: kinds of pictures, lambdas, odd widths, split rows."""
+"""CUDA intra estimates give the bits of their CPU twin: kinds of pictures, lambdas, slices, odd widths, split rows."""
 
 import numpy as np
 import pytest
@@ -19,12 +19,16 @@ def test_twin(device, kind):  # noqa: F811
         on_card = device.upload(source)
         for lam in (0, 1, 20, 91):
             want = np.zeros(width * rows // 16, np.int32)
+            want_modes = np.full((want.size, 16), 99, np.uint8)
+            slices = np.maximum.accumulate(rng.integers(0, 2, rows) * np.arange(rows)).astype(np.int32) * (width // 16)
             inter = rng.integers(0, 20000, (2, want.size, 41)).astype(np.int32)
             n_ref = int(rng.integers(0, 3))
-            cpu.intra_estimate(source, lam, inter, n_ref, 0, rows, want)
-            inter_there = device.upload(inter)
+            cpu.intra_estimate(source, lam, inter, n_ref, slices, 0, rows, want, want_modes)
+            inter_there, slices_there = device.upload(inter), device.upload(slices)
             for split in ([0, rows], list(range(rows + 1))):
                 got = device.array(want.shape, np.int32).fill(0x55)
+                modes = device.array(want_modes.shape, np.uint8).fill(0x55)
                 for row0, row1 in zip(split, split[1:]):
-                    intra_estimate(on_card, lam, inter_there, n_ref, row0, row1, got)
+                    intra_estimate(on_card, lam, inter_there, n_ref, slices_there, row0, row1, got, modes)
                 np.testing.assert_array_equal(got.get(), want)
+                np.testing.assert_array_equal(modes.get(), want_modes)

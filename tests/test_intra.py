@@ -46,10 +46,23 @@ def picture(rng, height, width, kind):
     return planes
 
 
-def run(planes, state, lam, chroma_qp_offset, slice_first_mb, rec=None):
+def given_modes(rng, mb_width, slice_first_mb):
+    """What intra_estimate may say, uint8[n_mb, 16]: any modes that the available neighbours allow."""
+    modes = np.zeros((mb_width * len(slice_first_mb), 16), np.uint8)
+    for mb in range(len(modes)):
+        left, top = mb % mb_width > 0, bool(mb - mb_width >= slice_first_mb[mb // mb_width])
+        modes[mb] = 16 + rng.choice([2, *[0] * top, *[1] * left, *[3] * (left and top)])
+        for k in range(16 * (rng.random() < 0.7)):
+            beside, above = left or k % 4 > 0, top or k > 3
+            modes[mb, k] = rng.choice([2, *[0, 3, 7] * above, *[1, 8] * beside, *[4, 5, 6] * (above and beside)])
+    return modes
+
+
+def run(planes, state, lam, chroma_qp_offset, slice_first_mb, rec=None, given=None):
     rec = rec or [np.full_like(p, 55) for p in planes]
+    n_ref, given = (0, np.full((len(state["mb_type"]), 16), 77, np.uint8)) if given is None else (1, given)
     intra(
-        *planes, slice_first_mb, lam, chroma_qp_offset, 0, len(state["mb_type"]), state["mb_type"],
+        *planes, slice_first_mb, lam, chroma_qp_offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
         state["intra4x4_mode"], state["intra16x16_mode"], state["intra_chroma_mode"], state["qp"], *rec,
         state["levels"], state["total_coeff"], state["cbp"],
     )  # fmt: skip
@@ -138,3 +151,35 @@ def test_every_mode_is_used():
         if k % 4 == 0:
             compare(decode_picture(state, planes, (96, 96), 0, np.zeros(6, np.int32)), rec)
     assert modes4 == set(range(9)) and modes16 == set(range(4)) and chroma == set(range(4))
+
+
+@pytest.mark.parametrize("kind", ["noise", "extremes", "smooth", "waves"])
+def test_given_modes_are_obeyed(kind):
+    """P pictures: types and luma modes are the given ones unless I_PCM is cheaper; samples are the decoder's."""
+    rng = np.random.default_rng(seed := 25)
+    print("seed", seed)
+    seen, modes4, modes16 = set(), set(), set()
+    for first_rows in ((0, 0, 0, 0), (0, 0, 2, 2), (0, 1, 2, 3)):
+        for qp in (2, 24, 33, 44):
+            slice_first_mb = 5 * np.array(first_rows, np.int32)
+            state, given = empty_state(20), given_modes(rng, 5, slice_first_mb)
+            state["qp"][:] = qp
+            inter = rng.random(20) < 0.2
+            state["mb_type"][inter] = P_16x16
+            state["levels"][inter] = 0
+            planes, before = picture(rng, 64, 80, kind), given.copy()
+            rec = run(planes, state, int(rng.integers(0, 60)), 0, slice_first_mb, given=given)
+            assert np.array_equal(given, before)
+            coded = ~inter & (state["mb_type"] != I_PCM)
+            as_4x4 = coded & (given[:, 0] < 16)
+            assert (state["mb_type"][coded] == np.where(as_4x4, I_4x4, I_16x16)[coded]).all()
+            assert np.array_equal(state["intra4x4_mode"], np.where(as_4x4[:, None], given, 2))
+            assert np.array_equal(state["intra16x16_mode"], np.where(coded & ~as_4x4, given[:, 0] % 16, 0))
+            grey = [np.full_like(p, 55) for p in planes]
+            compare(decode_picture(state, planes, (64, 80), 0, slice_first_mb, [grey]), rec)
+            seen.update(state["mb_type"].tolist())
+            modes4.update(given[as_4x4].ravel().tolist())
+            modes16.update(state["intra16x16_mode"][coded & ~as_4x4].tolist())
+    assert {I_4x4, I_16x16, P_16x16} <= seen and modes4 == set(range(9))
+    assert modes16 == set(range(4)) or kind == "extremes"  # nearly all I_PCM
+    assert I_PCM in seen or kind != "noise"

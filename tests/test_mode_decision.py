@@ -36,11 +36,11 @@ def scene(rng, n_ref, subme, lam, noise, mb_width=4, rows=4):
         luma[slot] = naive.half_samples(np.pad(inside, PAD, mode="edge"))
         full_search(source, luma[slot, 0], PAD, centre, predictor[ref], lam, 8, 0, rows, cost[ref], mv[ref])
         subpel_refine(source, luma[slot], PAD, predictor[ref], lam, subme, 0, rows, cost[ref], mv[ref])
-    intra_cost = np.zeros(n_mb, np.int32)
-    intra_estimate(source, lam, cost, 0, 0, rows, intra_cost)
+    intra_cost, slices = np.zeros(n_mb, np.int32), np.repeat([0, 2 * mb_width], [2, rows - 2]).astype(np.int32)
+    intra_estimate(source, lam, cost, 0, slices, 0, rows, intra_cost, np.zeros((n_mb, 16), np.uint8))
     return {
         "source": source, "luma": luma, "slots": slots, "pad": PAD, "cost": cost, "mv": mv, "predictor": predictor,
-        "intra_cost": intra_cost, "slice_first_mb": np.repeat([0, 2 * mb_width], [2, rows - 2]).astype(np.int32),
+        "intra_cost": intra_cost, "slice_first_mb": slices,
     }  # fmt: skip
 
 
