@@ -1,7 +1,7 @@
-// One warp decides one macroblock of a P picture from its neighbours: type, partitions, references and vectors.
+// Two warps decide one macroblock of a P picture from its neighbours: type, partitions, references and vectors.
 //
-// Samples (the P_Skip vector in one half of the lanes, the predictor in the other; two neighbours of the best vector at a
-// time) take a lane a 4x4 block; partitions are weighed a lane each.
+// One tries vectors of the whole macroblock on samples, a lane a 4x4 block (the P_Skip vector in one half of the lanes, the
+// predictor in the other; two neighbours of the best vector at a time); the other weighs partitions meanwhile, a lane each.
 #pragma once
 #include "mv_prediction.cuh"
 #include "probe.cuh"
@@ -27,7 +27,12 @@ struct Picture {  // the kernel's arguments, as the launcher says
 struct Macroblock {
   unsigned current[4];  // samples of the 4x4 block lane & 15
   int x0, y0, intra_cost;
-  int least_halves, least_quarters;  // what 16x8 and 8x16, and 8x8, cost at least
+};
+enum { HALVES_16x8, HALVES_8x16, QUARTERS };
+struct Weighed {  // the partitions of a macroblock
+  int cost[3], most[3];  // most: of what the cost is when one partition after the other is added
+  int sub_types;
+  Motion halves[4], quarters[16];  // two of 16x8, two of 8x16; by block
 };
 struct Search {  // what the search found for the macroblock; [n_ref][41]
   int *distortion;
@@ -75,31 +80,20 @@ DEVICE unsigned half_sum(unsigned v) {
   return v;
 }
 
-// What lane i < 6 knows of the least that quadrant i (i < 4), 16x8 or 8x16 may cost
-DEVICE int least_cost(const Picture &p, const Search &s, int i) {
-  int least = FAR, parts[2] = {FAR, FAR};
-  const int b = (i >> 1) * 8 + (i & 1) * 2, k = 36 + 2 * (i & 1);
-#pragma unroll 1
-  for (int r = 0; r < p.n_ref; r++) {
-    const int *d = s.distortion + 41 * r, fixed = p.lam * te_bits(r, p.n_ref);
-    if (i >= 4) {
-      for (int n = 0; n < 2; n++) parts[n] = min(parts[n], d[k + n] + fixed + p.lam * BITS_LEAST);
-      continue;
-    }
-    int cost = d[32 + i] + p.lam * (ue_bits(SUB_8x8) + BITS_LEAST);
-    if (p.kinds & 8) {
-      const int halves = min(d[16 + 2 * i] + d[17 + 2 * i], d[24 + 2 * i] + d[25 + 2 * i]);
-      cost = min(cost, halves + p.lam * (ue_bits(SUB_8x4) + 2 * BITS_LEAST));
-      if (p.kinds & 16) cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + p.lam * (ue_bits(SUB_4x4) + 4 * BITS_LEAST));
-    }
-    least = min(least, cost + fixed);
-  }
-  return i < 4 ? least : parts[0] + parts[1] + p.lam * BITS_16x8;
+// Loads the samples of macroblock (mx, my)
+DEVICE void load(const Picture &p, int mx, int my, Macroblock &m) {
+  const int k = threadIdx.x & 15;
+  m.x0 = 16 * mx;
+  m.y0 = 16 * my;
+  const uint8_t *from = p.source + size_t(m.y0 + 4 * (k >> 2)) * p.mb_width * 16 + m.x0 + 4 * (k & 3);
+#pragma unroll
+  for (int i = 0; i < 4; i++) m.current[i] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(i) * p.mb_width * 16));
+  m.intra_cost = __ldg(p.intra_cost + my * p.mb_width + mx);
 }
 
-// Begins to load macroblock (mx, my): its samples, and what the search found
-DEVICE void fetch(const Picture &p, int mx, int my, const Search &s, Macroblock &m) {
-  const int lane = threadIdx.x & 31, k = lane & 15, n_mb = p.mb_width * p.mb_height, mb = my * p.mb_width + mx;
+// Begins to copy what the search found for macroblock mb
+DEVICE void fetch(const Picture &p, int mb, const Search &s) {
+  const int lane = threadIdx.x & 31, n_mb = p.mb_width * p.mb_height;
 #pragma unroll 1
   for (int i = lane; i < 41 * p.n_ref; i += 32) {
     const size_t from = (size_t(i / 41) * n_mb + mb) * 41 + i % 41;
@@ -107,28 +101,16 @@ DEVICE void fetch(const Picture &p, int mx, int my, const Search &s, Macroblock 
     copy_ahead(s.mv + i, p.search_mv + from);
   }
   if (lane < p.n_ref) copy_ahead(s.predictor + lane, p.predictor + size_t(lane) * n_mb + mb);
-  m.x0 = 16 * mx;
-  m.y0 = 16 * my;
-  const uint8_t *from = p.source + size_t(m.y0 + 4 * (k >> 2)) * p.mb_width * 16 + m.x0 + 4 * (k & 3);
-#pragma unroll
-  for (int i = 0; i < 4; i++) m.current[i] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(i) * p.mb_width * 16));
-  m.intra_cost = __ldg(p.intra_cost + mb);
 }
 
-// Turns what fetch loaded into distortions
-DEVICE void prepare(const Picture &p, const Search &s, Macroblock &m) {
+// Turns all that fetch has begun to copy, for the same warp, into distortions
+DEVICE void prepare(const Picture &p, const Search &s) {
   const int lane = threadIdx.x & 31;
   copied();
   __syncwarp();
 #pragma unroll 1
   for (int i = lane; i < 41 * p.n_ref; i += 32) s.distortion[i] -= p.lam * difference_bits(s.mv[i], s.predictor[i / 41]);
   __syncwarp();
-  int least = lane < 6 ? least_cost(p, s, lane) : 0;
-  const int other = __shfl_sync(FULL_WARP, least, 5), half = __shfl_sync(FULL_WARP, least, 4);
-  least += __shfl_xor_sync(FULL_WARP, least, 1);
-  least += __shfl_xor_sync(FULL_WARP, least, 2);
-  m.least_quarters = p.kinds & 4 ? __shfl_sync(FULL_WARP, least, 0) + p.lam * BITS_8x8 : FAR;
-  m.least_halves = p.kinds & 2 ? min(half, other) : FAR;
 }
 
 // P_16x16 with the vector found, the P_Skip vector, the predictor or what lies about the best. a, b, c: neighbours. True: the
@@ -194,39 +176,34 @@ DEVICE bool whole_macroblock(const Picture &p, const Macroblock &m, const Search
   return false;
 }
 
-// 16x8 and 8x16 against `best`, one in the even lanes, one in the odd ones. own: of this lane's block, raster
-DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int kind, int &best, Motion &own) {
+// 16x8 and 8x16, one in the even lanes, one in the odd ones
+DEVICE void weigh_halves(const Picture &p, Motion *windows, const Search &s, Weighed &w) {
   const int lane = threadIdx.x & 31, shape = lane & 1;
   Motion *window = windows + WINDOW * shape, first = {0, 0}, second = {0, 0};
-  int cost = p.lam * BITS_16x8, half_cost = 0;
+  int cost = p.lam * BITS_16x8, most = 0;
 #pragma unroll 1
   for (int i = 0; i < 2; i++) {
-    half_cost = cost;
     first = second;
     cost += choose_reference(p, window, s, 36 + 2 * shape + i, shape ? 2 * i : 0, shape ? 0 : 2 * i, shape ? 2 : 4, shape ? 4 : 2, second);
+    most = max(most, cost);
     __syncwarp();
     if (lane < 2) window[shape ? 8 : 13] = second;  // of the first half the block that predicts the other
     __syncwarp();
   }
-#pragma unroll
-  for (int i = 0; i < 2; i++) {
-    const int all = __shfl_sync(FULL_WARP, cost, i), half = __shfl_sync(FULL_WARP, half_cost, i);
-    const Motion one = from_lane(first, i), other = from_lane(second, i);
-    if (half < best && all < best) {
-      best = all;
-      kind = i ? P_8x16 : P_16x8;
-      own = (i ? lane >> 1 : lane >> 3) & 1 ? other : one;
-    }
+  if (lane < 2) {
+    w.cost[lane] = cost;
+    w.most[lane] = most;
+    w.halves[2 * lane] = first;
+    w.halves[2 * lane + 1] = second;
   }
-  return kind;
 }
 
-// 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and a window of its own
-DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Search &s, int kind, int &best, Motion &own, int &sub_types) {
+// 8x8, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and a window of its own
+DEVICE void weigh_quarters(const Picture &p, Motion *windows, const Search &s, Weighed &w) {
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
   const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j), allowed = t == SUB_8x8 || p.kinds & (t == SUB_4x4 ? 16 : 8);
-  Motion *window = windows + WINDOW * t, mine = own;
-  int cost = p.lam * BITS_8x8, chosen = 0;
+  Motion *window = windows + WINDOW * t, mine = {0, 0};
+  int cost = p.lam * BITS_8x8, most = 0, chosen = 0;
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
     const int bx = (q & 1) * 2, by = (q >> 1) * 2, place = 6 * (by + dy + 1) + bx + dx + 1;
@@ -247,45 +224,73 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Search &s, in
     part += p.lam * (te_bits(whole.ref, p.n_ref) + ue_bits(t));
     const int least = __reduce_min_sync(FULL_WARP, allowed ? part * 4 + t : 2 * FAR), sub = least & 3;
     cost += least >> 2;
+    most = max(most, cost);
     chosen |= sub << (2 * q);
-    if (cost >= best) return kind;
     const unsigned predicts = __shfl_sync(FULL_WARP, v, 4 * sub + j);
     const unsigned stays = __shfl_sync(FULL_WARP, v, 4 * sub + (lane >> 1 & 2) + (lane & 1));
     if (lane < 16) window[place] = {whole.ref, predicts};
     __syncwarp();
     if ((lane >> 3 & 1) * 2 + (lane >> 1 & 1) == q) mine = {whole.ref, stays};
   }
-  best = cost;
-  own = mine;
-  sub_types = chosen;
-  return P_8x8;
+  if (lane < 16) w.quarters[lane] = mine;
+  if (lane == 0) {
+    w.cost[QUARTERS] = cost;
+    w.most[QUARTERS] = most;
+    w.sub_types = chosen;
+  }
 }
 
-// Decides a macroblock from its neighbours: `around` has in lanes 0..9 what predicts. own: of block lane & 15. Returns
-// mb_type | sub_mb_type << 8. windows: [4][WINDOW]
-DEVICE int decide(const Picture &p, Motion *windows, const Macroblock &m, const Search &s, const Motion &around, Motion &own) {
+// All partitions, whatever the whole macroblock may cost. around: in lanes 0..9 what predicts; windows: [4][WINDOW]
+DEVICE void weigh(const Picture &p, Motion *windows, const Search &s, const Motion &around, Weighed &w) {
   const int lane = threadIdx.x & 31;
-  Motion c = from_lane(around, 5), choice = {0, 0};
+  if (lane < 3) w.most[lane] = FAR;
+  if (lane < 10) {
+#pragma unroll
+    for (int t = 0; t < 4; t++) windows[WINDOW * t + (lane < 6 ? lane : 6 * (lane - 5))] = around;
+  }
+  __syncwarp();
+  if (p.kinds & 2) weigh_halves(p, windows, s, w);
+  if (p.kinds & 4) weigh_quarters(p, windows, s, w);
+}
+
+struct Whole {
+  int best;
+  bool skipped;
+  Motion choice;
+};
+DEVICE Whole weigh_whole(const Picture &p, const Macroblock &m, const Search &s, const Motion &around) {
+  Motion c = from_lane(around, 5);
   const Motion a = from_lane(around, 6), b = from_lane(around, 1), d = from_lane(around, 0);
   if (c.ref == -2) c = d;
-  int best, kind = P_16x16, sub_types = 0;
-  const bool skipped = whole_macroblock(p, m, s, a, b, c, best, choice);
-  own = choice;
-  if (!skipped) {
-    if (min(m.least_halves, m.least_quarters) < best) {
-      if (lane < 10) {
-#pragma unroll
-        for (int t = 0; t < 4; t++) windows[WINDOW * t + (lane < 6 ? lane : 6 * (lane - 5))] = around;
-      }
-      __syncwarp();
-      if (m.least_halves < best) kind = weigh_halves(p, windows, s, kind, best, own);
-      if (m.least_quarters < best) kind = weigh_quarters(p, windows, s, kind, best, own, sub_types);
-    }
-    if (m.intra_cost + p.lam * BITS_INTRA < best) {
-      kind = I_16x16;
-      sub_types = 0;
-      own = {-1, 0};
-    }
+  Whole whole = {FAR, false, {0, 0}};
+  whole.skipped = whole_macroblock(p, m, s, a, b, c, whole.best, whole.choice);
+  return whole;
+}
+
+// What is chosen, in the order in which it is tried; own: of block lane & 15. Returns mb_type | sub_mb_type << 8
+DEVICE int settle(const Picture &p, const Macroblock &m, const Whole &whole, const Weighed &w, Motion &own) {
+  const int lane = threadIdx.x & 31;
+  own = whole.choice;
+  if (whole.skipped) return P_16x16;
+  int best = whole.best, kind = P_16x16;
+  if (w.most[HALVES_16x8] < best) {
+    best = w.cost[HALVES_16x8];
+    kind = P_16x8;
+    own = w.halves[lane >> 3 & 1];
   }
-  return kind | sub_types << 8;
+  if (w.most[HALVES_8x16] < best) {
+    best = w.cost[HALVES_8x16];
+    kind = P_8x16;
+    own = w.halves[2 + (lane >> 1 & 1)];
+  }
+  if (w.most[QUARTERS] < best) {
+    best = w.cost[QUARTERS];
+    kind = P_8x8 | w.sub_types << 8;
+    own = w.quarters[lane & 15];
+  }
+  if (m.intra_cost + p.lam * BITS_INTRA < best) {
+    kind = I_16x16;
+    own = {-1, 0};
+  }
+  return kind;
 }

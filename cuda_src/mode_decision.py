@@ -5,8 +5,8 @@ from typing import Any
 from .device import DeviceArray
 
 TILE_WIDTH, TILE_HEIGHT, SLANT = 8, 10, 1  # as cpu_simd/mode_decision.py
-WINDOW_BYTES = 4 * 30 * 8  # a warp's windows
-FIXED_BYTES = 5 << 10  # static shared memory of the kernel, and what a block takes besides
+WINDOW_BYTES = 4 * 30 * 8  # a row's windows
+FIXED_BYTES = 9 << 10  # static shared memory of the kernel, and what a block takes besides
 THREADS = 128
 
 
@@ -46,7 +46,7 @@ def mode_decision(
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
     arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tiles_x, buffers]
     arguments += [mb_type, sub_mb_type, ref_idx, mv]
-    grid, block = (tiles_x * tiles_y,), (32 * TILE_HEIGHT,)
+    grid, block = (tiles_x * tiles_y,), (64 * TILE_HEIGHT,)
     device.launch("mode_decision", "mode_decision", grid, block, arguments, stream, shared=sizes[buffers - 1])
 
 
