@@ -10,6 +10,11 @@
 #include "intra_given.cuh"
 #include "intra_handover.cuh"
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int RESIDENT = 3;  // blocks a multiprocessor at least: here the compiler takes more registers than for four
+#else
+constexpr int RESIDENT = 4;
+#endif
 constexpr int THREADS = 128;
 constexpr int PCM_BITS = 384 * 8 + 8, FEW_LEVELS = 60;
 constexpr int PARTS = 8;  // as the launcher has it
@@ -315,7 +320,7 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
   }
 }
 #define INTRA(name, given)                                                                                                        \
-  extern "C" __global__ void __launch_bounds__(THREADS, 4) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
+  extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
       const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int lam, int chroma_qp_offset,                    \
       const uint8_t *__restrict__ intra_modes, int row0, int mb_width, uint8_t *mb_type, signed char *intra4x4_mode,               \
       uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode, const uint8_t *__restrict__ qp, uint8_t *rec_y, uint8_t *rec_u,        \
