@@ -1,7 +1,6 @@
 """The whole loop on a card: time by stage, of one P frame, and of the command; beside x264 ultrafast on the same machine.
 
-    H264LITE_SEQUENCES=... python benchmarks/cuda_loop.py [--size 1920x1080] [--frames 600] [--graphs] [--json FILE]
-        [--trace FILE]
+    H264LITE_SEQUENCES=... python benchmarks/cuda_loop.py [--size 1920x1080] [--frames 600] [--json FILE] [--trace FILE]
 
 Frames are those of the driving clip, forwards and backwards, or made up where the size is another or the clip is absent.
 Stage times: medians of events over the P frames of a run. Loop: pictures that are on their way already, one behind the
@@ -191,12 +190,10 @@ def main() -> int:
     parser.add_argument("--subme", type=int, default=4)
     parser.add_argument("--json")
     parser.add_argument("--trace")
-    parser.add_argument("--graphs", action="store_true", help="kernels are given to the streams as graphs")
     args = parser.parse_args()
     missing = why_no_cuda()
     if missing:
         sys.exit(missing)
-    CudaExecutor.graphs = args.graphs
     width, height = (int(n) for n in args.size.split("x"))
     kind, pictures = load(width, height, 60)
     pictures = pictures + pictures[-2:0:-1]  # forwards and backwards: no cut

@@ -140,11 +140,6 @@ class Device:
         finally:
             self._script = None
 
-    def combine(self, script: Script) -> None:
-        """From now on fewer calls give the streams the same, if the driver can (graphs.py)."""
-        if self._native is not None:
-            self._native.combine(script)
-
     def replay(self, script: Script) -> None:
         """Give the streams the same again."""
         self.check()

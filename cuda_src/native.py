@@ -18,8 +18,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..standard.jit import kernel
-from .graphs import Graphs, Launch
-from .script import Script, handle
+from .script import handle
 
 ARGUMENTS = 11  # of cuLaunchKernel, which has the most
 PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
@@ -82,7 +81,6 @@ class Native:
         if hasattr(self._library, "cuLaunchKernelEx"):  # since CUDA 11.8
             self._address["launch_ex"] = ctypes.cast(self._library.cuLaunchKernelEx, ctypes.c_void_p).value or 0
         self._error = error
-        self._graphs = Graphs(self._library) if hasattr(self._library, "cuGraphAddDependencies_v2") else None
         self._events: list[Event] = []
         replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # loaded now, not while a picture waits
         self._modules: dict[str, ctypes.c_void_p] = {}
@@ -155,28 +153,12 @@ class Native:
             return self.row("launch_ex", config.ctypes.data, function, pointers, 0), (held, attribute, config)
         return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), held
 
-    def combine(self, script: Script) -> None:
-        """Launches one behind the other become one call (graphs.py), where the driver can."""
-        if self._graphs is not None:
-            self._graphs.combine(script, [self.launch_of(row, held) for _, _, row, held in script.acts])
-
-    def launch_of(self, row: list[int] | None, held: Any) -> Launch | None:
-        """What a row of `launch_row` launches; None: it is another call's."""
-        if row is not None and row[0] == self._address["launch"]:
-            return Launch(row[1], tuple(row[2:9]), row[9], row[10], False)
-        if row is not None and row[0] == self._address.get("launch_ex"):
-            config = held[2][0]
-            return Launch(row[2], tuple(map(int, config["sizes"])), int(config["stream"]), row[3], True)
-        return None
-
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""
         return int(replay_rows(rows))
 
     def unload(self) -> None:
-        """Give modules, graphs and events back; the context is current."""
-        if self._graphs is not None:
-            self._graphs.unload()
+        """Give modules and events back; the context is current."""
         for event in self._events:
             self._library.cuEventDestroy_v2(event.handle_)
         self._events.clear()

@@ -21,14 +21,6 @@ class Script:
         """Note one call."""
         self.acts.append((what, act, row, held))
 
-    def put(self, first: int, end: int, call: list[int]) -> None:
-        """One call, a row's beginning, in place of the rows [first, end)."""
-        rows = self.acts[first:end]
-        assert rows[0][2] is not None
-        row = [*call, *[0] * (len(rows[0][2]) - len(call))]
-        self.acts[first:end] = [(f"{rows[0][0]} to {rows[-1][0]}", None, row, None)]
-        self._parts = None
-
     def parts(self) -> list[tuple[Any, list[str]]]:
         """Neighbouring rows as one array, other calls as they are; with the names of each."""
         if self._parts is None:

@@ -30,7 +30,6 @@ class CudaExecutor(CardMemory):
 
     twins = 3
     serial = False  # everything on one stream, to see what the others are worth
-    graphs = False  # a picture that is done again is given to its streams as graphs of kernels: not measured yet
 
     def __init__(
         self, card: Device, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
@@ -154,8 +153,6 @@ class CudaExecutor(CardMemory):
                 yield True
             if len(self._scripts) >= MOST_SCRIPTS:
                 self._scripts.clear()
-            if self.graphs:
-                self.card.combine(script)
             self._scripts[key] = script
 
     def home(self) -> Callable[[], None]:
