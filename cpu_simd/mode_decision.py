@@ -24,7 +24,7 @@ BITS_SKIP, BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 1, 2, 4, 4, 6
 FAR = 1 << 40
 # A tile: columns and rows of macroblocks, each row SLANT of them further to the left than the one above, which shortens
 # chains: a macroblock is decided after at most TILE_WIDTH - 1 + (2 - SLANT) * (TILE_HEIGHT - 1) others
-TILE_WIDTH, TILE_HEIGHT, SLANT = 8, 10, 1
+TILE_WIDTH, TILE_HEIGHT, SLANT = 16, 10, 1
 
 
 @helper

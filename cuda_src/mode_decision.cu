@@ -8,7 +8,7 @@
 #include "mode_choice.cuh"
 
 // as cpu_simd/mode_decision.py
-constexpr int TILE_WIDTH = 8, TILE_HEIGHT = 10, SLANT = 1, LATER = 2 - SLANT, STEPS = TILE_WIDTH + LATER * (TILE_HEIGHT - 1);
+constexpr int TILE_WIDTH = 16, TILE_HEIGHT = 10, SLANT = 1, LATER = 2 - SLANT, STEPS = TILE_WIDTH + LATER * (TILE_HEIGHT - 1);
 // The board: bottom blocks of the tile's macroblocks, of the row above and of those to the left that predict them
 constexpr int COLUMNS = TILE_WIDTH + SLANT + 2, CELLS = (TILE_HEIGHT + 1) * COLUMNS;
 

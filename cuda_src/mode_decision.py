@@ -4,9 +4,9 @@ from typing import Any
 
 from .device import DeviceArray
 
-TILE_WIDTH, TILE_HEIGHT, SLANT = 8, 10, 1  # as cpu_simd/mode_decision.py
+TILE_WIDTH, TILE_HEIGHT, SLANT = 16, 10, 1  # as cpu_simd/mode_decision.py
 WINDOW_BYTES = 4 * 30 * 8  # a row's windows
-FIXED_BYTES = 9 << 10  # static shared memory of the kernel, and what a block takes besides
+FIXED_BYTES = 12 << 10  # static shared memory of the kernel, and what a block takes besides
 THREADS = 128
 
 

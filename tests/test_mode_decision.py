@@ -14,7 +14,7 @@ from .naive_modes import Decision, tile_of
 
 SEED = 41
 PAD, N_MB = 48, 16
-LARGE = (13, 12)  # macroblocks: several tiles
+LARGE = (19, 12)  # macroblocks: several tiles
 
 
 def scene(rng, n_ref, subme, lam, noise, mb_width=4, rows=4):
