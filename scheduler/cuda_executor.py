@@ -66,21 +66,26 @@ class CudaExecutor(CardMemory):
         self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], fills: Iterable[tuple[DeviceArray, int]],
         step: Step, state: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """See Executor: beside the loop of the picture before, the fills too, and behind all of the last but one.
-
-        The main stream waits for the source, and so for no event of the picture whose slot this one may have.
-        """
+        """See Executor: beside the loop of the picture before, the fills too."""
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
-        card.wait(up, self._downloaded[(number - 2) % self.twins])
+        card.wait(up, self._downloaded[k])
         with self._span(UP, "upload"):
             for host, there in pairs:
                 there.put(host, up)
         for array, value in fills:
             array.fill(value, up)
         self.run([step], state, {})
-        card.record(self._uploaded[k], up)
-        card.wait(self.streams[MAIN], self._uploaded[k])  # for which the other streams wait
+        self._let_in(number)
+
+    def _let_in(self, number: int) -> None:
+        """The main stream, for which the others wait, goes on with a picture when its source is there and the last but one,
+        whose slot it may have, is home.
+        """
+        card, main, uploaded = self.card, self.streams[MAIN], self._uploaded[number % self.twins]
+        card.record(uploaded, self.streams[UP])
+        for event in (uploaded, self._downloaded[(number - 2) % self.twins]):
+            card.wait(main, event)
 
     def bring_from_card(
         self, number: int, stage: str, pointers: Mapping[str, int], fills: Iterable[tuple[DeviceArray, int]],
@@ -92,14 +97,13 @@ class CudaExecutor(CardMemory):
         """
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
-        card.wait(up, self._downloaded[(number - 2) % self.twins])
+        card.wait(up, self._downloaded[k])
         if stream is not None:
             self.others().after(up, stream)
         for array, value in fills:
             array.fill(value, up)
         self.run([((stage,), self.load_from_card(pointers))], state, {})
-        card.record(self._uploaded[k], up)
-        card.wait(self.streams[MAIN], self._uploaded[k])  # for which the other streams wait
+        self._let_in(number)
         if stream is None:
             card.synchronize(self._uploaded[k])
         else:

@@ -7,7 +7,7 @@ asks which device runs a stage.
 
 On a card stages run on streams: MAIN is the loop, BESIDE what it does not wait for at once, UP and HOME the ways there and
 back with what is done on them. `after` names stages of other streams, of this picture or the one before, whose last run
-must have ended; within a stream order is enough, and a picture comes behind all of the last but one (CudaExecutor.bring).
+must have ended; within a stream order is enough, and a picture comes behind all of the last but one (CudaExecutor).
 Streams beside MAIN wait for extend_luma, the last of it, where deblock would do: an event between two kernels of MAIN keeps
 the second waiting.
 """

@@ -194,15 +194,15 @@ def test_a_slot_used_again_at_once_is_found(ledger, monkeypatch, options):
 def test_a_slot_used_again_too_early_is_found(ledger, monkeypatch, options):
     """A picture behind the last but two, and not the last but one."""
     ledger.waits = False
-    bring = cuda_executor.CudaExecutor.bring
+    let_in = cuda_executor.CudaExecutor._let_in
 
-    def careless(self, number, *more):
+    def careless(self, number):
         events = self._downloaded
         self._downloaded = [events[2], *events[:2]]
-        bring(self, number, *more)
+        let_in(self, number)
         self._downloaded = events
 
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "bring", careless)
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "_let_in", careless)
     encode(7, **options)
     assert any("deblock" in race for race in ledger.races)
 
