@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 OneDevice = Executor | CudaExecutor
-HOPELESS = 0.3  # of the best device's frames a second: a device below, with no part in the plan, is not kept ready beside that one
+HOPELESS = 0.3  # of the best device's frames a second: below, and with no part in the plan, a device is not kept ready
 FEWER_TRIES = 16  # plans that are simulated while pictures wait for one
 
 
