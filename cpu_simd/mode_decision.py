@@ -1,9 +1,8 @@
-"""Which type, partitions, references and vectors each macroblock of a P picture gets.
+"""Which type, partitions, references and vectors each macroblock of a P picture gets, in decoding order.
 
 Predictors and the P_Skip vector are what the neighbours chose, so a macroblock is decided after those to the left and
-above. That a card need not wait for long chains of them, the picture is cut into tiles, and what lies in another tile is
-guessed: threads take rows by ticket, and each row keeps two macroblocks behind the one above in the tiles. None of this is
-part of the standard.
+above: threads take rows by ticket, and each row keeps two macroblocks behind the one above. None of this is part of the
+standard.
 """
 
 import numpy as np
@@ -20,11 +19,9 @@ from .vector import add, load_u8x16, splat_u16x16, store, widen
 from .vector_lanes import sums_of_4
 
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), one more for mb_skip_run
-BITS_SKIP, BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 1, 2, 4, 4, 6
+BITS_SKIP = 1
+BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
 FAR = 1 << 40
-# A tile: columns and rows of macroblocks, each row SLANT of them further to the left than the one above, which shortens
-# chains: a macroblock is decided after at most TILE_WIDTH - 1 + (2 - SLANT) * (TILE_HEIGHT - 1) others
-TILE_WIDTH, TILE_HEIGHT, SLANT = 16, 10, 1
 
 
 @helper
@@ -34,36 +31,11 @@ def load_window(mb, ref_idx, mv, mb_width, first_mb, window):
     Row 0 is the row above with both corners, column 0 the column to the left; the macroblock's own 16 are left alone.
     """
     for bx in range(-1, 5):
-        above = neighbour(mb, bx, -1, ref_idx, mv, mb_width, first_mb)
-        window[0, bx + 1, 0], window[0, bx + 1, 1], window[0, bx + 1, 2] = above
+        ref, x, y = neighbour(mb, bx, -1, ref_idx, mv, mb_width, first_mb)
+        window[0, bx + 1, 0], window[0, bx + 1, 1], window[0, bx + 1, 2] = ref, x, y
     for by in range(4):
-        left = neighbour(mb, -1, by, ref_idx, mv, mb_width, first_mb)
-        window[by + 1, 0, 0], window[by + 1, 0, 1], window[by + 1, 0, 2] = left
-
-
-@helper
-def put(window, bx, by, bw, bh, ref, x, y):
-    """The partition's choice, for the prediction of later ones."""
-    for r in range(by + 1, by + bh + 1):
-        for c in range(bx + 1, bx + bw + 1):
-            window[r, c, 0], window[r, c, 1], window[r, c, 2] = ref, x, y
-
-
-@helper
-def guess_outside(mb, mb_width, n_ref, lam, search_cost, search_mv, window):
-    """Into the window, for neighbours in other tiles, which may be in work: their best 16x16 vector over the references."""
-    row = mb // mb_width % TILE_HEIGHT
-    column = (mb % mb_width + SLANT * row) % TILE_WIDTH
-    for bx, by, width, height in ((-1, 0, 1, 4), (0, -1, 4, 1), (4, -1, 1, 1), (-1, -1, 1, 1)):  # A, B, C, D
-        own = row + by >= 0 and 0 <= column + (bx >> 2) + SLANT * by < TILE_WIDTH
-        if own or window[by + 1, bx + 1, 0] == -2:
-            continue
-        n, best, ref = mb + by * mb_width + (bx >> 2), FAR, np.int64(0)
-        for r in range(n_ref):
-            cost = search_cost[r, n, 40] + lam * te_bits(r, n_ref)
-            if cost < best:
-                best, ref = cost, r
-        put(window, bx, by, width, height, ref, np.int64(search_mv[ref, n, 40, 0]), np.int64(search_mv[ref, n, 40, 1]))
+        ref, x, y = neighbour(mb, -1, by, ref_idx, mv, mb_width, first_mb)
+        window[by + 1, 0, 0], window[by + 1, 0, 1], window[by + 1, 0, 2] = ref, x, y
 
 
 @helper
@@ -81,13 +53,11 @@ def predict(window, bx, by, bw, bh, ref):
 
 
 @helper
-def predict_skip(window):
-    """8.4.1.1 on a window: the P_Skip vector."""
-    for r, c in ((1, 0), (0, 1)):
-        ref = window[r, c, 0]
-        if ref == -2 or (ref == 0 and window[r, c, 1] == 0 and window[r, c, 2] == 0):
-            return np.int64(0), np.int64(0)
-    return predict(window, 0, 0, 4, 4, 0)
+def put(window, bx, by, bw, bh, ref, x, y):
+    """The partition's choice, for the prediction of later ones."""
+    for r in range(by + 1, by + bh + 1):
+        for c in range(bx + 1, bx + bw + 1):
+            window[r, c, 0], window[r, c, 1], window[r, c, 2] = ref, x, y
 
 
 @helper
@@ -206,8 +176,8 @@ def keep_choice(window, mb, ref_idx, mv):
 
 @helper
 def whole_macroblock(
-    mb, x0, y0, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv, distortion, lam, max_mv_y,
-    n_ref, window,
+    mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv, distortion, lam,
+    max_mv_y, n_ref, window, ref_idx, mv,
 ):  # fmt: skip
     """P_16x16 with the vector found, the P_Skip vector, the predictor or what lies about the best, into the window.
 
@@ -216,7 +186,7 @@ def whole_macroblock(
     """
     best = choose_reference(window, 40, 0, 0, 4, 4, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
     best += lam * BITS_16x16
-    sx, sy = predict_skip(window)
+    sx, sy = predict_skip_mv(mb, ref_idx, mv, width // 16, first_mb)
     px, py = predict(window, 0, 0, 4, 4, 0)
     for n in range(2):
         x, y = (sx, sy) if n == 0 else (px, py)
@@ -335,14 +305,12 @@ def _decide_rows(
             for q in range(4):
                 sub_mb_type[mb, q] = SUB_8x8
             mb_type[mb] = P_16x16
-            if my % TILE_HEIGHT > 0:
-                wait_for_above(progress, my, mx, mb_width, first_mb, row0)
+            wait_for_above(progress, my, mx, mb_width, first_mb, row0)
             load_window(mb, ref_idx, mv, mb_width, first_mb, window)
-            guess_outside(mb, mb_width, n_ref, lam, search_cost, search_mv, window)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
             best, skipped = whole_macroblock(
-                mb, x0, y0, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv, distortion, lam,
-                max_mv_y, n_ref, window,
+                mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv,
+                distortion, lam, max_mv_y, n_ref, window, ref_idx, mv,
             )  # fmt: skip
             keep_choice(window, mb, ref_idx, mv)
             if not skipped:
@@ -371,7 +339,7 @@ def mode_decision(
     found with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; lam: lambda
     of the frame; qp: its QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; kinds: partition
     sizes allowed (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], zeros at the start: rows given out, and
-    macroblocks done in each row. Row row0 - 1, where it is of the same slice and tiles, is final.
+    macroblocks done in each row. Row row0 - 1, where it is of the same slice, is final.
 
     Writes mb_type: uint8[n_mb] (P_16x16, P_16x8, P_8x16, P_8x8; I_16x16 for "intra, the intra stage chooses"),
     sub_mb_type: uint8[n_mb, 4], ref_idx: int8[n_mb, 4], mv: int16[n_mb, 16, 2]. The lowest distortion + lam * bits wins;

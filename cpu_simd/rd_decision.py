@@ -1,7 +1,7 @@
 """Mode decision of P pictures by squared error and real bits: mode_decision's candidates, coded, reconstructed, counted.
 
-Slower than mode_decision and in its place from subme 6 on; rows are shared out and waited for as there, without tiles:
-every macroblock sees what its neighbours chose. Not part of the standard.
+Slower than mode_decision and in its place from subme 6 on; rows are shared out and waited for as there. Not part of the
+standard.
 """
 
 import numpy as np
@@ -189,8 +189,8 @@ def _decide_rows(
             load_window(mb, ref_idx, mv, mb_width, first_mb, window)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
             estimate, _ = whole_macroblock(
-                mb, x0, y0, current, ref_luma, at, offsets, tables, width, height, pad, SATD, search_mv, distortion, lam,
-                max_mv_y, n_ref, window,
+                mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, SATD, search_mv,
+                distortion, lam, max_mv_y, n_ref, window, ref_idx, mv,
             )  # fmt: skip
             sx, sy = predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb)
             best = FAR

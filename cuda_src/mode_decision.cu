@@ -1,117 +1,240 @@
 // Type, partitions, references and vectors of each macroblock of a P picture (not part of the standard).
 //
-// A macroblock is decided from what its neighbours to the left and above chose. A block of threads has a tile of macroblocks, two
-// warps a row of it: all go one macroblock to the right at a time, each row 2 - SLANT of these steps after the one above, so
-// that what a macroblock sees of its tile is decided. What lies in other tiles is guessed from the search. Tiles do not wait
-// for each other. In a step the first warp of a row weighs the whole macroblock while the second weighs its partitions; then
-// the first one settles it while the second prepares what the search found for the next.
+// In decoding order a macroblock is decided from what its neighbours to the left and above chose. Here all are decided at
+// once, from a guess, and again whenever a neighbour has changed its mind; since no chain of neighbours leads back, that ends,
+// and in the very choice of the serial order. How long such chains take is what counts. So a block of threads has a tile of
+// macroblocks in its shared memory, each warp some of them; a warp takes those of its own that were told of a change. Warps hand
+// over by atomic operations alone; chains within a tile never leave the multiprocessor. Of other tiles it reads from memory, and one warp looks for their messages. All is over when no message is
+// open; a tile is done before that when those that it depends on are, and none of its macroblocks has to look: blocks take
+// tiles by ticket in that order, so that any number of them at once makes progress.
 #include "mode_choice.cuh"
 
-// as cpu_simd/mode_decision.py
-constexpr int TILE_WIDTH = 16, TILE_HEIGHT = 10, SLANT = 1, LATER = 2 - SLANT, STEPS = TILE_WIDTH + LATER * (TILE_HEIGHT - 1);
-// The board: bottom blocks of the tile's macroblocks, of the row above and of those to the left that predict them
-constexpr int COLUMNS = TILE_WIDTH + SLANT + 2, CELLS = (TILE_HEIGHT + 1) * COLUMNS;
+constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as the launcher has them; the last warp takes messages
+constexpr int MOST = 32;                       // macroblocks of a tile, a bit each
+constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
+constexpr int NOTHING = -1, OVER = -2, NEWS = 32;  // answers of `take` beside a place, 0..31
+// Words of a tile's mail: of each place how often it was told from outside; of two that nobody outside tells how many tiles
+// before it are done, and nothing
+constexpr int DONE = 31, OPEN = 30;
 
-// What stands for a macroblock of another tile: its best 16x16 vector over the references
-DEVICE Motion guess(const Picture &p, int mb) {
-  const int n_mb = p.mb_width * p.mb_height;
+// Who has to look, of a tile; a bit a macroblock
+struct alignas(8) Board {
+  unsigned told, busy;  // busy: in work. Who is taken is busy before it is told no more: both are 0 only when all is quiet
+  unsigned news;        // something outside the tile has changed
+  int over, ticket;
+};
+DEVICE unsigned now(unsigned *v) { return atomicOr(v, 0u); }
+
+// The first of a warp's own, `mine`, that were told, if possible one whose neighbours have looked: its place, with NEWS. One lane
+DEVICE int take(Board &b, unsigned mine) {
+  const int over = atomicOr(&b.over, 0);
+  const unsigned told = now(&b.told), open = told | now(&b.busy);
+  if (over) return OVER;
+  constexpr unsigned LAST = 0x80808080u, LAST_TWO = 0xc0c0c0c0u;
+  const unsigned inner = open & ~LAST;
+  const unsigned waits = inner << 1 | open << TILE | inner << (TILE + 1) | (open & ~LAST_TWO) << (TILE + 2);
+  unsigned can = told & mine & ~waits;
+  if (!can) can = told & mine;
+  if (!can) return NOTHING;
+  const unsigned one = can & (0u - can);
+  atomicOr(&b.busy, one);
+  fence_block();
+  atomicAnd(&b.told, ~one);
+  const int news = atomicAnd(&b.news, ~one) & one ? NEWS : 0;
+  fence_block();
+  return __ffs(int(one)) - 1 + news;
+}
+
+// Takes messages until the tile is done or all is over; one warp. open: how many messages of all are not followed yet, and
+// tiles; before: how many tiles this one depends on
+DEVICE void take_messages(Board &b, const int *mail, int *open, int before) {
+  const int lane = threadIdx.x & 31;
+  int last = 0, owed = 1;  // messages followed, and the tile itself
+  bool done = false;       // what it depends on is done: messages were sent before that, so they are seen now
+  for (;;) {
+    const int seen = load_acquire(lane == OPEN ? open : mail + lane), times = lane < OPEN ? seen - last : 0;
+    const unsigned who = __ballot_sync(FULL_WARP, times);
+    last = seen;
+    if (who) {
+      owed += int(__reduce_add_sync(FULL_WARP, unsigned(times)));
+      if (lane == 0) {
+        atomicOr(&b.news, who);
+        fence_block();
+        atomicOr(&b.told, who);
+      }
+    } else {
+      const bool quiet = __all_sync(FULL_WARP, lane || atomicCAS(reinterpret_cast<unsigned long long *>(&b.told), 0ull, 0ull) == 0);
+      if (quiet && owed) {
+        fence();
+        if (lane == 0) atomicAdd(open, -owed);
+        owed = 0;
+      }
+      if ((quiet && done) || __any_sync(FULL_WARP, lane == OPEN && seen == 0)) return;
+    }
+    done = __any_sync(FULL_WARP, lane == DONE && seen == before);
+    __nanosleep(20);
+  }
+}
+
+// Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. mail: [0] a counter of tickets,
+// [1] how many messages and tiles are open, from [32] on 32 words a tile; before the launch 0, but [1] the number of tiles. Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]).
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const uint8_t *__restrict__ source,
+    const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
+    const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
+    const int *__restrict__ slice_first_mb, int lam, int qp, int satd, int max_mv_y, int n_ref, int kinds, int mb_width,
+    int mb_height, int row0, int row1, int tile_rows, int tiles_x, int slot_bytes, int *mail, uint8_t *mb_type,
+    uint8_t *sub_mb_type, signed char *ref_idx, unsigned *mv) {
+  DYNAMIC_SHARED(unsigned char, memory);
+  SHARED(Board, boards, 1);
+  SHARED(unsigned, vectors, MOST * 16);
+  SHARED(unsigned, references, MOST);  // four each
+  SHARED(int, chosen, MOST);
+  SHARED(uint8_t, known, MOST);
+  const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
+  const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
+                     satd, max_mv_y, n_ref, kinds, mb_width, mb_height};
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  Board &board = *boards;
+  if (threadIdx.x == 0) board.ticket = atomicAdd(mail, 1);
+  __syncthreads();
+  const int tx = board.ticket % tiles_x, ty = board.ticket / tiles_x;
+  const Tile tile = {TILE * tx, row0 + tile_rows * ty};
+  const int rows = min(tile_rows, row1 - tile.y);
+  int *own_mail = mail + 32 * (1 + board.ticket);
+  for (int k = int(threadIdx.x); k < 16 * MOST; k += 32 * WARPS) {
+    const int r = k / (16 * TILE), x = tile.x + (k >> 4) % TILE - r, mb = (tile.y + r) * mb_width + x;
+    const bool there = r < rows && x >= 0 && x < mb_width;
+    vectors[k] = there ? mv[16 * size_t(mb) + (k & 15)] : 0;
+    if ((k & 15) == 0) references[k >> 4] = there ? reinterpret_cast<const unsigned *>(ref_idx)[mb] : 0;
+  }
+  if (warp == 0) {
+    const int r = lane / TILE, x = tile.x + lane % TILE - r;
+    const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);
+    known[lane] = 0;
+    if (lane == 0) {
+      board.told = board.news = all;
+      board.busy = 0;
+      board.over = 0;
+    }
+  }
+  __syncthreads();
+  if (warp == WORKERS) {
+    take_messages(board, own_mail, mail + 1, (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x));
+    if (lane == 0) {
+      fence();
+      atomicExch(&board.over, 1);
+      const bool below = tile.y + tile_rows < row1;
+      if (tx + 1 < tiles_x) atomicAdd(own_mail + 32 + DONE, 1);
+      if (below) atomicAdd(own_mail + 32 * tiles_x + DONE, 1);
+      if (below && tx > 0) atomicAdd(own_mail + 32 * (tiles_x - 1) + DONE, 1);
+    }
+    __syncwarp();
+  } else {
+    Motion *windows = reinterpret_cast<Motion *>(memory) + warp * 4 * WINDOW;
+    unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
+    // those of a diagonal, which may look at once, have a warp each
+    const unsigned mine = __ballot_sync(FULL_WARP, (lane % TILE + 3 * (lane / TILE)) % WORKERS == warp);
+    for (;;) {
+      const int task = __shfl_sync(FULL_WARP, lane ? 0 : take(board, mine), 0), place = task & 31, r = place / TILE, k = place % TILE;
+      if (task == OVER) break;
+      if (task == NOTHING) {
+        __nanosleep(20);
+        continue;
+      }
+      Memory &m = *reinterpret_cast<Memory *>(remembered + place * slot_bytes);
+      int *distortion = reinterpret_cast<int *>(&m + 1);
+      const Search found = {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref)};
+      const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx;
+      if (!known[place]) {
+        get_to_know(p, tile, mx, my, m, found);
+        if (lane == 0) known[place] = 1;
+      }
+      const int where = lane < 10 ? m.blocks[lane] : lane < 16 ? -1 : 16 * place + lane - 16;
+      if (task & NEWS && where < -1) m.outside[lane] = motion_of(-2 - where, ref_idx, mv);
+      Motion around = {-2, 0}, own;
+      if (where >= 0) {
+        const unsigned four = now(references + (where >> 4));
+        around = {static_cast<signed char>(four >> (8 * ((where >> 2 & 2) + (where >> 1 & 1)))), now(vectors + where)};
+      }
+      if (where < -1) around = m.outside[lane];
+      const int choice = decide(p, windows, m, found, around, own);
+      const Motion before = from_lane(around, 16 + (lane & 15));
+      const bool changed = lane < 16 && (before.ref != own.ref || before.v != own.v), quadrant = changed && !(lane & 5);
+      const unsigned blocks = __ballot_sync(FULL_WARP, changed);
+      const int at = (lane >> 3) * 2 + (lane >> 1 & 1);  // of a quadrant's first block
+      const unsigned four = __reduce_or_sync(FULL_WARP, lane < 16 && !(lane & 5) ? unsigned(own.ref & 255) << (8 * at) : 0);
+      if (changed) atomicExch(vectors + 16 * place + lane, own.v);
+      if (lane == 0 && blocks) atomicExch(references + place, four);
+      if (lane == 0) chosen[place] = choice;
+      // whom lane 0..3 tells: to the right, below to the left, below, below to the right
+      const bool below = lane && my + 1 < row1;
+      bool tells = lane == 0 && blocks & RIGHT_COLUMN && mx + 1 < mb_width;
+      if (lane == 1) tells = blocks & BOTTOM_LEFT && below && mx > 0;
+      if (lane == 2) tells = blocks & BOTTOM_ROW && below;
+      if (lane == 3) tells = blocks & BOTTOM_RIGHT && below && mx + 1 < mb_width;
+      const int row = r + (lane > 0), column = k + (lane ? lane - 1 : 1);  // as in this tile
+      const bool inside = row < tile_rows && column < TILE;
+      const unsigned here = __reduce_or_sync(FULL_WARP, tells && inside ? 1u << (TILE * row + column & 31) : 0);
+      __syncwarp();
+      if (lane == 0 && here) {
+        fence_block();
+        atomicOr(&board.told, here);
+      }
+      tells = tells && !inside;
+      const int away = __popc(__ballot_sync(FULL_WARP, tells));
+      if (away) {
+        if (lane == 0) atomicAdd(mail + 1, away);  // before, lest it be 0
+        if (changed) mv[16 * mb + lane] = own.v;
+        if (quadrant) ref_idx[4 * mb + at] = (signed char)(own.ref);
+        __syncwarp();
+        if (tells) {
+          const int down = row == tile_rows, x = mx + (lane ? lane - 2 : 1) + (down ? 0 : row);  // row 0 of the tile below
+          fence();
+          atomicAdd(own_mail + 32 * (tiles_x * down + x / TILE - tx) + TILE * (down ? 0 : row) + x % TILE, 1);
+        }
+        __syncwarp();
+      }
+      if (lane == 0) {
+        fence_block();
+        atomicAnd(&board.busy, ~(1u << place));
+      }
+    }
+  }
+  __syncthreads();
+  for (int k = int(threadIdx.x); k < 16 * MOST; k += 32 * WARPS) {
+    const int place = k >> 4, r = place / TILE, x = tile.x + place % TILE - r, mb = (tile.y + r) * mb_width + x;
+    if (r >= rows || x < 0 || x >= mb_width) continue;
+    mv[16 * size_t(mb) + (k & 15)] = vectors[k];
+    if ((k & 15) == 0) {
+      reinterpret_cast<unsigned *>(ref_idx)[mb] = references[place];
+      mb_type[mb] = uint8_t(chosen[place]);
+      for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(chosen[place] >> (8 + 2 * q) & 3);
+    }
+  }
+}
+
+// The guess to begin with, everyone's best 16x16 vector over the references. A thread a macroblock. mail: `words` of them
+extern "C" __global__ void mode_seed(const int *search_cost, const unsigned *search_mv, int n_ref, int lam, int n_mb, int mb0, int mb1,
+    int words, int *mail, signed char *ref_idx, unsigned *mv) {
+  const int thread = int(blockIdx.x * blockDim.x + threadIdx.x), mb = mb0 + thread;
+  for (int i = thread; i < words; i += int(gridDim.x * blockDim.x)) mail[i] = i == 1 ? words / 32 - 1 : 0;
+  if (mb >= mb1) return;
   int best = FAR, ref = 0;
-#pragma unroll 1
-  for (int r = 0; r < p.n_ref; r++) {
-    const int cost = p.search_cost[(size_t(r) * n_mb + mb) * 41 + 40] + p.lam * te_bits(r, p.n_ref);
+  for (int r = 0; r < n_ref; r++) {
+    const int cost = search_cost[(size_t(r) * n_mb + mb) * 41 + 40] + lam * te_bits(r, n_ref);
     if (cost < best) {
       best = cost;
       ref = r;
     }
   }
-  return {ref, p.search_mv[(size_t(ref) * n_mb + mb) * 41 + 40]};
-}
-
-// Macroblock rows [row0, row1) in tiles_x columns of tiles. Dynamic shared memory: a row 4 windows and `buffers` (1 or 2: what
-// the search found is copied a macroblock further ahead) of 84 n_ref words.
-extern "C" __global__ void __launch_bounds__(64 * TILE_HEIGHT, 1) mode_decision(const uint8_t *__restrict__ source,
-    const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
-    const unsigned *__restrict__ search_mv, const unsigned *__restrict__ predictor, const int *__restrict__ intra_cost,
-    const int *__restrict__ slice_first_mb, int lam, int qp, int satd, int max_mv_y, int n_ref, int kinds, int mb_width,
-    int mb_height, int row0, int row1, int tiles_x, int buffers, uint8_t *mb_type, uint8_t *sub_mb_type, signed char *ref_idx,
-    unsigned *mv) {
-  wait_for_the_kernel_before();
-  DYNAMIC_SHARED(unsigned char, memory);
-  SHARED(Motion, board, 4 * CELLS);
-  const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
-  const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
-                     satd, max_mv_y, n_ref, kinds, mb_width, mb_height};
-  SHARED(Weighed, all_weighed, TILE_HEIGHT);
-  SHARED(Motion, all_chosen, TILE_HEIGHT * 16);
-  const int lane = threadIdx.x & 31, r = threadIdx.x >> 6;
-  const bool first = !(threadIdx.x & 32);
-  const int left = TILE_WIDTH * int(blockIdx.x % tiles_x), top = TILE_HEIGHT * (row0 / TILE_HEIGHT + int(blockIdx.x) / tiles_x);
-  const int my = top + r, begin = max(left - SLANT * r, 0);
-  const int end = my >= row0 && my < row1 ? min(left - SLANT * r + TILE_WIDTH, mb_width) : begin;
-  Motion *windows = reinterpret_cast<Motion *>(memory) + r * 4 * WINDOW, *chosen = all_chosen + 16 * r;
-  Weighed &weighed = all_weighed[r];
-  int *found = reinterpret_cast<int *>(memory + TILE_HEIGHT * 4 * WINDOW * sizeof(Motion)) + r * buffers * 84 * n_ref;
-  const auto search = [&](int mx) {
-    int *distortion = found + (buffers > 1 && (mx & 1) ? 84 * n_ref : 0);
-    unsigned *vectors = reinterpret_cast<unsigned *>(distortion) + 41 * n_ref;
-    return Search{distortion, vectors, vectors + 41 * n_ref};
-  };
-  const auto begin_to_fetch = [&](int mx) {
-    if (mx < end) fetch(p, my * mb_width + mx, search(mx));
-  };
-  Macroblock m;
-  if (first) {
-    if (begin < end) load(p, begin, my, m);
-  } else if (begin < end) {
-    begin_to_fetch(begin);
-    prepare(p, search(begin));
-    if (buffers > 1) begin_to_fetch(begin + 1);
-  }
-  for (int i = int(threadIdx.x); i < CELLS; i += 64 * TILE_HEIGHT) {
-    const int row = i / COLUMNS - 1, k = i % COLUMNS - SLANT - 1, x = left + k - SLANT * row, y = top + row, mb = y * mb_width + x;
-    const bool ours = row >= 0 && k >= 0 && k < TILE_WIDTH;
-    if (x < 0 || x >= mb_width || y < 0 || y >= row1 || (ours && y >= row0)) continue;
-    const Motion guessed = ours ? Motion{} : guess(p, mb);
-    for (int b = 0; b < 4; b++) board[4 * i + b] = ours ? motion_of(16 * mb + 12 + b, ref_idx, mv) : guessed;
-  }
-  for (int step = 0; step < STEPS; step++) {
-    __syncthreads();
-    const int k = step - LATER * r, mx = left + k - SLANT * r, mb = my * mb_width + mx;
-    const bool active = k >= 0 && mx >= begin && mx < end;
-    Whole whole;
-    if (active) {
-      const int dx = lane == 5 ? 1 : lane > 0 && lane < 6 ? 0 : -1, n = mb + dx - (lane < 6 ? mb_width : 0);
-      const int cell = lane < 6 ? r * COLUMNS + k + dx + 1 : (r + 1) * COLUMNS + SLANT;
-      Motion around = board[4 * (lane < 10 ? cell : 0) + (lane < 6 ? (lane - 1) & 3 : 0)];
-      if (lane >= 6 && k > 0) around = chosen[(4 * lane - 21) & 15];  // of the column to the left
-      if (mx + dx < 0 || mx + dx >= mb_width || n < slice_first_mb[my]) around = {-2, 0};
-      if (first) whole = weigh_whole(p, m, search(mx), around);
-      else weigh(p, windows, search(mx), around, weighed);
-    }
-    __syncthreads();
-    if (!active) continue;
-    if (first) {
-      Motion own;
-      const int choice = settle(p, m, whole, weighed, own);
-      if (mx + 1 < end) load(p, mx + 1, my, m);
-      if (lane < 16) chosen[lane] = own;
-      if (lane >= 12 && lane < 16) board[4 * ((r + 1) * COLUMNS + k + SLANT + 1) + lane - 12] = own;
-      if (lane < 16) mv[16 * size_t(mb) + lane] = own.v;
-      if (lane < 16 && !(lane & 5)) ref_idx[4 * mb + (lane >> 3) * 2 + (lane >> 1 & 1)] = (signed char)(own.ref);
-      if (lane < 4) sub_mb_type[4 * mb + lane] = uint8_t(choice >> (8 + 2 * lane) & 3);
-      if (lane == 0) mb_type[mb] = uint8_t(choice);
-    } else if (mx + 1 < end) {
-      if (buffers == 1) begin_to_fetch(mx + 1);
-      prepare(p, search(mx + 1));
-      if (buffers > 1) begin_to_fetch(mx + 2);
-    }
-  }
+  const unsigned v = search_mv[(size_t(ref) * n_mb + mb) * 41 + 40];
+  for (int q = 0; q < 4; q++) ref_idx[4 * mb + q] = (signed char)(ref);
+  for (int k = 0; k < 16; k++) mv[16 * mb + k] = v;
 }
 
 // 8.4.1.1: P_16x16 of reference 0 with the P_Skip vector and nothing coded becomes P_Skip. A thread a macroblock.
 extern "C" __global__ void mark_skipped(const int *slice_first_mb, const signed char *ref_idx, const unsigned *mv, const uint8_t *cbp,
     int mb_width, int mb0, int mb1, uint8_t *mb_type) {
-  wait_for_the_kernel_before();
   const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= mb1 || mb_type[mb] != P_16x16 || cbp[mb] || ref_idx[4 * mb]) return;
   const int first_mb = slice_first_mb[mb / mb_width];

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import numpy as np
+
 from .device import DeviceArray
 
-TILE_WIDTH, TILE_HEIGHT, SLANT = 16, 10, 1  # as cpu_simd/mode_decision.py
-WINDOW_BYTES = 4 * 30 * 8  # a row's windows
-FIXED_BYTES = 12 << 10  # static shared memory of the kernel, and what a block takes besides
-THREADS = 128
+WARPS, THREADS = 8, 128
+TILE = 8  # columns of macroblocks of a tile; 4, 2 or 1 rows
+WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 544  # windows and Memory of the kernel
+FIXED_BYTES = 3 << 10  # its static shared memory, and what a block takes besides
+
 
 
 def mode_decision(
@@ -38,16 +41,22 @@ def mode_decision(
     """Not part of the standard: twin of cpu_simd.mode_decision.mode_decision."""
     height, width = source.shape
     mb_width, mb_height = width // 16, height // 16
-    device = source.device
-    tiles_x = -(-(mb_width + SLANT * (TILE_HEIGHT - 1)) // TILE_WIDTH)
-    tiles_y = -(-row1 // TILE_HEIGHT) - row0 // TILE_HEIGHT
-    sizes = [TILE_HEIGHT * (WINDOW_BYTES + buffers * 84 * n_ref * 4) for buffers in (1, 2)]
-    buffers = 2 if sizes[1] + FIXED_BYTES <= device.shared_limit else 1
+    device, n_mb = source.device, mb_width * mb_height
+    mb0, mb1 = row0 * mb_width, row1 * mb_width
+    slot = MEMORY_BYTES + -(-n_ref * 41 * 8 // 16) * 16
+    windows = (WARPS - 1) * WINDOW_BYTES
+    fits = [rows for rows in (4, 2, 1) if windows + TILE * rows * slot + FIXED_BYTES <= device.shared_limit]
+    tile_rows = fits[0]
+    tiles_x, tiles_y = -(-(mb_width + tile_rows - 1) // TILE), -(-(row1 - row0) // tile_rows)
+    tiles, words = tiles_x * tiles_y, 32 * (1 + tiles_x * tiles_y)
+    mail = device.scratch("messages of mode decision", (words,), np.int32, stream)
+    arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, words, mail, ref_idx, mv]
+    device.launch("mode_decision", "mode_seed", (-(-(mb1 - mb0) // THREADS),), (THREADS,), arguments, stream)
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
-    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tiles_x, buffers]
-    arguments += [mb_type, sub_mb_type, ref_idx, mv]
-    grid, block = (tiles_x * tiles_y,), (64 * TILE_HEIGHT,)
-    device.launch("mode_decision", "mode_decision", grid, block, arguments, stream, shared=sizes[buffers - 1])
+    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot]
+    arguments += [mail, mb_type, sub_mb_type, ref_idx, mv]
+    shared = windows + TILE * tile_rows * slot
+    device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)
 
 
 def mark_skipped(

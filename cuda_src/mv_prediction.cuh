@@ -44,11 +44,11 @@ DEVICE int neighbour_block(int mb, int bx, int by, int mb_width, int first_mb) {
   return n < first_mb ? -1 : 16 * n + 4 * (by & 3) + (bx & 3);
 }
 
-// What that block has
+// What that block has. Read past the L1 cache: another block of threads may have written it just now.
 DEVICE Motion motion_of(int block, const signed char *ref_idx, const unsigned *mv) {
   if (block < 0) return {-2, 0};
-  const int ref = ref_idx[(block >> 4) * 4 + (block >> 3 & 1) * 2 + (block >> 1 & 1)];
-  const unsigned v = mv[block];
+  const int ref = __ldcg(ref_idx + (block >> 4) * 4 + (block >> 3 & 1) * 2 + (block >> 1 & 1));
+  const unsigned v = __ldcg(mv + block);
   return {ref, ref < 0 ? 0 : v};
 }
 

@@ -30,7 +30,7 @@ _NAMES = {
     "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
     "wait": "cuStreamWaitEvent",
 }  # fmt: skip
-NOT_EARLY = ("papers/",)  # modules with kernels that do not wait by themselves for the one before
+NOT_EARLY = ("mode_decision", "papers/")  # modules with kernels that do not wait by themselves for the one before
 
 # CUlaunchConfig: grid, block, shared memory, stream, attributes, how many; CUlaunchAttribute: which, 64 bytes
 CONFIG = np.dtype(

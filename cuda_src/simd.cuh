@@ -99,17 +99,16 @@ DEVICE void store_release(int *flag, int v) {
   asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(v) : "memory");
 #endif
 }
-// Begins to copy four bytes into shared memory; they are there for this thread after copied()
-DEVICE void copy_ahead(void *shared, const void *global) {
-#ifdef H264LITE_EMULATED
-  *static_cast<unsigned *>(shared) = *static_cast<const unsigned *>(global);
-#else
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(unsigned(__cvta_generic_to_shared(shared))), "l"(global) : "memory");
+// earlier stores of this thread, and what it has seen of others', come before its later ones
+DEVICE void fence() {
+#ifndef H264LITE_EMULATED
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
 #endif
 }
-DEVICE void copied() {
+// the same among the threads of a block
+DEVICE void fence_block() {
 #ifndef H264LITE_EMULATED
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  asm volatile("fence.acq_rel.cta;" ::: "memory");
 #endif
 }
 DEVICE void wait_at_least(const int *flag, int value) {

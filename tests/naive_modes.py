@@ -1,7 +1,6 @@
 """mode_decision by its definition, one macroblock at a time in plain Python."""
 
 import numpy as np
-from h264lite.cpu_simd.mode_decision import SLANT, TILE_HEIGHT, TILE_WIDTH
 from h264lite.standard.tables import QUANT_MF
 
 from . import naive
@@ -26,15 +25,8 @@ def empty(difference, qp):
     return score < 6
 
 
-def tile_of(mb, mb_width):
-    """The tile of macroblocks in which mb lies."""
-    y, x = divmod(mb, mb_width)
-    row, r = divmod(y, TILE_HEIGHT)
-    return row, (x + SLANT * r) // TILE_WIDTH
-
-
 class Decision:
-    """The choice for macroblock mb; `prior` = (ref_idx, mv) of those before it; in other tiles only what the search found."""
+    """The choice for macroblock mb; `prior` = (ref_idx, mv) of those before it."""
 
     def __init__(self, s, mb, prior, lam, qp, metric, max_mv_y, n_ref, kinds):
         self.s, self.mb, self.lam, self.qp, self.n_ref, self.kinds = s, mb, lam, qp, n_ref, kinds
@@ -42,11 +34,6 @@ class Decision:
         self.ref_idx, self.mv = prior[0].copy(), prior[1].astype(int)
         self.mb_width = s["source"].shape[1] // 16
         self.first = int(s["slice_first_mb"][mb // self.mb_width])
-        for n in (mb - 1, mb - self.mb_width - 1, mb - self.mb_width, mb - self.mb_width + 1):
-            if n >= 0 and tile_of(n, self.mb_width) != tile_of(mb, self.mb_width):
-                costs = [int(s["cost"][ref, n, 40]) + lam * te_bits(ref, n_ref) for ref in range(n_ref)]
-                ref = costs.index(min(costs))
-                self.ref_idx[n], self.mv[n] = ref, s["mv"][ref, n, 40]
 
     def distortion(self, k, ref):
         bits = sum(
