@@ -9,7 +9,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -92,13 +92,19 @@ class Device:
 
     # ---- context
     def __enter__(self) -> "Device":
-        if self.lost:
-            raise GpuLost(self.lost)
-        self.context.push()
+        self.check()
+        try:
+            self.context.push()
+        except self.driver.Error as error:  # any call may tell of a kernel that failed
+            raise self.failed("a push of its context", error) from error
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.driver.Context.pop()
+        try:
+            self.driver.Context.pop()
+        except self.driver.Error as error:
+            if not self.lost:
+                raise self.failed("a pop of its context", error) from error
 
     def check(self) -> None:
         if self.lost:
@@ -189,6 +195,14 @@ class Device:
         self.check()
         try:
             return bool(event.query())
+        except self.driver.Error as error:
+            raise self.failed("an event", error) from error
+
+    def seconds(self, before: Any, after: Any) -> float:
+        """Between two events with timing that have come."""
+        self.check()
+        try:
+            return float(before.time_till(after)) / 1000
         except self.driver.Error as error:
             raise self.failed("an event", error) from error
 
@@ -321,7 +335,13 @@ class Device:
         self._do(f"the kernel {name}", start, *sizes, stream, *values, shared_size=shared, row=row, held=held)
 
     def close(self, keep_host: bool = False) -> None:
-        """Frees the memory and lets go of the primary context; page-locked arrays stay valid with `keep_host`."""
+        """Frees the memory and lets go of the primary context. With `keep_host` page-locked arrays stay valid: they are the
+        context's, which therefore lives as long as they do.
+        """
+        with suppress(GpuLost), self:
+            self.synchronize()  # so that a card that is lost is known to be
+        if self.lost:
+            self._abandon()
         self._functions.clear()
         self._modules.clear()
         if not self.lost:
@@ -336,8 +356,19 @@ class Device:
         self._free.clear()
         self._pinned.clear()
         self._kept.clear()
-        try:
+        if not self.lost and not keep_host:
             self.context.detach()
-        except self.driver.Error:
-            if not self.lost:  # a context that is lost cannot be given back
-                raise
+
+    def _abandon(self) -> None:
+        """A lost context is left as it is: no call of the driver for it succeeds, and PyCUDA says so of each that frees.
+
+        It makes none for a context that another thread than the one that got it has let go of.
+        """
+
+        def let_go() -> None:
+            with suppress(self.driver.Error):  # closed before
+                self.context.detach()
+
+        thread = threading.Thread(target=let_go, name="h264lite lost card")
+        thread.start()
+        thread.join()

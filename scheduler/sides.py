@@ -175,7 +175,7 @@ class CardSide(CardMemory):
 
     def seconds(self, spans: list[Any], timed: list[Op]) -> list[tuple[Op, float]]:
         """What operations took that the clock noted and that are over."""
-        found = [(op, before.time_till(after) / 1000) for op, (_, _, before, after, _) in zip(timed, spans)]
+        found = [(op, self.card.seconds(before, after)) for op, (_, _, before, after, _) in zip(timed, spans)]
         if self.traced:
             self._clock.resolve(spans)
         else:

@@ -98,6 +98,6 @@ class CardClock:
     def resolve(self, spans: list[tuple[str, str, Any, Any, int]]) -> None:
         """Add spans whose work has ended to the trace."""
         for track, name, before, after, frame in spans:
-            begin = self.base_time + self.base.time_till(before) / 1000
-            self.trace.add(CARD, track, name, begin, before.time_till(after) / 1000, frame)
+            begin = self.base_time + self.card.seconds(self.base, before)
+            self.trace.add(CARD, track, name, begin, self.card.seconds(before, after), frame)
             self.free += [before, after]

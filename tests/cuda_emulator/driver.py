@@ -16,6 +16,7 @@ import os
 import subprocess
 import tempfile
 import threading
+import weakref
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -174,20 +175,24 @@ class Event:
         return not (self.driver.stuck or self.card.stuck)
 
     def time_since(self, other: Any) -> float:
-        return 0.001
+        return self.time_till(other)
 
     def time_till(self, other: Any) -> float:
+        self.card.check_memory()
         return 0.001
 
 
 class Context:
-    """Each thread has a stack of them."""
+    """Each thread has a stack of them. The primary context of a card lives as long as somebody has it, and page-locked memory
+    as long as the context; as with PyCUDA, a thread that did not get it does not give it back either.
+    """
 
     threads: ClassVar[threading.local] = threading.local()
     driver: ClassVar["EmulatedDriver"]
 
     def __init__(self, card: "Card") -> None:
-        self.card = card
+        self.card, self.thread, self.valid = card, threading.get_ident(), True
+        card.holders += 1
 
     @classmethod
     def stack(cls) -> list["Card"]:
@@ -206,7 +211,11 @@ class Context:
         cls.driver.check_memory()
 
     def detach(self) -> None:
-        pass
+        if not self.valid:
+            raise Error("context::detach failed: invalid device context - cannot detach from invalid context")
+        self.valid = False
+        if threading.get_ident() == self.thread:
+            self.card.given_back()
 
 
 class Card:
@@ -214,7 +223,8 @@ class Card:
 
     def __init__(self, driver: "EmulatedDriver", ordinal: int) -> None:
         self.driver, self.ordinal = driver, ordinal
-        self.launches = self.allocated = 0
+        self.launches = self.allocated = self.holders = 0
+        self.page_locked: list[weakref.ref[np.ndarray]] = []
         self.fail_after: int | None = None
         self.silent = self.stuck = False
 
@@ -234,6 +244,15 @@ class Card:
         driver = self.driver
         mine = self.fail_after is not None and self.launches > self.fail_after
         return mine or (driver.fail_after is not None and driver.launches > driver.fail_after)
+
+    def given_back(self) -> None:
+        """By one of those who have the context; behind the last nobody may read page-locked memory any more."""
+        self.holders -= 1
+        if not self.holders:
+            for reference in self.page_locked:
+                if (array := reference()) is not None:
+                    array.reshape(-1).view(np.uint8)[:] = POISON
+            self.page_locked.clear()
 
     def check_memory(self) -> None:
         if self.dead():
@@ -375,7 +394,9 @@ class EmulatedDriver:
         return sum(a.nbytes for a in list(self.allocations) if a.card is card)
 
     def pagelocked_empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        return np.empty(shape, dtype)
+        array = np.empty(shape, dtype)
+        self.current().page_locked.append(weakref.ref(array))
+        return array
 
     def memcpy_htod_async(self, target: int, host: np.ndarray, stream: Any = None) -> None:
         if not self._on(stream, target).dead():
