@@ -46,7 +46,7 @@ def tables_header() -> str:
     from ..standard import cavlc, macroblock, tables
 
     lines = ["// Generated from standard/tables.py, standard/macroblock.py and standard/cavlc.py.", "#pragma once", ""]
-    for module, wanted in ((macroblock, ANY), (tables, ANY), (cavlc, "NC_CLASS|[A-Z_]*_BITS")):
+    for module, wanted in ((macroblock, ANY), (tables, ANY), (cavlc, "NC_CLASS.*|[A-Z_]*_(BITS|CODES)")):
         for name, value in sorted(vars(module).items()):
             if not re.fullmatch(wanted, name):
                 continue
@@ -56,7 +56,9 @@ def tables_header() -> str:
                 flat = ", ".join(str(int(v)) for v in value.ravel())
                 dims = "".join(f"[{n}]" for n in value.shape)
                 kind = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
-                lines.append(f"__constant__ {kind} {name}{dims} = {_nested(flat, value.shape)};")
+                # lanes look up codes at different places, which constant memory gives one after another
+                memory = "__device__ const" if name.endswith("_CODES") else "__constant__"
+                lines.append(f"{memory} {kind} {name}{dims} = {_nested(flat, value.shape)};")
                 if value.shape == (16,) and 0 <= int(value.min()) and int(value.max()) < 16:
                     # a permutation as digits of one number: known to the compiler in unrolled loops
                     packed = sum(int(v) << (4 * i) for i, v in enumerate(value))

@@ -175,6 +175,12 @@ COEFF_TOKEN_BITS = COEFF_TOKEN[:4, :, :, 0].astype(np.uint8)
 TOTAL_ZEROS_BITS = np.vstack([TOTAL_ZEROS[:, :, 0], np.zeros((1, 16), np.int64)]).astype(np.uint8)
 RUN_BEFORE_BITS = RUN_BEFORE[:, :, 0].astype(np.uint8)
 
+# Length and code in one number, for who looks them up in one load: length << 16 | code, the others length << 8 | code
+COEFF_TOKEN_CODES = COEFF_TOKEN[..., 0] << 16 | COEFF_TOKEN[..., 1]
+TOTAL_ZEROS_CODES = TOTAL_ZEROS[..., 0] << 8 | TOTAL_ZEROS[..., 1]
+TOTAL_ZEROS_CHROMA_DC_CODES = TOTAL_ZEROS_CHROMA_DC[..., 0] << 8 | TOTAL_ZEROS_CHROMA_DC[..., 1]
+RUN_BEFORE_CODES = RUN_BEFORE[..., 0] << 8 | RUN_BEFORE[..., 1]
+
 # ---------------------------------------------------------------------------------------------------------------------
 # For reading: indexed by the next bits of the stream; entry 0 = no such code
 # ---------------------------------------------------------------------------------------------------------------------

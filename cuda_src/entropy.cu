@@ -1,0 +1,337 @@
+// Slice data by CAVLC (7.3.4, 7.3.5, 9.1, 9.2), all macroblocks at once: what each one's bits are, where they belong, the bytes.
+//
+// total_coeff, types and vectors of neighbours are known, so that only positions depend on what comes before. A row has
+// mb_width + 1 entries: its macroblocks, and what stands behind the last one if a slice ends there. An entry has ROOM words;
+// the first bit is a word's highest. `lengths` are in bits, with ALIGNED where the samples of I_PCM follow at the next byte.
+#include "cavlc.cuh"
+#include "mv_prediction.cuh"
+
+constexpr int WARPS = 8, ROOM = 104;  // 3200 bits (A.3.1), mb_skip_run before them; as the launcher has it
+constexpr int SCAN = 1024, PACK = 256;
+constexpr unsigned ALIGNED = 1u << 31;
+constexpr int SAMPLES = 8, SAMPLE_BITS = 3072;  // of I_PCM: in the words from SAMPLES on
+constexpr int TOO_LONG = 1 << 16;
+
+struct State {
+  const int *__restrict__ slice_first_mb;
+  int n_ref, slice_qp, mb_width;
+  const uint8_t *__restrict__ mb_type, *__restrict__ sub_mb_type;
+  const signed char *__restrict__ ref_idx;
+  const unsigned *__restrict__ mv;
+  const signed char *__restrict__ intra4x4_mode;
+  const uint8_t *__restrict__ intra16x16_mode, *__restrict__ intra_chroma_mode, *__restrict__ cbp, *__restrict__ qp;
+  const short *__restrict__ levels;
+  const uint8_t *__restrict__ total_coeff;
+};
+
+// A macroblock on its way
+struct Own {
+  int mb, first_mb, kind, pattern;
+  bool left, above;
+};
+
+// mb_skip_run before a macroblock, and QP'Y of the last one that had any residual. The whole warp
+DEVICE void look_back(const State &s, int mb, int first_mb, int &run, int &qp) {
+  const int lane = threadIdx.x & 31;
+  run = mb - first_mb;
+  qp = s.slice_qp;
+  bool ran = false;
+  for (int end = mb; end > first_mb; end -= 32) {
+    const int i = end - 1 - lane, kind = i < first_mb ? P_SKIP : int(s.mb_type[i]);
+    const unsigned coded = __ballot_sync(FULL_WARP, kind != P_SKIP);
+    const unsigned residual = __ballot_sync(FULL_WARP, kind != P_SKIP && kind != I_PCM && (kind == I_16x16 || s.cbp[i]));
+    if (coded && !ran) run = mb - (end - 1 - (__ffs(int(coded)) - 1)) - 1;
+    ran |= coded != 0;
+    if (residual) {
+      qp = s.qp[end - 1 - (__ffs(int(residual)) - 1)];
+      return;
+    }
+  }
+}
+
+// 9.2.1: row of coeff_token for block (bx, by) of a plane of 2^log2_width blocks a row, first at `base` of total_coeff
+DEVICE int count_class(const State &s, const Own &o, int base, int log2_width, int bx, int by) {
+  const int last = (1 << log2_width) - 1;
+  const uint8_t *counts = s.total_coeff + 24 * size_t(o.mb) + base;
+  const bool a = bx > 0 || o.left, b = by > 0 || o.above;
+  int count = 0;
+  if (a) count += bx > 0 ? counts[(by << log2_width) + bx - 1] : counts[-24 + (by << log2_width) + last];
+  if (b) count += by > 0 ? counts[((by - 1) << log2_width) + bx] : counts[-24 * s.mb_width + (last << log2_width) + bx];
+  const int nc = a && b ? (count + 1) >> 1 : count;
+  return (nc >= 2) + (nc >= 4) + (nc >= 8);
+}
+
+// 8.4.1.3: the difference of a lane's partition to its predictor, x and y
+DEVICE void put_mvd(const State &s, const Own &o, int bx, int by, int bw, int bh, Code &x, Code &y) {
+  const auto at = [&](int dx, int dy) {
+    return motion_of(neighbour_block(o.mb, bx + dx, by + dy, s.mb_width, o.first_mb), s.ref_idx, s.mv);
+  };
+  const Motion own = at(0, 0), a = at(-1, 0), b = at(0, -1);
+  Motion c = {-2, 0};
+  if (corner_available(bx, by, bw)) c = at(bw, -1);
+  if (c.ref == -2) c = at(-1, -1);
+  const unsigned p = choose_predictor(bx, by, bw, bh, own.ref, a, b, c);
+  append_se(x, x_of(own.v) - x_of(p));
+  append_se(y, y_of(own.v) - y_of(p));
+}
+
+// 7.3.5.1, 8.3.1.1: prev_intra4x4_pred_mode_flag and rem_intra4x4_pred_mode of a lane's block
+DEVICE void put_mode(const State &s, const Own &o, int raster, Code &c) {
+  const int bx = raster & 3, by = raster >> 2;
+  const signed char *modes = s.intra4x4_mode + 16 * size_t(o.mb);
+  int predicted = 2;
+  if ((bx || o.left) && (by || o.above))
+    predicted = min(int(modes[bx ? raster - 1 : raster + 3 - 16]), int(modes[by ? raster - 4 : raster + 12 - 16 * s.mb_width]));
+  const int mode = modes[raster];
+  if (mode == predicted) append(c, 1, 1);
+  else append(c, unsigned(mode - (mode > predicted)), 4);
+}
+
+// What a lane has of all that comes before residual(): lane 0 types, lane 1 references, 2 to 17 modes or vectors of the
+// blocks in decoding order, 18 the rest. In two codes, one behind the other
+DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &behind) {
+  const int lane = threadIdx.x & 31, offset = s.n_ref ? P_INTRA_OFFSET : 0, k = lane - 2;
+  const bool inter = o.kind > P_SKIP;
+  const uint8_t *sub = s.sub_mb_type + 4 * size_t(o.mb);
+  const unsigned refs = inter ? *reinterpret_cast<const unsigned *>(s.ref_idx + 4 * size_t(o.mb)) : 0;
+  const bool ref0 = s.n_ref > 1 && o.kind == P_8x8 && refs == 0;
+  const int wide = o.kind == P_8x16 || o.kind == P_8x8 ? 2 : 4, high = o.kind == P_16x8 || o.kind == P_8x8 ? 2 : 4;
+  if (lane == 0) {
+    if (s.n_ref) append_ue(c, unsigned(run));
+    if (o.kind == I_16x16)
+      append_ue(behind, unsigned(offset + 1 + s.intra16x16_mode[o.mb] + 4 * (o.pattern >> 4) + (o.pattern & 15 ? 12 : 0)));
+    else if (!inter) append_ue(behind, unsigned(offset + (o.kind == I_PCM ? I_PCM_TYPE : I_NxN_TYPE)));
+    else append_ue(behind, unsigned(ref0 ? P_8x8REF0_TYPE : o.kind - P_16x16 + P_16x16_TYPE));
+    if (o.kind == P_8x8)
+      for (int q = 0; q < 4; q++) append_ue(behind, sub[q]);
+  } else if (lane == 1 && inter && s.n_ref > 1 && !ref0) {
+    for (int q = 0; q < 4; q++)
+      if ((q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) append_te(c, int(refs >> (8 * q) & 255), s.n_ref - 1);
+  } else if (k >= 0 && k < 16) {
+    const int raster = int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15), bx = raster & 3, by = raster >> 2;
+    if (o.kind == I_4x4) put_mode(s, o, raster, c);
+    if (inter) {
+      const int part = o.kind == P_8x8 ? sub[k >> 2] : SUB_8x8;
+      const int bw = part == SUB_4x8 || part == SUB_4x4 ? 1 : wide, bh = part == SUB_8x4 || part == SUB_4x4 ? 1 : high;
+      if (bx % bw == 0 && by % bh == 0) put_mvd(s, o, bx, by, bw, bh, c, behind);
+    }
+  } else if (lane == 18 && o.kind != I_PCM) {
+    if (!inter) append_ue(c, s.intra_chroma_mode[o.mb]);
+    if (o.kind != I_16x16) append_ue(c, unsigned(inter ? CBP_INTER_CODE[o.pattern] : CBP_INTRA_CODE[o.pattern]));
+    if (o.pattern || o.kind == I_16x16) append_se(c, (int(s.qp[o.mb]) - qp_before + 26 + 52) % 52 - 26);  // 7.4.5: QPY wraps
+  }
+}
+
+// A lane's block of residual() (7.3.5.3): which of its levels are not 0, behind position `first`; false if it is not coded
+DEVICE bool find_block(const State &s, const Own &o, int &first, int &most, int &nc_class, int &block) {
+  const int lane = threadIdx.x & 31;
+  const bool whole = o.kind == I_16x16;
+  block = lane == 0 ? LUMA_DC : lane <= 16 ? lane - 1 : lane == 17 ? CB_DC : lane == 18 ? CR_DC : lane - 3;
+  first = 0;
+  most = 16;
+  nc_class = NC_CLASS_CHROMA_DC;
+  if (lane == 0) {
+    nc_class = count_class(s, o, 0, 2, 0, 0);
+    return whole;
+  }
+  if (lane <= 16) {
+    const int raster = int(BLOCK_TO_RASTER_DIGITS >> (4 * block) & 15);
+    first = whole;
+    most = 16 - first;
+    nc_class = count_class(s, o, 0, 2, raster & 3, raster >> 2);
+    return o.pattern >> (block >> 2) & 1;
+  }
+  if (lane <= 18) {
+    most = 4;
+    return o.pattern >> 4;
+  }
+  if (lane > 26) return false;
+  first = 1;
+  most = 15;
+  nc_class = count_class(s, o, block & ~3, 1, block & 1, block >> 1 & 1);
+  return o.pattern >> 5;
+}
+
+DEVICE unsigned nonzero_levels(const short *levels) {
+  const uint4 *w = reinterpret_cast<const uint4 *>(levels);
+  const uint4 a = __ldg(w), b = __ldg(w + 1);
+  const unsigned words[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+  unsigned mask = 0;
+#pragma unroll
+  for (int i = 0; i < 8; i++) mask |= unsigned((words[i] & 0xffff) != 0) << (2 * i) | unsigned((words[i] >> 16) != 0) << (2 * i + 1);
+  return mask;
+}
+
+// Bits of all lanes before this one's; `all`: of all
+DEVICE int bits_before(int own, int &all) {
+  const int lane = threadIdx.x & 31;
+  int upto = own;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int v = __shfl_up_sync(FULL_WARP, upto, unsigned(step));
+    if (lane >= step) upto += v;
+  }
+  all = __shfl_sync(FULL_WARP, upto, 31);
+  return upto - own;
+}
+
+// The bits of each entry, a warp an entry. lengths: uint32[entries], words: uint32[entries, ROOM]
+extern "C" __global__ void __launch_bounds__(32 * WARPS) code_macroblocks(const int *slice_first_mb, int n_ref, int slice_qp,
+    int mb_width, int entries, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, const uint8_t *mb_type,
+    const uint8_t *sub_mb_type, const signed char *ref_idx, const unsigned *mv, const signed char *intra4x4_mode,
+    const uint8_t *intra16x16_mode, const uint8_t *intra_chroma_mode, const uint8_t *cbp, const uint8_t *qp, const short *levels,
+    const uint8_t *total_coeff, unsigned *lengths, unsigned *words) {
+  wait_for_the_kernel_before();
+  SHARED(unsigned, memory, WARPS * ROOM);
+  const State s = {slice_first_mb, n_ref, slice_qp, mb_width, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode,
+                   intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff};
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, entry = int(blockIdx.x) * WARPS + warp;
+  if (entry >= entries) return;
+  unsigned *own = memory + warp * ROOM, *out = words + size_t(entry) * ROOM;
+  const int row = entry / (mb_width + 1), mx = entry % (mb_width + 1), mb = row * mb_width + mx, first_mb = slice_first_mb[row];
+  const bool behind_row = mx == mb_width;
+  const bool ends = behind_row && (entry + 1 == entries || slice_first_mb[row + 1] != first_mb);
+  const Own o = {mb, first_mb, behind_row ? P_SKIP : int(mb_type[mb]), behind_row ? 0 : int(cbp[mb]), mx > 0, mb - mb_width >= first_mb};
+  if (o.kind == P_SKIP && !ends) {
+    if (lane == 0) lengths[entry] = 0;
+    return;
+  }
+  for (int i = lane; i < ROOM; i += 32) own[i] = 0;
+  __syncwarp();
+  int run, qp_before, length, all = 0;
+  look_back(s, mb, first_mb, run, qp_before);
+  Code c, behind;
+  if (!ends) put_head(s, o, run, qp_before, c, behind);
+  else if (lane == 0) {
+    if (run) append_ue(c, unsigned(run));
+    append(behind, 1, 1);  // 7.3.2.11
+  }
+  int at = bits_before(c.length + behind.length, length);
+  store(own, at, c);
+  store(own, at + c.length, behind);
+  if (o.kind != I_PCM && (o.pattern || o.kind == I_16x16)) {
+    int first, most, nc_class, block;
+    Counted counted;
+    unsigned mask = 0;
+    const bool coded = find_block(s, o, first, most, nc_class, block);
+    const short *from = levels + (size_t(mb) * N_LEVEL_BLOCKS + block) * 16;
+    if (coded) {
+      mask = nonzero_levels(from) >> first & ((1u << most) - 1);
+      put_block(counted, from + first, mask, most, nc_class);
+    }
+    at = length + bits_before(counted.bits, all);
+    length += all;
+    if (coded && length <= 32 * ROOM) {
+      Stored stored = {own, at};
+      put_block(stored, from + first, mask, most, nc_class);
+    }
+  }
+  __syncwarp();
+  if (o.kind == I_PCM) {
+    const int x = 16 * mx, y = 16 * row, width = 16 * mb_width;
+    for (int i = lane; i < SAMPLE_BITS / 32; i += 32) {  // a word is four samples
+      const uint8_t *p = source_y + size_t(y + i / 4) * width + x + 4 * (i & 3);
+      if (i >= 64) p = (i < 80 ? source_u : source_v) + size_t(y / 2 + (i >> 1 & 7)) * (width / 2) + x / 2 + 4 * (i & 1);
+      out[SAMPLES + i] = __byte_perm(*reinterpret_cast<const unsigned *>(p), 0, 0x0123);
+    }
+  }
+  for (int i = lane; i < min((length + 31) / 32, o.kind == I_PCM ? SAMPLES : ROOM); i += 32) out[i] = own[i];
+  if (lane == 0) lengths[entry] = length > 32 * ROOM ? TOO_LONG : unsigned(length) | (o.kind == I_PCM ? ALIGNED : 0);
+}
+
+// How far entries move a position: p + before; or, with behind >= 0, the next byte from there, and `behind` bits
+struct Move {
+  int before, behind;
+};
+DEVICE int to_byte(int p) { return (p + 7) & ~7; }
+DEVICE int moved(int p, const Move &m) { return m.behind < 0 ? p + m.before : to_byte(p + m.before) + m.behind; }
+DEVICE Move together(const Move &a, const Move &b) {
+  if (a.behind < 0) return {a.before + b.before, b.behind};
+  return {a.before, moved(a.behind, b)};
+}
+DEVICE Move move_of(unsigned length) { return {int(length & ~ALIGNED), length & ALIGNED ? SAMPLE_BITS : -1}; }
+DEVICE Move scan(Move m) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const Move v = {__shfl_up_sync(FULL_WARP, m.before, unsigned(step)), __shfl_up_sync(FULL_WARP, m.behind, unsigned(step))};
+    if (lane >= step) m = together(v, m);
+  }
+  return m;
+}
+
+// Where each entry begins, in bits of its slice; a block of threads a slice. slices: int32[n + 1, 2], first row and bits of the
+// header, then mb_height. sizes: int32[n], bits of the slice with its header, -1: an entry has too many
+extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *slices, int mb_width, const unsigned *lengths, int *positions,
+    int *sizes) {
+  wait_for_the_kernel_before();
+  SHARED(Move, warps, 32);
+  SHARED(int, too_long, 1);
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = int(blockIdx.x);
+  const int begin = slices[2 * slice] * (mb_width + 1), end = slices[2 * slice + 2] * (mb_width + 1), header = slices[2 * slice + 1];
+  const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
+  if (threadIdx.x == 0) *too_long = 0;
+  __syncthreads();
+  Move own = {0, -1};
+  for (int e = first; e < last; e++) {
+    const unsigned length = lengths[e];
+    if (length == TOO_LONG) *too_long = 1;
+    own = together(own, move_of(length));
+  }
+  const Move upto = scan(own);
+  if (lane == 31) warps[warp] = upto;
+  __syncthreads();
+  if (warp == 0) {
+    const Move all = scan(warps[lane]);
+    __syncwarp();
+    warps[lane] = all;
+  }
+  __syncthreads();
+  const Move before = {__shfl_up_sync(FULL_WARP, upto.before, 1u), __shfl_up_sync(FULL_WARP, upto.behind, 1u)};
+  int position = moved(header, warp ? warps[warp - 1] : Move{0, -1});
+  if (lane) position = moved(position, before);
+  for (int e = first; e < last; e++) {
+    positions[e] = position;
+    position = moved(position, move_of(lengths[e]));
+  }
+  if (threadIdx.x == SCAN - 1) sizes[slice] = *too_long ? -1 : moved(header, warps[31]);
+}
+
+// The bits [begin, end) of a slice that fall into its word `at`, where they belong; they stand in `words` from the first on
+DEVICE unsigned bits_of(const unsigned *words, int begin, int end, int at) {
+  const int from = max(begin, 32 * at), to = min(end, 32 * at + 32);
+  if (from >= to) return 0;
+  const int skip = from - begin, i = skip >> 5;
+  const unsigned low = (to - 1 - begin) >> 5 > i ? words[i + 1] : 0;
+  return (__funnelshift_l(low, words[i], unsigned(skip & 31)) & ~0u << (32 - (to - from))) >> (from - 32 * at);
+}
+
+// The bytes of each slice; grid: any number, slices. A thread finds who has its word's bits. to: uint32[entries, ROOM], a
+// slice from its first entry's words on; it may lie in the host's memory. The header's bits are 0
+extern "C" __global__ void __launch_bounds__(PACK) pack_slices(const int *slices, int mb_width, const unsigned *lengths, const int *positions,
+    const int *sizes, const unsigned *words, unsigned *to) {
+  wait_for_the_kernel_before();
+  const int slice = int(blockIdx.y), size = sizes[slice];
+  const int begin = slices[2 * slice] * (mb_width + 1), end = slices[2 * slice + 2] * (mb_width + 1);
+  for (int at = int(blockIdx.x * PACK + threadIdx.x); 32 * at < size; at += int(gridDim.x) * PACK) {
+    unsigned out = 0;
+    for (int bit = max(32 * at, slices[2 * slice + 1]); bit < min(32 * at + 32, size);) {
+      int low = begin, high = end;  // the last entry that begins at `bit` or before has it: those behind are empty
+      while (high - low > 1) {
+        const int middle = (low + high) >> 1;
+        if (positions[middle] <= bit) low = middle;
+        else high = middle;
+      }
+      const int length = int(lengths[low] & ~ALIGNED), begins = positions[low];
+      const unsigned *own = words + size_t(low) * ROOM;
+      out |= bits_of(own, begins, begins + length, at);
+      bit = begins + length;
+      if (lengths[low] & ALIGNED) {
+        const int samples = to_byte(bit);
+        out |= bits_of(own + SAMPLES, samples, samples + SAMPLE_BITS, at);
+        bit = samples + SAMPLE_BITS;
+      }
+    }
+    to[size_t(begin) * ROOM + at] = __byte_perm(out, 0, 0x0123);
+  }
+}
