@@ -267,6 +267,41 @@ def write_slice_data(
     return close_sink(out, sink)
 
 
+@closed_kernel
+def escape_slice(data, words, size, header, out):
+    """7.4.1: `size` bytes of slice data -> out with emulation prevention; returns the bytes written.
+
+    data: uint8[], ends with a one in the last byte; words: uint64[], the same memory; header: uint8[], bits that are 0 in
+    the data and put there first. out must have room for 3 * size // 2 + 1 bytes.
+    """
+    for i in range(len(header)):
+        data[i] |= header[i]
+    ones = np.uint64(0x0101010101010101)
+    highest = np.uint64(0x8080808080808080)
+    at = 0
+    done = 0  # bytes that are written
+    zeros = 0
+    for first in range(0, size, 8):
+        word = words[first >> 3]
+        if zeros == 0 and ((word - ones) & ~word & highest) == 0:
+            continue  # no byte of these is 0
+        for i in range(first, min(first + 8, size)):
+            byte = data[i]
+            if zeros == 2:
+                if byte <= 3:
+                    for j in range(done, i):
+                        out[at + j - done] = data[j]
+                    at += i - done
+                    done = i
+                    out[at] = 3
+                    at += 1
+                zeros = 0
+            zeros = zeros + 1 if byte == 0 else 0
+    for j in range(done, size):
+        out[at + j - done] = data[j]
+    return at + size - done
+
+
 @helper
 def escape(rbsp, size, out):
     """7.4.1: the first `size` bytes of rbsp -> out, emulation prevention bytes inserted; returns the bytes written.

@@ -6,7 +6,7 @@
 #include "cavlc.cuh"
 #include "mv_prediction.cuh"
 
-constexpr int WARPS = 8, ROOM = 104;  // 3200 bits (A.3.1), mb_skip_run before them; as the launcher has it
+constexpr int WARPS = 8, ROOM = ENTRY_BYTES / 4;
 constexpr int SCAN = 1024, PACK = 256;
 constexpr unsigned ALIGNED = 1u << 31;
 constexpr int SAMPLES = 8, SAMPLE_BITS = 3072;  // of I_PCM: in the words from SAMPLES on

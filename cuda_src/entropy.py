@@ -4,16 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from ..standard.macroblock import ENTRY_BYTES
 from .device import DeviceArray
 
 WARPS, SCAN, PACK = 8, 1024, 256
-ROOM = 416  # bytes an entry, see entropy.cu
 WORDS = 512  # of a slice that a block of threads writes, about
-
-
-def slice_bytes(mb_width: int, mb_height: int) -> int:
-    """Bytes that all slices of a picture have room in, for each of its rows (mb_width + 1) * ROOM."""
-    return mb_height * (mb_width + 1) * ROOM
 
 
 def write_slices(
@@ -36,17 +31,22 @@ def write_slices(
     qp: DeviceArray,
     levels: DeviceArray,  # int16[n_mb, 27, 16]
     total_coeff: DeviceArray,  # uint8[n_mb, 24]
-    slice_data: DeviceArray,  # uint8[slice_bytes]: a slice from its first row's place on; may be the host's memory
+    slice_data: DeviceArray,  # uint8[mb_height (mb_width + 1) ENTRY_BYTES]; may be the host's memory
     slice_sizes: DeviceArray,  # int32[>= n]: bits of each slice with its header, without emulation prevention; -1: too many
     stream: Any = None,
 ) -> None:
-    """7.3.4: twin of cpu_simd.entropy.write_slice_data, for all slices; the bits of their headers are left 0."""
+    """7.3.4: twin of cpu_simd.entropy.write_slice_data, for all slices, each from its first row's place in slice_data on.
+
+    The bits of their headers are 0, and emulation prevention is left to whoever takes the bytes.
+    """
     device, mb_height, slices = mb_type.device, slice_first_mb.shape[0], slice_headers.shape[0] - 1
     entries = mb_height * (mb_width + 1)
-    lengths, positions = (device.scratch(name, (entries,), np.uint32, stream) for name in ("slice lengths", "slice positions"))
-    words = device.scratch("slice words", (entries, ROOM), np.uint8, stream)
-    arguments = [slice_first_mb, n_ref, slice_qp, mb_width, entries, source_y, source_u, source_v, mb_type, sub_mb_type, ref_idx]
-    arguments += [mv, intra4x4_mode, intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff, lengths, words]
+    lengths = device.scratch("slice lengths", (entries,), np.uint32, stream)
+    positions = device.scratch("slice positions", (entries,), np.uint32, stream)
+    words = device.scratch("slice words", (entries, ENTRY_BYTES), np.uint8, stream)
+    arguments = [slice_first_mb, n_ref, slice_qp, mb_width, entries, source_y, source_u, source_v, mb_type, sub_mb_type]
+    arguments += [ref_idx, mv, intra4x4_mode, intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff]
+    arguments += [lengths, words]
     device.launch("entropy", "code_macroblocks", (-(-entries // WARPS),), (32 * WARPS,), arguments, stream)
     arguments = [slice_headers, mb_width, lengths, positions, slice_sizes]
     device.launch("entropy", "place_macroblocks", (slices,), (SCAN,), arguments, stream)

@@ -6,12 +6,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..scheduler.stages import CPU, files
-
-if TYPE_CHECKING:
-    from .frame import HomeFrame
 
 _ROOT = Path(__file__).resolve().parent.parent
 _KERNELS, _STANDARD = _ROOT / "cpu_simd", _ROOT / "standard"
@@ -71,31 +67,31 @@ def compile_stages(names: tuple[str, ...] = _BESIDE) -> None:
     from .pipeline import Pipeline
 
     pipeline = Pipeline(Config.from_options(width=32, height=32, threads=1, device="cpu"))
-    _compile_way_home()
+    load_writers()
     pipeline.compile(names)
     pipeline.close()
 
 
-def _compile_way_home() -> "HomeFrame":
-    """The kernel of the host that only pictures from a card need."""
+def load_writers(bits: bool = False) -> None:
+    """Run the kernels of the host that only pictures from a card need: they are compiled, and loaded before one comes.
+
+    bits: the one that writes slices as well, a fifth of a second that the first picture would wait for.
+    """
     import numpy as np
 
-    from .frame import HomeFrame
-
-    frame = HomeFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
-    frame.crossed = True
-    frame.arrive()
-    return frame
-
-
-def load_writers() -> None:
-    """Load what writes bits, beside the start of a card: a fifth of a second that the first picture would wait for."""
     from .config import Config
+    from .frame import HomeFrame
     from .slice_writer import SliceWriter
 
-    frame = _compile_way_home()
-    frame.is_idr = True
-    SliceWriter(Config.from_options(width=32, height=32, threads=1, device="cpu"), [(0, 2)]).access_unit(frame)
+    frame = HomeFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
+    frame.is_idr = frame.crossed = frame.coded = True
+    frame.slice_sizes[0] = 8 * frame.slice_data.size
+    frame.arrive()
+    writer = SliceWriter(Config.from_options(width=32, height=32, threads=1, device="cpu"), [(0, 2)])
+    writer.access_unit(frame)
+    if bits:
+        frame.coded = False
+        writer.access_unit(frame)
 
 
 def compile_all() -> float:
@@ -105,7 +101,7 @@ def compile_all() -> float:
     from .encoder import Encoder
 
     begin = time.perf_counter()
-    _compile_way_home()
+    load_writers()
     with Encoder(32, 32, device="cpu") as encoder:
         for _ in range(2):
             encoder.encode(np.zeros((48, 32), np.uint8))

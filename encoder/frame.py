@@ -13,6 +13,7 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
     levels          int16[n_mb, 27, 16]    transform coefficient levels in scan order, blocks as in standard/macroblock.py
     total_coeff     uint8[n_mb, 24]        non-zero levels a block: 16 luma in raster order, 4 Cb, 4 Cr
     level_index     uint32[mb_height+1+n_mb]  which blocks have levels, for the way home from a card (cuda_src/compact.py)
+    slice_sizes     int32[mb_height]       bits of each slice with its header, from a card (cuda_src/entropy.py)
     mb_bits         int32[n_mb]            bits of macroblock_layer() as written
     ssd_y/u/v       int64[mb_height]       squared error of the decoded picture
     rec_y/u/v       as the planes: the reconstruction before deblocking, in the workspace
@@ -31,7 +32,7 @@ import numpy as np
 from ..cpu_simd.expand import expand
 from ..cpu_simd.search_centre import coarse_shape
 from ..scheduler.executor import bands
-from ..standard.macroblock import N_LEVEL_BLOCKS, N_PARTITIONS
+from ..standard.macroblock import ENTRY_BYTES, N_LEVEL_BLOCKS, N_PARTITIONS
 from .device_frame import DevicePicture
 
 Array = Any  # np.ndarray, or its twin on a card
@@ -59,6 +60,7 @@ class Frame:
     qp: Array
     total_coeff: Array
     level_index: Array
+    slice_sizes: Array
     ssd_y: Array
     ssd_u: Array
     ssd_v: Array
@@ -81,7 +83,9 @@ class Frame:
         self.mb_bits = np.zeros(n_mb, np.int32)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if it is to come home
         self.kept = True  # it does, of this picture
-        self.crossed = False  # the loop ran on a card
+        self.crossed = False  # the loop ran on cards, and `levels` are in what came home
+        self.coded = False  # it ran on a card that wrote the slices' data too
+        self.header_bits: tuple[int, ...] = ()  # of each slice
         self.index = 0  # in its pipeline
         self.number = 0  # in the stream
         self.is_idr = False
@@ -116,7 +120,8 @@ class HomeFrame(Frame):
     """The host's side of a picture whose loop runs on a card: what goes there, and what comes home.
 
     given           y, u, v of display size, the source as it goes there
-    level_blocks    int16[27 n_mb, 16]: the blocks that have levels, one behind the other
+    slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]: the slices as the card wrote them (cuda_src/entropy.py)
+    level_blocks    int16[27 n_mb, 16]: the blocks that have levels, one behind the other; where rows cross
     """
 
     def __init__(
@@ -128,11 +133,12 @@ class HomeFrame(Frame):
         super().__init__(
             mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) == 1 else np.zeros)(shape, kind)
         )
-        self.level_blocks = zeros((n_mb * N_LEVEL_BLOCKS, 16), np.int16)
+        self.slice_data = zeros((mb_height * (mb_width + 1) * ENTRY_BYTES,), np.uint8)
+        self.level_blocks = (zeros if by_rows else np.zeros)((n_mb * N_LEVEL_BLOCKS if by_rows else 0, 16), np.int16)
         self._held = np.zeros(n_mb, np.uint32)  # which blocks of `levels` are not 0
         self.source = zeros((sum(h * w for h, w in display),), np.uint8)
         self.given = split_planes(self.source, display)
-        self._padded, self._planes_cross = False, by_rows
+        self._padded = False
         self.picture: DevicePicture | None = None  # where the source lies, if on the card
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: ThreadPoolExecutor | None = None) -> None:
@@ -149,11 +155,8 @@ class HomeFrame(Frame):
         self._padded = False
         self.picture = None
 
-    def load_from_card(self, picture: DevicePicture, zeros: Zeros) -> None:
-        """The source is on the card; its planes, of coded size, come home with the results (I_PCM takes samples there)."""
-        if not self._planes_cross:
-            self.planes = tuple(zeros(plane.shape, plane.dtype) for plane in self.planes)
-            self._planes_cross = True
+    def load_from_card(self, picture: DevicePicture) -> None:
+        """The source is on the card; where rows cross, its planes come home with the results (I_PCM takes samples there)."""
         self.picture = picture
         self._padded = True
 
@@ -171,7 +174,7 @@ class HomeFrame(Frame):
         self._held[width * row0 : width * (height if row1 is None else row1)] = (1 << N_LEVEL_BLOCKS) - 1
 
     def arrive(self) -> None:
-        """`levels` from what came home, if they came from a card."""
+        """`levels` from what came home, if they are there."""
         if not self.crossed:
             return
         mb_width, mb_height = self._size
@@ -207,6 +210,7 @@ def _results(n_mb: int, mb_height: int) -> tuple[tuple[str, tuple[int, ...], Any
         ("ssd_u", (mb_height,), np.int64),
         ("ssd_v", (mb_height,), np.int64),
         ("level_index", (mb_height + 1 + n_mb,), np.uint32),
+        ("slice_sizes", (mb_height,), np.int32),
     )
 
 

@@ -71,7 +71,7 @@ class HybridLoop:
         asked = Picture(self.size, frame.n_ref, config.ref, config.me, source, wanted)
         under_way, home = executor.picture(frame.index, asked, work, frame.stage_seconds)
         if isinstance(frame, HomeFrame):
-            frame.crossed = under_way.program.compacts
+            frame.coded, frame.crossed = False, under_way.program.compacts
             for rows in under_way.program.levels if frame.crossed else [(0, config.mb_height)]:
                 frame.came_whole(*rows)
         self.references.push(slot, config.ref)

@@ -89,7 +89,7 @@ class Loop:
     ) -> None:  # fmt: skip
         """arrays, twins: those of a loop that this one takes turns with."""
         width, height = config.mb_width, config.mb_height
-        self.config = config
+        self.config, self.slice_rows = config, slice_rows
         self.executor = executor
         self.arrays = Arrays(config, slice_rows, executor) if arrays is None else arrays
         self.references = self.arrays.references
@@ -103,8 +103,8 @@ class Loop:
             self.references.clear()
         slot = self.references.free_slot()
         with self.executor.at_work():
-            frame.crossed = bool(self.twins)
-            if frame.crossed:
+            frame.coded, frame.crossed = bool(self.twins), False
+            if frame.coded:
                 assert isinstance(frame, HomeFrame)
                 there = self._there_and_back(frame, slot)
             else:
@@ -133,13 +133,19 @@ class Loop:
         else:
             state = self.arrays.constants | there.arrays | picture.numbers
             executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.stream, state)
-        kind = (frame.n_ref, frame.slice_qp, picture is None, frame.kept)
+        kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept)
         with executor.once(("loop", k, id(frame), slot, tuple(self.references.held), kind)) as fresh:
             if fresh:
-                self._stages(frame, there, slot, ("compact",), level_blocks=executor.across(frame.level_blocks))
-                home = [(there.block, frame.block), *self._decoded(frame, slot)]
-                executor.take(frame.index, home if picture is None else [*home, *zip(there.planes, frame.planes)])
+                headers = executor.constant(self._slice_headers(frame))
+                data = executor.across(frame.slice_data)
+                self._stages(frame, there, slot, ("write_slices",), slice_headers=headers, slice_data=data)
+                executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)])
         return there
+
+    def _slice_headers(self, frame: Frame) -> np.ndarray:
+        """int32[n + 1, 2]: first macroblock row and bits of the header of each slice; behind them mb_height, 0."""
+        rows = [row0 for row0, _ in self.slice_rows]
+        return np.array([*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)], np.int32)
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
         """The decoded picture, and where it goes if it was asked for."""

@@ -28,6 +28,7 @@ from .loop import Loop
 from .slice_writer import SliceWriter
 
 KEEPING = 6  # of so many decoded pictures the last ones come home, lest the card is lost
+OF_A_CARD = 6  # pictures under way where a card writes the bits: what the host has left to do with one takes little
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -68,8 +69,8 @@ class Pipeline:
         self.slice_rows = bands(config.mb_height, config.slices)
         self.writer = SliceWriter(config, self.slice_rows)
         # frames whose bits may be under way beside the loop
-        self.in_flight = config.crew if config.device == "cpu" else config.threads
-        self._loading = threading.Thread(target=load_writers, daemon=True)
+        self.in_flight = {"cpu": config.crew, "cuda": min(config.threads, OF_A_CARD)}.get(config.device, config.threads)
+        self._loading = threading.Thread(target=load_writers, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
             self._loading.start()
         self.loop, self.ring = self._start()
@@ -105,7 +106,7 @@ class Pipeline:
         if picture.is_rgb:
             self._say_bt709()
         assert isinstance(frame, HomeFrame)
-        frame.load_from_card(picture, self.loop.executor.host_zeros)
+        frame.load_from_card(picture)
         return self._encode(frame)
 
     def begin_gop(self, gop: int, number: int) -> None:
@@ -172,6 +173,7 @@ class Pipeline:
         frame.frame_num = self.since_idr
         frame.n_ref = min(self.since_idr, self.config.ref)
         frame.slice_qp = self.config.i_qp if frame.is_idr else self.config.qp
+        frame.header_bits = self.writer.header_bits(frame)
         frame.kept = not self._keeps_some or frame.index % KEEPING >= KEEPING - self.config.ref
         self.since_idr += 1
 

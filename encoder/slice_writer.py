@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from ..cpu_simd.entropy import slice_buffer_bytes, write_slice_data
+from ..cpu_simd.entropy import escape_slice, slice_buffer_bytes, write_slice_data
 from ..scheduler.check import twin
-from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, nal_unit
-from ..standard.macroblock import I_PCM
+from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, nal_unit, start_of_nal_unit
+from ..standard.macroblock import ENTRY_BYTES, I_PCM
 from ..standard.syntax import (
     BASELINE,
     EXTENDED_SAR,
@@ -20,10 +20,11 @@ from ..standard.syntax import (
     write_sps,
 )
 from .config import Config
-from .frame import Frame
+from .frame import Frame, HomeFrame
 
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 says that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
+TOO_LONG = "a slice is longer than A.3.1 allows"  # the quantiser turns such macroblocks into I_PCM
 NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of P and IDR pictures: all are references
 
 
@@ -97,6 +98,7 @@ class SliceWriter:
         self.slice_rows = slice_rows
         self.sps = sequence_parameter_set(config)
         self.pps = picture_parameter_set(config)
+        self._headers: dict[tuple[int, ...], tuple[np.ndarray, int]] = {}
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
             NAL_PPS, MOST_NEEDED, write_pps(self.pps)
         )
@@ -105,10 +107,38 @@ class SliceWriter:
         """7.4.1.2: the NAL units of one picture, Annex B; parameter sets come with every IDR picture."""
         units = [self.parameter_sets] if frame.is_idr else []
         unit_type, ref_idc = (NAL_IDR, MOST_NEEDED) if frame.is_idr else (NAL_SLICE, NEEDED)
-        for row0, row1 in self.slice_rows:
-            rbsp = self._slice(frame, row0, row1)
-            units.append(nal_unit(unit_type, ref_idc, rbsp, long_start_code=not units))
+        for n, (row0, row1) in enumerate(self.slice_rows):
+            if frame.coded:
+                payload = self._escaped(frame, n, row0, row1)
+                units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), payload]
+            else:
+                units.append(nal_unit(unit_type, ref_idc, self._slice(frame, row0, row1), long_start_code=not units))
         return b"".join(units)
+
+    def header_bits(self, frame: Frame) -> tuple[int, ...]:
+        """Of each slice's header; all frame_num have the same length."""
+        return tuple(self._header_as_bits(frame, row0)[1] for row0, _ in self.slice_rows)
+
+    def _header_as_bits(self, frame: Frame, row0: int) -> tuple[np.ndarray, int]:
+        """7.3.3: bytes of a slice's header, the last one filled with zeros, and its bits; made once for its values."""
+        frame_num = frame.frame_num % (1 << LOG2_MAX_FRAME_NUM)
+        values = (row0, frame.is_idr, frame.is_idr and frame.idr_pic_id, frame.n_ref, frame.slice_qp, frame_num)
+        if values not in self._headers:
+            made = write_slice_header(self._header(frame, row0), self.sps, self.pps)
+            self._headers[values] = np.frombuffer(made.to_bytes(), np.uint8), made.position
+        return self._headers[values]
+
+    def _escaped(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
+        """7.3.1: payload of slice n, whose data a card wrote; its header comes from here."""
+        assert isinstance(frame, HomeFrame)
+        bits = int(frame.slice_sizes[n])
+        if bits < 0:
+            raise RuntimeError(TOO_LONG)
+        header, _ = self._header_as_bits(frame, row0)
+        pitch, size = (self.config.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
+        out = np.empty(3 * size // 2 + 1, np.uint8)
+        data = frame.slice_data[row0 * pitch : row1 * pitch]
+        return out[: escape_slice(data, data.view(np.uint64), size, header, out)].tobytes()
 
     def _header(self, frame: Frame, row0: int) -> SliceHeader:
         config = self.config
@@ -133,18 +163,17 @@ class SliceWriter:
         """7.3.2.8: RBSP of a slice: header by the syntax description, data by the entropy kernel."""
         config = self.config
         pcm_samples = frame.samples() if (frame.mb_type == I_PCM).any() else frame.planes  # I_PCM is without loss
-        header = write_slice_header(self._header(frame, row0), self.sps, self.pps)
-        start = np.frombuffer(header.to_bytes(), np.uint8)
+        start, position = self._header_as_bits(frame, row0)
         first_mb, end_mb = row0 * config.mb_width, row1 * config.mb_width
         out = np.empty(slice_buffer_bytes(end_mb - first_mb), np.uint8)
         out[: len(start)] = start
         args = (
-            out, header.position, first_mb, end_mb, config.mb_width, frame.n_ref, frame.slice_qp, frame.mb_type,
+            out, position, first_mb, end_mb, config.mb_width, frame.n_ref, frame.slice_qp, frame.mb_type,
             frame.sub_mb_type, frame.ref_idx, frame.mv, frame.intra4x4_mode, frame.intra16x16_mode,
             frame.intra_chroma_mode, frame.cbp, frame.qp, frame.levels, frame.total_coeff, *pcm_samples, frame.mb_bits,
         )  # fmt: skip
         other = twin()
         end = write_slice_data(*args) if other is None else other.check_entropy(write_slice_data, args, config.mb_height)
         if end < 0:
-            raise RuntimeError("a slice is longer than A.3.1 allows")  # the quantiser turns such macroblocks into I_PCM
+            raise RuntimeError(TOO_LONG)
         return out[: end // 8].tobytes()

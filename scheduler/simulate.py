@@ -10,12 +10,13 @@ from functools import lru_cache
 
 from .models import CPU, ENTROPY, ISSUE, LOAD, Models
 from .plan import HOST, Plan, is_card, memory_of
-from .route import Copy, Op, Picture, Run, route
+from .route import COMPACT, Copy, Op, Picture, Run, route
 from .stages import BESIDE, MAIN, STAGES
 from .state import NOTHING
 
 PICTURES = 3  # simulated in a row; the last one's distance from the one before counts
 MOST_PICTURES = 6  # until the same rows are valid again
+WRITING = "write_slices"  # a card alone writes the bits too, instead of levels for the host
 LOADING = "load_i420"  # samples of display size to planes; where streams are, beside the picture before
 _LOOP = (MAIN, BESIDE, "")  # streams that the next picture waits for
 
@@ -67,8 +68,9 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
     spent, engines = [], []
     for op in ops:
         if isinstance(op, Run):
-            known = models.knows(op.stage, op.device)
-            spent.append(models.seconds(op.stage, op.device, op.row1 - op.row0, width) if known else 0.0)
+            stage = WRITING if op.stage == COMPACT and (card or not models.knows(COMPACT, op.device)) else op.stage
+            known = models.knows(stage, op.device)
+            spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
             engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))
         else:
             spent.append(models.copy_seconds(op.source, op.target, op.bytes))
@@ -135,7 +137,9 @@ def predict(plan: Plan, picture: Picture, models: Models, timeline: Timeline | N
     cards = [device for device in plan.devices if is_card(device) and busy.get((device,))]
 
     def host(what: str) -> float:
-        known = [device for device in (*cards, CPU) if models.knows(what, device)]
+        by_host = what == ENTROPY and plan.single not in cards  # a card alone writes the bits
+        owners = (CPU, *cards) if by_host else (*cards, CPU)
+        known = [device for device in owners if models.knows(what, device)]
         return models.seconds(what, known[0], size.mb_height, size.mb_width) if known else 0.0
 
     bits, load, issue = host(ENTROPY) / threads, host(LOAD), host(ISSUE)

@@ -215,6 +215,13 @@ TABLE = (
         "level_index level_blocks",
         HOME, after="extend_luma", only=CUDA,
     ),
+    Stage(
+        "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2",
+        "slice_first_mb slice_headers n_ref slice_qp mb_width source_y source_u source_v mb_type sub_mb_type ref_idx mv "
+        "intra4x4_mode intra16x16_mode intra_chroma_mode cbp qp levels total_coeff slice_data slice_sizes",
+        "slice_data slice_sizes",
+        HOME, after="extend_luma", only=CUDA,
+    ),
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}

@@ -19,7 +19,7 @@ from ..cuda_src.facts import cards, driver_version
 from ..version import __version__
 from .models import CPU, Curve, Link, Models, as_table
 
-FORMAT = 1
+FORMAT = 2
 SIMD = ("portable", "avx2", "avx512")
 MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 1024, 64
 # what may be pinned: (lowest, highest) of a number, or its words

@@ -32,3 +32,5 @@ PARTITIONS = np.array(
 
 # Blocks of `levels`: 0..15 luma in luma4x4BlkIdx order, then these.
 CB_AC, CR_AC, LUMA_DC, CB_DC, CR_DC, N_LEVEL_BLOCKS = 16, 20, 24, 25, 26, 27
+# Room for the bits of one macroblock: at most 3200 of macroblock_layer() (A.3.1), mb_skip_run before them, alignment.
+ENTRY_BYTES = 416

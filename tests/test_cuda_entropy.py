@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.entropy import MACROBLOCK_BYTES, slice_buffer_bytes, write_slice_data
-from h264lite.cuda_src.entropy import ROOM, slice_bytes, write_slices
+from h264lite.cuda_src.entropy import write_slices
 from h264lite.standard.cavlc import MAX_LEVEL
-from h264lite.standard.macroblock import I_PCM, P_SKIP
+from h264lite.standard.macroblock import ENTRY_BYTES, I_PCM, P_SKIP
 
 from . import naive_entropy
 from .cuda_emulator.fixtures import device  # noqa: F401
@@ -19,10 +19,10 @@ def bits_of(card, state, rows, headers, n_ref, qp):
     first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
     layout = np.array([*zip(rows[:-1], headers), (height, 0)], np.int32)
     arrays = [card.upload(a) for a in state.arrays()]
-    data, sizes = card.array((slice_bytes(width, height),), np.uint8).fill(0xA5), card.array((height,), np.int32)
+    data, sizes = card.array((height * (width + 1) * ENTRY_BYTES,), np.uint8).fill(0xA5), card.array((height,), np.int32)
     write_slices(card.upload(first), card.upload(layout), n_ref, qp, width, *arrays[-3:], *arrays[:-3], data, sizes)
     bytes_, found = data.get(), sizes.get()
-    places = [bytes_[row * (width + 1) * ROOM :] for row in rows[:-1]]
+    places = [bytes_[row * (width + 1) * ENTRY_BYTES :] for row in rows[:-1]]
     return [None if n < 0 else "".join(format(b, "08b") for b in p[: -(-n // 8)])[:n] for n, p in zip(found, places)]
 
 

@@ -125,7 +125,7 @@ def ledger(monkeypatch):
         load(self, *planes)
 
     def noted_unit(self, frame):
-        found.act(found.host(), "entropy coding", [span(frame.block), span(frame.source), span(frame.level_blocks)])
+        found.act(found.host(), "entropy coding", [span(frame.block), span(frame.source), span(frame.slice_data)])
         return access_unit(self, frame)
 
     def noted_write(self, frame, ready):

@@ -87,7 +87,7 @@ def test_the_timeline(card, tmp_path):
     events = json.loads(out.read_text())["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]
     names = {(event["pid"], event["name"]) for event in spans}
-    assert {(1, s) for s in ("upload", "full_search", "intra", "deblock", "compact", "download")} < names
+    assert {(1, s) for s in ("upload", "full_search", "intra", "deblock", "write_slices", "download")} < names
     assert {(2, s) for s in ("load", "loop", "entropy")} < names
     for frame in range(4):
         of_frame = {event["name"] for event in spans if event.get("args") == {"frame": frame}}
