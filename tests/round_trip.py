@@ -66,6 +66,12 @@ def ffmpeg_frames(stream: bytes) -> list[Planes]:
     return frames
 
 
+def written(path: Path) -> tuple[bytes, int]:
+    """What a command left there, and how many frames FFmpeg finds in it; it leaves no file without a frame."""
+    data = path.read_bytes() if path.exists() else b""
+    return data, len(ffmpeg_frames(data)) if data else 0
+
+
 def own_frames(stream: bytes) -> list[Planes]:
     """All frames by the project's decoder."""
     decoder = h264lite.Decoder()

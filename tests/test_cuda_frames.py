@@ -7,8 +7,8 @@ from h264lite.cuda_src.device import Device
 from h264lite.encoder.errors import DeviceLost, InputError
 
 from . import round_trip
+from .cuda_emulator.fixtures import card  # noqa: F401
 from .test_cuda_convert import bt709
-from .test_cuda_streams import card  # noqa: F401
 
 FRAMES = 6
 

@@ -3,18 +3,16 @@
 import hashlib
 import itertools
 import json
-import os
 
 import pytest
 from h264lite.cuda_src import device as device_module
 from h264lite.encoder.cli import main
 
 from . import round_trip, sequences
-from .cuda_emulator.driver import EmulatedDriver
+from .cuda_emulator.fixtures import card  # noqa: F401
+from .cuda_emulator.real import skip_without
 from .test_streams import ALL, planes
 
-# orders of the emulated threads: ascending, descending
-MODES = ("emulated", "emulated-reversed", "gpu")
 TOOLS = (
     {"qp": 12, "keyint": 1},
     {"qp": 27, "ref": 3, "slices": 4},
@@ -28,21 +26,6 @@ TOOLS = (
 SIZES = ((16, 16), (50, 34), (17, 33), (1, 1), (80, 64), (3, 65), (48, 80))
 
 
-@pytest.fixture(params=[pytest.param(m, marks=pytest.mark.gpu) if m == "gpu" else m for m in MODES])
-def card(request):
-    """A driver is in place behind device="cuda"; the emulated one, or None."""
-    if request.param == "gpu":
-        reason = "H264LITE_TEST_GPU=0" if os.environ.get("H264LITE_TEST_GPU") == "0" else device_module.available()
-        if reason:
-            pytest.skip(reason)
-        yield None
-        return
-    driver = EmulatedDriver(seed=int(request.param.endswith("reversed")))
-    device_module.use_driver(driver)
-    yield driver
-    device_module.use_driver(None)
-
-
 def compare(clip, width, height, **options):
     """Bytes and reconstruction of both devices."""
     found, decoded = round_trip.encode(clip, width, height, device="cuda", **options)
@@ -52,17 +35,25 @@ def compare(clip, width, height, **options):
 
 
 @pytest.mark.parametrize("tools", TOOLS, ids=str)
-def test_tools(card, tools):
+def test_tools(card, tools):  # noqa: F811
     compare(round_trip.noise_clip(66, 66, 5, 3), 66, 66, **tools)
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
-def test_sizes(card, width, height):
+def test_sizes(card, width, height):  # noqa: F811
     compare(round_trip.noise_clip(width, height, 3, width), width, height, qp=24)
 
 
+@pytest.mark.parametrize("threads", (1, 2, 3, 4))
+def test_pictures_and_gops_at_once(card, threads):  # noqa: F811
+    """Pictures whose bits are under way, and lanes: timing changes no byte."""
+    clip = round_trip.noise_clip(34, 18, 9, 6)
+    for gops in (5 - threads,) if card else (1, 2, 3, 4):  # the emulated one takes its time
+        compare(clip, 34, 18, qp=24, ref=2, keyint=2 + threads % 2, threads=threads, gops=gops)
+
+
 @pytest.mark.parametrize("options", ({}, {"keyint": 7, "ref": 3}, {"keyint": 1}), ids=str)
-def test_pictures_that_are_started_as_others_were(card, monkeypatch, options):
+def test_pictures_that_are_started_as_others_were(card, monkeypatch, options):  # noqa: F811
     """Once all arrays were in use, a picture's work is given to the streams again as it was noted."""
     replayed, replay = [], device_module.Device.replay
     monkeypatch.setattr(device_module.Device, "replay", lambda self, script: replayed.append(replay(self, script)))
@@ -70,14 +61,14 @@ def test_pictures_that_are_started_as_others_were(card, monkeypatch, options):
     assert len(replayed) > 3
 
 
-def test_a_real_clip(card):
+def test_a_real_clip(card):  # noqa: F811
     """So small a part of it that the emulator is done in seconds."""
     clip = sequences.clip("foreman_176x144_30")
     cut = [tuple(p[: s, : s + s // 2] for p, s in zip(frame, (64, 32, 32))) for frame in planes(clip, 4)]
     compare(cut, 96, 64, qp=27)
 
 
-def test_the_timeline(card, tmp_path):
+def test_the_timeline(card, tmp_path):  # noqa: F811
     """Every stage, copy and thread of every picture; nothing of a picture before its upload."""
     source, out = tmp_path / "in_48x32.yuv", tmp_path / "trace.json"
     clip = round_trip.noise_clip(48, 32, 4, 3)
@@ -101,9 +92,7 @@ def test_the_timeline(card, tmp_path):
 @pytest.mark.parametrize("name", ALL)
 def test_all_clips(name, qp):
     """On a real card alone: real clips x keyint x ref x merange x slices."""
-    reason = device_module.available()
-    if reason:
-        pytest.skip(reason)
+    skip_without()
     clip = sequences.clip(name)
     frames = planes(clip, min(clip.frames, 14 if clip.width < 700 else 4))
     for keyint, ref, merange, slices in itertools.product((1, 12, 250), (1, 3), (8, 16, 32, 64), (1, 4)):
@@ -117,9 +106,7 @@ def test_all_clips(name, qp):
 @pytest.mark.gpu
 def test_all_sizes():
     """On a real card alone: 25 sizes and more, odd ones among them."""
-    reason = device_module.available()
-    if reason:
-        pytest.skip(reason)
+    skip_without()
     for width, height in itertools.product((1, 2, 16, 33, 130, 175, 640), (1, 15, 34, 98, 144, 361)):
         print(width, height)
         compare(round_trip.noise_clip(width, height, 4, width + height), width, height, qp=26, ref=2)

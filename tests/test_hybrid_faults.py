@@ -14,7 +14,7 @@ from h264lite.scheduler.stages import STAGES
 from h264lite.scheduler.watchdog import Watchdog
 
 from . import round_trip
-from .cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame  # noqa: F401
+from .cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_cards  # noqa: F401
 from .test_hybrid_executor import encode_with, two_processors
 from .test_hybrid_streams import config, encode
 
@@ -26,6 +26,7 @@ def clip():
     return round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 5)
 
 
+@on_cards
 @pytest.mark.parametrize("silent", (False, True))
 @pytest.mark.parametrize(
     ("split", "options"), ((("half", 1), {"threads": 1}), (("one", 1), {"threads": 3, "ref": 3}),

@@ -11,7 +11,7 @@ from h264lite.scheduler.sides import CpuSide
 from h264lite.scheduler.state import NOTHING, Size, everything
 
 from . import round_trip
-from .cuda_emulator.fixtures import driver  # noqa: F401
+from .cuda_emulator.fixtures import driver, on_cards  # noqa: F401
 from .test_cuda_frames import upload
 from .test_hybrid_streams import config, encode
 
@@ -42,6 +42,7 @@ def encode_by(changes, clip, keep=True, **options):
     return b"".join(packet.data for packet in packets), alone, packets
 
 
+@on_cards
 @pytest.mark.parametrize(
     "options", ({"threads": 1}, {"threads": 2, "ref": 3, "slices": 2}, {"threads": 3, "ref": 3, "qp": 3},
                 {"threads": 4, "ref": 2, "no_deblock": True}), ids=str,
@@ -97,6 +98,7 @@ def test_pictures_that_lie_on_the_card(driver, clip):  # noqa: F811
 LOSSES = ({"threads": 1}, {"threads": 3, "ref": 3}, {"threads": 2, "ref": 2, "keyint": 5})
 
 
+@on_cards
 @pytest.mark.parametrize("silent", (False, True))
 @pytest.mark.parametrize("options", LOSSES, ids=str)
 def test_the_card_is_lost_after_it_took_over(driver, clip, options, silent):  # noqa: F811
@@ -117,6 +119,7 @@ def test_the_card_is_lost_after_it_took_over(driver, clip, options, silent):  # 
         assert found == expected, frame
 
 
+@on_cards
 def test_a_card_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
     """Nobody notices while the processor works alone; who divides pictures again does, and goes on."""
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", ref=2))

@@ -15,12 +15,14 @@ from h264lite.scheduler.probing import Probing
 from h264lite.scheduler.tuning import Machine, Tuning, cache_file, now, save
 
 from . import round_trip
-from .test_cuda_streams import card  # noqa: F401
+from .cuda_emulator.driver import BUILT
+from .cuda_emulator.fixtures import card  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("h264lite.cuda_src.compiler.cache_folder", lambda: BUILT)  # kernels take nvcc a minute
     monkeypatch.setattr(tuned, "this_machine", Machine)
     yield
 

@@ -9,9 +9,12 @@ from h264lite.encoder.config import Config
 from h264lite.encoder.errors import DeviceError
 from h264lite.scheduler.devices import HybridExecutor
 
-from . import round_trip
+from . import round_trip, sequences
+from .cuda_emulator.fixtures import card  # noqa: F401
+from .cuda_emulator.real import skip_without
 from .test_cuda_frames import upload
-from .test_cuda_streams import TOOLS, card  # noqa: F401
+from .test_cuda_streams import TOOLS
+from .test_streams import planes
 
 SPLITS = ("none", "one", "half", "all but one", "all")
 
@@ -29,7 +32,8 @@ def encode(clip, settings):
     """Stream and reconstruction."""
     with h264lite.Encoder.from_config(settings, True) as encoder:
         if settings.split is not None:
-            assert isinstance(encoder._pipeline.loop.executor, HybridExecutor)
+            pipelines = encoder.lanes.lanes if encoder.lanes else [encoder._pipeline]
+            assert all(isinstance(pipeline.loop.executor, HybridExecutor) for pipeline in pipelines)
         packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
     return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
 
@@ -51,7 +55,16 @@ def test_every_split(card, whole):  # noqa: F811
 @pytest.mark.parametrize("threads", (1, 2, 3, 4))
 def test_frames_in_flight(card, threads):  # noqa: F811
     clip = round_trip.noise_clip(50, 66, 12, 4)
-    compare(clip, 50, 66, [("half", threads % 2)], ref=3, threads=threads, keyint=9)
+    splits = ("half",) if card else SPLITS  # the emulated one takes its time
+    compare(clip, 50, 66, [(rows, threads % 2) for rows in splits], ref=3, threads=threads, keyint=9)
+
+
+@pytest.mark.parametrize("gops", (1, 2, 3, 4))
+def test_gops_at_once(card, gops):  # noqa: F811
+    """Each lane with a card's streams and threads of its own: every split in every number of them."""
+    clip = round_trip.noise_clip(18, 50, 8, 5)
+    splits = [(rows, (gops + k) % 2) for k, rows in enumerate(SPLITS)]
+    compare(clip, 18, 50, splits, ref=2, keyint=2, gops=gops, threads=gops)
 
 
 @pytest.mark.parametrize("tools", (*TOOLS, {"ref": 3, "slices": 3, "keyint": 4}, {"me": "step", "ref": 2}), ids=str)
@@ -98,3 +111,17 @@ def test_a_plan_for_one_device_is_that_device(card, monkeypatch):  # noqa: F811
         assert not isinstance(executor, HybridExecutor)
         encoder.encode(np.zeros((96, 64), np.uint8))
         encoder.flush()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("gops", (1, 3))
+def test_a_real_clip(gops):
+    """On a real card alone: every device and split at 352x288, one GOP at a time and several."""
+    skip_without()
+    clip = sequences.clip("foreman_352x288_30")
+    frames, options = planes(clip, 12), {"keyint": 4, "ref": 2, "qp": 27, "threads": 3, "gops": gops}
+    compare(frames, 352, 288, [(rows, k % 2) for k, rows in enumerate(SPLITS)], **options)
+    expected, _ = encode(frames, config(352, 288, device="cpu", **options))
+    for device in ("cuda", "auto"):
+        found, _ = encode(frames, config(352, 288, device=device, **options))
+        assert found == expected, device

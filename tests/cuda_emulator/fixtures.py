@@ -1,9 +1,9 @@
 """Fixtures of the CUDA tests: each test runs on the emulated device, and on a real one where there is one; or, `driver`,
-whole encodes on emulated cards that fail when they are told.
+whole encodes on cards that fail when they are told: emulated ones, and with `on_cards` real ones too where there are enough.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,17 @@ import pytest
 from h264lite.cuda_src import device as device_module
 
 from .driver import EmulatedDriver
+from .real import RealCards, keep_contexts, skip_without
 
-# orders of the emulated threads: ascending, descending
-MODES = ["emulated", "emulated-reversed", "gpu"]
+REAL = pytest.param("gpu", marks=pytest.mark.gpu)
+MODES = ("emulated", "emulated-reversed", REAL)  # orders of the emulated threads: ascending, descending
+on_cards = pytest.mark.parametrize("driver", ("emulated", REAL), indirect=True)
 
 
 def open_device(mode: str) -> device_module.Device:
     if mode == "gpu":
-        if os.environ.get("H264LITE_TEST_GPU") == "0":
-            pytest.skip("H264LITE_TEST_GPU=0")
-        device_module.use_driver(None)
-        reason = device_module.available()
-        if reason:
-            pytest.skip(reason)
+        skip_without()
+        keep_contexts()
         return device_module.Device()
     device_module.use_driver(EmulatedDriver(seed=1 if mode.endswith("reversed") else 0))
     try:
@@ -32,7 +30,7 @@ def open_device(mode: str) -> device_module.Device:
         device_module.use_driver(None)
 
 
-@pytest.fixture(params=[pytest.param(m, marks=pytest.mark.gpu) if m == "gpu" else m for m in MODES])
+@pytest.fixture(params=MODES)
 def device(request: pytest.FixtureRequest) -> Iterator[device_module.Device]:
     card = open_device(request.param)
     with card:
@@ -41,11 +39,32 @@ def device(request: pytest.FixtureRequest) -> Iterator[device_module.Device]:
     card.close()
 
 
+@pytest.fixture(params=MODES)
+def card(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
+    """A driver is in place behind device="cuda"; the emulated one, or None."""
+    if request.param == "gpu":
+        skip_without()
+        keep_contexts()
+        yield None
+        return
+    stand_in = EmulatedDriver(seed=int(request.param.endswith("reversed")))
+    device_module.use_driver(stand_in)
+    yield stand_in
+    device_module.use_driver(None)
+
+
 @pytest.fixture
-def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver]:
-    """Emulated cards behind device="cuda": CARDS of the test's file, or one; `auto` takes one for pictures of any size."""
+def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver | RealCards]:
+    """Cards behind device="cuda": CARDS of the test's file, or one; `auto` takes one for pictures of any size."""
     monkeypatch.setattr("h264lite.encoder.device.SMALLEST_FOR_CUDA", 1)
-    stand_in = EmulatedDriver(devices=getattr(request.module, "CARDS", 1))
+    cards = getattr(request.module, "CARDS", 1)
+    if getattr(request, "param", "emulated") == "gpu":
+        skip_without(cards)
+        keep_contexts()
+        monkeypatch.setattr("h264lite.encoder.tuned.cache_file", lambda: Path("no tuning"))  # `auto` might take the CPU
+        yield RealCards(monkeypatch, cards)
+        return
+    stand_in = EmulatedDriver(devices=cards)
     device_module.use_driver(stand_in)
     yield stand_in
     device_module.use_driver(None)

@@ -1,0 +1,75 @@
+"""The command line on a card that breaks for good, as a program, since nobody can mend a context within its process:
+
+    python broken_card.py 3 encode in.yuv out.264 --device hybrid ...
+
+Before picture 3 the card gets a kernel of this project that works on an address where nothing is, ahead of all that its
+streams get from then on: an illegal access, after which no call for that context succeeds. `hybrid` divides each picture in
+halves, `auto` takes the card for pictures of any size, and no tuning file has a say.
+
+BROKEN_CARD=emulated: the same on emulated cards, of which whoever waits is told that they are lost.
+BROKEN_ORDINAL=N: of two cards, each of which takes a GOP before any begins, card N breaks before its own picture 3.
+"""
+
+import os
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from h264lite.cuda_src.device import Device, DeviceArray, use_driver
+from h264lite.cuda_src.interpolate import extend_borders
+from h264lite.encoder import device, encode_command, tuned
+from h264lite.encoder.pipeline import Pipeline
+
+NOWHERE = 256  # an address that no process has
+
+
+def break_for_good(card: Device) -> None:
+    """On the default stream, for which streams made without flags wait: nothing that follows is done."""
+    if hasattr(card.driver, "cards"):
+        broken = card.driver.cards[card.ordinal]
+        broken.fail_after, broken.silent = broken.launches, True
+        return
+    with card:
+        extend_borders(DeviceArray(card, NOWHERE, (256, 256), "u1"), 32)
+
+
+def install(at: int, ordinal: int | None) -> None:
+    """The card, or of two the one of that number, breaks when picture `at` is about to enter."""
+    encode, make_config = Pipeline.encode, encode_command.make_config
+    lock, together, broken = threading.Lock(), threading.Barrier(2), []
+
+    def encode_broken(self: Pipeline, *planes: Any) -> Any:
+        executor = self.loop.executor
+        card = executor.side.card if getattr(executor, "side", None) else getattr(executor, "card", None)
+        if ordinal is not None and self.count == 0:
+            together.wait(60)
+        with lock:
+            mine = ordinal is None or (card is not None and card.ordinal == ordinal)
+            number = self.number if ordinal is None else self.count
+            if card is not None and mine and number == at and not broken:
+                broken.append(card)
+                break_for_good(card)
+        return encode(self, *planes)
+
+    def divided(*arguments: Any) -> Any:
+        config = make_config(*arguments)
+        return replace(config, split=(config.mb_height // 2, 1)) if config.device == "hybrid" else config
+
+    Pipeline.encode = encode_broken  # type: ignore[method-assign]
+    encode_command.make_config = divided
+    device.SMALLEST_FOR_CUDA = 1
+    tuned.cache_file = lambda: Path("no tuning")
+
+
+if __name__ == "__main__":
+    from h264lite.__main__ import main
+
+    if os.environ.get("BROKEN_CARD") == "emulated":
+        from cuda_emulator.driver import EmulatedDriver  # type: ignore[import-not-found]
+
+        use_driver(EmulatedDriver(devices=2 if "BROKEN_ORDINAL" in os.environ else 1))
+    one_of_two = os.environ.get("BROKEN_ORDINAL")
+    install(int(sys.argv.pop(1)), int(one_of_two) if one_of_two else None)
+    sys.exit(main())

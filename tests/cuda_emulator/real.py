@@ -1,0 +1,143 @@
+"""Real cards that fail when they are told, as the emulated ones do: for the same tests of what is done then.
+
+The cards stay whole, and so does their context, which later tests need: only what the encoder asks of them fails, behind all
+they were given before. What a card does that is broken indeed is tested in processes of their own (broken_card.py).
+"""
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import pytest
+from h264lite.cuda_src import device as device_module
+from h264lite.cuda_src.device import Device, GpuLost
+from h264lite.cuda_src.script import Script
+
+KERNEL, COPY = "the kernel ", "mem"  # how the names of launches, and of copies and fills, begin
+FAULT = "an injected fault"
+
+
+def skip_without(cards: int = 1) -> None:
+    """Skips the test if the machine has not so many real cards that can be used, with the reason."""
+    device_module.use_driver(None)
+    reason = "H264LITE_TEST_GPU=0" if os.environ.get("H264LITE_TEST_GPU") == "0" else device_module.available()
+    if reason is None and device_module.count() < cards:
+        reason = f"{cards} cards are needed, and the driver reports {device_module.count()}"
+    if reason:
+        pytest.skip(reason)
+
+
+@cache
+def keep_contexts() -> None:
+    """Until the end of the process: whoever needs a primary context first waits for it for tenths of a second."""
+    driver = device_module.load_driver()
+    for ordinal in range(device_module.count()):
+        atexit.register(driver.Device(ordinal).retain_primary_context().detach)
+
+
+class RealCard:
+    """See the emulated Card."""
+
+    def __init__(self, driver: "RealCards") -> None:
+        self.driver = driver
+        self.launches = self.allocated = 0
+        self.fail_after: int | None = None
+        self.silent = False
+
+    def dead(self) -> bool:
+        driver = self.driver
+        mine = self.fail_after is not None and self.launches > self.fail_after
+        return mine or (driver.fail_after is not None and driver.launches > driver.fail_after)
+
+
+class RealCards:
+    """As the EmulatedDriver: after `fail_after` launches the next one fails, or with `silent` it and what follows do nothing,
+    and whoever waits is told. monkeypatch: of the test that has the first `cards` cards.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, cards: int) -> None:
+        self.launches, self.silent = 0, False
+        self.fail_after: int | None = None
+        self.cards = [RealCard(self) for _ in range(cards)]
+        self._devices: list[Device] = []
+        self._lock = threading.RLock()
+        for name, mine in (
+            ("__init__", self._make), ("_allocate", self._allocate), ("_do", self._do), ("replay", self._replay),
+            ("synchronize", self._synchronize), ("done", self._done),
+        ):  # fmt: skip
+            monkeypatch.setattr(Device, name, self._around(getattr(Device, name), mine))
+
+    @property
+    def allocations(self) -> list[Any]:
+        """Arrays of devices that were not closed."""
+        return [allocation for device in self._devices for allocation in device._allocations]
+
+    @staticmethod
+    def _around(real: Callable[..., Any], mine: Callable[..., Any]) -> Callable[..., Any]:
+        def method(device: Device, *arguments: Any, **more: Any) -> Any:
+            return mine(real, device, *arguments, **more)
+
+        return method
+
+    def _make(self, real: Callable[..., None], device: Device, *arguments: Any, **more: Any) -> None:
+        real(device, *arguments, **more)
+        self._devices.append(device)
+
+    def _allocate(self, real: Callable[..., Any], device: Device, *arguments: Any) -> Any:
+        self.cards[device.ordinal].allocated += 1
+        return real(device, *arguments)
+
+    def _do(
+        self, real: Callable[..., Any], device: Device, what: str, function: Callable[..., Any], *arguments: Any, **more: Any
+    ) -> Any:
+        device.check()
+        card = self.cards[device.ordinal]
+        if what.startswith(KERNEL):
+            self._count(card, 1)
+            if card.dead():
+                if card.silent or self.silent:
+                    return None
+                raise self._lost(device, what)
+        elif what.startswith(COPY) and card.dead():
+            return None
+        return real(device, what, function, *arguments, **more)
+
+    def _replay(self, real: Callable[..., None], device: Device, script: Script) -> None:
+        """Without the interpreter as long as nothing fails; else call for call, up to the one that does."""
+        card = self.cards[device.ordinal]
+        kernels = sum(what.startswith(KERNEL) for what, *_ in script.acts)
+        self._count(card, kernels)
+        if not card.dead():
+            real(device, script)
+            return
+        self._count(card, -kernels)
+        for what, act, *_ in script.acts:
+            device._do(what, act)
+
+    def _synchronize(self, real: Callable[..., None], device: Device, what: Any = None) -> None:
+        device.check()
+        if self.cards[device.ordinal].dead():
+            raise self._lost(device, "synchronize")
+        real(device, what)
+
+    def _done(self, real: Callable[..., bool], device: Device, event: Any) -> bool:
+        device.check()
+        if self.cards[device.ordinal].dead():
+            raise self._lost(device, "an event")
+        return real(device, event)
+
+    def _count(self, card: RealCard, launches: int) -> None:
+        with self._lock:
+            self.launches += launches
+            card.launches += launches
+
+    @staticmethod
+    def _lost(device: Device, what: str) -> GpuLost:
+        """A card that is lost writes nothing to the host any more, so this one is waited for first."""
+        with suppress(device.driver.Error):
+            device.driver.Context.synchronize()
+        return device.failed(what, FAULT)
