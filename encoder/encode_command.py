@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -12,13 +13,11 @@ import numpy as np
 
 from ..console import say
 from ..scheduler.devices import nvcc_will_run
-from ..scheduler.executor import bands
 from ..scheduler.trace import Trace
 from .config import Config
 from .encoder import Encoder
 from .errors import DeviceLost, Error, InputError, OptionError
 from .first_run import compile_all, will_compile
-from .frame import COPIES, WORTH_SHARING
 from .gantt import check_matplotlib, draw
 from .interrupt import Interrupted, StopSignals
 from .options import API, CLI, OPTIONS, read_options
@@ -26,7 +25,7 @@ from .output import ByteSink, PacketSink, check_distinct, open_packets
 from .progress import Progress
 from .statistics import FrameRow
 from .tuned import Planned, planned
-from .video import RawSource, Source, VideoFormat, frame_bytes, open_source, split_planes
+from .video import AHEAD, RawSource, Source, VideoFormat, open_source, split_planes
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
@@ -244,23 +243,18 @@ def _feed_frames(run: Run, stop: StopSignals) -> None:
 
 
 def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
-    """Frames one after another, each read by threads to where it is uploaded from while the one before is in the loop."""
+    """Frames one after another, read by threads to where they are uploaded from while earlier ones are in the loop."""
     numbers = _numbers(source, run.encoder.config)
     width, height = source.format.width, source.format.height
-    parts = bands(frame_bytes(width, height), COPIES) if frame_bytes(width, height) >= WORTH_SHARING else [None]
-    with ThreadPoolExecutor(len(parts), "h264lite reader") as reader:
-
-        def begin(number: int, ahead: int) -> tuple[np.ndarray, list[Future[None]]]:
-            place = run.encoder.next_buffer(ahead)
-            assert place is not None
-            return place, [reader.submit(source.later(number, part), place) for part in parts]
-
-        coming = None
+    coming: deque[tuple[np.ndarray, Future[None]]] = deque()
+    with ThreadPoolExecutor(AHEAD, "h264lite reader") as reader:
         for number in numbers:
-            place, reading = coming or begin(number, 0)
-            coming = begin(number + 1, 1) if number + 1 in numbers else None
-            for part in reading:
-                part.result()
+            while len(coming) <= AHEAD and number + len(coming) in numbers:
+                place = run.encoder.next_buffer(len(coming))
+                assert place is not None
+                coming.append((place, reader.submit(source.later(number + len(coming)), place)))
+            place, reading = coming.popleft()
+            reading.result()
             if stop.asked:
                 return
             _write(run, run.encoder.push(split_planes(place, width, height)))

@@ -7,7 +7,8 @@ changes no byte. A lane that is free takes the next GOP, so that a fast device t
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ..scheduler.trace import Trace
 from .config import Config
 from .errors import InputError
 from .frame import split_planes
-from .video import Planes
+from .video import AHEAD, Planes
 
 if TYPE_CHECKING:
     from .pipeline import EncodedFrame, Pipeline
@@ -111,6 +112,7 @@ class Gops:
         self._failed = False
         self._idle = 0
         self._buffer: np.ndarray | None = None
+        self._readers = ThreadPoolExecutor(AHEAD * lanes, "h264lite reader")
         self.lanes: list[Pipeline] = []
         try:
             for k in range(lanes):
@@ -175,6 +177,7 @@ class Gops:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+        self._readers.shutdown()
         self._close_lanes()
 
     # ---- for a caller that does not want to wait
@@ -250,21 +253,32 @@ class Gops:
                 if gop is None:
                     return
                 lane.begin_gop(gop.number, gop.number * self.config.keyint)
-                while (picture := self._take(gop)) is not None:
-                    self._emit(self._encode(lane, picture))
+                for place in self._pictures(lane, gop):
+                    self._emit(lane.encode(*_planes(place, self.config)))
         except BaseException as error:  # whoever feeds the lanes gets it
             self._fail(lane, gop, error)
 
-    def _encode(self, lane: "Pipeline", picture: np.ndarray | Read) -> "list[EncodedFrame]":
-        if callable(picture):
-            buffer = lane.next_buffer()
-            place = np.empty(self._size, np.uint8) if buffer is None else buffer
-            picture(place)
-            return lane.encode(*_planes(place, self.config))
-        done = lane.encode(*_planes(picture, self.config))
-        with self._changed:
-            self._free.append(picture)
-        return done
+    def _pictures(self, lane: "Pipeline", gop: _Gop) -> Iterator[np.ndarray]:
+        """The GOP's pictures in order. Those that have to be read come where a card takes them from, some read at once."""
+        coming: deque[tuple[np.ndarray, Future[None] | None]] = deque()
+        ahead = AHEAD if lane.next_buffer() is not None else 0
+        while True:
+            while len(coming) <= ahead and (picture := self._take(gop, not coming)) is not None:
+                coming.append(self._begin(lane, picture, len(coming)) if callable(picture) else (picture, None))
+            if not coming:
+                return
+            place, reading = coming.popleft()
+            if reading is not None:
+                reading.result()
+            yield place
+            if reading is None:
+                with self._changed:
+                    self._free.append(place)
+
+    def _begin(self, lane: "Pipeline", read: Read, ahead: int) -> "tuple[np.ndarray, Future[None]]":
+        buffer = lane.next_buffer(ahead)
+        place = np.empty(self._size, np.uint8) if buffer is None else buffer
+        return place, self._readers.submit(read, place)
 
     def _take_gop(self, lane: "Pipeline", last: _Gop | None) -> _Gop | None:
         """The next GOP, as soon as there is one; None at the end. What is under way in the lane is finished first if
@@ -294,8 +308,8 @@ class Gops:
         self._next_gop += 1
         return self._gops[number]
 
-    def _take(self, gop: _Gop) -> Any:
-        """The GOP's next picture; None at its end."""
+    def _take(self, gop: _Gop, wait: bool) -> Any:
+        """The GOP's next picture; None at its end, or where it has not come and nobody is to wait for it."""
         with self._changed:
             while True:
                 if self._closing or (self._end_gop is not None and gop.number >= self._end_gop):
@@ -305,7 +319,7 @@ class Gops:
                     gop.begun += 1
                     self._changed.notify_all()
                     return gop.waiting.popleft()
-                if gop.begun == self.config.keyint or self._ended:
+                if gop.begun == self.config.keyint or self._ended or not wait:
                     return None
                 self._changed.wait()
 

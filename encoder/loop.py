@@ -113,8 +113,8 @@ class Loop:
                 if isinstance(frame, HomeFrame):
                     frame.came_whole()
                 self._stages(frame, there, slot)
-                self.executor.take(frame.index, self._decoded(frame, slot))
-            ready = self.executor.home()
+                self.executor.take(frame.index, self._decoded(frame, slot), id(frame))
+            ready = self.executor.home(id(frame))
         self.references.push(slot, self.config.ref)
         self.previous = there
         return ready
@@ -125,21 +125,19 @@ class Loop:
         there, given = self.twins[k], self.given[k]
         assert isinstance(executor, CudaExecutor)
         fills = [(there.qp, frame.slice_qp)]
-        if picture is None:
-            with executor.once(("source", k, id(frame), frame.slice_qp)) as fresh:
-                if fresh:
-                    state = self.arrays.constants | there.arrays | given
-                    executor.bring(frame.index, [(frame.source, given["given"])], fills, (("load_i420",), {}), state)
-        else:
+        if picture is not None:
             state = self.arrays.constants | there.arrays | picture.numbers
             executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.stream, state)
         kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept)
-        with executor.once(("loop", k, id(frame), slot, tuple(self.references.held), kind)) as fresh:
+        with executor.once((k, id(frame), slot, tuple(self.references.held), kind)) as fresh:
             if fresh:
+                if picture is None:
+                    state, source = self.arrays.constants | there.arrays | given, [(frame.source, given["given"])]
+                    executor.bring(frame.index, source, fills, (("load_i420",), {}), state)
                 headers = executor.constant(self._slice_headers(frame))
                 data = executor.across(frame.slice_data)
                 self._stages(frame, there, slot, ("write_slices",), slice_headers=headers, slice_data=data)
-                executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)])
+                executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)], id(frame))
         return there
 
     def _slice_headers(self, frame: Frame) -> np.ndarray:

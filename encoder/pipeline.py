@@ -5,7 +5,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from .frame import COPIES, Frame, HomeFrame
 from .hybrid_loop import HybridLoop
 from .loop import Loop
 from .slice_writer import SliceWriter
+from .video import AHEAD
 
 KEEPING = 6  # of so many decoded pictures the last ones come home, lest the card is lost
 OF_A_CARD = 6  # pictures under way where a card writes the bits: what the host has left to do with one takes little
@@ -117,7 +118,8 @@ class Pipeline:
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """uint8[n]: where the next picture may be put as I420, so that it need not be copied; None: anywhere.
 
-        ahead: 1 for the one behind it. The ring has a place for it: at most `in_flight` pictures wait for their bits.
+        ahead: for the one so many behind it, at most AHEAD. The ring has a place for it: at most `in_flight` pictures wait
+        for their bits.
         """
         frame = self.ring[(self.count + ahead) % len(self.ring)]
         return frame.source if isinstance(frame, HomeFrame) else None
@@ -214,7 +216,7 @@ class Pipeline:
             frame_type="P" if frame.n_ref else "I",
             is_idr=frame.is_idr,
             qp=frame.slice_qp,
-            avg_qp=float(frame.qp.mean()),
+            avg_qp=float(frame.slice_qp),  # of every macroblock: no stage writes qp
             data=data,
             mb_counts=np.bincount(frame.mb_type, minlength=8),
             ssd=(int(frame.ssd_y.sum()), int(frame.ssd_u.sum()), int(frame.ssd_v.sum())),
@@ -281,7 +283,7 @@ class Pipeline:
         return loop, self._make_ring(loop)
 
     def _make_ring(self, loop: Loop | HybridLoop) -> list[Frame]:
-        """Pictures under way, the one in the loop and the one before.
+        """Pictures under way, the one in the loop, and those that are read meanwhile.
 
         Where the card may be lost without end of the encode, decoded pictures come home as well, the last `ref` of every
         KEEPING, and the ring is longer by as many: whichever picture is the first that did not come home, the references of
@@ -292,7 +294,7 @@ class Pipeline:
         replaceable = config.may_change_device and executor.twins > 0
         by_rows = isinstance(executor, HybridExecutor)
         self._keeps_some = replaceable and not by_rows and not self.keep_reconstruction
-        length = self.in_flight + 2 + (config.ref if replaceable else 0) + (KEEPING - 1 if self._keeps_some else 0)
+        length = self.in_flight + 1 + AHEAD + (config.ref if replaceable else 0) + (KEEPING - 1 if self._keeps_some else 0)
         length += -length % (2 * executor.twins or 1)
         size = config.mb_width, config.mb_height
         ring = [HomeFrame(*size, executor.host_zeros, config.display, by_rows) if executor.twins else Frame(*size)
@@ -309,7 +311,6 @@ class Pipeline:
 
         DeviceLost, once, if the card was asked for by name: what came home stays to be fetched.
         """
-        wait([future for _, future in self.pending])
         whole = [isinstance(future.exception(), GpuLost) for _, future in self.pending]
         first = whole.index(True) if True in whole else len(whole)
         again = [frame for frame, _ in list(self.pending)[first:]]

@@ -98,6 +98,7 @@ class SliceWriter:
         self.slice_rows = slice_rows
         self.sps = sequence_parameter_set(config)
         self.pps = picture_parameter_set(config)
+        self._header_bits: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._headers: dict[tuple[int, ...], tuple[np.ndarray, int]] = {}
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
             NAL_PPS, MOST_NEEDED, write_pps(self.pps)
@@ -117,7 +118,10 @@ class SliceWriter:
 
     def header_bits(self, frame: Frame) -> tuple[int, ...]:
         """Of each slice's header; all frame_num have the same length."""
-        return tuple(self._header_as_bits(frame, row0)[1] for row0, _ in self.slice_rows)
+        kind = (frame.is_idr, frame.is_idr and frame.idr_pic_id, frame.n_ref, frame.slice_qp)
+        if kind not in self._header_bits:
+            self._header_bits[kind] = tuple(self._header_as_bits(frame, row0)[1] for row0, _ in self.slice_rows)
+        return self._header_bits[kind]
 
     def _header_as_bits(self, frame: Frame, row0: int) -> tuple[np.ndarray, int]:
         """7.3.3: bytes of a slice's header, the last one filled with zeros, and its bits; made once for its values."""

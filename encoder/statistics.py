@@ -96,14 +96,26 @@ class _Sums:
     ssim: float = 0.0
     mbs: np.ndarray = field(default_factory=lambda: np.zeros(len(MB_TYPE_NAMES), np.int64))
 
-    def add(self, row: FrameRow, ssd: tuple[int, int, int]) -> None:
+    def add(self, row: FrameRow, ssd: tuple[int, int, int], counts: np.ndarray) -> None:
         self.frames += 1
         self.bytes += row.bytes
         self.qp += row.qp
-        self.ssd = [total + new for total, new in zip(self.ssd, ssd)]
-        self.psnr = [t + new for t, new in zip(self.psnr, (row.psnr_y, row.psnr_u, row.psnr_v, row.psnr))]
+        errors, ratios = self.ssd, self.psnr
+        for k in range(3):
+            errors[k] += ssd[k]
+        ratios[0] += row.psnr_y
+        ratios[1] += row.psnr_u
+        ratios[2] += row.psnr_v
+        ratios[3] += row.psnr
         self.ssim += row.ssim or 0.0
-        self.mbs += np.asarray(row.mb_counts, np.int64)
+        self.mbs += counts
+
+    def __add__(self, other: "_Sums") -> "_Sums":
+        return _Sums(
+            self.frames + other.frames, self.bytes + other.bytes, self.qp + other.qp,
+            [a + b for a, b in zip(self.ssd, other.ssd)], [a + b for a, b in zip(self.psnr, other.psnr)],
+            self.ssim + other.ssim, self.mbs + other.mbs,
+        )  # fmt: skip
 
 
 class Statistics:
@@ -114,7 +126,6 @@ class Statistics:
         self._samples = (width * height, *(2 * (((width + 1) // 2) * ((height + 1) // 2),)))
         self._size = (height, width)
         self._by_type = {"I": _Sums(), "P": _Sums()}
-        self._all = _Sums()
         self._sources: deque[np.ndarray] = deque()  # luma of frames that are on their way
         self.stage_seconds: dict[str, float] = {}
 
@@ -132,22 +143,25 @@ class Statistics:
             value = ssim(self._sources.popleft(), frame.reconstruction[0][:height, :width])
         y, u, v = (psnr(part, samples) for part, samples in zip(frame.ssd, self._samples))
         row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), y, u, v,
-                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(int(n) for n in frame.mb_counts))
-        for sums in (self._by_type[frame.frame_type], self._all):
-            sums.add(row, frame.ssd)
+                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()))
+        self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
         for stage, seconds in frame.stage_seconds.items():
             self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
         return row
 
     @property
+    def _all(self) -> _Sums:
+        return self._by_type["I"] + self._by_type["P"]
+
+    @property
     def frames(self) -> int:
         """Frames that are finished."""
-        return self._all.frames
+        return sum(sums.frames for sums in self._by_type.values())
 
     @property
     def bytes(self) -> int:
         """Bytes of their access units."""
-        return self._all.bytes
+        return sum(sums.bytes for sums in self._by_type.values())
 
     @property
     def kbps(self) -> float:

@@ -16,6 +16,7 @@ from .output import words
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
 
+AHEAD = 3  # frames that are read while one is encoded, a thread each
 _MAGIC = b"YUV4MPEG2"
 _LONGEST_LINE = 4096  # bytes of a Y4M header that is still believed to be one
 # 8-bit 4:2:0 under all its names; they differ in where chroma samples lie, which changes no sample.
@@ -90,15 +91,11 @@ class RawSource:
                 yield split_planes(buffer, self.format.width, self.format.height)
             number += 1
 
-    def later(self, number: int, part: tuple[int, int] | None = None) -> Callable[[np.ndarray], None]:
-        """What reads frame `number` to uint8[frame_bytes], in any thread and order; only for a file with `any_order`.
-
-        part: only bytes [part[0], part[1]) of it.
-        """
-        first, end = part or (0, self._size)
+    def later(self, number: int) -> Callable[[np.ndarray], None]:
+        """What reads frame `number` to uint8[frame_bytes], in any thread and order; only for a file with `any_order`."""
 
         def read(place: np.ndarray) -> None:
-            view, at, got = place.data[first:end], self._begin + number * self._size + first, 0
+            view, at, got = place.data, self._begin + number * self._size, 0
             try:
                 while got < len(view):
                     part = os.preadv(self._file.fileno(), [view[got:]], at + got)

@@ -6,16 +6,17 @@ loop; a picture's arrays are used again when its download has ended.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
 
-from ..cuda_src.device import Device, DeviceArray
+from ..cuda_src.device import Device, DeviceArray, GpuLost
 from ..cuda_src.script import Script
 from .card_memory import CardMemory
 from .executor import Step
+from .later import Later
 from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
 from .trace import CardClock, Trace
 
@@ -26,19 +27,17 @@ WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 
 
 class CudaExecutor(CardMemory):
-    """See Executor. The entropy coding of earlier pictures has `threads` threads of the host."""
+    """See Executor. A picture's bits are written on the card; what the host does with them it does when it asks for them."""
 
     twins = 3
     serial = False  # everything on one stream, to see what the others are worth
 
     def __init__(
-        self, card: Device, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
-        serial: bool | None = None,
-    ) -> None:  # fmt: skip
+        self, card: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool | None = None
+    ) -> None:
         super().__init__(card)
         if serial is not None:
             self.serial = serial
-        self._pool = ThreadPoolExecutor(max(1, threads), "h264lite")
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {
             ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, FRAME: (),
@@ -53,7 +52,7 @@ class CudaExecutor(CardMemory):
             self._waits: set[tuple[str, str]] = set()  # of this run: which stream waits for which event of _ended already
             self._clock = CardClock(card, trace, self.streams[MAIN]) if trace is not None and trace.card else None
             self._number = 0  # of the picture that is being started
-            self._home: list[Any] = []  # events for the host's waiting, to be used again
+            self._home: dict[Hashable, Any] = {}  # events for the host's waiting, by a picture's place in memory
             self._scripts: dict[Any, Script] = {}
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
                 card.record(event, self.streams[MAIN])  # so that the first pictures may wait for them
@@ -132,7 +131,7 @@ class CudaExecutor(CardMemory):
                 self.card.wait(self.streams[track], self._ended[name])
                 self._waits.add((track, name))
 
-    def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]]) -> None:
+    def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], place: Hashable) -> None:
         """See Executor: beside the loop of the next picture."""
         card, k, download = self.card, number % self.twins, self.streams[HOME]
         self._wait(HOME, LAST)
@@ -140,6 +139,9 @@ class CudaExecutor(CardMemory):
             for there, host in pairs:
                 there.get(host, download)
         card.record(self._downloaded[k], download)
+        if place not in self._home:
+            self._home[place] = card.event()
+        card.record(self._home[place], download)
 
     @contextmanager
     def once(self, key: Hashable) -> Iterator[bool]:
@@ -159,20 +161,9 @@ class CudaExecutor(CardMemory):
                 self._scripts.clear()
             self._scripts[key] = script
 
-    def home(self) -> Callable[[], None]:
-        """What waits until the last picture taken is home."""
-        card = self.card
-        home = card.record(self._home.pop() if self._home else card.event(), self.streams[HOME])
-        spans = self._clock.take() if self._clock else []
-
-        def wait() -> None:
-            with card:
-                card.synchronize(home)
-                if self._clock:
-                    self._clock.resolve(spans)
-            self._home.append(home)
-
-        return wait
+    def home(self, place: Hashable) -> "_Home":
+        """See Executor."""
+        return _Home(self.card, self._home[place], self._clock)
 
     @contextmanager
     def _timed(self, clock: CardClock, track: str, name: str) -> Iterator[None]:
@@ -185,18 +176,43 @@ class CudaExecutor(CardMemory):
         return self._timed(self._clock, track, name) if self._clock else _NOT_TIMED
 
     def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
-        """See Executor."""
-        return self._pool.submit(function, *args)
+        """See Executor. The task waits for a picture: its last argument is what `home` gave."""
+        home: _Home = args[-1]
+        return Later(home.came, function, *args)
 
     def result(self, future: "Future[Any]") -> Any:
         """See Executor."""
         return future.result()
 
     def end(self) -> None:
-        """Wait for running tasks and end the threads."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Wait until nothing is under way."""
+        with suppress(GpuLost), self.card:
+            for stream in self.streams.values():
+                self.card.synchronize(stream)
 
     def close(self, keep_host: bool = False) -> None:
         """`end`, and give memory back; `keep_host`: but for `host_zeros`."""
         self.end()
         super().close(keep_host)
+
+
+class _Home:
+    """Waits until a picture is home."""
+
+    def __init__(self, card: Device, event: Any, clock: CardClock | None) -> None:
+        self._card, self._event, self._clock = card, event, clock
+        self._spans = clock.take() if clock else []
+
+    def __call__(self) -> None:
+        with self._card:
+            self._card.synchronize(self._event)
+            if self._clock:
+                self._clock.resolve(self._spans)
+
+    def came(self) -> bool:
+        """Whether it is, or never will be."""
+        try:
+            with self._card:
+                return self._card.done(self._event)
+        except GpuLost:
+            return True

@@ -96,7 +96,7 @@ def make_executor(
             return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal, streams)
         device = "cuda" if is_card(plan.single) else HOST
     if device == "cuda":
-        return CudaExecutor(Device(ordinal), threads, n_rows, slices, trace, None if streams is None else streams == 1)
+        return CudaExecutor(Device(ordinal), n_rows, slices, trace, None if streams is None else streams == 1)
     return Executor(threads, n_rows, slices, trace)
 
 

@@ -108,8 +108,8 @@ class Executor:
         """See CudaExecutor: arrays of a card belong to no device of this executor."""
         return None, -1
 
-    def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]]) -> None:
-        """End it: (array of the stages' side, host array) to copy."""
+    def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]], place: Hashable) -> None:
+        """End it: (array of the stages' side, host array) to copy; place: the same for pictures of the same host arrays."""
         for source, target in pairs:
             target[...] = source
 
@@ -117,8 +117,8 @@ class Executor:
         """Around everything from `bring` to `take`; False if it is done already."""
         return nullcontext(True)
 
-    def home(self) -> Callable[[], None]:
-        """What waits until the last picture taken is on the host."""
+    def home(self, place: Hashable) -> Callable[[], None]:
+        """What waits until the last picture taken at a place is on the host."""
         return lambda: None
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:

@@ -136,7 +136,7 @@ class HybridExecutor:
         if self._of_card is None:
             first = self.cpus[0]
             height = self.adaptation.plan.mb_height
-            self._of_card = CudaExecutor(side.card, first.threads, height, first.slices, side.trace, self._serial)
+            self._of_card = CudaExecutor(side.card, height, first.slices, side.trace, self._serial)
         return self._of_card
 
     def hand_over(self, device: str) -> None:

@@ -29,10 +29,13 @@ class Ledger:
     def __init__(self):
         self.clocks, self.events, self.accesses, self.races, self.finished = {}, {}, [], [], {}
         self.lock = threading.RLock()
+        self.writes = None  # the picture whose bits the main thread takes: as if another thread did
         self.waits = True  # the host's main thread for pictures; False: as if it knew of none that is over
 
     def host(self):
-        """The thread that asks; threads of the pool know what the main thread knew when they began."""
+        """The thread that asks; one that takes a picture's bits is of that picture alone."""
+        if self.writes is not None:
+            return f"bits of {self.writes}"
         thread = threading.current_thread()
         return MAIN_THREAD if thread is threading.main_thread() else thread.name
 
@@ -129,8 +132,10 @@ def ledger(monkeypatch):
         return access_unit(self, frame)
 
     def noted_write(self, frame, ready):
+        found.writes = frame.number
         done = write(self, frame, ready)
         found.finished[done.index] = dict(found.clock(found.host()))
+        found.writes = None
         return done
 
     def noted_finished(self, limit):
@@ -143,7 +148,7 @@ def ledger(monkeypatch):
         (Stage, "launch", noted_launch), (Array, "put", noted_put), (Array, "get", noted_get), (Array, "fill", noted_fill),
         (Device, "record", noted_record), (Device, "wait", noted_wait), (Device, "synchronize", noted_synchronize),
         (HomeFrame, "load", noted_load), (SliceWriter, "access_unit", noted_unit), (Pipeline, "_write", noted_write),
-        (Pipeline, "_finished", noted_finished),
+        (Pipeline, "_finished", noted_finished), (cuda_executor._Home, "came", lambda self: False),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
     monkeypatch.setattr(cuda_executor.CudaExecutor, "once", lambda self, key: nullcontext(True))  # what is replayed is noted
