@@ -1,0 +1,113 @@
+"""GOPs on one card and on two, beside the processor: frames a second of the command, by how many GOPs are encoded at once.
+
+    H264LITE_SEQUENCES=... python benchmarks/two_cards.py [--size 1920x1080] [--frames 600] [--keyint 30] [--rounds 3]
+
+Raw file to stream, in memory where the system has such files. Pictures as in cuda_loop.py. Medians over rounds, which take
+all settings by turns; all streams must be the same. --devices: other rows than those that the cards there are allow.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import cuda_loop
+from h264lite.scheduler.devices import card_name, count_cards
+
+ROWS = ("cuda:0", "cuda:1", "cuda:0,cpu", "cuda:0,cuda:1", "cuda:0,cuda:1,cpu")
+GOPS = ("1", "2", "3", "4", "auto")
+
+
+def possible(devices: str, gops: str) -> bool:
+    """Each device takes a GOP at least."""
+    return gops == "auto" or int(gops) >= len(devices.split(","))
+
+
+def there(devices: str, cards: int) -> bool:
+    """Whether the machine has these cards."""
+    return all(name == "cpu" or int(name.partition(":")[2]) < cards for name in devices.split(","))
+
+
+def measure(source: Path, rows: list[str], words: list[str], rounds: int) -> tuple[dict[str, dict[str, list[float]]], str]:
+    """(frames a second by devices and GOPs at once, the hash of all streams)."""
+    rates: dict[str, dict[str, list[float]]] = {devices: {} for devices in rows}
+    hashes: dict[str, str] = {}
+    for _ in range(rounds):
+        for devices in rows:
+            for gops in filter(lambda gops, devices=devices: possible(devices, gops), GOPS):  # type: ignore[misc]
+                rate = cuda_loop.run_command(source, [*words, "--devices", devices, "--gops", gops])
+                rates[devices].setdefault(gops, []).append(rate)
+                stream = hashlib.sha256(source.with_suffix(".264").read_bytes()).hexdigest()
+                hashes.setdefault(stream, f"{devices}, {gops} GOPs")
+                if len(hashes) > 1:
+                    sys.exit(f"not the same bytes: {' and '.join(hashes.values())}")
+    return rates, next(iter(hashes))
+
+
+def table(rates: dict[str, dict[str, list[float]]]) -> list[str]:
+    """Medians, and the least and the most."""
+    lines = [f"| devices | {' | '.join(f'gops {gops}' for gops in GOPS)} |", "|---" * (1 + len(GOPS)) + "|"]
+    for devices, of_row in rates.items():
+        cells = [
+            f"{statistics.median(found):.0f} ({min(found):.0f} to {max(found):.0f})" if (found := of_row.get(gops)) else ""
+            for gops in GOPS
+        ]
+        lines.append(f"| {devices} | {' | '.join(cells)} |")
+    return lines
+
+
+def best(of_row: dict[str, list[float]]) -> float:
+    """Of the medians."""
+    return max(statistics.median(found) for found in of_row.values())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="1920x1080")
+    parser.add_argument("--frames", type=int, default=600)
+    parser.add_argument("--keyint", type=int, default=30)
+    parser.add_argument("--qp", type=int, default=27)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--devices", nargs="+", help=f"rows of the table; {' '.join(ROWS)}")
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    cards = count_cards()
+    rows = [row for row in args.devices or ROWS if there(row, cards)]
+    for row in args.devices or ROWS:
+        if row not in rows:
+            print(f"without {row}: the driver reports {cards} cards")
+    if not rows:
+        return 1
+    width, height = (int(n) for n in args.size.split("x"))
+    kind, pictures = cuda_loop.load(width, height, 60)
+    pictures = pictures + pictures[-2:0:-1]  # forwards and backwards: no cut
+    words = ["--qp", str(args.qp), "--threads", str(args.threads), "--keyint", str(args.keyint)]
+    print(f"{args.size} {kind}, {args.frames} frames, {os.cpu_count()} cores, {cards} x {card_name() if cards else 'card'}")
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        source = Path(folder) / f"in_{args.size}.yuv"
+        with source.open("wb") as file:
+            for n in range(args.frames):
+                file.write(pictures[n % len(pictures)].tobytes())
+        for row in rows:
+            cuda_loop.run_command(source, [*words, "--devices", row, "--frames", str(min(args.frames, 2 * args.keyint))])
+        print("measured, after each was run once:")
+        rates, stream = measure(source, rows, words, args.rounds)
+    print("\n" + "\n".join(table(rates)))
+    one, two = rates.get(ROWS[0]), rates.get("cuda:0,cuda:1")
+    if one and two:
+        print(f"two cards: {best(two) / best(one):.2f} times one, the best of each")
+    print(f"SHA-256 of all streams: {stream}")
+    if args.json:
+        found: dict[str, Any] = {"size": args.size, "clip": kind, "frames": args.frames, "keyint": args.keyint, "qp": args.qp}
+        Path(args.json).write_text(json.dumps({**found, "fps": rates, "sha256": stream}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
