@@ -10,7 +10,7 @@ from h264lite.cuda_src import compiler
 from h264lite.cuda_src import device as device_module
 from h264lite.cuda_src.interpolate import extend_borders
 
-from .cuda_emulator.driver import EmulatedDriver
+from .cuda_emulator.driver import Context, EmulatedDriver, Error
 
 
 @pytest.fixture
@@ -117,6 +117,46 @@ def test_contexts_are_pushed_by_thread(driver):
     for thread in threads:
         thread.join()
     assert not failures
+
+
+@pytest.mark.parametrize("lost", (False, True))
+@pytest.mark.parametrize("keep_host", (False, True))
+def test_who_has_page_locked_memory_has_the_context(driver, keep_host, lost):
+    """Which is given back unless arrays of the host live on; and never once it is lost: no call for it succeeds."""
+    card = device_module.Device()
+    with card:
+        array = card.pinned((64,), np.uint8)
+        array[:] = 7
+        plane = card.array((64, 64), np.uint8)
+        if lost:
+            driver.fail_after = driver.launches
+            with pytest.raises(device_module.GpuLost):
+                extend_borders(plane, 16)
+    card.close(keep_host)
+    assert driver.cards[0].holders == (keep_host or lost)
+    assert (array == 7).all() == (keep_host or lost)
+    assert not card.context.valid or (keep_host and not lost)
+
+
+def test_a_context_may_tell_of_a_kernel_that_failed(driver, monkeypatch):
+    """Any call of the driver may; what failed first is what is told."""
+    card, pop = device_module.Device(), Context.pop
+
+    def failing(*arguments):
+        if not arguments:
+            pop()
+        raise Error("an illegal memory access was encountered")
+
+    monkeypatch.setattr(Context, "pop", failing)
+    with pytest.raises(device_module.GpuLost, match=r"failed in a pop of its context: an illegal"), card:
+        pass
+    card.lost = None
+    with pytest.raises(device_module.GpuLost, match="failed in a kernel: first"), card:
+        raise card.failed("a kernel", "first")
+    card.lost = None
+    monkeypatch.setattr(Context, "push", failing)
+    with pytest.raises(device_module.GpuLost, match=r"failed in a push of its context: an illegal"), card:
+        pass
 
 
 def test_tables_are_generated():
