@@ -86,7 +86,7 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
         known = set(executor._scripts)
         pipeline.encode(*planes(pictures[n], width, height))
         pipeline.flush()
-        script = next((executor._scripts[key] for key in executor._scripts if key not in known and key[0] == "loop"), None)
+        script = next((executor._scripts[key] for key in executor._scripts if key not in known), None)
         if script is None or n < 4:
             continue
         card, main = executor.card, executor.streams[MAIN]

@@ -36,6 +36,7 @@ from ..standard.tables import (
 )
 from .cavlc import BYTE, COUNT, close_sink, open_sink, put, put_block, put_se, put_te, put_ue
 from .mv_prediction import predict_mv
+from .vector_lanes import zero_pairs
 
 # No macroblock can be longer: 384 levels of 28 bits, tokens, zeros and runs of 27 blocks, 32 vector differences.
 MACROBLOCK_BYTES = 2048
@@ -268,59 +269,21 @@ def write_slice_data(
 
 
 @closed_kernel
-def escape_slice(data, words, size, header, out):
-    """7.4.1: `size` bytes of slice data -> out with emulation prevention; returns the bytes written.
+def begin_slice(data, header, size):
+    """7.4.1: puts the header into slice data; whether the `size` bytes then need emulation prevention.
 
-    data: uint8[], ends with a one in the last byte; words: uint64[], the same memory; header: uint8[], bits that are 0 in
-    the data and put there first. out must have room for 3 * size // 2 + 1 bytes.
+    data: uint8[], ends with a one in the last byte, longer than `size` or not; header: uint8[], whose bits are 0 in the data.
     """
     for i in range(len(header)):
         data[i] |= header[i]
-    ones = np.uint64(0x0101010101010101)
-    highest = np.uint64(0x8080808080808080)
-    at = 0
-    done = 0  # bytes that are written
-    zeros = 0
-    for first in range(0, size, 8):
-        word = words[first >> 3]
-        if zeros == 0 and ((word - ones) & ~word & highest) == 0:
-            continue  # no byte of these is 0
-        for i in range(first, min(first + 8, size)):
-            byte = data[i]
-            if zeros == 2:
-                if byte <= 3:
-                    for j in range(done, i):
-                        out[at + j - done] = data[j]
-                    at += i - done
-                    done = i
-                    out[at] = 3
-                    at += 1
-                zeros = 0
-            zeros = zeros + 1 if byte == 0 else 0
-    for j in range(done, size):
-        out[at + j - done] = data[j]
-    return at + size - done
-
-
-@helper
-def escape(rbsp, size, out):
-    """7.4.1: the first `size` bytes of rbsp -> out, emulation prevention bytes inserted; returns the bytes written.
-
-    out must have room for 3 * size // 2 + 1 bytes.
-    """
-    at = 0
-    zeros = 0
-    for i in range(size):
-        byte = rbsp[i]
-        if zeros == 2:
-            if byte <= 3:
-                out[at] = 3
-                at += 1
-            zeros = 0
-        out[at] = byte
-        at += 1
-        zeros = zeros + 1 if byte == 0 else 0
-    if size > 0 and rbsp[size - 1] == 0:
-        out[at] = 3  # only after cabac_zero_word
-        at += 1
-    return at
+    i = 0
+    while i + 33 <= size:
+        if zero_pairs(data, i) != 0:
+            for j in range(i, min(i + 32, size - 2)):
+                if data[j] == 0 and data[j + 1] == 0 and data[j + 2] <= 3:
+                    return True
+        i += 32
+    for j in range(i, size - 2):
+        if data[j] == 0 and data[j + 1] == 0 and data[j + 2] <= 3:
+            return True
+    return False

@@ -14,6 +14,7 @@ from .vector import (
     _mask,
     _splat,
     _suffix,
+    u8x32,
     u16x16,
 )
 
@@ -246,6 +247,20 @@ def nonzero_lanes(typingctx, array, offset):
         lanes = _load(builder, _address(context, builder, sig.args[0], args[0], args[1], u16x16.ir))
         different = builder.icmp_unsigned("!=", lanes, ir.Constant(u16x16.ir, None))
         return builder.zext(builder.bitcast(different, ir.IntType(16)), ir.IntType(64))
+
+    return types.int64(array, types.intp), codegen
+
+
+@intrinsic
+def zero_pairs(typingctx, array, offset):
+    """Bit i of the result: whether elements offset + i and the next of a uint8 array are both 0; 32 pairs."""
+
+    def codegen(context, builder, sig, args):
+        first = _load(builder, _address(context, builder, sig.args[0], args[0], args[1], u8x32.ir))
+        at = builder.add(args[1], ir.Constant(args[1].type, 1))
+        second = _load(builder, _address(context, builder, sig.args[0], args[0], at, u8x32.ir))
+        both = builder.icmp_unsigned("==", builder.or_(first, second), ir.Constant(u8x32.ir, None))
+        return builder.zext(builder.bitcast(both, ir.IntType(32)), ir.IntType(64))
 
     return types.int64(array, types.intp), codegen
 

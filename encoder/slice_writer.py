@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..cpu_simd.entropy import escape_slice, slice_buffer_bytes, write_slice_data
+from ..cpu_simd.entropy import begin_slice, slice_buffer_bytes, write_slice_data
 from ..scheduler.check import twin
-from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, nal_unit, start_of_nal_unit
+from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, escape, nal_unit, start_of_nal_unit
 from ..standard.macroblock import ENTRY_BYTES, I_PCM
 from ..standard.syntax import (
     BASELINE,
@@ -140,9 +140,10 @@ class SliceWriter:
             raise RuntimeError(TOO_LONG)
         header, _ = self._header_as_bits(frame, row0)
         pitch, size = (self.config.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
-        out = np.empty(3 * size // 2 + 1, np.uint8)
         data = frame.slice_data[row0 * pitch : row1 * pitch]
-        return out[: escape_slice(data, data.view(np.uint64), size, header, out)].tobytes()
+        escaped = begin_slice(data, header, size)
+        payload = data[:size].tobytes()
+        return escape(payload) if escaped else payload
 
     def _header(self, frame: Frame, row0: int) -> SliceHeader:
         config = self.config

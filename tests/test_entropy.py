@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.cavlc import close_sink, open_sink, put_block, put_se, put_te, put_ue, residual_block_bits
-from h264lite.cpu_simd.entropy import MACROBLOCK_BYTES, escape, slice_buffer_bytes, write_slice_data
+from h264lite.cpu_simd.entropy import MACROBLOCK_BYTES, begin_slice, slice_buffer_bytes, write_slice_data
 from h264lite.standard import bits as standard_bits
 from h264lite.standard.cavlc import MAX_LEVEL, NC_CLASS
 from h264lite.standard.macroblock import P_SKIP
@@ -102,11 +102,19 @@ def test_buffer_too_small():
     assert write_slice_data(out, 0, 0, 16, 4, 1, 26, *state.arrays(), np.zeros(16, np.int32)) == -1
 
 
-@pytest.mark.parametrize("choices", [(0, 1), (0, 3, 4), (0, 0, 0, 1, 2, 3, 255)])
-def test_escape(choices):
+@pytest.mark.parametrize("choices", [(0, 1), (0, 3, 4), (0, 0, 0, 1, 2, 3, 255), (0, 255), (*range(256), *[0] * 30)])
+def test_which_slices_need_emulation_prevention(choices):
     rng = np.random.default_rng(SEED)
-    for n in list(range(20)) * 40 + [5000]:
-        rbsp = rng.choice(np.array(choices, np.uint8), n).astype(np.uint8)
-        out = np.zeros(n * 3 // 2 + 1, np.uint8)
-        size = escape(rbsp, n, out)
-        assert out[:size].tobytes() == standard_bits.escape(rbsp.tobytes()), rbsp
+    header = np.array([0x41, 0x80], np.uint8)
+    header.flags.writeable = False
+    answers = set()
+    for n in [*range(3, 140), *range(30, 70), *[200] * 60]:
+        data = rng.choice(np.array(choices, np.uint8), n + int(rng.integers(0, 40))).astype(np.uint8)
+        data[:2] = 0
+        data[n - 1] |= 1
+        data[n:] = 0  # of another picture, and not of this slice
+        rbsp = header.tobytes() + data[2:n].tobytes()
+        answers.add(begin_slice(data, header, n))
+        assert data[:n].tobytes() == rbsp
+        assert begin_slice(data, header, n) == (standard_bits.escape(rbsp) != rbsp), rbsp
+    assert answers == {False, True}
