@@ -1,8 +1,8 @@
 // One warp decides one macroblock of a P picture from its neighbours: type, partitions, references and vectors.
 //
-// Of a macroblock that was decided before it remembers what the search found and what samples have cost at the vectors that
-// were tried, since most of them come again. Samples (the P_Skip vector in one half of the lanes, the predictor in the other;
-// two neighbours of the best vector at a time) take a lane a 4x4 block; partitions are weighed a lane each.
+// Of each macroblock it is remembered what samples have cost at the vectors that were tried, since most of them come again.
+// Samples (the P_Skip vector in one half of the lanes, the predictor in the other; two neighbours of the best vector at a
+// time) take a lane a 4x4 block; partitions are weighed a lane each.
 #pragma once
 #include "mv_prediction.cuh"
 #include "probe.cuh"
@@ -23,32 +23,42 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const unsigned *search_mv;
   const short2 *predictor;
   const int *intra_cost, *slice_first_mb;
-  int lam, qp, satd, max_mv_y, n_ref, kinds, mb_width, mb_height;
+  int lam, satd, max_mv_y, n_ref, kinds, mb_width, mb_height;
 };
 
-// What is remembered of a macroblock
-struct alignas(16) Memory {
-  uint4 source[16];     // 4x4 blocks
-  Motion outside[10];   // of the row above with both corners and the column to the left: what lies in other tiles, as last seen
-  int x0, y0, intra_cost;
-  int least_halves, least_quarters;  // what 16x8 and 8x16, and 8x8, cost at least
-  int blocks[10];                    // where they lie: 16 * place in the tile + block; -1: nowhere; else -2 - global block
-  int tried;                         // vectors so far
-  unsigned vector[8];
-  int value[8];  // their distortion << 2 | 1: nothing of the residual would be left, 2: something
-  unsigned centre[2];
-  int nearby[2][9];  // distortions about the centres, 3 * row + column
-};
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the one above: what such tiles
 // depend on lies in those to the left and above, never the other way
-constexpr int TILE = 8;
+constexpr int TILE = 8, MOST = 32;  // macroblocks of a tile, a bit each
+constexpr int TRIED = 8;            // vectors whose distortions are remembered
 struct Tile {
-  int x, y;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
+  int x, y, rows;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
+};
+
+// A macroblock. The first half is written before a block's threads begin to decide and then only read. The second belongs to
+// the warp that decides the macroblock just then: all goes through atomic operations.
+struct alignas(16) Memory {
+  Source source;
+  int least[6];  // what quadrants, and 16x8 and 8x16, cost at least; see least_cost
+  int intra_cost;
+  int blocks[10];  // of the row above with both corners and the column to the left: 16 * place in the tile + block; -1:
+                   // nowhere; else -2 - global block
+
+  unsigned vectors[10], references[10];  // what those blocks had when the macroblock was decided last
+  unsigned tried[TRIED + 1];             // vectors; how many so far
+  int value[TRIED];                      // their distortion << 2 | 1: nothing of the residual would be left, 2: something
+  unsigned centre[2];
+  int nearby[2][9];  // distortions about the centres, 3 * row + column
 };
 struct Search {  // what the search found for the macroblock; [n_ref][41]
   int *distortion;
   unsigned *mv;
 };
+DEVICE Search search_of(Memory &m, int n_ref) {
+  int *distortion = reinterpret_cast<int *>(&m + 1);
+  return {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref)};
+}
+DEVICE unsigned now(unsigned *v) { return atomicOr(v, 0u); }
+DEVICE int now(int *v) { return atomicOr(v, 0); }
 
 DEVICE Motion from_lane(const Motion &m, int lane) { return {__shfl_sync(FULL_WARP, m.ref, lane), __shfl_sync(FULL_WARP, m.v, lane)}; }
 
@@ -85,10 +95,10 @@ DEVICE bool inside(int x, int y, int x0, int y0, int width, int height, int pad,
          (y >= -4 * max_mv_y) & (y < 4 * max_mv_y);
 }
 
-DEVICE unsigned half_sum(unsigned v) {
-#pragma unroll
-  for (int d = 1; d < 16; d *= 2) v += __shfl_xor_sync(FULL_WARP, v, d);
-  return v;
+// Sums over the lower and the upper lanes, in all lanes
+DEVICE uint2 half_sums(unsigned v) {
+  const bool lower = !(threadIdx.x & 16);
+  return make_uint2(__reduce_add_sync(FULL_WARP, lower ? v : 0), __reduce_add_sync(FULL_WARP, lower ? 0 : v));
 }
 
 // What lane i < 6 knows of the least that quadrant i (i < 4), 16x8 or 8x16 may cost
@@ -113,164 +123,160 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
   return i < 4 ? least : parts[0] + parts[1] + p.lam * BITS_16x8;
 }
 
-// Begins to remember macroblock (mx, my)
-DEVICE void get_to_know(const Picture &p, const Tile &tile, int mx, int my, Memory &m, const Search &s) {
-  const int lane = threadIdx.x & 31, mb = my * p.mb_width + mx, n_mb = p.mb_width * p.mb_height;
-  __syncwarp();
-  if (lane < 16) {
-    const uint8_t *from = p.source + size_t(16 * my + 4 * (lane >> 2)) * p.mb_width * 16 + 16 * mx + 4 * (lane & 3);
-    unsigned rows[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) rows[i] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(i) * p.mb_width * 16));
-    m.source[lane] = make_uint4(rows[0], rows[1], rows[2], rows[3]);
+// Begins to remember the macroblocks of a tile; all threads of a block, of which there are `threads`
+DEVICE void get_to_know(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, int threads) {
+  const int n_mb = p.mb_width * p.mb_height, each = 41 * p.n_ref;
+  const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(memory + place * slot_bytes); };
+  const auto address_of = [&](int place) {
+    const int r = place / TILE, x = tile.x + place % TILE - r;
+    return r < tile.rows && x >= 0 && x < p.mb_width ? (tile.y + r) * p.mb_width + x : -1;
+  };
+#pragma unroll 4
+  for (int i = int(threadIdx.x); i < MOST * each; i += threads) {
+    const int place = i / each, j = i - each * place, r = j / 41, mb = address_of(place);
+    if (mb < 0) continue;
+    const size_t from = size_t(r) * n_mb + mb;
+    const short2 centre = p.predictor[from];
+    const unsigned v = __ldg(p.search_mv + from * 41 + (j - 41 * r));
+    const Search s = search_of(memory_of(place), p.n_ref);
+    s.distortion[j] = p.search_cost[from * 41 + (j - 41 * r)] - p.lam * difference_bits(v, vector_of(centre.x, centre.y));
+    s.mv[j] = v;
   }
 #pragma unroll 1
-  for (int i = lane; i < 41 * p.n_ref; i += 32) {
-    const int r = i / 41, k = i - 41 * r;
-    const unsigned v = __ldg(p.search_mv + (size_t(r) * n_mb + mb) * 41 + k);
-    const short2 centre = p.predictor[size_t(r) * n_mb + mb];
-    s.mv[i] = v;
-    s.distortion[i] = p.search_cost[(size_t(r) * n_mb + mb) * 41 + k] - p.lam * difference_bits(v, vector_of(centre.x, centre.y));
+  for (int i = int(threadIdx.x); i < MOST * 16; i += threads) {
+    const int place = i / 16, k = i & 15, mb = address_of(place);
+    if (mb < 0) continue;
+    Memory &m = memory_of(place);
+    const int y = mb / p.mb_width, x = mb - y * p.mb_width, stride = p.mb_width * 16;
+    const uint8_t *from = p.source + size_t(16 * y + 4 * (k >> 2)) * stride + 16 * x + 4 * (k & 3);
+    unsigned rows[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) rows[j] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(j) * stride));
+    if (k < 10) {
+      const int bx = k < 6 ? k - 1 : -1, by = k < 6 ? -1 : k - 6;
+      const int block = neighbour_block(mb, bx, by, p.mb_width, p.slice_first_mb[y]);
+      const int row = y - tile.y + (by < 0 ? -1 : 0), column = x - tile.x + row + (bx < 0 ? -1 : bx > 3 ? 1 : 0);
+      m.blocks[k] = block < 0 ? -1 : row >= 0 && column >= 0 ? 16 * (TILE * row + column) + (block & 15) : -2 - block;
+      m.references[k] = 99;  // nobody has that
+      m.vectors[k] = 0;
+    }
+    keep_source(m.source, k, rows, p.satd);
+    if (k <= TRIED) m.tried[k] = k < TRIED ? NOWHERE : 0;
+    if (k < 2) m.centre[k] = NOWHERE;
+    if (k == 10) m.intra_cost = p.intra_cost[mb];
   }
-  if (lane < 10) {
-    const int bx = lane < 6 ? lane - 1 : -1, by = lane < 6 ? -1 : lane - 6;
-    const int block = neighbour_block(mb, bx, by, p.mb_width, p.slice_first_mb[my]);
-    const int row = my - tile.y + (by < 0 ? -1 : 0), column = mx - tile.x + row + (bx < 0 ? -1 : bx > 3 ? 1 : 0);
-    m.blocks[lane] = block < 0 ? -1 : row >= 0 && column >= 0 ? 16 * (TILE * row + column) + (block & 15) : -2 - block;
-  }
-  if (lane < 8) m.vector[lane] = NOWHERE;
-  if (lane == 16) {
-    m.x0 = 16 * mx;
-    m.y0 = 16 * my;
-    m.intra_cost = p.intra_cost[mb];
-    m.tried = 0;
-    m.centre[0] = m.centre[1] = NOWHERE;
-  }
-  __syncwarp();
-  int least = lane < 6 ? least_cost(p, s, lane) : 0;
-  const int other = __shfl_sync(FULL_WARP, least, 5);
-  least += __shfl_xor_sync(FULL_WARP, lane < 4 ? least : 0, 1);
-  least += __shfl_xor_sync(FULL_WARP, lane < 4 ? least : 0, 2);
-  if (lane == 0) m.least_quarters = p.kinds & 4 ? least + p.lam * BITS_8x8 : FAR;
-  if (lane == 4) m.least_halves = p.kinds & 2 ? min(least, other) : FAR;
-  __syncwarp();
+  __syncthreads();
+  for (int i = int(threadIdx.x); i < MOST * 8; i += threads)
+    if ((i & 7) < 6 && address_of(i / 8) >= 0) memory_of(i / 8).least[i & 7] = least_cost(p, search_of(memory_of(i / 8), p.n_ref), i & 7);
 }
 
-DEVICE Block block_of(const Picture &p, const Memory &m, int lane) {
-  const int stride = p.mb_width * 16 + 2 * p.pad, k = lane & 15;
-  const uint4 own = m.source[k];
-  return {p.reference, size_t(stride) * (p.mb_height * 16 + 2 * p.pad), stride, m.x0 + 4 * (k & 3) + p.pad, m.y0 + 4 * (k >> 2) + p.pad,
-          {own.x, own.y, own.z, own.w}};
+// A macroblock on its samples: where its block of this lane lies
+struct Place {
+  int x0, y0, at, stride;
+  unsigned plane_size;
+};
+DEVICE Place place_of(const Picture &p, int x0, int y0) {
+  const int k = threadIdx.x & 15, stride = p.mb_width * 16 + 2 * p.pad;
+  return {x0, y0, (y0 + 4 * (k >> 2) + p.pad) * stride + x0 + 4 * (k & 3) + p.pad, stride, unsigned(stride) * (p.mb_height * 16 + 2 * p.pad)};
+}
+// The distortions at a vector for the lower lanes and one for the upper ones, ILLEGAL where one is
+DEVICE uint2 try_two(const Picture &p, const Memory &m, const Place &place, unsigned v, unsigned *samples) {
+  const bool legal = inside(x_of(v), y_of(v), place.x0, place.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
+  const unsigned all = __ballot_sync(FULL_WARP, legal);
+  const unsigned own = legal ? v : 0;
+  uint2 sums = half_sums(
+      predicted(m.source, threadIdx.x & 15, p.reference, place.plane_size, place.stride, place.at, x_of(own), y_of(own), p.satd, samples));
+  if (!(all & 1)) sums.x = ILLEGAL;
+  if (!(all >> 31)) sums.y = ILLEGAL;
+  return sums;
 }
 
 struct Tried {
-  int skip, middle;  // as Memory has values; 0: not known
+  int skip, middle;  // as Memory has values
 };
 
-// Tries the P_Skip vector and the predictor on the samples. best: what the vector found costs; skip_at, middle_at: where they
-// are remembered, -1: nowhere
-DEVICE Tried try_vectors(const Picture &p, Memory &m, unsigned skip, unsigned middle, int best, int skip_at, int middle_at) {
+// What the P_Skip vector and the predictor cost on the samples. best: what the vector found costs
+DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle, int best) {
   const int lane = threadIdx.x & 31;
-  const unsigned own = lane < 16 ? skip : middle;
-  const bool legal = inside(x_of(own), y_of(own), m.x0, m.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
-  const Block block = block_of(p, m, lane);
-  unsigned samples[4] = {0, 0, 0, 0};
-  const unsigned sum = half_sum(legal ? predicted(block, transformed(block.current), x_of(own), y_of(own), p.satd, samples) : 0);
-  int value = legal ? int(sum) << 2 : ILLEGAL << 2;
-  const int skip_value = __shfl_sync(FULL_WARP, value, 0);
-  if ((skip_value >> 2) + p.lam * BITS_SKIP <= best) {
-    const unsigned worth = half_sum(levels_worth(block.current, samples, p.qp));
-    if (lane == 0) value |= worth < unsigned(BUDGET) ? 1 : 2;
+  const unsigned vector = lane <= TRIED ? now(m.tried + lane) : NOWHERE;
+  const int known = lane < TRIED ? now(m.value + lane) : 0;
+  const int skip_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == skip))) - 1;
+  const int middle_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == middle))) - 1;
+  const int first = int(__shfl_sync(FULL_WARP, vector, TRIED));
+  Tried t = {__shfl_sync(FULL_WARP, known, max(skip_at, 0)), __shfl_sync(FULL_WARP, known, max(middle_at, 0))};
+  if (skip_at >= 0 && middle_at >= 0 && ((t.skip & 3) || (t.skip >> 2) + p.lam * BITS_SKIP > best)) return t;
+  unsigned samples[4];
+  const uint2 sums = try_two(p, m, place, lane < 16 ? skip : middle, samples);
+  t = {int(sums.x << 2), int(sums.y << 2)};
+  if (int(sums.x) + p.lam * BITS_SKIP <= best) {
+    const unsigned worth = levels_worth(m.source, lane & 15, samples, limits);
+    t.skip |= __reduce_add_sync(FULL_WARP, lane < 16 ? worth : 0) < unsigned(BUDGET) ? 1 : 2;
   }
-  const int first = m.tried, at = skip_at < 0 ? first & 7 : skip_at;
   const bool second = skip != middle && middle_at < 0;
-  int then = (first + (skip_at < 0)) & 7;
-  if (then == at) then = (then + 1) & 7;  // what is forgotten must not be what was just learnt
-  __syncwarp();
-  if (lane == 0) {
-    m.vector[at] = skip;
-    m.value[at] = value;
-    m.tried = first + (skip_at < 0) + second;
+  const int at = skip_at < 0 ? first % TRIED : skip_at;
+  int then = (first + (skip_at < 0)) % TRIED;
+  if (then == at) then = (then + 1) % TRIED;  // what is forgotten must not be what was just learnt
+  if (lane == 0 || (lane == 16 && second)) {
+    atomicExch(m.tried + (lane ? then : at), lane ? middle : skip);
+    atomicExch(m.value + (lane ? then : at), lane ? t.middle : t.skip);
   }
-  if (lane == 16 && second) {
-    m.vector[then] = middle;
-    m.value[then] = value;
-  }
+  if (lane == 0) atomicExch(m.tried + TRIED, unsigned(first + (skip_at < 0) + second));
   __syncwarp();
-  return {__shfl_sync(FULL_WARP, value, 0), __shfl_sync(FULL_WARP, value, 16)};
-}
-
-// What is known of both vectors, and enough of it
-DEVICE Tried tried(const Picture &p, Memory &m, unsigned skip, unsigned middle, int best) {
-  const int lane = threadIdx.x & 31;
-  const unsigned vector = m.vector[lane & 7];
-  const int value = m.value[lane & 7];
-  const int skip_at = __ffs(int(__ballot_sync(FULL_WARP, vector == skip))) - 1;
-  const int middle_at = __ffs(int(__ballot_sync(FULL_WARP, vector == middle))) - 1;
-  const Tried t = {__shfl_sync(FULL_WARP, value, max(skip_at, 0)), __shfl_sync(FULL_WARP, value, max(middle_at, 0))};
-  const bool enough = (t.skip & 3) || (t.skip >> 2) + p.lam * BITS_SKIP > best;
-  if (skip_at >= 0 && middle_at >= 0 && enough) return t;
-  return try_vectors(p, m, skip, middle, best, skip_at, middle_at);
-}
-
-// The distortions about vector v
-DEVICE void try_nearby(const Picture &p, Memory &m, unsigned v, int set) {
-  const int lane = threadIdx.x & 31, half = lane >> 4;
-  const Block block = block_of(p, m, lane);
-  const Transformed source = transformed(block.current);
-#pragma unroll 1
-  for (int round = 0; round < 4; round++) {
-    const int i = 2 * round + half, n = i + (i >= 4), x = x_of(v) + n % 3 - 1, y = y_of(v) + n / 3 - 1;
-    const bool legal = inside(x, y, m.x0, m.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
-    unsigned samples[4];
-    const unsigned value = half_sum(legal ? predicted(block, source, x, y, p.satd, samples) : 0);
-    if ((lane & 15) == 0) m.nearby[set][n] = legal ? int(value) : ILLEGAL;
-  }
-  __syncwarp();
-  if (lane == 0) m.centre[set] = v;
-  __syncwarp();
+  return t;
 }
 
 // The cheapest of the eight quarter-sample neighbours of `choice`, the first on a tie, if it costs less than `best`
-DEVICE void refine(const Picture &p, Memory &m, unsigned middle, int &best, Motion &choice) {
+DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned middle, int &best, Motion &choice) {
   const int lane = threadIdx.x & 31;
-  int set = m.centre[0] == choice.v ? 0 : 1;
-  if (m.centre[set] != choice.v) {
-    set = m.centre[0] == NOWHERE ? 0 : 1;
-    try_nearby(p, m, choice.v, set);
+  const unsigned centre = lane < 2 ? now(m.centre + lane) : NOWHERE;
+  const unsigned known = __ballot_sync(FULL_WARP, lane < 2 && centre == choice.v);
+  const int set = known ? __ffs(int(known)) - 1 : __any_sync(FULL_WARP, lane == 0 && centre == NOWHERE) ? 0 : 1;
+  int value = 0;
+  if (known) {
+    if (lane < 9) value = now(m.nearby[set] + lane);
+  } else {
+#pragma unroll 2
+    for (int round = 0; round < 4; round++) {
+      const int i = 2 * round + (lane >> 4), n = i + (i >= 4);
+      unsigned samples[4];
+      const uint2 two = try_two(p, m, place, vector_of(x_of(choice.v) + n % 3 - 1, y_of(choice.v) + n / 3 - 1), samples);
+      if (lane == 2 * round + (round >= 2)) value = int(two.x);
+      if (lane == 2 * round + 1 + (round >= 2)) value = int(two.y);
+    }
+    if (lane < 9) atomicExch(m.nearby[set] + lane, value);
+    if (lane == 0) atomicExch(m.centre + set, choice.v);
+    __syncwarp();
   }
   unsigned key = ~0u;
   const unsigned v = vector_of(x_of(choice.v) + lane % 3 - 1, y_of(choice.v) + lane / 3 - 1);
   if (lane < 9 && lane != 4) {
-    const int value = m.nearby[set][lane];
     const int cost = value + p.lam * (BITS_16x16 + te_bits(0, p.n_ref) + difference_bits(v, middle));
     if (value < ILLEGAL) key = unsigned(cost) << 4 | unsigned(lane);
   }
   key = __reduce_min_sync(FULL_WARP, key);
-  const unsigned moved = __shfl_sync(FULL_WARP, v, int(key & 15));
   if (int(key >> 4) < best) {
     best = int(key >> 4);
-    choice.v = moved;
+    choice.v = __shfl_sync(FULL_WARP, v, int(key & 15));
   }
 }
 
 // P_16x16 with the vector found, the P_Skip vector, the predictor or what lies about the best. a, b, c: neighbours. True: the
 // P_Skip vector costs no more than the vector found, and nothing of the residual would be left.
-DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Search &s, const Motion &a, const Motion &b, const Motion &c,
-                             int &best, Motion &choice) {
+DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Limits &limits, const Place &place, const Search &s, const Motion &a,
+                             const Motion &b, const Motion &c, int &best, Motion &choice) {
   const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c), skip = skip_vector(a, b, middle);
   best = FAR;
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + 40];
-    const int bits = te_bits(r, p.n_ref) + difference_bits(v, choose_predictor(0, 0, 4, 4, r, a, b, c));
+    const int bits = te_bits(r, p.n_ref) + difference_bits(v, r ? choose_predictor(0, 0, 4, 4, r, a, b, c) : middle);
     const int cost = s.distortion[41 * r + 40] + p.lam * (bits + BITS_16x16);
     if (cost < best) {
       best = cost;
       choice = {r, v};
     }
   }
-  const Tried t = tried(p, m, skip, middle, best);
+  const Tried t = tried(p, m, limits, place, skip, middle, best);
   const int fixed = BITS_16x16 + te_bits(0, p.n_ref), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
   if (skip_value < ILLEGAL) {
     if (skip_value + p.lam * BITS_SKIP <= best && (t.skip & 1)) {
@@ -287,7 +293,7 @@ DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Search &s, const
     best = middle_value + p.lam * (fixed + BITS_LEAST);
     choice = {0, middle};
   }
-  if (choice.ref == 0) refine(p, m, middle, best, choice);
+  if (choice.ref == 0) refine(p, m, place, middle, best, choice);
   return false;
 }
 
@@ -318,8 +324,10 @@ DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int 
   return kind;
 }
 
-// 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and a window of its own
-DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Search &s, int kind, int &best, Motion &own, int &sub_types) {
+// 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and a window of its own. least: what all
+// quadrants cost at least
+DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, const Search &s, int least, int kind, int &best, Motion &own,
+                          int &sub_types) {
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
   const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j), allowed = t == SUB_8x8 || p.kinds & (t == SUB_4x4 ? 16 : 8);
   Motion *window = windows + WINDOW * t, mine = own;
@@ -342,10 +350,11 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Search &s, in
     part += __shfl_xor_sync(FULL_WARP, part, 1);
     part += __shfl_xor_sync(FULL_WARP, part, 2);
     part += p.lam * (te_bits(whole.ref, p.n_ref) + ue_bits(t));
-    const int least = __reduce_min_sync(FULL_WARP, allowed ? part * 4 + t : 2 * FAR), sub = least & 3;
-    cost += least >> 2;
+    const int cheapest = __reduce_min_sync(FULL_WARP, allowed ? part * 4 + t : 2 * FAR), sub = cheapest & 3;
+    cost += cheapest >> 2;
+    least -= m.least[q];
     chosen |= sub << (2 * q);
-    if (cost >= best) return kind;
+    if (max(cost, cost + least) >= best) return kind;
     const unsigned predicts = __shfl_sync(FULL_WARP, v, 4 * sub + j);
     const unsigned stays = __shfl_sync(FULL_WARP, v, 4 * sub + (lane >> 1 & 2) + (lane & 1));
     if (lane < 16) window[place] = {whole.ref, predicts};
@@ -358,31 +367,33 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Search &s, in
   return P_8x8;
 }
 
-// Decides a macroblock from its neighbours: `around` has in lanes 0..9 what predicts, in lanes 16..31 the macroblock's blocks
-// before. own: of lane & 15, now. Returns mb_type | sub_mb_type << 8. windows: [4][WINDOW]
-DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Search &s, const Motion &around, Motion &own) {
+// Decides the macroblock at (x0, y0) from its neighbours: `around` has in lanes 0..9 what predicts. own: of block lane & 15.
+// Returns mb_type | sub_mb_type << 8. windows: [4][WINDOW]
+DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Limits &limits, int x0, int y0, const Motion &around, Motion &own) {
   const int lane = threadIdx.x & 31;
+  const Search s = search_of(m, p.n_ref);
   Motion c = from_lane(around, 5), choice = {0, 0};
   const Motion a = from_lane(around, 6), b = from_lane(around, 1), d = from_lane(around, 0);
   if (c.ref == -2) c = d;
   int best, kind = P_16x16, sub_types = 0;
-  const bool skipped = whole_macroblock(p, m, s, a, b, c, best, choice);
+  const bool skipped = whole_macroblock(p, m, limits, place_of(p, x0, y0), s, a, b, c, best, choice);
   own = choice;
-  if (!skipped) {
-    if (min(m.least_halves, m.least_quarters) < best) {
-      if (lane < 10) {
+  if (skipped) return kind;
+  const int quarters = m.least[0] + m.least[1] + m.least[2] + m.least[3];
+  const int least_halves = p.kinds & 2 ? min(m.least[4], m.least[5]) : FAR, least_quarters = p.kinds & 4 ? quarters + p.lam * BITS_8x8 : FAR;
+  if (min(least_halves, least_quarters) < best) {
+    if (lane < 10) {
 #pragma unroll
-        for (int t = 0; t < 4; t++) windows[WINDOW * t + (lane < 6 ? lane : 6 * (lane - 5))] = around;
-      }
-      __syncwarp();
-      if (m.least_halves < best) kind = weigh_halves(p, windows, s, kind, best, own);
-      if (m.least_quarters < best) kind = weigh_quarters(p, windows, s, kind, best, own, sub_types);
+      for (int t = 0; t < 4; t++) windows[WINDOW * t + (lane < 6 ? lane : 6 * (lane - 5))] = around;
     }
-    if (m.intra_cost + p.lam * BITS_INTRA < best) {
-      kind = I_16x16;
-      sub_types = 0;
-      own = {-1, 0};
-    }
+    __syncwarp();
+    if (least_halves < best) kind = weigh_halves(p, windows, s, kind, best, own);
+    if (least_quarters < best) kind = weigh_quarters(p, windows, m, s, quarters, kind, best, own, sub_types);
+  }
+  if (m.intra_cost + p.lam * BITS_INTRA < best) {
+    kind = I_16x16;
+    sub_types = 0;
+    own = {-1, 0};
   }
   return kind | sub_types << 8;
 }

@@ -3,14 +3,14 @@
 // In decoding order a macroblock is decided from what its neighbours to the left and above chose. Here all are decided at
 // once, from a guess, and again whenever a neighbour has changed its mind; since no chain of neighbours leads back, that ends,
 // and in the very choice of the serial order. How long such chains take is what counts. So a block of threads has a tile of
-// macroblocks in its shared memory, each warp some of them; a warp takes those of its own that were told of a change. Warps hand
-// over by atomic operations alone; chains within a tile never leave the multiprocessor. Of other tiles it reads from memory, and one warp looks for their messages. All is over when no message is
-// open; a tile is done before that when those that it depends on are, and none of its macroblocks has to look: blocks take
-// tiles by ticket in that order, so that any number of them at once makes progress.
+// macroblocks in its shared memory, and any of its warps takes one that was told of a change. Warps hand over by atomic
+// operations alone; chains within a tile never leave the multiprocessor. Of other tiles it reads from memory, and one warp
+// looks for their messages. All is over when no message is open; a tile is done before that when those that it depends on
+// are, and none of its macroblocks has to look: blocks take tiles by ticket in that order, so that any number of them at
+// once makes progress.
 #include "mode_choice.cuh"
 
 constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as the launcher has them; the last warp takes messages
-constexpr int MOST = 32;                       // macroblocks of a tile, a bit each
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
 constexpr int NOTHING = -1, OVER = -2, NEWS = 32;  // answers of `take` beside a place, 0..31
 // Words of a tile's mail: of each place how often it was told from outside; of two that nobody outside tells how many tiles
@@ -19,30 +19,33 @@ constexpr int DONE = 31, OPEN = 30;
 
 // Who has to look, of a tile; a bit a macroblock
 struct alignas(8) Board {
-  unsigned told, busy;  // busy: in work. Who is taken is busy before it is told no more: both are 0 only when all is quiet
+  unsigned told, busy;  // told: of a change. busy: in work; all bits when all is over. A warp turns the one into the other
   unsigned news;        // something outside the tile has changed
-  int over, ticket;
+  int ticket;
 };
-DEVICE unsigned now(unsigned *v) { return atomicOr(v, 0u); }
+DEVICE unsigned long long *both(Board &b) { return reinterpret_cast<unsigned long long *>(&b.told); }
 
-// The first of a warp's own, `mine`, that were told, if possible one whose neighbours have looked: its place, with NEWS. One lane
-DEVICE int take(Board &b, unsigned mine) {
-  const int over = atomicOr(&b.over, 0);
-  const unsigned told = now(&b.told), open = told | now(&b.busy);
-  if (over) return OVER;
+// Takes a macroblock that was told, if possible one whose neighbours have looked, of several the first from place `first` on:
+// its place, with NEWS. One lane
+DEVICE int take(Board &b, int first) {
   constexpr unsigned LAST = 0x80808080u, LAST_TWO = 0xc0c0c0c0u;
-  const unsigned inner = open & ~LAST;
-  const unsigned waits = inner << 1 | open << TILE | inner << (TILE + 1) | (open & ~LAST_TWO) << (TILE + 2);
-  unsigned can = told & mine & ~waits;
-  if (!can) can = told & mine;
-  if (!can) return NOTHING;
-  const unsigned one = can & (0u - can);
-  atomicOr(&b.busy, one);
-  fence_block();
-  atomicAnd(&b.told, ~one);
-  const int news = atomicAnd(&b.news, ~one) & one ? NEWS : 0;
-  fence_block();
-  return __ffs(int(one)) - 1 + news;
+  unsigned long long seen = atomicCAS(both(b), 0ull, 0ull);
+  for (;;) {
+    const unsigned told = unsigned(seen), busy = unsigned(seen >> 32), open = told | busy, inner = open & ~LAST;
+    if (busy == ~0u) return OVER;
+    const unsigned waits = inner << 1 | open << TILE | inner << (TILE + 1) | (open & ~LAST_TWO) << (TILE + 2), mine = told & ~busy;
+    const unsigned can = mine & ~waits ? mine & ~waits : mine;
+    if (!can) return NOTHING;
+    const int place = (__ffs(int(__funnelshift_r(can, can, first))) - 1 + first) & 31;
+    const unsigned one = 1u << place;
+    const unsigned long long before = atomicCAS(both(b), seen, (seen & ~(unsigned long long)(one)) | (unsigned long long)(one) << 32);
+    if (before == seen) {
+      const int news = atomicAnd(&b.news, ~one) & one ? NEWS : 0;
+      fence_block();
+      return place + news;
+    }
+    seen = before;
+  }
 }
 
 // Takes messages until the tile is done or all is over; one warp. open: how many messages of all are not followed yet, and
@@ -63,7 +66,7 @@ DEVICE void take_messages(Board &b, const int *mail, int *open, int before) {
         atomicOr(&b.told, who);
       }
     } else {
-      const bool quiet = __all_sync(FULL_WARP, lane || atomicCAS(reinterpret_cast<unsigned long long *>(&b.told), 0ull, 0ull) == 0);
+      const bool quiet = __all_sync(FULL_WARP, lane || atomicCAS(both(b), 0ull, 0ull) == 0);
       if (quiet && owed) {
         fence();
         if (lane == 0) atomicAdd(open, -owed);
@@ -77,7 +80,8 @@ DEVICE void take_messages(Board &b, const int *mail, int *open, int before) {
 }
 
 // Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. mail: [0] a counter of tickets,
-// [1] how many messages and tiles are open, from [32] on 32 words a tile; before the launch 0, but [1] the number of tiles. Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]).
+// [1] how many messages and tiles are open, from [32] on 32 words a tile; before the launch 0, but [1] the number of tiles.
+// Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]).
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
     const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
@@ -89,32 +93,33 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   SHARED(unsigned, vectors, MOST * 16);
   SHARED(unsigned, references, MOST);  // four each
   SHARED(int, chosen, MOST);
-  SHARED(uint8_t, known, MOST);
+  SHARED(Limits, limits, 1);
   const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
-  const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
-                     satd, max_mv_y, n_ref, kinds, mb_width, mb_height};
+  const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, satd,
+                     max_mv_y, n_ref, kinds, mb_width, mb_height};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   Board &board = *boards;
   if (threadIdx.x == 0) board.ticket = atomicAdd(mail, 1);
+  if (threadIdx.x == 32) *limits = limits_of(qp);
   __syncthreads();
   const int tx = board.ticket % tiles_x, ty = board.ticket / tiles_x;
-  const Tile tile = {TILE * tx, row0 + tile_rows * ty};
-  const int rows = min(tile_rows, row1 - tile.y);
+  const int rows = min(tile_rows, row1 - row0 - tile_rows * ty);
+  const Tile tile = {TILE * tx, row0 + tile_rows * ty, rows};
   int *own_mail = mail + 32 * (1 + board.ticket);
+  unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
   for (int k = int(threadIdx.x); k < 16 * MOST; k += 32 * WARPS) {
     const int r = k / (16 * TILE), x = tile.x + (k >> 4) % TILE - r, mb = (tile.y + r) * mb_width + x;
     const bool there = r < rows && x >= 0 && x < mb_width;
     vectors[k] = there ? mv[16 * size_t(mb) + (k & 15)] : 0;
     if ((k & 15) == 0) references[k >> 4] = there ? reinterpret_cast<const unsigned *>(ref_idx)[mb] : 0;
   }
+  get_to_know(p, tile, remembered, slot_bytes, 32 * WARPS);
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
     const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);
-    known[lane] = 0;
     if (lane == 0) {
       board.told = board.news = all;
       board.busy = 0;
-      board.over = 0;
     }
   }
   __syncthreads();
@@ -122,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
     take_messages(board, own_mail, mail + 1, (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x));
     if (lane == 0) {
       fence();
-      atomicExch(&board.over, 1);
+      atomicOr(&board.busy, ~0u);
       const bool below = tile.y + tile_rows < row1;
       if (tx + 1 < tiles_x) atomicAdd(own_mail + 32 + DONE, 1);
       if (below) atomicAdd(own_mail + 32 * tiles_x + DONE, 1);
@@ -131,33 +136,33 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
     __syncwarp();
   } else {
     Motion *windows = reinterpret_cast<Motion *>(memory) + warp * 4 * WINDOW;
-    unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
-    // those of a diagonal, which may look at once, have a warp each
-    const unsigned mine = __ballot_sync(FULL_WARP, (lane % TILE + 3 * (lane / TILE)) % WORKERS == warp);
     for (;;) {
-      const int task = __shfl_sync(FULL_WARP, lane ? 0 : take(board, mine), 0), place = task & 31, r = place / TILE, k = place % TILE;
+      const int task = __shfl_sync(FULL_WARP, lane ? 0 : take(board, 4 * warp), 0), place = task & 31, r = place / TILE, k = place % TILE;
       if (task == OVER) break;
       if (task == NOTHING) {
         __nanosleep(20);
         continue;
       }
       Memory &m = *reinterpret_cast<Memory *>(remembered + place * slot_bytes);
-      int *distortion = reinterpret_cast<int *>(&m + 1);
-      const Search found = {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref)};
       const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx;
-      if (!known[place]) {
-        get_to_know(p, tile, mx, my, m, found);
-        if (lane == 0) known[place] = 1;
-      }
       const int where = lane < 10 ? m.blocks[lane] : lane < 16 ? -1 : 16 * place + lane - 16;
-      if (task & NEWS && where < -1) m.outside[lane] = motion_of(-2 - where, ref_idx, mv);
-      Motion around = {-2, 0}, own;
+      Motion around = {-2, 0}, own, last = around;
+      if (lane < 10) last = {int(now(m.references + lane)), now(m.vectors + lane)};
       if (where >= 0) {
         const unsigned four = now(references + (where >> 4));
         around = {static_cast<signed char>(four >> (8 * ((where >> 2 & 2) + (where >> 1 & 1)))), now(vectors + where)};
       }
-      if (where < -1) around = m.outside[lane];
-      const int choice = decide(p, windows, m, found, around, own);
+      if (where < -1) around = task & NEWS ? motion_of(-2 - where, ref_idx, mv) : last;
+      const bool another = lane < 10 && (around.ref != last.ref || around.v != last.v);
+      if (!__any_sync(FULL_WARP, another)) {  // what it was told of it had seen
+        if (lane == 0) atomicAnd(&board.busy, ~(1u << place));
+        continue;
+      }
+      if (another) {
+        atomicExch(m.references + lane, unsigned(around.ref));
+        atomicExch(m.vectors + lane, around.v);
+      }
+      const int choice = decide(p, windows, m, *limits, 16 * mx, 16 * my, around, own);
       const Motion before = from_lane(around, 16 + (lane & 15));
       const bool changed = lane < 16 && (before.ref != own.ref || before.v != own.v), quadrant = changed && !(lane & 5);
       const unsigned blocks = __ballot_sync(FULL_WARP, changed);
@@ -165,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
       const unsigned four = __reduce_or_sync(FULL_WARP, lane < 16 && !(lane & 5) ? unsigned(own.ref & 255) << (8 * at) : 0);
       if (changed) atomicExch(vectors + 16 * place + lane, own.v);
       if (lane == 0 && blocks) atomicExch(references + place, four);
-      if (lane == 0) chosen[place] = choice;
+      if (lane == 0) atomicExch(chosen + place, choice);
       // whom lane 0..3 tells: to the right, below to the left, below, below to the right
       const bool below = lane && my + 1 < row1;
       bool tells = lane == 0 && blocks & RIGHT_COLUMN && mx + 1 < mb_width;

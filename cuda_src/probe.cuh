@@ -4,49 +4,106 @@
 
 constexpr int BUDGET = 6;  // what levels of one may be worth in all
 
-struct Block {  // a lane's 4x4 block: where it lies in the reference, and its source samples
-  const uint8_t *luma;
-  size_t plane_size;
-  int stride, x, y;
-  unsigned current[4];
+// The 4x4 blocks of a macroblock's source, as distortions and levels are found from them
+struct alignas(16) Source {
+  uint4 rows[2][16];          // the bias less the transforms of its rows (SATD), or its samples in the first
+  uint4 coefficients[2][16];  // two a word, as transformed_columns gives them
 };
 
-// The prediction of a lane's block at vector (x, y), and its distortion. source: of the current samples
-DEVICE unsigned predicted(const Block &block, const Transformed &source, int x, int y, bool satd, unsigned *p) {
+// The forward transform of a block's rows: rows 0..3 of the columns 0 and 2, then of 1 and 3; what a word's lower half
+// borrowed from the upper one is still to be given back
+DEVICE void transformed_rows(const unsigned *rows, unsigned *c) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    c[i] = mad(unsigned(dot4(rows[i], 0x01ffff01u, 0)), HIGH_HALF, unsigned(dot4(rows[i], 0x01010101u, 0)));
+    c[4 + i] = mad(unsigned(dot4(rows[i], 0xff02fe01u, 0)), HIGH_HALF, unsigned(dot4(rows[i], 0xfeff0102u, 0)));
+  }
+}
+DEVICE void transformed_columns(const unsigned *rows, unsigned *c) {
+  transformed_rows(rows, c);
+#pragma unroll
+  for (int k = 0; k < 8; k += 4) {
+    const unsigned s = c[k] + c[k + 3], t = c[k + 1] + c[k + 2], u = c[k + 1] - c[k + 2], v = c[k] - c[k + 3];
+    c[k] = s + t;
+    c[k + 1] = 2 * v + u;
+    c[k + 2] = s - t;
+    c[k + 3] = v - 2 * u;
+  }
+}
+DEVICE uint4 four(const unsigned *w) { return make_uint4(w[0], w[1], w[2], w[3]); }
+
+// Block k from its rows
+DEVICE void keep_source(Source &source, int k, const unsigned *rows, bool satd) {
+  const Transformed t = transformed(rows);
+  unsigned c[8];
+  transformed_columns(rows, c);
+  source.rows[0][k] = four(satd ? t.first : rows);
+  source.rows[1][k] = four(t.second);
+  source.coefficients[0][k] = four(c);
+  source.coefficients[1][k] = four(c + 4);
+}
+
+// What |coefficient| makes a level of one, and of two, by the class of its position; the first less one, negative, in both
+// halves of a word each
+struct Limits {
+  unsigned one[3], two[3];
+};
+DEVICE Limits limits_of(int qp) {
+  const int shift = 15 + qp / 6, rounding = (1 << shift) / DEAD_ZONE_INTER, m = qp % 6;
+  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
+  Limits limits;
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    limits.one[i] = unsigned(-(((1 << shift) - rounding - 1) / factor[i]) & 0xffff) * BOTH_HALVES;
+    limits.two[i] = unsigned(-(((2 << shift) - rounding - 1) / factor[i]) & 0xffff) * BOTH_HALVES;
+  }
+  return limits;
+}
+
+// The prediction of block k, at `at` in the integer samples, at vector (x, y), and its distortion
+DEVICE unsigned predicted(const Source &source, int k, const uint8_t *luma, unsigned plane_size, int stride, int at, int x, int y, bool satd,
+                          unsigned *p) {
   // from numbers in the instructions: lanes that ask a table for different vectors would wait for each other
   const unsigned first = y & 1 ? QUARTER_SAMPLE_PAIRS_1 : QUARTER_SAMPLE_PAIRS_0, second = y & 1 ? QUARTER_SAMPLE_PAIRS_3 : QUARTER_SAMPLE_PAIRS_2;
   const unsigned pair = (y & 2 ? second : first) >> (8 * (x & 3));
-  const ptrdiff_t at = ptrdiff_t(block.y + (y >> 2)) * block.stride + block.x + (x >> 2);
-  const uint8_t *a = block.luma + (pair & 3) * block.plane_size + at + (pair & 8 ? block.stride : 0) + (pair >> 2 & 1);
-  const uint8_t *b = block.luma + (pair >> 4 & 3) * block.plane_size + at + (pair & 128 ? block.stride : 0) + (pair >> 6 & 1);
+  at += (y >> 2) * stride + (x >> 2);
+  const unsigned a = unsigned(at) + (pair & 3) * plane_size + (pair & 8 ? stride : 0) + (pair >> 2 & 1);
+  const unsigned b = unsigned(at) + (pair >> 4 & 3) * plane_size + (pair & 128 ? stride : 0) + (pair >> 6 & 1);
   // all rows begin alike within their words, since a row of the reference is a whole number of words
-  const unsigned at_a = unsigned(reinterpret_cast<uintptr_t>(a) & 3), at_b = unsigned(reinterpret_cast<uintptr_t>(b) & 3);
-  const unsigned *words_a = reinterpret_cast<const unsigned *>(a - at_a), *words_b = reinterpret_cast<const unsigned *>(b - at_b);
-  const int stride = block.stride >> 2, next_a = at_a ? 1 : 0, next_b = at_b ? 1 : 0;
+  const unsigned *words_a = reinterpret_cast<const unsigned *>(luma + (a & ~3u)), *words_b = reinterpret_cast<const unsigned *>(luma + (b & ~3u));
+  const int words = stride >> 2, next_a = a & 3 ? 1 : 0, next_b = b & 3 ? 1 : 0;
   unsigned low[8], high[8];
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    low[i] = __ldg(words_a + i * stride);
-    high[i] = __ldg(words_a + i * stride + next_a);
-    low[4 + i] = __ldg(words_b + i * stride);
-    high[4 + i] = __ldg(words_b + i * stride + next_b);
+    low[i] = __ldg(words_a + i * words);
+    high[i] = __ldg(words_a + i * words + next_a);
+    low[4 + i] = __ldg(words_b + i * words);
+    high[4 + i] = __ldg(words_b + i * words + next_b);
   }
+  const uint4 own = source.rows[0][k], more = source.rows[1][k];
 #pragma unroll
-  for (int i = 0; i < 4; i++) p[i] = average4(unaligned(low[i], high[i], at_a), unaligned(low[4 + i], high[4 + i], at_b));
-  return satd ? satd_4x4(source, p) : sad_4x4(block.current, p);
+  for (int i = 0; i < 4; i++) p[i] = average4(unaligned(low[i], high[i], a), unaligned(low[4 + i], high[4 + i], b));
+  const Transformed t = {{own.x, own.y, own.z, own.w}, {more.x, more.y, more.z, more.w}};
+  return satd ? satd_4x4(t, p) : sad_4x4(t.first, p);
 }
 
-// What the levels of a lane's block would be worth
-DEVICE unsigned levels_worth(const unsigned *current, const unsigned *p, int qp) {
-  int c[16];
+// What the levels of block k would be worth, predicted as p
+DEVICE unsigned levels_worth(const Source &source, int k, const unsigned *p, const Limits &limits) {
+  const uint4 even = source.coefficients[0][k], odd = source.coefficients[1][k];
+  const unsigned own[8] = {even.x, even.y, even.z, even.w, odd.x, odd.y, odd.z, odd.w};
+  // a level of one by its place, the lower half first; a larger one is always worth its bits
+  constexpr unsigned WORTH[8] = {0x0103, 0x0102, 0x0002, 0, 0x0102, 0x0001, 0x0001, 0};
+  unsigned c[8], worth = 0, larger = 0;
+  transformed_columns(p, c);
 #pragma unroll
-  for (int i = 0; i < 16; i++) c[i] = byte_of(p[i >> 2], i & 3) - byte_of(current[i >> 2], i & 3);
-  forward_4x4(c);
-  quantise_4x4(c, qp, DEAD_ZONE_INTER, false);
-  // a level of one by its place; a larger one is always worth its bits
-  constexpr unsigned long long WORTH = 0x0000001201121123ull;  // raster, from the lowest digit: 3 2 1 1, 2 1 1 0, 2 1 0 0
-  unsigned worth = 0;
-#pragma unroll
-  for (int i = 0; i < 16; i++) worth += (c[i] ? digit(WORTH, i) : 0) + (abs(c[i]) > 1 ? BUDGET : 0);
-  return worth;
+  for (int i = 0; i < 8; i++) {
+    const int kind = i < 4 ? (i & 1 ? 2 : 0) : i & 1 ? 1 : 2;
+    unsigned v = c[i] - own[i];
+    v += (v & 0x8000) << 1;                                // halves
+    const unsigned sign = __byte_perm(v, 0, 0xbb99);       // of both, all over them
+    const unsigned magnitudes = (v ^ sign) + (sign & BOTH_HALVES);
+    if (WORTH[i]) worth = dot2(min2(add_max2(magnitudes, limits.one[kind], 0), BOTH_HALVES), WORTH[i], worth);
+    larger = add_max2(magnitudes, limits.two[kind], larger);
+  }
+  return worth + (larger ? BUDGET : 0);
 }

@@ -54,6 +54,16 @@ DEVICE int dot4(unsigned samples, unsigned weights, int sum) {
   return sum;
 }
 
+// sum + two 16-bit numbers times the lower two of four weights
+DEVICE unsigned dot2(unsigned numbers, unsigned weights, unsigned sum) {
+#ifdef H264LITE_EMULATED
+  sum += (numbers & 0xffff) * (weights & 255) + (numbers >> 16) * (weights >> 8 & 255);
+#else
+  asm("dp2a.lo.u32.u32 %0, %1, %2, %0;" : "+r"(sum) : "r"(numbers), "r"(weights));
+#endif
+  return sum;
+}
+
 // four rounded-up averages (a + b + 1) >> 1
 DEVICE unsigned average4(unsigned a, unsigned b) { return (a | b) - (((a ^ b) & 0xfefefefeu) >> 1); }
 
