@@ -99,8 +99,8 @@ DEVICE unsigned levels_worth(const Source &source, int k, const unsigned *p, con
   for (int i = 0; i < 8; i++) {
     const int kind = i < 4 ? (i & 1 ? 2 : 0) : i & 1 ? 1 : 2;
     unsigned v = c[i] - own[i];
-    v += (v & 0x8000) << 1;                                // halves
-    const unsigned sign = __byte_perm(v, 0, 0xbb99);       // of both, all over them
+    v += (v & 0x8000) << 1;  // halves
+    const unsigned sign = signs2(v);
     const unsigned magnitudes = (v ^ sign) + (sign & BOTH_HALVES);
     if (WORTH[i]) worth = dot2(min2(add_max2(magnitudes, limits.one[kind], 0), BOTH_HALVES), WORTH[i], worth);
     larger = add_max2(magnitudes, limits.two[kind], larger);

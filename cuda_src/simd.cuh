@@ -158,6 +158,16 @@ DEVICE unsigned min2(unsigned a, unsigned b) {
   return __vmins2(a, b);
 #endif
 }
+// -1 where a half is negative, else 0
+DEVICE unsigned signs2(unsigned a) {
+#ifdef H264LITE_EMULATED
+  return (a & 0x8000 ? 0xffffu : 0) | (a >> 31 ? 0xffff0000u : 0);
+#else
+  unsigned signs;  // __byte_perm knows no signs
+  asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(signs) : "r"(a));
+  return signs;
+#endif
+}
 // max(a + b, c)
 DEVICE unsigned add_max2(unsigned a, unsigned b, unsigned c) {
 #ifdef H264LITE_EMULATED
