@@ -14,7 +14,8 @@ constexpr unsigned NOWHERE = 0x80008000u;
 constexpr int WINDOW = 30;  // 5 rows of 6: what predicts, at (by + 1, bx + 1): the row above, the column left, own blocks
 
 DEVICE int ue_bits(int code_num) { return 2 * (32 - __clz(code_num + 1)) - 1; }
-DEVICE int te_bits(int value, int n_ref) { return n_ref <= 1 ? 0 : n_ref == 2 ? 1 : ue_bits(value); }
+DEVICE int most_te_bits(int n_ref) { return n_ref <= 1 ? 0 : n_ref == 2 ? 1 : 32; }
+DEVICE int te_bits(int value, int most) { return min(ue_bits(value), most); }
 
 struct Picture {  // the kernel's arguments, as the launcher says
   const uint8_t *source, *reference;
@@ -23,7 +24,7 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const unsigned *search_mv;
   const short2 *predictor;
   const int *intra_cost, *slice_first_mb;
-  int lam, satd, max_mv_y, n_ref, kinds, mb_width, mb_height;
+  int lam, satd, max_mv_y, n_ref, most_te_bits, kinds, mb_width, mb_height;
 };
 
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the one above: what such tiles
@@ -34,18 +35,28 @@ struct Tile {
   int x, y, rows;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
 };
 
+// What blocks have, of a tile and around it: 16 of each macroblock, then of each what it sees of other tiles (Memory's order)
+struct Blocks {
+  unsigned vectors[(16 + 10) * MOST];
+  int references[(16 + 10) * MOST];
+};
+DEVICE int outside_of(int place) { return 16 * MOST + 10 * place; }
+
 // A macroblock. The first half is written before a block's threads begin to decide and then only read. The second belongs to
 // the warp that decides the macroblock just then: all goes through atomic operations.
 struct alignas(16) Memory {
   Source source;
-  int least[6];  // what quadrants, and 16x8 and 8x16, cost at least; see least_cost
+  uint4 next;     // bits of those of the tile to the right, below to the left, below, below to the right
+  int elsewhere;  // bit i: the i-th of these is in another tile
   int intra_cost;
-  int blocks[10];  // of the row above with both corners and the column to the left: 16 * place in the tile + block; -1:
-                   // nowhere; else -2 - global block
+  int least[6];    // what quadrants, and 16x8 and 8x16, cost at least; see least_cost
+  int blocks[10];  // of the row above with both corners and the column to the left: where Blocks has them
+  int outer[10];   // their global blocks, if they are in other tiles; else -1
 
-  unsigned vectors[10], references[10];  // what those blocks had when the macroblock was decided last
-  unsigned tried[TRIED + 1];             // vectors; how many so far
-  int value[TRIED];                      // their distortion << 2 | 1: nothing of the residual would be left, 2: something
+  unsigned vectors[10];  // what those blocks had when the macroblock was decided last
+  int references[10];
+  unsigned tried[TRIED + 1];  // vectors; how many so far
+  int value[TRIED];           // their distortion << 2 | 1: nothing of the residual would be left, 2: something
   unsigned centre[2];
   int nearby[2][9];  // distortions about the centres, 3 * row + column
 };
@@ -79,7 +90,7 @@ DEVICE int choose_reference(const Picture &p, const Motion *window, const Search
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + k];
-    const int bits = te_bits(r, p.n_ref) + difference_bits(v, predict(window, bx, by, bw, bh, r));
+    const int bits = te_bits(r, p.most_te_bits) + difference_bits(v, predict(window, bx, by, bw, bh, r));
     const int cost = s.distortion[41 * r + k] + p.lam * bits;
     if (cost < best) {
       best = cost;
@@ -107,7 +118,7 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
   const int b = (i >> 1) * 8 + (i & 1) * 2, k = 36 + 2 * (i & 1);
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
-    const int *d = s.distortion + 41 * r, fixed = p.lam * te_bits(r, p.n_ref);
+    const int *d = s.distortion + 41 * r, fixed = p.lam * te_bits(r, p.most_te_bits);
     if (i >= 4) {
       for (int n = 0; n < 2; n++) parts[n] = min(parts[n], d[k + n] + fixed + p.lam * BITS_LEAST);
       continue;
@@ -124,7 +135,8 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
 }
 
 // Begins to remember the macroblocks of a tile; all threads of a block, of which there are `threads`
-DEVICE void get_to_know(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, int threads) {
+DEVICE void get_to_know(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, Blocks &seen,
+                        const signed char *ref_idx, const unsigned *mv, int row1, int threads) {
   const int n_mb = p.mb_width * p.mb_height, each = 41 * p.n_ref;
   const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(memory + place * slot_bytes); };
   const auto address_of = [&](int place) {
@@ -152,13 +164,35 @@ DEVICE void get_to_know(const Picture &p, const Tile &tile, unsigned char *memor
     unsigned rows[4];
 #pragma unroll
     for (int j = 0; j < 4; j++) rows[j] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(j) * stride));
+    const Motion own = motion_of(16 * mb + k, ref_idx, mv);
+    seen.references[i] = own.ref;
+    seen.vectors[i] = own.v;
     if (k < 10) {
-      const int bx = k < 6 ? k - 1 : -1, by = k < 6 ? -1 : k - 6;
+      const int bx = k < 6 ? k - 1 : -1, by = k < 6 ? -1 : k - 6, at = outside_of(place) + k;
       const int block = neighbour_block(mb, bx, by, p.mb_width, p.slice_first_mb[y]);
       const int row = y - tile.y + (by < 0 ? -1 : 0), column = x - tile.x + row + (bx < 0 ? -1 : bx > 3 ? 1 : 0);
-      m.blocks[k] = block < 0 ? -1 : row >= 0 && column >= 0 ? 16 * (TILE * row + column) + (block & 15) : -2 - block;
+      const bool here = block >= 0 && row >= 0 && column >= 0;
+      m.blocks[k] = here ? 16 * (TILE * row + column) + (block & 15) : at;
+      m.outer[k] = here ? -1 : block;
+      const Motion other = motion_of(here ? -1 : block, ref_idx, mv);
+      seen.references[at] = other.ref;
+      seen.vectors[at] = other.v;
       m.references[k] = 99;  // nobody has that
       m.vectors[k] = 0;
+    }
+    if (k == 11) {
+      const int r = place / TILE, column = place % TILE;
+      const bool right = x + 1 < p.mb_width, below = y + 1 < row1, inner = r + 1 < tile.rows;
+      const bool there[4] = {right, below && x > 0, below, below && right};
+      const bool in[4] = {column + 1 < TILE, inner, inner && column + 1 < TILE, inner && column + 2 < TILE};
+      unsigned bits[4], elsewhere = 0;
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        bits[j] = there[j] && in[j] ? 1u << (place + (j ? TILE - 1 + j : 1)) : 0;
+        elsewhere |= there[j] && !in[j] ? 1u << j : 0;
+      }
+      m.next = four(bits);
+      m.elsewhere = int(elsewhere);
     }
     keep_source(m.source, k, rows, p.satd);
     if (k <= TRIED) m.tried[k] = k < TRIED ? NOWHERE : 0;
@@ -195,32 +229,28 @@ struct Tried {
   int skip, middle;  // as Memory has values
 };
 
-// What the P_Skip vector and the predictor cost on the samples. best: what the vector found costs
-DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle, int best) {
+// What the P_Skip vector and the predictor cost on the samples
+DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle) {
   const int lane = threadIdx.x & 31;
   const unsigned vector = lane <= TRIED ? now(m.tried + lane) : NOWHERE;
   const int known = lane < TRIED ? now(m.value + lane) : 0;
   const int skip_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == skip))) - 1;
   const int middle_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == middle))) - 1;
-  const int first = int(__shfl_sync(FULL_WARP, vector, TRIED));
-  Tried t = {__shfl_sync(FULL_WARP, known, max(skip_at, 0)), __shfl_sync(FULL_WARP, known, max(middle_at, 0))};
-  if (skip_at >= 0 && middle_at >= 0 && ((t.skip & 3) || (t.skip >> 2) + p.lam * BITS_SKIP > best)) return t;
+  if (min(skip_at, middle_at) >= 0) return {__shfl_sync(FULL_WARP, known, skip_at), __shfl_sync(FULL_WARP, known, middle_at)};
   unsigned samples[4];
-  const uint2 sums = try_two(p, m, place, lane < 16 ? skip : middle, samples);
-  t = {int(sums.x << 2), int(sums.y << 2)};
-  if (int(sums.x) + p.lam * BITS_SKIP <= best) {
-    const unsigned worth = levels_worth(m.source, lane & 15, samples, limits);
-    t.skip |= __reduce_add_sync(FULL_WARP, lane < 16 ? worth : 0) < unsigned(BUDGET) ? 1 : 2;
+  const unsigned own = lane < 16 ? skip : middle;
+  const uint2 sums = try_two(p, m, place, own, samples);
+  const unsigned worth = levels_worth(m.source, lane & 15, samples, limits);
+  const unsigned both = __reduce_add_sync(FULL_WARP, lane < 16 ? worth : worth << 16);
+  const Tried t = {int(sums.x << 2 | ((both & 0xffff) < BUDGET ? 1 : 2)), int(sums.y << 2 | (both >> 16 < BUDGET ? 1 : 2))};
+  const int first = int(__shfl_sync(FULL_WARP, vector, TRIED));
+  const bool one = skip_at < 0, second = skip != middle && middle_at < 0;
+  if ((lane == 0 && one) || (lane == 16 && second)) {
+    const int at = (first + (lane && one)) % TRIED;
+    atomicExch(m.tried + at, own);
+    atomicExch(m.value + at, lane ? t.middle : t.skip);
   }
-  const bool second = skip != middle && middle_at < 0;
-  const int at = skip_at < 0 ? first % TRIED : skip_at;
-  int then = (first + (skip_at < 0)) % TRIED;
-  if (then == at) then = (then + 1) % TRIED;  // what is forgotten must not be what was just learnt
-  if (lane == 0 || (lane == 16 && second)) {
-    atomicExch(m.tried + (lane ? then : at), lane ? middle : skip);
-    atomicExch(m.value + (lane ? then : at), lane ? t.middle : t.skip);
-  }
-  if (lane == 0) atomicExch(m.tried + TRIED, unsigned(first + (skip_at < 0) + second));
+  if (lane == 0) atomicExch(m.tried + TRIED, unsigned(first + one + second));
   __syncwarp();
   return t;
 }
@@ -250,7 +280,7 @@ DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned mid
   unsigned key = ~0u;
   const unsigned v = vector_of(x_of(choice.v) + lane % 3 - 1, y_of(choice.v) + lane / 3 - 1);
   if (lane < 9 && lane != 4) {
-    const int cost = value + p.lam * (BITS_16x16 + te_bits(0, p.n_ref) + difference_bits(v, middle));
+    const int cost = value + p.lam * (BITS_16x16 + te_bits(0, p.most_te_bits) + difference_bits(v, middle));
     if (value < ILLEGAL) key = unsigned(cost) << 4 | unsigned(lane);
   }
   key = __reduce_min_sync(FULL_WARP, key);
@@ -265,19 +295,20 @@ DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned mid
 DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Limits &limits, const Place &place, const Search &s, const Motion &a,
                              const Motion &b, const Motion &c, int &best, Motion &choice) {
   const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c), skip = skip_vector(a, b, middle);
-  best = FAR;
+  choice = {0, s.mv[40]};
+  best = s.distortion[40] + p.lam * (te_bits(0, p.most_te_bits) + difference_bits(choice.v, middle) + BITS_16x16);
 #pragma unroll 1
-  for (int r = 0; r < p.n_ref; r++) {
+  for (int r = 1; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + 40];
-    const int bits = te_bits(r, p.n_ref) + difference_bits(v, r ? choose_predictor(0, 0, 4, 4, r, a, b, c) : middle);
+    const int bits = te_bits(r, p.most_te_bits) + difference_bits(v, choose_predictor(0, 0, 4, 4, r, a, b, c));
     const int cost = s.distortion[41 * r + 40] + p.lam * (bits + BITS_16x16);
     if (cost < best) {
       best = cost;
       choice = {r, v};
     }
   }
-  const Tried t = tried(p, m, limits, place, skip, middle, best);
-  const int fixed = BITS_16x16 + te_bits(0, p.n_ref), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
+  const Tried t = tried(p, m, limits, place, skip, middle);
+  const int fixed = BITS_16x16 + te_bits(0, p.most_te_bits), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
   if (skip_value < ILLEGAL) {
     if (skip_value + p.lam * BITS_SKIP <= best && (t.skip & 1)) {
       choice = {0, skip};
@@ -349,7 +380,7 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, co
     }
     part += __shfl_xor_sync(FULL_WARP, part, 1);
     part += __shfl_xor_sync(FULL_WARP, part, 2);
-    part += p.lam * (te_bits(whole.ref, p.n_ref) + ue_bits(t));
+    part += p.lam * (te_bits(whole.ref, p.most_te_bits) + ue_bits(t));
     const int cheapest = __reduce_min_sync(FULL_WARP, allowed ? part * 4 + t : 2 * FAR), sub = cheapest & 3;
     cost += cheapest >> 2;
     least -= m.least[q];

@@ -12,7 +12,7 @@
 
 constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as the launcher has them; the last warp takes messages
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
-constexpr int NOTHING = -1, OVER = -2, NEWS = 32;  // answers of `take` beside a place, 0..31
+constexpr int NOTHING = -1, OVER = -2;  // answers of `take` beside a place
 // Words of a tile's mail: of each place how often it was told from outside; of two that nobody outside tells how many tiles
 // before it are done, and nothing
 constexpr int DONE = 31, OPEN = 30;
@@ -20,13 +20,12 @@ constexpr int DONE = 31, OPEN = 30;
 // Who has to look, of a tile; a bit a macroblock
 struct alignas(8) Board {
   unsigned told, busy;  // told: of a change. busy: in work; all bits when all is over. A warp turns the one into the other
-  unsigned news;        // something outside the tile has changed
   int ticket;
 };
 DEVICE unsigned long long *both(Board &b) { return reinterpret_cast<unsigned long long *>(&b.told); }
 
 // Takes a macroblock that was told, if possible one whose neighbours have looked, of several the first from place `first` on:
-// its place, with NEWS. One lane
+// its place. One lane
 DEVICE int take(Board &b, int first) {
   constexpr unsigned LAST = 0x80808080u, LAST_TWO = 0xc0c0c0c0u;
   unsigned long long seen = atomicCAS(both(b), 0ull, 0ull);
@@ -40,9 +39,8 @@ DEVICE int take(Board &b, int first) {
     const unsigned one = 1u << place;
     const unsigned long long before = atomicCAS(both(b), seen, (seen & ~(unsigned long long)(one)) | (unsigned long long)(one) << 32);
     if (before == seen) {
-      const int news = atomicAnd(&b.news, ~one) & one ? NEWS : 0;
       fence_block();
-      return place + news;
+      return place;
     }
     seen = before;
   }
@@ -50,31 +48,48 @@ DEVICE int take(Board &b, int first) {
 
 // Takes messages until the tile is done or all is over; one warp. open: how many messages of all are not followed yet, and
 // tiles; before: how many tiles this one depends on
-DEVICE void take_messages(Board &b, const int *mail, int *open, int before) {
+template <class MemoryOf>
+DEVICE void take_messages(Board &b, const int *mail, int *open, int before, const MemoryOf &memory_of, Blocks &seen,
+                          const signed char *ref_idx, const unsigned *mv) {
   const int lane = threadIdx.x & 31;
   int last = 0, owed = 1;  // messages followed, and the tile itself
   bool done = false;       // what it depends on is done: messages were sent before that, so they are seen now
   for (;;) {
-    const int seen = load_acquire(lane == OPEN ? open : mail + lane), times = lane < OPEN ? seen - last : 0;
-    const unsigned who = __ballot_sync(FULL_WARP, times);
-    last = seen;
+    const int sent = load_past_l1(lane == OPEN ? open : mail + lane), times = lane < OPEN ? sent - last : 0;
+    unsigned who = __ballot_sync(FULL_WARP, times);
+    last = sent;
     if (who) {
       owed += int(__reduce_add_sync(FULL_WARP, unsigned(times)));
-      if (lane == 0) {
-        atomicOr(&b.news, who);
-        fence_block();
-        atomicOr(&b.told, who);
-      }
+      do {  // three at a time, ten blocks each
+        const unsigned first = who & (0u - who), rest = who ^ first, second = rest & (0u - rest), third = (rest ^ second) & (0u - (rest ^ second));
+        const unsigned one = lane < 10 ? first : lane < 20 ? second : lane < 30 ? third : 0;
+        if (one) {
+          const int place = __ffs(int(one)) - 1, k = lane % 10, block = memory_of(place).outer[k];
+          if (block >= 0) {
+            const Motion motion = motion_of(block, ref_idx, mv);
+            atomicExch(seen.references + outside_of(place) + k, motion.ref);
+            atomicExch(seen.vectors + outside_of(place) + k, motion.v);
+          }
+        }
+        __syncwarp();
+        if (lane == 0) {
+          fence_block();
+          set_bits(&b.told, first | second | third);
+        }
+        who ^= first | second | third;
+      } while (who);
     } else {
       const bool quiet = __all_sync(FULL_WARP, lane || atomicCAS(both(b), 0ull, 0ull) == 0);
       if (quiet && owed) {
-        fence();
-        if (lane == 0) atomicAdd(open, -owed);
+        if (lane == 0) add_release(open, -owed);
         owed = 0;
       }
-      if ((quiet && done) || __any_sync(FULL_WARP, lane == OPEN && seen == 0)) return;
+      if ((quiet && done) || __any_sync(FULL_WARP, lane == OPEN && sent == 0)) return;
     }
-    done = __any_sync(FULL_WARP, lane == DONE && seen == before);
+    if (!done && __any_sync(FULL_WARP, lane == DONE && sent == before)) {
+      fence();
+      done = true;
+    }
     __nanosleep(20);
   }
 }
@@ -88,15 +103,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
     const int *__restrict__ slice_first_mb, int lam, int qp, int satd, int max_mv_y, int n_ref, int kinds, int mb_width,
     int mb_height, int row0, int row1, int tile_rows, int tiles_x, int slot_bytes, int *mail, uint8_t *mb_type,
     uint8_t *sub_mb_type, signed char *ref_idx, unsigned *mv) {
+  wait_for_the_kernel_before();
   DYNAMIC_SHARED(unsigned char, memory);
   SHARED(Board, boards, 1);
-  SHARED(unsigned, vectors, MOST * 16);
-  SHARED(unsigned, references, MOST);  // four each
+  SHARED(Blocks, blocks, 1);
   SHARED(int, chosen, MOST);
   SHARED(Limits, limits, 1);
   const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
   const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, satd,
-                     max_mv_y, n_ref, kinds, mb_width, mb_height};
+                     max_mv_y, n_ref, most_te_bits(n_ref), kinds, mb_width, mb_height};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   Board &board = *boards;
   if (threadIdx.x == 0) board.ticket = atomicAdd(mail, 1);
@@ -107,101 +122,85 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   const Tile tile = {TILE * tx, row0 + tile_rows * ty, rows};
   int *own_mail = mail + 32 * (1 + board.ticket);
   unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
-  for (int k = int(threadIdx.x); k < 16 * MOST; k += 32 * WARPS) {
-    const int r = k / (16 * TILE), x = tile.x + (k >> 4) % TILE - r, mb = (tile.y + r) * mb_width + x;
-    const bool there = r < rows && x >= 0 && x < mb_width;
-    vectors[k] = there ? mv[16 * size_t(mb) + (k & 15)] : 0;
-    if ((k & 15) == 0) references[k >> 4] = there ? reinterpret_cast<const unsigned *>(ref_idx)[mb] : 0;
-  }
-  get_to_know(p, tile, remembered, slot_bytes, 32 * WARPS);
+  const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(remembered + place * slot_bytes); };
+  get_to_know(p, tile, remembered, slot_bytes, *blocks, ref_idx, mv, row1, 32 * WARPS);
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
     const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);
     if (lane == 0) {
-      board.told = board.news = all;
+      board.told = all;
       board.busy = 0;
     }
   }
   __syncthreads();
   if (warp == WORKERS) {
-    take_messages(board, own_mail, mail + 1, (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x));
+    take_messages(board, own_mail, mail + 1, (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x), memory_of, *blocks, ref_idx,
+                  mv);
     if (lane == 0) {
-      fence();
       atomicOr(&board.busy, ~0u);
       const bool below = tile.y + tile_rows < row1;
-      if (tx + 1 < tiles_x) atomicAdd(own_mail + 32 + DONE, 1);
-      if (below) atomicAdd(own_mail + 32 * tiles_x + DONE, 1);
-      if (below && tx > 0) atomicAdd(own_mail + 32 * (tiles_x - 1) + DONE, 1);
+      if (tx + 1 < tiles_x) add_release(own_mail + 32 + DONE, 1);
+      if (below) add_release(own_mail + 32 * tiles_x + DONE, 1);
+      if (below && tx > 0) add_release(own_mail + 32 * (tiles_x - 1) + DONE, 1);
     }
     __syncwarp();
   } else {
     Motion *windows = reinterpret_cast<Motion *>(memory) + warp * 4 * WINDOW;
     for (;;) {
-      const int task = __shfl_sync(FULL_WARP, lane ? 0 : take(board, 4 * warp), 0), place = task & 31, r = place / TILE, k = place % TILE;
-      if (task == OVER) break;
-      if (task == NOTHING) {
+      const int place = __shfl_sync(FULL_WARP, lane ? 0 : take(board, 4 * warp), 0), r = place / TILE, k = place % TILE;
+      if (place == OVER) break;
+      if (place == NOTHING) {
         __nanosleep(20);
         continue;
       }
-      Memory &m = *reinterpret_cast<Memory *>(remembered + place * slot_bytes);
-      const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx;
-      const int where = lane < 10 ? m.blocks[lane] : lane < 16 ? -1 : 16 * place + lane - 16;
-      Motion around = {-2, 0}, own, last = around;
-      if (lane < 10) last = {int(now(m.references + lane)), now(m.vectors + lane)};
-      if (where >= 0) {
-        const unsigned four = now(references + (where >> 4));
-        around = {static_cast<signed char>(four >> (8 * ((where >> 2 & 2) + (where >> 1 & 1)))), now(vectors + where)};
-      }
-      if (where < -1) around = task & NEWS ? motion_of(-2 - where, ref_idx, mv) : last;
+      Memory &m = memory_of(place);
+      const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx, b = lane & 15;
+      // lanes 0..9: what predicts; 16..31: the macroblock's blocks
+      const int where = lane < 10 ? m.blocks[lane] : 16 * place + b;
+      Motion around = {-2, 0}, last = around, own;
+      if (lane < 10 || lane > 15) around = {now(blocks->references + where), now(blocks->vectors + where)};
+      if (lane < 10) last = {now(m.references + lane), now(m.vectors + lane)};
       const bool another = lane < 10 && (around.ref != last.ref || around.v != last.v);
       if (!__any_sync(FULL_WARP, another)) {  // what it was told of it had seen
-        if (lane == 0) atomicAnd(&board.busy, ~(1u << place));
+        if (lane == 0) clear_bits(&board.busy, 1u << place);
         continue;
       }
       if (another) {
-        atomicExch(m.references + lane, unsigned(around.ref));
+        atomicExch(m.references + lane, around.ref);
         atomicExch(m.vectors + lane, around.v);
       }
       const int choice = decide(p, windows, m, *limits, 16 * mx, 16 * my, around, own);
-      const Motion before = from_lane(around, 16 + (lane & 15));
-      const bool changed = lane < 16 && (before.ref != own.ref || before.v != own.v), quadrant = changed && !(lane & 5);
-      const unsigned blocks = __ballot_sync(FULL_WARP, changed);
-      const int at = (lane >> 3) * 2 + (lane >> 1 & 1);  // of a quadrant's first block
-      const unsigned four = __reduce_or_sync(FULL_WARP, lane < 16 && !(lane & 5) ? unsigned(own.ref & 255) << (8 * at) : 0);
-      if (changed) atomicExch(vectors + 16 * place + lane, own.v);
-      if (lane == 0 && blocks) atomicExch(references + place, four);
-      if (lane == 0) atomicExch(chosen + place, choice);
-      // whom lane 0..3 tells: to the right, below to the left, below, below to the right
-      const bool below = lane && my + 1 < row1;
-      bool tells = lane == 0 && blocks & RIGHT_COLUMN && mx + 1 < mb_width;
-      if (lane == 1) tells = blocks & BOTTOM_LEFT && below && mx > 0;
-      if (lane == 2) tells = blocks & BOTTOM_ROW && below;
-      if (lane == 3) tells = blocks & BOTTOM_RIGHT && below && mx + 1 < mb_width;
-      const int row = r + (lane > 0), column = k + (lane ? lane - 1 : 1);  // as in this tile
-      const bool inside = row < tile_rows && column < TILE;
-      const unsigned here = __reduce_or_sync(FULL_WARP, tells && inside ? 1u << (TILE * row + column & 31) : 0);
-      __syncwarp();
-      if (lane == 0 && here) {
-        fence_block();
-        atomicOr(&board.told, here);
+      const bool changed = lane > 15 && (around.ref != own.ref || around.v != own.v);
+      if (changed) {
+        atomicExch(blocks->references + where, own.ref);
+        atomicExch(blocks->vectors + where, own.v);
       }
-      tells = tells && !inside;
-      const int away = __popc(__ballot_sync(FULL_WARP, tells));
+      if (lane == 0) atomicExch(chosen + place, choice);
+      const unsigned bits = __ballot_sync(FULL_WARP, changed) >> 16;
+      const bool right = bits & RIGHT_COLUMN, left = bits & BOTTOM_LEFT, below = bits & BOTTOM_ROW, corner = bits & BOTTOM_RIGHT;
+      const uint4 next = m.next;
+      const unsigned here = (right ? next.x : 0) | (left ? next.y : 0) | (below ? next.z : 0) | (corner ? next.w : 0);
+      const unsigned away = unsigned(m.elsewhere) & (right | left << 1 | below << 2 | corner << 3);
+      __syncwarp();
+      if (lane == 0) {
+        fence_block();
+        set_bits(&board.told, here);
+      }
       if (away) {
-        if (lane == 0) atomicAdd(mail + 1, away);  // before, lest it be 0
-        if (changed) mv[16 * mb + lane] = own.v;
-        if (quadrant) ref_idx[4 * mb + at] = (signed char)(own.ref);
+        if (lane == 0) atomicAdd(mail + 1, __popc(away));  // before, lest it be 0
+        if (changed) mv[16 * mb + b] = own.v;
+        if (changed && !(b & 5)) ref_idx[4 * mb + (b >> 3) * 2 + (b >> 1 & 1)] = (signed char)(own.ref);
         __syncwarp();
-        if (tells) {
-          const int down = row == tile_rows, x = mx + (lane ? lane - 2 : 1) + (down ? 0 : row);  // row 0 of the tile below
-          fence();
-          atomicAdd(own_mail + 32 * (tiles_x * down + x / TILE - tx) + TILE * (down ? 0 : row) + x % TILE, 1);
+        if (away >> lane & 1) {
+          const int row = r + (lane > 0), down = row == tile_rows;
+          const int x = mx + (lane ? lane - 2 : 1) + (down ? 0 : row);  // row 0 of the tile below
+          add_release(own_mail + 32 * (tiles_x * down + x / TILE - tx) + TILE * (down ? 0 : row) + x % TILE, 1);
         }
         __syncwarp();
       }
       if (lane == 0) {
         fence_block();
-        atomicAnd(&board.busy, ~(1u << place));
+        clear_bits(&board.busy, 1u << place);
       }
     }
   }
@@ -209,24 +208,24 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   for (int k = int(threadIdx.x); k < 16 * MOST; k += 32 * WARPS) {
     const int place = k >> 4, r = place / TILE, x = tile.x + place % TILE - r, mb = (tile.y + r) * mb_width + x;
     if (r >= rows || x < 0 || x >= mb_width) continue;
-    mv[16 * size_t(mb) + (k & 15)] = vectors[k];
-    if ((k & 15) == 0) {
-      reinterpret_cast<unsigned *>(ref_idx)[mb] = references[place];
-      mb_type[mb] = uint8_t(chosen[place]);
-      for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(chosen[place] >> (8 + 2 * q) & 3);
-    }
+    mv[16 * size_t(mb) + (k & 15)] = blocks->vectors[k];
+    if (!(k & 5)) ref_idx[4 * size_t(mb) + (k >> 2 & 2) + (k >> 1 & 1)] = (signed char)(blocks->references[k]);
+    if (k & 15) continue;
+    mb_type[mb] = uint8_t(chosen[place]);
+    for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(chosen[place] >> (8 + 2 * q) & 3);
   }
 }
 
 // The guess to begin with, everyone's best 16x16 vector over the references. A thread a macroblock. mail: `words` of them
 extern "C" __global__ void mode_seed(const int *search_cost, const unsigned *search_mv, int n_ref, int lam, int n_mb, int mb0, int mb1,
     int words, int *mail, signed char *ref_idx, unsigned *mv) {
+  wait_for_the_kernel_before();
   const int thread = int(blockIdx.x * blockDim.x + threadIdx.x), mb = mb0 + thread;
   for (int i = thread; i < words; i += int(gridDim.x * blockDim.x)) mail[i] = i == 1 ? words / 32 - 1 : 0;
   if (mb >= mb1) return;
   int best = FAR, ref = 0;
   for (int r = 0; r < n_ref; r++) {
-    const int cost = search_cost[(size_t(r) * n_mb + mb) * 41 + 40] + lam * te_bits(r, n_ref);
+    const int cost = search_cost[(size_t(r) * n_mb + mb) * 41 + 40] + lam * te_bits(r, most_te_bits(n_ref));
     if (cost < best) {
       best = cost;
       ref = r;
@@ -240,6 +239,7 @@ extern "C" __global__ void mode_seed(const int *search_cost, const unsigned *sea
 // 8.4.1.1: P_16x16 of reference 0 with the P_Skip vector and nothing coded becomes P_Skip. A thread a macroblock.
 extern "C" __global__ void mark_skipped(const int *slice_first_mb, const signed char *ref_idx, const unsigned *mv, const uint8_t *cbp,
     int mb_width, int mb0, int mb1, uint8_t *mb_type) {
+  wait_for_the_kernel_before();
   const int mb = mb0 + int(blockIdx.x * blockDim.x + threadIdx.x);
   if (mb >= mb1 || mb_type[mb] != P_16x16 || cbp[mb] || ref_idx[4 * mb]) return;
   const int first_mb = slice_first_mb[mb / mb_width];

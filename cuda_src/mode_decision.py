@@ -8,8 +8,8 @@ from .device import DeviceArray
 
 WARPS, THREADS = 8, 128
 TILE = 8  # columns of macroblocks of a tile; 4, 2 or 1 rows
-WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 1328  # windows and Memory of the kernel
-FIXED_BYTES = 3 << 10  # its static shared memory, and what a block takes besides
+WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 1392  # windows and Memory of the kernel
+FIXED_BYTES = 8 << 10  # its static shared memory, and what a block takes besides
 
 
 def mode_decision(

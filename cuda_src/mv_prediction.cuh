@@ -21,7 +21,9 @@ DEVICE unsigned choose_predictor(int bx, int by, int bw, int bh, int ref, const 
   const bool of_a = a.ref == ref, of_b = b.ref == ref, of_c = c.ref == ref;
   const int same = of_a + 2 * of_b + 4 * of_c;
   unsigned v = median(a.v, b.v, c.v);
-  v = (same == 1) | ((b.ref == -2) & (c.ref == -2) & (a.ref != -2)) ? a.v : same == 2 ? b.v : same == 4 ? c.v : v;
+  v = same == 4 ? c.v : v;
+  v = same == 2 ? b.v : v;
+  v = (same == 1) | ((b.ref == -2) & (c.ref == -2) & (a.ref != -2)) ? a.v : v;
   const bool wide = (bw == 4) & (bh == 2), high = (bw == 2) & (bh == 4);
   v = of_a & ((wide & (by != 0)) | (high & (bx == 0))) ? a.v : v;
   v = of_b & wide & (by == 0) ? b.v : v;

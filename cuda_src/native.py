@@ -30,7 +30,7 @@ _NAMES = {
     "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
     "wait": "cuStreamWaitEvent",
 }  # fmt: skip
-NOT_EARLY = ("mode_decision", "papers/")  # modules with kernels that do not wait by themselves for the one before
+NOT_EARLY = ("papers/",)  # modules with kernels that do not wait by themselves for the one before
 
 # CUlaunchConfig: grid, block, shared memory, stream, attributes, how many; CUlaunchAttribute: which, 64 bytes
 CONFIG = np.dtype(
@@ -85,6 +85,7 @@ class Native:
         replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # loaded now, not while a picture waits
         self._modules: dict[str, ctypes.c_void_p] = {}
         self._functions: dict[tuple[str, str], int] = {}
+        self._shared: dict[tuple[str, str], int] = {}  # what they may ask for
 
     def event(self, flags: int) -> "Event":
         """PyCUDA tells no address of its events; these have one."""
@@ -117,8 +118,10 @@ class Native:
                 return None
             self._functions[key] = found.value or 0
         handle_of = ctypes.c_void_p(self._functions[key])
-        if shared > 48 << 10 and self._library.cuFuncSetAttribute(handle_of, MAX_DYNAMIC_SHARED_SIZE_BYTES, shared):
-            return None
+        if shared > self._shared.get(key, 48 << 10):  # never less again: scripts of before go on
+            if self._library.cuFuncSetAttribute(handle_of, MAX_DYNAMIC_SHARED_SIZE_BYTES, shared):
+                return None
+            self._shared[key] = shared
         return self._functions[key]
 
     def waits(self, module: str, function: int) -> bool:

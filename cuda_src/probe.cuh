@@ -2,7 +2,7 @@
 #pragma once
 #include "transform.cuh"
 
-constexpr int BUDGET = 6;  // what levels of one may be worth in all
+constexpr unsigned BUDGET = 6;  // what levels of one may be worth in all
 
 // The 4x4 blocks of a macroblock's source, as distortions and levels are found from them
 struct alignas(16) Source {

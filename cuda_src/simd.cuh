@@ -102,6 +102,25 @@ DEVICE int load_acquire(const int *flag) {
   return v;
 #endif
 }
+// the same for who reads what the flag is about past the L1 cache and only where the flag says so: what else the L1 cache has
+// stays there, which an acquiring load would empty
+DEVICE int load_past_l1(const int *flag) {
+#ifdef H264LITE_EMULATED
+  return *const_cast<const volatile int *>(flag);
+#else
+  int v;
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+  return v;
+#endif
+}
+// adds behind the writer's earlier stores; empties no cache, as a fence would
+DEVICE void add_release(int *to, int v) {
+#ifdef H264LITE_EMULATED
+  atomicAdd(to, v);
+#else
+  asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+#endif
+}
 DEVICE void store_release(int *flag, int v) {
 #ifdef H264LITE_EMULATED
   *const_cast<volatile int *>(flag) = v;
@@ -119,6 +138,21 @@ DEVICE void fence() {
 DEVICE void fence_block() {
 #ifndef H264LITE_EMULATED
   asm volatile("fence.acq_rel.cta;" ::: "memory");
+#endif
+}
+// atomic operations on shared memory of one lane (of the card's own functions the compiler makes one for all lanes at a time)
+DEVICE void set_bits(unsigned *shared, unsigned bits) {
+#ifdef H264LITE_EMULATED
+  atomicOr(shared, bits);
+#else
+  asm volatile("red.relaxed.cta.shared.or.b32 [%0], %1;" ::"r"(unsigned(__cvta_generic_to_shared(shared))), "r"(bits) : "memory");
+#endif
+}
+DEVICE void clear_bits(unsigned *shared, unsigned bits) {
+#ifdef H264LITE_EMULATED
+  atomicAnd(shared, ~bits);
+#else
+  asm volatile("red.relaxed.cta.shared.and.b32 [%0], %1;" ::"r"(unsigned(__cvta_generic_to_shared(shared))), "r"(~bits) : "memory");
 #endif
 }
 DEVICE void wait_at_least(const int *flag, int value) {
