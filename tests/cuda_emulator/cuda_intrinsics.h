@@ -60,8 +60,8 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
   uint64_t v = (uint64_t(b) << 32) | a;
   unsigned r = 0;
   for (int i = 0; i < 4; i++) {
-    unsigned n = s >> (4 * i) & 15, byte = unsigned(v >> (8 * (n & 7))) & 255;
-    r |= (n & 8 ? (byte & 128 ? 255u : 0u) : byte) << (8 * i);
+    unsigned n = s >> (4 * i) & 7;  // no signs, unlike the instruction
+    r |= unsigned(v >> (8 * n) & 255) << (8 * i);
   }
   return r;
 }

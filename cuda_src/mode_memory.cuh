@@ -1,0 +1,160 @@
+// A tile of macroblocks in shared memory: what mode decision knows of each before it decides, and remembers of its tries.
+#pragma once
+#include "mv_prediction.cuh"
+#include "probe.cuh"
+
+constexpr int BITS_SKIP = 1, BITS_INTRA = 28;  // as cpu_simd/mode_decision.py
+constexpr int BITS_16x16 = 2, BITS_16x8 = 4, BITS_8x16 = 4, BITS_8x8 = 6, BITS_LEAST = 2;  // the last: of a vector
+constexpr int FAR = 0x3fffffff, ILLEGAL = 1 << 26;
+constexpr unsigned NOWHERE = 0x80008000u;
+constexpr int WINDOW = 30;  // 5 rows of 6: what predicts, at (by + 1, bx + 1): the row above, the column left, own blocks
+
+DEVICE int ue_bits(int code_num) { return 2 * (32 - __clz(code_num + 1)) - 1; }
+DEVICE int most_te_bits(int n_ref) { return n_ref <= 1 ? 0 : n_ref == 2 ? 1 : 32; }
+DEVICE int te_bits(int value, int most) { return min(ue_bits(value), most); }
+
+struct Picture {  // the kernel's arguments, as the launcher says
+  const uint8_t *source, *reference;
+  int pad;
+  const int *search_cost;
+  const unsigned *search_mv;
+  const short2 *predictor;
+  const int *intra_cost, *slice_first_mb;
+  int lam, satd, max_mv_y, n_ref, most_te_bits, kinds, mb_width, mb_height;
+};
+
+// TILE columns of macroblocks by some rows, each row one macroblock further to the left than the one above: what such tiles
+// depend on lies in those to the left and above, never the other way
+constexpr int TILE = 8, MOST = 32;  // macroblocks of a tile, a bit each
+constexpr int TRIED = 8;            // vectors whose distortions are remembered
+struct Tile {
+  int x, y, rows;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
+};
+
+// What blocks have, of a tile and around it: 16 of each macroblock, then of each what it sees of other tiles (Memory's order)
+struct Blocks {
+  unsigned vectors[(16 + 10) * MOST];
+  int references[(16 + 10) * MOST];
+};
+DEVICE int outside_of(int place) { return 16 * MOST + 10 * place; }
+
+// A macroblock. The first half is written before a block's threads begin to decide and then only read. The second belongs to
+// the warp that decides the macroblock just then: all goes through atomic operations.
+struct alignas(16) Memory {
+  Source source;
+  uint4 next;     // bits of those of the tile to the right, below to the left, below, below to the right
+  int elsewhere;  // bit i: the i-th of these is in another tile
+  int intra_cost;
+  int least[6];    // what quadrants, and 16x8 and 8x16, cost at least; see least_cost
+  int blocks[10];  // of the row above with both corners and the column to the left: where Blocks has them
+  int outer[10];   // their global blocks, if they are in other tiles; else -1
+
+  unsigned vectors[10];  // what those blocks had when the macroblock was decided last
+  int references[10];
+  unsigned tried[TRIED + 1];  // vectors; how many so far
+  int value[TRIED];           // their distortion << 2 | 1: nothing of the residual would be left, 2: something
+  unsigned centre[2];
+  int nearby[2][9];  // distortions about the centres, 3 * row + column
+};
+struct Search {  // what the search found for the macroblock; [n_ref][41]
+  int *distortion;
+  unsigned *mv;
+};
+DEVICE Search search_of(Memory &m, int n_ref) {
+  int *distortion = reinterpret_cast<int *>(&m + 1);
+  return {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref)};
+}
+DEVICE unsigned now(unsigned *v) { return atomicOr(v, 0u); }
+DEVICE int now(int *v) { return atomicOr(v, 0); }
+
+// What lane i < 6 knows of the least that quadrant i (i < 4), 16x8 or 8x16 may cost
+DEVICE int least_cost(const Picture &p, const Search &s, int i) {
+  int least = FAR, parts[2] = {FAR, FAR};
+  const int b = (i >> 1) * 8 + (i & 1) * 2, k = 36 + 2 * (i & 1);
+#pragma unroll 1
+  for (int r = 0; r < p.n_ref; r++) {
+    const int *d = s.distortion + 41 * r, fixed = p.lam * te_bits(r, p.most_te_bits);
+    if (i >= 4) {
+      for (int n = 0; n < 2; n++) parts[n] = min(parts[n], d[k + n] + fixed + p.lam * BITS_LEAST);
+      continue;
+    }
+    int cost = d[32 + i] + p.lam * (ue_bits(SUB_8x8) + BITS_LEAST);
+    if (p.kinds & 8) {
+      const int halves = min(d[16 + 2 * i] + d[17 + 2 * i], d[24 + 2 * i] + d[25 + 2 * i]);
+      cost = min(cost, halves + p.lam * (ue_bits(SUB_8x4) + 2 * BITS_LEAST));
+      if (p.kinds & 16) cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + p.lam * (ue_bits(SUB_4x4) + 4 * BITS_LEAST));
+    }
+    least = min(least, cost + fixed);
+  }
+  return i < 4 ? least : parts[0] + parts[1] + p.lam * BITS_16x8;
+}
+
+// Begins to remember the macroblocks of a tile; all threads of a block, of which there are `threads`
+DEVICE void get_to_know(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, Blocks &seen,
+                        const signed char *ref_idx, const unsigned *mv, int row1, int threads) {
+  const int n_mb = p.mb_width * p.mb_height, each = 41 * p.n_ref;
+  const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(memory + place * slot_bytes); };
+  const auto address_of = [&](int place) {
+    const int r = place / TILE, x = tile.x + place % TILE - r;
+    return r < tile.rows && x >= 0 && x < p.mb_width ? (tile.y + r) * p.mb_width + x : -1;
+  };
+#pragma unroll 4
+  for (int i = int(threadIdx.x); i < MOST * each; i += threads) {
+    const int place = i / each, j = i - each * place, r = j / 41, mb = address_of(place);
+    if (mb < 0) continue;
+    const size_t from = size_t(r) * n_mb + mb;
+    const short2 centre = p.predictor[from];
+    const unsigned v = __ldg(p.search_mv + from * 41 + (j - 41 * r));
+    const Search s = search_of(memory_of(place), p.n_ref);
+    s.distortion[j] = p.search_cost[from * 41 + (j - 41 * r)] - p.lam * difference_bits(v, vector_of(centre.x, centre.y));
+    s.mv[j] = v;
+  }
+#pragma unroll 1
+  for (int i = int(threadIdx.x); i < MOST * 16; i += threads) {
+    const int place = i / 16, k = i & 15, mb = address_of(place);
+    if (mb < 0) continue;
+    Memory &m = memory_of(place);
+    const int y = mb / p.mb_width, x = mb - y * p.mb_width, stride = p.mb_width * 16;
+    const uint8_t *from = p.source + size_t(16 * y + 4 * (k >> 2)) * stride + 16 * x + 4 * (k & 3);
+    unsigned rows[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) rows[j] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(j) * stride));
+    const Motion own = motion_of(16 * mb + k, ref_idx, mv);
+    seen.references[i] = own.ref;
+    seen.vectors[i] = own.v;
+    if (k < 10) {
+      const int bx = k < 6 ? k - 1 : -1, by = k < 6 ? -1 : k - 6, at = outside_of(place) + k;
+      const int block = neighbour_block(mb, bx, by, p.mb_width, p.slice_first_mb[y]);
+      const int row = y - tile.y + (by < 0 ? -1 : 0), column = x - tile.x + row + (bx < 0 ? -1 : bx > 3 ? 1 : 0);
+      const bool here = block >= 0 && row >= 0 && column >= 0;
+      m.blocks[k] = here ? 16 * (TILE * row + column) + (block & 15) : at;
+      m.outer[k] = here ? -1 : block;
+      const Motion other = motion_of(here ? -1 : block, ref_idx, mv);
+      seen.references[at] = other.ref;
+      seen.vectors[at] = other.v;
+      m.references[k] = 99;  // nobody has that
+      m.vectors[k] = 0;
+    }
+    if (k == 11) {
+      const int r = place / TILE, column = place % TILE;
+      const bool right = x + 1 < p.mb_width, below = y + 1 < row1, inner = r + 1 < tile.rows;
+      const bool there[4] = {right, below && x > 0, below, below && right};
+      const bool in[4] = {column + 1 < TILE, inner, inner && column + 1 < TILE, inner && column + 2 < TILE};
+      unsigned bits[4], elsewhere = 0;
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        bits[j] = there[j] && in[j] ? 1u << (place + (j ? TILE - 1 + j : 1)) : 0;
+        elsewhere |= there[j] && !in[j] ? 1u << j : 0;
+      }
+      m.next = four(bits);
+      m.elsewhere = int(elsewhere);
+    }
+    keep_source(m.source, k, rows, p.satd);
+    if (k <= TRIED) m.tried[k] = k < TRIED ? NOWHERE : 0;
+    if (k < 2) m.centre[k] = NOWHERE;
+    if (k == 10) m.intra_cost = p.intra_cost[mb];
+  }
+  __syncthreads();
+  for (int i = int(threadIdx.x); i < MOST * 8; i += threads)
+    if ((i & 7) < 6 && address_of(i / 8) >= 0) memory_of(i / 8).least[i & 7] = least_cost(p, search_of(memory_of(i / 8), p.n_ref), i & 7);
+}
