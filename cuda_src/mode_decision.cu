@@ -94,6 +94,13 @@ DEVICE void take_messages(Board &b, const int *mail, int *open, int before, cons
   }
 }
 
+struct Tables {
+  Board board;
+  Blocks blocks;
+  Limits limits;
+  int chosen[MOST];  // mb_type | sub_mb_type << 8
+};
+
 // Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. mail: [0] a counter of tickets,
 // [1] how many messages and tiles are open, from [32] on 32 words a tile; before the launch 0, but [1] the number of tiles.
 // Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]).
@@ -104,18 +111,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
     int mb_height, int row0, int row1, int tile_rows, int tiles_x, int slot_bytes, int *mail, uint8_t *mb_type,
     uint8_t *sub_mb_type, signed char *ref_idx, unsigned *mv) {
   wait_for_the_kernel_before();
-  DYNAMIC_SHARED(unsigned char, memory);
-  SHARED(Board, boards, 1);
-  SHARED(Blocks, blocks, 1);
-  SHARED(int, chosen, MOST);
-  SHARED(Limits, limits, 1);
+  DYNAMIC_SHARED(unsigned char, shared);
+  SHARED(Tables, shared_tables, 1);
+  unsigned char *memory = held(shared);
+  Tables &tables = *held(shared_tables);
   const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
   const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, satd,
                      max_mv_y, n_ref, most_te_bits(n_ref), kinds, mb_width, mb_height};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  Board &board = *boards;
+  Board &board = tables.board;
   if (threadIdx.x == 0) board.ticket = atomicAdd(mail, 1);
-  if (threadIdx.x == 32) *limits = limits_of(qp);
+  if (threadIdx.x == 32) tables.limits = limits_of(qp);
   __syncthreads();
   const int tx = board.ticket % tiles_x, ty = board.ticket / tiles_x;
   const int rows = min(tile_rows, row1 - row0 - tile_rows * ty);
@@ -123,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   int *own_mail = mail + 32 * (1 + board.ticket);
   unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
   const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(remembered + place * slot_bytes); };
-  get_to_know(p, tile, remembered, slot_bytes, *blocks, ref_idx, mv, row1, 32 * WARPS);
+  get_to_know(p, tile, remembered, slot_bytes, tables.blocks, ref_idx, mv, row1, 32 * WARPS);
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
     const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);
@@ -134,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   }
   __syncthreads();
   if (warp == WORKERS) {
-    take_messages(board, own_mail, mail + 1, (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x), memory_of, *blocks, ref_idx,
+    take_messages(board, own_mail, mail + 1, (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x), memory_of, tables.blocks, ref_idx,
                   mv);
     if (lane == 0) {
       atomicOr(&board.busy, ~0u);
@@ -158,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
       // lanes 0..9: what predicts; 16..31: the macroblock's blocks
       const int where = lane < 10 ? m.blocks[lane] : 16 * place + b;
       Motion around = {-2, 0}, last = around, own;
-      if (lane < 10 || lane > 15) around = {now(blocks->references + where), now(blocks->vectors + where)};
+      if (lane < 10 || lane > 15) around = {now(tables.blocks.references + where), now(tables.blocks.vectors + where)};
       if (lane < 10) last = {now(m.references + lane), now(m.vectors + lane)};
       const bool another = lane < 10 && (around.ref != last.ref || around.v != last.v);
       if (!__any_sync(FULL_WARP, another)) {  // what it was told of it had seen
@@ -169,13 +175,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
         atomicExch(m.references + lane, around.ref);
         atomicExch(m.vectors + lane, around.v);
       }
-      const int choice = decide(p, windows, m, *limits, 16 * mx, 16 * my, around, own);
+      const int choice = decide(p, windows, m, tables.limits, 16 * mx, 16 * my, around, own);
       const bool changed = lane > 15 && (around.ref != own.ref || around.v != own.v);
       if (changed) {
-        atomicExch(blocks->references + where, own.ref);
-        atomicExch(blocks->vectors + where, own.v);
+        atomicExch(tables.blocks.references + where, own.ref);
+        atomicExch(tables.blocks.vectors + where, own.v);
       }
-      if (lane == 0) atomicExch(chosen + place, choice);
+      if (lane == 0) atomicExch(tables.chosen + place, choice);
       const unsigned bits = __ballot_sync(FULL_WARP, changed) >> 16;
       const bool right = bits & RIGHT_COLUMN, left = bits & BOTTOM_LEFT, below = bits & BOTTOM_ROW, corner = bits & BOTTOM_RIGHT;
       const uint4 next = m.next;
@@ -208,11 +214,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   for (int k = int(threadIdx.x); k < 16 * MOST; k += 32 * WARPS) {
     const int place = k >> 4, r = place / TILE, x = tile.x + place % TILE - r, mb = (tile.y + r) * mb_width + x;
     if (r >= rows || x < 0 || x >= mb_width) continue;
-    mv[16 * size_t(mb) + (k & 15)] = blocks->vectors[k];
-    if (!(k & 5)) ref_idx[4 * size_t(mb) + (k >> 2 & 2) + (k >> 1 & 1)] = (signed char)(blocks->references[k]);
+    mv[16 * size_t(mb) + (k & 15)] = tables.blocks.vectors[k];
+    if (!(k & 5)) ref_idx[4 * size_t(mb) + (k >> 2 & 2) + (k >> 1 & 1)] = (signed char)(tables.blocks.references[k]);
     if (k & 15) continue;
-    mb_type[mb] = uint8_t(chosen[place]);
-    for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(chosen[place] >> (8 + 2 * q) & 3);
+    mb_type[mb] = uint8_t(tables.chosen[place]);
+    for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(tables.chosen[place] >> (8 + 2 * q) & 3);
   }
 }
 

@@ -21,6 +21,18 @@
   type *name = reinterpret_cast<type *>(dynamic_shared_)
 #endif
 
+// The same shared memory, its address in a register: the compiler would work it out again before each access
+template <class T>
+DEVICE T *held(T *shared) {
+#ifndef H264LITE_EMULATED
+  unsigned address;
+  asm volatile("mov.u32 %0, %1;" : "=r"(address) : "r"(unsigned(__cvta_generic_to_shared(shared))));
+  return reinterpret_cast<T *>(__cvta_shared_to_generic(address));
+#else
+  return shared;
+#endif
+}
+
 // The first act of every kernel that native.py may start while the one before it on its stream ends: what that one and all
 // before it wrote is there, and none of them reads any more.
 DEVICE void wait_for_the_kernel_before() {
