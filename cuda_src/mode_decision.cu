@@ -16,11 +16,15 @@ constexpr int NOTHING = -1, OVER = -2;  // answers of `take` beside a place
 // Words of a tile's mail: of each place how often it was told from outside; of two that nobody outside tells how many tiles
 // before it are done, and nothing
 constexpr int DONE = 31, OPEN = 30;
+// Words before all mail: counters of tickets, of messages that are not followed yet (less the tiles that have looked once), of
+// launches and of tiles that have ended
+constexpr int TICKETS = 0, MESSAGES = 1, TURN = 2, ENDED = 3;
+typedef unsigned long long Published;  // a block's vector, its reference, and the number of the launch from bit 40 on
 
 // Who has to look, of a tile; a bit a macroblock
 struct alignas(8) Board {
   unsigned told, busy;  // told: of a change. busy: in work; all bits when all is over. A warp turns the one into the other
-  int ticket;
+  int ticket, turn;
 };
 DEVICE unsigned long long *both(Board &b) { return reinterpret_cast<unsigned long long *>(&b.told); }
 
@@ -46,11 +50,11 @@ DEVICE int take(Board &b, int first) {
   }
 }
 
-// Takes messages until the tile is done or all is over; one warp. open: how many messages of all are not followed yet, and
-// tiles; before: how many tiles this one depends on
+// Takes messages until the tile is done or all is over; one warp. open: how many messages of all are not followed yet, less
+// the `tiles` that have looked; before: how many tiles this one depends on
 template <class MemoryOf>
-DEVICE void take_messages(Board &b, const int *mail, int *open, int before, const MemoryOf &memory_of, Blocks &seen,
-                          const signed char *ref_idx, const unsigned *mv) {
+DEVICE void take_messages(Board &b, const int *mail, int *open, int tiles, int before, const MemoryOf &memory_of, Blocks &seen,
+                          const Published *published, unsigned turn) {
   const int lane = threadIdx.x & 31;
   int last = 0, owed = 1;  // messages followed, and the tile itself
   bool done = false;       // what it depends on is done: messages were sent before that, so they are seen now
@@ -66,9 +70,11 @@ DEVICE void take_messages(Board &b, const int *mail, int *open, int before, cons
         if (one) {
           const int place = __ffs(int(one)) - 1, k = lane % 10, block = memory_of(place).outer[k];
           if (block >= 0) {
-            const Motion motion = motion_of(block, ref_idx, mv);
-            atomicExch(seen.references + outside_of(place) + k, motion.ref);
-            atomicExch(seen.vectors + outside_of(place) + k, motion.v);
+            const Published word = __ldcg(published + block);
+            if (unsigned(word >> 40) == turn) {  // else it is still what was guessed
+              atomicExch(seen.references + outside_of(place) + k, int(static_cast<signed char>(word >> 32)));
+              atomicExch(seen.vectors + outside_of(place) + k, unsigned(word));
+            }
           }
         }
         __syncwarp();
@@ -84,7 +90,7 @@ DEVICE void take_messages(Board &b, const int *mail, int *open, int before, cons
         if (lane == 0) add_release(open, -owed);
         owed = 0;
       }
-      if ((quiet && done) || __any_sync(FULL_WARP, lane == OPEN && sent == 0)) return;
+      if ((quiet && done) || __any_sync(FULL_WARP, lane == OPEN && sent == -tiles)) return;
     }
     if (!done && __any_sync(FULL_WARP, lane == DONE && sent == before)) {
       fence();
@@ -101,8 +107,9 @@ struct Tables {
   int chosen[MOST];  // mb_type | sub_mb_type << 8
 };
 
-// Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. mail: [0] a counter of tickets,
-// [1] how many messages and tiles are open, from [32] on 32 words a tile; before the launch 0, but [1] the number of tiles.
+// Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. mail: 0 before the first launch;
+// counters, from [32] on 32 words a tile, twice (launches take turns, and clear what the next one takes), then what macroblocks
+// have that other tiles were told of, 16 blocks each.
 // Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]).
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
@@ -120,16 +127,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
                      max_mv_y, n_ref, most_te_bits(n_ref), kinds, mb_width, mb_height};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   Board &board = tables.board;
-  if (threadIdx.x == 0) board.ticket = atomicAdd(mail, 1);
+  if (threadIdx.x == 0) {
+    board.ticket = atomicAdd(mail + TICKETS, 1);
+    board.turn = mail[TURN];
+  }
   if (threadIdx.x == 32) tables.limits = limits_of(qp);
   __syncthreads();
   const int tx = board.ticket % tiles_x, ty = board.ticket / tiles_x;
   const int rows = min(tile_rows, row1 - row0 - tile_rows * ty);
   const Tile tile = {TILE * tx, row0 + tile_rows * ty, rows};
-  int *own_mail = mail + 32 * (1 + board.ticket);
+  const int tiles = int(gridDim.x), turn = board.turn;
+  int *own_mail = mail + 32 * (1 + tiles * (turn & 1) + board.ticket);
+  if (threadIdx.x < 32) mail[32 * (1 + tiles * (~turn & 1) + board.ticket) + threadIdx.x] = 0;
+  Published *published = reinterpret_cast<Published *>(mail + 32 * (1 + 2 * tiles));
+  const unsigned mark = unsigned(turn + 1) & 0xffffff;
   unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
   const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(remembered + place * slot_bytes); };
-  get_to_know(p, tile, remembered, slot_bytes, tables.blocks, ref_idx, mv, row1, 32 * WARPS);
+  get_to_know(p, tile, remembered, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
     const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);
@@ -140,8 +154,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
   }
   __syncthreads();
   if (warp == WORKERS) {
-    take_messages(board, own_mail, mail + 1, (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x), memory_of, tables.blocks, ref_idx,
-                  mv);
+    const int before = (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x);
+    take_messages(board, own_mail, mail + MESSAGES, tiles, before, memory_of, tables.blocks, published, mark);
     if (lane == 0) {
       atomicOr(&board.busy, ~0u);
       const bool below = tile.y + tile_rows < row1;
@@ -193,9 +207,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
         set_bits(&board.told, here);
       }
       if (away) {
-        if (lane == 0) atomicAdd(mail + 1, __popc(away));  // before, lest it be 0
-        if (changed) mv[16 * mb + b] = own.v;
-        if (changed && !(b & 5)) ref_idx[4 * mb + (b >> 3) * 2 + (b >> 1 & 1)] = (signed char)(own.ref);
+        if (lane == 0) atomicAdd(mail + MESSAGES, __popc(away));  // before, lest all seem to be over
+        if (changed) published[16 * size_t(mb) + b] = Published(mark << 8 | unsigned(own.ref & 255)) << 32 | own.v;
         __syncwarp();
         if (away >> lane & 1) {
           const int row = r + (lane > 0), down = row == tile_rows;
@@ -220,26 +233,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) mode_decision(const 
     mb_type[mb] = uint8_t(tables.chosen[place]);
     for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(tables.chosen[place] >> (8 + 2 * q) & 3);
   }
-}
-
-// The guess to begin with, everyone's best 16x16 vector over the references. A thread a macroblock. mail: `words` of them
-extern "C" __global__ void mode_seed(const int *search_cost, const unsigned *search_mv, int n_ref, int lam, int n_mb, int mb0, int mb1,
-    int words, int *mail, signed char *ref_idx, unsigned *mv) {
-  wait_for_the_kernel_before();
-  const int thread = int(blockIdx.x * blockDim.x + threadIdx.x), mb = mb0 + thread;
-  for (int i = thread; i < words; i += int(gridDim.x * blockDim.x)) mail[i] = i == 1 ? words / 32 - 1 : 0;
-  if (mb >= mb1) return;
-  int best = FAR, ref = 0;
-  for (int r = 0; r < n_ref; r++) {
-    const int cost = search_cost[(size_t(r) * n_mb + mb) * 41 + 40] + lam * te_bits(r, most_te_bits(n_ref));
-    if (cost < best) {
-      best = cost;
-      ref = r;
-    }
+  if (threadIdx.x == 0 && atomicAdd(mail + ENDED, 1) == tiles - 1) {  // nobody looks at the counters any more
+    mail[TICKETS] = mail[MESSAGES] = mail[ENDED] = 0;
+    mail[TURN] = turn + 1;
   }
-  const unsigned v = search_mv[(size_t(ref) * n_mb + mb) * 41 + 40];
-  for (int q = 0; q < 4; q++) ref_idx[4 * mb + q] = (signed char)(ref);
-  for (int k = 0; k < 16; k++) mv[16 * mb + k] = v;
 }
 
 // 8.4.1.1: P_16x16 of reference 0 with the P_Skip vector and nothing coded becomes P_Skip. A thread a macroblock.

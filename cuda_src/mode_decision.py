@@ -41,16 +41,14 @@ def mode_decision(
     height, width = source.shape
     mb_width, mb_height = width // 16, height // 16
     device, n_mb = source.device, mb_width * mb_height
-    mb0, mb1 = row0 * mb_width, row1 * mb_width
     slot = MEMORY_BYTES + -(-n_ref * 41 * 8 // 16) * 16
     windows = (WARPS - 1) * WINDOW_BYTES
     fits = [rows for rows in (4, 2, 1) if windows + TILE * rows * slot + FIXED_BYTES <= device.shared_limit]
     tile_rows = fits[0]
     tiles_x, tiles_y = -(-(mb_width + tile_rows - 1) // TILE), -(-(row1 - row0) // tile_rows)
-    tiles, words = tiles_x * tiles_y, 32 * (1 + tiles_x * tiles_y)
-    mail = device.scratch("messages of mode decision", (words,), np.int32, stream)
-    arguments = [search_cost, search_mv, n_ref, lam, n_mb, mb0, mb1, words, mail, ref_idx, mv]
-    device.launch("mode_decision", "mode_seed", (-(-(mb1 - mb0) // THREADS),), (THREADS,), arguments, stream)
+    tiles = tiles_x * tiles_y
+    words = 32 * (1 + 2 * tiles + n_mb)
+    mail = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
     arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot]
     arguments += [mail, mb_type, sub_mb_type, ref_idx, mv]

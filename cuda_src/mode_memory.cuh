@@ -89,9 +89,24 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
   return i < 4 ? least : parts[0] + parts[1] + p.lam * BITS_16x8;
 }
 
+// What a macroblock may have, to begin with: the best 16x16 vector over the references
+DEVICE Motion guess(const Picture &p, int mb) {
+  const size_t n_mb = size_t(p.mb_width) * p.mb_height;
+  int best = FAR, ref = 0;
+#pragma unroll 1
+  for (int r = 0; r < p.n_ref && p.n_ref > 1; r++) {
+    const int cost = p.search_cost[(r * n_mb + mb) * 41 + 40] + p.lam * te_bits(r, p.most_te_bits);
+    if (cost < best) {
+      best = cost;
+      ref = r;
+    }
+  }
+  return {ref, p.search_mv[(ref * n_mb + mb) * 41 + 40]};
+}
+
 // Begins to remember the macroblocks of a tile; all threads of a block, of which there are `threads`
 DEVICE void get_to_know(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, Blocks &seen,
-                        const signed char *ref_idx, const unsigned *mv, int row1, int threads) {
+                        const signed char *ref_idx, const unsigned *mv, int row0, int row1, int threads) {
   const int n_mb = p.mb_width * p.mb_height, each = 41 * p.n_ref;
   const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(memory + place * slot_bytes); };
   const auto address_of = [&](int place) {
@@ -119,7 +134,7 @@ DEVICE void get_to_know(const Picture &p, const Tile &tile, unsigned char *memor
     unsigned rows[4];
 #pragma unroll
     for (int j = 0; j < 4; j++) rows[j] = __ldg(reinterpret_cast<const unsigned *>(from + size_t(j) * stride));
-    const Motion own = motion_of(16 * mb + k, ref_idx, mv);
+    const Motion own = guess(p, mb);
     seen.references[i] = own.ref;
     seen.vectors[i] = own.v;
     if (k < 10) {
@@ -129,7 +144,8 @@ DEVICE void get_to_know(const Picture &p, const Tile &tile, unsigned char *memor
       const bool here = block >= 0 && row >= 0 && column >= 0;
       m.blocks[k] = here ? 16 * (TILE * row + column) + (block & 15) : at;
       m.outer[k] = here ? -1 : block;
-      const Motion other = motion_of(here ? -1 : block, ref_idx, mv);
+      // those above row0 are decided
+      const Motion other = here || block < 16 * row0 * p.mb_width ? motion_of(here ? -1 : block, ref_idx, mv) : guess(p, block >> 4);
       seen.references[at] = other.ref;
       seen.vectors[at] = other.v;
       m.references[k] = 99;  // nobody has that
