@@ -10,7 +10,7 @@
 // once makes progress.
 #include "mode_choice.cuh"
 
-constexpr int WARPS = 16, WORKERS = WARPS - 1;  // as the launcher has them; the last warp takes messages
+constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as the launcher has them; the last warp takes messages
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
 constexpr int NOTHING = -1, OVER = -2;  // answers of `take` beside a place
 // Words of a tile's mail: of each place how often it was told from outside; of two that nobody outside tells how many tiles

@@ -6,7 +6,7 @@ import numpy as np
 
 from .device import DeviceArray
 
-WARPS, THREADS = 16, 128
+WARPS, THREADS = 8, 128
 TILE = 8  # columns of macroblocks of a tile; 4, 2 or 1 rows
 WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 1392  # windows and Memory of the kernel
 FIXED_BYTES = 8 << 10  # its static shared memory, and what a block takes besides
