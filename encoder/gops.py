@@ -27,7 +27,6 @@ Read = Callable[[np.ndarray], None]  # fills uint8[n] with one picture of displa
 MOST_BYTES = 2 << 30  # of pictures that wait to be encoded
 LANES_OF_A_CARD = 2
 SMALL = 1620  # macroblocks: 4CIF
-AT_ONCE = 8  # finished pictures that wake a waiting caller
 SLICE = 0.1  # seconds: how long a caller waits before it looks after signals
 
 
@@ -101,8 +100,7 @@ class Gops:
         self._warned = False
         self._size = picture_bytes(config)
         self._room = max(2, min(lanes * config.keyint, MOST_BYTES // self._size))  # pictures that may wait
-        self._changed = threading.RLock()
-        self._for_lanes, self._for_caller = threading.Condition(self._changed), threading.Condition(self._changed)
+        self._changed = threading.Condition()
         self._gops: dict[int, _Gop] = {}  # those of which pictures wait or are under way
         self._free: list[np.ndarray] = []
         self._finished: dict[int, EncodedFrame] = {}
@@ -153,7 +151,7 @@ class Gops:
         self._buffer = None
         while not self.has_room():
             with self._changed:
-                self._for_caller.wait(SLICE)
+                self._changed.wait(SLICE)
         return self._enter(buffer)
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
@@ -169,14 +167,14 @@ class Gops:
         self.end()
         while self.busy():
             with self._changed:
-                self._for_caller.wait(SLICE)
+                self._changed.wait(SLICE)
         return self._deliver()
 
     def close(self) -> None:
         """See Pipeline."""
         with self._changed:
             self._closing = True
-            self._for_lanes.notify_all()
+            self._changed.notify_all()
         for thread in self._threads:
             thread.join()
         self._readers.shutdown()
@@ -197,21 +195,21 @@ class Gops:
         """What is finished and in order; waits a little if that is nothing."""
         with self._changed:
             if self._delivered == self._in_order and self._error is None:
-                self._for_caller.wait(seconds)
+                self._changed.wait(seconds)
         return self._deliver()
 
     def end(self) -> None:
         """No picture follows."""
         with self._changed:
             self._ended = True
-            self._for_lanes.notify_all()
+            self._changed.notify_all()
 
     def cut(self) -> None:
         """No picture is begun any more: what is under way is finished."""
         with self._changed:
             self._end_gop = -1
             self._ended = True
-            self._for_lanes.notify_all()
+            self._changed.notify_all()
 
     # ---- the caller's side
     def _enter(self, picture: np.ndarray | Read) -> "list[EncodedFrame]":
@@ -222,7 +220,7 @@ class Gops:
             gop.came += 1
             self._came += 1
             self._waiting += 1
-            self._for_lanes.notify_all()
+            self._changed.notify_all()
         return self._deliver()
 
     def _deliver(self) -> "list[EncodedFrame]":
@@ -294,9 +292,9 @@ class Gops:
         self._emit(lane.flush())
         with self._changed:
             self._idle += 1
-            self._for_caller.notify_all()
+            self._changed.notify_all()
             while (gop := self._find_gop()) is None and not self._closing:
-                self._for_lanes.wait()
+                self._changed.wait()
             self._idle -= gop is not None
         return gop
 
@@ -319,12 +317,11 @@ class Gops:
                 if gop.waiting:
                     self._waiting -= 1
                     gop.begun += 1
-                    if 2 * self._waiting <= self._room:
-                        self._for_caller.notify_all()
+                    self._changed.notify_all()
                     return gop.waiting.popleft()
                 if gop.begun == self.config.keyint or self._ended or not wait:
                     return None
-                self._for_lanes.wait()
+                self._changed.wait()
 
     def _emit(self, done: "list[EncodedFrame]") -> None:
         if done:
@@ -332,9 +329,7 @@ class Gops:
                 self._finished.update((frame.index, frame) for frame in done)
                 while self._in_order in self._finished:
                     self._in_order += 1
-                if self._in_order >= self._delivered + AT_ONCE:  # fewer wait for whoever does nothing else; see SLICE
-                    self._for_caller.notify_all()
-                self._for_lanes.notify_all()  # the next GOP may be near enough now
+                self._changed.notify_all()
 
     def _fail(self, lane: "Pipeline", gop: _Gop | None, error: BaseException) -> None:
         """What is whole is kept; later GOPs are not coded, earlier ones are."""
@@ -349,8 +344,7 @@ class Gops:
                 self._error, self._failed = error, True
             self._waiting = 0
             self._idle += 1
-            self._for_caller.notify_all()
-            self._for_lanes.notify_all()
+            self._changed.notify_all()
 
 
 def lane_settings(config: Config, k: int, lanes: int) -> Config:
