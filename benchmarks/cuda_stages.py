@@ -17,6 +17,8 @@ from h264lite.cuda_src import device as device_module
 from h264lite.cuda_src.compact import compact, index_length
 from h264lite.cuda_src.convert import load_i420, load_rgb
 from h264lite.cuda_src.deblock import deblock
+from h264lite.cuda_src.device import DeviceArray
+from h264lite.cuda_src.entropy import write_slices
 from h264lite.cuda_src.full_search import full_search
 from h264lite.cuda_src.inter_residual import inter_residual
 from h264lite.cuda_src.interpolate import extend_borders, interpolate
@@ -26,6 +28,7 @@ from h264lite.cuda_src.mode_decision import mark_skipped, mode_decision
 from h264lite.cuda_src.search_centre import search_centre, subsample
 from h264lite.cuda_src.ssd import ssd
 from h264lite.cuda_src.subpel_refine import subpel_refine
+from h264lite.standard.macroblock import ENTRY_BYTES
 
 BATCH = 10  # launches between two events
 
@@ -138,6 +141,15 @@ class Bench:
             levels, total, cbp, stream=stream
         ), "40")  # fmt: skip
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
+        headers = card.upload(np.array([[0, 40], [rows, 0]], np.int32))
+        modes, mode = card.upload(np.full((n, 16), 2, np.int8)), card.upload(np.zeros(n, np.uint8))
+        home = card.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
+        data, sizes = DeviceArray(card, home.ctypes.data, home.shape, home.dtype, home), card.array((rows,), np.int32)
+        self.time("write_slices", lambda: write_slices(
+            slices, headers, 1, 27, width, *sources, mb_type, sub, *chosen, modes, mode, mode, cbp, qp, levels, total, data,
+            sizes, stream=stream
+        ), "10 to 20")  # fmt: skip
+        print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
 
     def intra(self, rows: int, source: Any) -> None:
         """Intra in I and P pictures; the ways in and out."""
