@@ -4,7 +4,8 @@ from typing import Any
 
 from .device import DeviceArray
 
-COARSE_PAD, WARPS, THREADS = 32, 4, 128
+COARSE_PAD, WARPS, WIDE, HIGH = 32, 8, 4, 4
+WORDS, ROWS = 8, 16  # of a block of threads
 
 
 def subsample(
@@ -23,8 +24,8 @@ def subsample(
     y1 = height if 4 * row1 == height - 2 * COARSE_PAD else COARSE_PAD + 4 * row1
     arguments = [source, source.shape[1], reference, reference.shape[1], pad, coarse_source, coarse_reference]
     arguments += [width, height, y0, y1]
-    grid = (-(-width // THREADS), y1 - y0, 2)
-    source.device.launch("search_centre", "subsample", grid, (THREADS,), arguments, stream)
+    grid = (-(-width // (4 * WORDS)), -(-(y1 - y0) // ROWS), 2)
+    source.device.launch("search_centre", "subsample", grid, (WORDS, ROWS), arguments, stream)
 
 
 def search_centre(
@@ -48,6 +49,6 @@ def search_centre(
     """Not part of the standard: twin of cpu_simd.search_centre.search_centre."""
     height, width = source.shape
     arguments = [source, reference, width, height, pad, coarse_source, coarse_reference, previous_ref_idx, previous_mv]
-    arguments += [distance, lam, merange, max_mv_y, row0, centre, predictor]
-    grid = (-(-(width // 16) // WARPS), row1 - row0)
+    arguments += [distance, lam, merange, max_mv_y, row0, row1, centre, predictor]
+    grid = (-(-width // (16 * WIDE)), -(-(row1 - row0) // HIGH))
     source.device.launch("search_centre", "search_centre", grid, (32 * WARPS,), arguments, stream)

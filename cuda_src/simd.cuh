@@ -171,6 +171,15 @@ DEVICE void wait_at_least(const int *flag, int value) {
   while (load_acquire(flag) < value) __nanosleep(32);
 }
 
+// a / b, the last bits of it aside
+DEVICE float fast_ratio(float a, float b) {
+#ifdef H264LITE_EMULATED
+  return a / b;
+#else
+  return __fdividef(a, b);
+#endif
+}
+
 // 9.1.1: number of bits of the signed Exp-Golomb code of v
 DEVICE int se_bits(int v) { return 65 - 2 * __clz(abs(v)); }
 
