@@ -6,7 +6,7 @@ The state arrays are those of encoder/frame.py; indices and units are explained 
 import numpy as np
 
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
-from ..standard.jit import closed_kernel, helper
+from ..standard.jit import closed_kernel, helper, quick_kernel
 from ..standard.macroblock import (
     BLOCK_TO_RASTER,
     CB_AC,
@@ -268,7 +268,7 @@ def write_slice_data(
     return close_sink(out, sink)
 
 
-@closed_kernel
+@quick_kernel
 def begin_slice(data, header, size):
     """7.4.1: puts the header into slice data; whether the `size` bytes then need emulation prevention.
 

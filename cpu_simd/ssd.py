@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..standard.jit import closed_kernel, helper, quick_kernel
 from .vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .vector_lanes import squares_of_pairs
 
@@ -39,3 +39,17 @@ def ssd(source, decoded, border, height, width, unit, row0, row1, errors):
         for y in range(row * unit, min(height, row * unit + unit)):
             total += _line(source, decoded, border, y, width, lanes)
         errors[row] = total
+
+
+@quick_kernel
+def totals(mb_type, ssd_y, ssd_u, ssd_v, found):
+    """Not part of the standard: what is told of a picture. found int64[11] out: squared errors of Y, Cb, Cr, then how many
+    macroblocks are of each type."""
+    for k in range(len(found)):
+        found[k] = 0
+    for row in range(len(ssd_y)):
+        found[0] += ssd_y[row]
+        found[1] += ssd_u[row]
+        found[2] += ssd_v[row]
+    for mb in range(len(mb_type)):
+        found[3 + np.int64(mb_type[mb])] += 1

@@ -75,6 +75,7 @@ class Native:
     def __init__(self, error: type[Exception]) -> None:
         """error: to be raised where the driver fails. OSError, AttributeError: its library is not there, or not as known."""
         self._library = ctypes.CDLL(_LIBRARY)
+        self._quick = ctypes.PyDLL(_LIBRARY)  # for calls that take less than giving the interpreter's lock away and back
         self._address = {
             key: ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0 for key, name in _NAMES.items()
         }
@@ -89,7 +90,7 @@ class Native:
 
     def event(self, flags: int) -> "Event":
         """PyCUDA tells no address of its events; these have one."""
-        event = Event(self._library, self._error)
+        event = Event(self._library, self._quick, self._error)
         self._check("cuEventCreate", self._library.cuEventCreate(ctypes.byref(event.handle_), ctypes.c_uint(flags)))
         self._events.append(event)
         return event
@@ -174,8 +175,8 @@ class Native:
 class Event:
     """As PyCUDA's, for what needs the address: no times."""
 
-    def __init__(self, library: ctypes.CDLL, error: type[Exception]) -> None:
-        self._library, self._error = library, error
+    def __init__(self, library: ctypes.CDLL, quick: ctypes.PyDLL, error: type[Exception]) -> None:
+        self._library, self._quick, self._error = library, quick, error
         self.handle_ = ctypes.c_void_p()
 
     @property
@@ -191,13 +192,15 @@ class Event:
 
     def query(self) -> bool:
         """Whether what it stands behind is over."""
-        code = self._library.cuEventQuery(self.handle_)
+        code = self._quick.cuEventQuery(self.handle_)
         if code not in (0, NOT_READY):
             raise self._error(f"cuEventQuery failed: CUDA error {code}")
         return not code
 
     def synchronize(self) -> "Event":
-        """The host waits, without the interpreter's lock."""
+        """The host waits, without the interpreter's lock if it has to."""
+        if self.query():
+            return self
         if code := self._library.cuEventSynchronize(self.handle_):
             raise self._error(f"cuEventSynchronize failed: CUDA error {code}")
         return self

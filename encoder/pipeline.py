@@ -5,19 +5,22 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.ssd import totals
 from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, Hybrid, HybridExecutor, make_executor
 from ..scheduler.executor import bands
+from ..scheduler.later import Task
 from ..scheduler.route import Picture
 from ..scheduler.state import Size
 from ..scheduler.trace import HOST, Trace
 from ..scheduler.watchdog import LimitError, Stuck
+from ..standard.macroblock import MB_TYPE_NAMES
 from .config import Config
 from .device_frame import DevicePicture
 from .errors import DeviceError, DeviceLost, Error, InputError
@@ -75,7 +78,7 @@ class Pipeline:
         if config.device != "cpu":
             self._loading.start()
         self.loop, self.ring = self._start()
-        self.pending: deque[tuple[Frame, Future[EncodedFrame]]] = deque()
+        self.pending: deque[tuple[Frame, Task]] = deque()
         self.done: list[EncodedFrame] = []  # not fetched yet
         self.count = self.since_idr = self.idr_count = self.number = 0
         self._copying = ThreadPoolExecutor(COPIES - 1, "h264lite copy") if self.next_buffer() is not None else None
@@ -211,6 +214,8 @@ class Pipeline:
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
         if self.trace is not None:
             self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.number)
+        found = np.empty(3 + len(MB_TYPE_NAMES), np.int64)
+        totals(frame.mb_type, frame.ssd_y, frame.ssd_u, frame.ssd_v, found)
         return EncodedFrame(
             index=frame.number,
             frame_type="P" if frame.n_ref else "I",
@@ -218,8 +223,8 @@ class Pipeline:
             qp=frame.slice_qp,
             avg_qp=float(frame.slice_qp),  # of every macroblock: no stage writes qp
             data=data,
-            mb_counts=np.bincount(frame.mb_type, minlength=8),
-            ssd=(int(frame.ssd_y.sum()), int(frame.ssd_u.sum()), int(frame.ssd_v.sum())),
+            mb_counts=found[3:],
+            ssd=tuple(found[:3].tolist()),
             bits=8 * len(data),
             stage_seconds=frame.stage_seconds,
             reconstruction=self._reconstruction(frame) if self.keep_reconstruction else None,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.atomics import take, wait_until
+from .later import Task
 
 ROUNDS = 2_000  # looks at a counter in one call, some 0.1 ms; the interpreter is free meanwhile
 PATIENCE = 0.002  # seconds of looking before a thread sleeps
@@ -150,7 +151,7 @@ class Crew:
             self._shared.run_task()
         return future
 
-    def result(self, future: "Future[Any]") -> Any:
+    def result(self, future: Task) -> Any:
         """A task's result; the caller runs tasks that wait meanwhile."""
         while not future.done() and self._shared.run_task():
             pass

@@ -6,7 +6,6 @@ loop; a picture's arrays are used again when its download has ended.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..cuda_src.device import Device, DeviceArray, GpuLost
 from ..cuda_src.script import Script
 from .card_memory import CardMemory
 from .executor import Step
-from .later import Later
+from .later import Later, Task
 from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
 from .trace import CardClock, Trace
 
@@ -175,12 +174,12 @@ class CudaExecutor(CardMemory):
         """Around what a stream is given, for the timeline if there is one."""
         return self._timed(self._clock, track, name) if self._clock else _NOT_TIMED
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
+    def submit(self, function: Callable[..., Any], *args: Any) -> Later:
         """See Executor. The task waits for a picture: its last argument is what `home` gave."""
         home: _Home = args[-1]
         return Later(home.came, function, *args)
 
-    def result(self, future: "Future[Any]") -> Any:
+    def result(self, future: Task) -> Any:
         """See Executor."""
         return future.result()
 

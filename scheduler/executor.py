@@ -14,6 +14,7 @@ import numpy as np
 
 from .check import beside, twin
 from .crew import Crew, Part
+from .later import Task
 from .stages import EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage
 from .trace import HOST, Trace
 
@@ -160,7 +161,7 @@ class Executor:
         """Start a task that runs beside what follows."""
         return self._crew.submit(function, *args)
 
-    def result(self, future: "Future[Any]") -> Any:
+    def result(self, future: Task) -> Any:
         """What the task returned; waits for it."""
         return self._crew.result(future)
 

@@ -8,7 +8,6 @@ its memory, that device's own executor goes on, until a plan divides pictures ag
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from .adaptation import Adaptation
 from .card_memory import CardMemory
 from .cuda_executor import CudaExecutor
 from .hybrid_program import Program
+from .later import Task
 from .plan import HOST, Plan, is_card, memory_of
 from .probing import Probing
 from .route import Copy, Picture, Run, route, whole_in
@@ -327,11 +327,11 @@ class HybridExecutor:
         return wait
 
     # ---- tasks
-    def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
+    def submit(self, function: Callable[..., Any], *args: Any) -> Task:
         """See Executor."""
         return (self.alone or self.cpus[0]).submit(function, *args)
 
-    def result(self, future: "Future[Any]") -> Any:
+    def result(self, future: Task) -> Any:
         """See Executor; whoever's task it is."""
         return self.cpus[0].result(future)
 

@@ -27,6 +27,11 @@ def closed_kernel(function):
     return _one_specialisation(njit(pipeline_class=ClosedCompiler, nogil=True, cache=True, error_model="numpy")(function))
 
 
+def quick_kernel(function):
+    """A closed kernel of a few microseconds, which keeps the interpreter's lock: getting it back would take longer."""
+    return _one_specialisation(njit(pipeline_class=ClosedCompiler, cache=True, error_model="numpy")(function))
+
+
 def helper(function):
     """A kernel for small functions that allocate no array and return none: it counts no references to its arguments.
 
