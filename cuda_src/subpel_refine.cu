@@ -8,6 +8,11 @@
 #include "simd.cuh"
 
 constexpr int NT = 224;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int SAD_THEN_SATD = 3;  // blocks a multiprocessor at least: here the compiler takes more registers than for four
+#else
+constexpr int SAD_THEN_SATD = 4;
+#endif
 constexpr int HOPELESS = 1 << 20;  // cost of a partition that was not refined
 enum Metric { SAD = 0, SATD = 1 };
 
@@ -226,5 +231,5 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   }
 REFINE(refine_half_sad, 4, false, SAD, SAD)
 REFINE(refine_sad_sad, 4, true, SAD, SAD)
-REFINE(refine_sad_satd, 4, true, SAD, SATD)
+REFINE(refine_sad_satd, SAD_THEN_SATD, true, SAD, SATD)
 REFINE(refine_satd_satd, 3, true, SATD, SATD)
