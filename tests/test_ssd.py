@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.ssd import ssd
+from h264lite.cpu_simd.ssd import ssd, totals
 
 SEED = 77
 
@@ -24,3 +24,13 @@ def test_against_numpy(height, width, unit, kind):
     for row in range(rows):
         area = slice(row * unit, min(height, row * unit + unit)), slice(0, width)
         assert errors[row] == ((source[area].astype(np.int64) - inside[area]) ** 2).sum()
+
+
+def test_totals():
+    rng = np.random.default_rng(5)
+    for n_mb, rows in ((1, 1), (99, 9), (8160, 68)):
+        types = rng.integers(0, 8, n_mb).astype(np.uint8)
+        errors = [rng.integers(0, 1 << 40, rows) for _ in range(3)]
+        found = np.full(11, -1, np.int64)
+        totals(types, *errors, found)
+        assert found.tolist() == [*(int(plane.sum()) for plane in errors), *np.bincount(types, minlength=8).tolist()]
