@@ -13,7 +13,15 @@ import numpy as np
 
 from ..cpu_simd.ssd import totals
 from ..scheduler.check import TwinDiffers
-from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost, Hybrid, HybridExecutor, make_executor
+from ..scheduler.devices import (
+    CudaExecutor,
+    DeviceMemoryError,
+    DeviceUnavailable,
+    GpuLost,
+    Hybrid,
+    HybridExecutor,
+    make_executor,
+)
 from ..scheduler.executor import bands
 from ..scheduler.later import Task
 from ..scheduler.route import Picture
@@ -72,8 +80,7 @@ class Pipeline:
         self.warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.slice_rows = bands(config.mb_height, config.slices)
         self.writer = SliceWriter(config, self.slice_rows)
-        # frames whose bits may be under way beside the loop
-        self.in_flight = {"cpu": config.crew, "cuda": min(config.threads, OF_A_CARD)}.get(config.device, config.threads)
+        self.in_flight = 0  # pictures whose bits may be under way beside the loop
         self._loading = threading.Thread(target=load_writers, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
             self._loading.start()
@@ -296,6 +303,9 @@ class Pipeline:
         there, two reference slots and the twins: so few kinds of pictures are to be noted.
         """
         config, executor = self.config, loop.executor
+        self.in_flight = config.crew if config.device == "cpu" else config.threads
+        if isinstance(executor, CudaExecutor):
+            self.in_flight = min(config.threads, OF_A_CARD)
         replaceable = config.may_change_device and executor.twins > 0
         by_rows = isinstance(executor, HybridExecutor)
         self._keeps_some = replaceable and not by_rows and not self.keep_reconstruction
