@@ -1,6 +1,7 @@
-"""How every numeric kernel of the project is compiled: `kernel`, `closed_kernel`, and `helper` for what allocates nothing.
+"""How every numeric kernel of the project is compiled: `kernel`, `closed_kernel`, `quick_kernel`, `helper`.
 
-`nogil`, because the scheduler's threads run kernels side by side; `cache`, so that only the first run compiles; never
+`nogil` but for quick ones, because the scheduler's threads run kernels side by side; `cache`, so that only the first run
+compiles; never
 `parallel` (it aborts the process when two Python threads meet in it) and never `fastmath` (all arithmetic is integer).
 
 In kernels `int(x)` leaves a uint8 a uint8, and the difference of two of them is a uint64: widen samples at the load
