@@ -28,6 +28,7 @@ MOST_BYTES = 2 << 30  # of pictures that wait to be encoded
 LANES_OF_A_CARD = 2
 SMALL = 1620  # macroblocks: 4CIF
 SLICE = 0.1  # seconds: how long a caller waits before it looks after signals
+BATCH = 8  # finished pictures for which a waiting caller is woken, which costs more than a picture's bits
 
 
 @dataclass
@@ -110,7 +111,8 @@ class Gops:
         self._end_gop: int | None = None  # no GOP from here on is coded: something failed in it
         self._error: BaseException | None = None
         self._failed = False
-        self._idle = 0
+        self._idle = 0  # lanes
+        self._news = 0  # counts what lanes may wait for
         self._buffer: np.ndarray | None = None
         self._readers = ThreadPoolExecutor(AHEAD * lanes, "h264lite reader")
         self.lanes: list[Pipeline] = []
@@ -123,8 +125,8 @@ class Gops:
             self._close_lanes()
             raise
         self._threads = [
-            threading.Thread(target=self._work, args=(lane,), name=f"h264lite-gop-{k}", daemon=True)
-            for k, lane in enumerate(self.lanes)
+            threading.Thread(target=self._work, args=(lanes,), name=f"h264lite-gop-{k}", daemon=True)
+            for k, lanes in enumerate(lanes_by_thread(self.lanes))
         ]
         for thread in self._threads:
             thread.start()
@@ -174,7 +176,7 @@ class Gops:
         """See Pipeline."""
         with self._changed:
             self._closing = True
-            self._changed.notify_all()
+            self._tell()
         for thread in self._threads:
             thread.join()
         self._readers.shutdown()
@@ -189,12 +191,12 @@ class Gops:
     def busy(self) -> bool:
         """Whether a lane still has something to do."""
         with self._changed:
-            return self._idle < len(self._threads) or (self._waiting > 0 and self._end_gop is None and not self._closing)
+            return self._idle < len(self.lanes) or (self._waiting > 0 and self._end_gop is None and not self._closing)
 
     def poll(self, seconds: float = SLICE) -> "list[EncodedFrame]":
-        """What is finished and in order; waits a little if that is nothing."""
+        """What is finished and in order; waits a little if that is little and more is under way."""
         with self._changed:
-            if self._delivered == self._in_order and self._error is None:
+            if self._in_order - self._delivered < BATCH and self._error is None and self._idle < len(self.lanes):
                 self._changed.wait(seconds)
         return self._deliver()
 
@@ -202,14 +204,14 @@ class Gops:
         """No picture follows."""
         with self._changed:
             self._ended = True
-            self._changed.notify_all()
+            self._tell()
 
     def cut(self) -> None:
         """No picture is begun any more: what is under way is finished."""
         with self._changed:
             self._end_gop = -1
             self._ended = True
-            self._changed.notify_all()
+            self._tell()
 
     # ---- the caller's side
     def _enter(self, picture: np.ndarray | Read) -> "list[EncodedFrame]":
@@ -220,7 +222,7 @@ class Gops:
             gop.came += 1
             self._came += 1
             self._waiting += 1
-            self._changed.notify_all()
+            self._tell()
         return self._deliver()
 
     def _deliver(self) -> "list[EncodedFrame]":
@@ -245,28 +247,56 @@ class Gops:
             lane.close()
 
     # ---- a lane's side
-    def _work(self, lane: "Pipeline") -> None:
+    def _work(self, lanes: "list[Pipeline]") -> None:
+        """What a thread does: its lanes take turns, a picture each; while none can do anything it waits."""
+        turns = deque(self._code(lane) for lane in lanes)
+        while turns:
+            with self._changed:
+                news = self._news
+            begun = 0
+            for turn in list(turns):
+                step = next(turn, None)
+                begun += bool(step)
+                if step is None:
+                    turns.remove(turn)
+            with self._changed:
+                while turns and not begun and news == self._news:
+                    self._changed.wait()
+
+    def _code(self, lane: "Pipeline") -> Iterator[bool]:
+        """Codes GOPs, picture by picture: whether one was begun, or else there was none. Ends with the encode."""
         gop: _Gop | None = None
         try:
-            while True:
-                gop = self._take_gop(lane, gop)
-                if gop is None:
-                    return
+            while not self._closing:
+                if (gop := self._next_of(gop)) is None:
+                    self._emit(lane.flush())  # what is under way
+                    self._rest(1)
+                    while (gop := self._next_of(None)) is None and not self._closing:
+                        yield False
+                    if gop is None:
+                        return
+                    self._rest(-1)
                 lane.begin_gop(gop.number, gop.number * self.config.keyint)
                 for place in self._pictures(lane, gop):
-                    self._emit(lane.encode(*_planes(place, self.config)))
+                    if place is not None:
+                        self._emit(lane.encode(*_planes(place, self.config)))
+                    yield place is not None
         except BaseException as error:  # whoever feeds the lanes gets it
             self._fail(lane, gop, error)
 
-    def _pictures(self, lane: "Pipeline", gop: _Gop) -> Iterator[np.ndarray]:
-        """The GOP's pictures in order. Those that have to be read come where a card takes them from, some read at once."""
+    def _pictures(self, lane: "Pipeline", gop: _Gop) -> Iterator[np.ndarray | None]:
+        """The GOP's pictures in order, None while the next has not come. Those that have to be read come where a card takes
+        them from, some read at once."""
         coming: deque[tuple[np.ndarray, Future[None] | None]] = deque()
         ahead = AHEAD if lane.next_buffer() is not None else 0
         while True:
-            while len(coming) <= ahead and (picture := self._take(gop, not coming)) is not None:
+            while len(coming) <= ahead and (picture := self._take(gop)) is not None:
                 coming.append(self._begin(lane, picture, len(coming)) if callable(picture) else (picture, None))
             if not coming:
-                return
+                if self._is_over(gop):
+                    return
+                yield None
+                continue
             place, reading = coming.popleft()
             if reading is not None:
                 reading.result()
@@ -280,23 +310,18 @@ class Gops:
         place = np.empty(self._size, np.uint8) if buffer is None else buffer
         return place, self._readers.submit(read, place)
 
-    def _take_gop(self, lane: "Pipeline", last: _Gop | None) -> _Gop | None:
-        """The next GOP, as soon as there is one; None at the end. What is under way in the lane is finished first if
-        there is nothing to do."""
+    def _next_of(self, last: _Gop | None) -> _Gop | None:
+        """The next GOP behind one that is over, if there is one."""
         with self._changed:
             if last is not None:
                 self._gops.pop(last.number, None)
-            gop = self._find_gop()
-        if gop is not None:
-            return gop
-        self._emit(lane.flush())
+            return self._find_gop()
+
+    def _rest(self, lanes: int) -> None:
+        """So many lanes more, or less, have nothing to do."""
         with self._changed:
-            self._idle += 1
+            self._idle += lanes
             self._changed.notify_all()
-            while (gop := self._find_gop()) is None and not self._closing:
-                self._changed.wait()
-            self._idle -= gop is not None
-        return gop
 
     def _find_gop(self) -> _Gop | None:
         """A GOP that waits, if it is not too far ahead of what is finished in order; None too if all is over."""
@@ -308,28 +333,41 @@ class Gops:
         self._next_gop += 1
         return self._gops[number]
 
-    def _take(self, gop: _Gop, wait: bool) -> Any:
-        """The GOP's next picture; None at its end, or where it has not come and nobody is to wait for it."""
+    def _take(self, gop: _Gop) -> Any:
+        """The GOP's next picture, if it has come."""
         with self._changed:
-            while True:
-                if self._closing or (self._end_gop is not None and gop.number >= self._end_gop):
-                    return None
-                if gop.waiting:
-                    self._waiting -= 1
-                    gop.begun += 1
-                    self._changed.notify_all()
-                    return gop.waiting.popleft()
-                if gop.begun == self.config.keyint or self._ended or not wait:
-                    return None
-                self._changed.wait()
+            if not gop.waiting or self._ends_before(gop):
+                return None
+            self._waiting -= 1
+            gop.begun += 1
+            if self._waiting == self._room // 2:
+                self._changed.notify_all()
+            return gop.waiting.popleft()
+
+    def _ends_before(self, gop: _Gop) -> bool:
+        return self._closing or (self._end_gop is not None and gop.number >= self._end_gop)
+
+    def _is_over(self, gop: _Gop) -> bool:
+        """Whether no picture of it will come."""
+        with self._changed:
+            return self._ends_before(gop) or gop.begun == self.config.keyint or (self._ended and not gop.waiting)
 
     def _emit(self, done: "list[EncodedFrame]") -> None:
         if done:
             with self._changed:
+                before = self._in_order // self.config.keyint
                 self._finished.update((frame.index, frame) for frame in done)
                 while self._in_order in self._finished:
                     self._in_order += 1
-                self._changed.notify_all()
+                if before != self._in_order // self.config.keyint:
+                    self._tell()  # lanes: another GOP may begin
+                elif self._in_order - self._delivered >= BATCH:
+                    self._changed.notify_all()
+
+    def _tell(self) -> None:
+        """Wake who waits, lanes too; the lock is held."""
+        self._news += 1
+        self._changed.notify_all()
 
     def _fail(self, lane: "Pipeline", gop: _Gop | None, error: BaseException) -> None:
         """What is whole is kept; later GOPs are not coded, earlier ones are."""
@@ -344,7 +382,16 @@ class Gops:
                 self._error, self._failed = error, True
             self._waiting = 0
             self._idle += 1
-            self._changed.notify_all()
+            self._tell()
+
+
+def lanes_by_thread(lanes: "list[Pipeline]") -> "list[list[Pipeline]]":
+    """Lanes of one card share a thread, since what they do on the host is Python's, which no two threads do at once."""
+    found: dict[Any, list[Pipeline]] = {}
+    for k, lane in enumerate(lanes):
+        of_a_card = lane.config.device == "cuda"
+        found.setdefault(lane.config.ordinal if of_a_card else ("cpu", k), []).append(lane)
+    return list(found.values())
 
 
 def lane_settings(config: Config, k: int, lanes: int) -> Config:
