@@ -3,13 +3,11 @@
 import csv
 import io
 import json
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
-
-import numpy as np
 
 from ..console import say
 from ..scheduler.devices import nvcc_will_run
@@ -23,9 +21,10 @@ from .interrupt import Interrupted, StopSignals
 from .options import API, CLI, OPTIONS, read_options
 from .output import ByteSink, PacketSink, check_distinct, open_packets
 from .progress import Progress
+from .read_ahead import TOGETHER, ReadAhead
 from .statistics import FrameRow
 from .tuned import Planned, planned
-from .video import AHEAD, RawSource, Source, VideoFormat, open_source, split_planes
+from .video import RawSource, Source, VideoFormat, open_source, split_planes
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
@@ -244,17 +243,16 @@ def _feed_frames(run: Run, stop: StopSignals) -> None:
 
 def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
     """Frames one after another, read by threads to where they are uploaded from while earlier ones are in the loop."""
-    numbers = _numbers(source, run.encoder.config)
+    reads = map(source.later, _numbers(source, run.encoder.config))
     width, height = source.format.width, source.format.height
-    coming: deque[tuple[np.ndarray, Future[None]]] = deque()
-    with ThreadPoolExecutor(AHEAD, "h264lite reader") as reader:
-        for number in numbers:
-            while len(coming) <= AHEAD and number + len(coming) in numbers:
-                place = run.encoder.next_buffer(len(coming))
-                assert place is not None
-                coming.append((place, reader.submit(source.later(number + len(coming)), place)))
-            place, reading = coming.popleft()
-            reading.result()
+    with ThreadPoolExecutor(TOGETHER, "h264lite reader") as readers:
+        ahead = ReadAhead(readers)
+        while True:
+            while ahead.room and (some := list(islice(reads, ahead.room))):
+                ahead.begin(some, run.encoder.next_buffer)
+            if not ahead:
+                break
+            place = ahead.next()
             if stop.asked:
                 return
             _write(run, run.encoder.push(split_planes(place, width, height)))

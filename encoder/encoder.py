@@ -10,6 +10,7 @@ from .config import Config
 from .device_frame import INTERFACE, describe, is_on_card
 from .errors import Error, InputError, OptionError
 from .options import ALL, API, OPTIONS, read_options, refuse_unbuilt
+from .read_ahead import Read
 from .statistics import FrameRow, Statistics
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ class Encoder:
         self.stats.expect(planes[0])
         return self._count(self._pipeline.encode(*planes))
 
-    def push_later(self, read: Callable[[np.ndarray], None]) -> list[tuple["EncodedFrame", FrameRow]]:
-        """`push` for a picture that is read when its turn comes, to uint8[n], I420; only where `lanes` is more than 1."""
+    def push_later(self, read: Read) -> list[tuple["EncodedFrame", FrameRow]]:
+        """`push` for a picture that is read when its turn comes; only where `lanes` is more than 1."""
         self._require("open")
         return self._count(self._pipeline.encode_later(read))
 

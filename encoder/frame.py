@@ -152,6 +152,10 @@ class HomeFrame(Frame):
                 _copy(pieces[::COPIES])
                 for other in others:
                     other.result()
+        self.loaded()
+
+    def loaded(self) -> None:
+        """The source lies where it is uploaded from."""
         self._padded = False
         self.picture = None
 

@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,12 @@ from ..scheduler.trace import Trace
 from .config import Config
 from .errors import InputError
 from .frame import split_planes
-from .video import AHEAD, Planes
+from .read_ahead import TOGETHER, Read, ReadAhead
+from .video import Planes
 
 if TYPE_CHECKING:
     from .pipeline import EncodedFrame, Pipeline
 
-Read = Callable[[np.ndarray], None]  # fills uint8[n] with one picture of display size, I420
 MOST_BYTES = 2 << 30  # of pictures that wait to be encoded
 LANES_OF_A_CARD = 2
 SMALL = 1620  # macroblocks: 4CIF
@@ -114,7 +114,7 @@ class Gops:
         self._idle = 0  # lanes
         self._news = 0  # counts what lanes may wait for
         self._buffer: np.ndarray | None = None
-        self._readers = ThreadPoolExecutor(AHEAD * lanes, "h264lite reader")
+        self._readers = ThreadPoolExecutor(TOGETHER * lanes, "h264lite reader")
         self.lanes: list[Pipeline] = []
         try:
             for k in range(lanes):
@@ -157,7 +157,7 @@ class Gops:
         return self._enter(buffer)
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
-        """The same for a picture that its lane reads when its turn comes; InputError if it cannot."""
+        """The same for a picture that its lane reads when its turn comes, perhaps with some behind it; all come so or none."""
         return self._enter(read)
 
     def encode_on_card(self, picture: Any) -> "list[EncodedFrame]":
@@ -279,36 +279,33 @@ class Gops:
                 lane.begin_gop(gop.number, gop.number * self.config.keyint)
                 for place in self._pictures(lane, gop):
                     if place is not None:
-                        self._emit(lane.encode(*_planes(place, self.config)))
+                        in_place = place is lane.next_buffer()
+                        self._emit(lane.encode_in_place() if in_place else lane.encode(*_planes(place, self.config)))
                     yield place is not None
         except BaseException as error:  # whoever feeds the lanes gets it
             self._fail(lane, gop, error)
 
     def _pictures(self, lane: "Pipeline", gop: _Gop) -> Iterator[np.ndarray | None]:
-        """The GOP's pictures in order, None while the next has not come. Those that have to be read come where a card takes
-        them from, some read at once."""
-        coming: deque[tuple[np.ndarray, Future[None] | None]] = deque()
-        ahead = AHEAD if lane.next_buffer() is not None else 0
+        """The GOP's pictures in order, None while the next has not come."""
+        ahead, on_card = ReadAhead(self._readers), lane.next_buffer() is not None
+        own = np.empty(0 if on_card else self._size, np.uint8)
         while True:
-            while len(coming) <= ahead and (picture := self._take(gop)) is not None:
-                coming.append(self._begin(lane, picture, len(coming)) if callable(picture) else (picture, None))
-            if not coming:
-                if self._is_over(gop):
-                    return
-                yield None
-                continue
-            place, reading = coming.popleft()
-            if reading is not None:
-                reading.result()
-            yield place
-            if reading is None:
+            taken = self._take(gop, ahead.room if on_card else 1)
+            if taken and not callable(taken[0]):
+                yield taken[0]
                 with self._changed:
-                    self._free.append(place)
-
-    def _begin(self, lane: "Pipeline", read: Read, ahead: int) -> "tuple[np.ndarray, Future[None]]":
-        buffer = lane.next_buffer(ahead)
-        place = np.empty(self._size, np.uint8) if buffer is None else buffer
-        return place, self._readers.submit(read, place)
+                    self._free.append(taken[0])
+            elif taken and on_card:
+                ahead.begin(taken, lane.next_buffer)
+            elif taken:
+                taken[0]([own])
+                yield own
+            elif ahead:
+                yield ahead.next()
+            elif self._is_over(gop):
+                return
+            else:
+                yield None
 
     def _next_of(self, last: _Gop | None) -> _Gop | None:
         """The next GOP behind one that is over, if there is one."""
@@ -333,16 +330,16 @@ class Gops:
         self._next_gop += 1
         return self._gops[number]
 
-    def _take(self, gop: _Gop) -> Any:
-        """The GOP's next picture, if it has come."""
+    def _take(self, gop: _Gop, most: int) -> list[Any]:
+        """The GOP's next pictures, as far as they have come: so many to read, or one that is there."""
         with self._changed:
-            if not gop.waiting or self._ends_before(gop):
-                return None
-            self._waiting -= 1
-            gop.begun += 1
-            if self._waiting == self._room // 2:
-                self._changed.notify_all()
-            return gop.waiting.popleft()
+            waiting = gop.waiting
+            count = 0 if self._ends_before(gop) or not waiting else min(most, len(waiting)) if callable(waiting[0]) else 1
+            if self._waiting > self._room // 2 >= self._waiting - count:
+                self._changed.notify_all()  # the caller, for whom there is room
+            self._waiting -= count
+            gop.begun += count
+            return [waiting.popleft() for _ in range(count)]
 
     def _ends_before(self, gop: _Gop) -> bool:
         return self._closing or (self._end_gop is not None and gop.number >= self._end_gop)

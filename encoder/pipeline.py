@@ -36,8 +36,8 @@ from .first_run import compile_beside, load_writers, will_compile
 from .frame import COPIES, Frame, HomeFrame
 from .hybrid_loop import HybridLoop
 from .loop import Loop
+from .read_ahead import AHEAD
 from .slice_writer import SliceWriter
-from .video import AHEAD
 
 KEEPING = 6  # of so many decoded pictures the last ones come home, lest the card is lost
 OF_A_CARD = 6  # pictures under way where a card writes the bits: what the host has left to do with one takes little
@@ -103,6 +103,13 @@ class Pipeline:
         frame.load(y, u, v, self._copying)
         if self.trace is not None:
             self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.number)
+        return self._encode(frame)
+
+    def encode_in_place(self) -> list[EncodedFrame]:
+        """The same for a picture that lies in `next_buffer()` already."""
+        frame = self.ring[self.count % len(self.ring)]
+        assert isinstance(frame, HomeFrame)
+        frame.loaded()
         return self._encode(frame)
 
     def encode_on_card(self, picture: DevicePicture) -> list[EncodedFrame]:

@@ -4,7 +4,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import BinaryIO, Protocol
@@ -13,10 +13,10 @@ import numpy as np
 
 from .errors import InputError, OptionError
 from .output import words
+from .read_ahead import Read
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
 
-AHEAD = 3  # frames that are read while one is encoded, a thread each
 _MAGIC = b"YUV4MPEG2"
 _LONGEST_LINE = 4096  # bytes of a Y4M header that is still believed to be one
 # 8-bit 4:2:0 under all its names; they differ in where chroma samples lie, which changes no sample.
@@ -91,19 +91,23 @@ class RawSource:
                 yield split_planes(buffer, self.format.width, self.format.height)
             number += 1
 
-    def later(self, number: int) -> Callable[[np.ndarray], None]:
-        """What reads frame `number` to uint8[frame_bytes], in any thread and order; only for a file with `any_order`."""
+    def later(self, number: int) -> Read:
+        """What reads frame `number` and those behind it, in any thread and order; only for a file with `any_order`."""
 
-        def read(place: np.ndarray) -> None:
-            view, at, got = place.data, self._begin + number * self._size, 0
+        def read(places: Sequence[np.ndarray]) -> int:
+            left, at = [place.data for place in places], self._begin + number * self._size
             try:
-                while got < len(view):
-                    part = os.preadv(self._file.fileno(), [view[got:]], at + got)
-                    if not part:
-                        raise InputError(f"{self._name}: it has become shorter; frame {number} is not there")
-                    got += part
+                while left and (got := os.preadv(self._file.fileno(), left, at)):
+                    at += got
+                    while left and got >= len(left[0]):
+                        got -= len(left.pop(0))
+                    if got:
+                        left[0] = left[0][got:]
             except OSError as error:
                 raise InputError(f"{self._name}: {words(error)} while reading frame {number}") from None
+            if len(left) == len(places):
+                raise InputError(f"{self._name}: it has become shorter; frame {number} is not there")
+            return len(places) - len(left)
 
         return read
 
