@@ -132,7 +132,7 @@ def test_memory_is_bounded(clip):
     most, done = 0, 0
     for _ in range(60):
         done += len(gops.encode(*frame))
-        most = max(most, gops._waiting, len(gops._free))
+        most = max(most, gops.queue.waiting, len(gops.queue.free))
     done += len(gops.flush())
     gops.close()
     assert done == 60 and most <= 3 * 2 + 1 + 3  # waiting, being filled, being read

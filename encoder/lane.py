@@ -1,0 +1,90 @@
+"""A lane: a pipeline that codes GOPs of a queue, picture by picture."""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .frame import split_planes
+from .gop_queue import Gop, GopQueue
+from .read_ahead import ReadAhead
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+
+class Lane:
+    """Where a card takes pictures from the host's memory, some are read there while earlier ones are coded."""
+
+    def __init__(self, pipeline: "Pipeline", queue: GopQueue, readers: Executor) -> None:
+        self.pipeline, self._queue = pipeline, queue
+        self._ahead = ReadAhead(readers)
+        self._ahead_of: deque[Gop] = deque()  # the GOPs of pictures that are being read
+        self._gop: Gop | None = None  # of which pictures are taken
+        self._at: Gop | None = None  # of which pictures are coded
+        self._rests = False
+
+    def steps(self) -> Iterator[bool]:
+        """Codes a picture at each step: whether there was one. Ends with the encode."""
+        try:
+            for place in self._pictures():
+                self._rest(place is None and self._gop is None)
+                if place is not None:
+                    in_place = place is self.pipeline.next_buffer()
+                    planes = () if in_place else split_planes(place, self.pipeline.config.display)
+                    self._queue.emit(self.pipeline.encode_in_place() if in_place else self.pipeline.encode(*planes))
+                yield place is not None
+        except BaseException as error:  # whoever feeds the lanes gets it
+            self._fail(error)
+
+    def _pictures(self) -> Iterator[np.ndarray | None]:
+        """What is to be coded, in order; None while nothing has come. The next GOP is read while the last is coded."""
+        queue, ahead, on_card = self._queue, self._ahead, self.pipeline.next_buffer() is not None
+        own = np.empty(0 if on_card else queue.picture_bytes, np.uint8)
+        while not queue.closing:
+            room = ahead.room if on_card else 1
+            if room and (self._gop is None or queue.is_over(self._gop)):
+                self._gop = queue.next_gop()
+            taken = queue.take(self._gop, room) if room and self._gop is not None else []
+            if taken and on_card and callable(taken[0]):
+                ahead.begin(taken, self.pipeline.next_buffer)
+                self._ahead_of.extend([self._gop] * len(taken))  # type: ignore[list-item]
+            elif taken:
+                self._begin(self._gop)
+                if callable(taken[0]):
+                    taken[0]([own])
+                    yield own
+                else:
+                    yield taken[0]
+                    queue.give_back(taken[0])
+            elif ahead:
+                self._begin(self._ahead_of.popleft())
+                yield ahead.next()
+            else:
+                yield None
+
+    def _begin(self, gop: Gop | None) -> None:
+        """The next picture is one of that GOP."""
+        assert gop is not None
+        if gop is not self._at:
+            self._at = gop
+            self.pipeline.begin_gop(gop.number, gop.number * self._queue.keyint)
+
+    def _rest(self, rests: bool) -> None:
+        """There is nothing to do, or there is again; what is under way is finished first."""
+        if rests != self._rests:
+            if rests:
+                self._queue.emit(self.pipeline.flush())
+            self._rests = rests
+            self._queue.rest(1 if rests else -1)
+
+    def _fail(self, error: BaseException) -> None:
+        try:
+            self._queue.emit(self.pipeline.flush())
+        except Exception:  # the first failure counts
+            pass
+        self._queue.fail(self._at.number if self._at is not None else 0, error)
+        if not self._rests:
+            self._queue.rest(1)
