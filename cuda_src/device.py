@@ -130,6 +130,8 @@ class Device:
         self.check()
         if noted and self._script is not None:
             self._script.add(what, partial(function, *arguments, **more), row, held)
+            if self._native is not None:
+                return None  # `writing` does it in the end
         try:
             return function(*arguments, **more)
         except self.driver.Error as error:
@@ -138,13 +140,15 @@ class Device:
     # ---- the same work again, without asking how
     @contextmanager
     def writing(self) -> Iterator[Script]:
-        """What streams are given by this thread, launches, copies and events, is noted in the script."""
+        """What streams are given by this thread, launches, copies and events, is noted in the script, and done in the end."""
         script = Script()
         self._script = script
         try:
             yield script
         finally:
             self._script = None
+        if self._native is not None:
+            self.replay(script)
 
     def replay(self, script: Script) -> None:
         """Give the streams the same again."""

@@ -8,6 +8,7 @@ wait until it has ended and all it wrote is there. So a stream's order stays wha
 """
 
 import ctypes
+import struct
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -32,11 +33,10 @@ _NAMES = {
 }  # fmt: skip
 NOT_EARLY = ("papers/",)  # modules with kernels that do not wait by themselves for the one before
 
-# CUlaunchConfig: grid, block, shared memory, stream, attributes, how many; CUlaunchAttribute: which, 64 bytes
-CONFIG = np.dtype(
-    [("sizes", np.uint32, 7), ("gap", np.uint32), ("stream", np.uint64), ("attributes", np.uint64), ("count", np.uint64)]
-)
-ATTRIBUTE = np.dtype([("id", np.uint32), ("gap", np.uint32), ("value", np.int32, 16)])
+# CUlaunchConfig: grid, block, shared memory, a gap, stream, attributes, how many; CUlaunchAttribute: which, a gap, 64 bytes
+LAUNCH, CONFIG_BYTES = struct.Struct("8I3Q2Ii60x"), 56
+ALL_BITS = (1 << 64) - 1
+CHUNK = 1 << 16  # bytes
 
 
 @intrinsic
@@ -67,6 +67,22 @@ def replay_rows(rows):
     return np.int64(-1)
 
 
+class Memory:
+    """Places for what launches point to: parts of arrays that live as long as somebody has them."""
+
+    def __init__(self) -> None:
+        self._used = CHUNK
+
+    def take(self, size: int) -> tuple[Any, int, int]:
+        """uint8[CHUNK], where a part of so many bytes begins in it, multiple of 8, and the address of that."""
+        if self._used + size > CHUNK:
+            self._held, self._used = np.zeros(CHUNK, np.uint8), 0
+            self._address = self._held.ctypes.data
+        at = self._used
+        self._used += -(-size // 8) * 8
+        return self._held, at, self._address + at
+
+
 class Native:
     """The driver's functions by address, and handles of kernels; for the context that is current."""
 
@@ -83,6 +99,7 @@ class Native:
             self._address["launch_ex"] = ctypes.cast(self._library.cuLaunchKernelEx, ctypes.c_void_p).value or 0
         self._error = error
         self._events: list[Event] = []
+        self._memory = Memory()
         replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # loaded now, not while a picture waits
         self._modules: dict[str, ctypes.c_void_p] = {}
         self._functions: dict[tuple[str, str], int] = {}
@@ -140,21 +157,18 @@ class Native:
         self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int],
         waits: bool = False,
     ) -> tuple[list[int], Any]:  # fmt: skip
-        """A launch as a row, and what holds its arguments: slots of 8 bytes, then their addresses.
+        """A launch as a row, and what holds its arguments: slots of 8 bytes, their addresses, then CUlaunchConfig.
 
         waits: the kernel waits by itself for the one before it, and may be started while that one ends.
         """
-        held = np.zeros(2 * max(1, len(values)), np.uint64)
-        half = len(held) // 2
-        held[: len(values)] = [value & 0xFFFFFFFFFFFFFFFF for value in values]
-        held[half:] = held.ctypes.data + 8 * np.arange(half, dtype=np.uint64)
-        pointers = held.ctypes.data + 8 * half
+        n = len(values)
+        held, at, address = self._memory.take(16 * n + LAUNCH.size)
+        struct.pack_into(f"{2 * n}Q", held, at, *[v & ALL_BITS for v in values], *range(address, address + 8 * n, 8))
+        pointers, config = address + 8 * n, address + 16 * n
         if waits and self.early and "launch_ex" in self._address:
-            attribute, config = np.zeros(1, ATTRIBUTE), np.zeros(1, CONFIG)
-            attribute["id"], attribute["value"][0, 0] = PROGRAMMATIC_STREAM_SERIALIZATION, 1
-            config["sizes"], config["stream"] = [*grid, *block, shared], handle(stream)
-            config["attributes"], config["count"] = attribute.ctypes.data, 1
-            return self.row("launch_ex", config.ctypes.data, function, pointers, 0), (held, attribute, config)
+            sizes = (*grid, *block, shared, 0, handle(stream), config + CONFIG_BYTES, 1)
+            LAUNCH.pack_into(held, at + 16 * n, *sizes, PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
+            return self.row("launch_ex", config, function, pointers, 0), held
         return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), held
 
     def replay(self, rows: np.ndarray) -> int:

@@ -8,6 +8,7 @@ import pytest
 from h264lite.cuda_src import device as device_module
 from h264lite.encoder.cli import main
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error
+from h264lite.encoder.read_ahead import TOGETHER
 from h264lite.encoder.video import RawSource
 
 from . import round_trip
@@ -84,9 +85,9 @@ def test_a_raw_file_is_read_ahead(driver, clip, tmp_path, monkeypatch, capfd, wo
     later = RawSource.later
 
     def slowly(self, number):
-        read, late = later(self, number), number % 2
+        read, late = later(self, number), number // TOGETHER % 2
         numbers.append(number)
-        return lambda place: (time.sleep(0.02 * late), read(place))
+        return lambda places: (time.sleep(0.02 * late), read(places))[1]
 
     monkeypatch.setattr(RawSource, "later", slowly)
     assert main(["encode", str(source), str(tmp_path / "cpu.264"), "--device", "cpu", *words.split()]) == 0

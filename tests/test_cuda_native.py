@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 from h264lite.cuda_src import compiler
-from h264lite.cuda_src.native import ARGUMENTS, Native, replay_rows
+from h264lite.cuda_src.native import ARGUMENTS, Memory, Native, replay_rows
 from h264lite.cuda_src.script import Script
 
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)  # as cuLaunchKernel
@@ -44,11 +44,14 @@ def test_a_launch_that_may_start_early():
         return 0
 
     native = Native.__new__(Native)
+    native._memory = Memory()
     native._address = {"launch_ex": ctypes.cast(launch_ex, ctypes.c_void_p).value}
     stream = types.SimpleNamespace(handle=1 << 40)
-    row, held = native.launch_row(1 << 41, (1, 2, 3), (4, 5, 6), 7, stream, [1 << 42, -1], True)
-    assert held and replay_rows(np.array([row], np.int64)) == -1
-    assert seen == [([1, 2, 3, 4, 5, 6, 7], 1 << 40, 1, [6, 0, 1], 1 << 41, [1 << 42, 2**64 - 1], None)]
+    rows = [native.launch_row(1 << 41, (1, 2, 3), (4, 5, 6), 7, stream, [1 << 42, k], True) for k in range(-1, 1500)]
+    assert len({id(held) for _, held in rows}) > 2, "several arrays hold the arguments"
+    assert replay_rows(np.array([row for row, _ in rows], np.int64)) == -1
+    for k, call in enumerate(seen):
+        assert call == ([1, 2, 3, 4, 5, 6, 7], 1 << 40, 1, [6, 0, 1], 1 << 41, [1 << 42, (k - 1) & (2**64 - 1)], None)
 
 
 def test_kernels_that_may_start_early_wait_first():
