@@ -1,5 +1,6 @@
 """Pictures that are read ahead: each where it belongs, and what is wrong told at the picture it is wrong with."""
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -24,7 +25,7 @@ def source(tmp_path):
 
 def values(source, numbers, calls=None):
     """The pictures in order, each read ahead as far as there is room; `calls`: gets how many each call was to read."""
-    ring, done, waiting = [np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)], 0, list(numbers)
+    ring, waiting = deque(np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)), list(numbers)
 
     def noted(number):
         def read(places):
@@ -40,11 +41,11 @@ def values(source, numbers, calls=None):
             while ahead.room and waiting:
                 reads = [noted(number) for number in waiting[: ahead.room]]
                 del waiting[: len(reads)]
-                ahead.begin(reads, lambda k: ring[(done + k) % len(ring)])
+                ahead.begin(reads, ring.__getitem__)
                 assert len(ahead) <= AHEAD + 1
             place = ahead.next()
-            assert place is ring[done % len(ring)] and (place == place[0]).all()
-            done += 1
+            assert place is ring[0] and (place == place[0]).all()
+            ring.rotate(-1)
             yield int(place[0])
 
 
