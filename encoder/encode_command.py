@@ -21,7 +21,7 @@ from .interrupt import Interrupted, StopSignals
 from .options import API, CLI, OPTIONS, read_options
 from .output import ByteSink, PacketSink, check_distinct, open_packets
 from .progress import Progress
-from .read_ahead import TOGETHER, ReadAhead
+from .read_ahead import CALLS, ReadAhead
 from .statistics import FrameRow
 from .tuned import Planned, planned
 from .video import RawSource, Source, VideoFormat, open_source, split_planes
@@ -245,7 +245,7 @@ def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
     """Frames one after another, read by threads to where they are uploaded from while earlier ones are in the loop."""
     reads = map(source.later, _numbers(source, run.encoder.config))
     width, height = source.format.width, source.format.height
-    with ThreadPoolExecutor(TOGETHER, "h264lite reader") as readers:
+    with ThreadPoolExecutor(CALLS, "h264lite reader") as readers:
         ahead = ReadAhead(readers)
         while True:
             while ahead.room and (some := list(islice(reads, ahead.room))):

@@ -19,7 +19,7 @@ from .errors import InputError
 from .frame import split_planes
 from .gop_queue import GopQueue
 from .lane import Lane
-from .read_ahead import TOGETHER, Read
+from .read_ahead import CALLS, Read
 
 if TYPE_CHECKING:
     from .pipeline import EncodedFrame, Pipeline
@@ -90,7 +90,7 @@ class Gops:
         self.queue = GopQueue(lanes, config.keyint, picture_bytes(config))
         self._lock = threading.Lock()
         self._buffer: np.ndarray | None = None
-        self._readers = ThreadPoolExecutor(TOGETHER * lanes, "h264lite reader")
+        self._readers = ThreadPoolExecutor(CALLS * lanes, "h264lite reader")
         self.lanes: list[Pipeline] = []
         try:
             for k in range(lanes):

@@ -40,7 +40,7 @@ from .read_ahead import AHEAD
 from .slice_writer import SliceWriter
 
 KEEPING = 6  # of so many decoded pictures the last ones come home, lest the card is lost
-OF_A_CARD = 6  # pictures under way where a card writes the bits: what the host has left to do with one takes little
+OF_A_CARD = 4  # pictures under way where a card writes the bits: what the host has left to do with one takes little
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 

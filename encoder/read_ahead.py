@@ -10,8 +10,8 @@ from concurrent.futures import Executor, Future
 
 import numpy as np
 
-TOGETHER = 3  # pictures that a call reads
-AHEAD = 2 * TOGETHER - 1  # pictures that may be on their way behind the next one
+TOGETHER, CALLS = 2, 4  # pictures that a call reads, and calls that may be under way
+AHEAD = TOGETHER * CALLS - 1  # pictures that may be on their way behind the next one
 
 Read = Callable[[Sequence[np.ndarray]], int]
 """Fills uint8[n] each, I420 of display size, with a picture and those behind it. How many became whole, at least the first:

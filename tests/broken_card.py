@@ -37,10 +37,10 @@ def break_for_good(card: Device) -> None:
 
 def install(at: int, ordinal: int | None) -> None:
     """The card, or of two the one of that number, breaks when picture `at` is about to enter."""
-    encode, make_config = Pipeline.encode, encode_command.make_config
+    encode, make_config = Pipeline._encode, encode_command.make_config
     lock, together, broken = threading.Lock(), threading.Barrier(2), []
 
-    def encode_broken(self: Pipeline, *planes: Any) -> Any:
+    def encode_broken(self: Pipeline, frame: Any) -> Any:
         executor = self.loop.executor
         card = executor.side.card if getattr(executor, "side", None) else getattr(executor, "card", None)
         if ordinal is not None and self.count == 0:
@@ -51,13 +51,13 @@ def install(at: int, ordinal: int | None) -> None:
             if card is not None and mine and number == at and not broken:
                 broken.append(card)
                 break_for_good(card)
-        return encode(self, *planes)
+        return encode(self, frame)
 
     def divided(*arguments: Any) -> Any:
         config = make_config(*arguments)
         return replace(config, split=(config.mb_height // 2, 1)) if config.device == "hybrid" else config
 
-    Pipeline.encode = encode_broken  # type: ignore[method-assign]
+    Pipeline._encode = encode_broken  # type: ignore[method-assign]
     encode_command.make_config = divided
     device.SMALLEST_FOR_CUDA = 1
     tuned.cache_file = lambda: Path("no tuning")
