@@ -30,7 +30,8 @@ class Lane:
         """Codes a picture at each step: whether there was one. Ends with the encode."""
         try:
             for place in self._pictures():
-                self._rest(place is None and self._gop is None)
+                if place is None and self._gop is None:
+                    self._rest(True)
                 if place is not None:
                     in_place = place is self.pipeline.next_buffer()
                     planes = () if in_place else split_planes(place, self.pipeline.config.display)
@@ -47,6 +48,7 @@ class Lane:
             room = ahead.room if on_card else 1
             if room and (self._gop is None or queue.is_over(self._gop)):
                 self._gop = queue.next_gop()
+                self._rest(self._rests and self._gop is None)  # before a picture is taken: it is not seen waiting any more
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
             if taken and on_card and callable(taken[0]):
                 ahead.begin(taken, self.pipeline.next_buffer)
