@@ -11,6 +11,7 @@ import pytest
 from h264lite.encoder.cli import main
 from h264lite.encoder.config import Config
 from h264lite.encoder.errors import DeviceError, DeviceLost, InputError, OptionError
+from h264lite.encoder.gop_queue import GopQueue
 from h264lite.encoder.gops import Gops, count_lanes, lane_settings
 
 from . import round_trip
@@ -163,6 +164,20 @@ def test_an_error_comes_once_and_what_is_before_it_is_kept(clip, monkeypatch):
     gops.close()
     assert raised == 1
     assert [frame.index for frame in done] == [0, 1, 2, 3, 4]
+
+
+def test_a_lane_with_a_picture_is_busy(clip, monkeypatch):
+    """From the moment on at which it is no longer waiting: else the caller would take the encode for ended."""
+    seen, take = [], GopQueue.take
+
+    def taken(self, *arguments):
+        found = take(self, *arguments)
+        seen.extend(self.busy() for _ in found)
+        return found
+
+    monkeypatch.setattr(GopQueue, "take", taken)
+    encode(clip, device="cpu", keyint=2, threads=2, gops=3)
+    assert seen == [True] * FRAMES
 
 
 def test_lanes_that_fail_alike_are_told_once(tmp_path, clip, monkeypatch, capfd):
