@@ -30,7 +30,7 @@ from .driver import (
     too_old,
     use_driver,
 )  # fmt: skip
-from .script import Script, handle
+from .script import KERNEL, Script, handle
 
 __all__ = [
     "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_card",
@@ -336,7 +336,7 @@ class Device:
             if own is not None:
                 row, held = self._native.launch_row(own, *sizes, shared, stream, values, self._native.waits(module, own))
         start = function.prepared_async_call
-        self._do(f"the kernel {name}", start, *sizes, stream, *values, shared_size=shared, row=row, held=held)
+        self._do(KERNEL + name, start, *sizes, stream, *values, shared_size=shared, row=row, held=held)
 
     def close(self, keep_host: bool = False) -> None:
         """Frees the memory and lets go of the primary context. With `keep_host` page-locked arrays stay valid: they are the

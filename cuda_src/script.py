@@ -1,8 +1,11 @@
 """What a picture gives the streams, noted, so that a picture of the same kind can be given the same."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
+KERNEL = "the kernel "  # in messages, before its name
 
 
 def handle(stream: Any) -> int:
@@ -20,6 +23,12 @@ class Script:
     def add(self, what: str, act: Any, row: list[int] | None = None, held: Any = None) -> None:
         """Note one call."""
         self.acts.append((what, act, row, held))
+
+    def launches(self) -> Iterator[tuple[int, str, Any]]:
+        """Kernels in order: where in `acts`, name, stream. What does it is called with grid, block, stream and more."""
+        for k, (what, act, _, _) in enumerate(self.acts):
+            if what.startswith(KERNEL):
+                yield k, what.removeprefix(KERNEL), act.args[2]
 
     def parts(self) -> list[tuple[Any, list[str]]]:
         """Neighbouring rows as one array, other calls as they are; with the names of each."""
