@@ -109,10 +109,10 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
 
 def without_the_source(script: Script) -> Script:
     """What a picture gives the streams once its source is there: the same one's upload would wait for its download."""
-    names = [act[0] for act in script.acts]
-    loaded = names.index("the kernel load_planes")
+    kernels = list(script.launches())
+    loaded = [name for _, name, _ in kernels].index("load_planes")
     loop = Script()
-    loop.acts = script.acts[next(k for k in range(loaded + 1, len(names)) if names[k].startswith("the kernel")) :]
+    loop.acts = script.acts[kernels[loaded + 1][0] :]
     return loop
 
 

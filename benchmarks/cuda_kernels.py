@@ -1,0 +1,231 @@
+"""The kernels of P pictures of a real clip, each where it stands: microseconds a picture, by stage, beside the aims.
+
+    H264LITE_SEQUENCES=... python benchmarks/cuda_kernels.py [--clip driving_1920x1080_30] [--pictures 24] [--qp 27]
+        [--merange 16] [--preset medium] [--json FILE]
+
+A picture is encoded; then what it gave the streams is given again in the same order, each kernel with the source, vectors,
+modes and residuals that it had, ten times in a row between two events on its own stream, with nothing else on the card.
+Kernels are given as in an encode: programmatic launches, so that a launch's start overlaps the end of the one before. Such
+a row has no waits for other stages and finds its data in the cache: sums are less than what a picture takes (cuda_loop.py).
+The host is ahead: a long search comes before the first event. A kernel that changes what it reads (refinement) is given
+behind the one that wrote it, and what that one takes alone is subtracted. Kernels of one stage, and such as occur several
+times in a picture, are summed up; median, least and most are of pictures; a picture's figure is the median of three rows.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from h264lite.benchmarks import clips
+from h264lite.benchmarks.cuda_loop import planes
+from h264lite.benchmarks.cuda_stages import BATCH, Filler
+from h264lite.cuda_src.script import Script
+from h264lite.cuda_src.subpel_refine import KERNELS as REFINEMENTS
+from h264lite.encoder.config import Config
+from h264lite.encoder.pipeline import EncodedFrame, Pipeline
+from h264lite.scheduler.cuda_executor import CudaExecutor
+from h264lite.scheduler.devices import why_no_cuda
+from h264lite.scheduler.stages import BESIDE, MAIN
+
+ROUNDS = 3  # rows of a kernel in a picture
+FIRST = 4  # picture that is measured; before, arrays are made and compiled code is loaded
+
+
+class Row(NamedTuple):
+    """A line of the table: kernels of one stage. on: the stream, where another stage has the same kernel on another."""
+
+    stage: str
+    kernels: tuple[str, ...]
+    aim: float | None = None  # us
+    on: str = ""
+
+
+TABLE = (
+    Row("load_i420", ("load_planes",)),
+    Row("search_centre", ("subsample", "search_centre")),
+    Row("full_search", ("full_search_16", "full_search"), 70),
+    Row("subpel_refine", REFINEMENTS[1:], 100),
+    Row("intra_estimate", ("intra_estimate",)),
+    Row("mode_decision", ("mode_decision",)),
+    Row("inter_residual", ("inter_residual",), 40),
+    Row("intra", ("intra_given", "intra")),
+    Row("deblock", ("deblock_strengths", "deblock_tiles"), 30),
+    Row("extend_luma", ("extend_borders",), on=MAIN),
+    Row("extend_chroma", ("extend_borders",), on=BESIDE),
+    Row("interpolate", ("interpolate",), 25),
+    Row("mark_skipped", ("mark_skipped",)),
+    Row("ssd", ("ssd",)),
+    Row("write_slices", ("code_macroblocks", "place_macroblocks", "pack_slices")),
+)
+IN_PLACE = REFINEMENTS[1:]  # kernels that change what they read
+
+
+class Timed(NamedTuple):
+    """A kernel of a picture."""
+
+    kernel: str
+    stream: str
+    us: float
+
+
+def stage_of(kernel: str, stream: str) -> str:
+    """The line that a kernel belongs to; one that none has gets a line of its own."""
+    return next((row.stage for row in TABLE if kernel in row.kernels and row.on in ("", stream)), kernel)
+
+
+def by_stage(picture: Iterable[Timed]) -> dict[str, dict[str, float]]:
+    """Microseconds of a picture by stage and kernel, in the order of the table; then kernels that have no line there."""
+    found: dict[str, dict[str, float]] = {row.stage: {} for row in TABLE}
+    for kernel, stream, us in picture:
+        kernels = found.setdefault(stage_of(kernel, stream), {})
+        kernels[kernel] = kernels.get(kernel, 0.0) + us
+    return {stage: kernels for stage, kernels in found.items() if kernels}
+
+
+def lines_of(pictures: list[list[Timed]]) -> list[dict[str, Any]]:
+    """The table over all pictures: stage, kernels with their medians, stream, median, least, most, aim; microseconds."""
+    aims = {row.stage: row.aim for row in TABLE}
+    streams = {stage_of(kernel, stream): stream for picture in pictures for kernel, stream, _ in picture}
+    whole = [by_stage(picture) for picture in pictures]
+    lines = []
+    for stage in by_stage([timed for picture in pictures for timed in picture]):
+        each = [picture[stage] for picture in whole if stage in picture]
+        sums = [sum(kernels.values()) for kernels in each]
+        names = dict.fromkeys(name for kernels in each for name in kernels)
+        medians = {name: statistics.median(kernels.get(name, 0.0) for kernels in each) for name in names}
+        lines.append({
+            "stage": stage, "kernels": {name: round(us, 1) for name, us in medians.items()}, "stream": streams[stage],
+            "median_us": round(statistics.median(sums), 1), "least_us": round(min(sums), 1), "most_us": round(max(sums), 1),
+            "aim_us": aims.get(stage), "pictures": len(each),
+        })  # fmt: skip
+    return lines
+
+
+class Bench:
+    """Times the kernels of pictures that a pipeline on a card encodes."""
+
+    def __init__(self, pipeline: Pipeline, batch: int = BATCH, rounds: int = ROUNDS, fill: bool = True) -> None:
+        executor = pipeline.loop.executor
+        assert isinstance(executor, CudaExecutor)
+        self.pipeline, self.executor, self.card = pipeline, executor, executor.card
+        self.batch, self.rounds = batch, rounds
+        self.frames: list[EncodedFrame] = []
+        self.late = self.timed = 0  # rows whose first event came before the host was through; rows
+        config = pipeline.config
+        with self.card:
+            self.filler = Filler(self.card, 16 * config.mb_width, 16 * config.mb_height) if fill else None
+            self.begin, self.end = (self.card.event(timing=True) for _ in range(2))
+
+    def encode(self, *samples: np.ndarray) -> None:
+        """A picture, alone on the card."""
+        self.frames += self.pipeline.encode(*samples) + self.pipeline.flush()
+
+    def picture(self, *samples: np.ndarray) -> list[Timed]:
+        """Encodes a picture, then times its kernels. Nothing of an I picture."""
+        self.executor._scripts.clear()  # so that the picture's is the one there is, noted before or not
+        self.encode(*samples)
+        (script,) = self.executor._scripts.values()
+        if not any(name.startswith("full_search") for _, name, _ in script.launches()):
+            return []
+        with self.card:
+            return list(self._walk(script))
+
+    def _walk(self, script: Script) -> Iterator[Timed]:
+        """All from the source's conversion on again, in order, so that each kernel finds what it found before."""
+        kernels = {k: (name, stream) for k, name, stream in script.launches()}
+        names = {id(stream): name for name, stream in self.executor.streams.items()}
+        before = None
+        for k in range(next(iter(kernels)), len(script.acts)):
+            act = script.acts[k]
+            if k not in kernels:
+                self.card.replay(_script([act]))
+                continue
+            name, stream = kernels[k]
+            if name in IN_PLACE:
+                assert before is not None and before[1] is stream, f"{name} is behind no kernel of its stream"
+                us = self._time([before[0], act], stream) - self._time([before[0]], stream)
+                self.card.replay(_script([act]))  # of what is there now
+            else:
+                us = self._time([act], stream)
+            before = act, stream
+            yield Timed(name, names[id(stream)], us)
+
+    def _time(self, acts: list[Any], stream: Any) -> float:
+        """Microseconds of acts on a stream, given again and again, alone on the card."""
+        card, row, times = self.card, _script(acts * self.batch), []
+        card.replay(row)
+        for _ in range(self.rounds):
+            card.synchronize()
+            if self.filler is not None:
+                self.filler(stream)
+            card.record(self.begin, stream)
+            card.replay(row)
+            card.record(self.end, stream)
+            self.late += card.done(self.begin)
+            self.timed += 1
+            card.synchronize(self.end)
+            times.append(1e6 * card.seconds(self.begin, self.end) / self.batch)
+        return statistics.median(times)
+
+
+def _script(acts: list[Any]) -> Script:
+    script = Script()
+    script.acts = acts
+    return script
+
+
+def print_table(lines: list[dict[str, Any]]) -> None:
+    """One line a stage, and sums of each stream."""
+    print(f"{'stage':16s} {'stream':10s} {'median':>8s} {'least':>8s} {'most':>8s} {'aim':>5s}   us a picture; kernels")
+    for line in lines:
+        aim = "" if line["aim_us"] is None else f"{line['aim_us']:.0f}"
+        kernels = " + ".join(f"{name} {us}" for name, us in line["kernels"].items())
+        times = " ".join(f"{line[name]:8.1f}" for name in ("median_us", "least_us", "most_us"))
+        print(f"{line['stage']:16s} {line['stream']:10s} {times} {aim:>5s}   {kernels}")
+    for stream in dict.fromkeys(line["stream"] for line in lines):
+        print(f"{'sum':16s} {stream:10s} {sum(line['median_us'] for line in lines if line['stream'] == stream):8.1f}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clip", default="driving_1920x1080_30")
+    parser.add_argument("--pictures", type=int, default=24)
+    parser.add_argument("--qp", type=int, default=27)
+    parser.add_argument("--merange", type=int, default=16)
+    parser.add_argument("--preset", default="medium")
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    missing = why_no_cuda()
+    if missing:
+        sys.exit(missing)
+    clip = clips.load(args.clip, FIRST + args.pictures)
+    pictures = clip.pictures + clip.pictures[-2:0:-1]  # forwards and backwards: no cut
+    options = {"qp": args.qp, "merange": args.merange, "preset": args.preset, "ref": 1}
+    pipeline = Pipeline(Config.from_options(width=clip.width, height=clip.height, device="cuda", **options))
+    bench = Bench(pipeline)
+    found = []
+    for n in range(FIRST + args.pictures):
+        samples = planes(pictures[n % len(pictures)], clip.width, clip.height)
+        if n < FIRST:
+            bench.encode(*samples)
+        elif timed := bench.picture(*samples):
+            found.append(timed)
+    lines = lines_of(found)
+    about = {"device": bench.card.name, "clip": args.clip, "pictures": len(found), **options}
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    print_table(lines)
+    if bench.late:
+        print(f"the card was ahead of the host in {bench.late} of {bench.timed} rows: these tell the host's time as well")
+    if args.json:
+        Path(args.json).write_text(json.dumps({**about, "rows": bench.timed, "late": bench.late, "stages": lines}, indent=1))
+    pipeline.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
