@@ -155,6 +155,11 @@ class GopQueue:
             self._idle += lanes
             self._changed.notify_all()
 
+    def somebody_rests(self) -> bool:
+        """Whether a lane has nothing to do."""
+        with self._changed:
+            return self._idle > 0
+
     def wait_for_news(self, since: int) -> None:
         """Until `news` is another number."""
         with self._changed:

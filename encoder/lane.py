@@ -47,7 +47,7 @@ class Lane:
         while not queue.closing:
             room = ahead.room if on_card else 1
             if room and (self._gop is None or queue.is_over(self._gop)):
-                self._gop = queue.next_gop()
+                self._gop = queue.next_gop() if self._may_take_another() else None
                 self._rest(self._rests and self._gop is None)  # before a picture is taken: it is not seen waiting any more
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
             if taken and on_card and callable(taken[0]):
@@ -66,6 +66,10 @@ class Lane:
                 yield ahead.next()
             else:
                 yield None
+
+    def _may_take_another(self) -> bool:
+        """A GOP, while pictures of another one are read: one at most, and none that a lane without work could have."""
+        return not self._ahead or (self._ahead_of[-1] is self._at and not self._queue.somebody_rests())
 
     def _begin(self, gop: Gop | None) -> None:
         """The next picture is one of that GOP."""

@@ -1,0 +1,84 @@
+"""Lanes that read ahead: who has which GOP, and when the next one is read."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from h264lite.encoder.gop_queue import GopQueue
+from h264lite.encoder.lane import Lane
+from h264lite.encoder.read_ahead import AHEAD
+
+SIZE, KEYINT, PICTURES = 6, 3, 12
+
+
+class FakePipeline:
+    """Where a card takes pictures from, and the first byte of each that was coded, by GOPs."""
+
+    def __init__(self):
+        self.ring = [np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)]
+        self.count, self.coded = 0, []
+
+    def next_buffer(self, ahead=0):
+        return self.ring[(self.count + ahead) % len(self.ring)]
+
+    def begin_gop(self, gop, number):
+        self.coded.append((gop, []))
+
+    def encode_in_place(self):
+        self.coded[-1][1].append(int(self.next_buffer()[0]))
+        self.count += 1
+        return []
+
+    def flush(self):
+        return []
+
+
+@pytest.fixture
+def lanes():
+    """Two lanes, their steps, and their queue with all pictures in it."""
+    queue = GopQueue(2, KEYINT, SIZE)
+
+    def later(number):
+        def fill(places):
+            for k, place in enumerate(places):
+                place[:] = number + k
+            return len(places)
+
+        return fill
+
+    for number in range(PICTURES):
+        queue.enter(later(number))
+    queue.end()
+    with ThreadPoolExecutor(1) as readers:
+        pair = [Lane(FakePipeline(), queue, readers) for _ in range(2)]
+        yield pair, [lane.steps() for lane in pair], queue
+        queue.close()
+
+
+def test_a_lane_leaves_gops_to_the_other(lanes):
+    """Whoever comes first reads one GOP, not all that its places would hold: the other's first step has the next one."""
+    (one, two), steps, _ = lanes
+    assert next(steps[0]) and next(steps[1])
+    assert [lane.pipeline.coded for lane in (one, two)] == [[(0, [0])], [(1, [KEYINT])]]
+
+
+def test_the_next_gop_is_read_while_the_last_is_coded(lanes):
+    """One at most: the one behind it is the other's."""
+    (one, two), steps, _ = lanes
+    assert [next(steps[0]) for _ in range(2)] == [True] * 2
+    assert next(steps[1]) and two.pipeline.coded == [(2, [2 * KEYINT])]
+    assert [next(steps[0]) for _ in range(2 * KEYINT - 2)] == [True] * (2 * KEYINT - 2)
+    assert one.pipeline.coded == [(0, [0, 1, 2]), (1, [3, 4, 5])]
+
+
+def test_not_if_the_other_has_nothing_to_do(lanes):
+    (one, two), steps, queue = lanes
+    queue.rest(1)
+    assert [next(steps[0]) for _ in range(2)] == [True] * 2
+    queue.rest(-1)
+    assert next(steps[1]) and two.pipeline.coded == [(1, [KEYINT])]
+    while any([next(step) for step in steps]):  # a list: each takes its turn
+        pass
+    assert not queue.busy()
+    coded = sorted(one.pipeline.coded + two.pipeline.coded)
+    assert coded == [(gop, list(range(KEYINT * gop, KEYINT * gop + KEYINT))) for gop in range(PICTURES // KEYINT)]
