@@ -4,7 +4,8 @@
 
 Frames are those of the driving clip, forwards and backwards, or made up where the size is another or the clip is absent.
 Stage times: medians of events over the P frames of a run. Loop: pictures that are on their way already, one behind the
-other, from their first stage to their last, and from one picture's last stage to the next one's. Command: raw file to
+other, from their first stage to their last, and from one picture's last stage to the next one's; whole ones of several GOPs
+at once, with nothing else for the host to do. Command: raw file to
 stream, with all streams and with one. x264 gets its pictures from memory.
 """
 
@@ -105,6 +106,36 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
             card.synchronize()
     pipeline.close()
     return statistics.median(found), min(found), max(found)
+
+
+def at_once(pictures: list, width: int, height: int, options: dict[str, Any], lanes: int) -> float:
+    """Microseconds a picture if so many GOPs take turns and the host does nothing but give their pictures to the streams: whole
+    ones, with uploads and downloads, in the order of the encode and round and round. The least of three runs.
+    """
+    CudaExecutor.serial = False
+    pipelines = [Pipeline(Config.from_options(width=width, height=height, device="cuda", **options)) for _ in range(lanes)]
+    for k, pipeline in enumerate(pipelines):
+        for n in range(1 + len(pipeline.ring)):
+            pipeline.encode(*planes(pictures[(n + 7 * k) % len(pictures)], width, height))
+        pipeline.flush()
+    executors = [pipeline.loop.executor for pipeline in pipelines]
+    assert all(isinstance(executor, CudaExecutor) for executor in executors)
+    card = executors[0].card  # type: ignore[union-attr]
+    rounds = list(zip(*(list(executor._scripts.values())[1:] for executor in executors), strict=True))  # type: ignore[union-attr]
+    found = []
+    with card:
+        for _ in range(3):
+            card.synchronize()
+            start = time.perf_counter()
+            for _ in range(REPLAYS):
+                for scripts in rounds:
+                    for script in scripts:
+                        card.replay(script)
+            card.synchronize()
+            found.append(1e6 * (time.perf_counter() - start) / (REPLAYS * len(rounds) * lanes))
+    for pipeline in pipelines:
+        pipeline.close()
+    return min(found)
 
 
 def without_the_source(script: Script) -> Script:
@@ -221,6 +252,9 @@ def main() -> int:
     for title, serial in (("all streams", False), ("one stream", True)):
         loop = results.setdefault("closed_loop_us", {})[title] = closed_loop(pictures, width, height, options, serial)
         print("closed loop of a P frame, {}: {:.0f} us ({:.0f} to {:.0f})".format(title, *loop), flush=True)
+    for lanes in (1, 2, 3):
+        spent = results.setdefault("at_once_us", {})[lanes] = at_once(pictures, width, height, options, lanes)
+        print(f"whole pictures of {lanes} GOP{'s' if lanes > 1 else ''} at once: {spent:.0f} us a picture", flush=True)
     print(f"\nThe command, {args.frames} frames from a file")
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         source = Path(folder) / f"in_{args.size}.yuv"
