@@ -5,8 +5,8 @@
 Frames are those of the driving clip, forwards and backwards, or made up where the size is another or the clip is absent.
 Stage times: medians of events over the P frames of a run. Loop: pictures that are on their way already, one behind the
 other, from their first stage to their last, and from one picture's last stage to the next one's; whole ones of several GOPs
-at once, with nothing else for the host to do. Command: raw file to
-stream, with all streams and with one. x264 gets its pictures from memory.
+at once, with nothing else for the host to do. Command: raw file to stream, with all streams and with one. x264 gets its
+pictures from memory.
 """
 
 import argparse
@@ -109,8 +109,8 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
 
 
 def at_once(pictures: list, width: int, height: int, options: dict[str, Any], lanes: int) -> float:
-    """Microseconds a picture if so many GOPs take turns and the host does nothing but give their pictures to the streams: whole
-    ones, with uploads and downloads, in the order of the encode and round and round. The least of three runs.
+    """Microseconds a picture if so many GOPs take turns and the host only gives their pictures to the streams: whole ones, with
+    uploads and downloads, in the order of the encode and round and round. The least of three runs.
     """
     CudaExecutor.serial = False
     pipelines = [Pipeline(Config.from_options(width=width, height=height, device="cuda", **options)) for _ in range(lanes)]
