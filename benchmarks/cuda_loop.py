@@ -109,7 +109,7 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
 
 
 def at_once(pictures: list, width: int, height: int, options: dict[str, Any], lanes: int) -> float:
-    """Microseconds a picture if so many GOPs take turns and the host only gives their pictures to the streams: whole ones, with
+    """Microseconds a picture if so many GOPs take turns and the host only gives their pictures to the streams: whole, with
     uploads and downloads, in the order of the encode and round and round. The least of three runs.
     """
     CudaExecutor.serial = False
