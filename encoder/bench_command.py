@@ -1,10 +1,10 @@
-"""`h264lite bench`: frames a second on the CPU, on the card and on both, by size, on this machine."""
+"""`h264lite bench`: frames a second on the CPU, on the card and on both, by size, on this machine; and what was predicted."""
 
 import argparse
 import json
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..console import say
@@ -12,7 +12,8 @@ from ..scheduler.tuning import Machine, now
 from .config import Config
 from .errors import DeviceError, OptionError, OutputError
 from .first_run import compile_all, will_compile
-from .measure import of_clip, pictures_for, watch
+from .measure import of_clip, pictures_for, settings, watch
+from .tuned import find_tuning, planned
 from .video import Planes
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080))
@@ -40,12 +41,18 @@ def run_bench(
     _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.cards) or 'no card'}")
     for name, why in absent.items():
         _say(f"without {name}: {why}")
+    tuning, why = find_tuning(given.tuning)
+    _say(f"predicted from {tuning.place}, made {tuning.made}" if tuning else
+         f"nothing is predicted: {why or 'this machine was not measured; h264lite tune does it'}")
     rows = []
     for size in sizes or SIZES:
         rows.append(measure(size, devices, clip or pictures_for(*size), given))
+        if tuning:
+            rows[-1] |= foretold(rows[-1]["fps"], predict(size, devices, given))
         _say(line(rows[-1], devices))
+    used = {"file": tuning.place, "made": tuning.made} if tuning else None
     found = {"made": now(), "machine": vars(machine), "content": given.clip or "synthetic", "rounds": given.rounds,
-             "sizes": rows, "absent": absent}  # fmt: skip
+             "tuning": used, "sizes": rows, "absent": absent}  # fmt: skip
     for text in table(rows, devices):
         say(text)
     if given.json:
@@ -91,19 +98,39 @@ def measure(
     return row
 
 
+def predict(size: tuple[int, int], devices: Sequence[str], given: argparse.Namespace) -> dict[str, float]:
+    """Frames a second that the tuning file says, of the devices that it knows."""
+    plans = {device: planned(settings(device, *size, given.threads or 0, tuning=given.tuning)) for device in devices}
+    return {device: 1 / plan.prediction.seconds for device, plan in plans.items() if plan is not None}
+
+
+def foretold(fps: Mapping[str, float], predicted: Mapping[str, float]) -> dict[str, Any]:
+    """What a row says of predictions: how far they are above (+) or below (-) what was measured, in percent."""
+    off = {device: 100 * (rate / fps[device] - 1) for device, rate in predicted.items()}
+    return {"predicted_fps": dict(predicted), "predicted_off_percent": off}
+
+
 def line(row: dict[str, Any], devices: Sequence[str]) -> str:
     """One row, while the others are measured."""
     return f"{row['size']}: " + ", ".join(f"{device} {row['fps'][device]:.1f} fps" for device in devices)
 
 
 def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
-    """Frames a second, and how far apart the rounds were."""
+    """Frames a second, how far apart the rounds were, and what was predicted, if something was."""
     ratio = any("hybrid_over_better" in row for row in rows)
-    lines = [f"{'size':>10}" + "".join(f"{device:>16}" for device in devices) + ("  hybrid/better" if ratio else "")]
+    told = any("predicted_fps" in row for row in rows)
+    heads = "".join(f"{device:>16}" + f"{'predicted':>11}{'off':>9}" * told for device in devices)
+    lines = [f"{'size':>10}" + heads + ("  hybrid/better" if ratio else "")]
     for row in rows:
-        cells = "".join(f"{row['fps'][device]:9.1f} ±{50 * row['spread'][device]:4.1f}%" for device in devices)
+        cells = ""
+        for device in devices:
+            cells += f"{row['fps'][device]:9.1f} ±{50 * row['spread'][device]:4.1f}%"
+            if device in row.get("predicted_fps", {}):
+                cells += f"{row['predicted_fps'][device]:11.1f}{row['predicted_off_percent'][device]:+8.1f}%"
+            else:
+                cells += 20 * " " * told
         cells += f"{row['hybrid_over_better']:15.2f}" if "hybrid_over_better" in row else ""
-        lines.append(f"{row['size']:>10}{cells}")
+        lines.append(f"{row['size']:>10}{cells}".rstrip())
     return lines
 
 

@@ -24,7 +24,8 @@ def add_parsers(commands: Any) -> None:
     tune.set_defaults(run=_tune)
     bench = commands.add_parser(
         "bench", help="frames a second of each device on this machine", allow_abbrev=False,
-        description="Encode pictures of several sizes on the CPU, on the card and on both, by turns; medians.", epilog=_EXITS,
+        description="Encode pictures of several sizes on the CPU, on the card and on both, by turns; medians. Where there is "
+                    "a tuning file, what it predicts and how far that is off.", epilog=_EXITS,
     )  # fmt: skip
     bench.add_argument("--sizes", metavar="LIST", help="WxH joined by commas [176x144,352x288,1280x720,1920x1080]")
     bench.add_argument("--devices", metavar="LIST", help="of cpu, cuda, hybrid [those that are there]")

@@ -20,6 +20,7 @@ SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8
 WARM = 3  # frames before the measured ones: the first is an I frame, and the next ones allocate;
 WARM_SECONDS = 0.3  # and time, since on a card calls are noted before they are repeated
+WAITS = 0.05  # of the time: where the host's thread waits less for a card, it is what holds the encode up
 _QP, _GOP = 27, 12
 
 
@@ -106,12 +107,42 @@ class Watched:
     loop: float = 0.0  # the host's thread in the loop
     load: float = 0.0
     entropy: float = 0.0
+    wait: float = 0.0  # the host's thread for a card; a mean, as `frame` is
     bits: float = 0.0  # of a P picture
+
+    @property
+    def mb_width(self) -> int:
+        """Macroblocks across."""
+        return -(-self.width // 16)
+
+    @property
+    def mb_height(self) -> int:
+        """Macroblock rows."""
+        return -(-self.height // 16)
 
     @property
     def macroblocks(self) -> int:
         """Of a picture."""
-        return -(-self.width // 16) * -(-self.height // 16)
+        return self.mb_width * self.mb_height
+
+    @property
+    def host_binds(self) -> bool:
+        """Whether the thread that keeps a card busy is what the encode waits for, and not the card."""
+        return self.wait < WAITS * self.frame
+
+    @property
+    def own(self) -> float:
+        """What that thread does itself: all of the time but what it waits. It counts where no clock is: between calls, and
+        where threads take it from each other.
+        """
+        return self.frame if self.host_binds else self.frame - self.wait
+
+
+def settings(device: str, width: int, height: int, threads: int, **options: Any) -> Config:
+    """Of an encode that is watched."""
+    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=_QP,
+                                 keyint="infinite", psnr=False, **options)  # fmt: skip
+    return replace(config, threads_given=False)
 
 
 def watch(
@@ -124,9 +155,8 @@ def watch(
     was measured earlier.
     """
     height, width = pictures[0][0].shape
-    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=_QP,
-                                 keyint="infinite", psnr=False, **options)
-    config = replace(config, threads_given=False, tuning=config.tuning if tuned else None)
+    config = settings(device, width, height, threads, **options)
+    config = config if tuned else replace(config, tuning=None)
     trace = Trace(card=card_clock)
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []
@@ -153,6 +183,8 @@ def watch(
         result.stages = _medians(trace, CARD, first)
     host = _medians(trace, HOST, max(first, n // 2))
     result.load, result.loop = host.get("load", 0.0), host.get("loop", 0.0)
+    if device != CPU:
+        result.wait = _waited(trace, first) / (n - first)
     result.bits = statistics.median(frame.bits for frame in late)
     return result
 
@@ -184,6 +216,16 @@ def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in found.items()}
 
 
+def _waited(trace: Trace, late: int) -> float:
+    """Seconds that the host's thread waited for pictures of a card, from `late` on: until it began to write what is left."""
+    begins: dict[str, dict[int, float]] = {"wait": {}, ENTROPY: {}}
+    for kind, _, name, begin, _, frame in trace.spans:
+        if kind == HOST and name in begins and frame >= late:
+            begins[name][frame] = begin
+    written = begins[ENTROPY]
+    return sum(max(0.0, written[frame] - begin) for frame, begin in begins["wait"].items() if frame in written)
+
+
 # ---- models
 @dataclass
 class Samples:
@@ -208,18 +250,20 @@ class Samples:
             self.add(name, found.device, n, spent * loop / busy, spent / n)
         between = found.frame - loop - found.entropy / found.threads - found.load
         self.add_host(found, max(0.0, between))
-
-    def add_card(self, found: Watched) -> None:
-        """Stages of a card."""
-        for name, spent in found.stages.items():
-            self.add(name, found.device, found.macroblocks, spent)
-
-    def add_host(self, found: Watched, loop: float) -> None:
-        """What the host does for a picture. loop: its thread, beside a card or between the loops of two pictures."""
-        n = found.macroblocks
         self.add(ENTROPY, found.device, n, found.entropy)
-        self.add(LOAD, found.device, n, found.load)
-        self.add(ISSUE, found.device, n, loop)
+
+    def add_card(self, found: Watched, timed: Watched) -> None:
+        """Two encodes on a card, `timed` with events around stages; calibrate.py makes one of them. What the card leaves to
+        do with a picture's bits, the host's thread does.
+        """
+        for name, spent in timed.stages.items():
+            self.add(name, timed.device, timed.macroblocks, spent)
+        self.add_host(found, found.loop + found.entropy)
+
+    def add_host(self, found: Watched, issue: float) -> None:
+        """What the host's thread does for a picture. issue: beside a card, or between the loops of two pictures."""
+        self.add(LOAD, found.device, found.macroblocks, found.load)
+        self.add(ISSUE, found.device, found.macroblocks, issue)
 
 
 def pictures_for(width: int, height: int, clip: Callable[[int], list[Planes]] | None = None) -> list[Planes]:

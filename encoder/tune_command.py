@@ -19,23 +19,20 @@ from ..scheduler.devices import (
 )
 from ..scheduler.links import measure as measure_link
 from ..scheduler.models import CPU, Curve, Link, Models
-from ..scheduler.route import Picture
 from ..scheduler.simulate import predict
-from ..scheduler.stages import MAIN, STAGES
-from ..scheduler.state import Size
 from ..scheduler.tuning import Machine, Tuning, cache_file, now, save
+from .calibrate import calibrated
 from .errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from .first_run import compile_all, will_compile
 from .measure import LEAST_FRAMES, SIZES, WARM, Samples, Watched, gop_rate, of_clip, pictures_for, watch
-from .tuned import alone
+from .tuned import alone, picture_of
 from .video import Planes
 
 CARD = "cuda:0"
 CHOICES_AT = (1280, 720)  # where threads and streams are tried
-CARD_BINDS = 0.8  # of the time from picture to picture on the main stream: then the card is what holds an encode up
 WORTH = 1.02  # times as fast, or a choice stays what it was
+RUNS = 3  # encodes on a card at a size, of which the middle one counts: rates differ from one to the next
 _BAR = 24
-_PAD = 48  # of the references that are planned with
 
 
 class Bar:
@@ -104,9 +101,12 @@ class Tune:
             links |= measure_link(ordinal)
         stages = {key: Curve.measured([(n, t) for n, t, _ in points], min(alone for _, _, alone in points))
                   for key, points in self.samples.points.items()}  # fmt: skip
+        models = Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
+        for device in cards[:1]:
+            models = calibrated(models, device, [found for found in self.watched if found.device == device])
         for device in cards[1:]:  # the first stands for those that are alike
-            stages |= {(name, device): curve for (name, of), curve in stages.items() if of == cards[0]}
-        return Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
+            models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == cards[0]}
+        return models
 
     def choices(self) -> int:
         """Runs that compare something."""
@@ -126,7 +126,7 @@ class Tune:
                 return
         self.bar.step(label)
         try:
-            found = watch(device, pictures, threads, self.each, tuned=False)
+            found = self.encode(device, pictures)
         except DeviceLost:
             raise
         except Error as error:  # pictures of this size do not fit
@@ -139,8 +139,15 @@ class Tune:
             return
         self.bar.step(f"{label}, stage by stage")
         timed = watch(device, pictures, threads, self.each, 400, True, tuned=False)
-        self.samples.add_card(timed)
-        self.samples.add_host(found, issue_seconds(found, timed.stages))
+        self.samples.add_card(found, timed)
+
+    def encode(self, device: str, pictures: Sequence[Planes]) -> Watched:
+        """As a user does; on a card the middle one of several, unless they take long."""
+        seconds = self.each if device == CPU else self.each / RUNS
+        runs: list[Watched] = []
+        while not runs or (device != CPU and len(runs) < RUNS and runs[0].frame * (WARM + LEAST_FRAMES) < seconds):
+            runs.append(watch(device, pictures, self.chosen["threads"], seconds, tuned=False))
+        return sorted(runs, key=lambda found: found.frame)[len(runs) // 2]
 
     def choose_threads(self) -> int:
         """All that the process may use, or half of them where they are halves of the same cores; with a card, beside it."""
@@ -186,8 +193,8 @@ class Tune:
         """Frames a second by size and device: measured, and what the models say for the same."""
         lines = [f"{'size':>10} {'device':>7} {'fps':>8} {'predicted':>10} {'by':>12}"]
         for found in self.watched:
-            size = Size(-(-found.width // 16), -(-found.height // 16), _PAD)
-            prediction = predict(alone(found.device, size.mb_height), Picture(size, 1, 1), models)
+            picture = picture_of(found.mb_width, found.mb_height)
+            prediction = predict(alone(found.device, found.mb_height), picture, models)
             lines.append(f"{found.width}x{found.height}".rjust(10) + f" {found.device:>7} {1 / found.frame:8.1f} "
                          f"{1 / prediction.seconds:10.1f} {prediction.bound:>12}")
         return [*lines, *self.skipped]
@@ -240,16 +247,6 @@ def run_tune(
     tell(", ".join(f"{name} {value}" for name, value in tune.chosen.items()))
     tell(f"written: {path}" + ("" if out else ", which encodes use from now on"))
     return 0
-
-
-def issue_seconds(found: Watched, stages: dict[str, float]) -> float:
-    """What the host's thread takes for a picture on a card besides loading it; stages: what the card takes.
-
-    Where the card is not what an encode waits for, all of the time: threads that write bits hold up the one that issues,
-    and no clock around its calls shows that.
-    """
-    card = sum(seconds for name, seconds in stages.items() if name in STAGES and STAGES[name].stream == MAIN)
-    return max(found.loop, found.frame - found.load) if card < CARD_BINDS * found.frame else found.loop
 
 
 def check_writable(path: Path) -> None:

@@ -209,7 +209,7 @@ _CARD = {  # (launch and what does not depend on the size, the rest)
     "search_centre": (5, 40), "intra_estimate": (3, 10), "deblock": (5, 33), "interpolate": (3, 9), "subsample": (3, 17),
     "intra": (60, 189), "mark_skipped": (2, 1), "extend_luma": (2, 6), "extend_cb": (2, 2), "extend_cr": (2, 2),
     "ssd_y": (2, 4), "ssd_u": (2, 2), "ssd_v": (2, 2), "compact": (4, 46), "write_slices": (12, 30), "load_i420": (3, 3),
-    ENTROPY: (60, 100), LOAD: (20, 480), ISSUE: (600, 100),
+    LOAD: (20, 480), ISSUE: (600, 100),
 }  # fmt: skip
 _GUESS_LINK = Link(8e-6, 50e9)  # of that card, pinned memory
 _SCALING = 0.6  # of a further thread

@@ -66,6 +66,10 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
     card = single if single is not None and is_card(single) else None
     streams = card if models.streams > 1 else None  # a card that works alone uses more than one stream, if it is told so
     spent, engines = [], []
+    moved: dict[tuple[str, str], int] = {}
+    for op in ops:
+        if isinstance(op, Copy):
+            moved[op.source, op.target] = moved.get((op.source, op.target), 0) + op.bytes
     for op in ops:
         if isinstance(op, Run):
             stage = WRITING if op.stage == COMPACT and (card or not models.knows(COMPACT, op.device)) else op.stage
@@ -73,7 +77,8 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
             spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
             engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))
         else:
-            spent.append(models.copy_seconds(op.source, op.target, op.bytes))
+            size = moved[op.source, op.target] if card else op.bytes  # a card alone has its arrays in one block
+            spent.append(models.copy_seconds(op.source, op.target, size) * (op.bytes / size if size else 0.0))
             engines.append((op.source, op.target) if card is None or streams else (card, ""))
     loading = models.seconds(LOADING, card, picture.size.mb_height, width) if card and models.knows(LOADING, card) else 0.0
     free: dict[tuple[str, str], float] = {}
@@ -129,27 +134,28 @@ class Prediction:
 def predict(plan: Plan, picture: Picture, models: Models, timeline: Timeline | None = None) -> Prediction:
     """The whole encode: the loop, the thread that keeps it busy, the threads that write bits, the links.
 
-    Threads of the processor that work in the loop and write bits do one after the other.
+    Threads of the processor that work in the loop and write bits do one after the other. A card that works alone writes the
+    bits; what it leaves of them is done by the thread that keeps it busy, and counted there.
     """
     timeline = timeline or simulate(plan, picture, models)
-    size, threads = picture.size, models.threads
+    size, threads, loop = picture.size, models.threads, timeline.seconds
     busy = timeline.busy()
     cards = [device for device in plan.devices if is_card(device) and busy.get((device,))]
 
     def host(what: str) -> float:
-        by_host = what == ENTROPY and plan.single not in cards  # a card alone writes the bits
-        owners = (CPU, *cards) if by_host else (*cards, CPU)
+        owners = (CPU, *cards) if what == ENTROPY else (*cards, CPU)
         known = [device for device in owners if models.knows(what, device)]
         return models.seconds(what, known[0], size.mb_height, size.mb_width) if known else 0.0
 
     bits, load, issue = host(ENTROPY) / threads, host(LOAD), host(ISSUE)
     pixels = sum(seconds for key, seconds in busy.items() if len(key) == 1 and not is_card(key[0]))
-    loop = timeline.seconds
-    parts = {"bits": bits}
-    if cards:
-        parts |= {"loop": loop, "host thread": load + issue, "processor": pixels + bits + (load + issue) / threads}
+    if plan.single in cards:
+        parts = {"loop": loop, "host thread": load + issue}
+    elif cards:
+        parts = {"bits": bits, "loop": loop, "host thread": load + issue}
+        parts["processor"] = pixels + bits + (load + issue) / threads
     else:
-        parts |= {"loop": loop + bits + load + issue}
+        parts = {"bits": bits, "loop": loop + bits + load + issue}
     for (source, target), seconds in ((key, seconds) for key, seconds in busy.items() if len(key) == 2):
         parts[f"copies {source} to {target}"] = seconds
     return Prediction(parts)

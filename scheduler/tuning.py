@@ -19,7 +19,7 @@ from ..cuda_src.facts import cards, driver_version
 from ..version import __version__
 from .models import CPU, Curve, Link, Models, as_table
 
-FORMAT = 2
+FORMAT = 3
 SIMD = ("portable", "avx2", "avx512")
 MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 1024, 64
 # what may be pinned: (lowest, highest) of a number, or its words
@@ -146,6 +146,7 @@ _STAGES = """\
 # Microseconds of a stage on a device by macroblocks (120 x 68 in a 1080p picture); between the points a straight line.
 # alone: microseconds a macroblock of one thread, since a macroblock row goes to one thread. Besides stages there are
 # load and issue, the host's thread that keeps the device busy, and entropy, one thread that writes the bits of a picture.
+# Those of a card are calibrated: all together they take what an encode took from picture to picture.
 """
 
 
@@ -197,7 +198,7 @@ def read(text: str, place: str) -> Tuning:
         raise TuningError(f"{place}: damaged, no TOML: {error}") from None
     reader = _Reader(place)
     if table.get("format") != FORMAT:
-        raise TuningError(f"{place}: format {table.get('format')!r}; this version reads {FORMAT}")
+        raise TuningError(f"{place}: format {table.get('format')!r}; this version reads {FORMAT}: run h264lite tune")
     reader.only(table, "", ("format", "made", "machine", "chosen", "pins", "links", "stages"))
     machine = reader.machine(reader.part(table, "machine"))
     models = Models({}, reader.links(reader.part(table, "links")))

@@ -7,21 +7,32 @@ import types
 
 import numpy as np
 import pytest
+from h264lite.cuda_src import device as device_module
 from h264lite.encoder import bench_command, cli, doctor_command, gantt, measure, tune_command, tuned
 from h264lite.encoder.config import Config
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops import count_lanes
 from h264lite.encoder.measure import Samples, Watched
 from h264lite.scheduler.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
-from h264lite.scheduler.stages import TABLE
+from h264lite.scheduler.stages import MAIN, TABLE
 from h264lite.scheduler.trace import CARD, HOST, Trace
 from h264lite.scheduler.tuning import Machine, Tuning, cache_file, now, read, save
 
 from . import fake_pipeline
+from .cuda_emulator.driver import EmulatedDriver  # before H264LITE_CACHE is another: it keeps its kernels
 
 THREADS = 4
 CORE = guess([CPU], 1)  # the machine that is measured here: times of one core, and of a card
 THE_CARD = guess(["cuda:0"], 1)
+THREAD = {LOAD: (20e-6, 30e-9), ISSUE: (120e-6, 5e-9), ENTROPY: (10e-6, 5e-9)}  # of a card's host: launch, a macroblock
+
+
+def card_takes(rows, columns, serial=False):
+    """(seconds of a picture on that card, those of its host's thread); one stream is a little faster."""
+    main = [stage.name for stage in TABLE if stage.stream == MAIN and THE_CARD.knows(stage.name, "cuda:0")]
+    loop = sum(THE_CARD.seconds(name, "cuda:0", rows, columns) for name in main) * (0.95 if serial else 1.0)
+    own = sum(launch + rows * columns * each for launch, each in THREAD.values())
+    return max(loop, own), own
 
 
 @pytest.fixture(autouse=True)
@@ -59,10 +70,13 @@ def fake_watch(seen):
             found.load = 1e-4
             found.frame = found.loop + found.load
         else:
-            found.stages = {name: THE_CARD.seconds(name, device, rows, columns) for name in names} if card_clock else {}
-            found.entropy, found.load = CORE.seconds(ENTROPY, CPU, rows, columns), 1e-4
-            found.loop = 8e-4 if not tune_command.CudaExecutor.serial else 6e-4
-            found.frame = 1e-4 + found.loop
+            found.frame, own = card_takes(rows, columns, tune_command.CudaExecutor.serial)
+            found.wait = found.frame - own
+            clocks = {name: 0.8 * (launch + rows * columns * each) for name, (launch, each) in THREAD.items()}
+            found.load, found.loop, found.entropy = clocks[LOAD], clocks[ISSUE], clocks[ENTROPY]
+            events = 1.5 if rows * columns < 1000 else 0.8  # times as slow as it is
+            timed = names if card_clock else ()
+            found.stages = {name: events * THE_CARD.seconds(name, device, rows, columns) for name in timed}
         return found
 
     return watch
@@ -93,14 +107,16 @@ def test_tune_measures_every_stage_on_every_device(quick, card, capfd, monkeypat
     for name in ("full_search", "mode_decision", "deblock"):
         for size in measure.SIZES:
             rows, columns = -(-size[1] // 16), -(-size[0] // 16)
-            assert tuning.models.seconds(name, "cuda:0", rows, columns) == pytest.approx(
-                THE_CARD.seconds(name, "cuda:0", rows, columns), rel=1e-3)
+            beside, expected = (m.seconds(name, "cuda:0", rows, columns) / m.seconds("intra", "cuda:0", rows, columns)
+                                for m in (tuning.models, THE_CARD))  # fmt: skip
+            assert beside == pytest.approx(expected, rel=1e-2)
             assert tuning.models.seconds(name, CPU, rows, columns) == pytest.approx(
                 CORE.seconds(name, CPU, rows, columns) / THREADS, rel=0.02)
     assert tuning.models.knows("full_search", "cuda:1")  # the second card is taken to be like the first
     assert tuning.models.links["cuda:1", CPU].rate == pytest.approx(4e10)
-    assert tuning.models.seconds(ISSUE, "cuda:0", 68, 120) == pytest.approx(6e-4) and tuning.models.streams == 1
-    assert tuning.models.knows(LOAD, CPU) and tuning.models.knows(ENTROPY, "cuda:0")
+    assert tuning.models.seconds(ISSUE, "cuda:0", 68, 120) == pytest.approx(130e-6 + 8160 * 10e-9, rel=0.01)
+    assert tuning.models.streams == 1
+    assert tuning.models.knows(LOAD, CPU) and tuning.models.knows(ENTROPY, CPU)
     assert tuning.chosen == {"threads": THREADS, "streams": 1, "gops": 2}  # one stream was faster; 3 GOPs are hardly
     tried = [row for row in quick if row[:1] == ("cuda:0",) and row[1:3] == tune_command.CHOICES_AT and not row[4]]
     assert [row[3] for row in tried[:2]] == [THREADS, THREADS // 2]
@@ -112,7 +128,7 @@ def test_tune_measures_every_stage_on_every_device(quick, card, capfd, monkeypat
 
 def test_what_tune_predicts_is_what_it_measured(quick, card, tmp_path):
     assert cli.main(["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml"), "--quiet"]) == 0
-    models = read((tmp_path / "t.toml").read_text(), "x").models
+    models, binds = read((tmp_path / "t.toml").read_text(), "x").models, set()
     for width, height in measure.SIZES:
         rows, columns = -(-height // 16), -(-width // 16)
         prediction = tuned.predict_alone(models, CPU, tuned.picture_of(columns, rows))
@@ -120,12 +136,23 @@ def test_what_tune_predicts_is_what_it_measured(quick, card, tmp_path):
                    if CORE.knows(stage.name, CPU) and not stage.only)
         bits = CORE.seconds(ENTROPY, CPU, rows, columns)
         assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
+        card_alone = tuned.predict_alone(models, "cuda:0", tuned.picture_of(columns, rows))
+        frame, own = card_takes(rows, columns, True)
+        assert card_alone.seconds == pytest.approx(frame, rel=5e-3), (width, height)
+        assert card_alone.bound == ("host thread" if frame - own < measure.WAITS * frame else "loop")
+        binds.add(card_alone.bound)
+    assert len(binds) == 2  # events had made the small ones slow
+    assert len([row for row in quick if row[0] != CPU and row[1:3] == (176, 144)]) == tune_command.RUNS + 1  # by events
 
 
-def test_the_hosts_thread_takes_what_neither_loading_nor_the_card_explains():
-    found = Watched("cuda:0", 64, 64, 4, 10, 1.0e-3, load=0.2e-3, loop=0.3e-3)
-    assert tune_command.issue_seconds(found, {"full_search": 0.4e-3, "download": 0.9e-3}) == pytest.approx(0.8e-3)
-    assert tune_command.issue_seconds(found, {"full_search": 0.5e-3, "intra": 0.4e-3}) == pytest.approx(0.3e-3)
+def test_the_middle_one_of_several_encodes_on_a_card_counts(monkeypatch):
+    tune = tune_command.Tune(["cpu", "cuda:0"], [], 60.0, 4, tune_command.Bar(0, True))
+    tune.each, tune.chosen = 3.0, {"threads": 4}
+    cases = (("cuda:0", [3e-3, 1e-3, 2e-3], 2e-3), ("cuda:0", [0.4, 0.2], 0.4), (CPU, [3e-3, 1e-3], 3e-3))
+    for device, frames, expected in cases:
+        runs = (Watched(device, 64, 64, 4, 9, frame) for frame in frames)
+        monkeypatch.setattr(tune_command, "watch", lambda *args, runs=runs, **more: next(runs))
+        assert tune.encode(device, []).frame == expected
 
 
 def test_tune_leaves_out_what_takes_too_long(quick, monkeypatch, tmp_path, capfd):
@@ -208,10 +235,7 @@ def test_gops_at_once_are_measured(lanes):
 
 
 def test_links_are_measured_on_the_emulated_card():
-    from h264lite.cuda_src import device as device_module
     from h264lite.scheduler import links
-
-    from .cuda_emulator.driver import EmulatedDriver
 
     device_module.use_driver(EmulatedDriver())
     try:
@@ -305,6 +329,60 @@ def test_bench_compares_both_with_the_better_one(monkeypatch):
     assert "1.30" in bench_command.table([row], ("cpu", "cuda", "hybrid"))[1]
 
 
+def test_bench_says_how_far_predictions_are_off(quick, card, tmp_path, capfd):
+    words = ["bench", "--devices", "cuda", "--rounds", "1", "--sizes", "1920x1080,1024x576"]
+    words += ["--json", str(tmp_path / "b.json")]
+    assert cli.main(words) == 0
+    assert "predicted" not in capfd.readouterr().err.split("nothing is predicted")[1]
+    assert json.loads((tmp_path / "b.json").read_text())["tuning"] is None
+    assert cli.main(["tune", "--seconds", "5", "--quiet"]) == 0
+    assert cli.main(words) == 0
+    said, found = capfd.readouterr().err, json.loads((tmp_path / "b.json").read_text())
+    assert found["tuning"]["file"] == str(cache_file()) and f"predicted from {cache_file()}" in said
+    models = read(cache_file().read_text(), "x").models
+    for row, (width, height) in zip(found["sizes"], ((1920, 1080), (1024, 576))):
+        rows, columns = -(-height // 16), width // 16
+        predicted = 1 / tuned.predict_alone(models, "cuda:0", tuned.picture_of(columns, rows)).seconds
+        measured = 1 / card_takes(rows, columns)[0]  # on four streams, while tune chose one
+        assert row["predicted_fps"]["cuda"] == pytest.approx(predicted, rel=1e-3)
+        assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (predicted / measured - 1), abs=0.1)
+        assert f"{predicted:11.1f}{100 * (predicted / measured - 1):+8.1f}%" in said
+    assert found["sizes"][0]["predicted_off_percent"]["cuda"] == pytest.approx(100 * (1 / 0.95 - 1), abs=0.5)
+
+
+def test_bench_leaves_out_predictions_of_devices_that_were_not_measured():
+    row = {"size": "64x64", "fps": {"cpu": 50.0, "cuda": 80.0}, "spread": {"cpu": 0.0, "cuda": 0.0}}
+    row |= bench_command.foretold(row["fps"], {"cuda": 100.0})
+    head, line = bench_command.table([row], ("cpu", "cuda"))
+    assert row["predicted_off_percent"] == {"cuda": pytest.approx(25.0)}
+    assert head.split() == ["size", *("cpu", "predicted", "off"), *("cuda", "predicted", "off")]
+    assert line.index("100.0") + len("100.0") == head.rindex("predicted") + len("predicted") and line.endswith("+25.0%")
+
+
+def test_bench_predicts_for_the_emulated_card(monkeypatch, tmp_path, capfd):
+    def watch(*args, **more):
+        seen.append(measure.watch(*args, **more))
+        return seen[-1]
+
+    seen: list[Watched] = []
+    monkeypatch.setattr(bench_command, "watch", watch)
+    monkeypatch.setattr(measure, "LEAST_FRAMES", 3)
+    monkeypatch.setattr(measure, "WARM", 1)
+    device_module.use_driver(EmulatedDriver())
+    try:
+        save(tuning_of_here(), cache_file())
+        words = ["bench", "--devices", "cuda", "--rounds", "1", "--seconds", "0.1", "--sizes", "16x16", "--json", "-"]
+        assert cli.main(words) == 0
+        row = json.loads(capfd.readouterr().out)["sizes"][0]
+    finally:
+        device_module.use_driver(None)
+    assert row["predicted_off_percent"]["cuda"] == pytest.approx(
+        100 * (row["predicted_fps"]["cuda"] / row["fps"]["cuda"] - 1))
+    assert row["predicted_fps"]["cuda"] > row["fps"]["cuda"] > 0  # an emulated card is slow
+    found = seen[0]
+    assert 0 < found.wait < 0.5 * found.frame < found.loop  # the host's thread is that card
+
+
 def test_bench_without_a_card_says_so_and_refuses_one_that_is_asked_for(monkeypatch):
     def absent(**options):
         if options["device"] != "cpu":
@@ -347,10 +425,6 @@ def test_doctor_names_what_is_broken(capsys, tmp_path, monkeypatch):
 
 
 def test_doctor_on_the_emulated_card(monkeypatch, tmp_path):
-    from h264lite.cuda_src import device as device_module
-
-    from .cuda_emulator.driver import EmulatedDriver
-
     device_module.use_driver(EmulatedDriver())
     try:
         found = doctor_command.examine()
