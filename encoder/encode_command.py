@@ -6,7 +6,6 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from ..console import say
@@ -246,13 +245,7 @@ def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
     reads = map(source.later, _numbers(source, run.encoder.config))
     width, height = source.format.width, source.format.height
     with ThreadPoolExecutor(CALLS, "h264lite reader") as readers:
-        ahead = ReadAhead(readers)
-        while True:
-            while ahead.room and (some := list(islice(reads, ahead.room))):
-                ahead.begin(some, run.encoder.next_buffer)
-            if not ahead:
-                break
-            place = ahead.next()
+        for place in ReadAhead(readers).each(reads, run.encoder.next_buffer):
             if stop.asked:
                 return
             _write(run, run.encoder.push(split_planes(place, width, height)))

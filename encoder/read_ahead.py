@@ -5,8 +5,9 @@ Python has to do with a picture whose bits a card writes.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from itertools import islice
 
 import numpy as np
 
@@ -42,6 +43,15 @@ class ReadAhead:
             places.append(place)
         reading = self._readers.submit(reads[0], places)
         self._coming.extend((read, place, reading, k) for k, (read, place) in enumerate(zip(reads, places)))
+
+    def each(self, reads: Iterator[Read], buffer: Callable[[int], np.ndarray | None]) -> Iterator[np.ndarray]:
+        """The places of all of them, read, one after another."""
+        while True:
+            while self.room and (some := list(islice(reads, self.room))):
+                self.begin(some, buffer)
+            if not self:
+                return
+            yield self.next()
 
     def next(self) -> np.ndarray:
         """The place of the next one, read; InputError if it cannot be."""

@@ -234,6 +234,24 @@ def test_gops_at_once_are_measured(lanes):
     assert measure.gop_rate("cpu", measure.synthetic(48, 48, 3), 2, lanes, 0.0) > 0
 
 
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_gops_at_once_are_measured_on_a_card_as_from_a_file(lanes, monkeypatch):
+    """Pictures are read ahead to where the card takes them from, each the right one."""
+    device_module.use_driver(EmulatedDriver())
+    monkeypatch.setattr(measure, "_GOP_OF_A_CARD", 3)
+    clip, seen = measure.synthetic(48, 48, 4), []
+    encode = measure.Pipeline.encode_in_place
+
+    def encode_in_place(self):
+        seen.append(self.next_buffer().tobytes())
+        return encode(self)
+
+    monkeypatch.setattr(measure.Pipeline, "encode_in_place", encode_in_place)
+    assert measure.gop_rate("cuda:0", clip, 4, lanes, 0.0) > 0
+    device_module.use_driver(None)
+    assert sorted(seen) == sorted(b"".join(plane.tobytes() for plane in measure.there_and_back(clip, n)) for n in range(6))
+
+
 def test_links_are_measured_on_the_emulated_card():
     from h264lite.scheduler import links
 
