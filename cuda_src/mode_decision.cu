@@ -110,8 +110,8 @@ struct Tables {
 // Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. mail: 0 before the first launch;
 // counters, from [32] on 32 words a tile, twice (launches take turns, and clear what the next one takes), then what macroblocks
 // have that other tiles were told of, 16 blocks each.
-// Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]). Bounds for three blocks a multiprocessor, of which
-// two are there at once: registers are left for the kernels of another GOP.
+// Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]). Bounds for three blocks a multiprocessor, where
+// a picture of 1080p has tiles for two: registers are left for the kernels of another GOP.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
     const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,

@@ -12,7 +12,7 @@ from .gop_queue import Gop, GopQueue
 from .read_ahead import ReadAhead
 
 if TYPE_CHECKING:
-    from .pipeline import Pipeline
+    from .pipeline import EncodedFrame, Pipeline
 
 
 class Lane:
@@ -32,13 +32,18 @@ class Lane:
             for place in self._pictures():
                 if place is None and self._gop is None:
                     self._rest(True)
-                if place is not None:
-                    in_place = place is self.pipeline.next_buffer()
-                    planes = () if in_place else split_planes(place, self.pipeline.config.display)
-                    self._queue.emit(self.pipeline.encode_in_place() if in_place else self.pipeline.encode(*planes))
+                elif place is not None:
+                    self._queue.emit(self._encode(place))
                 yield place is not None
         except BaseException as error:  # whoever feeds the lanes gets it
             self._fail(error)
+
+    def _encode(self, place: np.ndarray) -> "list[EncodedFrame]":
+        pipeline = self.pipeline
+        if place is pipeline.next_buffer():
+            return pipeline.encode_in_place()
+        y, u, v = split_planes(place, pipeline.config.display)
+        return pipeline.encode(y, u, v)
 
     def _pictures(self) -> Iterator[np.ndarray | None]:
         """What is to be coded, in order; None while nothing has come. The next GOP is read while the last is coded."""

@@ -1,7 +1,7 @@
 """Pictures of a file, read by threads to where they are wanted while earlier ones are encoded.
 
-Several are read by one call: to wake a thread, and to have the interpreter's lock back from it, takes longer than all that
-Python has to do with a picture whose bits a card writes.
+Several are read by one call: to wake a thread, and to have the interpreter's lock back from it, takes nearly as long as all
+that Python has to do with a picture whose bits a card writes.
 """
 
 from collections import deque

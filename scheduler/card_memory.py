@@ -54,7 +54,7 @@ class CardMemory:
         array.fill(value & 255, self.streams[MAIN])
 
     def across(self, array: np.ndarray) -> DeviceArray:
-        """See Executor: page-locked memory has the same address on both sides."""
+        """An array from `host_zeros` as kernels reach it: page-locked memory has the same address on both sides."""
         return DeviceArray(self.card, array.ctypes.data, array.shape, array.dtype, array)
 
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:

@@ -64,7 +64,9 @@ class CudaExecutor(CardMemory):
         self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], fills: Iterable[tuple[DeviceArray, int]],
         step: Step, state: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """See Executor: beside the loop of the picture before, the fills too."""
+        """Start picture `number` beside the loop of the one before: (host array, array on the card) to copy, (array, value)
+        to fill, and the step that makes planes of them.
+        """
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
         card.wait(up, self._downloaded[k])

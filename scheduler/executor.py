@@ -95,27 +95,19 @@ class Executor:
         """Around whatever the loop does for one picture."""
         return nullcontext()
 
-    def across(self, array: np.ndarray) -> Any:
-        """An array from `host_zeros` as stages reach it."""
-        return array
-
-    def bring(
-        self, number: int, pairs: Iterable[tuple[np.ndarray, Any]], fills: Iterable[tuple[Any, int]], step: Step,
-        state: Mapping[str, Any],
-    ) -> None:  # fmt: skip
-        """Start picture `number`: (host array, array of the stages' side) to copy, what is done with them; see `fill`."""
-
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
         """See CudaExecutor: arrays of a card belong to no device of this executor."""
         return None, -1
 
     def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]], place: Hashable) -> None:
-        """End it: (array of the stages' side, host array) to copy; place: the same for pictures of the same host arrays."""
+        """End picture `number`: (array of the stages' side, host array) to copy; place: the same for pictures of the same
+        host arrays.
+        """
         for source, target in pairs:
             target[...] = source
 
     def once(self, key: Hashable) -> AbstractContextManager[bool]:
-        """Around everything from `bring` to `take`; False if it is done already."""
+        """Around everything that a picture gives to the stages' side; False if it is done already."""
         return nullcontext(True)
 
     def home(self, place: Hashable) -> Callable[[], None]:
