@@ -31,7 +31,7 @@ from .video import Planes
 CARD = "cuda:0"
 CHOICES_AT = (1280, 720)  # where threads and streams are tried
 WORTH = 1.02  # times as fast, or a choice stays what it was
-RUNS = 3  # encodes on a card at a size, of which the middle one counts: rates differ from one to the next
+RUNS = 5  # encodes on a card at a size, of which the middle one counts: rates differ from one to the next, and so do minutes
 _BAR = 24
 
 
@@ -64,6 +64,20 @@ class Bar:
 
 
 @dataclass
+class Measured:
+    """A device at a size: its encodes, on a card another one with events around stages."""
+
+    pictures: Sequence[Planes]
+    runs: list[Watched]
+    timed: Watched | None = None
+
+    @property
+    def middle(self) -> Watched:
+        """The encode that counts."""
+        return sorted(self.runs, key=lambda found: found.frame)[len(self.runs) // 2]
+
+
+@dataclass
 class Tune:
     """Measurements under way. seconds: for all of them together."""
 
@@ -73,9 +87,8 @@ class Tune:
     threads: int
     bar: Bar
     clip: Callable[[int], list[Planes]] | None = None
-    samples: Samples = field(default_factory=Samples)
     chosen: dict[str, int] = field(default_factory=dict)
-    watched: list[Watched] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
     def run(self) -> Models:
@@ -93,14 +106,17 @@ class Tune:
                 pictures = pictures_for(*size, self.clip)
                 for device in self.devices[:2]:  # of several cards the first
                     self.measure(device, pictures)
+            for _ in range(1, RUNS if cards else 1):
+                self.again()
         finally:
             CudaExecutor.serial = False
         links: dict[tuple[str, str], Link] = {}
         for ordinal in range(len(cards)):
             self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
             links |= measure_link(ordinal)
+        samples = self.samples()
         stages = {key: Curve.measured([(n, t) for n, t, _ in points], min(alone for _, _, alone in points))
-                  for key, points in self.samples.points.items()}  # fmt: skip
+                  for key, points in samples.points.items()}  # fmt: skip
         models = Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
         for device in cards[:1]:
             models = calibrated(models, device, [found for found in self.watched if found.device == device])
@@ -116,7 +132,7 @@ class Tune:
         """One device at one size; left out if even the fewest frames took too long."""
         height, width = pictures[0][0].shape
         label, threads = f"{width}x{height} on {device}", self.chosen["threads"]
-        before = [found for found in self.watched if found.device == device]
+        before = [some.runs[0] for some in self.measured if some.runs[0].device == device]
         if before:
             grows = width * height / 256 / before[-1].macroblocks
             if before[-1].frame * grows * (WARM + LEAST_FRAMES) > max(4 * self.each, 0.25 * self.seconds):
@@ -126,28 +142,42 @@ class Tune:
                 return
         self.bar.step(label)
         try:
-            found = self.encode(device, pictures)
+            found = watch(device, pictures, threads, self.each if device == CPU else self.each / RUNS, tuned=False)
         except DeviceLost:
             raise
         except Error as error:  # pictures of this size do not fit
             self.bar.done += device != CPU
             self.skipped.append(f"{label}: {error}")
             return
-        self.watched.append(found)
-        if device == CPU:
-            self.samples.add_cpu(found)
-            return
-        self.bar.step(f"{label}, stage by stage")
-        timed = watch(device, pictures, threads, self.each, 400, True, tuned=False)
-        self.samples.add_card(found, timed)
+        self.measured.append(Measured(pictures, [found]))
+        if device != CPU:
+            self.bar.step(f"{label}, stage by stage")
+            self.measured[-1].timed = watch(device, pictures, threads, self.each, 400, True, tuned=False)
 
-    def encode(self, device: str, pictures: Sequence[Planes]) -> Watched:
-        """As a user does; on a card the middle one of several, unless they take long."""
-        seconds = self.each if device == CPU else self.each / RUNS
-        runs: list[Watched] = []
-        while not runs or (device != CPU and len(runs) < RUNS and runs[0].frame * (WARM + LEAST_FRAMES) < seconds):
-            runs.append(watch(device, pictures, self.chosen["threads"], seconds, tuned=False))
-        return sorted(runs, key=lambda found: found.frame)[len(runs) // 2]
+    def again(self) -> None:
+        """A card's encodes once more, at sizes that do not take long: all sizes before the next time, since what else the
+        machine does lasts longer than an encode.
+        """
+        self.bar.step("all sizes again")
+        for some in self.measured:
+            first, seconds = some.runs[0], self.each / RUNS
+            if some.timed is not None and first.frame * (WARM + LEAST_FRAMES) < seconds:
+                some.runs.append(watch(first.device, some.pictures, self.chosen["threads"], seconds, tuned=False))
+
+    @property
+    def watched(self) -> list[Watched]:
+        """The encodes that count."""
+        return [some.middle for some in self.measured]
+
+    def samples(self) -> Samples:
+        """What they took, by stages."""
+        samples = Samples()
+        for some in self.measured:
+            if some.timed is None:
+                samples.add_cpu(some.middle)
+            else:
+                samples.add_card(some.middle, some.timed)
+        return samples
 
     def choose_threads(self) -> int:
         """All that the process may use, or half of them where they are halves of the same cores; with a card, beside it."""
@@ -227,7 +257,7 @@ def run_tune(
         tell(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
     begin = time.monotonic()
     tune = Tune(devices, sizes, seconds, machine.cores, Bar(0, quiet), read)
-    tune.bar.steps = len(sizes) * (1 + 2 * (not missing)) + len(devices) - 1 + tune.choices()
+    tune.bar.steps = len(sizes) * (1 + 2 * (not missing)) + (RUNS - 1) * (not missing) + len(devices) - 1 + tune.choices()
     try:
         models = tune.run()
     except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:

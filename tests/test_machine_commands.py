@@ -145,14 +145,42 @@ def test_what_tune_predicts_is_what_it_measured(quick, card, tmp_path):
     assert len([row for row in quick if row[0] != CPU and row[1:3] == (176, 144)]) == tune_command.RUNS + 1  # by events
 
 
-def test_the_middle_one_of_several_encodes_on_a_card_counts(monkeypatch):
+def test_the_middle_one_of_several_encodes_on_a_card_counts(quick, card, monkeypatch, tmp_path):
+    honest, seen = tune_command.watch, []
+
+    def uneven(device, pictures, *args, **more):
+        found = honest(device, pictures, *args, **more)
+        if device != CPU and len(args) < 3 and "streams" in tune.chosen and "gops" in tune.chosen:
+            size = found.width, found.height
+            found.frame *= (1.6, 1.0, 0.9, 1.5, 1.0)[seen.count(size)]
+            seen.append(size)
+        return found
+
+    monkeypatch.setattr(tune_command, "watch", uneven)
+    monkeypatch.setattr(tune_command, "say", lambda *text: None)
+    tune = tune_command.Tune(["cpu", "cuda:0"], measure.SIZES[:4], 60.0, 4, tune_command.Bar(27, False))
+    tune.run()
+    assert seen == [*measure.SIZES[:4]] * tune_command.RUNS  # all sizes, then all of them again
+    for found in tune.watched:
+        rows, columns = found.mb_height, found.mb_width
+        if found.device != CPU:
+            assert found.frame == pytest.approx(card_takes(rows, columns, True)[0])
+    assert tune.bar.done == 4 * (1 + 2) + tune_command.RUNS - 1 + 1 + tune.choices()
+
+
+def test_on_a_card_what_takes_long_is_encoded_once(monkeypatch):
     tune = tune_command.Tune(["cpu", "cuda:0"], [], 60.0, 4, tune_command.Bar(0, True))
     tune.each, tune.chosen = 3.0, {"threads": 4}
-    cases = (("cuda:0", [3e-3, 1e-3, 2e-3], 2e-3), ("cuda:0", [0.4, 0.2], 0.4), (CPU, [3e-3, 1e-3], 3e-3))
-    for device, frames, expected in cases:
-        runs = (Watched(device, 64, 64, 4, 9, frame) for frame in frames)
-        monkeypatch.setattr(tune_command, "watch", lambda *args, runs=runs, **more: next(runs))
-        assert tune.encode(device, []).frame == expected
+    frames = {CPU: 1e-3, "cuda:0": 0.4}
+    monkeypatch.setattr(tune_command, "watch", lambda device, *args, **more: Watched(device, 64, 64, 4, 9, frames[device]))
+    for device in frames:
+        tune.measure(device, measure.synthetic(64, 64, 1))
+    tune.again()
+    assert [len(some.runs) for some in tune.measured] == [1, 1]
+    frames["cuda:0"] = 1e-3
+    tune.measure("cuda:0", measure.synthetic(64, 64, 1))
+    tune.again()
+    assert [len(some.runs) for some in tune.measured] == [1, 1, 2]
 
 
 def test_tune_leaves_out_what_takes_too_long(quick, monkeypatch, tmp_path, capfd):
