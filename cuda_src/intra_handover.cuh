@@ -79,7 +79,7 @@ DEVICE Words words_above(const Picture &p, const Row &row, int warp, int lane, i
 DEVICE bool missing(const Word &w, unsigned turn) { return unsigned(w.v >> 32) != turn; }
 DEVICE Above wait_for(Words w, int warp, unsigned turn) {
   while (__any_sync(FULL_WARP, missing(w.a, turn) || missing(w.b, turn) || missing(w.c, turn))) {
-    __nanosleep(20);
+    __nanosleep(100);
     if (missing(w.a, turn)) w.a.v = published(w.a.from);
     if (missing(w.b, turn)) w.b.v = published(w.b.from);
     if (missing(w.c, turn)) w.c.v = published(w.c.from);

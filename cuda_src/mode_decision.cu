@@ -167,13 +167,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
     __syncwarp();
   } else {
     Motion *windows = reinterpret_cast<Motion *>(memory) + warp * 4 * WINDOW;
-    for (;;) {
+    for (int pause = 20;;) {
       const int place = __shfl_sync(FULL_WARP, lane ? 0 : take(board, 4 * warp), 0), r = place / TILE, k = place % TILE;
       if (place == OVER) break;
       if (place == NOTHING) {
-        __nanosleep(20);
+        __nanosleep(pause);
+        pause = min(2 * pause, 640);
         continue;
       }
+      pause = 20;
       Memory &m = memory_of(place);
       const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx, b = lane & 15;
       // lanes 0..9: what predicts; 16..31: the macroblock's blocks
