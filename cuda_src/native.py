@@ -11,6 +11,8 @@ import ctypes
 import struct
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..standard.jit import kernel
-from .script import handle
+from .graph import FEWEST, Graphs, Launch
+from .script import KERNEL, Act, handle
 
 ARGUMENTS = 11  # of cuLaunchKernel, which has the most
 PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
@@ -97,6 +100,10 @@ class Native:
         }
         if hasattr(self._library, "cuLaunchKernelEx"):  # since CUDA 11.8
             self._address["launch_ex"] = ctypes.cast(self._library.cuLaunchKernelEx, ctypes.c_void_p).value or 0
+        self._graphs: Graphs | None = None
+        with suppress(AttributeError):
+            self._graphs = Graphs(self._library)
+            self._address["launch_graph"] = self._graphs.launch
         self._error = error
         self._events: list[Event] = []
         self._memory = Memory()
@@ -156,8 +163,9 @@ class Native:
     def launch_row(
         self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int],
         waits: bool = False,
-    ) -> tuple[list[int], Any]:  # fmt: skip
-        """A launch as a row, and what holds its arguments: slots of 8 bytes, their addresses, then CUlaunchConfig.
+    ) -> tuple[list[int], Launch]:  # fmt: skip
+        """A launch as a row, and what it is, with its arguments in memory: slots of 8 bytes, their addresses, then
+        CUlaunchConfig.
 
         waits: the kernel waits by itself for the one before it, and may be started while that one ends.
         """
@@ -165,11 +173,29 @@ class Native:
         held, at, address = self._memory.take(16 * n + LAUNCH.size)
         struct.pack_into(f"{2 * n}Q", held, at, *[v & ALL_BITS for v in values], *range(address, address + 8 * n, 8))
         pointers, config = address + 8 * n, address + 16 * n
-        if waits and self.early and "launch_ex" in self._address:
+        early = waits and self.early and "launch_ex" in self._address
+        launch = Launch(function, grid, block, shared, handle(stream), pointers, early, held)
+        if early:
             sizes = (*grid, *block, shared, 0, handle(stream), config + CONFIG_BYTES, 1)
             LAUNCH.pack_into(held, at + 16 * n, *sizes, PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
-            return self.row("launch_ex", config, function, pointers, 0), held
-        return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), held
+            return self.row("launch_ex", config, function, pointers, 0), launch
+        return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), launch
+
+    def joined(self, acts: Sequence[Act]) -> list[Act]:
+        """The same in fewer calls: kernels that follow one another on a stream are one graph, if the driver makes it."""
+        found: list[Act] = []
+        for stream, some in groupby(acts, lambda act: act.held.stream if isinstance(act.held, Launch) else None):
+            neighbours = list(some)
+            found += neighbours if stream is None else self._as_graph(neighbours)
+        return found
+
+    def _as_graph(self, acts: list[Act]) -> list[Act]:
+        launches = [act.held for act in acts]
+        made = self._graphs.chain(launches) if self._graphs is not None and len(acts) >= FEWEST else None
+        if made is None:
+            return acts
+        names = KERNEL + ", ".join(act.what.removeprefix(KERNEL) for act in acts)
+        return [Act(names, None, self.row("launch_graph", made, launches[0].stream), acts)]
 
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""
@@ -177,6 +203,8 @@ class Native:
 
     def unload(self) -> None:
         """Give modules and events back; the context is current."""
+        if self._graphs is not None:
+            self._graphs.close()
         for event in self._events:
             self._library.cuEventDestroy_v2(event.handle_)
         self._events.clear()

@@ -21,6 +21,7 @@ from .trace import CardClock, Trace
 
 _NOT_TIMED = nullcontext()
 MOST_SCRIPTS = 1024
+OFTEN = 4  # times that a picture of a kind has come again: more will, so its calls are made fewer
 LAST = ("extend_luma", "interpolate")  # of a picture, on MAIN and BESIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 
@@ -153,7 +154,11 @@ class CudaExecutor(CardMemory):
         if self._clock is not None:
             yield True
         elif key in self._scripts:
-            self.card.replay(self._scripts[key])
+            script = self._scripts[key]
+            script.uses += 1
+            if script.uses == OFTEN:
+                self.card.shorten(script)
+            self.card.replay(script)
             yield False
         else:
             with self.card.writing() as script:

@@ -1,12 +1,15 @@
 """The driver's functions by address: arguments arrive, the first failure ends the rows and is told."""
 
 import ctypes
+import struct
 import types
 
 import numpy as np
+import pytest
 from h264lite.cuda_src import compiler
+from h264lite.cuda_src.graph import Graphs
 from h264lite.cuda_src.native import ARGUMENTS, Memory, Native, replay_rows
-from h264lite.cuda_src.script import Script
+from h264lite.cuda_src.script import KERNEL, Script
 
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)  # as cuLaunchKernel
 
@@ -88,6 +91,103 @@ def test_the_first_failure_ends_it():
     failed = replay_rows(rows_of(launch, [10], [11], [12], [13]))
     assert (failed >> 32, failed & 0xFFFFFFFF) == (2, 700)
     assert seen == [10, 11, 12]
+
+
+class FakeGraphs:
+    """The driver's graphs, noted: kernels of each as (function, sizes, arguments), and how each follows the one before."""
+
+    def __init__(self, fails=""):
+        self.fails, self.graphs, self.launched, self.gone, self.destroyed = fails, [], [], [], 0
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        def launch(graph, stream):
+            self.launched.append((graph, stream))
+            return 0
+
+        self.cuGraphLaunch = launch
+
+    def cuGraphCreate(self, graph, flags):
+        self.graphs.append(([], []))
+        graph._obj.value = len(self.graphs)
+        return 0
+
+    def cuGraphDestroy(self, graph):
+        self.destroyed += 1
+
+    def cuGraphAddKernelNode_v2(self, node, graph, before, count, parameters):
+        function, *rest = struct.unpack("Q7I4x4Q", parameters)
+        kernels = self.graphs[graph.value - 1][0]
+        kernels.append((function, rest[:7], ctypes.cast(rest[7], ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)))[0][0]))
+        assert rest[8:] == [0, 0, 0] and count.value == 0 and before is None
+        node._obj.value = len(kernels)
+        return 1 if self.fails == "node" else 0
+
+    def cuGraphAddDependencies_v2(self, graph, before, after, edge, count):
+        assert after._obj.value == before._obj.value + 1 and count.value == 1
+        self.graphs[graph.value - 1][1].append(edge)
+        return 0
+
+    def cuGraphInstantiateWithFlags(self, made, graph, flags):
+        made._obj.value = 100 + graph.value
+        return 1 if self.fails == "made" else 0
+
+    def cuGraphExecDestroy(self, made):
+        self.gone.append(made.value)
+
+
+def native_with(library):
+    native = Native.__new__(Native)
+    native._memory, native._address, native._graphs = Memory(), {"launch": 1, "launch_ex": 2}, Graphs(library)
+    native._address["launch_graph"] = native._graphs.launch
+    return native
+
+
+def script_of(native, *streams, early=True):
+    """Kernels 1, 2, ... on these streams; None: an event."""
+    script = Script()
+    for k, stream in enumerate(streams, 1):
+        if stream is None:
+            script.add("an event", print, native.row("launch", k))
+        else:
+            on = types.SimpleNamespace(handle=stream)
+            script.add(f"{KERNEL}{k}", print, *native.launch_row(k, (1, 2, 3), (4, 5, 6), 7, on, [1000 + k], early))
+    return script
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_kernels_that_follow_one_another_are_one_graph(early):
+    library = FakeGraphs()
+    native = native_with(library)
+    script = script_of(native, 7, 7, 7, None, 7, 8, 8, None, None, 9, early=early)
+    native_rows = script.parts()[0][0]
+    assert len(native_rows) == 10
+    script.consist_of(native.joined(script.acts))
+    ((rows, names),) = script.parts()
+    assert names == [KERNEL + "1, 2, 3", "an event", KERNEL + "5", KERNEL + "6, 7", "an event", "an event", KERNEL + "10"]
+    assert rows[[0, 3], :3].tolist() == [[native._graphs.launch, 101, 7], [native._graphs.launch, 102, 8]]
+    assert rows[[1, 4, 5], 0].tolist() == [1, 1, 1] and rows[1, 1] == 4 and rows[2].tolist() == native_rows[4].tolist()
+    assert replay_rows(rows[[0, 3]]) == -1 and library.launched == [(101, 7), (102, 8)]
+    assert [[kernel[0] for kernel in kernels] for kernels, _ in library.graphs] == [[1, 2, 3], [6, 7]]
+    assert all(kernel[1:] == ([1, 2, 3, 4, 5, 6, 7], 1000 + kernel[0]) for kernels, _ in library.graphs for kernel in kernels)
+    edge = bytes([1, 0, 1, 0, 0, 0, 0, 0]) if early else bytes(8)  # may start early only if it waits by itself
+    assert [edges for _, edges in library.graphs] == [[edge, edge], [edge]]
+    native._graphs.close()
+    assert library.destroyed == 2 and library.gone == [101, 102]
+    assert len(script.acts) == 10, "what was noted stays"
+
+
+@pytest.mark.parametrize("fails", ["node", "made"])
+def test_without_graphs_calls_stay_as_they_are(fails):
+    library = FakeGraphs(fails)
+    native = native_with(library)
+    script = script_of(native, 7, 7, None)
+    before = script.parts()[0][0].copy()
+    script.consist_of(native.joined(script.acts))
+    assert script.parts()[0][0].tolist() == before.tolist() and library.destroyed == 1
+    native._graphs = None  # an older driver
+    assert native.joined(script.acts) == script.acts
+    with pytest.raises(AttributeError):
+        Graphs(types.SimpleNamespace(cuGraphCreate=None))
 
 
 def test_a_script_keeps_the_order():
