@@ -79,6 +79,7 @@ def load_writers(bits: bool = False) -> None:
     """
     import numpy as np
 
+    from ..scheduler.copiers import Copiers
     from .config import Config
     from .frame import HomeFrame
     from .slice_writer import SliceWriter
@@ -87,6 +88,9 @@ def load_writers(bits: bool = False) -> None:
     frame.is_idr = frame.crossed = frame.coded = True
     frame.slice_sizes[0] = 8 * frame.slice_data.size
     frame.arrive()
+    copiers = Copiers(1)
+    copiers.copy(frame.given, [np.zeros_like(plane) for plane in frame.given])
+    copiers.close()
     writer = SliceWriter(Config.from_options(width=32, height=32, threads=1, device="cpu"), [(0, 2)])
     writer.access_unit(frame)
     if bits:

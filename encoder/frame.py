@@ -22,7 +22,6 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -31,13 +30,13 @@ import numpy as np
 
 from ..cpu_simd.expand import expand
 from ..cpu_simd.search_centre import coarse_shape
-from ..scheduler.executor import bands
+from ..scheduler.copiers import Copiers
 from ..standard.macroblock import ENTRY_BYTES, N_LEVEL_BLOCKS, N_PARTITIONS
 from .device_frame import DevicePicture
 
 Array = Any  # np.ndarray, or its twin on a card
 Zeros = Callable[[tuple[int, ...], Any], Array]
-COPIES = 3  # threads that copy a picture to where a card takes it from: one alone moves some 5 GB/s
+HELPERS = 3  # threads beside the caller's that copy a picture to where a card takes it from: one moves some 5 to 10 GB/s
 WORTH_SHARING = 1 << 20  # bytes of such a picture
 _ALIGNED = 256  # bytes; what memory of a card is aligned to
 
@@ -100,7 +99,7 @@ class Frame:
         """The arrays by the names that the stage table uses."""
         return self.results | {f"source_{plane}": samples for plane, samples in zip("yuv", self.planes)}
 
-    def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: ThreadPoolExecutor | None = None) -> None:
+    def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: Copiers | None = None) -> None:
         """Copy a picture of display size in and repeat its last column and row up to the coded size."""
         for plane, samples in zip(self.planes, (y, u, v)):
             height, width = samples.shape
@@ -141,17 +140,14 @@ class HomeFrame(Frame):
         self._padded = False
         self.picture: DevicePicture | None = None  # where the source lies, if on the card
 
-    def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: ThreadPoolExecutor | None = None) -> None:
+    def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: Copiers | None = None) -> None:
         """Copy a picture of display size to where it is uploaded from; `beside`: threads that take parts of a large one."""
         if not np.may_share_memory(self.source, y):  # else somebody read it to where it belongs
-            pieces = [(t[a:b], p[a:b]) for t, p in zip(self.given, (y, u, v)) for a, b in bands(len(p), COPIES)]
-            if beside is None or self.source.size < WORTH_SHARING:
-                _copy(pieces)
-            else:  # a third of each plane a thread, this one among them
-                others = [beside.submit(_copy, pieces[k::COPIES]) for k in range(1, COPIES)]
-                _copy(pieces[::COPIES])
-                for other in others:
-                    other.result()
+            if beside is not None and self.source.size >= WORTH_SHARING:
+                beside.copy(self.given, (y, u, v))
+            else:
+                for target, plane in zip(self.given, (y, u, v)):
+                    np.copyto(target, plane)
         self.loaded()
 
     def loaded(self) -> None:
@@ -183,12 +179,6 @@ class HomeFrame(Frame):
             return
         mb_width, mb_height = self._size
         expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._held, self.levels)
-
-
-def _copy(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-    """(target, what goes there), without the interpreter's lock."""
-    for target, part in pairs:
-        np.copyto(target, part)
 
 
 def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Array, ...]:

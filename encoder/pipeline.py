@@ -5,7 +5,6 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..cpu_simd.ssd import totals
 from ..scheduler.check import TwinDiffers
+from ..scheduler.copiers import Copiers
 from ..scheduler.devices import (
     CudaExecutor,
     DeviceMemoryError,
@@ -33,7 +33,7 @@ from .config import Config
 from .device_frame import DevicePicture
 from .errors import DeviceError, DeviceLost, Error, InputError
 from .first_run import compile_beside, load_writers, will_compile
-from .frame import COPIES, Frame, HomeFrame
+from .frame import HELPERS, Frame, HomeFrame
 from .hybrid_loop import HybridLoop
 from .loop import Loop
 from .read_ahead import AHEAD
@@ -88,7 +88,7 @@ class Pipeline:
         self.pending: deque[tuple[Frame, Task]] = deque()
         self.done: list[EncodedFrame] = []  # not fetched yet
         self.count = self.since_idr = self.idr_count = self.number = 0
-        self._copying = ThreadPoolExecutor(COPIES - 1, "h264lite copy") if self.next_buffer() is not None else None
+        self._copying = Copiers(min(HELPERS, config.threads - 1)) if self.next_buffer() is not None else None
         if will_compile():
             compile_beside()
 
@@ -172,7 +172,7 @@ class Pipeline:
         if self._loading.ident is not None:
             self._loading.join()
         if self._copying is not None:
-            self._copying.shutdown()
+            self._copying.close()
         self.loop.executor.close()
 
     def compile(self, stages: Sequence[str]) -> None:

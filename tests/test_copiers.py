@@ -1,0 +1,89 @@
+"""Pictures copied by threads without the interpreter: every byte, by any number of helpers, late ones too."""
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import copying
+from h264lite.scheduler import copiers as copiers_module
+from h264lite.scheduler.copiers import Copiers
+
+
+def picture(rng, height, width, pitch=0):
+    """Three planes, rows `pitch` bytes apart."""
+    shapes = ((height, width), *[(-(-height // 2), -(-width // 2))] * 2)
+    return [rng.integers(0, 256, (h, w + pitch), np.uint8)[:, :w] for h, w in shapes]
+
+
+def helpers_alive():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("h264lite copy")]
+
+
+@pytest.mark.parametrize("helpers", [0, 1, 3])
+def test_every_byte_of_any_size(helpers):
+    rng = np.random.default_rng(7)
+    copiers = Copiers(helpers)
+    for height, width, pitch in ((1, 1, 0), (144, 176, 0), (1080, 1920, 0), (719, 1281, 0), (720, 1280, 64), (2, 300_000, 5),
+                                 (4320, 7680, 0)):  # fmt: skip
+        source = picture(rng, height, width, pitch)
+        target = [np.full(plane.shape, 1, np.uint8) for plane in source]
+        copiers.copy(target, source)
+        assert all(np.array_equal(a, b) for a, b in zip(target, source)), (height, width, pitch)
+    copiers.close()
+    assert not helpers_alive()
+
+
+def test_picture_after_picture_with_helpers_that_come_late():
+    """More parts than places in all, so that places are used again while helpers still look."""
+    rng = np.random.default_rng(8)
+    copiers = Copiers(3)
+    sources = [picture(rng, 360, 640) for _ in range(4)]
+    targets = [[np.zeros_like(plane) for plane in sources[0]] for _ in range(3)]
+    for n in range(3000):
+        copiers.copy(targets[n % 3], sources[n % 4])
+        if n % 7 == 0:
+            assert all(np.array_equal(a, b) for a, b in zip(targets[n % 3], sources[n % 4])), n
+        if n % 500 == 0:
+            time.sleep(0.002)  # helpers are asleep again
+    board = copiers._board
+    assert board[copying.TAKEN] == board[copying.READY] == board[copying.DONE] > 20 * copying.PLACES
+    copiers.close()
+
+
+def test_what_is_not_rows_of_bytes_is_copied_as_well():
+    source = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)
+    for given in (source[::-1], source[:, ::2], source.T, source[:, ::-1]):
+        target = np.zeros(given.shape, np.uint8)
+        Copiers(1).copy([target], [given])
+        assert np.array_equal(target, given)
+    wide = np.zeros((64, 80), np.uint8)  # a target whose rows do not follow one another
+    Copiers(1).copy([wide[:, :64]], [source])
+    assert np.array_equal(wide[:, :64], source) and not wide[:, 64:].any()
+
+
+def test_without_semaphores_the_caller_copies_alone(monkeypatch):
+    monkeypatch.setattr(copiers_module.ctypes, "CDLL", lambda name: object())
+    rng = np.random.default_rng(9)
+    source = picture(rng, 720, 1280)
+    target = [np.zeros_like(plane) for plane in source]
+    copiers = Copiers(3)
+    copiers.copy(target, source)
+    assert all(np.array_equal(a, b) for a, b in zip(target, source)) and not copiers._threads
+    copiers.close()
+
+
+def test_threads_end_with_the_copiers():
+    rng = np.random.default_rng(10)
+    source = picture(rng, 720, 1280)
+    copiers = Copiers(2)
+    assert not helpers_alive(), "none before the first picture"
+    copiers.copy([np.zeros_like(plane) for plane in source], source)
+    threads = helpers_alive()
+    assert len(threads) == 2
+    del copiers
+    gc.collect()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
