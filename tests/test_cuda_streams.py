@@ -7,6 +7,7 @@ import json
 import pytest
 from h264lite.cuda_src import device as device_module
 from h264lite.encoder.cli import main
+from h264lite.scheduler import cuda_executor
 
 from . import round_trip, sequences
 from .cuda_emulator.fixtures import card  # noqa: F401
@@ -59,6 +60,28 @@ def test_pictures_that_are_started_as_others_were(card, monkeypatch, options):  
     monkeypatch.setattr(device_module.Device, "replay", lambda self, script: replayed.append(replay(self, script)))
     compare(round_trip.noise_clip(34, 18, 30, 4), 34, 18, qp=24, threads=1, **options)
     assert len(replayed) > 3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "options", ({}, {"ref": 2, "slices": 2}, {"keyint": 6, "merange": 32}, {"qp": 2}, {"gops": 2, "keyint": 20}), ids=str
+)
+def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
+    """On a real card alone: as soon as a picture comes again its kernels are joined; pictures of a size that fills
+    the card little, and of one where kernels overlap.
+    """
+    skip_without()
+    joined, shorten = [], device_module.Device.shorten
+
+    def count(device, script):
+        shorten(device, script)
+        joined.append((sum(len(names) for _, names in script.parts()), len(script.acts)))
+
+    monkeypatch.setattr(cuda_executor, "OFTEN", 1)
+    monkeypatch.setattr(device_module.Device, "shorten", count)
+    for width, height, frames in ((66, 50, 60), (640, 352, 44)):
+        compare(round_trip.noise_clip(width, height, frames, 4), width, height, **{"qp": 27, **options})
+    assert len(joined) > 20 and all(calls < 0.75 * acts for calls, acts in joined)
 
 
 def test_a_real_clip(card):  # noqa: F811
