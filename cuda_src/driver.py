@@ -1,12 +1,10 @@
 """PyCUDA's driver, or the tests' stand-in, and which cards it reports; takes no context."""
 
 import importlib
-import os
 from types import ModuleType
 from typing import Any
 
 OLDEST = (8, 0)  # compute capability
-MOST_CONNECTIONS = "32"  # queues that streams share: with the driver's 8, lanes of three GOPs wait for each other's streams
 
 
 class DeviceUnavailable(Exception):
@@ -33,7 +31,6 @@ def use_driver(driver: Any) -> None:
 def load_driver() -> Any:
     if _driver is not None:
         return _driver
-    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", MOST_CONNECTIONS)
     try:
         driver: ModuleType = importlib.import_module("pycuda.driver")
     except ImportError as error:
