@@ -30,6 +30,7 @@ from .video import Planes
 
 CARD = "cuda:0"
 CHOICES_AT = (1280, 720)  # where threads and streams are tried
+GOPS_AT = (1920, 1080)  # where a card is tried with several GOPs: one that is not busy with one, and no host's thread that is
 WORTH = 1.02  # times as fast, or a choice stays what it was
 RUNS = 5  # encodes on a card at a size, of which the middle one counts: rates differ from one to the next, and so do minutes
 _BAR = 24
@@ -212,7 +213,7 @@ class Tune:
     def choose_gops(self) -> int:
         """How many GOPs at once on the card, or on the processor where there is none."""
         device = CARD if CARD in self.devices else CPU
-        pictures, rates = pictures_for(*CHOICES_AT, self.clip), {}
+        pictures, rates = pictures_for(*(GOPS_AT if device == CARD else CHOICES_AT), self.clip), {}
         for lanes in self.lanes():
             self.bar.step(f"{lanes} GOP{'s' if lanes > 1 else ''} at once on {device}")
             rates[lanes] = gop_rate(device, pictures, self.chosen["threads"], lanes, self.each)
