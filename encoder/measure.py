@@ -192,39 +192,60 @@ def watch(
 
 
 def gop_rate(device: str, pictures: Sequence[Planes], threads: int, lanes: int, seconds: float) -> float:
-    """Frames a second with so many GOPs at once, I frames among them; pictures come as from a file."""
+    """Frames a second with so many GOPs at once, I frames among them; pictures come as from a file. On a card the first two
+    GOPs of each lane do not count: their kinds of pictures are noted, which takes longer the more lanes there are.
+    """
     height, width = pictures[0][0].shape
     keyint = _GOP if device == CPU else _GOP_OF_A_CARD
     config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=_QP,
                                  keyint=keyint, psnr=False)  # fmt: skip
     config = replace(config, tuning=None)
     encoder = Gops(config, lanes) if lanes > 1 else Pipeline(config)
-    begin = time.perf_counter()
-    taken = 0
-
-    def reads() -> Iterator[Read]:
-        nonlocal taken
-        while taken < 2 * keyint or (time.perf_counter() - begin < seconds and taken < 10_000):
-            taken += 1
-            yield _reading(pictures, taken - 1)
-
+    count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
     try:
         if isinstance(encoder, Gops):
-            for read in reads():
+            for n in count:
                 while not encoder.has_room():
-                    encoder.poll()
-                encoder.encode_later(read)
+                    count.add(encoder.poll())
+                count.add(encoder.encode_later(_reading(pictures, n)))
         elif encoder.next_buffer() is None:
-            for _ in reads():
-                encoder.encode(*there_and_back(pictures, taken - 1))
+            for n in count:
+                count.add(encoder.encode(*there_and_back(pictures, n)))
         else:
             with ThreadPoolExecutor(CALLS) as readers:
-                for _ in ReadAhead(readers).each(reads(), encoder.next_buffer):
-                    encoder.encode_in_place()
-        encoder.flush()
-        return taken / (time.perf_counter() - begin)
+                for _ in ReadAhead(readers).each((_reading(pictures, n) for n in count), encoder.next_buffer):
+                    count.add(encoder.encode_in_place())
+        count.add(encoder.flush())
+        return count.rate()
     finally:
         encoder.close()
+
+
+class _Count:
+    """Numbers of pictures to encode: for so many seconds behind the first `warm` finished ones, but at least `least` more."""
+
+    def __init__(self, warm: int, least: int, seconds: float) -> None:
+        self.warm, self.least, self.seconds = warm, least, seconds
+        self.finished = 0
+        self.first = None if warm else 0  # how many were finished when the clock began
+        self.begin = self.end = time.perf_counter()
+
+    def __iter__(self) -> Iterator[int]:
+        taken = 0
+        while self.first is None or taken < self.first + self.least or (self.end - self.begin < self.seconds and taken < 10_000):
+            yield taken
+            taken += 1
+
+    def add(self, done: Sequence[EncodedFrame]) -> None:
+        """These are finished."""
+        self.finished += len(done)
+        self.end = time.perf_counter()
+        if self.first is None and self.finished >= self.warm:
+            self.first, self.begin = self.finished, self.end
+
+    def rate(self) -> float:
+        """Frames a second behind the first ones."""
+        return (self.finished - (self.first or 0)) / (self.end - self.begin)
 
 
 def _reading(pictures: Sequence[Planes], n: int) -> Read:
