@@ -19,6 +19,7 @@ constexpr int DONE = 31, OPEN = 30;
 // Words before all mail: counters of tickets, of messages that are not followed yet (less the tiles that have looked once), of
 // launches and of tiles that have ended
 constexpr int TICKETS = 0, MESSAGES = 1, TURN = 2, ENDED = 3;
+constexpr int SHORTEST = 20, LONGEST = 640;  // nanoseconds between looks of a warp that finds nothing: looks take turns from others
 typedef unsigned long long Published;  // a block's vector, its reference, and the number of the launch from bit 40 on
 
 // Who has to look, of a tile; a bit a macroblock
@@ -167,15 +168,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
     __syncwarp();
   } else {
     Motion *windows = reinterpret_cast<Motion *>(memory) + warp * 4 * WINDOW;
-    for (int pause = 20;;) {
+    for (int pause = SHORTEST;;) {
       const int place = __shfl_sync(FULL_WARP, lane ? 0 : take(board, 4 * warp), 0), r = place / TILE, k = place % TILE;
       if (place == OVER) break;
       if (place == NOTHING) {
         __nanosleep(pause);
-        pause = min(2 * pause, 640);
+        pause = min(2 * pause, LONGEST);
         continue;
       }
-      pause = 20;
+      pause = SHORTEST;
       Memory &m = memory_of(place);
       const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx, b = lane & 15;
       // lanes 0..9: what predicts; 16..31: the macroblock's blocks

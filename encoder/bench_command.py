@@ -81,11 +81,11 @@ def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, 
 def measure(
     size: tuple[int, int], devices: Sequence[str], pictures: Sequence[Planes], given: argparse.Namespace
 ) -> dict[str, Any]:  # fmt: skip
-    """One size: rounds of all devices, by turns."""
+    """One size: rounds of all devices, by turns, every other one the other way round."""
     seconds: dict[str, list[float]] = {device: [] for device in devices}
     bits = 0.0
-    for _ in range(given.rounds):
-        for device in devices:
+    for k in range(given.rounds):
+        for device in devices[:: -1 if k % 2 else 1]:
             found = watch(device, pictures, given.threads or 0, given.run_seconds, tuning=given.tuning)
             seconds[device].append(found.frame)
             bits = found.bits

@@ -24,6 +24,7 @@ WARM = 3  # frames before the measured ones: the first is an I frame, and the ne
 WARM_SECONDS = 0.3  # and time, since on a card calls are noted before they are repeated
 WAITS = 0.05  # of the time: where the host's thread waits less for a card, it is what holds the encode up
 _QP, _GOP, _GOP_OF_A_CARD = 27, 12, 48
+_MOST = 10_000  # pictures of one measurement
 
 
 # ---- pictures
@@ -148,7 +149,7 @@ def settings(device: str, width: int, height: int, threads: int, **options: Any)
 
 
 def watch(
-    device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = 10_000, card_clock: bool = False,
+    device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = _MOST, card_clock: bool = False,
     tuned: bool = True, **options: Any,
 ) -> Watched:
     """Encode for so many seconds, but at least LEAST_FRAMES and at most `most` frames.
@@ -232,9 +233,12 @@ class _Count:
 
     def __iter__(self) -> Iterator[int]:
         taken = 0
-        while self.first is None or taken < self.first + self.least or (self.end - self.begin < self.seconds and taken < 10_000):
+        while self.first is None or taken < self.first + self.least or self._has_time(taken):
             yield taken
             taken += 1
+
+    def _has_time(self, taken: int) -> bool:
+        return self.end - self.begin < self.seconds and taken < _MOST
 
     def add(self, done: Sequence[EncodedFrame]) -> None:
         """These are finished."""

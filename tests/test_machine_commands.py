@@ -381,13 +381,13 @@ def test_bench_takes_turns_and_writes_what_it_found(quick, monkeypatch, tmp_path
     found = json.loads((tmp_path / "b.json").read_text())
     assert [row["size"] for row in found["sizes"]] == ["32x32", "64x48"] and found["absent"] == {"hybrid": "why not"}
     assert set(found["sizes"][0]["fps"]) == {"cpu", "cuda"} and found["sizes"][0]["spread"]["cpu"] == 0
-    assert [row[0] for row in quick[:6]] == ["cpu", "cuda"] * 3
+    assert [row[0] for row in quick[:6]] == ["cpu", "cuda", "cuda", "cpu", "cpu", "cuda"]
     assert "64x48" in capfd.readouterr().err
 
 
 def test_bench_compares_both_with_the_better_one(monkeypatch):
-    rates = iter([100.0, 50.0, 130.0] * 3)
-    monkeypatch.setattr(bench_command, "watch", lambda device, *args, **more: Watched(device, 16, 16, 1, 9, 1 / next(rates)))
+    rates = {"cpu": 100.0, "cuda": 50.0, "hybrid": 130.0}
+    monkeypatch.setattr(bench_command, "watch", lambda device, *args, **more: Watched(device, 16, 16, 1, 9, 1 / rates[device]))
     given = types.SimpleNamespace(rounds=3, threads=1, run_seconds=1.0, tuning=None)
     row = bench_command.measure((16, 16), ("cpu", "cuda", "hybrid"), [], given)
     assert row["hybrid_over_better"] == pytest.approx(1.3)
