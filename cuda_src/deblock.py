@@ -19,6 +19,7 @@ CHROMA_PLANE = 20 * 28
 TILE = 2  # macroblocks a side: a halo of lines costs less, the larger the tile; four fill the steps of a warp
 RECORD = 12
 BLOCK_TILES = 4  # a block of threads; two warps each
+PITCH = 1 << 10  # of numbers of samples: more than a row has
 
 # Offsets across an edge (p_i = -1 - i, q_i = i): output: inputs, for bS < 4, bS 4 as well, chroma
 _ALL = {-3, -2, -1, 0, 1, 2}
@@ -39,9 +40,15 @@ def _sample(n: int, line: Line, offset: int) -> tuple[int, int]:
     return (my * n + across, mx * n + along) if direction else (my * n + along, mx * n + across)
 
 
+def _number(n: int, line: Line) -> tuple[int, int]:
+    """Number of the sample at offset 0, and how far the next one across the edge is: a number is quicker than two."""
+    y, x = _sample(n, line, 0)
+    return PITCH * y + x, PITCH if line[2] else 1
+
+
 def halo_lines(n: int, tile: int = TILE) -> list[Line]:
     """The lines that decide the final samples of tile x tile macroblocks of n x n samples, in the order of the standard."""
-    live = {(y, x) for y in range(tile * n) for x in range(tile * n)}
+    live = {PITCH * y + x for y in range(tile * n) for x in range(tile * n)}
     lines: list[Line] = []
     for my in range(tile + 1, -3, -1):
         for mx in range(tile + 1, -3, -1):
@@ -52,32 +59,35 @@ def halo_lines(n: int, tile: int = TILE) -> list[Line]:
                     flow = _flow(n, edge)
                     for k in reversed(range(n)):
                         line = (mx, my, direction, edge, k)
-                        needed = [o for o in flow if _sample(n, line, o) in live]
+                        at, step = _number(n, line)
+                        needed = [o for o in flow if at + o * step in live]
                         if needed:
                             lines.append(line)
-                            live -= {_sample(n, line, o) for o in needed}
-                            live |= {_sample(n, line, i) for o in needed for i in flow[o]}
+                            live.difference_update([at + o * step for o in needed])
+                            live.update([at + i * step for i in set().union(*(flow[o] for o in needed))])
     return lines[::-1]
 
 
 def steps_of(n: int, lines: list[Line]) -> list[list[Line]]:
     """The lines by the earliest step in which everything they depend on is done, at most 32 a step."""
-    read: dict[tuple[int, int], int] = {}
-    written: dict[tuple[int, int], int] = {}
+    read: dict[int, int] = {}
+    written: dict[int, int] = {}
     steps: list[list[Line]] = []
+    reads = {edge: set().union(*_flow(n, edge).values()) for edge in range(n // 4)}
     for line in lines:
-        flow = _flow(n, line[3])
-        inputs = {_sample(n, line, i) for reads in flow.values() for i in reads}
-        outputs = {_sample(n, line, o) for o in flow}
-        before = [written.get(s, -1) for s in inputs] + [max(read.get(s, -1), written.get(s, -1)) for s in outputs]
-        step = max(before) + 1
+        at, across = _number(n, line)
+        inputs = [at + i * across for i in reads[line[3]]]
+        outputs = [at + o * across for o in _flow(n, line[3])]
+        step = 1 + max([written.get(s, -1) for s in inputs + outputs] + [read.get(s, -1) for s in outputs])
         while step < len(steps) and len(steps[step]) == 32:
             step += 1
         if step == len(steps):
             steps.append([])
         steps[step].append(line)
-        read.update({s: max(read.get(s, -1), step) for s in inputs})
-        written.update({s: max(written.get(s, -1), step) for s in outputs})
+        for s in inputs:
+            read[s] = max(read.get(s, -1), step)
+        for s in outputs:
+            written[s] = step  # behind whatever was written there before
     return steps
 
 

@@ -111,6 +111,7 @@ class Native:
         self._modules: dict[str, ctypes.c_void_p] = {}
         self._functions: dict[tuple[str, str], int] = {}
         self._shared: dict[tuple[str, str], int] = {}  # what they may ask for
+        self._versions: dict[int, int] = {}  # of the code of functions; 0 if it is not told
 
     def event(self, flags: int) -> "Event":
         """PyCUDA tells no address of its events; these have one."""
@@ -151,10 +152,11 @@ class Native:
 
     def waits(self, module: str, function: int) -> bool:
         """Whether a kernel waits by itself for the one before (simd.cuh): its code is for 9.0 and later."""
-        version = ctypes.c_int()
-        get = self._library.cuFuncGetAttribute
-        told = not get(ctypes.byref(version), ctypes.c_int(PTX_VERSION), ctypes.c_void_p(function))
-        return told and version.value >= 90 and not module.startswith(NOT_EARLY)
+        if function not in self._versions:
+            version = ctypes.c_int()
+            self._library.cuFuncGetAttribute(ctypes.byref(version), ctypes.c_int(PTX_VERSION), ctypes.c_void_p(function))
+            self._versions[function] = version.value
+        return self._versions[function] >= 90 and not module.startswith(NOT_EARLY)
 
     def row(self, what: str, *arguments: int) -> list[int]:
         """A call as a row."""
@@ -212,6 +214,7 @@ class Native:
             self._library.cuModuleUnload(module)
         self._modules.clear()
         self._functions.clear()
+        self._versions.clear()
 
 
 class Event:

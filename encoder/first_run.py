@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from ..scheduler.stages import CPU, files
+from ..scheduler.stages import CPU, files, load_launchers
 
 _ROOT = Path(__file__).resolve().parent.parent
 _KERNELS, _STANDARD = _ROOT / "cpu_simd", _ROOT / "standard"
@@ -70,6 +70,15 @@ def compile_stages(names: tuple[str, ...] = _BESIDE) -> None:
     load_writers()
     pipeline.compile(names)
     pipeline.close()
+
+
+def load_for_a_card(bits: bool = False) -> None:
+    """What the first pictures on a card would wait for, while it is got ready: launchers, their tables, the host's kernels.
+
+    bits: see load_writers.
+    """
+    load_launchers()
+    load_writers(bits)
 
 
 def load_writers(bits: bool = False) -> None:

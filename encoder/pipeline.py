@@ -32,7 +32,7 @@ from ..standard.macroblock import MB_TYPE_NAMES
 from .config import Config
 from .device_frame import DevicePicture
 from .errors import DeviceError, DeviceLost, Error, InputError
-from .first_run import compile_beside, load_writers, will_compile
+from .first_run import compile_beside, load_for_a_card, will_compile
 from .frame import HELPERS, Frame, HomeFrame
 from .hybrid_loop import HybridLoop
 from .loop import Loop
@@ -81,7 +81,7 @@ class Pipeline:
         self.slice_rows = bands(config.mb_height, config.slices)
         self.writer = SliceWriter(config, self.slice_rows)
         self.in_flight = 0  # pictures whose bits may be under way beside the loop
-        self._loading = threading.Thread(target=load_writers, args=(config.device == "hybrid",), daemon=True)
+        self._loading = threading.Thread(target=load_for_a_card, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
             self._loading.start()
         self.loop, self.ring = self._start()

@@ -232,6 +232,16 @@ def files(folder: str) -> set[str]:
     return {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
 
 
+def load_launchers() -> None:
+    """Import what launches the stages of a card, and make the table that its first picture would wait for."""
+    for stage in TABLE:
+        if stage.only != CPU:
+            _ = stage.cuda_function
+    deblock = import_module(f"..{CUDA}.deblock", __package__)
+    for block in (16, 8):
+        deblock.schedule(block)
+
+
 def picture_steps(
     n_ref: int, me: str = "fsbm", home: tuple[str, ...] = (), subme: int = 0
 ) -> list[tuple[tuple[str, ...], int]]:

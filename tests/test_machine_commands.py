@@ -387,7 +387,7 @@ def test_bench_takes_turns_and_writes_what_it_found(quick, monkeypatch, tmp_path
 
 def test_bench_compares_both_with_the_better_one(monkeypatch):
     rates = {"cpu": 100.0, "cuda": 50.0, "hybrid": 130.0}
-    monkeypatch.setattr(bench_command, "watch", lambda device, *args, **more: Watched(device, 16, 16, 1, 9, 1 / rates[device]))
+    monkeypatch.setattr(bench_command, "watch", lambda name, *args, **more: Watched(name, 16, 16, 1, 9, 1 / rates[name]))
     given = types.SimpleNamespace(rounds=3, threads=1, run_seconds=1.0, tuning=None)
     row = bench_command.measure((16, 16), ("cpu", "cuda", "hybrid"), [], given)
     assert row["hybrid_over_better"] == pytest.approx(1.3)
