@@ -27,6 +27,18 @@ def fetch_add(typingctx, array, index, value):
 
 
 @intrinsic
+def take_one(typingctx, array, index, value):
+    """array[index]: value becomes value + 1 in one step; whether it was `value`."""
+
+    def codegen(context, builder, sig, args):
+        more = builder.add(args[2], ir.Constant(ir.IntType(64), 1))
+        found = builder.cmpxchg(_element(context, builder, sig, args), args[2], more, "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(array, types.intp, types.int64), codegen
+
+
+@intrinsic
 def load_acquire(typingctx, array, index):
     """array[index]; what the thread that stored it wrote before is seen after this."""
 

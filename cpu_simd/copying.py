@@ -10,7 +10,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ..standard.jit import kernel
-from .atomics import _element, fetch_add, give_way, load_acquire, pause, store_release
+from .atomics import fetch_add, give_way, load_acquire, pause, store_release, take_one
 
 # The board, int64[BOARD]: tickets taken, tickets given out, parts done, whether it is over, each on a cache line of its own;
 # then PLACES parts, by ticket: target, source, bytes of a row, bytes from a row of the source to the next, rows
@@ -19,18 +19,6 @@ PLACES, WORDS = 64, 5
 BOARD = PARTS + PLACES * WORDS
 PART = 1 << 17  # bytes of a part, at least
 LOOKS = 256  # at a counter, before another thread may have the processor
-
-
-@intrinsic
-def take_one(typingctx, array, index, value):
-    """array[index]: value becomes value + 1 in one step; whether it was `value`."""
-
-    def codegen(context, builder, sig, args):
-        more = builder.add(args[2], ir.Constant(ir.IntType(64), 1))
-        found = builder.cmpxchg(_element(context, builder, sig, args), args[2], more, "seq_cst", "seq_cst")
-        return builder.extract_value(found, 1)
-
-    return types.boolean(array, types.intp, types.int64), codegen
 
 
 @intrinsic

@@ -19,7 +19,7 @@ constexpr int DONE = 31, OPEN = 30;
 // Words before all mail: counters of tickets, of messages that are not followed yet (less the tiles that have looked once), of
 // launches and of tiles that have ended
 constexpr int TICKETS = 0, MESSAGES = 1, TURN = 2, ENDED = 3;
-constexpr int SHORTEST = 20, LONGEST = 640;  // nanoseconds between looks of a warp that finds nothing: looks take turns from others
+constexpr int SHORTEST = 20, LONGEST = 640;  // nanoseconds between looks of a warp that finds nothing; others want to issue too
 typedef unsigned long long Published;  // a block's vector, its reference, and the number of the launch from bit 40 on
 
 // Who has to look, of a tile; a bit a macroblock
