@@ -1,7 +1,6 @@
 """Pictures copied by threads without the interpreter: every byte, by any number of helpers, late ones too."""
 
 import gc
-import threading
 import time
 
 import numpy as np
@@ -17,10 +16,6 @@ def picture(rng, height, width, pitch=0):
     return [rng.integers(0, 256, (h, w + pitch), np.uint8)[:, :w] for h, w in shapes]
 
 
-def helpers_alive():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("h264lite copy")]
-
-
 @pytest.mark.parametrize("helpers", [0, 1, 3])
 def test_every_byte_of_any_size(helpers):
     rng = np.random.default_rng(7)
@@ -31,8 +26,10 @@ def test_every_byte_of_any_size(helpers):
         target = [np.full(plane.shape, 1, np.uint8) for plane in source]
         copiers.copy(target, source)
         assert all(np.array_equal(a, b) for a, b in zip(target, source)), (height, width, pitch)
+    threads = copiers._threads
+    assert len(threads) == helpers
     copiers.close()
-    assert not helpers_alive()
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_picture_after_picture_with_helpers_that_come_late():
@@ -78,10 +75,10 @@ def test_threads_end_with_the_copiers():
     rng = np.random.default_rng(10)
     source = picture(rng, 720, 1280)
     copiers = Copiers(2)
-    assert not helpers_alive(), "none before the first picture"
+    assert not copiers._threads, "none before the first picture"
     copiers.copy([np.zeros_like(plane) for plane in source], source)
-    threads = helpers_alive()
-    assert len(threads) == 2
+    threads = copiers._threads
+    assert len(threads) == 2 and all(thread.is_alive() for thread in threads)
     del copiers
     gc.collect()
     for thread in threads:
