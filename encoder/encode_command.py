@@ -244,6 +244,7 @@ def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
     """Frames one after another, read by threads to where they are uploaded from while earlier ones are in the loop."""
     reads = map(source.later, _numbers(source, run.encoder.config))
     width, height = source.format.width, source.format.height
+    run.encoder.read_ahead()
     with ThreadPoolExecutor(CALLS, "h264lite reader") as readers:
         for place in ReadAhead(readers).each(reads, run.encoder.next_buffer):
             if stop.asked:

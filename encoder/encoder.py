@@ -133,6 +133,10 @@ class Encoder:
         """See Pipeline.next_buffer."""
         return self._pipeline.next_buffer(ahead)
 
+    def read_ahead(self) -> None:
+        """See Pipeline.read_ahead."""
+        self._pipeline.read_ahead()
+
     def drain(self) -> list[tuple["EncodedFrame", FrameRow]]:
         """`flush`, as `push`."""
         if self._state == "flushed":

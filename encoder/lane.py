@@ -56,6 +56,7 @@ class Lane:
                 self._rest(self._rests and self._gop is None)  # before a picture is taken: it is not seen waiting any more
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
             if taken and on_card and callable(taken[0]):
+                self.pipeline.read_ahead()
                 ahead.begin(taken, self.pipeline.next_buffer)
                 self._ahead_of.extend([self._gop] * len(taken))  # type: ignore[list-item]
             elif taken:

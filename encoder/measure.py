@@ -213,6 +213,7 @@ def gop_rate(device: str, pictures: Sequence[Planes], threads: int, lanes: int, 
             for n in count:
                 count.add(encoder.encode(*there_and_back(pictures, n)))
         else:
+            encoder.read_ahead()
             with ThreadPoolExecutor(CALLS) as readers:
                 for _ in ReadAhead(readers).each((_reading(pictures, n) for n in count), encoder.next_buffer):
                     count.add(encoder.encode_in_place())

@@ -84,10 +84,11 @@ class Pipeline:
         self._loading = threading.Thread(target=load_for_a_card, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
             self._loading.start()
+        self.count = self.since_idr = self.idr_count = self.number = 0
+        self._reads_ahead = False  # somebody reads pictures to where they belong while earlier ones are encoded
         self.loop, self.ring = self._start()
         self.pending: deque[tuple[Frame, Task]] = deque()
         self.done: list[EncodedFrame] = []  # not fetched yet
-        self.count = self.since_idr = self.idr_count = self.number = 0
         self._copying = Copiers(min(HELPERS, config.threads - 1)) if self.next_buffer() is not None else None
         if will_compile():
             compile_beside()
@@ -135,11 +136,18 @@ class Pipeline:
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """uint8[n]: where the next picture may be put as I420, so that it need not be copied; None: anywhere.
 
-        ahead: for the one so many behind it, at most AHEAD. The ring has a place for it: at most `in_flight` pictures wait
-        for their bits.
+        ahead: for the one so many behind it, at most AHEAD, for whoever has called `read_ahead`. The ring has a place for it:
+        at most `in_flight` pictures wait for their bits.
         """
         frame = self.ring[(self.count + ahead) % len(self.ring)]
         return frame.source if isinstance(frame, HomeFrame) else None
+
+    def read_ahead(self) -> None:
+        """Before the first picture: there will be places for pictures that are read while earlier ones are encoded."""
+        if not self._reads_ahead and isinstance(self.ring[0], HomeFrame):
+            assert not self.count, "pictures have places already"
+            self._reads_ahead = True
+            self.ring += self._places(self.loop, self._ring_length(self.loop) - len(self.ring))
 
     def _encode(self, frame: Frame) -> list[EncodedFrame]:
         self._choose_type(frame)
@@ -302,31 +310,38 @@ class Pipeline:
         return loop, self._make_ring(loop)
 
     def _make_ring(self, loop: Loop | HybridLoop) -> list[Frame]:
-        """Pictures under way, the one in the loop, and those that are read meanwhile.
-
-        Where the card may be lost without end of the encode, decoded pictures come home as well, the last `ref` of every
-        KEEPING, and the ring is longer by as many: whichever picture is the first that did not come home, the references of
-        one shortly before it are there, and the sources from there on. On a card it goes round in step with the arrays
-        there, two reference slots and the twins: so few kinds of pictures are to be noted.
-        """
+        """Pictures under way, the one in the loop, and those that are read meanwhile, if somebody does."""
         config, executor = self.config, loop.executor
         self.in_flight = config.crew if config.device == "cpu" else config.threads
         if isinstance(executor, CudaExecutor):
             self.in_flight = min(config.threads, OF_A_CARD)
-        replaceable = config.may_change_device and executor.twins > 0
+        self._replaceable = config.may_change_device and executor.twins > 0
         by_rows = isinstance(executor, HybridExecutor)
-        self._keeps_some = replaceable and not by_rows and not self.keep_reconstruction
-        length = self.in_flight + 1 + AHEAD + (config.ref if replaceable else 0) + (KEEPING - 1 if self._keeps_some else 0)
-        length += -length % (2 * executor.twins or 1)
-        size = config.mb_width, config.mb_height
-        ring = [HomeFrame(*size, executor.host_zeros, config.display, by_rows) if executor.twins else Frame(*size)
-                for _ in range(length)]
-        if replaceable or self.keep_reconstruction:
+        self._keeps_some = self._replaceable and not by_rows and not self.keep_reconstruction
+        return self._places(loop, self._ring_length(loop))
+
+    def _ring_length(self, loop: Loop | HybridLoop) -> int:
+        """Where the card may be lost without end of the encode, decoded pictures come home as well, the last `ref` of every
+        KEEPING, and the ring is longer by as many: whichever picture is the first that did not come home, the references of
+        one shortly before it are there, and the sources from there on. On a card it goes round in step with the arrays
+        there, two reference slots and the twins: so few kinds of pictures are to be noted.
+        """
+        length = self.in_flight + 1 + self._reads_ahead * AHEAD + self._replaceable * self.config.ref
+        length += self._keeps_some * (KEEPING - 1)
+        return length + -length % (2 * loop.executor.twins or 1)
+
+    def _places(self, loop: Loop | HybridLoop, count: int) -> list[Frame]:
+        """So many pictures of the ring."""
+        config, executor = self.config, loop.executor
+        size, by_rows = (config.mb_width, config.mb_height), isinstance(executor, HybridExecutor)
+        places = [HomeFrame(*size, executor.host_zeros, config.display, by_rows) if executor.twins else Frame(*size)
+                  for _ in range(count)]
+        if self._replaceable or self.keep_reconstruction:
             luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
             chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)
-            for frame in ring:
+            for frame in places:
                 frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
-        return ring
+        return places
 
     def _go_on_without_the_card(self, lost: Exception, entering: Frame | None = None) -> None:
         """From the first picture whose results did not come home: redo it and those behind it on the CPU.

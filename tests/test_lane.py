@@ -16,9 +16,13 @@ class FakePipeline:
 
     def __init__(self):
         self.ring = [np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)]
-        self.count, self.coded = 0, []
+        self.count, self.coded, self.reads_ahead = 0, [], False
+
+    def read_ahead(self):
+        self.reads_ahead = True
 
     def next_buffer(self, ahead=0):
+        assert self.reads_ahead or not ahead
         return self.ring[(self.count + ahead) % len(self.ring)]
 
     def begin_gop(self, gop, number):

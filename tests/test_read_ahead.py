@@ -5,9 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from h264lite.cuda_src import device as device_module
+from h264lite.encoder import device as device_choice
+from h264lite.encoder.config import Config
 from h264lite.encoder.errors import InputError
+from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.read_ahead import AHEAD, TOGETHER, ReadAhead
 from h264lite.encoder.video import open_source
+
+from .cuda_emulator.driver import EmulatedDriver
 
 SIZE = 48 * 32 * 3 // 2
 PICTURES = 3 * TOGETHER + 1
@@ -74,3 +80,29 @@ def test_short_reads_go_on(source, monkeypatch):
     preadv = os.preadv
     monkeypatch.setattr(os, "preadv", lambda fd, views, at: preadv(fd, [views[0][: max(1, len(views[0]) * 2 // 3)]], at))
     assert list(values(source, range(PICTURES))) == list(range(PICTURES))
+
+
+@pytest.mark.parametrize("device", ["cuda", "auto", "cpu"])
+def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
+    """On a card; before the first picture, and what was given out stays."""
+    monkeypatch.setattr(device_choice, "SMALLEST_FOR_CUDA", 1)
+    device_module.use_driver(EmulatedDriver())
+    try:
+        pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4))
+        short, first = len(pipeline.ring), pipeline.next_buffer()
+        pipeline.read_ahead()
+        pipeline.read_ahead()
+        assert len(pipeline.ring) >= pipeline.in_flight + 1 + (device != "cpu") * AHEAD
+        assert (len(pipeline.ring) > short) == (device != "cpu") and pipeline.next_buffer() is first
+        if device != "cpu":
+            assert len({pipeline.next_buffer(k).ctypes.data for k in range(AHEAD + 1)}) == AHEAD + 1
+            assert all((frame.decoded is not None) == (device == "auto") for frame in pipeline.ring)
+        pipeline.close()
+        late = Pipeline(Config.from_options(width=16, height=16, device="cuda", threads=4))
+        late.encode(*(np.zeros((n, n), np.uint8) for n in (16, 8, 8)))
+        with pytest.raises(AssertionError):
+            late.read_ahead()
+        late.flush()
+        late.close()
+    finally:
+        device_module.use_driver(None)
