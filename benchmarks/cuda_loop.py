@@ -85,12 +85,12 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
     assert isinstance(executor, CudaExecutor)
     found = []
     for n in range(40):
-        known = set(executor._scripts)
+        executor._scripts.clear()  # so that the picture's is the one there is, noted before or not
         pipeline.encode(*planes(pictures[n], width, height))
         pipeline.flush()
-        whole = next((executor._scripts[key] for key in executor._scripts if key not in known), None)
-        if whole is None or n < 4:
+        if n < 4:
             continue
+        (whole,) = executor._scripts.values()
         script = without_the_source(whole)
         card, main = executor.card, executor.streams[MAIN]
         with card:

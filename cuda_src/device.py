@@ -151,7 +151,7 @@ class Device:
             self.replay(script)
 
     def shorten(self, script: Script) -> None:
-        """From now on fewer calls of the driver give the streams the same; what that takes pays after some five times."""
+        """From now on fewer calls of the driver give the streams the same. It pays for what comes again and again."""
         if self._native is not None:
             script.consist_of(self._native.joined(script.acts))
 

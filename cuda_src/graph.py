@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 FEWEST = 2  # kernels that are worth a graph
 # CUDA_KERNEL_NODE_PARAMS: function, grid, block, shared memory, a gap, arguments, more of them, kernel, context
 NODE = struct.Struct("Q7I4x4Q")
-# CUgraphEdgeData: that what comes behind may start while the kernel ends (programmatic port, of 0), the same as type
+# CUgraphEdgeData (port it leaves, port it enters, type): programmatic, the next may start while this one ends; or in full
 EARLY, WHOLE = bytes([1, 0, 1, 0, 0, 0, 0, 0]), bytes(8)
 
 
@@ -24,7 +24,7 @@ class Launch(NamedTuple):
     shared: int
     stream: int
     pointers: int  # address of the addresses of its arguments
-    waits: bool  # it waits by itself for the one before it
+    early: bool  # it may be started while the one before it ends
     memory: Any  # where its arguments are
 
 
@@ -61,7 +61,7 @@ class Graphs:
             code = self._add(ctypes.byref(node), graph, None, ctypes.c_size_t(0),
                              NODE.pack(one.function, *sizes, one.pointers, 0, 0, 0))  # fmt: skip
             if not code and before is not None:
-                edge = EARLY if one.waits else WHOLE
+                edge = EARLY if one.early else WHOLE
                 code = self._connect(graph, ctypes.byref(before), ctypes.byref(node), edge, ctypes.c_size_t(1))
             if code:
                 return int(code)

@@ -36,7 +36,7 @@ from .device_frame import DevicePicture
 
 Array = Any  # np.ndarray, or its twin on a card
 Zeros = Callable[[tuple[int, ...], Any], Array]
-HELPERS = 3  # threads beside the caller's that copy a picture to where a card takes it from: one moves some 5 to 10 GB/s
+HELPERS = 3  # threads beside the caller's that copy a picture to where a card takes it from: one moves 5 to 7 GB/s
 WORTH_SHARING = 1 << 20  # bytes of such a picture
 _ALIGNED = 256  # bytes; what memory of a card is aligned to
 

@@ -30,7 +30,7 @@ from .video import Planes
 
 CARD = "cuda:0"
 CHOICES_AT = (1280, 720)  # where threads and streams are tried
-GOPS_AT = (1920, 1080)  # where a card is tried with several GOPs: one that is not busy with one, and no host's thread that is
+GOPS_AT = (1920, 1080)  # where a card is tried with several GOPs: with one of them it is the card that binds, not the host
 WORTH = 1.02  # times as fast, or a choice stays what it was
 RUNS = 5  # encodes on a card at a size, of which the middle one counts: rates differ from one to the next, and so do minutes
 _BAR = 24

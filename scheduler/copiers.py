@@ -32,13 +32,13 @@ class Copiers:
 
     def _find_semaphore(self) -> int:
         """Address of sem_wait; 0 where there is none."""
-        library = self._library = ctypes.CDLL(None)
         try:
+            library = self._library = ctypes.CDLL(None)
             if library.sem_init(ctypes.c_void_p(_address(self._semaphore)), 0, 0):
                 return 0
             self._post, wait = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in (library.sem_post, library.sem_wait))
             return wait
-        except AttributeError:
+        except (AttributeError, TypeError):  # TypeError: Windows has no such library
             return 0
 
     def copy(self, targets: Sequence[np.ndarray], sources: Sequence[np.ndarray]) -> None:
@@ -72,4 +72,4 @@ class Copiers:
 
 
 def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])  # in a third of the time of array.ctypes.data
+    return int(array.__array_interface__["data"][0])

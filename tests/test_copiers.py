@@ -60,8 +60,13 @@ def test_what_is_not_rows_of_bytes_is_copied_as_well():
     assert np.array_equal(wide[:, :64], source) and not wide[:, 64:].any()
 
 
-def test_without_semaphores_the_caller_copies_alone(monkeypatch):
-    monkeypatch.setattr(copiers_module.ctypes, "CDLL", lambda name: object())
+def refused(name):
+    raise TypeError(name)
+
+
+@pytest.mark.parametrize("library", [lambda name: object(), refused])
+def test_without_semaphores_the_caller_copies_alone(monkeypatch, library):
+    monkeypatch.setattr(copiers_module.ctypes, "CDLL", library)
     rng = np.random.default_rng(9)
     source = picture(rng, 720, 1280)
     target = [np.zeros_like(plane) for plane in source]
