@@ -143,21 +143,21 @@ class Bench:
         for k in range(next(iter(kernels)), len(script.acts)):
             act = script.acts[k]
             if k not in kernels:
-                self.card.replay(_script([act]))
+                self.card.replay(script.some([act]))
                 continue
             name, stream = kernels[k]
             if name in IN_PLACE:
                 assert before is not None and before[1] is stream, f"{name} is behind no kernel of its stream"
-                us = self._time([before[0], act], stream) - self._time([before[0]], stream)
-                self.card.replay(_script([act]))  # of what is there now
+                us = self._time(script, [before[0], act], stream) - self._time(script, [before[0]], stream)
+                self.card.replay(script.some([act]))  # of what is there now
             else:
-                us = self._time([act], stream)
+                us = self._time(script, [act], stream)
             before = act, stream
             yield Timed(name, names[id(stream)], us)
 
-    def _time(self, acts: list[Any], stream: Any) -> float:
-        """Microseconds of acts on a stream, given again and again, alone on the card."""
-        card, row, times = self.card, _script(acts * self.batch), []
+    def _time(self, script: Script, acts: list[Any], stream: Any) -> float:
+        """Microseconds of a script's acts on a stream, given again and again, alone on the card."""
+        card, row, times = self.card, script.some(acts * self.batch), []
         card.replay(row)
         for _ in range(self.rounds):
             card.synchronize()
@@ -171,12 +171,6 @@ class Bench:
             card.synchronize(self.end)
             times.append(1e6 * card.seconds(self.begin, self.end) / self.batch)
         return statistics.median(times)
-
-
-def _script(acts: list[Any]) -> Script:
-    script = Script()
-    script.acts = acts
-    return script
 
 
 def print_table(lines: list[dict[str, Any]]) -> None:

@@ -11,6 +11,7 @@ pictures from memory.
 
 import argparse
 import json
+import math
 import os
 import statistics
 import sys
@@ -115,7 +116,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
     CudaExecutor.serial = False
     pipelines = [Pipeline(Config.from_options(width=width, height=height, device="cuda", **options)) for _ in range(lanes)]
     for k, pipeline in enumerate(pipelines):
-        for n in range(1 + len(pipeline.ring)):
+        for n in range(1 + math.lcm(CudaExecutor.twins, pipeline.config.ref + 1)):  # arrays and slots in all pairs
             pipeline.encode(*planes(pictures[(n + 7 * k) % len(pictures)], width, height))
         pipeline.flush()
     executors = [pipeline.loop.executor for pipeline in pipelines]
@@ -142,9 +143,7 @@ def without_the_source(script: Script) -> Script:
     """What a picture gives the streams once its source is there: the same one's upload would wait for its download."""
     kernels = list(script.launches())
     loaded = [name for _, name, _ in kernels].index("load_planes")
-    loop = Script()
-    loop.acts = script.acts[kernels[loaded + 1][0] :]
-    return loop
+    return script.some(script.acts[kernels[loaded + 1][0] :])
 
 
 def summary(trace: Trace, first: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from .driver import (
     too_old,
     use_driver,
 )  # fmt: skip
-from .script import KERNEL, Script, handle
+from .script import KERNEL, NOWHERE, Place, Script, handle
 
 __all__ = [
     "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_card",
@@ -55,6 +55,14 @@ def _numbers(arguments: Sequence[Any]) -> list[int]:
     for argument in arguments[:-1]:
         found.append(int(argument.ctypes.data) if isinstance(argument, np.ndarray) else int(argument))
     return [*found, *([] if size is None else [size]), handle(arguments[-1])]
+
+
+def _record(event: Any, stream: Any) -> None:
+    event.record(stream)
+
+
+def _wait(stream: Any, event: Any) -> None:
+    stream.wait_for_event(event)
 
 
 class Device:
@@ -121,27 +129,25 @@ class Device:
         row = None
         if noted and self._script is not None and self._native is not None:
             row = self._native.row(name, *_numbers(arguments))
-        return self._do(name, getattr(self.driver, name), *arguments, noted=noted, row=row, held=arguments)
+        return self._do(name, getattr(self.driver, name), *arguments, noted=noted, row=row)
 
-    def _do(
-        self, what: str, function: Callable[..., Any], *arguments: Any, noted: bool = True, row: Any = None, held: Any = None,
-        **more: Any,
-    ) -> Any:
+    def _do(self, what: str, function: Callable[..., Any], *given: Any, noted: bool = True, **more: Any) -> Any:
+        """more: see Script.add."""
         self.check()
         if noted and self._script is not None:
-            self._script.add(what, partial(function, *arguments, **more), row, held)
+            self._script.add(what, function, given, **more)
             if self._native is not None:
                 return None  # `writing` does it in the end
         try:
-            return function(*arguments, **more)
+            return function(*given)
         except self.driver.Error as error:
             raise self.failed(what, error) from error
 
     # ---- the same work again, without asking how
     @contextmanager
-    def writing(self) -> Iterator[Script]:
+    def writing(self, place: Place = NOWHERE) -> Iterator[Script]:
         """What streams are given by this thread, launches, copies and events, is noted in the script, and done in the end."""
-        script = Script()
+        script = Script(place)
         self._script = script
         try:
             yield script
@@ -182,14 +188,13 @@ class Device:
 
     def record(self, event: Any, stream: Any = None) -> Any:
         row = self._native.row("record", handle(event), handle(stream)) if self._script and self._native else None
-        self._do("an event", event.record, stream, row=row, held=(event, stream))
+        self._do("an event", _record, event, stream, row=row)
         return event
 
     def wait(self, stream: Any, event: Any) -> None:
         """Work that `stream` gets from now on starts after `event`."""
         row = self._native.row("wait", handle(stream), handle(event)) if self._script and self._native else None
-        wait = stream.wait_for_event if self._native is None else partial(self._native.wait, stream)
-        self._do("an event", wait, event, row=row, held=(event, stream))
+        self._do("an event", _wait if self._native is None else self._native.wait, stream, event, row=row)
 
     def synchronize(self, what: Any = None) -> None:
         """The host waits for a stream, an event or (None) the whole card."""
@@ -335,13 +340,16 @@ class Device:
             function.set_attribute(self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
             self._shared[(module, name)] = shared
         sizes = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
-        row = held = None
-        if self._script is not None and self._native is not None:
-            own = self._native.function(module, name, self._code[module], shared)
+        more: dict[str, Any] = {}
+        if self._script is not None:
+            arrays = ((k, a.base) for k, a in enumerate(arguments) if type(a) is DeviceArray)
+            more["things"] = [(k, base) for k, base in arrays if type(base) is np.ndarray]
+            own = self._native and self._native.function(module, name, self._code[module], shared)
             if own is not None:
-                row, held = self._native.launch_row(own, *sizes, shared, stream, values, self._native.waits(module, own))
-        start = function.prepared_async_call
-        self._do(KERNEL + name, start, *sizes, stream, *values, shared_size=shared, row=row, held=held)
+                waits = self._native.waits(module, own)
+                more["row"], more["launch"] = self._native.launch_row(own, *sizes, shared, stream, values, waits)
+        start = partial(function.prepared_async_call, *sizes, stream, shared_size=shared)
+        self._do(KERNEL + name, start, *values, **more)
 
     def close(self, keep_host: bool = False) -> None:
         """Frees the memory and lets go of the primary context. With `keep_host` page-locked arrays stay valid: they are the

@@ -25,7 +25,7 @@ class Launch(NamedTuple):
     stream: int
     pointers: int  # address of the addresses of its arguments
     early: bool  # it may be started while the one before it ends
-    memory: Any  # where its arguments are
+    arguments: Any  # int64[n], where they are
 
 
 class Graphs:

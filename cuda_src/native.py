@@ -176,7 +176,8 @@ class Native:
         struct.pack_into(f"{2 * n}Q", held, at, *[v & ALL_BITS for v in values], *range(address, address + 8 * n, 8))
         pointers, config = address + 8 * n, address + 16 * n
         early = waits and self.early and "launch_ex" in self._address
-        launch = Launch(function, grid, block, shared, handle(stream), pointers, early, held)
+        arguments = held[at : at + 8 * n].view(np.int64)
+        launch = Launch(function, grid, block, shared, handle(stream), pointers, early, arguments)
         if early:
             sizes = (*grid, *block, shared, 0, handle(stream), config + CONFIG_BYTES, 1)
             LAUNCH.pack_into(held, at + 16 * n, *sizes, PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
@@ -184,20 +185,22 @@ class Native:
         return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), launch
 
     def joined(self, acts: Sequence[Act]) -> list[Act]:
-        """The same in fewer calls: kernels that follow one another on a stream are one graph, if the driver makes it."""
+        """The same in fewer calls: kernels that follow one another on a stream are one graph, if the driver makes it; but not
+        those with arguments that are a place's, since a graph has its own.
+        """
         found: list[Act] = []
-        for stream, some in groupby(acts, lambda act: act.held.stream if isinstance(act.held, Launch) else None):
+        for stream, some in groupby(acts, lambda act: None if act.launch is None or act.spots else act.launch.stream):
             neighbours = list(some)
             found += neighbours if stream is None else self._as_graph(neighbours)
         return found
 
     def _as_graph(self, acts: list[Act]) -> list[Act]:
-        launches = [act.held for act in acts]
+        launches = [act.launch for act in acts]
         made = self._graphs.chain(launches) if self._graphs is not None and len(acts) >= FEWEST else None
         if made is None:
             return acts
         names = KERNEL + ", ".join(act.what.removeprefix(KERNEL) for act in acts)
-        return [Act(names, None, self.row("launch_graph", made, launches[0].stream), acts)]
+        return [Act(names, None, row=self.row("launch_graph", made, launches[0].stream))]
 
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""

@@ -1,6 +1,11 @@
-"""What a picture gives the streams, noted, so that a picture of the same kind can be given the same."""
+"""What a picture gives the streams, noted, so that a picture of the same kind can be given the same, wherever it lies.
 
-from collections.abc import Iterable, Iterator
+Pictures of a kind have the same arrays on the card, but places of their own in the host's memory: what of these stands in a
+call is known by its place in the script's `Place`, and changed before the calls are given for another one.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -14,32 +19,82 @@ def handle(stream: Any) -> int:
     return 0 if stream is None else int(stream.handle)
 
 
+class Place:
+    """What is a picture's own: arrays of the host, and events. Pictures of a kind have the same number of them."""
+
+    def __init__(self, *things: Any) -> None:
+        self.things = things
+        self._which = {id(thing): k for k, thing in enumerate(things)}
+
+    def find(self, thing: Any) -> int | None:
+        """Which of the things it is, if it is one. ValueError for another array of the host, which nobody would change."""
+        which = self._which.get(id(thing))
+        if which is None and isinstance(thing, np.ndarray):
+            raise ValueError(f"an array {thing.shape} {thing.dtype} of the host that is not the picture's")
+        return which
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """int64[n]: addresses of arrays, handles of events."""
+        return np.array([self.number(which) for which in range(len(self.things))], np.int64)
+
+    def number(self, which: int) -> int:
+        """The one of a thing."""
+        thing = self.things[which]
+        return int(thing.ctypes.data) if isinstance(thing, np.ndarray) else handle(thing)
+
+
+NOWHERE = Place()
+
+
 class Act(NamedTuple):
     """One call that streams get."""
 
     what: str  # its name in messages
-    do: Any  # what does it
-    row: list[int] | None  # the same for native.replay_rows
-    held: Any  # what the row points to
+    do: Any  # what does it, called with
+    given: Sequence[Any] = ()
+    row: list[int] | None = None  # the same for native.replay_rows: a function, then what it is given
+    launch: Any = None  # native.Launch of a kernel, whose arguments are `given`
+    spots: Sequence[tuple[int, int]] = ()  # which of `given` are the place's, and which of it
 
 
 class Script:
-    """What was given to the streams, in order."""
+    """What was given to the streams, in order, for a picture at a place."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place = NOWHERE) -> None:
         self.acts: list[Act] = []
         self.uses = 0
+        self._place = place
         self._parts: list[tuple[Any, list[str]]] | None = None
+        self._spots: list[tuple[np.ndarray, ...]] = []  # int64[n] in memory; which of these numbers, and which of the place
 
-    def add(self, what: str, do: Any, row: list[int] | None = None, held: Any = None) -> None:
-        """Note one call."""
-        self.acts.append(Act(what, do, row, held))
+    def add(
+        self, what: str, do: Any, given: Sequence[Any] = (), row: list[int] | None = None, launch: Any = None,
+        things: Iterable[tuple[int, Any]] | None = None,
+    ) -> None:  # fmt: skip
+        """Note one call. things: which of `given` may be a place's, and what they are, if not all as they are."""
+        found = [(k, self._place.find(thing)) for k, thing in (enumerate(given) if things is None else things)]
+        self.acts.append(Act(what, do, given, row, launch, [(k, which) for k, which in found if which is not None]))
 
     def launches(self) -> Iterator[tuple[int, str, Any]]:
-        """Kernels in order: where in `acts`, name, stream. What does it is called with grid, block, stream and more."""
+        """Kernels in order: where in `acts`, name, stream. What does it has got grid, block and stream already."""
         for k, act in enumerate(self.acts):
             if act.what.startswith(KERNEL):
                 yield k, act.what.removeprefix(KERNEL), act.do.args[2]
+
+    def move(self, place: Place) -> None:
+        """From now on it is for what lies at `place`."""
+        if place is self._place:
+            return
+        self._place = place
+        for numbers, at, which in self._spots:
+            numbers[at] = place.numbers[which]
+
+    def some(self, acts: Iterable[Act]) -> "Script":
+        """Another script of acts of this one."""
+        other = Script(self._place)
+        other.acts = list(acts)
+        return other
 
     def parts(self) -> list[tuple[Any, list[str]]]:
         """Neighbouring rows as one array, other calls as they are; with the names of each."""
@@ -49,10 +104,34 @@ class Script:
 
     def consist_of(self, acts: Iterable[Act]) -> None:
         """These do the same as `acts`, in fewer calls."""
-        self._parts = []
-        for is_row, some in groupby(acts, lambda act: act.row is not None):
+        self._parts, self._spots = [], []
+        for is_row, neighbours in groupby(acts, lambda act: act.row is not None):
+            some = list(neighbours)
             if is_row:
-                rows, names = zip(*((act.row, act.what) for act in some))
-                self._parts.append((np.array(rows, np.int64), list(names)))
+                self._parts.append((self._rows(some), [act.what for act in some]))
             else:
-                self._parts += [(act.do, [act.what]) for act in some if act.do is not None]
+                self._parts += [(partial(self._call, act), [act.what]) for act in some if act.do is not None]
+
+    def _rows(self, acts: Sequence[Act]) -> np.ndarray:
+        """int64[n, m]: rows of acts, for the place where the script is."""
+        rows = np.array([act.row for act in acts], np.int64)
+        numbers, width = rows.reshape(-1), rows.shape[1]
+        moved = [(k * width + 1 + j, which) for k, act in enumerate(acts) if act.launch is None for j, which in act.spots]
+        self._spot(numbers, moved)
+        for act in acts:
+            if act.launch is not None:
+                self._spot(act.launch.arguments, act.spots)
+        return rows
+
+    def _spot(self, numbers: np.ndarray, spots: Sequence[tuple[int, int]]) -> None:
+        if spots:
+            at, which = np.array(spots, np.intp).T
+            numbers[at] = self._place.numbers[which]
+            self._spots.append((numbers, at, which))
+
+    def _call(self, act: Act) -> None:
+        """One call, for the place where the script is then."""
+        given, place = list(act.given), self._place
+        for k, which in act.spots:
+            given[k] = place.number(which) if isinstance(given[k], int) else place.things[which]
+        act.do(*given)

@@ -129,7 +129,8 @@ class Loop:
             state = self.arrays.constants | there.arrays | picture.numbers
             executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.stream, state)
         kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept)
-        with executor.once((k, id(frame), slot, tuple(self.references.held), kind)) as fresh:
+        mine = (frame.source, frame.block, frame.slice_data, *(frame.decoded or ()))
+        with executor.once((k, slot, tuple(self.references.held), kind), id(frame), mine) as fresh:
             if fresh:
                 if picture is None:
                     state, source = self.arrays.constants | there.arrays | given, [(frame.source, given["given"])]

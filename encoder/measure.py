@@ -3,8 +3,7 @@
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,18 +12,16 @@ import numpy as np
 from ..scheduler.models import CPU, ENTROPY, ISSUE, LOAD
 from ..scheduler.trace import CARD, HOST, Trace
 from .config import Config
-from .gops import Gops
 from .pipeline import EncodedFrame, Pipeline
-from .read_ahead import CALLS, Read, ReadAhead
-from .video import Planes, open_source, split_planes
+from .video import Planes, open_source
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8
 WARM = 3  # frames before the measured ones: the first is an I frame, and the next ones allocate;
 WARM_SECONDS = 0.3  # and time, since on a card calls are noted before they are repeated
 WAITS = 0.05  # of the time: where the host's thread waits less for a card, it is what holds the encode up
-_QP, _GOP, _GOP_OF_A_CARD = 27, 12, 48
-_MOST = 10_000  # pictures of one measurement
+QP = 27
+MOST = 10_000  # pictures of one measurement
 
 
 # ---- pictures
@@ -143,13 +140,13 @@ class Watched:
 
 def settings(device: str, width: int, height: int, threads: int, **options: Any) -> Config:
     """Of an encode that is watched."""
-    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=_QP,
+    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
                                  keyint="infinite", psnr=False, **options)  # fmt: skip
     return replace(config, threads_given=False)
 
 
 def watch(
-    device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = _MOST, card_clock: bool = False,
+    device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = MOST, card_clock: bool = False,
     tuned: bool = True, **options: Any,
 ) -> Watched:
     """Encode for so many seconds, but at least LEAST_FRAMES and at most `most` frames.
@@ -190,80 +187,6 @@ def watch(
         result.wait = _waited(trace, first) / (n - first)
     result.bits = statistics.median(frame.bits for frame in late)
     return result
-
-
-def gop_rate(device: str, pictures: Sequence[Planes], threads: int, lanes: int, seconds: float) -> float:
-    """Frames a second with so many GOPs at once, I frames among them; pictures come as from a file. On a card the first two
-    GOPs of each lane do not count: their kinds of pictures are noted, which takes longer the more lanes there are.
-    """
-    height, width = pictures[0][0].shape
-    keyint = _GOP if device == CPU else _GOP_OF_A_CARD
-    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=_QP,
-                                 keyint=keyint, psnr=False)  # fmt: skip
-    config = replace(config, tuning=None)
-    encoder = Gops(config, lanes) if lanes > 1 else Pipeline(config)
-    count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
-    try:
-        if isinstance(encoder, Gops):
-            for n in count:
-                while not encoder.has_room():
-                    count.add(encoder.poll())
-                count.add(encoder.encode_later(_reading(pictures, n)))
-        elif encoder.next_buffer() is None:
-            for n in count:
-                count.add(encoder.encode(*there_and_back(pictures, n)))
-        else:
-            encoder.read_ahead()
-            with ThreadPoolExecutor(CALLS) as readers:
-                for _ in ReadAhead(readers).each((_reading(pictures, n) for n in count), encoder.next_buffer):
-                    count.add(encoder.encode_in_place())
-        count.add(encoder.flush())
-        return count.rate()
-    finally:
-        encoder.close()
-
-
-class _Count:
-    """Numbers of pictures to encode: for so many seconds behind the first `warm` finished ones, but at least `least` more."""
-
-    def __init__(self, warm: int, least: int, seconds: float) -> None:
-        self.warm, self.least, self.seconds = warm, least, seconds
-        self.finished = 0
-        self.first = None if warm else 0  # how many were finished when the clock began
-        self.begin = self.end = time.perf_counter()
-
-    def __iter__(self) -> Iterator[int]:
-        taken = 0
-        while self.first is None or taken < self.first + self.least or self._has_time(taken):
-            yield taken
-            taken += 1
-
-    def _has_time(self, taken: int) -> bool:
-        return self.end - self.begin < self.seconds and taken < _MOST
-
-    def add(self, done: Sequence[EncodedFrame]) -> None:
-        """These are finished."""
-        self.finished += len(done)
-        self.end = time.perf_counter()
-        if self.first is None and self.finished >= self.warm:
-            self.first, self.begin = self.finished, self.end
-
-    def rate(self) -> float:
-        """Frames a second behind the first ones."""
-        return (self.finished - (self.first or 0)) / (self.end - self.begin)
-
-
-def _reading(pictures: Sequence[Planes], n: int) -> Read:
-    """What reads picture n of the clip that runs forwards and backwards, and those behind it."""
-
-    def read(places: Sequence[np.ndarray]) -> int:
-        for k, place in enumerate(places):
-            planes = there_and_back(pictures, n + k)
-            for target, plane in zip(split_planes(place, *planes[0].shape[::-1]), planes):
-                np.copyto(target, plane)  # without the interpreter's lock
-        return len(places)
-
-    return read
 
 
 def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:

@@ -147,7 +147,7 @@ class Pipeline:
         if not self._reads_ahead and isinstance(self.ring[0], HomeFrame):
             assert not self.count, "pictures have places already"
             self._reads_ahead = True
-            self.ring += self._places(self.loop, self._ring_length(self.loop) - len(self.ring))
+            self.ring += self._places(self.loop, self._ring_length() - len(self.ring))
 
     def _encode(self, frame: Frame) -> list[EncodedFrame]:
         self._choose_type(frame)
@@ -318,17 +318,15 @@ class Pipeline:
         self._replaceable = config.may_change_device and executor.twins > 0
         by_rows = isinstance(executor, HybridExecutor)
         self._keeps_some = self._replaceable and not by_rows and not self.keep_reconstruction
-        return self._places(loop, self._ring_length(loop))
+        return self._places(loop, self._ring_length())
 
-    def _ring_length(self, loop: Loop | HybridLoop) -> int:
+    def _ring_length(self) -> int:
         """Where the card may be lost without end of the encode, decoded pictures come home as well, the last `ref` of every
         KEEPING, and the ring is longer by as many: whichever picture is the first that did not come home, the references of
-        one shortly before it are there, and the sources from there on. On a card it goes round in step with the arrays
-        there, two reference slots and the twins: so few kinds of pictures are to be noted.
+        one shortly before it are there, and the sources from there on.
         """
         length = self.in_flight + 1 + self._reads_ahead * AHEAD + self._replaceable * self.config.ref
-        length += self._keeps_some * (KEEPING - 1)
-        return length + -length % (2 * loop.executor.twins or 1)
+        return length + self._keeps_some * (KEEPING - 1)
 
     def _places(self, loop: Loop | HybridLoop, count: int) -> list[Frame]:
         """So many pictures of the ring."""

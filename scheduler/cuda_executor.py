@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..cuda_src.device import Device, DeviceArray, GpuLost
-from ..cuda_src.script import Script
+from ..cuda_src.script import Place, Script
 from .card_memory import CardMemory
 from .executor import Step
 from .later import Later, Task
@@ -53,6 +53,7 @@ class CudaExecutor(CardMemory):
             self._clock = CardClock(card, trace, self.streams[MAIN]) if trace is not None and trace.card else None
             self._number = 0  # of the picture that is being started
             self._home: dict[Hashable, Any] = {}  # events for the host's waiting, by a picture's place in memory
+            self._places: dict[Hashable, Place] = {}
             self._scripts: dict[Any, Script] = {}
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
                 card.record(event, self.streams[MAIN])  # so that the first pictures may wait for them
@@ -141,31 +142,41 @@ class CudaExecutor(CardMemory):
             for there, host in pairs:
                 there.get(host, download)
         card.record(self._downloaded[k], download)
+        card.record(self._event(place), download)
+
+    def _event(self, place: Hashable) -> Any:
+        """Of a picture that comes home."""
         if place not in self._home:
-            self._home[place] = card.event()
-        card.record(self._home[place], download)
+            self._home[place] = self.card.event()
+        return self._home[place]
 
     @contextmanager
-    def once(self, key: Hashable) -> Iterator[bool]:
-        """Around everything from `bring` to `take`. False: it was all done before for this key, and is done again.
+    def once(self, kind: Hashable, place: Hashable, arrays: Iterable[np.ndarray]) -> Iterator[bool]:
+        """Around everything from `bring` to `take`. False: it was all done before for this kind, and is done again, for a
+        picture at that place.
 
-        Whoever asks says with the key which picture of the same kind had the same arrays and the same numbers.
+        Whoever asks says with the kind which picture had the same arrays on the card and the same numbers; `arrays`: the
+        place's in the host's memory, always in the same order.
         """
         if self._clock is not None:
             yield True
-        elif key in self._scripts:
-            script = self._scripts[key]
+            return
+        if place not in self._places:
+            self._places[place] = Place(self._event(place), *arrays)
+        if kind in self._scripts:
+            script = self._scripts[kind]
             script.uses += 1
+            script.move(self._places[place])
             if script.uses == OFTEN:
                 self.card.shorten(script)
             self.card.replay(script)
             yield False
         else:
-            with self.card.writing() as script:
+            with self.card.writing(self._places[place]) as script:
                 yield True
             if len(self._scripts) >= MOST_SCRIPTS:
                 self._scripts.clear()
-            self._scripts[key] = script
+            self._scripts[kind] = script
 
     def home(self, place: Hashable) -> "_Home":
         """See Executor."""

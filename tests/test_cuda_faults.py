@@ -1,5 +1,6 @@
 """A card that is lost, full or absent: the same bytes from the CPU, or whole frames and one clear line."""
 
+import math
 import time
 import warnings
 
@@ -8,6 +9,7 @@ import pytest
 from h264lite.cuda_src import device as device_module
 from h264lite.encoder.cli import main
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error
+from h264lite.encoder.pipeline import KEEPING
 from h264lite.encoder.read_ahead import TOGETHER
 from h264lite.encoder.video import RawSource
 
@@ -183,10 +185,15 @@ def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
 
 @pytest.mark.parametrize("options", ({"threads": 3}, {"threads": 5, "device": "cuda"}, {"threads": 4, "ref": 2}), ids=str)
 def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
-    """One a place in the ring, beside what its first round and its references differ in: after that all are repeated."""
+    """Wherever they lie: as many as pairs of arrays and slots, and what comes home; before them those with few references."""
     (frame,) = round_trip.noise_clip(16, 16, 1, 3)
     with h264lite.Encoder(16, 16, **options) as encoder:
         pipeline = encoder._pipeline
         for _ in range(5 * len(pipeline.ring)):
             encoder.encode(frame)
-        assert len(pipeline.loop.executor._scripts) <= 3 * len(pipeline.ring) * (encoder.config.ref + 1) // 2
+        ref, executor = encoder.config.ref, pipeline.loop.executor
+        period = KEEPING if pipeline.config.may_change_device else ref
+        numbers = range(math.lcm(executor.twins, ref + 1, period))
+        kinds = {(n % executor.twins, n % (ref + 1), n % period >= period - ref) for n in numbers}
+        assert len(executor._scripts) == ref + len(kinds)
+        assert len(executor._places) == len(pipeline.ring)

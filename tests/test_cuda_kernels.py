@@ -93,7 +93,7 @@ def test_what_works_in_place_is_subtracted():
     stream = object()
     bench.executor = types.SimpleNamespace(streams={MAIN: stream})
     bench.card = types.SimpleNamespace(replay=lambda script: given.append([act[0] for act in script.acts]))
-    bench._time = lambda acts, on: given.append([act[0] for act in acts]) or {1: 70.0, 2: 105.0}[len(acts)]
+    bench._time = lambda script, acts, on: given.append([act[0] for act in acts]) or {1: 70.0, 2: 105.0}[len(acts)]
     script = cuda_kernels.Script()
     for name in ("full_search_16", "refine_sad_satd"):
         script.add(f"the kernel {name}", types.SimpleNamespace(args=((1,), (1,), stream)))

@@ -9,7 +9,7 @@ import pytest
 from h264lite.cuda_src import compiler
 from h264lite.cuda_src.graph import Graphs
 from h264lite.cuda_src.native import ARGUMENTS, Memory, Native, replay_rows
-from h264lite.cuda_src.script import KERNEL, Script
+from h264lite.cuda_src.script import KERNEL, Place, Script
 
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)  # as cuLaunchKernel
 
@@ -147,10 +147,11 @@ def script_of(native, *streams, early=True):
     script = Script()
     for k, stream in enumerate(streams, 1):
         if stream is None:
-            script.add("an event", print, native.row("launch", k))
+            script.add("an event", print, row=native.row("launch", k))
         else:
             on = types.SimpleNamespace(handle=stream)
-            script.add(f"{KERNEL}{k}", print, *native.launch_row(k, (1, 2, 3), (4, 5, 6), 7, on, [1000 + k], early))
+            row, launch = native.launch_row(k, (1, 2, 3), (4, 5, 6), 7, on, [1000 + k], early)
+            script.add(f"{KERNEL}{k}", print, [1000 + k], row, launch)
     return script
 
 
@@ -194,10 +195,49 @@ def test_a_script_keeps_the_order():
     done = []
     script = Script()
     for k, row in enumerate(([1], [2], None, [3], None)):
-        script.add(f"act {k}", lambda k=k: done.append(k), row)
+        script.add(f"act {k}", done.append, (k,), row)
     parts = script.parts()
     assert [names for _, names in parts] == [["act 0", "act 1"], ["act 2"], ["act 3"], ["act 4"]]
     assert parts[0][0].tolist() == [[1], [2]] and parts[2][0].tolist() == [[3]]
     parts[1][0]()
     parts[3][0]()
     assert done == [2, 4]
+
+
+def test_a_script_is_given_for_another_place():
+    """Addresses of the host's arrays and events, in rows, in arguments of kernels and in calls of Python; nothing else."""
+    native = native_with(FakeGraphs())
+    events = (types.SimpleNamespace(handle=handle) for handle in (5, 6))
+    here, there = (Place(event, np.zeros(40, np.uint8), np.zeros(50, np.uint8)) for event in events)
+    stream, seen = types.SimpleNamespace(handle=7), []
+    done, source, target = here.things
+    addresses = [array.ctypes.data for array in here.things[1:]]
+    script = Script(here)
+    script.add("a copy", print, (12, source, stream), native.row("launch", 12, addresses[0], 40, 7))
+    for value, thing in ((5, None), (addresses[1], target), (6, None)):  # 5 and 6: numbers that are no handles
+        row, launch = native.launch_row(3, (1, 1, 1), (1, 1, 1), 0, stream, [value, 5], True)
+        script.add(f"{KERNEL}{value}", print, (value, 5), row, launch, [(0, thing)])
+    script.add("an event", print, (done, stream), native.row("launch", 5, 7))
+    things = [(1, source), (2, target)]
+    script.add("from Python", lambda *given: seen.append(given), (9, source, addresses[1]), things=things)
+    for shorter in (False, True):
+        if shorter:
+            script.consist_of(native.joined(script.acts))
+        (rows, names), (call, _) = script.parts()
+        assert len(names) == 5, "a kernel with an address of a place is in no graph, and what is beside it stays alone"
+        for place in (there, here):
+            script.move(place)
+            first, second = (array.ctypes.data for array in place.things[1:])
+            assert rows[0, 1:4].tolist() == [12, first, 40] and rows[4, 1:3].tolist() == [place.things[0].handle, 7]
+            assert [act.launch.arguments.tolist() for act in script.acts[1:4]] == [[5, 5], [second, 5], [6, 5]]
+            call()
+            assert seen.pop()[0::2] == (9, second) and not seen
+    script.move(there)
+    call()
+    assert seen[0][1] is there.things[1]
+
+
+def test_arrays_that_no_place_knows_are_refused():
+    """They would be read and written for whichever picture comes later."""
+    with pytest.raises(ValueError, match=r"an array \(3,\) uint8 of the host"):
+        Script(Place()).add("a copy", print, (1, np.zeros(3, np.uint8), None))

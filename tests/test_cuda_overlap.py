@@ -151,7 +151,7 @@ def ledger(monkeypatch):
         (Pipeline, "_finished", noted_finished), (cuda_executor._Home, "came", lambda self: False),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "once", lambda self, key: nullcontext(True))  # what is replayed is noted
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "once", lambda self, *_: nullcontext(True))  # what is replayed is noted
     device_module.use_driver(EmulatedDriver())
     yield found
     device_module.use_driver(None)

@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 from h264lite.cuda_src import device as device_module
-from h264lite.encoder import bench_command, cli, doctor_command, gantt, measure, tune_command, tuned
+from h264lite.encoder import bench_command, cli, doctor_command, gantt, measure, measure_gops, tune_command, tuned
 from h264lite.encoder.config import Config
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops import count_lanes
@@ -259,23 +259,23 @@ def test_a_watched_encode_is_a_real_one():
 
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_gops_at_once_are_measured(lanes):
-    assert measure.gop_rate("cpu", measure.synthetic(48, 48, 3), 2, lanes, 0.0) > 0
+    assert measure_gops.gop_rate("cpu", measure.synthetic(48, 48, 3), 2, lanes, 0.0) > 0
 
 
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_gops_at_once_are_measured_on_a_card_as_from_a_file(lanes, monkeypatch):
     """Pictures are read ahead to where the card takes them from, each the right one."""
     device_module.use_driver(EmulatedDriver())
-    monkeypatch.setattr(measure, "_GOP_OF_A_CARD", 3)
+    monkeypatch.setattr(measure_gops, "_GOP_OF_A_CARD", 3)
     clip, seen = measure.synthetic(48, 48, 4), []
-    encode = measure.Pipeline.encode_in_place
+    encode = measure_gops.Pipeline.encode_in_place
 
     def encode_in_place(self):
         seen.append(self.next_buffer().tobytes())
         return encode(self)
 
-    monkeypatch.setattr(measure.Pipeline, "encode_in_place", encode_in_place)
-    assert measure.gop_rate("cuda:0", clip, 4, lanes, 0.0) > 0
+    monkeypatch.setattr(measure_gops.Pipeline, "encode_in_place", encode_in_place)
+    assert measure_gops.gop_rate("cuda:0", clip, 4, lanes, 0.0) > 0
     device_module.use_driver(None)
     assert len(seen) >= 9 * lanes, "three GOPs a lane"
     expected = (b"".join(plane.tobytes() for plane in measure.there_and_back(clip, n)) for n in range(len(seen)))
@@ -285,9 +285,9 @@ def test_gops_at_once_are_measured_on_a_card_as_from_a_file(lanes, monkeypatch):
 def test_first_pictures_do_not_count(monkeypatch):
     """Those that are finished before the clock begins, with those that one call brings beside the last of them."""
     now = iter(range(100))
-    monkeypatch.setattr(measure.time, "perf_counter", lambda: float(next(now)))
+    monkeypatch.setattr(measure_gops.time, "perf_counter", lambda: float(next(now)))
     for warm in (4, 0):
-        count, taken = measure._Count(warm, 3, 0.0), []
+        count, taken = measure_gops._Count(warm, 3, 0.0), []
         for n in count:
             taken.append(n)
             if n in (3, 5):
@@ -386,11 +386,14 @@ def test_bench_takes_turns_and_writes_what_it_found(quick, monkeypatch, tmp_path
 
 
 def test_bench_compares_both_with_the_better_one(monkeypatch):
-    rates = {"cpu": 100.0, "cuda": 50.0, "hybrid": 130.0}
-    monkeypatch.setattr(bench_command, "watch", lambda name, *args, **more: Watched(name, 16, 16, 1, 9, 1 / rates[name]))
+    """Of the same round."""
+    rates = {"cpu": [100.0, 50.0, 80.0], "cuda": [50.0, 150.0, 40.0], "hybrid": [130.0, 65.0, 120.0]}
+    by_round = {name: iter(values) for name, values in rates.items()}
+    monkeypatch.setattr(bench_command, "watch", lambda name, *_, **__: Watched(name, 16, 16, 1, 9, 1 / next(by_round[name])))
     given = types.SimpleNamespace(rounds=3, threads=1, run_seconds=1.0, tuning=None)
     row = bench_command.measure((16, 16), ("cpu", "cuda", "hybrid"), [], given)
-    assert row["hybrid_over_better"] == pytest.approx(1.3)
+    assert row["hybrid_over_better"] == pytest.approx(1.3) and row["fps"]["hybrid"] == pytest.approx(120)
+    assert row["fps_by_round"] == {name: pytest.approx(values) for name, values in rates.items()}
     assert "1.30" in bench_command.table([row], ("cpu", "cuda", "hybrid"))[1]
 
 

@@ -117,8 +117,8 @@ class RealCards:
             real(device, script)
             return
         self._count(card, -kernels)
-        for what, act, *_ in script.acts:
-            device._do(what, act)
+        for act in script.acts:
+            device._do(act.what, script._call, act)
 
     def _synchronize(self, real: Callable[..., None], device: Device, what: Any = None) -> None:
         device.check()
