@@ -34,9 +34,9 @@ class Place:
         return which
 
     @cached_property
-    def numbers(self) -> np.ndarray:
-        """int64[n]: addresses of arrays, handles of events."""
-        return np.array([self.number(which) for which in range(len(self.things))], np.int64)
+    def numbers(self) -> list[int]:
+        """Addresses of arrays, handles of events."""
+        return [self.number(which) for which in range(len(self.things))]
 
     def number(self, which: int) -> int:
         """The one of a thing."""
@@ -66,7 +66,7 @@ class Script:
         self.uses = 0
         self._place = place
         self._parts: list[tuple[Any, list[str]]] | None = None
-        self._spots: list[tuple[np.ndarray, ...]] = []  # int64[n] in memory; which of these numbers, and which of the place
+        self._spots: list[tuple[memoryview, int, int]] = []  # numbers in memory; which of them, and which of the place
 
     def add(
         self, what: str, do: Any, given: Sequence[Any] = (), row: list[int] | None = None, launch: Any = None,
@@ -87,8 +87,8 @@ class Script:
         if place is self._place:
             return
         self._place = place
-        for numbers, at, which in self._spots:
-            numbers[at] = place.numbers[which]
+        for memory, at, which in self._spots:
+            memory[at] = place.numbers[which]
 
     def some(self, acts: Iterable[Act]) -> "Script":
         """Another script of acts of this one."""
@@ -115,19 +115,13 @@ class Script:
     def _rows(self, acts: Sequence[Act]) -> np.ndarray:
         """int64[n, m]: rows of acts, for the place where the script is."""
         rows = np.array([act.row for act in acts], np.int64)
-        numbers, width = rows.reshape(-1), rows.shape[1]
-        moved = [(k * width + 1 + j, which) for k, act in enumerate(acts) if act.launch is None for j, which in act.spots]
-        self._spot(numbers, moved)
-        for act in acts:
-            if act.launch is not None:
-                self._spot(act.launch.arguments, act.spots)
+        numbers = self._place.numbers if any(act.spots for act in acts) else []
+        for row, act in zip(rows, acts):
+            for k, which in act.spots:
+                memory, at = (row.data, 1 + k) if act.launch is None else (act.launch.arguments.data, k)
+                memory[at] = numbers[which]
+                self._spots.append((memory, at, which))
         return rows
-
-    def _spot(self, numbers: np.ndarray, spots: Sequence[tuple[int, int]]) -> None:
-        if spots:
-            at, which = np.array(spots, np.intp).T
-            numbers[at] = self._place.numbers[which]
-            self._spots.append((numbers, at, which))
 
     def _call(self, act: Act) -> None:
         """One call, for the place where the script is then."""

@@ -3,13 +3,13 @@
 import csv
 import io
 import json
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..console import say
 from ..scheduler.devices import nvcc_will_run
+from ..scheduler.readers import Readers
 from ..scheduler.trace import Trace
 from .config import Config
 from .encoder import Encoder
@@ -20,7 +20,7 @@ from .interrupt import Interrupted, StopSignals
 from .options import API, CLI, OPTIONS, read_options
 from .output import ByteSink, PacketSink, check_distinct, open_packets
 from .progress import Progress
-from .read_ahead import CALLS, ReadAhead
+from .read_ahead import THREADS, ReadAhead
 from .statistics import FrameRow
 from .tuned import Planned, planned
 from .video import RawSource, Source, VideoFormat, open_source, split_planes
@@ -245,7 +245,7 @@ def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
     reads = map(source.later, _numbers(source, run.encoder.config))
     width, height = source.format.width, source.format.height
     run.encoder.read_ahead()
-    with ThreadPoolExecutor(CALLS, "h264lite reader") as readers:
+    with Readers(THREADS) as readers:
         for place in ReadAhead(readers).each(reads, run.encoder.next_buffer):
             if stop.asked:
                 return

@@ -89,6 +89,7 @@ def load_writers(bits: bool = False) -> None:
     import numpy as np
 
     from ..scheduler.copiers import Copiers
+    from ..scheduler.readers import Readers
     from .config import Config
     from .frame import HomeFrame
     from .slice_writer import SliceWriter
@@ -100,6 +101,10 @@ def load_writers(bits: bool = False) -> None:
     copiers = Copiers(1)
     copiers.copy(frame.given, [np.zeros_like(plane) for plane in frame.given])
     copiers.close()
+    with open(os.devnull, "rb") as nothing, Readers(1) as readers:
+        ticket = readers.begin(nothing.fileno(), 0, frame.source)
+        if ticket is not None:
+            readers.came(ticket)
     writer = SliceWriter(Config.from_options(width=32, height=32, threads=1, device="cpu"), [(0, 2)])
     writer.access_unit(frame)
     if bits:

@@ -7,7 +7,6 @@ changes no byte. A lane that is free takes the next GOP, so that a fast device t
 import threading
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from .errors import InputError
 from .frame import split_planes
 from .gop_queue import GopQueue
 from .lane import Lane
-from .read_ahead import CALLS, Read
+from .read_ahead import Read
 
 if TYPE_CHECKING:
     from .pipeline import EncodedFrame, Pipeline
@@ -90,7 +89,6 @@ class Gops:
         self.queue = GopQueue(lanes, config.keyint, picture_bytes(config))
         self._lock = threading.Lock()
         self._buffer: np.ndarray | None = None
-        self._readers = ThreadPoolExecutor(CALLS * lanes, "h264lite reader")
         self.lanes: list[Pipeline] = []
         try:
             for k in range(lanes):
@@ -132,7 +130,7 @@ class Gops:
         return self.queue.deliver()
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
-        """As encode, for a picture that its lane reads when its turn comes, perhaps with some behind it; all or none so."""
+        """As encode, for a picture that its lane reads when its turn comes; all or none so."""
         self.queue.enter(read)
         return self.queue.deliver()
 
@@ -152,7 +150,6 @@ class Gops:
         self.queue.close()
         for thread in self._threads:
             thread.join()
-        self._readers.shutdown()
         self._close_lanes()
 
     # ---- for a caller that does not want to wait
@@ -180,7 +177,7 @@ class Gops:
     # ---- threads
     def _work(self, pipelines: "list[Pipeline]") -> None:
         """What a thread does: its lanes take turns, a picture each; while none can do anything it waits."""
-        turns = [Lane(pipeline, self.queue, self._readers).steps() for pipeline in pipelines]
+        turns = [Lane(pipeline, self.queue).steps() for pipeline in pipelines]
         while turns:
             news = self.queue.news
             steps = [(turn, next(turn, None)) for turn in turns]

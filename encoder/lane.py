@@ -2,14 +2,14 @@
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..scheduler.readers import Readers
 from .frame import split_planes
 from .gop_queue import Gop, GopQueue
-from .read_ahead import ReadAhead
+from .read_ahead import THREADS, ReadAhead
 
 if TYPE_CHECKING:
     from .pipeline import EncodedFrame, Pipeline
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class Lane:
     """Where a card takes pictures from the host's memory, some are read there while earlier ones are coded."""
 
-    def __init__(self, pipeline: "Pipeline", queue: GopQueue, readers: Executor) -> None:
+    def __init__(self, pipeline: "Pipeline", queue: GopQueue) -> None:
         self.pipeline, self._queue = pipeline, queue
-        self._ahead = ReadAhead(readers)
+        self._readers = Readers(THREADS)
+        self._ahead = ReadAhead(self._readers)
         self._ahead_of: deque[Gop] = deque()  # the GOPs of pictures that are being read
         self._gop: Gop | None = None  # of which pictures are taken
         self._at: Gop | None = None  # of which pictures are coded
@@ -37,6 +38,8 @@ class Lane:
                 yield place is not None
         except BaseException as error:  # whoever feeds the lanes gets it
             self._fail(error)
+        finally:
+            self._readers.close()
 
     def _encode(self, place: np.ndarray) -> "list[EncodedFrame]":
         pipeline = self.pipeline
@@ -57,12 +60,13 @@ class Lane:
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
             if taken and on_card and callable(taken[0]):
                 self.pipeline.read_ahead()
-                ahead.begin(taken, self.pipeline.next_buffer)
-                self._ahead_of.extend([self._gop] * len(taken))  # type: ignore[list-item]
+                for read in taken:
+                    ahead.begin(read, self.pipeline.next_buffer)
+                    self._ahead_of.append(self._gop)  # type: ignore[arg-type]
             elif taken:
                 self._begin(self._gop)
                 if callable(taken[0]):
-                    taken[0]([own])
+                    taken[0](own)
                     yield own
                 else:
                     yield taken[0]

@@ -3,18 +3,18 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
 from ..scheduler.models import CPU
+from ..scheduler.readers import Readers
 from .config import Config
 from .errors import OutputError
 from .gops import Gops
 from .measure import MOST, QP, there_and_back
 from .output import words
 from .pipeline import EncodedFrame, Pipeline
-from .read_ahead import CALLS, Read, ReadAhead
+from .read_ahead import THREADS, Read, ReadAhead
 from .video import Planes, open_source
 
 _GOP, _GOP_OF_A_CARD = 12, 48
@@ -43,7 +43,7 @@ def gop_rate(device: str, pictures: Sequence[Planes], threads: int, lanes: int, 
                     count.add(encoder.encode(*there_and_back(pictures, n)))
             else:
                 encoder.read_ahead()
-                with ThreadPoolExecutor(CALLS) as readers:
+                with Readers(THREADS) as readers:
                     for _ in ReadAhead(readers).each(map(later, count), encoder.next_buffer):
                         count.add(encoder.encode_in_place())
             count.add(encoder.flush())
@@ -54,8 +54,8 @@ def gop_rate(device: str, pictures: Sequence[Planes], threads: int, lanes: int, 
 
 @contextmanager
 def _endless_file(pictures: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
-    """What reads picture n of the clip that runs forwards and backwards, and those behind it, as of a user's file. A thread
-    that copies arrays plane by plane would have to get the interpreter's lock more often.
+    """What reads picture n of the clip that runs forwards and backwards, as of a user's file: copied from arrays it would
+    take the host longer.
     """
     height, width = pictures[0][0].shape
     period = max(1, 2 * len(pictures) - 2)

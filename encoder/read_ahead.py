@@ -1,30 +1,40 @@
-"""Pictures of a file, read by threads to where they are wanted while earlier ones are encoded.
-
-Several are read by one call: to wake a thread, and to have the interpreter's lock back from it, takes nearly as long as all
-that Python has to do with a picture whose bits a card writes.
-"""
+"""Pictures of a file, read by threads to where they are wanted while earlier ones are encoded."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
-from itertools import islice
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-TOGETHER, CALLS = 2, 4  # pictures that a call reads, and calls that may be under way
-AHEAD = TOGETHER * CALLS - 1  # pictures that may be on their way behind the next one
+from ..scheduler.readers import Readers
 
-Read = Callable[[Sequence[np.ndarray]], int]
-"""Fills uint8[n] each, I420 of display size, with a picture and those behind it. How many became whole, at least the first:
-InputError if not even that."""
+THREADS = 4  # that read for one pipeline
+AHEAD = 7  # pictures that may be on their way behind the next one
+TOGETHER = 2  # pictures that are begun at once: who asks a queue for them asks less often
+
+Read = Callable[[np.ndarray], None]
+"""Fills uint8[n], I420 of display size, with a picture; InputError if it does not become whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """A Read, and where its picture lies, for threads that read without the interpreter."""
+
+    file: int  # descriptor
+    offset: int  # bytes
+    number: int  # of the frame
+    read: Callable[[np.ndarray, int, int], None]
+
+    def __call__(self, place: np.ndarray) -> None:
+        self.read(place, self.offset, self.number)
 
 
 class ReadAhead:
     """Pictures that are being read, in order."""
 
-    def __init__(self, readers: Executor) -> None:
+    def __init__(self, readers: Readers) -> None:
         self._readers = readers
-        self._coming: deque[tuple[Read, np.ndarray, Future[int], int]] = deque()
+        self._coming: deque[tuple[Read, np.ndarray, int | None]] = deque()
 
     def __len__(self) -> int:
         return len(self._coming)
@@ -34,28 +44,25 @@ class ReadAhead:
         """How many may be begun now: TOGETHER, or none."""
         return TOGETHER if len(self) + TOGETHER <= AHEAD + 1 else 0
 
-    def begin(self, reads: Sequence[Read], buffer: Callable[[int], np.ndarray | None]) -> None:
-        """Read pictures that lie one behind the other; `buffer`: see Pipeline.next_buffer."""
-        places: list[np.ndarray] = []
-        for k in range(len(self), len(self) + len(reads)):
-            place = buffer(k)
-            assert place is not None
-            places.append(place)
-        reading = self._readers.submit(reads[0], places)
-        self._coming.extend((read, place, reading, k) for k, (read, place) in enumerate(zip(reads, places)))
+    def begin(self, read: Read, buffer: Callable[[int], np.ndarray | None]) -> None:
+        """Read another picture; `buffer`: see Pipeline.next_buffer."""
+        place = buffer(len(self))
+        assert place is not None
+        ticket = self._readers.begin(read.file, read.offset, place) if isinstance(read, FileRead) else None
+        self._coming.append((read, place, ticket))
 
     def each(self, reads: Iterator[Read], buffer: Callable[[int], np.ndarray | None]) -> Iterator[np.ndarray]:
         """The places of all of them, read, one after another."""
         while True:
-            while self.room and (some := list(islice(reads, self.room))):
-                self.begin(some, buffer)
+            while len(self) <= AHEAD and (read := next(reads, None)) is not None:
+                self.begin(read, buffer)
             if not self:
                 return
             yield self.next()
 
     def next(self) -> np.ndarray:
         """The place of the next one, read; InputError if it cannot be."""
-        read, place, reading, k = self._coming.popleft()
-        if k >= reading.result():
-            read([place])
+        read, place, ticket = self._coming.popleft()
+        if ticket is None or self._readers.came(ticket) < place.size:
+            read(place)
         return place

@@ -4,7 +4,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import BinaryIO, Protocol
@@ -13,7 +13,7 @@ import numpy as np
 
 from .errors import InputError, OptionError
 from .output import words
-from .read_ahead import Read
+from .read_ahead import FileRead, Read
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
 
@@ -92,24 +92,19 @@ class RawSource:
             number += 1
 
     def later(self, number: int) -> Read:
-        """What reads frame `number` and those behind it, in any thread and order; only for a file with `any_order`."""
+        """What reads frame `number`, in any thread and order; only for a file with `any_order`."""
+        return FileRead(self._file.fileno(), self._begin + number * self._size, number, self._read_at)
 
-        def read(places: Sequence[np.ndarray]) -> int:
-            left, at = [place.data for place in places], self._begin + number * self._size
-            try:
-                while left and (got := os.preadv(self._file.fileno(), left, at)):
-                    at += got
-                    while left and got >= len(left[0]):
-                        got -= len(left.pop(0))
-                    if got:
-                        left[0] = left[0][got:]
-            except OSError as error:
-                raise InputError(f"{self._name}: {words(error)} while reading frame {number}") from None
-            if len(left) == len(places):
-                raise InputError(f"{self._name}: it has become shorter; frame {number} is not there")
-            return len(places) - len(left)
-
-        return read
+    def _read_at(self, place: np.ndarray, at: int, number: int) -> None:
+        """See Read."""
+        left = place.data
+        try:
+            while left and (got := os.preadv(self._file.fileno(), [left], at)):
+                left, at = left[got:], at + got
+        except OSError as error:
+            raise InputError(f"{self._name}: {words(error)} while reading frame {number}") from None
+        if left:
+            raise InputError(f"{self._name}: it has become shorter; frame {number} is not there")
 
     @property
     def any_order(self) -> bool:

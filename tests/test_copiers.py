@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 from h264lite.cpu_simd import copying
-from h264lite.scheduler import copiers as copiers_module
+from h264lite.scheduler import semaphore
 from h264lite.scheduler.copiers import Copiers
 
 
@@ -66,7 +66,7 @@ def refused(name):
 
 @pytest.mark.parametrize("library", [lambda name: object(), refused])
 def test_without_semaphores_the_caller_copies_alone(monkeypatch, library):
-    monkeypatch.setattr(copiers_module.ctypes, "CDLL", library)
+    monkeypatch.setattr(semaphore.ctypes, "CDLL", library)
     rng = np.random.default_rng(9)
     source = picture(rng, 720, 1280)
     target = [np.zeros_like(plane) for plane in source]

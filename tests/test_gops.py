@@ -105,10 +105,9 @@ def test_cut_ends_what_has_not_begun(clip):
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=2)
     gops, slow = Gops(config, 2), threading.Event()
 
-    def read(places):
+    def read(place):
         slow.wait(0.05)
-        places[0][:] = 100
-        return 1
+        place[:] = 100
 
     done = []
     for _ in range(400):
@@ -143,12 +142,11 @@ def test_an_error_comes_once_and_what_is_before_it_is_kept(clip, monkeypatch):
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
     gops = Gops(config, 2)
 
-    def bad(places):
+    def bad(place):
         raise InputError("frame 5 is not there")
 
-    def good(places):
-        places[0][:] = 60
-        return 1
+    def good(place):
+        place[:] = 60
 
     done, raised = [], 0
     for number in range(10):
@@ -187,7 +185,7 @@ def test_lanes_that_fail_alike_are_told_once(tmp_path, clip, monkeypatch, capfd)
     later_failed = threading.Event()
 
     def later(self, number):
-        def read(places):
+        def read(place):
             if number == 5:
                 later_failed.set()
                 raise InputError("frame 5 is not there")
@@ -195,8 +193,7 @@ def test_lanes_that_fail_alike_are_told_once(tmp_path, clip, monkeypatch, capfd)
                 assert later_failed.wait(20)
                 time.sleep(0.3)
                 raise InputError("frame 3 is not there")
-            places[0][:] = 60
-            return 1
+            place[:] = 60
 
         return read
 

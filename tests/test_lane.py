@@ -1,7 +1,5 @@
 """Lanes that read ahead: who has which GOP, and when the next one is read."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from h264lite.encoder.gop_queue import GopQueue
@@ -42,21 +40,12 @@ def lanes():
     """Two lanes, their steps, and their queue with all pictures in it."""
     queue = GopQueue(2, KEYINT, SIZE)
 
-    def later(number):
-        def fill(places):
-            for k, place in enumerate(places):
-                place[:] = number + k
-            return len(places)
-
-        return fill
-
     for number in range(PICTURES):
-        queue.enter(later(number))
+        queue.enter(lambda place, number=number: place.fill(number))
     queue.end()
-    with ThreadPoolExecutor(1) as readers:
-        pair = [Lane(FakePipeline(), queue, readers) for _ in range(2)]
-        yield pair, [lane.steps() for lane in pair], queue
-        queue.close()
+    pair = [Lane(FakePipeline(), queue) for _ in range(2)]
+    yield pair, [lane.steps() for lane in pair], queue
+    queue.close()
 
 
 def test_a_lane_leaves_gops_to_the_other(lanes):

@@ -1,7 +1,7 @@
 """Pictures that are read ahead: each where it belongs, and what is wrong told at the picture it is wrong with."""
 
+import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,7 +11,9 @@ from h264lite.encoder.config import Config
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.read_ahead import AHEAD, TOGETHER, ReadAhead
-from h264lite.encoder.video import open_source
+from h264lite.encoder.video import RawSource, open_source
+from h264lite.scheduler import semaphore
+from h264lite.scheduler.readers import Readers
 
 from .cuda_emulator.driver import EmulatedDriver
 
@@ -29,25 +31,16 @@ def source(tmp_path):
     source.close()
 
 
-def values(source, numbers, calls=None):
-    """The pictures in order, each read ahead as far as there is room; `calls`: gets how many each call was to read."""
+def values(source, numbers):
+    """The pictures in order, each read ahead as far as there is room."""
     ring, waiting = deque(np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)), list(numbers)
-
-    def noted(number):
-        def read(places):
-            if calls is not None:
-                calls.append((number, len(places)))
-            return source.later(number)(places)
-
-        return read
-
-    with ThreadPoolExecutor(2) as readers:
+    with Readers(2) as readers:
         ahead = ReadAhead(readers)
         while waiting or ahead:
             while ahead.room and waiting:
-                reads = [noted(number) for number in waiting[: ahead.room]]
-                del waiting[: len(reads)]
-                ahead.begin(reads, ring.__getitem__)
+                for number in waiting[: ahead.room]:
+                    ahead.begin(source.later(number), ring.__getitem__)
+                del waiting[: ahead.room or TOGETHER]
                 assert len(ahead) <= AHEAD + 1
             place = ahead.next()
             assert place is ring[0] and (place == place[0]).all()
@@ -55,15 +48,18 @@ def values(source, numbers, calls=None):
             yield int(place[0])
 
 
-def test_each_where_it_belongs(source):
-    calls = []
-    assert list(values(source, range(PICTURES), calls)) == list(range(PICTURES))
-    assert sorted(calls) == [(0, TOGETHER), (TOGETHER, TOGETHER), (2 * TOGETHER, TOGETHER), (3 * TOGETHER, 1)]
+def test_each_where_it_belongs(source, monkeypatch):
+    """By threads without the interpreter, or where there are none when its turn comes."""
+    by_python, read_at = [], RawSource._read_at
+    monkeypatch.setattr(RawSource, "_read_at", lambda self, *given: (by_python.append(given[2]), read_at(self, *given)))
+    assert list(values(source, range(PICTURES))) == list(range(PICTURES)) and not by_python
+    monkeypatch.setattr(semaphore.ctypes, "CDLL", lambda name: object())
+    assert list(values(source, range(PICTURES))) == list(range(PICTURES)) == by_python
 
 
 @pytest.mark.parametrize("whole", range(2 * TOGETHER))
 def test_what_is_there_comes_before_the_error(source, whole):
-    """A file that has become shorter, somewhere in what one call reads."""
+    """A file that has become shorter."""
     with source.path.open("r+b") as file:
         file.truncate(whole * SIZE + 5)
     found = []
@@ -75,11 +71,10 @@ def test_what_is_there_comes_before_the_error(source, whole):
 
 def test_short_reads_go_on(source, monkeypatch):
     """preadv may give less than it was asked for."""
-    import os
-
-    preadv = os.preadv
+    preadv, place = os.preadv, np.zeros(SIZE, np.uint8)
     monkeypatch.setattr(os, "preadv", lambda fd, views, at: preadv(fd, [views[0][: max(1, len(views[0]) * 2 // 3)]], at))
-    assert list(values(source, range(PICTURES))) == list(range(PICTURES))
+    source.later(3)(place)
+    assert (place == 3).all()
 
 
 @pytest.mark.parametrize("device", ["cuda", "auto", "cpu"])
