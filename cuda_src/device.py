@@ -287,9 +287,13 @@ class Device:
                 self._free.setdefault(nbytes, []).append(array.ptr)
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        """A page-locked host array, which transfers reach without a copy."""
+        """A page-locked host array of zeros, which transfers reach without a copy."""
+        array = self._native.pinned.zeros(shape, dtype) if self._native is not None else None
+        if array is not None:
+            return array
         try:
             array = self.driver.pagelocked_empty(tuple(shape), np.dtype(dtype))
+            array.fill(0)
             self._pinned.append(array)
             return array
         except self.driver.Error as error:

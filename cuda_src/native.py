@@ -22,6 +22,7 @@ from numba.extending import intrinsic
 
 from ..standard.jit import kernel
 from .graph import FEWEST, Graphs, Launch
+from .pinned import PinnedMemory
 from .script import KERNEL, Act, handle
 
 ARGUMENTS = 11  # of cuLaunchKernel, which has the most
@@ -100,6 +101,7 @@ class Native:
         }
         if hasattr(self._library, "cuLaunchKernelEx"):  # since CUDA 11.8
             self._address["launch_ex"] = ctypes.cast(self._library.cuLaunchKernelEx, ctypes.c_void_p).value or 0
+        self.pinned = PinnedMemory(self._library)
         self._graphs: Graphs | None = None
         with suppress(AttributeError):
             self._graphs = Graphs(self._library)
@@ -210,6 +212,7 @@ class Native:
         """Give modules and events back; the context is current."""
         if self._graphs is not None:
             self._graphs.close()
+        self.pinned.close()
         for event in self._events:
             self._library.cuEventDestroy_v2(event.handle_)
         self._events.clear()

@@ -32,9 +32,7 @@ class CardMemory:
     def host_zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """See Executor: page-locked."""
         with self.card:
-            array = self.card.pinned(shape, dtype)
-        array.fill(0)
-        return array
+            return self.card.pinned(shape, dtype)
 
     def constant(self, values: np.ndarray) -> DeviceArray:
         """See Executor: uploaded once for its contents."""

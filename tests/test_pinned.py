@@ -1,0 +1,72 @@
+"""Page-locked arrays from blocks of large pages: zeros, apart from each other, given back; and where the driver refuses."""
+
+import ctypes
+import mmap
+
+import numpy as np
+import pytest
+from h264lite.cuda_src.pinned import ALIGNED, LARGE_PAGE, LARGEST_BLOCK, PinnedMemory
+
+
+class FakeDriver:
+    """What is registered, by address; refuses the n-th block, or says that a card has another address for it."""
+
+    def __init__(self, refused=99, elsewhere=False):
+        self.sizes, self.given_back, self.refused, self.elsewhere = {}, [], refused, elsewhere
+
+    def cuMemHostRegister_v2(self, address, size, flags):
+        assert flags.value == 3 and address.value % LARGE_PAGE == 0 and size.value % LARGE_PAGE == 0
+        if len(self.sizes) == self.refused:
+            return 801
+        self.sizes[address.value] = size.value
+        return 0
+
+    def cuMemHostUnregister(self, address):
+        self.given_back.append(address.value)
+        return 0
+
+    def cuMemHostGetDevicePointer_v2(self, there, address, flags):
+        there._obj.value = address.value + 64 * self.elsewhere
+        return 0
+
+
+needs_large_pages = pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="no MADV_HUGEPAGE on this system")
+
+
+@needs_large_pages
+def test_arrays_of_zeros_apart_from_each_other():
+    driver = FakeDriver()
+    memory, arrays = PinnedMemory(driver), []
+    kinds = ((3,), np.uint8), ((5, 7), np.int16), ((1080, 1920), np.uint8), ((0, 16), np.int16)
+    for k, (shape, dtype) in enumerate(9 * kinds):
+        array = memory.zeros(shape, dtype)
+        assert array.shape == shape and array.dtype == dtype and not array.any() and array.flags.c_contiguous
+        array[...] = k + 1
+        arrays.append(array)
+    assert all((array == k + 1).all() for k, array in enumerate(arrays))
+    spans = sorted((array.ctypes.data, array.nbytes) for array in arrays if array.size)
+    assert all(at % ALIGNED == 0 for at, _ in spans)
+    for at, size in spans:
+        assert sum(begin <= at and at + size <= begin + whole for begin, whole in driver.sizes.items()) == 1
+    sizes = list(driver.sizes.values())
+    assert sizes[0] == LARGE_PAGE and sizes == sorted(sizes) and len(sizes) < 7, "few blocks, small ones for small pictures"
+    memory.close()
+    assert driver.given_back == list(driver.sizes)
+    assert all((array == k + 1).all() for k, array in enumerate(arrays)), "arrays stay what they are"
+    assert memory.zeros((2 * LARGEST_BLOCK,), np.uint8).nbytes == 2 * LARGEST_BLOCK
+
+
+@needs_large_pages
+@pytest.mark.parametrize("driver", [FakeDriver(refused=1), FakeDriver(elsewhere=True)])
+def test_a_driver_that_refuses_is_not_asked_again(driver):
+    memory = PinnedMemory(driver)
+    found = [memory.zeros((LARGE_PAGE,), np.uint8) for _ in range(3)]
+    assert [array is not None for array in found] == [driver.refused == 1, False, False]
+    assert len(driver.sizes) == 1 and len(driver.given_back) == driver.elsewhere
+
+
+def test_without_large_pages(monkeypatch):
+    monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
+    assert PinnedMemory(FakeDriver()).zeros((4,), np.uint8) is None
+    with pytest.raises(AttributeError):
+        PinnedMemory(ctypes.CDLL(None))
