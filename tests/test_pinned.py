@@ -1,18 +1,20 @@
 """Page-locked arrays from blocks of large pages: zeros, apart from each other, given back; and where the driver refuses."""
 
 import ctypes
+import gc
 import mmap
 
 import numpy as np
 import pytest
+from h264lite.cuda_src import pinned
 from h264lite.cuda_src.pinned import ALIGNED, LARGE_PAGE, LARGEST_BLOCK, PinnedMemory
 
 
 class FakeDriver:
     """What is registered, by address; refuses the n-th block, or says that a card has another address for it."""
 
-    def __init__(self, refused=99, elsewhere=False):
-        self.sizes, self.given_back, self.refused, self.elsewhere = {}, [], refused, elsewhere
+    def __init__(self, refused=99, elsewhere=False, kept=False):
+        self.sizes, self.given_back, self.refused, self.elsewhere, self.kept = {}, [], refused, elsewhere, kept
 
     def cuMemHostRegister_v2(self, address, size, flags):
         assert flags.value == 3 and address.value % LARGE_PAGE == 0 and size.value % LARGE_PAGE == 0
@@ -23,7 +25,7 @@ class FakeDriver:
 
     def cuMemHostUnregister(self, address):
         self.given_back.append(address.value)
-        return 0
+        return 999 if self.kept else 0
 
     def cuMemHostGetDevicePointer_v2(self, there, address, flags):
         there._obj.value = address.value + 64 * self.elsewhere
@@ -50,10 +52,27 @@ def test_arrays_of_zeros_apart_from_each_other():
         assert sum(begin <= at and at + size <= begin + whole for begin, whole in driver.sizes.items()) == 1
     sizes = list(driver.sizes.values())
     assert sizes[0] == LARGE_PAGE and sizes == sorted(sizes) and len(sizes) < 7, "few blocks, small ones for small pictures"
+    assert driver.sizes.keys() <= pinned._registered.keys()
     memory.close()
+    assert not driver.sizes.keys() & pinned._registered.keys()
     assert driver.given_back == list(driver.sizes)
     assert all((array == k + 1).all() for k, array in enumerate(arrays)), "arrays stay what they are"
     assert memory.zeros((2 * LARGEST_BLOCK,), np.uint8).nbytes == 2 * LARGEST_BLOCK
+    memory.close()
+
+
+@needs_large_pages
+def test_what_the_driver_still_has_stays_mapped():
+    """Of a card that is lost nothing is given back, and a process may have other contexts."""
+    for lost in (True, False):
+        driver = FakeDriver(kept=not lost)
+        memory = PinnedMemory(driver)
+        address = memory.zeros((8,), np.uint8).ctypes.data
+        if not lost:
+            memory.close()
+        del memory
+        gc.collect()
+        assert pinned._registered.pop(address).ctypes.data == address
 
 
 @needs_large_pages
