@@ -89,6 +89,7 @@ class Gops:
         self.queue = GopQueue(lanes, config.keyint, picture_bytes(config))
         self._lock = threading.Lock()
         self._buffer: np.ndarray | None = None
+        self._done: list[EncodedFrame] = []
         self.lanes: list[Pipeline] = []
         try:
             for k in range(lanes):
@@ -125,14 +126,14 @@ class Gops:
                 np.copyto(target, plane)
         self._buffer = None
         while not self.has_room():
-            self.queue.wait(SLICE)
+            self._wait()
         self.queue.enter(buffer)
-        return self.queue.deliver()
+        return self._fetch()
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
         """As encode, for a picture that its lane reads when its turn comes; all or none so."""
         self.queue.enter(read)
-        return self.queue.deliver()
+        return self._fetch()
 
     def encode_on_card(self, picture: Any) -> "list[EncodedFrame]":
         """Refused: a picture that stays on the card would have to wait there for its GOP's turn."""
@@ -142,8 +143,8 @@ class Gops:
         """See Pipeline."""
         self.end()
         while self.busy():
-            self.queue.wait(SLICE)
-        return self.queue.deliver()
+            self._wait()
+        return self._fetch()
 
     def close(self) -> None:
         """See Pipeline."""
@@ -163,8 +164,19 @@ class Gops:
 
     def poll(self, seconds: float = SLICE) -> "list[EncodedFrame]":
         """What is finished and in order; waits a little if that is little and more is under way."""
+        self._wait(seconds)
+        return self._fetch()
+
+    def _wait(self, seconds: float = SLICE) -> None:
+        """A little; what is finished is taken, lest there is nothing to wait for any more. Raises what a lane failed with."""
         self.queue.wait(seconds)
-        return self.queue.deliver()
+        self._done += self.queue.deliver()
+
+    def _fetch(self) -> "list[EncodedFrame]":
+        """What is finished and in order, and not fetched yet, also before something failed."""
+        self._done += self.queue.deliver()
+        done, self._done = self._done, []
+        return done
 
     def end(self) -> None:
         """No picture follows."""

@@ -164,6 +164,36 @@ def test_an_error_comes_once_and_what_is_before_it_is_kept(clip, monkeypatch):
     assert [frame.index for frame in done] == [0, 1, 2, 3, 4]
 
 
+def test_who_waits_does_not_turn_in_circles(clip, monkeypatch):
+    """For room, and for the end: else it takes the interpreter from the lanes that it waits for."""
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=20, gops=2, threads=2)
+    waits, wait = [], GopQueue.wait
+
+    def counted(self, seconds):
+        waits.append(seconds)
+        wait(self, seconds)
+
+    def read(place):
+        time.sleep(0.002)
+        place[:] = 100
+
+    monkeypatch.setattr(GopQueue, "wait", counted)
+    gops, done = Gops(config, 2), []
+    for _ in range(200):
+        while not gops.has_room():
+            done += gops.poll()
+        done += gops.encode_later(read)
+    done += gops.flush()
+    gops.close()
+    for feeds in (True, False):
+        gops = Gops(config, 2)
+        gops.queue.room = 1000 - 998 * feeds
+        done = [frame for n in range(160) for frame in gops.encode(*clip[n % FRAMES])] + gops.flush()
+        gops.close()
+        assert [frame.index for frame in done] == list(range(160))
+    assert len(waits) < 2000, "some a picture, and not thousands"
+
+
 def test_a_lane_with_a_picture_is_busy(clip, monkeypatch):
     """From the moment on at which it is no longer waiting: else the caller would take the encode for ended."""
     seen, take = [], GopQueue.take
