@@ -35,14 +35,16 @@ class GopQueue:
         self.waiting = 0  # pictures
         self.free: list[np.ndarray] = []  # buffers
         self.closing = False
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed, self._paced = threading.Condition(lock), threading.Condition(lock)
         self._gops: dict[int, Gop] = {}  # those of which pictures may wait
         self._finished: dict[int, EncodedFrame] = {}
         self._came = self._delivered = self._in_order = self._next_gop = 0  # pictures, but for the last
         self._ended = self._failed = False
         self._end_gop: int | None = None  # no GOP from here on is coded: something failed in it
         self._error: BaseException | None = None
-        self._idle = 0  # lanes
+        self._idle = self._left_out = 0  # lanes: without work; those that would not keep up
+        self.paces: dict[Any, float] = {}  # seconds a picture of lanes that others have to keep up with
         self.news = 0  # counts what lanes may wait for
 
     # ---- the caller's side
@@ -156,9 +158,41 @@ class GopQueue:
             self._changed.notify_all()
 
     def somebody_rests(self) -> bool:
-        """Whether a lane has nothing to do."""
+        """Whether a lane has nothing to do, and would do something."""
         with self._changed:
-            return self._idle > 0
+            return self._idle > self._left_out
+
+    # ---- lanes of unequal speed
+    def tell_pace(self, lane: Any, seconds: float) -> None:
+        """What a picture takes a lane that others have to keep up with."""
+        with self._changed:
+            self.paces[lane] = seconds
+            self._paced.notify_all()
+
+    def keeps_up(self, seconds: float) -> bool:
+        """Whether a lane that needs so long for a picture is done with a GOP before those that told their pace have done all
+        that they may do meanwhile (`next_gop`).
+        """
+        with self._changed:
+            return seconds * sum(1 / pace for pace in self.paces.values()) <= 2 * self.lanes - 1
+
+    def peek(self, count: int) -> list[Any]:
+        """The first pictures of the next GOP, which stay where they are."""
+        with self._changed:
+            gop = self._gops.get(self._next_gop)
+            some = list(gop.waiting)[:count] if gop is not None else []
+            return [picture if callable(picture) else picture.copy() for picture in some]
+
+    def leave_out(self, lanes: int) -> None:
+        """So many lanes more, or less, take no GOP since they would not keep up."""
+        with self._changed:
+            self._left_out += lanes
+
+    def wait_for_paces(self, seconds: float) -> None:
+        """Until one is told, but not longer."""
+        with self._changed:
+            if not self.closing:
+                self._paced.wait(seconds)
 
     def wait_for_news(self, since: int) -> None:
         """Until `news` is another number."""
@@ -183,3 +217,5 @@ class GopQueue:
         """Wake who waits, lanes too."""
         self.news += 1
         self._changed.notify_all()
+        if self.closing:
+            self._paced.notify_all()

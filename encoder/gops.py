@@ -18,6 +18,7 @@ from .errors import InputError
 from .frame import split_planes
 from .gop_queue import GopQueue
 from .lane import Lane
+from .pace import Pace
 from .read_ahead import Read
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ def _tuned_lanes(config: Config) -> int:
 
 
 def _lanes_that_pay(config: Config, device: str) -> int:
-    """On the CPU a thread for each while pictures are small, else two; on a card one reads beside the other's launches."""
-    if config.device == "hybrid":
+    """On the CPU a thread for each while pictures are small, else two; on a card one reads beside the other's launches.
+    Beside a card the CPU has one lane, with which it is most likely to keep up (Pace).
+    """
+    if config.device == "hybrid" or (device == "cpu" and set(config.devices) != {"cpu"}):
         return 1
     if device != "cpu":
         return LANES_OF_A_CARD if config.threads >= 4 else 1
@@ -189,13 +192,21 @@ class Gops:
     # ---- threads
     def _work(self, pipelines: "list[Pipeline]") -> None:
         """What a thread does: its lanes take turns, a picture each; while none can do anything it waits."""
-        turns = [Lane(pipeline, self.queue).steps() for pipeline in pipelines]
+        lanes = [Lane(pipeline, self.queue, self._pace(pipeline)) for pipeline in pipelines]
+        turns = [lane.steps() for lane in lanes]
         while turns:
             news = self.queue.news
             steps = [(turn, next(turn, None)) for turn in turns]
             turns = [turn for turn, step in steps if step is not None]
-            if turns and not any(step for _, step in steps):
+            if turns and all(lane.left_out for lane in lanes):
+                self.queue.wait_for_paces(SLICE)
+            elif turns and not any(step for _, step in steps):
                 self.queue.wait_for_news(news)
+
+    def _pace(self, pipeline: "Pipeline") -> Pace | None:
+        """Of one on the processor, if others are on cards."""
+        beside_cards = any(other.config.device == "cuda" for other in self.lanes)
+        return Pace(pipeline, self.queue) if beside_cards and pipeline.config.device == "cpu" else None
 
     def _warn(self, text: str) -> None:
         """One warning for all lanes: they lose the same card."""

@@ -1,5 +1,6 @@
 """A lane: a pipeline that codes GOPs of a queue, picture by picture."""
 
+import time
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ import numpy as np
 from ..scheduler.readers import Readers
 from .frame import split_planes
 from .gop_queue import Gop, GopQueue
+from .pace import Pace
 from .read_ahead import THREADS, ReadAhead
 
 if TYPE_CHECKING:
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
 class Lane:
     """Where a card takes pictures from the host's memory, some are read there while earlier ones are coded."""
 
-    def __init__(self, pipeline: "Pipeline", queue: GopQueue) -> None:
+    def __init__(self, pipeline: "Pipeline", queue: GopQueue, pace: Pace | None = None) -> None:
+        """pace: of a lane that takes a GOP only if it keeps up with the others."""
         self.pipeline, self._queue = pipeline, queue
+        self._pace, self._since = pace, 0.0
+        self.left_out = False  # it would not keep up
         self._readers = Readers(THREADS)
         self._ahead = ReadAhead(self._readers)
         self._ahead_of: deque[Gop] = deque()  # the GOPs of pictures that are being read
@@ -55,6 +60,8 @@ class Lane:
         while not queue.closing:
             room = ahead.room if on_card else 1
             if room and (self._gop is None or queue.is_over(self._gop)):
+                if self._pace is not None and self._gop is not None:
+                    self._pace.ends(self._gop.taken)
                 self._gop = queue.next_gop() if self._may_take_another() else None
                 self._rest(self._rests and self._gop is None)  # before a picture is taken: it is not seen waiting any more
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
@@ -79,13 +86,26 @@ class Lane:
 
     def _may_take_another(self) -> bool:
         """A GOP, while pictures of another one are read: one at most, and none that a lane without work could have."""
+        if self._pace is not None:
+            self._leave_out(not self._pace.keeps_up())
+            return not self.left_out
         return not self._ahead or (self._ahead_of[-1] is self._at and not self._queue.somebody_rests())
+
+    def _leave_out(self, left_out: bool) -> None:
+        if left_out != self.left_out:
+            self.left_out = left_out
+            self._queue.leave_out(1 if left_out else -1)
 
     def _begin(self, gop: Gop | None) -> None:
         """The next picture is one of that GOP."""
         assert gop is not None
         if gop is not self._at:
-            self._at = gop
+            now = time.perf_counter()
+            if self._pace is not None:
+                self._pace.begins()
+            elif self._at is not None:
+                self._queue.tell_pace(self, (now - self._since) / self._queue.keyint)
+            self._at, self._since = gop, now
             self.pipeline.begin_gop(gop.number, gop.number * self._queue.keyint)
 
     def _rest(self, rests: bool) -> None:
