@@ -14,7 +14,7 @@ import numpy as np
 
 LARGE_PAGE = 2 << 20  # bytes; what blocks begin at and consist of
 LARGEST_BLOCK = 8 << 20
-ALIGNED = 4096  # arrays share no page
+ALIGNED = SMALL_PAGE = 4096  # arrays share no page
 PORTABLE, DEVICE_MAP = 1, 2  # CU_MEMHOSTREGISTER flags: for all contexts, and kernels reach it
 _registered: dict[int, np.ndarray] = {}  # by address; stay mapped: a driver that has what is not fails in what comes next
 
@@ -51,13 +51,14 @@ class PinnedMemory:
         """uint8[size or a little more], zeros; None if the driver does not take it, or would have another address for it."""
         size = -(-size // LARGE_PAGE) * LARGE_PAGE
         try:
-            memory = mmap.mmap(-1, size + LARGE_PAGE)
+            memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not shared: small pages
             memory.madvise(mmap.MADV_HUGEPAGE)
         except (OSError, ValueError):
             return None
         whole = np.frombuffer(memory, np.uint8)
         skipped = -whole.ctypes.data % LARGE_PAGE
         block, there = whole[skipped : skipped + size], ctypes.c_void_p()
+        block[::SMALL_PAGE] = 0  # all pages are there
         address = ctypes.c_void_p(block.ctypes.data)
         if self._register(address, ctypes.c_size_t(size), ctypes.c_uint(PORTABLE | DEVICE_MAP)):
             return None

@@ -3,6 +3,8 @@
 import ctypes
 import gc
 import mmap
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,6 +60,31 @@ def test_arrays_of_zeros_apart_from_each_other():
     assert driver.given_back == list(driver.sizes)
     assert all((array == k + 1).all() for k, array in enumerate(arrays)), "arrays stay what they are"
     assert memory.zeros((2 * LARGEST_BLOCK,), np.uint8).nbytes == 2 * LARGEST_BLOCK
+    memory.close()
+
+
+def kibibytes_of_large_pages(address):
+    """Of the mapping with that address."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(found[1], 16) <= address < int(found[2], 16)
+        elif inside and line.startswith("AnonHugePages:"):
+            return int(line.split()[1])
+    raise AssertionError("no such mapping")
+
+
+@needs_large_pages
+def test_pages_are_large():
+    own = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    own.madvise(mmap.MADV_HUGEPAGE)
+    whole = np.frombuffer(own, np.uint8)
+    whole[::ALIGNED] = 0
+    if not kibibytes_of_large_pages(whole.ctypes.data):
+        pytest.skip("this system has no large pages to give")
+    memory = PinnedMemory(FakeDriver())
+    array = memory.zeros((6 << 20,), np.uint8)
+    assert kibibytes_of_large_pages(array.ctypes.data) > 0
     memory.close()
 
 
