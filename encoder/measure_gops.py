@@ -54,9 +54,7 @@ def gop_rate(device: str, pictures: Sequence[Planes], threads: int, lanes: int, 
 
 @contextmanager
 def _endless_file(pictures: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
-    """What reads picture n of the clip that runs forwards and backwards, as of a user's file: copied from arrays it would
-    take the host longer.
-    """
+    """What reads picture n of the clip that runs forwards and backwards, in the way in which a user's file is read."""
     height, width = pictures[0][0].shape
     period = max(1, 2 * len(pictures) - 2)
     with tempfile.TemporaryDirectory(prefix="h264lite") as folder:

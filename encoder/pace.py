@@ -49,7 +49,7 @@ class Pace:
         if len(pictures) < count:
             return
         place = np.empty(self._queue.picture_bytes, np.uint8)
-        self._pipeline.begin_gop(0, 0)
+        self._pipeline.begin_gop(0, -count)  # in a timeline nobody takes them for pictures of the stream
         try:
             for picture in pictures:
                 if callable(picture):

@@ -1,6 +1,8 @@
-"""What threads sleep on that run without the interpreter: a semaphore of the C library."""
+"""Threads that run without the interpreter, and the semaphore of the C library on which they sleep."""
 
 import ctypes
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,9 @@ class Semaphore:
         try:
             library = ctypes.CDLL(None)
             if not library.sem_init(ctypes.c_void_p(address(self.memory)), 0, 0):
-                self.post, self.wait = function(library, "sem_post"), function(library, "sem_wait")
+                self.post, self.wait = c_function("sem_post"), c_function("sem_wait")
                 self._library = library
-        except (AttributeError, TypeError):  # TypeError: Windows has no such library
+        except (AttributeError, TypeError):  # as in c_function
             pass
 
     def wake(self, threads: int) -> None:
@@ -28,9 +30,50 @@ class Semaphore:
             self._library.sem_post(ctypes.c_void_p(address(self.memory)))
 
 
-def function(library: ctypes.CDLL, name: str) -> int:
-    """Its address; AttributeError."""
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+class Sleepers:
+    """Up to `count` threads that work on a board; none where the C library has no semaphores.
+
+    board: int64[n]; board[over] is set when they are to end. They hold the board and what they sleep on, but not this.
+    """
+
+    def __init__(self, board: np.ndarray, over: int, count: int, name: str) -> None:
+        self._board, self._over, self._count, self._name = board, over, count, name
+        self._semaphore: Semaphore | None = None
+        self._threads: list[threading.Thread] = []
+
+    def _begin(self, life: Callable[..., None], *given: int) -> Semaphore:
+        """With the first work, since many never have any. life(board, *given, address of sem_wait, sem_t): a thread's."""
+        if self._semaphore is None:
+            semaphore = self._semaphore = Semaphore()
+            everything = (self._board, *given, semaphore.wait, semaphore.memory)
+            for k in range(self._count if semaphore.wait else 0):
+                thread = threading.Thread(target=life, args=everything, name=f"h264lite {self._name} {k}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        return self._semaphore
+
+    def close(self) -> None:
+        """End the threads: each ends what it is at, and begins nothing."""
+        self._end()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def _end(self) -> None:
+        self._board[self._over] = 1
+        if self._semaphore is not None:
+            self._semaphore.wake(len(self._threads))
+
+    def __del__(self) -> None:
+        self._end()
+
+
+def c_function(name: str) -> int:
+    """The address of a function of the C library; 0 if there is none."""
+    try:
+        return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
+    except (AttributeError, TypeError):  # TypeError: Windows has no such library
+        return 0
 
 
 def address(array: np.ndarray) -> int:

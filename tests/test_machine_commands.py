@@ -298,7 +298,6 @@ def test_first_pictures_do_not_count(monkeypatch):
         assert len(taken) == (8 if warm else 3)
 
 
-
 def test_links_are_measured_on_the_emulated_card():
     from h264lite.scheduler import links
 

@@ -38,9 +38,8 @@ def values(source, numbers):
         ahead = ReadAhead(readers)
         while waiting or ahead:
             while ahead.room and waiting:
-                for number in waiting[: ahead.room]:
-                    ahead.begin(source.later(number), ring.__getitem__)
-                del waiting[: ahead.room or TOGETHER]
+                for _ in range(min(ahead.room, len(waiting))):
+                    ahead.begin(source.later(waiting.pop(0)), ring.__getitem__)
                 assert len(ahead) <= AHEAD + 1
             place = ahead.next()
             assert place is ring[0] and (place == place[0]).all()

@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 from h264lite.cpu_simd import reading
-from h264lite.scheduler import readers as readers_module
 from h264lite.scheduler import semaphore
 from h264lite.scheduler.readers import Readers
 
@@ -107,6 +106,6 @@ def test_nothing_is_read_once_they_are_closed(file):
 
 
 def test_without_semaphores_nobody_reads(monkeypatch):
-    monkeypatch.setattr(readers_module.ctypes, "CDLL", lambda name: object())
+    monkeypatch.setattr(semaphore.ctypes, "CDLL", lambda name: object())
     with Readers(3) as readers:
         assert readers.begin(0, 0, np.zeros(4, np.uint8)) is None and not readers._threads
