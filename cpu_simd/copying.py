@@ -2,7 +2,7 @@
 
 A picture of 1080p is copied in 0.2 ms. Threads of a pool took the longer the more there were (docs/performance.md): each has
 to have the interpreter's lock before it begins and before it ends, and whoever asks waits for the last of them. Here who asks
-copies as well, part by part, and waits for nobody who came too late.
+copies as well, part by part, and waits for nobody who came too late; between begin and end it does other things.
 """
 
 from llvmlite import ir
@@ -19,6 +19,7 @@ TAKEN, READY, DONE, OVER, PARTS = 0, 8, 16, 24, 32
 PLACES, WORDS = 64, 5
 BOARD = PARTS + PLACES * WORDS
 PART = 1 << 17  # bytes of a part, at least
+OPEN = 1  # of a gate: what waits there may go on
 LOOKS = 256  # at a counter, before another thread may have the processor
 
 
@@ -65,8 +66,8 @@ def copy_what_is_ready(board):
 
 
 @kernel
-def copy_planes(board, planes, helpers, post, semaphore):
-    """Copies planes with as many helpers; returns when all is there.
+def begin_copy(board, planes, helpers, post, semaphore):
+    """As many helpers begin to copy planes. What was begun before has ended.
 
     planes: int64[n <= 8, 5], address of the target, whose rows follow one another, of the source, bytes of a row, from one of
     the source to the next, rows; post: address of sem_post; semaphore: int64[8], a sem_t.
@@ -85,15 +86,21 @@ def copy_planes(board, planes, helpers, post, semaphore):
             target, source, left = target + rows * width, source + rows * pitch, left - rows
             ticket += 1
     store_release(board, READY, ticket)
-    for _ in range(min(helpers, ticket - board[TAKEN] - 1)):
+    for _ in range(min(helpers, ticket - board[TAKEN])):
         call_with(post, semaphore.ctypes.data)
+
+
+@kernel
+def end_copy(board, gate):
+    """Copies what is left, and returns when all is there. gate: int64[1], set to OPEN then."""
     copy_what_is_ready(board)
     looks = 0
-    while load_acquire(board, DONE) < ticket:
+    while load_acquire(board, DONE) < board[READY]:
         looks += 1
         pause()
         if looks % LOOKS == 0:
             give_way()
+    store_release(gate, 0, OPEN)
 
 
 @kernel

@@ -196,6 +196,19 @@ class Device:
         row = self._native.row("wait", handle(stream), handle(event)) if self._script and self._native else None
         self._do("an event", _wait if self._native is None else self._native.wait, stream, event, row=row)
 
+    @property
+    def gates(self) -> bool:
+        """Whether streams can `hold`; the context is current."""
+        return self._native is not None and self._native.holds()
+
+    def hold(self, stream: Any, gate: np.ndarray) -> None:
+        """Work that `stream` gets from now on starts when the host has set gate[0] to OPEN (cpu_simd/copying.py).
+
+        gate: int64[1] in page-locked memory; whoever shuts it has to open it, or the stream never ends.
+        """
+        row = self._native.hold_row(handle(stream), gate) if self._script is not None else None
+        self._do("a wait for the host", self._native.hold, stream, gate, row=row)
+
     def synchronize(self, what: Any = None) -> None:
         """The host waits for a stream, an event or (None) the whole card."""
         self.check()

@@ -20,6 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from ..cpu_simd.copying import OPEN
 from ..standard.jit import kernel
 from .graph import FEWEST, Graphs, Launch
 from .pinned import PinnedMemory
@@ -28,6 +29,8 @@ from .script import KERNEL, Act, handle
 ARGUMENTS = 11  # of cuLaunchKernel, which has the most
 PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
 PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
+CAN_USE_64_BIT_STREAM_MEM_OPS = 122  # CUdevice_attribute
+STREAM_WAIT_VALUE_EQ = 1  # CUstreamWaitValue_flags
 NOT_READY = 600  # CUresult
 _LIBRARY = {"win32": "nvcuda.dll"}.get(sys.platform, "libcuda.so.1")
 _NAMES = {
@@ -101,6 +104,8 @@ class Native:
         }
         if hasattr(self._library, "cuLaunchKernelEx"):  # since CUDA 11.8
             self._address["launch_ex"] = ctypes.cast(self._library.cuLaunchKernelEx, ctypes.c_void_p).value or 0
+        if hasattr(self._library, "cuStreamWaitValue64_v2"):  # since CUDA 11.7
+            self._address["hold"] = ctypes.cast(self._library.cuStreamWaitValue64_v2, ctypes.c_void_p).value or 0
         self.pinned = PinnedMemory(self._library)
         self._graphs: Graphs | None = None
         with suppress(AttributeError):
@@ -126,6 +131,27 @@ class Native:
         """As Stream.wait_for_event."""
         code = self._library.cuStreamWaitEvent(ctypes.c_void_p(handle(stream)), event.handle_, ctypes.c_uint(0))
         self._check("cuStreamWaitEvent", code)
+
+    def holds(self) -> bool:
+        """Whether streams of the card whose context is current can wait for a value in memory."""
+        if "hold" not in self._address:
+            return False
+        card, able = ctypes.c_int(), ctypes.c_int()
+        self._check("cuCtxGetDevice", self._library.cuCtxGetDevice(ctypes.byref(card)))
+        code = self._library.cuDeviceGetAttribute(ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), card)
+        self._check("cuDeviceGetAttribute", code)
+        return bool(able.value)
+
+    def hold_row(self, stream: int, gate: np.ndarray) -> list[int]:
+        """As `hold`, for replay_rows."""
+        return self.row("hold", stream, gate.ctypes.data, OPEN, STREAM_WAIT_VALUE_EQ)
+
+    def hold(self, stream: Any, gate: np.ndarray) -> None:
+        """See Device.hold."""
+        address, opened = ctypes.c_uint64(gate.ctypes.data), ctypes.c_uint64(OPEN)
+        flags = ctypes.c_uint(STREAM_WAIT_VALUE_EQ)
+        code = self._library.cuStreamWaitValue64_v2(ctypes.c_void_p(handle(stream)), address, opened, flags)
+        self._check("cuStreamWaitValue64", code)
 
     def _check(self, name: str, code: int) -> None:
         if code:

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.copying import OPEN
 from ..cpu_simd.expand import expand
 from ..cpu_simd.search_centre import coarse_shape
 from ..scheduler.copiers import Copiers
@@ -107,6 +108,9 @@ class Frame:
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
 
+    def complete(self) -> None:
+        """All of the source is there when it returns."""
+
     def arrive(self) -> None:
         """The results are there."""
 
@@ -120,6 +124,7 @@ class HomeFrame(Frame):
 
     given           y, u, v of display size, the source as it goes there
     slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]: the slices as the card wrote them (cuda_src/entropy.py)
+    gate            int64[1] where an upload can wait for the source: OPEN (cpu_simd/copying.py) when it is complete; or None
     level_blocks    int16[27 n_mb, 16]: the blocks that have levels, one behind the other; where rows cross
     """
 
@@ -139,29 +144,54 @@ class HomeFrame(Frame):
         self.given = split_planes(self.source, display)
         self._padded = False
         self.picture: DevicePicture | None = None  # where the source lies, if on the card
+        self.gate: np.ndarray | None = None
+        self._coming: Copiers | None = None  # who copies the source, until `complete`
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: Copiers | None = None) -> None:
-        """Copy a picture of display size to where it is uploaded from; `beside`: threads that take parts of a large one."""
-        if not np.may_share_memory(self.source, y):  # else somebody read it to where it belongs
-            if beside is not None and self.source.size >= WORTH_SHARING:
-                beside.copy(self.given, (y, u, v))
-            else:
-                for target, plane in zip(self.given, (y, u, v)):
-                    np.copyto(target, plane)
+        """Copy a picture of display size to where it is uploaded from; `beside`: threads that take parts of a large one.
+
+        Where its upload can wait at a gate, it is there with `complete`, and the caller's planes stay as they are until then.
+        """
         self.loaded()
+        if np.may_share_memory(self.source, y):  # somebody read it to where it belongs
+            return
+        if beside is None or self.source.size < WORTH_SHARING:
+            for target, plane in zip(self.given, (y, u, v)):
+                np.copyto(target, plane)
+        elif self.gate is None:
+            beside.copy(self.given, (y, u, v))
+        else:
+            self.gate[0] = not OPEN
+            self._coming = beside
+            beside.begin(self.given, (y, u, v))
 
     def loaded(self) -> None:
         """The source lies where it is uploaded from."""
+        self.complete()
         self._padded = False
         self.picture = None
 
+    @property
+    def shut(self) -> np.ndarray | None:
+        """The gate at which the upload has to wait, if it has to."""
+        return self.gate if self._coming is not None else None
+
+    def complete(self) -> None:
+        """See Frame. Whoever gave the planes may change them again."""
+        if self._coming is not None:
+            assert self.gate is not None
+            self._coming.end(self.gate)
+            self._coming = None
+
     def load_from_card(self, picture: DevicePicture) -> None:
         """The source is on the card; where rows cross, its planes come home with the results (I_PCM takes samples there)."""
+        self.complete()
         self.picture = picture
         self._padded = True
 
     def samples(self) -> tuple[Array, ...]:
         """See Frame: made when somebody asks."""
+        self.complete()
         if not self._padded:
             super().load(*self.given)
             self._padded = True

@@ -128,13 +128,15 @@ class Loop:
         if picture is not None:
             state = self.arrays.constants | there.arrays | picture.numbers
             executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.stream, state)
-        kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept)
-        mine = (frame.source, frame.block, frame.slice_data, *(frame.decoded or ()))
+        gate = frame.shut
+        kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept, gate is None)
+        own = [frame.gate, *(frame.decoded or ())]
+        mine = [frame.source, frame.block, frame.slice_data, *(array for array in own if array is not None)]
         with executor.once((k, slot, tuple(self.references.held), kind), id(frame), mine) as fresh:
             if fresh:
                 if picture is None:
                     state, source = self.arrays.constants | there.arrays | given, [(frame.source, given["given"])]
-                    executor.bring(frame.index, source, fills, (("load_i420",), {}), state)
+                    executor.bring(frame.index, source, fills, (("load_i420",), {}), state, gate)
                 headers = executor.constant(self._slice_headers(frame))
                 data = executor.across(frame.slice_data)
                 self._stages(frame, there, slot, ("write_slices",), slice_headers=headers, slice_data=data)

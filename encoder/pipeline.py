@@ -179,6 +179,8 @@ class Pipeline:
         """End the threads."""
         if self._loading.ident is not None:
             self._loading.join()
+        for frame in self.ring:
+            frame.complete()
         if self._copying is not None:
             self._copying.close()
         self.loop.executor.close()
@@ -222,7 +224,10 @@ class Pipeline:
         """A picture into the loop; its bits follow on a thread as soon as the results are there."""
         frame.stage_seconds = {}
         start = time.perf_counter()
-        ready = self.loop.run(frame)
+        try:
+            ready = self.loop.run(frame)
+        finally:
+            frame.complete()  # threads copied the source meanwhile, for which the card waits
         if self.trace is not None:
             self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.number)
         self.pending.append((frame, self.loop.executor.submit(self._write, frame, ready)))
@@ -334,6 +339,10 @@ class Pipeline:
         size, by_rows = (config.mb_width, config.mb_height), isinstance(executor, HybridExecutor)
         places = [HomeFrame(*size, executor.host_zeros, config.display, by_rows) if executor.twins else Frame(*size)
                   for _ in range(count)]
+        if isinstance(executor, CudaExecutor) and executor.gates and config.threads > 1:
+            for frame in places:
+                assert isinstance(frame, HomeFrame)
+                frame.gate = executor.host_zeros((1,), np.int64)
         if self._replaceable or self.keep_reconstruction:
             luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
             chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)

@@ -58,20 +58,28 @@ class CudaExecutor(CardMemory):
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
                 card.record(event, self.streams[MAIN])  # so that the first pictures may wait for them
 
+    @property
+    def gates(self) -> bool:
+        """Whether `bring` may have one."""
+        with self.card:
+            return self.card.gates
+
     def at_work(self) -> Device:
         """See Executor: the context is this thread's."""
         return self.card
 
     def bring(
         self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], fills: Iterable[tuple[DeviceArray, int]],
-        step: Step, state: Mapping[str, Any],
+        step: Step, state: Mapping[str, Any], gate: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """Start picture `number` beside the loop of the one before: (host array, array on the card) to copy, (array, value)
-        to fill, and the step that makes planes of them.
+        to fill, and the step that makes planes of them. gate: not before the host opens it (Device.hold).
         """
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
         card.wait(up, self._downloaded[k])
+        if gate is not None:
+            card.hold(up, gate)
         with self._span(UP, "upload"):
             for host, there in pairs:
                 there.put(host, up)
