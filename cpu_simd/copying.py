@@ -69,8 +69,8 @@ def copy_what_is_ready(board):
 def begin_copy(board, planes, helpers, post, semaphore):
     """As many helpers begin to copy planes. What was begun before has ended.
 
-    planes: int64[n <= 8, 5], address of the target, whose rows follow one another, of the source, bytes of a row, from one of
-    the source to the next, rows; post: address of sem_post; semaphore: int64[8], a sem_t.
+    planes: int64[n <= 8, 5], address of the target, whose rows follow one another, of the source, 0 if there is nothing to
+    copy, bytes of a row, from one of the source to the next, rows; post: address of sem_post; semaphore: int64[8], a sem_t.
     """
     total = 0
     for k in range(planes.shape[0]):
@@ -79,7 +79,7 @@ def begin_copy(board, planes, helpers, post, semaphore):
     ticket = board[READY]
     for k in range(planes.shape[0]):
         target, source, width, pitch, left = planes[k, 0], planes[k, 1], planes[k, 2], planes[k, 3], planes[k, 4]
-        while left > 0:
+        while source != 0 and left > 0:
             rows = min(left, max(1, part // width))
             at = PARTS + WORDS * (ticket % PLACES)
             board[at], board[at + 1], board[at + 2], board[at + 3], board[at + 4] = target, source, width, pitch, rows

@@ -30,7 +30,7 @@ from .driver import (
     too_old,
     use_driver,
 )  # fmt: skip
-from .script import KERNEL, NOWHERE, Place, Script, handle
+from .script import KERNEL, NOWHERE, Place, Script, handle, numbers
 
 __all__ = [
     "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_card",
@@ -46,15 +46,6 @@ def _native(error: type[Exception]) -> Any:
         return Native(error)
     except (OSError, AttributeError):
         return None
-
-
-def _numbers(arguments: Sequence[Any]) -> list[int]:
-    """Arguments of a copy or a fill as numbers: the host's arrays as address, and size where there is no other."""
-    found: list[int] = []
-    size = next((a.nbytes for a in arguments if isinstance(a, np.ndarray)), None)
-    for argument in arguments[:-1]:
-        found.append(int(argument.ctypes.data) if isinstance(argument, np.ndarray) else int(argument))
-    return [*found, *([] if size is None else [size]), handle(arguments[-1])]
 
 
 def _record(event: Any, stream: Any) -> None:
@@ -128,7 +119,7 @@ class Device:
         noted = name.startswith("mem")
         row = None
         if noted and self._script is not None and self._native is not None:
-            row = self._native.row(name, *_numbers(arguments))
+            row = self._native.row(name, *numbers(arguments))
         return self._do(name, getattr(self.driver, name), *arguments, noted=noted, row=row)
 
     def _do(self, what: str, function: Callable[..., Any], *given: Any, noted: bool = True, **more: Any) -> Any:
@@ -201,13 +192,13 @@ class Device:
         """Whether streams can `hold`; the context is current."""
         return self._native is not None and self._native.holds()
 
-    def hold(self, stream: Any, gate: np.ndarray) -> None:
-        """Work that `stream` gets from now on starts when the host has set gate[0] to OPEN (cpu_simd/copying.py).
+    def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
+        """Work that `stream` gets from now on starts when the host has set word[0] to `value`; word: int64[1], page-locked.
 
-        gate: int64[1] in page-locked memory; whoever shuts it has to open it, or the stream never ends.
+        Nothing else ends it: whoever asks has to see to that, whatever fails.
         """
-        row = self._native.hold_row(handle(stream), gate) if self._script is not None else None
-        self._do("a wait for the host", self._native.hold, stream, gate, row=row)
+        row = self._native.hold_row(handle(stream), word, value) if self._script is not None else None
+        self._do("a wait for the host", self._native.hold, stream, word, value, row=row)
 
     def synchronize(self, what: Any = None) -> None:
         """The host waits for a stream, an event or (None) the whole card."""

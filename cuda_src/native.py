@@ -20,7 +20,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..cpu_simd.copying import OPEN
 from ..standard.jit import kernel
 from .graph import FEWEST, Graphs, Launch
 from .pinned import PinnedMemory
@@ -142,15 +141,14 @@ class Native:
         self._check("cuDeviceGetAttribute", code)
         return bool(able.value)
 
-    def hold_row(self, stream: int, gate: np.ndarray) -> list[int]:
+    def hold_row(self, stream: int, word: np.ndarray, value: int) -> list[int]:
         """As `hold`, for replay_rows."""
-        return self.row("hold", stream, gate.ctypes.data, OPEN, STREAM_WAIT_VALUE_EQ)
+        return self.row("hold", stream, word.ctypes.data, value, STREAM_WAIT_VALUE_EQ)
 
-    def hold(self, stream: Any, gate: np.ndarray) -> None:
+    def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
         """See Device.hold."""
-        address, opened = ctypes.c_uint64(gate.ctypes.data), ctypes.c_uint64(OPEN)
-        flags = ctypes.c_uint(STREAM_WAIT_VALUE_EQ)
-        code = self._library.cuStreamWaitValue64_v2(ctypes.c_void_p(handle(stream)), address, opened, flags)
+        given = ctypes.c_void_p(handle(stream)), ctypes.c_uint64(word.ctypes.data), ctypes.c_uint64(value)
+        code = self._library.cuStreamWaitValue64_v2(*given, ctypes.c_uint(STREAM_WAIT_VALUE_EQ))
         self._check("cuStreamWaitValue64", code)
 
     def _check(self, name: str, code: int) -> None:

@@ -19,6 +19,15 @@ def handle(stream: Any) -> int:
     return 0 if stream is None else int(stream.handle)
 
 
+def numbers(arguments: Sequence[Any]) -> list[int]:
+    """Arguments of a copy or a fill as numbers: the host's arrays as address, and size where there is no other."""
+    found: list[int] = []
+    size = next((a.nbytes for a in arguments if isinstance(a, np.ndarray)), None)
+    for argument in arguments[:-1]:
+        found.append(int(argument.ctypes.data) if isinstance(argument, np.ndarray) else int(argument))
+    return [*found, *([] if size is None else [size]), handle(arguments[-1])]
+
+
 class Place:
     """What is a picture's own: arrays of the host, and events. Pictures of a kind have the same number of them."""
 

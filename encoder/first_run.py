@@ -88,7 +88,7 @@ def load_writers(bits: bool = False) -> None:
     """
     import numpy as np
 
-    from ..scheduler.copiers import Copiers
+    from ..scheduler.copiers import Copiers, Target
     from ..scheduler.readers import Readers
     from .config import Config
     from .frame import HomeFrame
@@ -99,7 +99,7 @@ def load_writers(bits: bool = False) -> None:
     frame.slice_sizes[0] = 8 * frame.slice_data.size
     frame.arrive()
     copiers = Copiers(1)
-    copiers.copy(frame.given, [np.zeros_like(plane) for plane in frame.given])
+    copiers.copy(Target(frame.given), [np.zeros_like(plane) for plane in frame.given])
     copiers.close()
     with open(os.devnull, "rb") as nothing, Readers(1) as readers:
         ticket = readers.begin(nothing.fileno(), 0, frame.source)

@@ -31,7 +31,7 @@ import numpy as np
 from ..cpu_simd.copying import OPEN
 from ..cpu_simd.expand import expand
 from ..cpu_simd.search_centre import coarse_shape
-from ..scheduler.copiers import Copiers
+from ..scheduler.copiers import Copiers, Target
 from ..standard.macroblock import ENTRY_BYTES, N_LEVEL_BLOCKS, N_PARTITIONS
 from .device_frame import DevicePicture
 
@@ -142,6 +142,7 @@ class HomeFrame(Frame):
         self._held = np.zeros(n_mb, np.uint32)  # which blocks of `levels` are not 0
         self.source = zeros((sum(h * w for h, w in display),), np.uint8)
         self.given = split_planes(self.source, display)
+        self._target = Target(self.given)
         self._padded = False
         self.picture: DevicePicture | None = None  # where the source lies, if on the card
         self.gate: np.ndarray | None = None
@@ -159,11 +160,11 @@ class HomeFrame(Frame):
             for target, plane in zip(self.given, (y, u, v)):
                 np.copyto(target, plane)
         elif self.gate is None:
-            beside.copy(self.given, (y, u, v))
+            beside.copy(self._target, (y, u, v))
         else:
             self.gate[0] = not OPEN
             self._coming = beside
-            beside.begin(self.given, (y, u, v))
+            beside.begin(self._target, (y, u, v))
 
     def loaded(self) -> None:
         """The source lies where it is uploaded from."""

@@ -8,6 +8,16 @@ from ..cpu_simd.copying import BOARD, OVER, begin_copy, end_copy, help_to_copy
 from .semaphore import Sleepers, address
 
 
+class Target:
+    """Planes that pictures are copied to: uint8[H, W] each, whose rows follow one another."""
+
+    def __init__(self, planes: Sequence[np.ndarray]) -> None:
+        self.planes = tuple(planes)
+        whole = [plane.strides == (plane.shape[1], 1) for plane in planes]
+        self.shapes = [plane.shape if fits else None for plane, fits in zip(planes, whole)]
+        self.rows = np.array([(address(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
+
+
 class Copiers(Sleepers):
     """The caller and `helpers` threads."""
 
@@ -15,22 +25,22 @@ class Copiers(Sleepers):
         super().__init__(np.zeros(BOARD, np.int64), OVER, helpers, "copy")
         self._no_gate = np.zeros(1, np.int64)
 
-    def copy(self, targets: Sequence[np.ndarray], sources: Sequence[np.ndarray]) -> None:
-        """uint8[H, W] each; rows of targets follow one another. Returns when everything is there."""
-        self.begin(targets, sources)
+    def copy(self, target: Target, sources: Sequence[np.ndarray]) -> None:
+        """Planes of the target's sizes. Returns when everything is there."""
+        self.begin(target, sources)
         self.end(self._no_gate)
 
-    def begin(self, targets: Sequence[np.ndarray], sources: Sequence[np.ndarray]) -> None:
+    def begin(self, target: Target, sources: Sequence[np.ndarray]) -> None:
         """As `copy`, while the caller does something else until `end`; arrays stay as they are until then."""
-        semaphore, planes = self._begin(help_to_copy), []
-        for target, source in zip(targets, sources):
-            (height, width), (pitch, step) = source.shape, source.strides
-            if step != 1 or target.shape != source.shape or target.strides != (width, 1):
-                np.copyto(target, source)
+        semaphore, rows = self._begin(help_to_copy), target.rows
+        for k, source in enumerate(sources):
+            pitch, step = source.strides
+            if step == 1 and source.shape == target.shapes[k]:
+                rows[k, 1], rows[k, 3] = address(source), pitch
             else:
-                planes.append((address(target), address(source), width, pitch, height))
-        if planes:
-            begin_copy(self._board, np.array(planes, np.int64), len(self._threads), semaphore.post, semaphore.memory)
+                np.copyto(target.planes[k], source)
+                rows[k, 1] = 0
+        begin_copy(self._board, rows, len(self._threads), semaphore.post, semaphore.memory)
 
     def end(self, gate: np.ndarray) -> None:
         """Everything is there when it returns; gate, int64[1], is set to OPEN then (cpu_simd/copying.py)."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.copying import OPEN
 from ..cuda_src.device import Device, DeviceArray, GpuLost
 from ..cuda_src.script import Place, Script
 from .card_memory import CardMemory
@@ -73,13 +74,13 @@ class CudaExecutor(CardMemory):
         step: Step, state: Mapping[str, Any], gate: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """Start picture `number` beside the loop of the one before: (host array, array on the card) to copy, (array, value)
-        to fill, and the step that makes planes of them. gate: not before the host opens it (Device.hold).
+        to fill, and the step that makes planes of them. gate: not before it is open (cpu_simd/copying.py).
         """
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
         card.wait(up, self._downloaded[k])
         if gate is not None:
-            card.hold(up, gate)
+            card.hold(up, gate, OPEN)
         with self._span(UP, "upload"):
             for host, there in pairs:
                 there.put(host, up)

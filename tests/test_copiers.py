@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import copying
 from h264lite.scheduler import semaphore
-from h264lite.scheduler.copiers import Copiers
+from h264lite.scheduler.copiers import Copiers, Target
 
 
 def picture(rng, height, width, pitch=0):
@@ -24,7 +24,7 @@ def test_every_byte_of_any_size(helpers):
                                  (4320, 7680, 0)):  # fmt: skip
         source = picture(rng, height, width, pitch)
         target = [np.full(plane.shape, 1, np.uint8) for plane in source]
-        copiers.copy(target, source)
+        copiers.copy(Target(target), source)
         assert all(np.array_equal(a, b) for a, b in zip(target, source)), (height, width, pitch)
     threads = copiers._threads
     assert len(threads) == helpers
@@ -38,8 +38,9 @@ def test_picture_after_picture_with_helpers_that_come_late():
     copiers = Copiers(3)
     sources = [picture(rng, 360, 640) for _ in range(4)]
     targets = [[np.zeros_like(plane) for plane in sources[0]] for _ in range(3)]
+    places = [Target(planes) for planes in targets]
     for n in range(3000):
-        copiers.copy(targets[n % 3], sources[n % 4])
+        copiers.copy(places[n % 3], sources[n % 4])
         if n % 7 == 0:
             assert all(np.array_equal(a, b) for a, b in zip(targets[n % 3], sources[n % 4])), n
         if n % 500 == 0:
@@ -53,10 +54,10 @@ def test_what_is_not_rows_of_bytes_is_copied_as_well():
     source = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)
     for given in (source[::-1], source[:, ::2], source.T, source[:, ::-1]):
         target = np.zeros(given.shape, np.uint8)
-        Copiers(1).copy([target], [given])
+        Copiers(1).copy(Target([target]), [given])
         assert np.array_equal(target, given)
     wide = np.zeros((64, 80), np.uint8)  # a target whose rows do not follow one another
-    Copiers(1).copy([wide[:, :64]], [source])
+    Copiers(1).copy(Target([wide[:, :64]]), [source])
     assert np.array_equal(wide[:, :64], source) and not wide[:, 64:].any()
 
 
@@ -71,7 +72,7 @@ def test_without_semaphores_the_caller_copies_alone(monkeypatch, library):
     source = picture(rng, 720, 1280)
     target = [np.zeros_like(plane) for plane in source]
     copiers = Copiers(3)
-    copiers.copy(target, source)
+    copiers.copy(Target(target), source)
     assert all(np.array_equal(a, b) for a, b in zip(target, source)) and not copiers._threads
     copiers.close()
 
@@ -81,7 +82,7 @@ def test_threads_end_with_the_copiers():
     source = picture(rng, 720, 1280)
     copiers = Copiers(2)
     assert not copiers._threads, "none before the first picture"
-    copiers.copy([np.zeros_like(plane) for plane in source], source)
+    copiers.copy(Target([np.zeros_like(plane) for plane in source]), source)
     threads = copiers._threads
     assert len(threads) == 2 and all(thread.is_alive() for thread in threads)
     del copiers

@@ -1,0 +1,211 @@
+"""Pictures copied by threads while the card already has their launches: the upload waits until everything is there."""
+
+import ctypes
+import time
+import types
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.copying import DONE, OPEN, READY
+from h264lite.cuda_src import device as device_module
+from h264lite.cuda_src.native import ARGUMENTS, CAN_USE_64_BIT_STREAM_MEM_OPS, STREAM_WAIT_VALUE_EQ, Native, replay_rows
+from h264lite.encoder import frame as frame_module
+from h264lite.encoder.config import Config
+from h264lite.encoder.loop import Loop
+from h264lite.encoder.pipeline import Pipeline
+from h264lite.scheduler.cuda_executor import CudaExecutor
+
+from . import round_trip
+from .cuda_emulator.driver import EmulatedDriver
+from .cuda_emulator.real import skip_without
+
+SIZE = 66, 50
+SHUT = 0
+
+
+def start(size=SIZE, **options):
+    return Pipeline(Config.from_options(width=size[0], height=size[1], qp=27, **options))
+
+
+def stream(clip, size=SIZE, **options):
+    """Planes are spoilt as soon as the encoder has taken them."""
+    pipeline, frames = start(size, **options), []
+    for planes in clip:
+        given = [plane.copy() for plane in planes]
+        frames += pipeline.encode(*given)
+        for plane in given:
+            plane[...] = 77
+    frames += pipeline.flush()
+    pipeline.close()
+    return b"".join(frame.data for frame in frames)
+
+
+class Waits:
+    """What an emulated card does that really waits: until threads have copied everything. The gates it came to."""
+
+    def __init__(self):
+        self.gates, self.copiers = [], None
+
+    def until_open(self, stream, gate, value):
+        assert all(before[0] == OPEN for before, *_ in self.gates if before is not gate), "of pictures that were taken"
+        self.gates.append((gate, int(gate[0]), value))
+        board, end = self.copiers._board, time.monotonic() + 30
+        while board[DONE] < board[READY]:
+            assert time.monotonic() < end, "helpers copy, whatever the thread that asked is doing"
+            time.sleep(0)
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    found, run = Waits(), Pipeline._enter
+
+    def enter(pipeline, frame):
+        found.copiers = pipeline._copying
+        run(pipeline, frame)
+
+    def hold(card, stream, word, value):
+        card._do("a wait for the host", found.until_open, stream, word, value)
+
+    monkeypatch.setattr(frame_module, "WORTH_SHARING", 0)
+    monkeypatch.setattr(device_module.Device, "gates", True)
+    monkeypatch.setattr(device_module.Device, "hold", hold)
+    monkeypatch.setattr(Pipeline, "_enter", enter)
+    device_module.use_driver(EmulatedDriver())
+    yield found
+    device_module.use_driver(None)
+
+
+def test_launches_come_before_the_picture_is_there(waits):
+    clip = round_trip.noise_clip(*SIZE, 14, 3)
+    wanted = stream(clip, device="cpu", threads=1)
+    assert stream(clip, device="cuda", threads=1) == wanted and not waits.gates, "no thread would copy meanwhile"
+    assert stream(clip, device="cuda", threads=3) == wanted
+    assert len(waits.gates) == 14 and all((was, value) == (SHUT, OPEN) for _, was, value in waits.gates)
+    assert len({id(gate) for gate, *_ in waits.gates}) > 3
+
+
+def test_pictures_that_are_there_do_not_wait(waits):
+    """By turns with others, at the same places."""
+    clip = round_trip.noise_clip(*SIZE, 14, 4)
+    wanted = stream(clip, device="cpu", threads=1)
+    pipeline, frames = start(device="cuda", threads=3), []
+    for n, planes in enumerate(clip):
+        if n // 2 % 2:
+            frames += pipeline.encode(*planes)
+        else:
+            pipeline.next_buffer()[...] = np.concatenate([plane.reshape(-1) for plane in planes])
+            frames += pipeline.encode_in_place()
+    frames += pipeline.flush()
+    pipeline.close()
+    assert b"".join(frame.data for frame in frames) == wanted and len(waits.gates) == 6
+
+
+@pytest.mark.parametrize("error", (KeyboardInterrupt, device_module.GpuLost))
+def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
+    """Else the card would wait for ever, and with it whoever ends the encode."""
+    clip = round_trip.noise_clip(*SIZE, 3, 5)
+    pipeline = start(device="cuda", threads=3)
+    run, shut = Loop.run, []
+
+    def fails(loop, frame):
+        shut.append(frame.shut is not None and int(frame.gate[0]) == SHUT)
+        if len(shut) == 2:
+            raise error("now")
+        return run(loop, frame)
+
+    monkeypatch.setattr(Loop, "run", fails)
+    pipeline.encode(*clip[0])
+    with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else Exception, match="now"):
+        pipeline.encode(*clip[1])
+    assert shut == [True, True] and all(frame.shut is None for frame in pipeline.ring)
+    assert np.array_equal(pipeline.ring[1].given[0], clip[1][0])
+    frame = pipeline.ring[2]
+    frame.load(*clip[2], pipeline._copying)  # interrupted between this and the loop
+    assert frame.shut is frame.gate
+    end, found = pipeline.loop.executor.close, []
+
+    def close():
+        found.append(frame.shut is None and frame.gate[0] == OPEN and np.array_equal(frame.given[0], clip[2][0]))
+        end()
+
+    monkeypatch.setattr(pipeline.loop.executor, "close", close)
+    pipeline.close()
+    assert found == [True]
+
+
+def test_a_place_that_is_loaded_twice_has_the_second_picture(waits):
+    first, second = round_trip.noise_clip(*SIZE, 2, 6)
+    pipeline = start(device="cuda", threads=3)
+    frame = pipeline.ring[0]
+    for planes in (first, second):
+        frame.load(*planes, pipeline._copying)
+    assert all(np.array_equal(a, b[: a.shape[0], : a.shape[1]]) for a, b in zip(second, frame.samples()))
+    assert frame.shut is None
+    pipeline.close()
+
+
+def native_with(**functions):
+    native = Native.__new__(Native)
+    native._library, native._error = types.SimpleNamespace(**functions), RuntimeError
+    native._address = {}
+    return native
+
+
+def test_the_driver_is_asked_whether_streams_can_wait():
+    def answer(value, attribute, card):
+        assert (attribute.value, card.value) == (CAN_USE_64_BIT_STREAM_MEM_OPS, 5)
+        value._obj.value = able
+        return code
+
+    def current(card):
+        card._obj.value = 5
+        return 0
+
+    native = native_with(cuDeviceGetAttribute=answer, cuCtxGetDevice=current)
+    able, code = 1, 0
+    assert not native.holds(), "an older driver has no such function"
+    native._address["hold"] = 1
+    assert native.holds()
+    able = 0
+    assert not native.holds()
+    code = 3
+    with pytest.raises(RuntimeError, match="cuDeviceGetAttribute"):
+        native.holds()
+
+
+def test_what_the_driver_gets():
+    """At once, and as a row."""
+    seen = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint)
+    def wait_value(*given):
+        seen.append(given)
+        return 0
+
+    native = native_with(cuStreamWaitValue64_v2=wait_value)
+    native._address["hold"] = ctypes.cast(wait_value, ctypes.c_void_p).value
+    word, queue = np.zeros(1, np.int64), types.SimpleNamespace(handle=1 << 40)
+    native.hold(queue, word, OPEN)
+    row = native.hold_row(queue.handle, word, OPEN)
+    assert len(row) == 1 + ARGUMENTS and replay_rows(np.array([row], np.int64)) == -1
+    assert seen == [(1 << 40, word.ctypes.data, OPEN, STREAM_WAIT_VALUE_EQ)] * 2
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", ({}, {"keyint": 7, "ref": 2}, {"device": "auto"}, {"device": "hybrid"}), ids=str)
+def test_on_a_real_card(monkeypatch, options):
+    """Pictures that are copied long before the card comes to them, and such that are not; scripts noted, replayed, joined."""
+    skip_without()
+    asked, hold, options = [], device_module.Device.hold, {"device": "cuda", "threads": 4, **options}
+    monkeypatch.setattr(device_module.Device, "hold", lambda *given: asked.append(hold(*given)))
+    monkeypatch.setattr(frame_module, "WORTH_SHARING", 0)
+    monkeypatch.setattr("h264lite.encoder.device.SMALLEST_FOR_CUDA", 1)
+    for size, frames in ((SIZE, 60), ((1280, 720), 24)):
+        clip = round_trip.noise_clip(*size, frames, 7)
+        wanted = stream(clip, size, **{**options, "device": "cpu"})
+        assert stream(clip, size, **options) == wanted
+        noted = len(asked)
+        assert noted or options["device"] == "hybrid"  # which may code by rows
+        with monkeypatch.context() as without:
+            without.setattr(CudaExecutor, "gates", False)
+            assert stream(clip, size, **options) == wanted and len(asked) == noted
