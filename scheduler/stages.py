@@ -178,12 +178,12 @@ TABLE = (
     Stage(
         "ssd_y", "ssd.ssd", EVEN, "encoder",
         "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y",
-        HOME, after="extend_luma",
+        HOME, after="interpolate",
     ),
     Stage(
         "ssd_u", "ssd.ssd", EVEN, "encoder",
         "source_u decoded_u chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_u", "ssd_u",
-        HOME, after="extend_cr",
+        HOME,
     ),
     Stage(
         "ssd_v", "ssd.ssd", EVEN, "encoder",
@@ -247,10 +247,14 @@ def picture_steps(
 ) -> list[tuple[tuple[str, ...], int]]:
     """From source to reference: (stages of a step, the reference that they search or -1), in order.
 
-    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home, behind what the
-    loop waits for; to deblock P_Skip is like any P_16x16.
+    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home from a card, behind
+    what the loop waits for; to deblock P_Skip is like any P_16x16. On a card what the next picture waits for is started
+    first: stages that follow one another on a stream are fewer calls.
     """
-    skipped = ("mark_skipped",) if n_ref else ()
+    borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*home, "ssd_y", "ssd_u", "ssd_v")
+    if n_ref:
+        results = ("mark_skipped", *results)
+    last = [(*borders, "interpolate"), results] if home else [(*borders, *results), ("interpolate",)]
     steps: list[tuple[tuple[str, ...], int]] = []
     search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
     for ref in range(n_ref):
@@ -262,6 +266,5 @@ def picture_steps(
         *steps,
         (("intra",), -1),
         (("deblock",), -1),
-        (("extend_luma", "extend_cb", "extend_cr", *skipped, *home, "ssd_y", "ssd_u", "ssd_v"), -1),
-        (("interpolate",), -1),
+        *((names, -1) for names in last),
     ]
