@@ -2,7 +2,8 @@
 
 A picture of 1080p is copied in 0.2 ms. Threads of a pool took the longer the more there were (docs/performance.md): each has
 to have the interpreter's lock before it begins and before it ends, and whoever asks waits for the last of them. Here who asks
-copies as well, part by part, and waits for nobody who came too late; between begin and end it does other things.
+copies as well, part by part, and waits for nobody who came too late; between begin and end it does other things. Whoever
+copies the last part opens a gate: what waits there, a card perhaps, does not depend on what else the caller has to wait for.
 """
 
 from llvmlite import ir
@@ -13,13 +14,14 @@ from numba.extending import intrinsic
 from ..standard.jit import kernel
 from .atomics import fetch_add, give_way, load_acquire, pause, store_release, take_one
 
-# The board, int64[BOARD]: tickets taken, tickets given out, parts done, whether it is over, each on a cache line of its own;
-# then PLACES parts, by ticket: target, source, bytes of a row, bytes from a row of the source to the next, rows
-TAKEN, READY, DONE, OVER, PARTS = 0, 8, 16, 24, 32
+# The board, int64[BOARD]: tickets taken, tickets given out, parts done, whether it is over, address of the gate, each on a
+# cache line of its own; then PLACES parts, by ticket: target, source, bytes of a row, bytes from a row of the source to the
+# next, rows
+TAKEN, READY, DONE, OVER, GATE, PARTS = 0, 8, 16, 24, 32, 40
 PLACES, WORDS = 64, 5
 BOARD = PARTS + PLACES * WORDS
 PART = 1 << 17  # bytes of a part, at least
-OPEN = 1  # of a gate: what waits there may go on
+SHUT, OPEN = 0, 1  # a gate: whether what waits there may go on
 LOOKS = 256  # at a counter, before another thread may have the processor
 
 
@@ -47,6 +49,18 @@ def call_with(typingctx, function, argument):
     return types.int32(types.int64, types.int64), codegen
 
 
+@intrinsic
+def open_gate(typingctx, address):
+    """The int64 at an address is OPEN, after everything that this thread wrote before."""
+
+    def codegen(context, builder, sig, args):
+        word = ir.IntType(64)
+        builder.store_atomic(ir.Constant(word, OPEN), builder.inttoptr(args[0], word.as_pointer()), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
 @kernel
 def copy_what_is_ready(board):
     """Copies parts until somebody has the last one."""
@@ -62,16 +76,20 @@ def copy_what_is_ready(board):
             width, rows = width * rows, 1
         for k in range(rows):
             copy_bytes(target + k * width, source + k * pitch, width)
-        fetch_add(board, DONE, 1)
+        gate = board[GATE]  # which nobody changes before it is open
+        if fetch_add(board, DONE, 1) + 1 == board[READY]:
+            open_gate(gate)
 
 
 @kernel
-def begin_copy(board, planes, helpers, post, semaphore):
-    """As many helpers begin to copy planes. What was begun before has ended.
+def begin_copy(board, planes, gate, helpers, post, semaphore):
+    """As many helpers begin to copy planes. What was begun before has ended. gate: int64[1], shut until all is there.
 
     planes: int64[n <= 8, 5], address of the target, whose rows follow one another, of the source, 0 if there is nothing to
     copy, bytes of a row, from one of the source to the next, rows; post: address of sem_post; semaphore: int64[8], a sem_t.
     """
+    gate[0] = SHUT
+    board[GATE] = gate.ctypes.data
     total = 0
     for k in range(planes.shape[0]):
         total += planes[k, 2] * planes[k, 4]
@@ -85,6 +103,8 @@ def begin_copy(board, planes, helpers, post, semaphore):
             board[at], board[at + 1], board[at + 2], board[at + 3], board[at + 4] = target, source, width, pitch, rows
             target, source, left = target + rows * width, source + rows * pitch, left - rows
             ticket += 1
+    if ticket == board[READY]:
+        gate[0] = OPEN
     store_release(board, READY, ticket)
     for _ in range(min(helpers, ticket - board[TAKEN])):
         call_with(post, semaphore.ctypes.data)
@@ -92,15 +112,14 @@ def begin_copy(board, planes, helpers, post, semaphore):
 
 @kernel
 def end_copy(board, gate):
-    """Copies what is left, and returns when all is there. gate: int64[1], set to OPEN then."""
+    """Copies what is left, and returns when all is there."""
     copy_what_is_ready(board)
     looks = 0
-    while load_acquire(board, DONE) < board[READY]:
+    while load_acquire(gate, 0) != OPEN:
         looks += 1
         pause()
         if looks % LOOKS == 0:
             give_way()
-    store_release(gate, 0, OPEN)
 
 
 @kernel

@@ -195,7 +195,7 @@ class Device:
     def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
         """Work that `stream` gets from now on starts when the host has set word[0] to `value`; word: int64[1], page-locked.
 
-        Nothing else ends it: whoever asks has to see to that, whatever fails.
+        That must not depend on whoever asks, who may have to wait for the card before the next call is through.
         """
         row = self._native.hold_row(handle(stream), word, value) if self._script is not None else None
         self._do("a wait for the host", self._native.hold, stream, word, value, row=row)

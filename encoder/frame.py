@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.copying import OPEN
 from ..cpu_simd.expand import expand
 from ..cpu_simd.search_centre import coarse_shape
 from ..scheduler.copiers import Copiers, Target
@@ -124,7 +123,7 @@ class HomeFrame(Frame):
 
     given           y, u, v of display size, the source as it goes there
     slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]: the slices as the card wrote them (cuda_src/entropy.py)
-    gate            int64[1] where an upload can wait for the source: OPEN (cpu_simd/copying.py) when it is complete; or None
+    gate            int64[1] where an upload can wait for the source, OPEN when it is complete (cpu_simd/copying.py); or None
     level_blocks    int16[27 n_mb, 16]: the blocks that have levels, one behind the other; where rows cross
     """
 
@@ -159,12 +158,11 @@ class HomeFrame(Frame):
         if beside is None or self.source.size < WORTH_SHARING:
             for target, plane in zip(self.given, (y, u, v)):
                 np.copyto(target, plane)
-        elif self.gate is None:
+        elif self.gate is None or not beside.helps:
             beside.copy(self._target, (y, u, v))
         else:
-            self.gate[0] = not OPEN
             self._coming = beside
-            beside.begin(self._target, (y, u, v))
+            beside.begin(self._target, (y, u, v), self.gate)
 
     def loaded(self) -> None:
         """The source lies where it is uploaded from."""

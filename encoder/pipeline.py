@@ -227,7 +227,7 @@ class Pipeline:
         try:
             ready = self.loop.run(frame)
         finally:
-            frame.complete()  # threads copied the source meanwhile, for which the card waits
+            frame.complete()  # threads copied the source meanwhile, for which the card waits: the caller may change it now
         if self.trace is not None:
             self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.number)
         self.pending.append((frame, self.loop.executor.submit(self._write, frame, ready)))
@@ -339,7 +339,7 @@ class Pipeline:
         size, by_rows = (config.mb_width, config.mb_height), isinstance(executor, HybridExecutor)
         places = [HomeFrame(*size, executor.host_zeros, config.display, by_rows) if executor.twins else Frame(*size)
                   for _ in range(count)]
-        if isinstance(executor, CudaExecutor) and executor.gates and config.threads > 1:
+        if isinstance(executor, CudaExecutor) and executor.gates:
             for frame in places:
                 assert isinstance(frame, HomeFrame)
                 frame.gate = executor.host_zeros((1,), np.int64)

@@ -27,11 +27,20 @@ class Copiers(Sleepers):
 
     def copy(self, target: Target, sources: Sequence[np.ndarray]) -> None:
         """Planes of the target's sizes. Returns when everything is there."""
-        self.begin(target, sources)
+        self.begin(target, sources, self._no_gate)
         self.end(self._no_gate)
 
-    def begin(self, target: Target, sources: Sequence[np.ndarray]) -> None:
-        """As `copy`, while the caller does something else until `end`; arrays stay as they are until then."""
+    @property
+    def helps(self) -> bool:
+        """Whether any thread does."""
+        self._begin(help_to_copy)
+        return bool(self._threads)
+
+    def begin(self, target: Target, sources: Sequence[np.ndarray], gate: np.ndarray) -> None:
+        """As `copy`, while the caller does something else until `end`; arrays stay as they are until then.
+
+        gate: int64[1], OPEN as soon as everything is there, if somebody `helps`, whatever the caller does; else SHUT.
+        """
         semaphore, rows = self._begin(help_to_copy), target.rows
         for k, source in enumerate(sources):
             pitch, step = source.strides
@@ -40,8 +49,8 @@ class Copiers(Sleepers):
             else:
                 np.copyto(target.planes[k], source)
                 rows[k, 1] = 0
-        begin_copy(self._board, rows, len(self._threads), semaphore.post, semaphore.memory)
+        begin_copy(self._board, rows, gate, len(self._threads), semaphore.post, semaphore.memory)
 
     def end(self, gate: np.ndarray) -> None:
-        """Everything is there when it returns; gate, int64[1], is set to OPEN then (cpu_simd/copying.py)."""
+        """Everything is there when it returns; gate: of `begin`."""
         end_copy(self._board, gate)

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 from h264lite.cpu_simd import copying
+from h264lite.cpu_simd.copying import OPEN, SHUT
 from h264lite.scheduler import semaphore
 from h264lite.scheduler.copiers import Copiers, Target
 
@@ -61,6 +62,38 @@ def test_what_is_not_rows_of_bytes_is_copied_as_well():
     assert np.array_equal(wide[:, :64], source) and not wide[:, 64:].any()
 
 
+def test_helpers_copy_and_open_the_gate_by_themselves():
+    """Of picture after picture; the one whose planes none of them can copy is there at once."""
+    rng = np.random.default_rng(11)
+    copiers, gates = Copiers(2), [np.full(1, OPEN, np.int64) for _ in range(3)]
+    sources = [picture(rng, 360, 640) for _ in range(4)]
+    targets = [[np.zeros_like(plane) for plane in sources[0]] for _ in gates]
+    places = [Target(planes) for planes in targets]
+    assert copiers.helps
+    for n in range(600):
+        gate, end = gates[n % 3], time.monotonic() + 30
+        copiers.begin(places[n % 3], sources[n % 4], gate)
+        while n % 2 and gate[0] != OPEN:
+            assert time.monotonic() < end
+            time.sleep(0)
+        copiers.end(gate)
+        assert gate[0] == OPEN and all(np.array_equal(a, b) for a, b in zip(targets[n % 3], sources[n % 4])), n
+    odd = [plane.T.copy().T for plane in sources[0]]
+    copiers.begin(places[0], odd, gates[0])
+    assert gates[0][0] == OPEN and all(np.array_equal(a, b) for a, b in zip(targets[0], odd))
+    copiers.close()
+
+
+def test_a_gate_is_shut_until_the_last_part_is_there():
+    """Nobody helps, so nothing is copied before the caller does."""
+    copiers, gate = Copiers(0), np.full(1, OPEN, np.int64)
+    source, target = [np.ones((64, 64), np.uint8)], [np.zeros((64, 64), np.uint8)]
+    copiers.begin(Target(target), source, gate)
+    assert gate[0] == SHUT and not target[0].any() and not copiers.helps
+    copiers.end(gate)
+    assert gate[0] == OPEN and target[0].all()
+
+
 def refused(name):
     raise TypeError(name)
 
@@ -73,7 +106,7 @@ def test_without_semaphores_the_caller_copies_alone(monkeypatch, library):
     target = [np.zeros_like(plane) for plane in source]
     copiers = Copiers(3)
     copiers.copy(Target(target), source)
-    assert all(np.array_equal(a, b) for a, b in zip(target, source)) and not copiers._threads
+    assert all(np.array_equal(a, b) for a, b in zip(target, source)) and not copiers._threads and not copiers.helps
     copiers.close()
 
 

@@ -6,7 +6,7 @@ import types
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.copying import DONE, OPEN, READY
+from h264lite.cpu_simd.copying import OPEN
 from h264lite.cuda_src import device as device_module
 from h264lite.cuda_src.native import ARGUMENTS, CAN_USE_64_BIT_STREAM_MEM_OPS, STREAM_WAIT_VALUE_EQ, Native, replay_rows
 from h264lite.encoder import frame as frame_module
@@ -14,17 +14,19 @@ from h264lite.encoder.config import Config
 from h264lite.encoder.loop import Loop
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.scheduler.cuda_executor import CudaExecutor
+from h264lite.scheduler.trace import Trace
 
 from . import round_trip
 from .cuda_emulator.driver import EmulatedDriver
 from .cuda_emulator.real import skip_without
 
 SIZE = 66, 50
-SHUT = 0
 
 
-def start(size=SIZE, **options):
-    return Pipeline(Config.from_options(width=size[0], height=size[1], qp=27, **options))
+def start(size=SIZE, timed=False, **options):
+    """timed: every stage of the card, and nothing is replayed."""
+    config = Config.from_options(width=size[0], height=size[1], qp=27, **options)
+    return Pipeline(config, trace=Trace(card=True) if timed else None)
 
 
 def stream(clip, size=SIZE, **options):
@@ -41,27 +43,23 @@ def stream(clip, size=SIZE, **options):
 
 
 class Waits:
-    """What an emulated card does that really waits: until threads have copied everything. The gates it came to."""
+    """What an emulated card does that really waits, in the thread that asked; (gate, whether it was open, value) of each."""
 
     def __init__(self):
-        self.gates, self.copiers = [], None
+        self.gates = []
 
     def until_open(self, stream, gate, value):
         assert all(before[0] == OPEN for before, *_ in self.gates if before is not gate), "of pictures that were taken"
-        self.gates.append((gate, int(gate[0]), value))
-        board, end = self.copiers._board, time.monotonic() + 30
-        while board[DONE] < board[READY]:
-            assert time.monotonic() < end, "helpers copy, whatever the thread that asked is doing"
+        self.gates.append((gate, int(gate[0]) == OPEN, value))
+        end = time.monotonic() + 30
+        while gate[0] != value:
+            assert time.monotonic() < end, "helpers copy and open it, whatever the thread that asked is doing"
             time.sleep(0)
 
 
 @pytest.fixture
 def waits(monkeypatch):
-    found, run = Waits(), Pipeline._enter
-
-    def enter(pipeline, frame):
-        found.copiers = pipeline._copying
-        run(pipeline, frame)
+    found = Waits()
 
     def hold(card, stream, word, value):
         card._do("a wait for the host", found.until_open, stream, word, value)
@@ -69,7 +67,6 @@ def waits(monkeypatch):
     monkeypatch.setattr(frame_module, "WORTH_SHARING", 0)
     monkeypatch.setattr(device_module.Device, "gates", True)
     monkeypatch.setattr(device_module.Device, "hold", hold)
-    monkeypatch.setattr(Pipeline, "_enter", enter)
     device_module.use_driver(EmulatedDriver())
     yield found
     device_module.use_driver(None)
@@ -78,10 +75,12 @@ def waits(monkeypatch):
 def test_launches_come_before_the_picture_is_there(waits):
     clip = round_trip.noise_clip(*SIZE, 14, 3)
     wanted = stream(clip, device="cpu", threads=1)
-    assert stream(clip, device="cuda", threads=1) == wanted and not waits.gates, "no thread would copy meanwhile"
+    assert stream(clip, device="cuda", threads=1) == wanted and not waits.gates, "no thread would open one"
     assert stream(clip, device="cuda", threads=3) == wanted
-    assert len(waits.gates) == 14 and all((was, value) == (SHUT, OPEN) for _, was, value in waits.gates)
+    assert len(waits.gates) == 14 and all(value == OPEN for *_, value in waits.gates)
     assert len({id(gate) for gate, *_ in waits.gates}) > 3
+    waits.gates.clear()
+    assert stream(clip, timed=True, device="cuda", threads=3) == wanted and len(waits.gates) == 14
 
 
 def test_pictures_that_are_there_do_not_wait(waits):
@@ -108,7 +107,7 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
     run, shut = Loop.run, []
 
     def fails(loop, frame):
-        shut.append(frame.shut is not None and int(frame.gate[0]) == SHUT)
+        shut.append(frame.shut is not None)
         if len(shut) == 2:
             raise error("now")
         return run(loop, frame)
@@ -192,7 +191,9 @@ def test_what_the_driver_gets():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("options", ({}, {"keyint": 7, "ref": 2}, {"device": "auto"}, {"device": "hybrid"}), ids=str)
+@pytest.mark.parametrize(
+    "options", ({}, {"keyint": 7, "ref": 2}, {"device": "auto"}, {"device": "hybrid"}, {"timed": True}), ids=str
+)
 def test_on_a_real_card(monkeypatch, options):
     """Pictures that are copied long before the card comes to them, and such that are not; scripts noted, replayed, joined."""
     skip_without()
@@ -202,7 +203,7 @@ def test_on_a_real_card(monkeypatch, options):
     monkeypatch.setattr("h264lite.encoder.device.SMALLEST_FOR_CUDA", 1)
     for size, frames in ((SIZE, 60), ((1280, 720), 24)):
         clip = round_trip.noise_clip(*size, frames, 7)
-        wanted = stream(clip, size, **{**options, "device": "cpu"})
+        wanted = stream(clip, size, **{**options, "device": "cpu", "timed": False})
         assert stream(clip, size, **options) == wanted
         noted = len(asked)
         assert noted or options["device"] == "hybrid"  # which may code by rows
