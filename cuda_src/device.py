@@ -59,6 +59,7 @@ def _wait(stream: Any, event: Any) -> None:
 class Device:
     """One card in use. Enter it (`with device:`) in every thread that works with it."""
 
+    tile_rows = 4  # of mode decision, at most: fewer may be faster on another card
     def __init__(self, ordinal: int = 0) -> None:
         self.driver = load_driver()
         count = count_cards(self.driver)

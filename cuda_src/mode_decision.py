@@ -7,7 +7,8 @@ import numpy as np
 from .device import DeviceArray
 
 WARPS, THREADS = 8, 128
-TILE = 8  # columns of macroblocks of a tile; 4, 2 or 1 rows
+TILE = 8  # columns of macroblocks of a tile
+TILE_ROWS = 1, 2, 4
 WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 1392  # windows and Memory of the kernel
 FIXED_BYTES = 8 << 10  # its static shared memory, and what a block takes besides
 
@@ -43,8 +44,8 @@ def mode_decision(
     device, n_mb = source.device, mb_width * mb_height
     slot = MEMORY_BYTES + -(-n_ref * 41 * 8 // 16) * 16
     windows = (WARPS - 1) * WINDOW_BYTES
-    fits = [rows for rows in (4, 2, 1) if windows + TILE * rows * slot + FIXED_BYTES <= device.shared_limit]
-    tile_rows = fits[0]
+    most = min(device.tile_rows, max(1, (device.shared_limit - FIXED_BYTES - windows) // (TILE * slot)))
+    tile_rows = max(rows for rows in TILE_ROWS if rows <= most)
     tiles_x, tiles_y = -(-(mb_width + tile_rows - 1) // TILE), -(-(row1 - row0) // tile_rows)
     tiles = tiles_x * tiles_y
     words = 32 * (1 + 2 * tiles + n_mb)

@@ -285,9 +285,9 @@ class Pipeline:
         tuning = config.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
         hybrid = Hybrid(picture, config.split, self.warn, models, pins)
-        streams = tuning.value("streams") if tuning is not None else None
+        choices = tuning.choices if tuning is not None else {}
         threads = config.crew if device == "cpu" else config.threads
-        executor = make_executor(device, threads, config.mb_height, slices, self.trace, config.ordinal, hybrid, streams)
+        executor = make_executor(device, threads, config.mb_height, slices, self.trace, config.ordinal, hybrid, choices)
         try:
             if isinstance(executor, HybridExecutor):
                 return HybridLoop(config, self.slice_rows, executor)

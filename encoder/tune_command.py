@@ -1,5 +1,6 @@
 """`h264lite tune`: measures stages, copies and choices on this machine, and writes them to a tuning file."""
 
+import math
 import shutil
 import sys
 import time
@@ -32,6 +33,9 @@ from .video import Planes
 CARD = "cuda:0"
 CHOICES_AT = (1280, 720)  # where threads and streams are tried
 GOPS_AT = (1920, 1080)  # where a card is tried with several GOPs: with one of them it is the card that binds, not the host
+MOST_TILE_ROWS = CudaExecutor.tile_rows
+TILE_ROWS = (MOST_TILE_ROWS, 2)  # tried, TURNS times each; one row is for many references
+TURNS = 2
 WORTH = 1.02  # times as fast, or a choice stays what it was
 RUNS = 5  # encodes on a card at a size, of which the middle one counts: rates differ from one to the next, and so do minutes
 _BAR = 24
@@ -103,6 +107,8 @@ class Tune:
             self.chosen["streams"] = self.choose_streams()
         try:
             CudaExecutor.serial = self.chosen.get("streams") == 1
+            if cards:
+                self.chosen["tile_rows"] = CudaExecutor.tile_rows = self.choose_tile_rows()
             self.chosen["gops"] = self.choose_gops()
             for size in self.sizes:
                 pictures = pictures_for(*size, self.clip)
@@ -111,7 +117,7 @@ class Tune:
             for _ in range(1, RUNS if cards else 1):
                 self.again()
         finally:
-            CudaExecutor.serial = False
+            CudaExecutor.serial, CudaExecutor.tile_rows = False, MOST_TILE_ROWS
         links: dict[tuple[str, str], Link] = {}
         for ordinal in range(len(cards)):
             self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
@@ -128,7 +134,8 @@ class Tune:
 
     def choices(self) -> int:
         """Runs that compare something."""
-        return 2 * (self.threads >= 4) + 4 * (CARD in self.devices) + len(self.lanes()) * (1 + (CARD in self.devices))
+        of_card = 4 + TURNS * len(TILE_ROWS) + len(self.lanes())
+        return 2 * (self.threads >= 4) + len(self.lanes()) + (of_card if CARD in self.devices else 0)
 
     def measure(self, device: str, pictures: Sequence[Planes]) -> None:
         """One device at one size; left out if even the fewest frames took too long."""
@@ -204,6 +211,17 @@ class Tune:
             finally:
                 CudaExecutor.serial = False
         return 1 if min(seconds[True][1:]) * WORTH < min(seconds[False][1:]) else 4
+
+    def choose_tile_rows(self) -> int:
+        """The kernel variant of a card that pays most: by turns, where it is the card that binds."""
+        pictures, seconds = pictures_for(*GOPS_AT, self.clip), dict.fromkeys(TILE_ROWS, math.inf)
+        for rows in TURNS * TILE_ROWS:
+            self.bar.step(f"tiles of {rows} macroblock row{'s' if rows > 1 else ''}")
+            CudaExecutor.tile_rows = rows
+            found = watch(CARD, pictures, self.chosen["threads"], self.each, tuned=False)
+            seconds[rows] = min(seconds[rows], found.frame)
+        best = min(seconds, key=lambda rows: seconds[rows])
+        return best if seconds[best] * WORTH < seconds[MOST_TILE_ROWS] else MOST_TILE_ROWS
 
     def lanes(self) -> list[int]:
         """Numbers of GOPs at once that are tried."""

@@ -32,6 +32,7 @@ class CudaExecutor(CardMemory):
 
     twins = 3
     serial = False  # everything on one stream, to see what the others are worth
+    tile_rows = Device.tile_rows  # of cards that are opened for it, as well
 
     def __init__(
         self, card: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool | None = None

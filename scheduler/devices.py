@@ -80,40 +80,51 @@ class Hybrid:
 
 def make_executor(
     device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
-    ordinal: int = 0, hybrid: Hybrid | None = None, streams: int | None = None,
+    ordinal: int = 0, hybrid: Hybrid | None = None, choices: Mapping[str, int] | None = None,
 ) -> OneDevice | HybridExecutor:  # fmt: skip
     """For "cpu", "cuda" or "hybrid", with card `ordinal`; DeviceUnavailable or DeviceMemoryError if it cannot be had.
 
     A plan that leaves everything to one device, beside which the others are too slow to matter, or that is pinned, is that
-    device's executor. streams: of a card alone; 1, or else four.
+    device's executor. choices: see CHOSEN in tuning.py; `streams` of a card alone, 1 or else four, and `tile_rows`.
     """
+    choices = choices or {}
     if device == "hybrid" and hybrid is not None:
         names = (HOST, f"cuda:{ordinal}")
         known = hybrid.models is not None and set(names) <= set(hybrid.models.devices())
         models = (hybrid.models if known and hybrid.models else guess(names, threads)).with_threads(threads)
         plan, may_change = hybrid.plan(names, models)
         if plan.single is None or hybrid.split is not None or may_change:
-            return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal, streams)
+            return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal, choices)
         device = "cuda" if is_card(plan.single) else HOST
     if device == "cuda":
-        return CudaExecutor(Device(ordinal), n_rows, slices, trace, None if streams is None else streams == 1)
+        return CudaExecutor(_card(ordinal, choices), n_rows, slices, trace, _serial(choices))
     return Executor(threads, n_rows, slices, trace)
+
+
+def _card(ordinal: int, choices: Mapping[str, int]) -> Device:
+    card = Device(ordinal)
+    card.tile_rows = choices.get("tile_rows", CudaExecutor.tile_rows)
+    return card
+
+
+def _serial(choices: Mapping[str, int]) -> bool | None:
+    return choices["streams"] == 1 if "streams" in choices else None
 
 
 def _hybrid(
     hybrid: Hybrid, plan: Plan, models: Models, threads: int, n_rows: int, slices: list[tuple[int, int]],
-    trace: Trace | None, ordinal: int, streams: int | None,
+    trace: Trace | None, ordinal: int, choices: Mapping[str, int],
 ) -> HybridExecutor:  # fmt: skip
     limit = limit_from_environment()
-    card = Device(ordinal)
+    card = _card(ordinal, choices)
     sides: list[CpuSide | CardSide] = [CpuSide(HOST, threads, n_rows, slices, trace)]
     try:
         sides.append(CardSide(f"cuda:{ordinal}", card, n_rows, slices, trace))
         replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)[0]
         models.settle()
-        serial = None if streams is None else streams == 1
         probing = None if PINNED_ROWS & set(hybrid.pins) else Probing()
-        return HybridExecutor(plan, sides, Watchdog(limit, hybrid.warn), models, replan, serial=serial, probing=probing)
+        watchdog, serial = Watchdog(limit, hybrid.warn), _serial(choices)
+        return HybridExecutor(plan, sides, watchdog, models, replan, serial=serial, probing=probing)
     except BaseException:
         for side in sides:
             side.close()

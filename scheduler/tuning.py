@@ -25,9 +25,9 @@ MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 1024, 64
 # what may be pinned: (lowest, highest) of a number, or its words
 PINS: dict[str, tuple[Any, ...]] = {
     "rows_gpu": (0, MOST_ROWS), "rows_cpu": (0, MOST_ROWS), "whole": ("cpu", "gpu"), "device": ("cpu", "cuda", "hybrid"),
-    "threads": (1, MOST_THREADS), "gops": (1, MOST_GOPS), "streams": (1, 4),
+    "threads": (1, MOST_THREADS), "gops": (1, MOST_GOPS), "streams": (1, 4), "tile_rows": (1, 4),
 }  # fmt: skip
-CHOSEN = {name: PINS[name] for name in ("threads", "gops", "streams")}
+CHOSEN = {name: PINS[name] for name in ("threads", "gops", "streams", "tile_rows")}
 
 
 class TuningError(Exception):
@@ -66,7 +66,7 @@ class Machine:
 
 @dataclass
 class Tuning:
-    """What a file holds. chosen: threads, gops, streams; pins: what a person fixed, see PINS."""
+    """What a file holds. chosen: see CHOSEN; pins: what a person fixed, see PINS."""
 
     machine: Machine
     models: Models
@@ -79,6 +79,11 @@ class Tuning:
     def value(self, name: str) -> Any:
         """What was pinned, else what was chosen, else None."""
         return self.pins.get(name, self.chosen.get(name))
+
+    @property
+    def choices(self) -> dict[str, int]:
+        """What was pinned or chosen of CHOSEN."""
+        return {name: self.value(name) for name in CHOSEN if self.value(name) is not None}
 
     @property
     def age(self) -> float | None:
@@ -141,6 +146,7 @@ _PINS = """\
 # threads = 16      # threads where --threads does not say
 # gops = 4          # GOPs at once for --gops auto
 # streams = 1       # 1: a card does everything in order; 4: copies and what the loop does not wait for run beside it
+# tile_rows = 2     # macroblock rows that blocks of threads of a card share out among them in mode decision: 1, 2 or 4
 """
 _STAGES = """\
 # Microseconds of a stage on a device by macroblocks (120 x 68 in a 1080p picture); between the points a straight line.

@@ -77,6 +77,28 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         np.testing.assert_array_equal(d_out[0].get(), out[0])
 
 
+@pytest.mark.parametrize("tile_rows", [1, 2, 3])
+def test_fewer_rows_a_tile(device, tile_rows):  # noqa: F811
+    """A choice of the tuning file; 3 are 2."""
+    rng = np.random.default_rng(SEED + tile_rows)
+    pad, width, height, n_ref = 48, 16 * 11, 16 * 9, 2
+    source, luma, slots, cost, mv, predictor, intra = case(rng, "smooth", width, height, n_ref, pad, 4)
+    rows, n_mb, launched = height // 16, width * height // 256, []
+    first = np.repeat(np.array([0, 55], np.int32), (5, 4))
+    shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
+    out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
+    read = [source, luma, slots, pad, cost, mv, predictor, intra, first]
+    rest = (4, 24, 5, 128, n_ref, 15, np.zeros(1 + rows, np.int64), 0, rows)
+    cpu.mode_decision(*read, *rest, *out)
+    d_out, launch = [device.upload(np.full_like(a, 77)) for a in out], device.launch
+    device.tile_rows = tile_rows
+    device.launch = lambda *given, **more: (launched.append(given[2]), launch(*given, **more))
+    cuda.mode_decision(*(a if isinstance(a, int) else device.upload(a) for a in read), *rest, *d_out)
+    for a, b in zip(d_out, out):
+        np.testing.assert_array_equal(a.get(), b)
+    assert launched == [(9 * 2,) if tile_rows == 1 else (5 * 2,)]
+
+
 @pytest.mark.parametrize("n_ref", [1, 16])
 def test_more_tiles_than_run_at_once(device, n_ref):  # noqa: F811
     """The emulator runs 64 blocks at once, a card with little shared memory few: those that wait are not waited for."""

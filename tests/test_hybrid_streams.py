@@ -8,6 +8,8 @@ import pytest
 from h264lite.encoder.config import Config
 from h264lite.encoder.errors import DeviceError
 from h264lite.scheduler.devices import HybridExecutor
+from h264lite.scheduler.models import CPU, guess
+from h264lite.scheduler.tuning import Machine, Tuning
 
 from . import round_trip, sequences
 from .cuda_emulator.fixtures import card  # noqa: F401
@@ -111,6 +113,21 @@ def test_a_plan_for_one_device_is_that_device(card, monkeypatch):  # noqa: F811
         assert not isinstance(executor, HybridExecutor)
         encoder.encode(np.zeros((96, 64), np.uint8))
         encoder.flush()
+
+
+@pytest.mark.parametrize("split", (None, "half"))
+def test_what_the_tuning_file_says_of_a_card(card, split):  # noqa: F811
+    """Streams and the variant of a kernel, chosen or pinned: other work on the card, the same bytes."""
+    clip, device = round_trip.noise_clip(50, 82, 4, 7), "cuda" if split is None else "hybrid"
+    plain = config(50, 82, split and (split, 1), device=device)
+    tuning = Tuning(Machine.here(), guess([CPU, "cuda:0"], 2), chosen={"streams": 1, "tile_rows": 4}, pins={"tile_rows": 2})
+    assert tuning.choices == {"streams": 1, "tile_rows": 2}
+    tuned = replace(plain, tuning=tuning)
+    with h264lite.Encoder.from_config(tuned) as encoder:
+        executor = encoder._pipeline.loop.executor
+        alone = executor.side if split else executor
+        assert alone.card.tile_rows == 2 and (executor.serial if split is None else executor.own("cuda:0").serial)
+    assert encode(clip, tuned)[0] == encode(clip, plain)[0] == encode(clip, config(50, 82, device="cpu"))[0]
 
 
 @pytest.mark.gpu
