@@ -136,10 +136,10 @@ class Native:
         if "hold" not in self._address:
             return False
         card, able = ctypes.c_int(), ctypes.c_int()
-        self._check("cuCtxGetDevice", self._library.cuCtxGetDevice(ctypes.byref(card)))
-        code = self._library.cuDeviceGetAttribute(ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), card)
-        self._check("cuDeviceGetAttribute", code)
-        return bool(able.value)
+        if self._library.cuCtxGetDevice(ctypes.byref(card)):
+            return False
+        asked = ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), card
+        return not self._library.cuDeviceGetAttribute(*asked) and bool(able.value)
 
     def hold_row(self, stream: int, word: np.ndarray, value: int) -> list[int]:
         """As `hold`, for replay_rows."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.copying import OPEN
 from ..cpu_simd.ssd import totals
 from ..scheduler.check import TwinDiffers
 from ..scheduler.copiers import Copiers
@@ -343,6 +344,7 @@ class Pipeline:
             for frame in places:
                 assert isinstance(frame, HomeFrame)
                 frame.gate = executor.host_zeros((1,), np.int64)
+                frame.gate[0] = OPEN
         if self._replaceable or self.keep_reconstruction:
             luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
             chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)
