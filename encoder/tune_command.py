@@ -36,6 +36,7 @@ GOPS_AT = (1920, 1080)  # where a card is tried with several GOPs: with one of t
 MOST_TILE_ROWS = CudaExecutor.tile_rows
 TILE_ROWS = (MOST_TILE_ROWS, 2)  # tried, TURNS times each; one row is for many references
 TURNS = 2
+UNSTEADY = 0.1  # of a time, up and down: worth a word
 WORTH = 1.02  # times as fast, or a choice stays what it was
 RUNS = 5  # encodes on a card at a size, of which the middle one counts: rates differ from one to the next, and so do minutes
 _BAR = 24
@@ -81,6 +82,12 @@ class Measured:
     def middle(self) -> Watched:
         """The encode that counts."""
         return sorted(self.runs, key=lambda found: found.frame)[len(self.runs) // 2]
+
+    @property
+    def spread(self) -> float:
+        """How far apart the encodes are, as a part of the middle one: half of it up and down."""
+        times = [found.frame for found in self.runs]
+        return (max(times) - min(times)) / self.middle.frame
 
 
 @dataclass
@@ -241,13 +248,20 @@ class Tune:
         return min(lanes for lanes, rate in rates.items() if rate * WORTH >= best)
 
     def report(self, models: Models) -> list[str]:
-        """Frames a second by size and device: measured, and what the models say for the same."""
-        lines = [f"{'size':>10} {'device':>7} {'fps':>8} {'predicted':>10} {'by':>12}"]
-        for found in self.watched:
+        """Frames a second by size and device: measured, and what the models say for the same. Predictions hold no better than
+        encodes agreed with each other, which is said where they did not.
+        """
+        lines = [f"{'size':>10} {'device':>7} {'fps':>8}        {'predicted':>10} {'by':>12}"]
+        for some in self.measured:
+            found = some.middle
             picture = picture_of(found.mb_width, found.mb_height)
             prediction = predict(alone(found.device, found.mb_height), picture, models)
-            lines.append(f"{found.width}x{found.height}".rjust(10) + f" {found.device:>7} {1 / found.frame:8.1f} "
-                         f"{1 / prediction.seconds:10.1f} {prediction.bound:>12}")
+            spread = f"±{50 * some.spread:4.1f}%" if len(some.runs) > 1 else ""
+            lines.append(f"{found.width}x{found.height}".rjust(10) + f" {found.device:>7} {1 / found.frame:8.1f} {spread:>6}"
+                         f"{1 / prediction.seconds:11.1f} {prediction.bound:>12}")
+        apart = max((some.spread / 2 for some in self.measured), default=0.0)
+        if apart > UNSTEADY:
+            lines.append(f"Encodes differed by up to {100 * apart:.0f} % up and down: predictions hold no better here")
         return [*lines, *self.skipped]
 
 

@@ -164,8 +164,13 @@ def test_the_middle_one_of_several_encodes_on_a_card_counts(quick, card, monkeyp
     monkeypatch.setattr(tune_command, "watch", uneven)
     monkeypatch.setattr(tune_command, "say", lambda *text: None)
     tune = tune_command.Tune(["cpu", "cuda:0"], measure.SIZES[:4], 60.0, 4, tune_command.Bar(27, False))
-    tune.run()
+    models = tune.run()
     assert seen == [*measure.SIZES[:4]] * tune_command.RUNS  # all sizes, then all of them again
+    said = tune.report(models)
+    assert [line.count("±35.0%") for line in said[1:9]] == [0, 1] * 4 and "differed by up to 35 %" in said[9]
+    for some in tune.measured:
+        some.runs = [some.middle] * len(some.runs)
+    assert "differed" not in str(tune.report(models))
     for found in tune.watched:
         rows, columns = found.mb_height, found.mb_width
         if found.device != CPU:
