@@ -60,6 +60,7 @@ class Device:
     """One card in use. Enter it (`with device:`) in every thread that works with it."""
 
     tile_rows = 4  # of mode decision, at most: fewer may be faster on another card
+
     def __init__(self, ordinal: int = 0) -> None:
         self.driver = load_driver()
         count = count_cards(self.driver)
@@ -293,8 +294,7 @@ class Device:
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """A page-locked host array of zeros, which transfers reach without a copy."""
-        array = self._native.pinned.zeros(shape, dtype) if self._native is not None else None
-        if array is not None:
+        if self._native is not None and (array := self._native.pinned.zeros(shape, dtype)) is not None:
             return array
         try:
             array = self.driver.pagelocked_empty(tuple(shape), np.dtype(dtype))

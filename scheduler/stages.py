@@ -175,7 +175,7 @@ TABLE = (
         "decoded_half",
         BESIDE, after="extend_luma",
     ),
-    Stage(
+    Stage(  # waits for borders too, and for all three: one wait on the card, one launch of a graph
         "ssd_y", "ssd.ssd", EVEN, "encoder",
         "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y",
         HOME, after="interpolate",

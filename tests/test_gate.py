@@ -6,13 +6,14 @@ import types
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.copying import OPEN
+from h264lite.cpu_simd.copying import OPEN, SHUT
 from h264lite.cuda_src import device as device_module
 from h264lite.cuda_src.native import ARGUMENTS, CAN_USE_64_BIT_STREAM_MEM_OPS, STREAM_WAIT_VALUE_EQ, Native, replay_rows
 from h264lite.encoder import frame as frame_module
 from h264lite.encoder.config import Config
 from h264lite.encoder.loop import Loop
 from h264lite.encoder.pipeline import Pipeline
+from h264lite.scheduler.copiers import Copiers
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.trace import Trace
 
@@ -43,14 +44,15 @@ def stream(clip, size=SIZE, **options):
 
 
 class Waits:
-    """What an emulated card does that really waits, in the thread that asked; (gate, whether it was open, value) of each."""
+    """What an emulated card does that really waits, in the thread that asked: (gate, value) of each; what happens then."""
 
     def __init__(self):
-        self.gates = []
+        self.gates, self.then = [], lambda gate: None
 
     def until_open(self, stream, gate, value):
-        assert all(before[0] == OPEN for before, *_ in self.gates if before is not gate), "of pictures that were taken"
-        self.gates.append((gate, int(gate[0]) == OPEN, value))
+        assert all(before[0] == OPEN for before, _ in self.gates if before is not gate), "of pictures that were taken"
+        self.gates.append((gate, value))
+        self.then(gate)
         end = time.monotonic() + 30
         while gate[0] != value:
             assert time.monotonic() < end, "helpers copy and open it, whatever the thread that asked is doing"
@@ -72,13 +74,38 @@ def waits(monkeypatch):
     device_module.use_driver(None)
 
 
-def test_launches_come_before_the_picture_is_there(waits):
+def test_a_picture_that_comes_late_is_waited_for(waits, monkeypatch):
+    """Nothing is copied before the card has come to the gate: then it is shut, and what is uploaded is the whole picture."""
+    clip, begin, end, held = round_trip.noise_clip(*SIZE, 9, 9), Copiers.begin, Copiers.end, []
+
+    def later(copiers, target, sources, gate):
+        if gate is copiers._no_gate:  # whoever compiles kernels meanwhile
+            return begin(copiers, target, sources, gate)
+        gate[0] = SHUT
+        return held.append((copiers, target, sources, gate))
+
+    def then(gate):
+        assert gate[0] == SHUT and held[0][3] is gate and len(held) == 1
+        begin(*held.pop())
+
+    def ended(copiers, gate):
+        assert not held or gate is copiers._no_gate, "the card never came to the gate"
+        end(copiers, gate)
+
+    wanted = stream(clip, device="cpu", threads=1)
+    monkeypatch.setattr(Copiers, "begin", later)
+    monkeypatch.setattr(Copiers, "end", ended)
+    waits.then = then
+    assert stream(clip, device="cuda", threads=3) == wanted and len(waits.gates) == 9 and not held
+
+
+def test_every_picture_that_threads_copy_is_waited_for(waits):
     clip = round_trip.noise_clip(*SIZE, 14, 3)
     wanted = stream(clip, device="cpu", threads=1)
     assert stream(clip, device="cuda", threads=1) == wanted and not waits.gates, "no thread would open one"
     assert stream(clip, device="cuda", threads=3) == wanted
-    assert len(waits.gates) == 14 and all(value == OPEN for *_, value in waits.gates)
-    assert len({id(gate) for gate, *_ in waits.gates}) > 3
+    assert len(waits.gates) == 14 and all(value == OPEN for _, value in waits.gates)
+    assert len({id(gate) for gate, _ in waits.gates}) > 3
     waits.gates.clear()
     assert stream(clip, timed=True, device="cuda", threads=3) == wanted and len(waits.gates) == 14
 
