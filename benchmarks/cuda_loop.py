@@ -17,6 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from h264lite.encoder.config import Config
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.devices import why_no_cuda
+from h264lite.scheduler.models import guess
 from h264lite.scheduler.stages import BESIDE, HOME, MAIN, STAGES, UP
 from h264lite.scheduler.trace import CARD, HOST, Trace
+from h264lite.scheduler.tuning import Machine, Tuning, save
 
 CLIP = "driving_1920x1080_30"
 REPLAYS = 20
@@ -64,10 +67,16 @@ def planes(picture: np.ndarray, width: int, height: int) -> tuple[np.ndarray, ..
     return picture[:height], u, v
 
 
-def run_loop(pictures: list, width: int, height: int, count: int, options: dict[str, Any]) -> Trace:
+def settings(width: int, height: int, options: dict[str, Any], streams: int = 4) -> Config:
+    """Of an encode on a card."""
+    config = Config.from_options(width=width, height=height, device="cuda", **options)
+    return replace(config, card_choices={"streams": streams})
+
+
+def run_loop(pictures: list, width: int, height: int, count: int, options: dict[str, Any], streams: int = 4) -> Trace:
     """The timeline of an encode from memory."""
     trace = Trace()
-    pipeline = Pipeline(Config.from_options(width=width, height=height, device="cuda", **options), trace=trace)
+    pipeline = Pipeline(settings(width, height, options, streams), trace=trace)
     for n in range(count):
         pipeline.encode(*planes(pictures[n % len(pictures)], width, height))
     pipeline.flush()
@@ -75,13 +84,12 @@ def run_loop(pictures: list, width: int, height: int, count: int, options: dict[
     return trace
 
 
-def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any], serial: bool) -> tuple[float, float, float]:
+def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any], streams: int) -> tuple[float, float, float]:
     """Microseconds of P pictures' stages with all they wait for, median, least, most: each again and again, the host ahead.
 
     Again from the same source, references and vectors before, so with the same results.
     """
-    CudaExecutor.serial = serial
-    pipeline = Pipeline(Config.from_options(width=width, height=height, device="cuda", **options))
+    pipeline = Pipeline(settings(width, height, options, streams))
     executor = pipeline.loop.executor
     assert isinstance(executor, CudaExecutor)
     found = []
@@ -113,8 +121,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
     """Microseconds a picture if so many GOPs take turns and the host only gives their pictures to the streams: whole, with
     uploads and downloads, in the order of the encode and round and round. The least of three runs.
     """
-    CudaExecutor.serial = False
-    pipelines = [Pipeline(Config.from_options(width=width, height=height, device="cuda", **options)) for _ in range(lanes)]
+    pipelines = [Pipeline(settings(width, height, options)) for _ in range(lanes)]
     for k, pipeline in enumerate(pipelines):
         for n in range(1 + math.lcm(CudaExecutor.twins, pipeline.config.ref + 1)):  # arrays and slots in all pairs
             pipeline.encode(*planes(pictures[(n + 7 * k) % len(pictures)], width, height))
@@ -241,15 +248,14 @@ def main() -> int:
     options = {"qp": args.qp, "threads": args.threads, "subme": args.subme}
     results: dict[str, Any] = {"size": args.size, "clip": kind, **options}
     run_loop(pictures, width, height, 8, options)  # compiles
-    for title, serial in (("all streams", False), ("one stream", True)):
-        CudaExecutor.serial = serial
-        trace = run_loop(pictures, width, height, 80, options)
+    for title, streams in (("all streams", 4), ("one stream", 1)):
+        trace = run_loop(pictures, width, height, 80, options, streams)
         results[title] = summary(trace, 10)
         print_summary(f"{args.size} {kind}, qp {args.qp}, {title}", results[title])
-        if args.trace and not serial:
+        if args.trace and streams > 1:
             Path(args.trace).write_bytes(trace.to_json())
-    for title, serial in (("all streams", False), ("one stream", True)):
-        loop = results.setdefault("closed_loop_us", {})[title] = closed_loop(pictures, width, height, options, serial)
+    for title, streams in (("all streams", 4), ("one stream", 1)):
+        loop = results.setdefault("closed_loop_us", {})[title] = closed_loop(pictures, width, height, options, streams)
         print("closed loop of a P frame, {}: {:.0f} us ({:.0f} to {:.0f})".format(title, *loop), flush=True)
     for lanes in (1, 2, 3):
         spent = results.setdefault("at_once_us", {})[lanes] = at_once(pictures, width, height, options, lanes)
@@ -261,15 +267,16 @@ def main() -> int:
             for n in range(args.frames):
                 file.write(pictures[n % len(pictures)].tobytes())
         words = ["--qp", str(args.qp), "--subme", str(args.subme), "--threads", str(args.threads)]
-        for title, serial, more in (
-            ("cuda", False, ["--device", "cuda"]),
-            ("cuda again", False, ["--device", "cuda"]),
-            ("cuda, one stream", True, ["--device", "cuda"]),
-            ("cuda, ultrafast", False, ["--device", "cuda", "--preset", "ultrafast"]),
-            ("auto", False, ["--device", "auto"]),
-            ("cpu", False, ["--device", "cpu", "--frames", str(min(args.frames, 60))]),
+        one_stream = Path(folder) / "one_stream.toml"
+        save(Tuning(Machine.here(), guess(("cpu", "cuda:0"), os.cpu_count() or 1), pins={"streams": 1}), one_stream)
+        for title, more in (
+            ("cuda", ["--device", "cuda"]),
+            ("cuda again", ["--device", "cuda"]),
+            ("cuda, one stream", ["--device", "cuda", "--tuning", str(one_stream)]),
+            ("cuda, ultrafast", ["--device", "cuda", "--preset", "ultrafast"]),
+            ("auto", ["--device", "auto"]),
+            ("cpu", ["--device", "cpu", "--frames", str(min(args.frames, 60))]),
         ):
-            CudaExecutor.serial = serial
             results.setdefault("command_fps", {})[title] = run_command(source, [*words, *more])
     print("\nx264 from memory")
     results["x264_fps"] = run_x264(pictures, width, height, args.frames, args.threads or os.cpu_count() or 1, args.qp)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import random
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
@@ -81,15 +82,15 @@ def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, 
 def measure(
     size: tuple[int, int], devices: Sequence[str], pictures: Sequence[Planes], given: argparse.Namespace
 ) -> dict[str, Any]:  # fmt: skip
-    """One size: rounds of all devices, by turns, every other one the other way round.
+    """One size: rounds of all devices in random orders, so that what the machine does regularly meets all of them.
 
     hybrid_over_better: the median over rounds of the ratio to the better device's rate in the same round, since what else the
     machine does changes both.
     """
     seconds: dict[str, list[float]] = {device: [] for device in devices}
-    bits = 0.0
-    for k in range(given.rounds):
-        for device in devices[:: -1 if k % 2 else 1]:
+    bits, orders = 0.0, random.Random(1)
+    for _ in range(given.rounds):
+        for device in orders.sample(list(devices), len(devices)):
             found = watch(device, pictures, given.threads or 0, given.run_seconds, tuning=given.tuning)
             seconds[device].append(found.frame)
             bits = found.bits

@@ -1,6 +1,7 @@
 """The settings of one encode, checked and complete: nothing is allocated before a Config exists."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import log2
@@ -72,6 +73,7 @@ class Config:
     split: tuple[int, int] | None = None
     tuning: Tuning | None = field(default=None, compare=False, repr=False)  # what was measured on this machine
     tuning_note: str = field(default="", compare=False)  # why the user's own tuning file is not used
+    card_choices: Mapping[str, int] | None = None  # how a card is used, whatever `tuning` says: some of CHOSEN in tuning.py
 
     @property
     def mb_width(self) -> int:

@@ -3,7 +3,7 @@
 import gc
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -147,16 +147,17 @@ def settings(device: str, width: int, height: int, threads: int, **options: Any)
 
 def watch(
     device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = MOST, card_clock: bool = False,
-    tuned: bool = True, **options: Any,
+    card_choices: Mapping[str, int] | None = None, **options: Any,
 ) -> Watched:
     """Encode for so many seconds, but at least LEAST_FRAMES and at most `most` frames.
 
-    card_clock: stages of a card are timed by events; without them it works as it does for a user. tuned: it may use what
-    was measured earlier.
+    card_clock: stages of a card are timed by events; without them it works as it does for a user. card_choices: how a
+    card is used; nothing else that was measured earlier counts then.
     """
     height, width = pictures[0][0].shape
     config = settings(device, width, height, threads, **options)
-    config = config if tuned else replace(config, tuning=None)
+    if card_choices is not None:
+        config = replace(config, tuning=None, card_choices=card_choices)
     trace = Trace(card=card_clock)
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []

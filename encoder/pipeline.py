@@ -286,7 +286,7 @@ class Pipeline:
         tuning = config.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
         hybrid = Hybrid(picture, config.split, self.warn, models, pins)
-        choices = tuning.choices if tuning is not None else {}
+        choices = tuning.choices if tuning is not None and config.card_choices is None else config.card_choices
         threads = config.crew if device == "cpu" else config.threads
         executor = make_executor(device, threads, config.mb_height, slices, self.trace, config.ordinal, hybrid, choices)
         try:

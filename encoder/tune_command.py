@@ -4,13 +4,13 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..console import say
 from ..scheduler.devices import (
-    CudaExecutor,
+    Device,
     DeviceMemoryError,
     DeviceUnavailable,
     GpuLost,
@@ -25,16 +25,16 @@ from ..scheduler.tuning import Machine, Tuning, cache_file, now, save
 from .calibrate import calibrated
 from .errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from .first_run import compile_all, will_compile
-from .measure import LEAST_FRAMES, SIZES, WARM, Samples, Watched, of_clip, pictures_for, watch
+from .measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, Watched, of_clip, pictures_for, watch
 from .measure_gops import gop_rate
 from .tuned import alone, picture_of
 from .video import Planes
 
 CARD = "cuda:0"
-CHOICES_AT = (1280, 720)  # where threads and streams are tried
-GOPS_AT = (1920, 1080)  # where a card is tried with several GOPs: with one of them it is the card that binds, not the host
-MOST_TILE_ROWS = CudaExecutor.tile_rows
-TILE_ROWS = (MOST_TILE_ROWS, 2)  # tried, TURNS times each; one row is for many references
+CHOICES_AT = (1280, 720)  # where threads and streams are tried; GOPs where there is no card
+GOPS_AT = (1920, 1080)  # where GOPs at once and tiles are tried: with one GOP it is the card that binds there, not the host
+STREAMS = {4: "four streams", 1: "one stream"}  # one spares the host's thread events
+TILE_ROWS = {rows: f"tiles of {rows} macroblock rows" for rows in (Device.tile_rows, 2)}  # one row is for many references
 TURNS = 2
 UNSTEADY = 0.1  # of a time, up and down: worth a word
 WORTH = 1.02  # times as fast, or a choice stays what it was
@@ -111,20 +111,15 @@ class Tune:
         self.each = self.seconds / max(1, runs)
         self.chosen["threads"] = self.choose_threads()
         if cards:
-            self.chosen["streams"] = self.choose_streams()
-        try:
-            CudaExecutor.serial = self.chosen.get("streams") == 1
-            if cards:
-                self.chosen["tile_rows"] = CudaExecutor.tile_rows = self.choose_tile_rows()
-            self.chosen["gops"] = self.choose_gops()
-            for size in self.sizes:
-                pictures = pictures_for(*size, self.clip)
-                for device in self.devices[:2]:  # of several cards the first
-                    self.measure(device, pictures)
-            for _ in range(1, RUNS if cards else 1):
-                self.again()
-        finally:
-            CudaExecutor.serial, CudaExecutor.tile_rows = False, MOST_TILE_ROWS
+            self.chosen["streams"] = self.choose("streams", CHOICES_AT, STREAMS)
+            self.chosen["tile_rows"] = self.choose("tile_rows", GOPS_AT, TILE_ROWS)
+        self.chosen["gops"] = self.choose_gops()
+        for size in self.sizes:
+            pictures = pictures_for(*size, self.clip)
+            for device in self.devices[:2]:  # of several cards the first
+                self.measure(device, pictures)
+        for _ in range(1, RUNS if cards else 1):
+            self.again()
         links: dict[tuple[str, str], Link] = {}
         for ordinal in range(len(cards)):
             self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
@@ -141,13 +136,13 @@ class Tune:
 
     def choices(self) -> int:
         """Runs that compare something."""
-        of_card = 4 + TURNS * len(TILE_ROWS) + len(self.lanes())
+        of_card = TURNS * (len(STREAMS) + len(TILE_ROWS)) + len(self.lanes())
         return 2 * (self.threads >= 4) + len(self.lanes()) + (of_card if CARD in self.devices else 0)
 
     def measure(self, device: str, pictures: Sequence[Planes]) -> None:
         """One device at one size; left out if even the fewest frames took too long."""
         height, width = pictures[0][0].shape
-        label, threads = f"{width}x{height} on {device}", self.chosen["threads"]
+        label = f"{width}x{height} on {device}"
         before = [some.runs[0] for some in self.measured if some.runs[0].device == device]
         if before:
             grows = width * height / 256 / before[-1].macroblocks
@@ -158,7 +153,7 @@ class Tune:
                 return
         self.bar.step(label)
         try:
-            found = watch(device, pictures, threads, self.each if device == CPU else self.each / RUNS, tuned=False)
+            found = self.watch(device, pictures, self.each if device == CPU else self.each / RUNS)
         except DeviceLost:
             raise
         except Error as error:  # pictures of this size do not fit
@@ -168,7 +163,7 @@ class Tune:
         self.measured.append(Measured(pictures, [found]))
         if device != CPU:
             self.bar.step(f"{label}, stage by stage")
-            self.measured[-1].timed = watch(device, pictures, threads, self.each, 400, True, tuned=False)
+            self.measured[-1].timed = self.watch(device, pictures, self.each, most=400, timed=True)
 
     def again(self) -> None:
         """A card's encodes once more, at sizes that do not take long: all sizes before the next time, since what else the
@@ -178,7 +173,13 @@ class Tune:
         for some in self.measured:
             first, seconds = some.runs[0], self.each / RUNS
             if some.timed is not None and first.frame * (WARM + LEAST_FRAMES) < seconds:
-                some.runs.append(watch(first.device, some.pictures, self.chosen["threads"], seconds, tuned=False))
+                some.runs.append(self.watch(first.device, some.pictures, seconds))
+
+    def watch(
+        self, device: str, pictures: Sequence[Planes], seconds: float, most: int = MOST, timed: bool = False
+    ) -> Watched:
+        """An encode with what was chosen; timed: with events around stages."""
+        return watch(device, pictures, self.chosen["threads"], seconds, most, timed, card_choices=self.chosen)
 
     @property
     def watched(self) -> list[Watched]:
@@ -203,32 +204,19 @@ class Tune:
         for threads in (self.threads, self.threads // 2):
             self.bar.step(f"{threads} threads")
             device = CARD if CARD in self.devices else CPU
-            rates[threads] = 1 / watch(device, pictures, threads, self.each, tuned=False).frame
+            rates[threads] = 1 / watch(device, pictures, threads, self.each, card_choices={}).frame
         return self.threads // 2 if rates[self.threads // 2] > WORTH * rates[self.threads] else self.threads
 
-    def choose_streams(self) -> int:
-        """Four streams on a card, or one, which spares the host's thread events; two runs each, by turns."""
-        pictures, seconds = pictures_for(*CHOICES_AT, self.clip), {False: [0.0], True: [0.0]}
-        for serial in (False, True, False, True):
-            self.bar.step("one stream" if serial else "four streams")
-            try:
-                CudaExecutor.serial = serial
-                found = watch(CARD, pictures, self.chosen["threads"], self.each, tuned=False)
-                seconds[serial].append(found.frame)
-            finally:
-                CudaExecutor.serial = False
-        return 1 if min(seconds[True][1:]) * WORTH < min(seconds[False][1:]) else 4
-
-    def choose_tile_rows(self) -> int:
-        """The kernel variant of a card that pays most: by turns, where it is the card that binds."""
-        pictures, seconds = pictures_for(*GOPS_AT, self.clip), dict.fromkeys(TILE_ROWS, math.inf)
-        for rows in TURNS * TILE_ROWS:
-            self.bar.step(f"tiles of {rows} macroblock row{'s' if rows > 1 else ''}")
-            CudaExecutor.tile_rows = rows
-            found = watch(CARD, pictures, self.chosen["threads"], self.each, tuned=False)
-            seconds[rows] = min(seconds[rows], found.frame)
-        best = min(seconds, key=lambda rows: seconds[rows])
-        return best if seconds[best] * WORTH < seconds[MOST_TILE_ROWS] else MOST_TILE_ROWS
+    def choose(self, name: str, size: tuple[int, int], values: Mapping[int, str]) -> int:
+        """Of a card: the first of these, unless another one pays more. Each is tried TURNS times, by turns."""
+        pictures, seconds = pictures_for(*size, self.clip), dict.fromkeys(values, math.inf)
+        for value, label in TURNS * [*values.items()]:
+            self.bar.step(label)
+            choices = self.chosen | {name: value}
+            found = watch(CARD, pictures, self.chosen["threads"], self.each, card_choices=choices)
+            seconds[value] = min(seconds[value], found.frame)
+        usual, best = next(iter(values)), min(seconds, key=lambda value: seconds[value])
+        return best if seconds[best] * WORTH < seconds[usual] else usual
 
     def lanes(self) -> list[int]:
         """Numbers of GOPs at once that are tried."""
@@ -242,7 +230,7 @@ class Tune:
         pictures, rates = pictures_for(*size, self.clip), dict.fromkeys(self.lanes(), 0.0)
         for lanes in turns * self.lanes():
             self.bar.step(f"{lanes} GOP{'s' if lanes > 1 else ''} at once on {device}")
-            rate = gop_rate(device, pictures, self.chosen["threads"], lanes, self.each)
+            rate = gop_rate(device, pictures, self.chosen["threads"], lanes, self.each, self.chosen)
             rates[lanes] = max(rates[lanes], rate)
         best = max(rates.values())
         return min(lanes for lanes, rate in rates.items() if rate * WORTH >= best)

@@ -31,15 +31,13 @@ class CudaExecutor(CardMemory):
     """See Executor. A picture's bits are written on the card; what the host does with them it does when it asks for them."""
 
     twins = 3
-    serial = False  # everything on one stream, to see what the others are worth
-    tile_rows = Device.tile_rows  # of cards that are opened for it, as well
 
     def __init__(
-        self, card: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool | None = None
+        self, card: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False
     ) -> None:
+        """serial: everything on one stream, which spares the host's thread events."""
         super().__init__(card)
-        if serial is not None:
-            self.serial = serial
+        self.serial = serial
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {
             ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, FRAME: (),

@@ -21,7 +21,7 @@ from .trace import Trace
 from .watchdog import Watchdog, limit_from_environment
 
 __all__ = [
-    "CudaExecutor", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "Hybrid", "HybridExecutor", "OneDevice",
+    "CudaExecutor", "Device", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "Hybrid", "HybridExecutor", "OneDevice",
     "card_facts", "card_name", "count_cards", "make_executor", "nvcc_will_run", "why_no_cuda",
 ]  # fmt: skip
 
@@ -103,12 +103,12 @@ def make_executor(
 
 def _card(ordinal: int, choices: Mapping[str, int]) -> Device:
     card = Device(ordinal)
-    card.tile_rows = choices.get("tile_rows", CudaExecutor.tile_rows)
+    card.tile_rows = choices.get("tile_rows", card.tile_rows)
     return card
 
 
-def _serial(choices: Mapping[str, int]) -> bool | None:
-    return choices["streams"] == 1 if "streams" in choices else None
+def _serial(choices: Mapping[str, int]) -> bool:
+    return choices.get("streams") == 1
 
 
 def _hybrid(

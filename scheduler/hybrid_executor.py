@@ -65,7 +65,7 @@ class HybridExecutor:
 
     def __init__(
         self, plan: Plan, sides: Sequence[CpuSide | CardSide], watchdog: Watchdog, models: Any = None,
-        replan: Callable[[Any], Plan] | None = None, hands_over: bool | None = None, serial: bool | None = None,
+        replan: Callable[[Any], Plan] | None = None, hands_over: bool | None = None, serial: bool = False,
         probing: Probing | None = None,
     ) -> None:  # fmt: skip
         self.sides = {side.device: side for side in sides}
