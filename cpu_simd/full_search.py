@@ -132,23 +132,58 @@ def keep_partitions(sads, motion, index, best, position, like):
 
 
 @helper
-def exact_search(k, source, sx, sy, reference, rx, ry, size, x_cost, y_cost, partition):
-    """One partition in plain integers, for costs that do not fit into the keys. Returns (cost, dx, dy), dx, dy from 0.
+def exact_search(
+    k, source, source_at, source_stride, reference, first, reference_stride, starts, groups, size, x_cost, y_cost, x_keys,
+    partition, best, position, native, like,
+):  # fmt: skip
+    """One partition with keys that are costs alone, row by row of candidates, for costs that leave a key no room for the
+    row's number. Returns (cost, dx, dy), dx, dy from 0.
 
-    (sx, sy): macroblock in the source; (rx, ry): first candidate in the reference; partition: int32[41, 4].
+    source_at: offset of the macroblock; first: that of its first candidate; partition: int32[41, 4]; x_keys, best, position:
+    see _search_rows, all three written.
     """
-    px, py, w, h = partition[k, 0], partition[k, 1], partition[k, 2], partition[k, 3]
-    best, best_x, best_y = 65535, 0, 0
+    lanes = lanes_of(like)
+    left, top, width, height = partition[k, 0], partition[k, 1], partition[k, 2], partition[k, 3]
+    for g in range(groups):
+        for lane in range(lanes):
+            x = starts[g] + lane
+            x_keys[g, lane] = min(65535, x_cost[x]) if x < size else 65535
+    store(best, k * lanes, splat_like(like, 65535))
+    store(position, k * lanes, splat_like(like, 0))
     for dy in range(size):
-        for dx in range(size):
-            cost = x_cost[dx] + y_cost[dy]
-            for y in range(h):
-                for x in range(w):
-                    a = np.int64(source[sy + py + y, sx + px + x])
-                    cost += abs(a - np.int64(reference[ry + dy + py + y, rx + dx + px + x]))
-            if cost < best:
-                best, best_x, best_y = cost, dx, dy
-    return best, best_x, best_y
+        y_key = splat_like(like, min(65535, y_cost[dy]))
+        for g in range(groups):
+            total = splat_like(like, 0)
+            for y in range(top, top + height):
+                at = source_at + y * source_stride
+                there = first + (dy + y) * reference_stride + starts[g]
+                if native:
+                    a, b, c, d = row_sads(source, at, reference, there, like)
+                else:
+                    a, b, c, d = row_sads_portable(source, at, reference, there, like)
+                if left == 0:
+                    total = add(total, a)
+                if left <= 4 < left + width:
+                    total = add(total, b)
+                if left <= 8 < left + width:
+                    total = add(total, c)
+                if left + width == 16:
+                    total = add(total, d)
+            key = add_sat_u(total, add_sat_u(y_key, load_like(like, x_keys, g * lanes)))
+            keep_smallest(best, position, k, key, splat_like(like, dy * groups + g))
+    value, step, lane = first_smallest(best, position, k, like)
+    return value, starts[step % groups] + lane, step // groups
+
+
+@helper
+def first_smallest(best, position, k, like):
+    """(smallest key of a partition, the first step that brought it, its lane there)."""
+    lanes = lanes_of(like)
+    keys = load_like(like, best, k * lanes)
+    key = smallest(keys)
+    ranks = add(mul(load_like(like, position, k * lanes), splat_like(like, lanes)), lane_numbers_like(like))
+    rank = first_where(keys, key, ranks)
+    return key, rank // lanes, rank % lanes
 
 
 @helper
@@ -224,19 +259,17 @@ def _search_rows(
                 else:
                     block_sads_portable(source, at, source_stride, reference, rows, reference_stride, sads, like)
                 keep_partitions(sads, motion, j * groups + g, best, position, like)
-        number = lane_numbers_like(like)
-        stride = splat_like(like, lanes)
         for k in range(41):
-            keys = load_like(like, best, k * lanes)
-            key = smallest(keys)
+            key, step, lane = first_smallest(best, position, k, like)
             if key == 65535:
-                value, dx, dy = exact_search(k, source, sx, sy, reference, rx, ry, size, x_cost, y_cost, partition)
+                value, dx, dy = exact_search(
+                    k, source, sy * source_stride + sx, source_stride, reference, ry * reference_stride + rx,
+                    reference_stride, starts, groups, size, x_cost, y_cost, x_keys, partition, best, position, native, like,
+                )  # fmt: skip
             else:
-                rank = first_where(keys, key, add(mul(load_like(like, position, k * lanes), stride), number))
-                step = rank // lanes
                 value = key >> 2
                 dy = (key & 3) * quarter + step // groups
-                dx = starts[step % groups] + rank % lanes
+                dx = starts[step % groups] + lane
             cost[mb, k] = value + (lam - weight) * (x_bits[dx] + y_bits[dy])
             mv[mb, k, 0] = 4 * (cx + dx)
             mv[mb, k, 1] = 4 * (cy + dy)
@@ -272,7 +305,8 @@ def full_search(source, reference, pad, centre, predictor, lam, merange, row0, r
     How: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
     that one minimum over the four keeps the lower row too; the step (row in the quarter, group of columns) is kept
     beside it. Since steps run upwards, the smallest key at its first step is the first candidate in raster order.
-    Where no key below 65535 was found (costs above 16383), the partition is searched again in plain integers.
+    Where no key below 65535 was found (costs above 16383, as behind a cut from black to white), the partition is searched
+    again with keys without that number.
     """
     where = source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, PARTITIONS
     if level == WIDE and merange >= 16:

@@ -28,6 +28,11 @@ def use_driver(driver: Any) -> None:
     _driver = driver
 
 
+def is_real() -> bool:
+    """Whether no stand-in is in use."""
+    return _driver is None
+
+
 def load_driver() -> Any:
     if _driver is not None:
         return _driver

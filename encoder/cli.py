@@ -1,14 +1,18 @@
 """The command line: sub-commands, their options from the table, and exit codes."""
 
 import argparse
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
 from ..console import say
+from ..scheduler.waking import Waking
 from ..version import __version__
 from .errors import Error
 from .machine_commands import add_parsers as add_machine_parsers
+from .option_types import read_devices
 from .options import API, NOT_BUILT, NOT_BUILT_SHORT, OPTIONS, Option, refuse_unbuilt, unknown_option
 
 _EPILOG = """\
@@ -113,10 +117,37 @@ def _refuse(name: str, legal: list[str], word: str) -> None:
 
 
 def _run_encode(given: argparse.Namespace) -> int:
-    from .encode_command import run_encode
+    waking = Waking(cards_of(given.device, given.devices))  # beside the import of all that encodes
+    try:
+        with uncollected():
+            from .encode_command import run_encode
 
-    values = {row.name: getattr(given, row.name) for row in OPTIONS if row.scope != API}
-    return run_encode(given.input, given.output, {name: value for name, value in values.items() if value is not None})
+        values = {row.name: getattr(given, row.name) for row in OPTIONS if row.scope != API}
+        told = {name: value for name, value in values.items() if value is not None}
+        return run_encode(given.input, given.output, told, waking.let_go)
+    finally:
+        waking.close()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """For imports: they leave nothing behind for the garbage collector, and it looks through all of Numba again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def cards_of(device: str | None, devices: str | None) -> list[int]:
+    """The cards that an encode with these options may use, as far as nothing but the options says so."""
+    try:
+        names = (device or "auto",) if devices is None else read_devices(devices)
+    except ValueError:  # which is told later
+        return []
+    return [int(name.partition(":")[2] or 0) for name in names if name != "cpu"]
 
 
 def main(argv: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,8 +69,12 @@ class Run:
         say(f"h264lite [warning]: {text}")
 
 
-def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int:
-    """Encode one file; the exit code. `given`: option name -> what the user wrote."""
+def run_encode(
+    source_name: str, output_name: str, given: dict[str, Any], has_device: Callable[[], None] = lambda: None
+) -> int:
+    """Encode one file; the exit code. `given`: option name -> what the user wrote. has_device: told once the encoder has its
+    own.
+    """
     read_options(given, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in given.items() if name in _REPORTS}, _REPORT_ROWS)
     check_distinct({"input": source_name, "output": output_name, "dump-yuv": reports["dump_yuv"],
@@ -107,6 +112,7 @@ def run_encode(source_name: str, output_name: str, given: dict[str, Any]) -> int
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
                                       total if _any_order(source, config) else None)
         run.encoder = stack.enter_context(encoder)
+        has_device()
         progress.restart()
         return _encode(run, stop)
 
