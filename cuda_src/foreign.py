@@ -7,6 +7,7 @@ from .device import Device
 
 _ORDINAL, _MEMORY_TYPE, _DEVICE_MEMORY = 9, 2, 2  # CUpointer_attribute, CUmemorytype
 _NO_TIMING = 2
+_INVALID_VALUE = 1  # CUresult: the driver does not know the address
 
 
 class Foreign:
@@ -23,8 +24,11 @@ class Foreign:
         kind, ordinal = ctypes.c_uint(), ctypes.c_int()
         for value, attribute in ((kind, _MEMORY_TYPE), (ordinal, _ORDINAL)):
             where = ctypes.c_void_p(pointer)
-            if self.cuda.cuPointerGetAttribute(ctypes.byref(value), ctypes.c_int(attribute), where):
+            code = self.cuda.cuPointerGetAttribute(ctypes.byref(value), ctypes.c_int(attribute), where)
+            if code == _INVALID_VALUE:
                 return None
+            if code:
+                raise self.card.failed("cuPointerGetAttribute", f"error {code}")
         return ordinal.value if kind.value == _DEVICE_MEMORY else None
 
     def after(self, stream: Any, other: int) -> None:

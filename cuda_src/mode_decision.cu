@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   int *own_mail = mail + 32 * (1 + tiles * (turn & 1) + board.ticket);
   if (threadIdx.x < 32) mail[32 * (1 + tiles * (~turn & 1) + board.ticket) + threadIdx.x] = 0;
   Published *published = reinterpret_cast<Published *>(mail + 32 * (1 + 2 * tiles));
-  const unsigned mark = unsigned(turn + 1) & 0xffffff;
+  const unsigned mark = unsigned(turn) % 0xffffffu + 1;  // never 0, which words hold that nobody wrote
   unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
   const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(remembered + place * slot_bytes); };
   get_to_know(p, tile, remembered, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);

@@ -53,6 +53,7 @@ class PinnedMemory:
         try:
             memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not shared: small pages
             memory.madvise(mmap.MADV_HUGEPAGE)
+            memory.madvise(mmap.MADV_DONTFORK)  # what is written behind a fork might go to pages that the card does not read
         except (OSError, ValueError):
             return None
         whole = np.frombuffer(memory, np.uint8)

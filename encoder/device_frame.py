@@ -49,6 +49,14 @@ def is_on_card(frame: Any) -> bool:
     return any(hasattr(part, INTERFACE) for part in parts)
 
 
+def check_place(name: str, found: int | None, mine: int) -> None:
+    """Refuses an array that does not lie on GPU `mine` (below 0: on none any more); found: None if it lies on no GPU."""
+    if found is None or found != mine:
+        where = "on no GPU" if found is None else f"on GPU {found}"
+        here = f"GPU {mine}" if mine >= 0 else "the CPU, since the GPU is lost"
+        raise InputError(f"{name} lies {where}, and this encoder runs on {here}")
+
+
 def stream_number(stream: Any) -> int:
     """The driver's number of a stream object of any library; 0 is the legacy default stream."""
     if hasattr(stream, "__cuda_stream__"):

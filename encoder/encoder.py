@@ -133,9 +133,9 @@ class Encoder:
         """See Pipeline.next_buffer."""
         return self._pipeline.next_buffer(ahead)
 
-    def read_ahead(self) -> None:
+    def read_ahead(self) -> bool:
         """See Pipeline.read_ahead."""
-        self._pipeline.read_ahead()
+        return self._pipeline.read_ahead()
 
     def drain(self) -> list[tuple["EncodedFrame", FrameRow]]:
         """`flush`, as `push`."""

@@ -40,7 +40,8 @@ class GopQueue:
         self._gops: dict[int, Gop] = {}  # those of which pictures may wait
         self._finished: dict[int, EncodedFrame] = {}
         self._came = self._delivered = self._in_order = self._next_gop = 0  # pictures, but for the last
-        self._ended = self._failed = False
+        self._ended = False
+        self._failure: BaseException | None = None
         self._end_gop: int | None = None  # no GOP from here on is coded: something failed in it
         self._error: BaseException | None = None
         self._idle = self._left_out = 0  # lanes: without work; those that would not keep up
@@ -54,8 +55,10 @@ class GopQueue:
             return self.free.pop() if self.free else np.empty(self.picture_bytes, np.uint8)
 
     def enter(self, picture: np.ndarray | Read) -> None:
-        """The next picture in order."""
+        """The next picture in order; raises what a lane failed with, since nobody would code it."""
         with self._changed:
+            if self._failure is not None and self._error is None:
+                raise self._failure
             number = self._came // self.keyint
             self._gops.setdefault(number, Gop(number)).waiting.append(picture)
             self._came += 1
@@ -63,9 +66,9 @@ class GopQueue:
             self._tell()
 
     def has_room(self) -> bool:
-        """Whether another picture may wait."""
+        """Whether another picture may wait, or will not have to."""
         with self._changed:
-            return self.waiting < self.room or self._error is not None
+            return self.waiting < self.room or self._failure is not None or self._ended or self.closing
 
     def busy(self) -> bool:
         """Whether a lane still has something to do."""
@@ -204,8 +207,8 @@ class GopQueue:
         """Something failed in that GOP: what is whole is kept; later GOPs are not coded, earlier ones are."""
         with self._changed:
             self._end_gop = number if self._end_gop is None else min(self._end_gop, number)
-            if not self._failed:  # lanes of one card fail alike: the first one tells
-                self._error, self._failed = error, True
+            if self._failure is None:  # lanes of one card fail alike: the first one tells
+                self._error = self._failure = error
             self.waiting = 0
             self._tell()
 

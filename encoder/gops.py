@@ -6,6 +6,7 @@ changes no byte. A lane that is free takes the next GOP, so that a fast device t
 
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -87,27 +88,26 @@ class Gops:
         from .pipeline import Pipeline
 
         self.config = config
-        self._say = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2))
-        self._warned = False
         self.queue = GopQueue(lanes, config.keyint, picture_bytes(config))
-        self._lock = threading.Lock()
         self._buffer: np.ndarray | None = None
         self._done: list[EncodedFrame] = []
         self.lanes: list[Pipeline] = []
+        say = Once(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
         try:
             for k in range(lanes):
                 settings = lane_settings(config, k, lanes)
                 view = trace.part(f"gop lane {k}, ") if trace is not None else None
-                self.lanes.append(Pipeline(settings, keep_reconstruction, self._warn, view))
+                self.lanes.append(Pipeline(settings, keep_reconstruction, say, view))
         except BaseException:
             self._close_lanes()
             raise
         self._threads = [
-            threading.Thread(target=self._work, args=(some,), name=f"h264lite-gop-{k}", daemon=True)
-            for k, some in enumerate(lanes_by_thread(self.lanes))
+            threading.Thread(target=work, args=(self.queue, some), name=f"h264lite-gop-{k}", daemon=True)
+            for k, some in enumerate(lanes_by_thread(self.lanes, self.queue))
         ]
         for thread in self._threads:
             thread.start()
+        weakref.finalize(self, self.queue.close)  # dropped without `close`, the threads end: they do not hold this
 
     # ---- as Pipeline
     def headers(self) -> bytes:
@@ -189,44 +189,46 @@ class Gops:
         """No picture is begun any more: what is under way is finished."""
         self.queue.end(cut=True)
 
-    # ---- threads
-    def _work(self, pipelines: "list[Pipeline]") -> None:
-        """What a thread does: its lanes take turns, a picture each; while none can do anything it waits."""
-        lanes = [Lane(pipeline, self.queue, self._pace(pipeline)) for pipeline in pipelines]
-        turns = [lane.steps() for lane in lanes]
-        while turns:
-            news = self.queue.news
-            steps = [(turn, next(turn, None)) for turn in turns]
-            turns = [turn for turn, step in steps if step is not None]
-            if turns and all(lane.left_out for lane in lanes):
-                self.queue.wait_for_paces(SLICE)
-            elif turns and not any(step for _, step in steps):
-                self.queue.wait_for_news(news)
-
-    def _pace(self, pipeline: "Pipeline") -> Pace | None:
-        """Of one on the processor, if others are on cards."""
-        beside_cards = any(other.config.device == "cuda" for other in self.lanes)
-        return Pace(pipeline, self.queue) if beside_cards and pipeline.config.device == "cpu" else None
-
-    def _warn(self, text: str) -> None:
-        """One warning for all lanes: they lose the same card."""
-        with self._lock:
-            first, self._warned = not self._warned, True
-        if first:
-            self._say(text)
-
     def _close_lanes(self) -> None:
         for lane in self.lanes:
             lane.close()
 
 
-def lanes_by_thread(lanes: "list[Pipeline]") -> "list[list[Pipeline]]":
+class Once:
+    """One warning for all lanes: they lose the same card."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._said, self._lock = say, False, threading.Lock()
+
+    def __call__(self, text: str) -> None:
+        with self._lock:
+            first, self._said = not self._said, True
+        if first:
+            self._say(text)
+
+
+def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[Lane]]:
     """Lanes of one card share a thread, since what they do on the host is Python's, which no two threads do at once."""
-    found: dict[Any, list[Pipeline]] = {}
-    for k, lane in enumerate(lanes):
-        of_a_card = lane.config.device == "cuda"
-        found.setdefault(lane.config.ordinal if of_a_card else ("cpu", k), []).append(lane)
+    found: dict[Any, list[Lane]] = {}
+    beside_cards = any(pipeline.config.device == "cuda" for pipeline in pipelines)
+    for k, pipeline in enumerate(pipelines):
+        device = pipeline.config.device
+        pace = Pace(pipeline, queue) if beside_cards and device == "cpu" else None
+        found.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(Lane(pipeline, queue, pace))
     return list(found.values())
+
+
+def work(queue: GopQueue, lanes: list[Lane]) -> None:
+    """What a thread does: its lanes take turns, a picture each; while none can do anything it waits."""
+    turns = [lane.steps() for lane in lanes]
+    while turns:
+        news = queue.news
+        steps = [(turn, next(turn, None)) for turn in turns]
+        turns = [turn for turn, step in steps if step is not None]
+        if turns and all(lane.left_out for lane in lanes):
+            queue.wait_for_paces(SLICE)
+        elif turns and not any(step for _, step in steps):
+            queue.wait_for_news(news)
 
 
 def lane_settings(config: Config, k: int, lanes: int) -> Config:

@@ -65,8 +65,13 @@ class Lane:
                 self._gop = queue.next_gop() if self._may_take_another() else None
                 self._rest(self._rests and self._gop is None)  # before a picture is taken: it is not seen waiting any more
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
-            if taken and on_card and callable(taken[0]):
-                self.pipeline.read_ahead()
+            if taken and on_card and callable(taken[0]) and not self.pipeline.read_ahead():
+                on_card, own = False, np.empty(queue.picture_bytes, np.uint8)
+                for read in taken:
+                    self._begin(self._gop)
+                    read(own)
+                    yield own
+            elif taken and on_card and callable(taken[0]):
                 for read in taken:
                     ahead.begin(read, self.pipeline.next_buffer)
                     self._ahead_of.append(self._gop)  # type: ignore[arg-type]

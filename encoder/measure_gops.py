@@ -40,11 +40,10 @@ def gop_rate(
                     while not encoder.has_room():
                         count.add(encoder.poll())
                     count.add(encoder.encode_later(later(n)))
-            elif encoder.next_buffer() is None:
+            elif not encoder.read_ahead():
                 for n in count:
                     count.add(encoder.encode(*there_and_back(pictures, n)))
             else:
-                encoder.read_ahead()
                 with Readers(THREADS) as readers:
                     for _ in ReadAhead(readers).each(map(later, count), encoder.next_buffer):
                         count.add(encoder.encode_in_place())

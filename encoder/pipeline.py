@@ -31,7 +31,7 @@ from ..scheduler.trace import HOST, Trace
 from ..scheduler.watchdog import LimitError, Stuck
 from ..standard.macroblock import MB_TYPE_NAMES
 from .config import Config
-from .device_frame import DevicePicture
+from .device_frame import DevicePicture, check_place
 from .errors import DeviceError, DeviceLost, Error, InputError
 from .first_run import compile_beside, load_for_a_card, will_compile
 from .frame import HELPERS, Frame, HomeFrame
@@ -102,10 +102,13 @@ class Pipeline:
         """Take one picture: uint8 planes of display size. Return what is finished, in order."""
         frame = self.ring[self.count % len(self.ring)]
         start = time.perf_counter()
-        frame.load(y, u, v, self._copying)
-        if self.trace is not None:
-            self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.number)
-        return self._encode(frame)
+        try:
+            frame.load(y, u, v, self._copying)
+            if self.trace is not None:
+                self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.number)
+            return self._encode(frame)
+        finally:
+            frame.complete()  # interrupted or not, nobody reads the caller's planes any more
 
     def encode_in_place(self) -> list[EncodedFrame]:
         """The same for a picture that lies in `next_buffer()` already."""
@@ -118,11 +121,11 @@ class Pipeline:
         """The same for a picture that lies on the card."""
         frame = self.ring[self.count % len(self.ring)]
         for name, pointer in picture.pointers.items():
-            found, mine = self.loop.executor.ordinal_of(pointer)
-            if found is None or found != mine:
-                where = "on no GPU" if found is None else f"on GPU {found}"
-                here = f"GPU {mine}" if mine >= 0 else "the CPU, since the GPU is lost"
-                raise InputError(f"{name.removeprefix('given_')} lies {where}, and this encoder runs on {here}")
+            try:
+                found, mine = self.loop.executor.ordinal_of(pointer)
+            except GpuLost as lost:
+                raise DeviceLost(f"{lost}; frames that lie there are lost with it") from None
+            check_place(name.removeprefix("given_"), found, mine)
         if picture.is_rgb:
             self._say_bt709()
         assert isinstance(frame, HomeFrame)
@@ -143,12 +146,16 @@ class Pipeline:
         frame = self.ring[(self.count + ahead) % len(self.ring)]
         return frame.source if isinstance(frame, HomeFrame) else None
 
-    def read_ahead(self) -> None:
-        """Before the first picture: there will be places for pictures that are read while earlier ones are encoded."""
+    def read_ahead(self) -> bool:
+        """Before the first picture: whether there are places for pictures that are read while earlier ones are encoded."""
         if not self._reads_ahead and isinstance(self.ring[0], HomeFrame):
             assert not self.count, "pictures have places already"
-            self._reads_ahead = True
-            self.ring += self._places(self.loop, self._ring_length() - len(self.ring))
+            try:
+                self.ring += self._places(self.loop, AHEAD)
+                self._reads_ahead = True
+            except (DeviceMemoryError, GpuLost):  # of a card that is lost the first picture tells
+                return False
+        return self._reads_ahead
 
     def _encode(self, frame: Frame) -> list[EncodedFrame]:
         self._choose_type(frame)
@@ -366,16 +373,16 @@ class Pipeline:
             self.pending.pop()
         if not self.config.may_change_device:
             raise DeviceLost(str(lost)) from None
-        if any(isinstance(frame, HomeFrame) and frame.picture is not None for frame in again):
+        at = self._references_home(again[0])
+        redone = [self._in_ring(index) for index in range(at.index, again[0].index)]  # written: for what they leave behind
+        if any(isinstance(frame, HomeFrame) and frame.picture is not None for frame in (*redone, *again)):
             raise DeviceLost(f"{lost}; frames that lay there are lost with it") from None
         self.warn(f"{lost}; going on with the CPU from frame {again[0].number}")
         self.loop.executor.close(keep_host=True)  # the pictures of the ring are used on
         self.loop = loop = self._make_loop("cpu")
         assert isinstance(loop, Loop)
-        at = self._references_home(again[0])
         loop.restore([self._in_ring(at.index - n - 1) for n in range(at.n_ref)])
-        for index in range(at.index, again[0].index):  # they are written: only for what they leave behind
-            frame = self._in_ring(index)
+        for frame in redone:
             frame.stage_seconds = {}
             loop.run(frame)
         for frame in again:

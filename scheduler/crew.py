@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.atomics import take, wait_until
-from .later import Task
+from .later import Later, Task
 
 ROUNDS = 2_000  # looks at a counter in one call, some 0.1 ms; the interpreter is free meanwhile
 PATIENCE = 0.002  # seconds of looking before a thread sleeps
@@ -77,16 +77,19 @@ class _Shared:
                 self.wake.notify_all()
 
     def run_task(self) -> bool:
-        """Run one task that waits; whether there was one."""
+        """Run one task that waits; whether there was one. An interrupt leaves it waiting."""
         try:
-            future, function, args = self.tasks.popleft()
+            future, function, args = task = self.tasks.popleft()
         except IndexError:
             return False
-        if future.set_running_or_notify_cancel():
+        if future.running() or future.set_running_or_notify_cancel():
             try:
                 future.set_result(function(*args))
-            except BaseException as error:  # the future carries it to whoever asks for the result
+            except Exception as error:  # the future carries it to whoever asks for the result
                 future.set_exception(error)
+            except BaseException:
+                self.tasks.appendleft(task)
+                raise
         return True
 
     def sleep(self, seen: int) -> None:
@@ -141,14 +144,13 @@ class Crew:
         if work.error is not None:
             raise work.error
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
-        """Start a task that runs beside what follows; its result is the future's."""
+    def submit(self, function: Callable[..., Any], *args: Any) -> Task:
+        """Start a task that runs beside what follows; its result is the future's. With one thread it runs when somebody asks."""
+        if not self._threads:
+            return Later(lambda: True, function, *args)
         future: Future[Any] = Future()
         self._shared.tasks.append((future, function, args))
-        if self._threads:
-            self._shared.post()
-        else:
-            self._shared.run_task()
+        self._shared.post()
         return future
 
     def result(self, future: Task) -> Any:

@@ -31,7 +31,7 @@ class Semaphore:
 
 
 class Sleepers:
-    """Up to `count` threads that work on a board; none where the C library has no semaphores.
+    """Up to `count` threads that work on a board, as many as start; none where the C library has no semaphores.
 
     board: int64[n]; board[over] is set when they are to end. They hold the board and what they sleep on, but not this.
     """
@@ -48,8 +48,11 @@ class Sleepers:
             everything = (self._board, *given, semaphore.wait, semaphore.memory)
             for k in range(self._count if semaphore.wait else 0):
                 thread = threading.Thread(target=life, args=everything, name=f"h264lite {self._name} {k}", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # no more threads: then those that there are
+                    break
                 self._threads.append(thread)
-                thread.start()
         return self._semaphore
 
     def close(self) -> None:

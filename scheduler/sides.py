@@ -99,6 +99,7 @@ class CardSide(CardMemory):
             self.streams = {name: card.stream() for name in (MAIN, UP, HOME)}
             self._clock = CardClock(card, trace or Trace(), self.streams[MAIN])
             self._through = [{name: card.event() for name in self.streams} for _ in range(TWINS)]
+            self._loaded = card.event()  # who waits for it waits for what was recorded when he was told to
             self._carried = [card.event() for _ in range(TWINS)]
             for event in (*self._carried, *(event for events in self._through for event in events.values())):
                 card.record(event, self.streams[MAIN])
@@ -189,7 +190,7 @@ class CardSide(CardMemory):
         if stream is not None:
             self.others().after(up, stream)
         STAGES[stage].launch({**state, **self.load_from_card(pointers)}, (), up)
-        loaded = card.record(card.event(), up)
+        loaded = card.record(self._loaded, up)
         for name in (MAIN, HOME):
             card.wait(self.streams[name], loaded)
         if stream is None:

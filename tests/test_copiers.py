@@ -1,6 +1,7 @@
 """Pictures copied by threads without the interpreter: every byte, by any number of helpers, late ones too."""
 
 import gc
+import threading
 import time
 
 import numpy as np
@@ -108,6 +109,26 @@ def test_without_semaphores_the_caller_copies_alone(monkeypatch, library):
     copiers.copy(Target(target), source)
     assert all(np.array_equal(a, b) for a, b in zip(target, source)) and not copiers._threads and not copiers.helps
     copiers.close()
+
+
+def test_threads_that_cannot_be_had_are_done_without(monkeypatch):
+    """One starts, the next does not; or none."""
+    start, source = threading.Thread.start, picture(np.random.default_rng(9), 720, 1280)
+    for most in (1, 0):
+        begun = []
+
+        def limited(thread, begun=begun, most=most):
+            if len(begun) == most:
+                raise RuntimeError("can't start new thread")
+            begun.append(thread)
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", limited)
+        target, copiers = [np.zeros_like(plane) for plane in source], Copiers(3)
+        copiers.copy(Target(target), source)
+        assert all(np.array_equal(a, b) for a, b in zip(target, source))
+        assert copiers._threads == begun and copiers.helps == bool(most)
+        copiers.close()
 
 
 def test_threads_end_with_the_copiers():

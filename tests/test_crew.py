@@ -6,6 +6,8 @@ import time
 
 import numpy as np
 import pytest
+from h264lite.encoder.config import Config
+from h264lite.encoder.pipeline import Pipeline
 from h264lite.scheduler.crew import PATIENCE, Crew
 from h264lite.scheduler.executor import bands, shares
 
@@ -41,6 +43,51 @@ def test_tasks_run_beside_the_steps(crew):
     failing = crew.submit(divmod, 1, 0)
     with pytest.raises(ZeroDivisionError):
         crew.result(failing)
+
+
+def test_an_interrupt_leaves_a_task_to_be_asked_for_again(crew):
+    """In the thread that asks; others have none."""
+    here, interrupts = threading.current_thread(), [KeyboardInterrupt] * 2
+
+    def task():
+        if threading.current_thread() is here and interrupts:
+            raise interrupts.pop()
+        return 7
+
+    future, raised = crew.submit(task), 0
+    while True:
+        try:
+            assert crew.result(future) == 7
+            break
+        except KeyboardInterrupt:
+            raised += 1
+    assert raised == 2 - len(interrupts) and (raised == 2 or crew._threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_pictures_come_whole_behind_an_interrupt(threads, monkeypatch):
+    """While the caller writes the bits of one."""
+    pipeline = Pipeline(Config.from_options(width=32, height=32, device="cpu", threads=threads))
+    write, interrupts, found = pipeline.writer.access_unit, [KeyboardInterrupt], []
+
+    def access_unit(frame):
+        if frame.number == 2 and threading.current_thread() is threading.main_thread() and interrupts:
+            raise interrupts.pop()
+        return write(frame)
+
+    monkeypatch.setattr(pipeline.writer, "access_unit", access_unit)
+    for n in range(6):
+        try:
+            found += pipeline.encode(*(np.full((size, size), 40 * n, np.uint8) for size in (32, 16, 16)))
+        except KeyboardInterrupt:
+            continue
+    for _ in range(2):
+        try:
+            found += pipeline.flush()
+        except KeyboardInterrupt:
+            continue
+    pipeline.close()
+    assert [frame.index for frame in found] == list(range(6))
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.device import Device
 from h264lite.encoder.errors import DeviceLost, InputError
+from h264lite.encoder.pipeline import KEEPING
 
 from . import round_trip
 from .cuda_emulator.fixtures import card  # noqa: F401
@@ -175,9 +176,52 @@ def test_a_lost_card_takes_them_with_it(device, card, monkeypatch):  # noqa: F81
                     encoder.encode(frame)
                 break
             packets += encoder.encode(frame)
+        with pytest.raises(DeviceLost, match="lost with it"):
+            encoder.encode(frames[4])
         packets += encoder.flush()
     assert [packet.pts for packet in packets] == [0, 1, 2]
     card.fail_after = None
+
+
+@pytest.mark.parametrize(("there", "lost"), [((6, 7, 8, 9), 10), ((6, 7), 9), ((1, 2), 9), ((), 10)])
+def test_pictures_that_would_be_done_again_may_lie_there(device, card, monkeypatch, there, lost):  # noqa: F811
+    """The card is lost at a picture of the host, whose references did not come home; those before it are done again."""
+    if card is None:
+        pytest.skip("only the emulated driver can be lost")
+    monkeypatch.setattr("h264lite.encoder.device.SMALLEST_FOR_CUDA", 1)
+    clip = round_trip.noise_clip(34, 18, 12, 3)
+    frames = [tuple(upload(device, p) for p in planes) if n in there else planes for n, planes in enumerate(clip)]
+    expected = encode(clip, 34, 18, device="cpu")
+
+    def found():
+        with h264lite.Encoder(34, 18, 30, qp=24, threads=2) as encoder:
+            packets = []
+            for n, frame in enumerate(frames):
+                card.fail_after, card.silent = (card.launches, True) if n == lost else (card.fail_after, card.silent)
+                packets += encoder.encode(frame)
+            return b"".join(packet.data for packet in packets + encoder.flush())
+
+    try:
+        if lost - max(there, default=-9) < KEEPING:
+            with pytest.raises(DeviceLost, match="lost with it"):
+                found()
+        else:
+            with pytest.warns(RuntimeWarning, match="going on with the CPU"):
+                assert found() == expected
+    finally:
+        card.fail_after, card.silent = None, False
+
+
+def test_a_card_that_fails_when_asked_for_a_pointer(device, card, monkeypatch):  # noqa: F811
+    """Only where the driver does not know the address it lies on no card."""
+    if card is None:
+        pytest.skip("only the emulated driver fails")
+    frame = upload(device, np.zeros((27, 34), np.uint8))
+    with h264lite.Encoder(34, 18, device="cuda") as encoder:
+        encoder.encode(frame)
+        monkeypatch.setattr(card.libcuda, "cuPointerGetAttribute", lambda *given: 700)
+        with pytest.raises(DeviceLost, match=r"cuPointerGetAttribute: error 700.*lost with it"):
+            encoder.encode(frame)
 
 
 def test_large_pictures_are_copied_by_several_threads(card, monkeypatch):  # noqa: F811

@@ -10,6 +10,8 @@ from . import naive
 from .cuda_cases import SEED, padded, plane, shifted
 from .cuda_emulator.fixtures import device  # noqa: F401
 
+TURN = 2  # where `mail` counts launches, as in mode_decision.cu
+
 
 def case(rng, kind, width, height, n_ref, pad, lam):
     n_mb = width * height // 256
@@ -97,6 +99,35 @@ def test_fewer_rows_a_tile(device, tile_rows):  # noqa: F811
     for a, b in zip(d_out, out):
         np.testing.assert_array_equal(a.get(), b)
     assert launched == [(9 * 2,) if tile_rows == 1 else (5 * 2,)]
+
+
+@pytest.mark.parametrize("launch", [(1 << 24) - 2, (1 << 24) - 1, 1 << 24, (1 << 25) - 2, -1, -(1 << 31)])
+def test_many_launches(device, monkeypatch, launch):  # noqa: F811
+    """What a launch marks its words with comes again, but is never what words hold that nobody wrote."""
+    rng = np.random.default_rng(SEED)
+    pad, width, height, n_ref = 48, 16 * 11, 16 * 9, 2
+    source, luma, slots, cost, mv, predictor, intra = case(rng, "smooth", width, height, n_ref, pad, 4)
+    rows, n_mb = height // 16, width * height // 256
+    shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
+    out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
+    read = [source, luma, slots, pad, cost, mv, predictor, intra, np.array([0] * rows, np.int32)]
+    rest = (4, 24, 5, 128, n_ref, 15, np.zeros(1 + rows, np.int64), 0, rows)
+    cpu.mode_decision(*read, *rest, *out)
+    scratch = device.scratch
+
+    def late(name, shape, *given, **more):
+        array = scratch(name, shape, *given, **more)
+        if name == "messages of mode decision":
+            words = np.zeros(shape, np.int32)
+            words[TURN] = launch
+            array.put(words)
+        return array
+
+    monkeypatch.setattr(device, "scratch", late)
+    d_out = [device.upload(np.full_like(a, 77)) for a in out]
+    cuda.mode_decision(*(a if isinstance(a, int) else device.upload(a) for a in read), *rest, *d_out)
+    for a, b in zip(d_out, out):
+        np.testing.assert_array_equal(a.get(), b)
 
 
 @pytest.mark.parametrize("n_ref", [1, 16])

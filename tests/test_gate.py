@@ -159,6 +159,23 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
     assert found == [True]
 
 
+def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, monkeypatch):
+    """Any more: it may be freed then."""
+    (planes,) = round_trip.noise_clip(*SIZE, 1, 5)
+    pipeline, seen = start(device="cuda", threads=3), []
+
+    def interrupted(frame):
+        seen.append(frame.shut is not None)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "_choose_type", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.encode(*planes)
+    frame = pipeline.ring[0]
+    assert seen == [True] and frame.shut is None and np.array_equal(frame.given[0], planes[0])
+    pipeline.close()
+
+
 def test_a_place_that_is_loaded_twice_has_the_second_picture(waits):
     first, second = round_trip.noise_clip(*SIZE, 2, 6)
     pipeline = start(device="cuda", threads=3)

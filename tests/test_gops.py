@@ -1,5 +1,6 @@
 """Several GOPs at once: the same bytes as one at a time, whatever fails, whoever is faster."""
 
+import gc
 import os
 import threading
 import time
@@ -13,6 +14,7 @@ from h264lite.encoder.config import Config
 from h264lite.encoder.errors import DeviceError, DeviceLost, InputError, OptionError
 from h264lite.encoder.gop_queue import GopQueue
 from h264lite.encoder.gops import Gops, count_lanes, lane_settings
+from h264lite.encoder.pipeline import Pipeline
 
 from . import round_trip
 from .cuda_emulator.fixtures import driver, on_cards  # noqa: F401
@@ -148,20 +150,75 @@ def test_an_error_comes_once_and_what_is_before_it_is_kept(clip, monkeypatch):
     def good(place):
         place[:] = 60
 
-    done, raised = [], 0
+    done, raised = [], []
     for number in range(10):
         try:
             done += gops.encode_later(bad if number == 5 else good)
         except InputError:
-            raised += 1
+            raised.append(number)
     for _ in range(2):
         try:
             done += gops.flush()
         except InputError:
-            raised += 1
+            raised.append("flush")
     gops.close()
-    assert raised == 1
+    assert raised == ["flush"] or (raised and raised == [*range(raised[0], 10)]), "nobody would code a picture behind it"
     assert [frame.index for frame in done] == [0, 1, 2, 3, 4]
+
+
+def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
+    """More pictures than may wait: they did for ever."""
+    encode, threads = Pipeline._encode, threading.active_count()
+
+    def full(self, frame):
+        if self.number == 3:
+            raise MemoryError("no memory")
+        return encode(self, frame)
+
+    monkeypatch.setattr(Pipeline, "_encode", full)
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
+    gops, raised = Gops(config, 2), 0
+    for _ in range(40):
+        try:
+            gops.encode(*clip[0])
+        except MemoryError:
+            raised += 1
+        time.sleep(0.01)
+    assert raised > 20
+    gops.flush()
+    gops.close()
+    assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("end", ("close", "end"))
+def test_nobody_waits_for_room_once_it_is_over(clip, end):
+    """Another thread ended it."""
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
+    gops = Gops(config, 2)
+    timer = threading.Timer(0.05, getattr(gops, end))
+    timer.start()
+    until = time.monotonic() + 20
+    while gops.queue.waiting < gops.queue.room and time.monotonic() < until:
+        gops.encode(*clip[0])
+        if gops.queue.closing or gops.queue._ended:
+            break
+    timer.join()
+    for _ in range(2 * gops.queue.room):
+        gops.encode(*clip[0])
+    assert time.monotonic() < until
+    gops.close()
+
+
+def test_threads_end_with_gops_that_are_dropped(clip):
+    config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
+    gops = Gops(config, 2)
+    gops.encode(*clip[0])
+    threads = gops._threads
+    del gops
+    gc.collect()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 def test_who_waits_does_not_turn_in_circles(clip, monkeypatch):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import h264lite
 import pytest
+from h264lite.cuda_src.device import Device
 from h264lite.encoder.config import Config
 from h264lite.encoder.errors import Error
 from h264lite.scheduler import watchdog
@@ -15,6 +16,7 @@ from h264lite.scheduler.watchdog import Watchdog
 
 from . import round_trip
 from .cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_cards  # noqa: F401
+from .test_cuda_frames import Array
 from .test_hybrid_executor import encode_with, two_processors
 from .test_hybrid_streams import config, encode
 
@@ -77,6 +79,19 @@ def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=3, keyint=20)
     still = round_trip.noise_clip(WIDTH, HEIGHT, 4, 2)
     check_that_nothing_grows(driver, still, lambda: h264lite.Encoder.from_config(settings))
+
+
+def test_nothing_is_allocated_for_frames_on_the_card(driver):  # noqa: F811
+    settings, other = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=1), Device()
+    with other:
+        clip = round_trip.noise_clip(WIDTH, HEIGHT, 2, 2)
+        still = [tuple(Array(other.upload(plane)) for plane in planes) for planes in clip]
+        with h264lite.Encoder.from_config(settings) as encoder:
+            for n in range(40):
+                encoder.encode(still[n % 2])
+                if n == 20:
+                    events = driver.events
+            assert driver.events <= events + 4
 
 
 def test_a_stuck_processor_is_named(clip, monkeypatch):

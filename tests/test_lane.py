@@ -23,6 +23,7 @@ class FakePipeline:
 
     def read_ahead(self):
         self.reads_ahead = True
+        return True
 
     def next_buffer(self, ahead=0):
         assert self.reads_ahead or not ahead

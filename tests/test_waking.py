@@ -1,7 +1,10 @@
 """Cards are woken beside imports: which, for how long, and that nobody hears of it where it fails."""
 
 import ctypes
+import gc
 import importlib.util
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -120,3 +123,19 @@ def test_the_command_lets_go_when_it_has_its_own(monkeypatch, tmp_path):
     seen.clear()
     assert cli.main(["encode", str(source), out, "--qp", "99", "--device", "cpu"]) == 2
     assert seen == [[], "closed"]
+
+
+def test_nobody_looks_for_garbage_of_imports():
+    """Neither while they run nor when the process ends."""
+    for before in (True, False):
+        (gc.enable if before else gc.disable)()
+        try:
+            with cli.uncollected():
+                assert not gc.isenabled()
+            assert gc.isenabled() == before
+        finally:
+            gc.enable()
+    code = ("import gc, sys; sys.argv = ['h264lite', '--version']; import h264lite.__main__ as command; command.main(); "
+            "print(gc.get_freeze_count())")  # fmt: skip
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(found.stdout.split()[-1]) > 1000
