@@ -6,12 +6,15 @@ import sys
 
 def main() -> int:
     """Run the command line; the exit code is the process's."""
-    from .console import open_missing
-    from .encoder.cli import main as run
-
-    open_missing()
     try:
+        from .console import open_missing
+
+        open_missing()
+        from .encoder.cli import main as run
+
         return run(sys.argv[1:])
+    except KeyboardInterrupt:  # during these imports
+        return 130
     finally:
         gc.freeze()  # all files are closed, and to look for garbage in all of Numba takes a fifth of a second
 

@@ -1,8 +1,9 @@
-"""What is said on standard error: a log that nobody reads does not end the work, and does not change the exit code."""
+"""Standard streams, that may be closed: a log that nobody reads does not end the work, and does not change the exit code."""
 
+import errno
 import os
 import sys
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 
 def say(text: str, end: str = "\n") -> bool:
@@ -33,6 +34,19 @@ def silence(stream: TextIO) -> None:
 
 
 def open_missing() -> None:
-    """If standard error was closed before the start, take one that leads nowhere: a file would get its number, 2."""
+    """What leads nowhere for standard streams that were closed before the start: files would get their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the least number that is free, this one
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")
+
+
+def standard(mode: str) -> BinaryIO:
+    """Standard input ("rb") or output ("wb") as bytes; OSError if it was closed before the start."""
+    stream, name = (sys.stdin, "standard input") if mode == "rb" else (sys.stdout, "standard output")
+    if stream is None:
+        raise OSError(errno.EBADF, "closed", name)
+    return stream.buffer

@@ -10,6 +10,7 @@ NUMBA_CPU_NAME=generic compiles everything for the least processor of its kind, 
 same.
 """
 
+import errno
 import os
 
 import llvmlite.binding as llvm
@@ -61,7 +62,8 @@ PORTABLE, NATIVE, WIDE = 0, 1, 2  # plain LLVM; AVX2; AVX-512
 _LEVELS = {"portable": PORTABLE, "avx2": NATIVE, "avx512": WIDE}
 _FORCED = os.environ.get("H264LITE_SIMD", "")
 if _FORCED and _FORCED not in _LEVELS:
-    raise ValueError(f"H264LITE_SIMD={_FORCED}: use portable, avx2 or avx512")
+    # of the environment, as files are: the command line tells it in one line
+    raise OSError(errno.EINVAL, "use portable, avx2 or avx512", f"H264LITE_SIMD={_FORCED}")
 SIMD_LEVEL = min(_LEVELS[_FORCED or "avx512"], AVX2 + AVX512)
 
 

@@ -110,12 +110,12 @@ def module_key(name: str) -> str:
 
 
 def cache_folder() -> Path:
-    base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(base) / "h264lite" / "cuda"
     try:
+        base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        folder = Path(base) / "h264lite" / "cuda"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: whoever this is has no home
         return Path(tempfile.mkdtemp(prefix="h264lite-cuda-"))
 
 

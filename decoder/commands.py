@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..console import say, silence
+from ..console import say, silence, standard
 from .errors import BitstreamError
 from .info import StreamInfo
 
@@ -40,10 +40,9 @@ def add_parsers(commands: Any) -> None:
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: not a whole number, 1 or more")
+    return int(text)
 
 
 def run_decode(args: argparse.Namespace) -> int:
@@ -166,7 +165,7 @@ def _print_lines(lines: Iterator[str], shown: bool) -> None:
 
 def _opened(name: str, mode: str) -> AbstractContextManager[Any]:
     if name == "-":
-        return nullcontext(sys.stdin.buffer if mode == "rb" else sys.stdout.buffer)
+        return nullcontext(standard(mode))
     return open(name, mode)
 
 

@@ -4,16 +4,17 @@ import argparse
 import json
 import random
 import statistics
-import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from ..console import say
 from ..scheduler.tuning import Machine, now
 from .config import Config
-from .errors import DeviceError, OptionError, OutputError
+from .errors import DeviceError, OptionError
 from .first_run import compile_all, will_compile
 from .measure import of_clip, pictures_for, settings, watch
+from .output import ByteSink, check_distinct
 from .tuned import find_tuning, planned
 from .video import Planes
 
@@ -25,6 +26,7 @@ def run_bench(
     given: argparse.Namespace, sizes: Sequence[tuple[int, int]] | None, input_res: tuple[int, int] | None
 ) -> int:  # fmt: skip
     """All sizes and devices; the exit code."""
+    check_distinct({"clip": given.clip, "tuning": given.tuning, "json": given.json})
     devices, absent = choose(given.devices, given.tuning)
     clip: list[Planes] | None = None
     if given.clip is not None:
@@ -35,6 +37,23 @@ def run_bench(
             raise OptionError(f"{given.clip}: has fewer than 2 frames", "clip")
         height, width = clip[0][0].shape
         sizes = ((width, height),)
+    for size in sizes or SIZES:
+        settings("cpu", *size, given.threads)  # refuses what is too large for any level
+    with ExitStack() as stack:
+        sink = ByteSink(given.json) if given.json is not None else None
+        if sink:
+            stack.callback(sink.close)
+        found = measure_all(devices, absent, sizes or SIZES, clip, given)
+        if sink:
+            sink.write((json.dumps(found, indent=2) + "\n").encode())
+    return 0
+
+
+def measure_all(
+    devices: Sequence[str], absent: Mapping[str, str], sizes: Sequence[tuple[int, int]], clip: Sequence[Planes] | None,
+    given: argparse.Namespace,
+) -> dict[str, Any]:  # fmt: skip
+    """What --json holds; the table of it is said."""
     if will_compile():
         _say("first run: compiling the kernels, once; a minute or two")
         _say(f"compiled in {compile_all():.0f} s")
@@ -46,7 +65,7 @@ def run_bench(
     _say(f"predicted from {tuning.place}, made {tuning.made}" if tuning else
          f"nothing is predicted: {why or 'this machine was not measured; h264lite tune does it'}")
     rows = []
-    for size in sizes or SIZES:
+    for size in sizes:
         rows.append(measure(size, devices, clip or pictures_for(*size), given))
         if tuning:
             rows[-1] |= foretold(rows[-1]["fps"], predict(size, devices, given))
@@ -56,17 +75,17 @@ def run_bench(
              "tuning": used, "sizes": rows, "absent": absent}  # fmt: skip
     for text in table(rows, devices):
         say(text)
-    if given.json:
-        write(given.json, found)
-    return 0
+    return found
 
 
 def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, str]]:
     """(devices to measure, why the others are not there); DeviceError if one that was asked for is not."""
-    wanted = names.split(",") if names else list(DEVICES)
+    wanted = list(DEVICES) if names is None else names.split(",")
     for name in wanted:
         if name not in DEVICES:
-            raise OptionError(f"{name}: not one of {', '.join(DEVICES)}", "devices")
+            raise OptionError(f"{name or repr(names)}: not one of {', '.join(DEVICES)}", "devices")
+    if len(set(wanted)) < len(wanted):
+        raise OptionError(f"{names}: a device is named twice", "devices")
     there, absent = [], {}
     for name in wanted:
         try:
@@ -142,19 +161,6 @@ def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
         cells += f"{row['hybrid_over_better']:15.2f}" if "hybrid_over_better" in row else ""
         lines.append(f"{row['size']:>10}{cells}".rstrip())
     return lines
-
-
-def write(name: str, found: dict[str, Any]) -> None:
-    """The figures for programs."""
-    text = json.dumps(found, indent=2) + "\n"
-    if name == "-":
-        sys.stdout.write(text)
-        return
-    try:
-        with open(name, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise OutputError(f"{name}: {error.strerror or error}") from None
 
 
 def _say(text: str) -> None:

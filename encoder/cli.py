@@ -2,18 +2,20 @@
 
 import argparse
 import gc
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
-from ..console import say
+from ..console import say, silence
 from ..scheduler.waking import Waking
 from ..version import __version__
 from .errors import Error
 from .machine_commands import add_parsers as add_machine_parsers
 from .option_types import read_devices
 from .options import API, NOT_BUILT, NOT_BUILT_SHORT, OPTIONS, Option, refuse_unbuilt, unknown_option
+from .output import words
 
 _EPILOG = """\
 IN   .yuv (raw 8-bit I420), .y4m, - (standard input); with PyAV whatever FFmpeg reads
@@ -152,14 +154,28 @@ def cards_of(device: str | None, devices: str | None) -> list[int]:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; return the exit code. Errors are one line on standard error."""
-    argv = list(argv)
+    code = _run(list(argv))
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        silence(sys.stdout)
+        return code or _fail("h264lite", f"standard output: {words(error)}", 1)
+    return code
+
+
+def _run(argv: list[str]) -> int:
     prog = "h264lite"
     try:
         if argv and argv[0] == "encode":
             prog = "h264lite encode"
             argv[1:] = join_values(argv[1:])
         parser = make_parser(argv[0] if argv else "")
-        given = parser.parse_args(argv)
+        given, unknown = parser.parse_known_args(argv)
+        if given.command is not None:
+            parser.prog = prog = f"h264lite {given.command}"
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         if given.command is None:
             parser.error("which command? encode, or one of those that --help lists")
         return int(given.run(given) or 0)
@@ -171,8 +187,8 @@ def main(argv: Sequence[str]) -> int:
         return _fail(prog, f"{dashes}{error}{hint}", error.exit_code)
     except MemoryError as error:
         return _fail(prog, f"out of memory: {error}" if str(error) else "out of memory", 1)
-    except BrokenPipeError:
-        return _fail(prog, "standard output: closed by its reader (broken pipe)", 1)
+    except OSError as error:
+        return _fail(prog, f"{error.filename or 'standard output'}: {words(error)}", 1)
     except KeyboardInterrupt:
         return _fail(prog, "interrupted", 130)
 

@@ -145,7 +145,7 @@ class Config:
                 "slices",
             )
         asked, named = values.pop("device"), values.pop("devices")
-        tuning, note = find_tuning(values.pop("tuning"))
+        tuning, note = find_tuning(values.pop("tuning"), asked if named is None else "")
         if named is not None and options.get("device") is not None:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
@@ -155,7 +155,7 @@ class Config:
         else:
             reason = choose_devices(named, values["me"], values["subme"])
             asked, devices, device = "", named, named[0].partition(":")[0]
-            values["gops"] = _gops_for(values["gops"], named, options)
+            values["gops"] = _gops_for(values["gops"], named)
         given = values["threads"] > 0
         values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or available_cores()
         return cls(
@@ -194,10 +194,8 @@ def _settle_deblocking(values: dict[str, Any], given: dict[str, Any]) -> None:
     values["deblock_alpha"], values["deblock_beta"] = offsets
 
 
-def _gops_for(gops: int, devices: tuple[str, ...], given: dict[str, Any]) -> int:
-    """At least one for each device."""
-    if given.get("gops") is None:
-        return len(devices)
+def _gops_for(gops: int, devices: tuple[str, ...]) -> int:
+    """At least one for each device; 0 = auto."""
     if 0 < gops < len(devices):
         raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
     return gops

@@ -4,17 +4,19 @@ import importlib.util
 import json
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from ..scheduler.devices import card_facts, why_no_cuda
-from ..scheduler.tuning import Machine, Tuning, TuningError, cache_file, load
+from ..scheduler.tuning import Machine, Tuning, TuningError, cache_file, load, may_exist
 from ..version import __version__
 from .config import Config
-from .errors import Error
+from .errors import Error, OptionError
 from .first_run import will_compile
+from .tuned import unmet
 
 SIZES = ((176, 144), (1920, 1080))  # for which it says what would be used
 _LIBRARIES = ("numpy", "numba", "scipy", "pycuda", "av", "matplotlib")
@@ -22,12 +24,17 @@ _LIBRARIES = ("numpy", "numba", "scipy", "pycuda", "av", "matplotlib")
 
 def run_doctor(tuning: str | None, as_json: bool) -> int:
     """Print what is found; 1 if something is broken."""
+    if tuning == "":
+        raise OptionError("'': not a file name", "tuning")
     found = examine(tuning)
-    if as_json:
-        print(json.dumps(found, indent=2))
-    else:
-        print("\n".join(lines(found)))
+    show(json.dumps(found, indent=2) if as_json else "\n".join(lines(found)))
     return 1 if found["problems"] else 0
+
+
+def show(text: str) -> None:
+    """Print to standard output, whatever its encoding; at once, so that what fails is told as this command's."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
 def examine(tuning_file: str | None = None) -> dict[str, Any]:
@@ -71,19 +78,29 @@ def _cuda(problems: list[str]) -> dict[str, Any]:
     elif missing and driver:
         problems.append(f"there is an NVIDIA driver ({driver}), but {missing}")
     return {"usable": not missing, "why_not": missing or "", "driver": driver, "cards": cards, "nvcc": card_facts.nvcc(),
-            "cache": card_facts.cache()}  # fmt: skip
+            "cache": _kernel_cache()}  # fmt: skip
+
+
+def _kernel_cache() -> str:
+    try:
+        return card_facts.cache()
+    except RuntimeError:  # a user without a home
+        return "none"
 
 
 def _tuning(name: str | None, machine: Machine, problems: list[str]) -> dict[str, Any]:
-    path = Path(name) if name else cache_file()
-    state: dict[str, Any] = {"file": str(path), "used": False}
-    if not name and not path.exists():
-        return state | {"why_not": "there is none: h264lite tune makes it"}
+    state: dict[str, Any] = {"file": "", "used": False}
     try:
+        path = Path(name) if name else cache_file()
+        state["file"] = str(path)
+        if not name and not may_exist(path):
+            return state | {"why_not": "there is none: h264lite tune makes it"}
         tuning: Tuning = load(path, machine)
     except TuningError as error:
         problems.append(str(error))
         return state | {"why_not": str(error)}
+    if note := unmet(tuning):
+        problems.append(note)
     age = tuning.age
     return state | {"used": True, "made": tuning.made, "age_days": None if age is None else round(age / 86400, 2),
                     "chosen": tuning.chosen, "pins": tuning.pins, "devices": tuning.models.devices()}  # fmt: skip
@@ -100,9 +117,11 @@ def _would_use(width: int, height: int, tuning: str | None) -> dict[str, Any]:
 def _caches(problems: list[str]) -> None:
     """Whether compiled kernels can be kept."""
     kernels = Path(__file__).resolve().parent.parent / "cpu_simd"
-    place = Path(os.environ.get("NUMBA_CACHE_DIR", kernels))
-    if not os.access(place, os.W_OK) and will_compile():
-        problems.append(f"{place} is not writable, so every process compiles again: set NUMBA_CACHE_DIR to a folder that is")
+    own = kernels / "__pycache__"
+    place = os.environ.get("NUMBA_CACHE_DIR", own if own.exists() else kernels)
+    if not os.access(place, os.R_OK | os.W_OK | os.X_OK) and will_compile():
+        problems.append(f"{place} cannot be read and written, so every process compiles again: set NUMBA_CACHE_DIR to "
+                        "a folder that can")  # fmt: skip
 
 
 def lines(found: dict[str, Any]) -> list[str]:

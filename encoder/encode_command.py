@@ -24,11 +24,12 @@ from .progress import Progress
 from .read_ahead import THREADS, ReadAhead
 from .statistics import FrameRow
 from .tuned import Planned, planned
-from .video import RawSource, Source, VideoFormat, open_source, split_planes
+from .video import RawSource, Source, VideoFormat, check_input_res, open_source, split_planes
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
 _REPORTS = {row.name for row in _REPORT_ROWS}
 FAILED, INTERRUPTED = 1, 130
+_NOTHING_WRITTEN = "h264lite encode: interrupted before the first frame; nothing was written"
 
 
 @dataclass
@@ -86,13 +87,14 @@ def run_encode(
         try:
             with stop.waiting():
                 source = open_source(source_name, reports["input_res"], reports["demuxer"])
+            stack.callback(source.close)
+            shown = "standard input" if source_name == "-" else source_name
+            config = make_config(shown, source.format, reports["input_res"], given)
+            with stop.waiting():  # a pipe may have no reader yet
+                sinks = open_sinks(output_name, config, reports, stack)
         except Interrupted:
-            say("h264lite encode: interrupted before the first frame; nothing was written")
+            say(_NOTHING_WRITTEN)
             return INTERRUPTED
-        stack.callback(source.close)
-        shown = "standard input" if source_name == "-" else source_name
-        config = make_config(shown, source.format, reports["input_res"], given)
-        sinks = open_sinks(output_name, config, reports, stack)
         mode = "none" if reports["quiet"] else reports["progress"]
         total = expected_frames(source.format, config)
         progress = Progress(mode, total, config.fps)
@@ -119,9 +121,7 @@ def run_encode(
 
 def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None, given: dict[str, Any]) -> Config:
     """The user's options over what the input says about itself; InputError where that is what is wrong."""
-    if input_res and input_res != (video.width, video.height):
-        raise OptionError(f"{input_res[0]}x{input_res[1]} contradicts the input, which is {video.width}x{video.height}",
-                          "input-res")
+    check_input_res(video, input_res)
     options = {name: value for name, value in given.items() if name not in _REPORTS}
     if video.fps is not None:
         options.setdefault("fps", video.fps)
@@ -198,7 +198,7 @@ def _encode(run: Run, stop: StopSignals) -> int:
         if run.encoder.lanes and _any_order(run.source, config):
             assert isinstance(run.source, RawSource)
             _feed_numbers(run, stop, run.source)
-        elif _any_order(run.source, config) and run.encoder.next_buffer() is not None:
+        elif _any_order(run.source, config) and run.encoder.read_ahead():
             assert isinstance(run.source, RawSource)
             _feed_ahead(run, stop, run.source)
         else:
@@ -218,12 +218,12 @@ def _encode(run: Run, stop: StopSignals) -> int:
         run.problems.append(f"{run.name}: the last frame is cut off: {left}, {held} encoded")
     if not run.written and not stop.asked:
         raise InputError(run.problems[0] if run.problems else _nothing(run, config))
-    _finish(run)
+    if run.written:
+        _finish(run)
     for problem in run.problems:
         say(f"h264lite encode: error: {problem}")
     if stop.asked:
-        say(f"h264lite encode: interrupted; the output holds {held}" if run.written else
-               "h264lite encode: interrupted before the first frame; nothing was written")
+        say(f"h264lite encode: interrupted; the output holds {held}" if run.written else _NOTHING_WRITTEN)
         return INTERRUPTED
     return FAILED if run.problems else 0
 
@@ -250,7 +250,6 @@ def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
     """Frames one after another, read by threads to where they are uploaded from while earlier ones are in the loop."""
     reads = map(source.later, _numbers(source, run.encoder.config))
     width, height = source.format.width, source.format.height
-    run.encoder.read_ahead()
     with Readers(THREADS) as readers:
         for place in ReadAhead(readers).each(reads, run.encoder.next_buffer):
             if stop.asked:

@@ -33,13 +33,18 @@ def will_compile() -> bool:
     # standard/jit.py: any change in these folders makes the cache stale
     changed = max(source.stat().st_mtime for folder in (_KERNELS, _STANDARD) for source in folder.glob("*.py"))
     missing = set(files(CPU) - _ON_DEMAND | {"entropy"})
-    for place in filter(Path.is_dir, places):
-        with os.scandir(place) as entries:
-            for entry in entries:  # FILE.KERNEL-LINE.VERSION.nbi
-                name = entry.name.partition(".")[0]
-                if name in missing and entry.name.endswith(".nbi") and entry.stat().st_mtime >= changed:
-                    missing.remove(name)
+    for place in places:
+        missing -= {name for name, written in _kept(place) if written >= changed}
     return bool(missing)
+
+
+def _kept(place: Path) -> list[tuple[str, float]]:
+    """(file of a kernel, when it was written) of a cache's kernels; none of a folder that is not there or may not be read."""
+    try:
+        with os.scandir(place) as entries:  # FILE.KERNEL-LINE.VERSION.nbi
+            return [(entry.name.partition(".")[0], entry.stat().st_mtime) for entry in entries if entry.name.endswith(".nbi")]
+    except OSError:
+        return []
 
 
 def compile_beside() -> None:

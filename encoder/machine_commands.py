@@ -1,10 +1,12 @@
 """The command line's `tune`, `bench` and `doctor`: their arguments. What they do is imported when it is asked for."""
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from .errors import OptionError
-from .option_types import read_size
+from .option_types import read_float, read_int, read_size, read_text
+from .options import BY_NAME
 
 _EXITS = "exit codes: 0 done; 1 failed; 2 wrong usage; 3 a device that was asked for is not there; 130 interrupted"
 
@@ -19,7 +21,7 @@ def add_parsers(commands: Any) -> None:
     tune.add_argument("--out", metavar="FILE", help="where it goes; else the user's cache, where encodes find it")
     tune.add_argument("--clip", metavar="FILE", help="measure with this video, at its size; else with synthetic pictures")
     tune.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and its name does not say")
-    tune.add_argument("--seconds", type=_seconds, default=70.0, metavar="N", help="time to measure for, 5..3600 [70]")
+    tune.add_argument("--seconds", default=70.0, metavar="N", help="time to measure for, 5..3600 [70]")
     tune.add_argument("--quiet", action="store_true", help="print nothing but errors")
     tune.set_defaults(run=_tune)
     bench = commands.add_parser(
@@ -31,10 +33,9 @@ def add_parsers(commands: Any) -> None:
     bench.add_argument("--devices", metavar="LIST", help="of cpu, cuda, hybrid [those that are there]")
     bench.add_argument("--clip", metavar="FILE", help="with this video, at its size; else with synthetic pictures")
     bench.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and its name does not say")
-    bench.add_argument("--rounds", type=_count, default=3, metavar="N", help="runs of each, by turns [3]")
-    bench.add_argument("--seconds", type=_seconds, default=2.0, metavar="N", help="of a run, at least [2]",
-                       dest="run_seconds")
-    bench.add_argument("--threads", type=_count, metavar="N", help="threads [as encodes do]")
+    bench.add_argument("--rounds", default=3, metavar="N", help="runs of each, by turns, 1..1024 [3]")
+    bench.add_argument("--seconds", default=2.0, metavar="N", help="of a run, at least, 0.1..3600 [2]", dest="run_seconds")
+    bench.add_argument("--threads", metavar="N", help="threads, 0..256 [as encodes do]")
     bench.add_argument("--tuning", metavar="FILE", help="tuning file [the user's cache]")
     bench.add_argument("--json", metavar="FILE", help="write the figures for programs; - for standard output")
     bench.set_defaults(run=_bench)
@@ -48,40 +49,42 @@ def add_parsers(commands: Any) -> None:
     doctor.set_defaults(run=_doctor)
 
 
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0.1 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"{text}: not in 0.1..3600")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 1024:
-        raise argparse.ArgumentTypeError(f"{text}: not in 1..1024")
-    return value
-
-
-def _size(text: str | None, option: str) -> tuple[int, int] | None:
+def _value(given: Any, option: str, read: Callable[..., Any], *limits: float) -> Any:
+    """The normal form of what was given, if it was; OptionError names the option."""
     try:
-        return None if text is None else read_size(text)
+        return None if given is None else read(given, *limits)
     except ValueError as error:
-        raise OptionError(f"{text}: {error}", option) from None
+        raise OptionError(f"{given or repr(given)}: {error}", option) from None
+
+
+def _sizes(text: str) -> list[tuple[int, int]]:
+    return [read_size(size) for size in text.split(",")]
+
+
+def _input_res(given: argparse.Namespace) -> tuple[int, int] | None:
+    if given.input_res is not None and given.clip is None:
+        raise OptionError("has no effect without --clip", "input-res")
+    found: tuple[int, int] | None = _value(given.input_res, "input-res", read_size)
+    return found
 
 
 def _tune(given: argparse.Namespace) -> int:
     from .tune_command import run_tune
 
-    if given.seconds < 5:
-        raise OptionError(f"{given.seconds:g}: not in 5..3600", "seconds")
-    return run_tune(given.out, given.clip, _size(given.input_res, "input-res"), given.seconds, given.quiet)
+    seconds = _value(given.seconds, "seconds", read_float, 5, 3600)
+    return run_tune(given.out, given.clip, _input_res(given), seconds, given.quiet)
 
 
 def _bench(given: argparse.Namespace) -> int:
+    """Usage is checked before what measures is imported."""
+    sizes, input_res = _value(given.sizes, "sizes", _sizes), _input_res(given)
+    given.rounds = _value(given.rounds, "rounds", read_int, 1, 1024)
+    given.run_seconds = _value(given.run_seconds, "seconds", read_float, 0.1, 3600)
+    given.threads = BY_NAME["threads"].value(0 if given.threads is None else given.threads)
+    given.json = _value(given.json, "json", read_text)
     from .bench_command import run_bench
 
-    sizes = [_size(text, "sizes") for text in given.sizes.split(",")] if given.sizes else None
-    return run_bench(given, [size for size in sizes if size] if sizes else None, _size(given.input_res, "input-res"))
+    return run_bench(given, sizes, input_res)
 
 
 def _doctor(given: argparse.Namespace) -> int:

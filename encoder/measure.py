@@ -13,7 +13,7 @@ from ..scheduler.models import CPU, ENTROPY, ISSUE, LOAD
 from ..scheduler.trace import CARD, HOST, Trace
 from .config import Config
 from .pipeline import EncodedFrame, Pipeline
-from .video import Planes, open_source
+from .video import Planes, check_input_res, open_source
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8
@@ -40,7 +40,7 @@ def synthetic(width: int, height: int, count: int, seed: int = 1) -> list[Planes
         size = max(8, int(min(width, height) * rng.uniform(0.08, 0.3)))
         looks = [rng.uniform(60, 190) + 35 * _smooth(rng, size, size, 4) for _ in range(4 if k % 3 == 0 else 1)]
         things.append((looks, rng.uniform(0, width), rng.uniform(0, height), *rng.uniform(-6, 6, 2)))
-    chroma = [(128 + 25 * _smooth(rng, height // 2, width // 2, 40)).astype(np.uint8) for _ in range(2)]
+    chroma = [(128 + 25 * _smooth(rng, (height + 1) // 2, (width + 1) // 2, 40)).astype(np.uint8) for _ in range(2)]
     made = []
     for n in range(count):
         luma = _window(ground, 20 + 15 * np.sin(n / 7), 20 + 9 * np.sin(n / 9), height, width)
@@ -80,6 +80,7 @@ def of_clip(name: str, count: int, input_res: tuple[int, int] | None = None) -> 
     """The first pictures of a file."""
     source = open_source(name, input_res, "auto")
     try:
+        check_input_res(source.format, input_res)
         return [tuple(np.array(plane) for plane in planes) for planes in source.frames(0, count)]  # type: ignore[misc]
     finally:
         source.close()

@@ -6,6 +6,7 @@ Every reader takes a value and returns the normal form, or raises ValueError wit
 
 import math
 import operator
+import os
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -90,14 +91,15 @@ def read_grid(value: Any, choices: Mapping[str, Any]) -> Any:
 
 
 def read_text(value: Any) -> str:
-    """A file name or the like, not empty."""
+    """A file name that there can be, not empty."""
     try:
         text = operator.methodcaller("__fspath__")(value) if hasattr(value, "__fspath__") else value
-    except TypeError:
-        text = None
-    if not isinstance(text, str) or not text:
+        encoded = os.fsencode(text) if isinstance(text, str) else b""
+    except (TypeError, UnicodeError):
+        encoded = b""
+    if not encoded or b"\0" in encoded:
         raise ValueError("not a file name")
-    return text
+    return str(text)
 
 
 def read_fps(value: Any) -> Fraction:

@@ -89,7 +89,7 @@ class Option:
 
 def _show(given: Any) -> str:
     """A value as the user wrote it, not longer than a line can bear."""
-    text = given if isinstance(given, str) and given else repr(given)
+    text = given if isinstance(given, str) and given and given.isprintable() else repr(given)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

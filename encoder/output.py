@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import sys
 from fractions import Fraction
 from typing import Protocol
 
@@ -35,6 +36,8 @@ class ByteSink:
         self._created = False
         self._written = 0  # bytes
         self._started = False
+        if name == "-" and sys.stdout is None:
+            raise OutputError(f"{self.name}: closed")
         try:
             self._fd = os.dup(1) if name == "-" else self._open(name)
             self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode) and name != "-"
@@ -106,7 +109,7 @@ def check_distinct(named: dict[str, str | None]) -> None:
     """Refuse two roles for one file, such as an output that is the input. `named`: role -> file name or None."""
     seen: dict[tuple[object, ...], tuple[str, str]] = {}
     for role, name in named.items():
-        if name is None or (name == "-" and role == "input"):
+        if name is None or (name == "-" and role in ("input", "clip")):
             continue
         key = _identity(name)
         if key is None:

@@ -1,12 +1,15 @@
 """`h264lite tune`: measures stages, copies and choices on this machine, and writes them to a tuning file."""
 
+import errno
 import math
+import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..console import say
 from ..scheduler.devices import (
@@ -21,12 +24,24 @@ from ..scheduler.devices import (
 from ..scheduler.links import measure as measure_link
 from ..scheduler.models import CPU, Curve, Link, Models
 from ..scheduler.simulate import predict
-from ..scheduler.tuning import Machine, Tuning, cache_file, now, save
+from ..scheduler.tuning import (
+    MOST_GOPS,
+    MOST_THREADS,
+    Machine,
+    Tuning,
+    TuningError,
+    cache_file,
+    is_special,
+    now,
+    pins_of,
+    save,
+)
 from .calibrate import calibrated
 from .errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from .first_run import compile_all, will_compile
 from .measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, Watched, of_clip, pictures_for, watch
 from .measure_gops import gop_rate
+from .output import check_distinct
 from .tuned import alone, picture_of
 from .video import Planes
 
@@ -222,7 +237,7 @@ class Tune:
         """Numbers of GOPs at once that are tried."""
         if CARD in self.devices:
             return [1, 2, 3, 4] if self.threads >= 4 else [1, 2]
-        return sorted({1, max(1, self.threads // 2), self.threads})
+        return sorted({1, min(max(1, self.threads // 2), MOST_GOPS), min(self.threads, MOST_GOPS)})
 
     def choose_gops(self) -> int:
         """How many GOPs at once on the card, two runs each, by turns; or on the processor where there is none."""
@@ -258,7 +273,10 @@ def run_tune(
     sizes: Sequence[tuple[int, int]] = SIZES,
 ) -> int:  # fmt: skip
     """Measure, write, report; the exit code."""
-    path = Path(out) if out else cache_file()
+    if clip is None and input_res is not None:
+        raise OptionError("has no effect without --clip", "input-res")
+    path = place_of(out)
+    check_distinct({"clip": clip, "out": str(path)})
     check_writable(path)
     machine = Machine.here()
     missing = why_no_cuda()
@@ -279,7 +297,7 @@ def run_tune(
         sizes, read = [(width, height)], lambda count: pictures[:count]
         tell(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
     begin = time.monotonic()
-    tune = Tune(devices, sizes, seconds, machine.cores, Bar(0, quiet), read)
+    tune = Tune(devices, sizes, seconds, min(machine.cores, MOST_THREADS), Bar(0, quiet), read)
     tune.bar.steps = len(sizes) * (1 + 2 * (not missing)) + (RUNS - 1) * (not missing) + len(devices) - 1 + tune.choices()
     try:
         models = tune.run()
@@ -290,7 +308,7 @@ def run_tune(
     spent = time.monotonic() - begin
     report = [f"Measured in {spent:.0f} s on {'the clip ' + clip if clip else 'synthetic pictures'}; medians of P pictures.",
               *tune.report(models)]  # fmt: skip
-    tuning = Tuning(machine, models, now(), tune.chosen, report=tuple(report))
+    tuning = Tuning(machine, models, now(), tune.chosen, kept_pins(path, tell), report=tuple(report))
     try:
         save(tuning, path)
     except OSError as error:
@@ -302,15 +320,43 @@ def run_tune(
     return 0
 
 
+def place_of(out: str | None) -> Path:
+    """Where the file goes: as asked for, or the user's cache."""
+    if out == "":
+        raise OptionError("'': not a file name", "out")
+    try:
+        return cache_file() if out is None else Path(out)
+    except TuningError as error:
+        raise OutputError(f"{error}, or say --out") from None
+
+
 def check_writable(path: Path) -> None:
     """Before anything is measured."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        probe = path.with_name(f".{path.name}.probe")
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if is_special(path):
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return
+        target = Path(os.path.realpath(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        probe = target.with_name(f".{target.name}.probe")
         probe.touch()
         probe.unlink()
-        if path.is_dir():
-            raise IsADirectoryError(21, "Is a directory")
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or error}") from None
 
+
+def kept_pins(path: Path, tell: Callable[[str], object]) -> dict[str, Any]:
+    """What is pinned in the file that is replaced: a person wrote it, and it was not measured."""
+    if not path.is_file():
+        return {}
+    try:
+        pins = pins_of(path)
+    except TuningError as error:
+        tell(f"pins of the file before are not kept: {error}")
+        return {}
+    if pins:
+        tell("kept from the file before, pinned: " + ", ".join(f"{name} = {value}" for name, value in pins.items()))
+    return pins

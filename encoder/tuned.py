@@ -4,14 +4,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..scheduler.devices import FEWER_TRIES
+from ..scheduler.devices import FEWER_TRIES, why_no_cuda
 from ..scheduler.models import CPU, Models
 from ..scheduler.plan import SPLITS, Plan
 from ..scheduler.planner import CODING, DECIDING, Planned, complete, make_plan
 from ..scheduler.route import Picture
 from ..scheduler.simulate import Prediction, predict
 from ..scheduler.state import Size
-from ..scheduler.tuning import Machine, Tuning, TuningError, cache_file, find, load
+from ..scheduler.tuning import Machine, Tuning, TuningError, cache_file, find, load, may_exist
 from .errors import OptionError
 
 if TYPE_CHECKING:
@@ -26,17 +26,28 @@ def this_machine() -> Machine:
     return Machine.here()
 
 
-def find_tuning(name: str | None) -> tuple[Tuning | None, str]:
-    """(tuning of this machine, a sentence if the user's cache holds one that cannot be used).
+def find_tuning(name: str | None, asked: str = "auto") -> tuple[Tuning | None, str]:
+    """(this machine's tuning, a sentence if the user's cache holds one that cannot be used, or a pinned device is not there).
 
-    OptionError for a file asked for by name that cannot be used.
+    asked: the device, which `auto` leaves to a pin. OptionError for a file asked for by name that cannot be used.
     """
-    if name is None:
-        return find(this_machine()) if cache_file().exists() else (None, "")
     try:
-        return load(Path(name), this_machine()), ""
+        if name is None:
+            tuning, note = find(this_machine()) if may_exist(cache_file()) else (None, "")
+        else:
+            tuning, note = load(Path(name), this_machine()), ""
     except TuningError as error:
+        if name is None:
+            return None, str(error)
         raise OptionError(str(error), "tuning") from None
+    return tuning, note or (unmet(tuning) if tuning is not None and asked == "auto" else "")
+
+
+def unmet(tuning: Tuning) -> str:
+    """A sentence if a device is pinned that is not there; empty if not."""
+    pin = tuning.pins.get("device", CPU)
+    missing = None if pin == CPU else why_no_cuda()
+    return f'{tuning.place}: device = "{pin}" is pinned, and there is no GPU to use ({missing})' if missing else ""
 
 
 def alone(device: str, mb_height: int, me: str = "fsbm") -> Plan:
@@ -69,7 +80,10 @@ def faster(tuning: Tuning, picture: Picture, card: str = "cuda:0") -> tuple[str,
     best = min(seconds, key=lambda device: seconds[device])
     best_name = best.partition(":")[0]
     if 1 / sum(1 / spent for spent in seconds.values()) < WORTH * seconds[best]:  # if they shared all work, and for nothing
-        both = make_plan((CPU, card), picture, tuning.models, tuning.pins, FEWER_TRIES)
+        try:
+            both = make_plan((CPU, card), picture, tuning.models, tuning.pins, FEWER_TRIES)
+        except ValueError:  # not all stages were measured
+            return None
         if both.plan.single is None and both.prediction.seconds < WORTH * seconds[best]:
             seconds["hybrid"], best_name = both.prediction.seconds, "hybrid"
     rates = ", ".join(f"{device} {1 / spent:.0f} fps" for device, spent in seconds.items())

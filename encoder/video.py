@@ -11,6 +11,7 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
+from ..console import standard
 from .errors import InputError, OptionError
 from .output import words
 from .read_ahead import FileRead, Read
@@ -34,6 +35,13 @@ class VideoFormat:
     full_range: bool | None = None
     frames: int | None = None  # None for a pipe
     kind: str = "raw"
+
+
+def check_input_res(video: VideoFormat, input_res: tuple[int, int] | None) -> None:
+    """Refuse a size that was given for a file that says another."""
+    if input_res and input_res != (video.width, video.height):
+        raise OptionError(f"{input_res[0]}x{input_res[1]} contradicts the input, which is {video.width}x{video.height}",
+                          "input-res")
 
 
 class Source(Protocol):
@@ -154,7 +162,7 @@ class RawSource:
 
     def close(self) -> None:
         """See Source."""
-        if self._file is not sys.stdin.buffer:
+        if sys.stdin is None or self._file is not sys.stdin.buffer:
             self._file.close()
 
 
@@ -247,10 +255,8 @@ def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") 
 
 
 def _open(name: str, shown: str) -> BinaryIO:
-    if name == "-":
-        return sys.stdin.buffer
     try:
-        return open(name, "rb", 1 << 20)
+        return standard("rb") if name == "-" else open(name, "rb", 1 << 20)
     except (OSError, ValueError) as error:
         raise InputError(f"{shown}: {words(error)}") from None
 

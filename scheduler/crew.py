@@ -145,7 +145,7 @@ class Crew:
             raise work.error
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Task:
-        """Start a task that runs beside what follows; its result is the future's. With one thread it runs when somebody asks."""
+        """Start a task that runs beside what follows, or with one thread when somebody asks for its result."""
         if not self._threads:
             return Later(lambda: True, function, *args)
         future: Future[Any] = Future()

@@ -92,7 +92,11 @@ def make_executor(
         names = (HOST, f"cuda:{ordinal}")
         known = hybrid.models is not None and set(names) <= set(hybrid.models.devices())
         models = (hybrid.models if known and hybrid.models else guess(names, threads)).with_threads(threads)
-        plan, may_change = hybrid.plan(names, models)
+        try:
+            plan, may_change = hybrid.plan(names, models)
+        except ValueError:  # a stage was not measured, as the search in steps is not
+            models = guess(names, threads).with_threads(threads)
+            plan, may_change = hybrid.plan(names, models)
         if plan.single is None or hybrid.split is not None or may_change:
             return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal, choices)
         device = "cuda" if is_card(plan.single) else HOST

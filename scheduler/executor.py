@@ -6,7 +6,6 @@ The executor knows stages, bands and a crew of threads. Results never depend on 
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -149,7 +148,7 @@ class Executor:
         """The stage as a function of its span, with what is to happen besides."""
         return call if self._twin is None else beside(self._twin, stage, state, call)
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> "Future[Any]":
+    def submit(self, function: Callable[..., Any], *args: Any) -> Task:
         """Start a task that runs beside what follows."""
         return self._crew.submit(function, *args)
 

@@ -9,7 +9,7 @@ import platform
 import sys
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,14 @@ from typing import Any
 from ..cpu_simd.vector import SIMD_LEVEL
 from ..cuda_src.facts import cards, driver_version
 from ..version import __version__
-from .models import CPU, Curve, Link, Models, as_table
+from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
+from .stages import HOME, STAGES, UP
 
 FORMAT = 3
 SIMD = ("portable", "avx2", "avx512")
-MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 1024, 64
+MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the options of an encode allow
+TIMED = (*STAGES, UP, HOME, LOAD, ISSUE, ENTROPY)  # what a device may have times of
+EVERYWHERE = tuple(stage.name for stage in STAGES.values() if not stage.only)  # what each device must have them of
 # what may be pinned: (lowest, highest) of a number, or its words
 PINS: dict[str, tuple[Any, ...]] = {
     "rows_gpu": (0, MOST_ROWS), "rows_cpu": (0, MOST_ROWS), "whole": ("cpu", "gpu"), "device": ("cpu", "cuda", "hybrid"),
@@ -112,12 +115,18 @@ def cores() -> int:
 
 
 def cache_file() -> Path:
-    """The user's own tuning file: where the platform keeps caches; $H264LITE_CACHE and $XDG_CACHE_HOME come first."""
+    """The user's own tuning file: where the platform keeps caches; $H264LITE_CACHE and $XDG_CACHE_HOME come first.
+
+    TuningError for a user without a home.
+    """
     base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME")
     if not base and sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA")
     if not base:
-        base = str(Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache"))
+        try:
+            base = str(Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache"))
+        except RuntimeError:
+            raise TuningError("no home folder for the tuning file: set HOME or H264LITE_CACHE") from None
     return Path(base) / "h264lite" / "tuning.toml"
 
 
@@ -144,7 +153,7 @@ _PINS = """\
 # rows_cpu = 16     # the same, said for the processor
 # whole = "gpu"     # who runs the stages that do not split: gpu or cpu
 # threads = 16      # threads where --threads does not say
-# gops = 4          # GOPs at once for --gops auto
+# gops = 4          # GOPs at once for --gops auto on one device, cpu or cuda
 # streams = 1       # 1: a card does everything in order; 4: copies and what the loop does not wait for run beside it
 # tile_rows = 2     # macroblock rows that blocks of threads of a card share out among them in mode decision: 1, 2 or 4
 """
@@ -175,7 +184,7 @@ def to_toml(tuning: Tuning) -> str:
             points = ", ".join(f"[{n:.10g}, {_number(1e6 * seconds)}]" for n, seconds in curve.points)
             alone = f", alone = {_number(1e6 * curve.alone)}" if curve.alone else ""
             lines.append(f"{name} = {{points = [{points}]{alone}}}")
-    lines += ["", *(f"# {line}".rstrip() for line in tuning.report)]
+    lines += ["", *(f"# {_escaped(line)}".rstrip() for line in tuning.report)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -183,8 +192,13 @@ def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, str):
-        return '"' + "".join(c if c not in '"\\' and c.isprintable() else f"\\u{ord(c):04x}" for c in value) + '"'
+        return '"' + _escaped(value, '"\\') + '"'
     return str(value)
+
+
+def _escaped(text: str, special: str = "") -> str:
+    """Text in one line: what cannot be printed, and `special`, by numbers as TOML has them."""
+    return "".join(c if c.isprintable() and c not in special else f"\\U{ord(c):08x}" for c in text)
 
 
 def _number(value: float) -> str:
@@ -198,25 +212,38 @@ def _show(value: Any) -> str:
 # ---- reading
 def read(text: str, place: str) -> Tuning:
     """A file's contents; TuningError names file, key and what is wrong with it."""
+    tuning: Tuning = _parsed(text, place, _checked)
+    return tuning
+
+
+def _parsed(text: str, place: str, check: Callable[["_Reader", dict[str, Any]], Any]) -> Any:
+    """What `check` makes of the table that the text is."""
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return check(_Reader(place), tomllib.loads(text))
+    except (ValueError, RecursionError) as error:  # besides TOMLDecodeError: numbers of too many digits, brackets too deep
         raise TuningError(f"{place}: damaged, no TOML: {error}") from None
-    reader = _Reader(place)
+
+
+def _checked(reader: "_Reader", table: dict[str, Any]) -> Tuning:
+    """A table's contents."""
+    place = reader.place
     if table.get("format") != FORMAT:
         raise TuningError(f"{place}: format {table.get('format')!r}; this version reads {FORMAT}: run h264lite tune")
     reader.only(table, "", ("format", "made", "machine", "chosen", "pins", "links", "stages"))
     machine = reader.machine(reader.part(table, "machine"))
     models = Models({}, reader.links(reader.part(table, "links")))
     for device, curves in reader.part(table, "stages").items():
+        reader.device(f"stages.{device}", device)
         if not isinstance(curves, dict):
             raise reader.error(f"stages.{device}", "no table")
+        reader.only(curves, f"stages.{device}", TIMED)
+        for name in EVERYWHERE:
+            if name not in curves:
+                raise reader.error(f"stages.{device}.{name}", "is missing: run h264lite tune")
         for name, value in curves.items():
             models.stages[name, device] = reader.curve(f"stages.{device}.{name}", value)
     chosen = reader.values(reader.part(table, "chosen"), "chosen", CHOSEN)
-    pins = reader.values(reader.part(table, "pins"), "pins", PINS)
-    if "rows_gpu" in pins and "rows_cpu" in pins:
-        raise reader.error("pins", "rows_gpu and rows_cpu say the same thing twice: keep one")
+    pins = reader.pins(table)
     models.threads = pins.get("threads", chosen.get("threads", machine.cores))
     models.streams = pins.get("streams", chosen.get("streams", models.streams))
     return Tuning(machine, models, str(table.get("made", "")), chosen, pins, place)
@@ -227,7 +254,7 @@ class _Reader:
     place: str
 
     def error(self, key: str, text: str) -> TuningError:
-        return TuningError(f"{self.place}: {key}: {text}")
+        return TuningError(_escaped(f"{self.place}: {key}: {text}"))
 
     def only(self, table: Mapping[str, Any], key: str, legal: Any) -> None:
         for name in table:
@@ -256,6 +283,17 @@ class _Reader:
                 raise self.error(f"{key}.{name}", f"{value!r}: not in {legal[0]}..{legal[1]}")
         return table
 
+    def pins(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        pins = self.values(self.part(table, "pins"), "pins", PINS)
+        if "rows_gpu" in pins and "rows_cpu" in pins:
+            raise self.error("pins", "rows_gpu and rows_cpu say the same thing twice: keep one")
+        return pins
+
+    def device(self, key: str, name: str) -> None:
+        card, _, number = name.partition(":")
+        if name != CPU and not (card == "cuda" and number.isdecimal()):
+            raise self.error(key, f"{name!r}: no device; there are {CPU}, cuda:0, cuda:1 and so on")
+
     def machine(self, table: dict[str, Any]) -> Machine:
         self.only(table, "machine", [row.name for row in fields(Machine)])
         for row in fields(Machine):
@@ -271,6 +309,8 @@ class _Reader:
             source, to, target = name.partition(" to ")
             if not to or not isinstance(value, dict):
                 raise self.error(f"links.{name}", 'not of the kind "cpu to cuda:0" = {latency = 8.0, rate = 50.0}')
+            for device in (source, target):
+                self.device(f"links.{name}", device)
             self.only(value, f"links.{name}", ("latency", "rate"))
             latency = self.number(f"links.{name}.latency", value.get("latency"))
             found[source, target] = Link(1e-6 * latency, 1e9 * self.number(f"links.{name}.rate", value.get("rate"), 1e-6))
@@ -287,14 +327,18 @@ class _Reader:
         return Curve(tuple(read), 1e-6 * self.number(f"{key}.alone", value.get("alone", 0.0)))
 
 
-def load(path: Path, machine: Machine) -> Tuning:
-    """The file for this machine; TuningError says why not."""
+def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # an editor may have put a mark before it
     except UnicodeDecodeError:
         raise TuningError(f"{path}: damaged, no text") from None
-    except OSError as error:
-        raise TuningError(f"{path}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        raise TuningError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def load(path: Path, machine: Machine) -> Tuning:
+    """The file for this machine; TuningError says why not."""
+    text = _text(path)
     tuning = read(text, str(path))
     if tuning.machine.version != machine.version:
         made_by = tuning.machine.version
@@ -307,21 +351,45 @@ def load(path: Path, machine: Machine) -> Tuning:
 
 def find(machine: Machine) -> tuple[Tuning | None, str]:
     """(what the user's cache holds for this machine, why nothing if there is a file that cannot be used)."""
-    path = cache_file()
-    if not path.exists():
-        return None, ""
     try:
-        return load(path, machine), ""
+        path = cache_file()
+        return (load(path, machine) if may_exist(path) else None), ""
     except TuningError as error:
         return None, str(error)
 
 
+def may_exist(path: Path) -> bool:
+    """Whether there is a file, or a folder before it that may not be looked into: then reading it says why."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
+def pins_of(path: Path) -> dict[str, Any]:
+    """What is pinned in a file of any machine and version; TuningError if that cannot be read."""
+    pins: dict[str, Any] = _parsed(_text(path), str(path), _Reader.pins)
+    return pins
+
+
 def save(tuning: Tuning, path: Path) -> None:
-    """Write the file whole or not at all; OSError if it cannot be."""
+    """Write the file, or the one that a link leads to, whole or not at all; a device or a pipe is written to. OSError if it
+    cannot be.
+    """
+    text = to_toml(tuning)
+    if is_special(path):
+        path.write_text(text, encoding="utf-8")
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_text(to_toml(tuning), encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def is_special(path: Path) -> bool:
+    """Whether it is there and no regular file: a device, a pipe, standard output."""
+    return path.exists() and not path.is_file()

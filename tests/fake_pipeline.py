@@ -62,6 +62,9 @@ class Pipeline:
     def next_buffer(self, ahead=0):
         return None
 
+    def read_ahead(self):
+        return False
+
     def flush(self):
         done, self.waiting = self.waiting, []
         return done

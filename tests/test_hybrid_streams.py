@@ -115,6 +115,16 @@ def test_a_plan_for_one_device_is_that_device(card, monkeypatch):  # noqa: F811
         encoder.flush()
 
 
+def test_a_stage_that_was_not_measured_is_guessed(card):  # noqa: F811
+    """`h264lite tune` measures the full search alone."""
+    plain = replace(Config.from_options(width=50, height=82, threads=2, device="hybrid", me="step"), threads_given=True)
+    models = guess([CPU, "cuda:0"], 2)
+    models.stages = {(name, device): curve for (name, device), curve in models.stages.items() if name != "step_search"}
+    tuned, clip = replace(plain, tuning=Tuning(Machine.here(), models)), round_trip.noise_clip(50, 82, 3, 7)
+    cpu = Config.from_options(width=50, height=82, threads=2, device="cpu", me="step")
+    assert encode(clip, tuned)[0] == encode(clip, cpu)[0]
+
+
 @pytest.mark.parametrize("split", (None, "half"))
 def test_what_the_tuning_file_says_of_a_card(card, split):  # noqa: F811
     """Streams and the variant of a kernel, chosen or pinned: other work on the card, the same bytes."""

@@ -23,6 +23,19 @@ def start(*words, delay="0.05", pass_fds=(), stdin=None, **environment):
                             pass_fds=pass_fds, env={**os.environ, "FAKE_DELAY": delay, **environment})
 
 
+def start_until(name, *words):
+    """A command that has called a function of encode_command.py which now waits."""
+    ready, child = os.pipe()
+    code = _READY.format(fd=child, fake=str(FAKE), name=name)
+    process = subprocess.Popen([sys.executable, "-c", code, *map(str, words)], stdin=subprocess.PIPE,
+                               stderr=subprocess.PIPE, pass_fds=[child])
+    os.close(child)
+    os.read(ready, 1)
+    os.close(ready)
+    time.sleep(0.3)
+    return process
+
+
 def wait_for(condition, seconds=60):
     begin = time.monotonic()
     while not condition():
@@ -72,25 +85,62 @@ def test_a_signal_while_waiting_for_input(tmp_path):
 
 def test_a_signal_before_any_input(tmp_path):
     out = tmp_path / "out.264"
-    ready, child = os.pipe()
-    process = subprocess.Popen([sys.executable, "-c", _READY.format(fd=child, fake=str(FAKE)), "encode", "-", str(out)],
-                               stdin=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[child])
-    os.read(ready, 1)
-    time.sleep(0.2)
+    process = start_until("open_source", "encode", "-", out)
     process.send_signal(signal.SIGTERM)
     said = process.stderr.read().decode()
     assert process.wait(30) == 130 and "interrupted before the first frame" in said and not out.exists()
     process.stdin.close()
 
 
+def test_before_the_first_frame_no_file_is_written(tmp_path):
+    """The stream and reports: what was there stays as it was."""
+    out, summary, timeline = tmp_path / "out.264", tmp_path / "k.json", tmp_path / "t.json"
+    out.write_bytes(b"a stream")
+    summary.write_text("of another encode")
+    process = start("encode", "-", out, "--json", summary, "--trace", timeline, stdin=subprocess.PIPE)
+    process.stdin.write(b"YUV4MPEG2 W16 H16 F25:1\n")
+    process.stdin.flush()
+    assert b"16x16, y4m" in process.stderr.readline()
+    time.sleep(1)  # now it waits for a frame
+    process.send_signal(signal.SIGINT)
+    said = process.stderr.read().decode()
+    assert process.wait(30) == 130 and said == "h264lite encode: interrupted before the first frame; nothing was written\n"
+    assert out.read_bytes() == b"a stream" and summary.read_text() == "of another encode" and not timeline.exists()
+    process.stdin.close()
+
+
+@pytest.mark.parametrize("option", ((), ("--csv",)))
+def test_a_signal_while_a_pipe_has_no_reader(clip, tmp_path, option):
+    pipe = tmp_path / "pipe.264"
+    os.mkfifo(pipe)
+    process = start_until("open_sinks", "encode", clip, *([tmp_path / "out.264"] if option else []), *option, pipe)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 130 and "before the first frame; nothing was written" in said
+    assert sorted(os.listdir(tmp_path)) == [clip.name, pipe.name]
+
+
+def test_a_signal_during_imports_is_quiet():
+    """Those of the command line itself."""
+    code = "import os, runpy, signal, sys\n" \
+           "class Finder:\n" \
+           "    def find_spec(name, *_):\n" \
+           "        if name == 'h264lite.encoder.cli': os.kill(os.getpid(), signal.SIGINT)\n" \
+           "sys.meta_path.insert(0, Finder)\n" \
+           "sys.argv = ['h264lite', 'encode', '--help']\n" \
+           "runpy.run_module('h264lite', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 _READY = """
 import os, runpy, sys
 import h264lite.encoder.encode_command as command
-real = command.open_source
-def open_source(*words):
+real = command.{name}
+def opens(*words):
     os.write({fd}, b"x")
     return real(*words)
-command.open_source = open_source
+command.{name} = opens
 sys.argv[0] = {fake!r}
 runpy.run_path({fake!r}, run_name="__main__")
 """

@@ -3,12 +3,14 @@
 import io
 import json
 import os
+import subprocess
+import sys
 import types
 
 import numpy as np
 import pytest
 from h264lite.cuda_src import device as device_module
-from h264lite.encoder import bench_command, cli, doctor_command, gantt, measure, measure_gops, tune_command, tuned
+from h264lite.encoder import bench_command, cli, doctor_command, first_run, gantt, measure, measure_gops, tune_command, tuned
 from h264lite.encoder.config import Config
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops import count_lanes
@@ -46,7 +48,7 @@ def own_cache(monkeypatch, tmp_path):
 @pytest.fixture
 def card(monkeypatch):
     """As on a machine with a card, in everything that is asked before one is used."""
-    for module in ("device", "tune_command", "doctor_command"):
+    for module in ("device", "tune_command", "doctor_command", "tuned"):
         monkeypatch.setattr(f"h264lite.encoder.{module}.why_no_cuda", lambda: None)
     monkeypatch.setattr("h264lite.encoder.device.card_name", lambda: "A card")
     monkeypatch.setattr("h264lite.encoder.tune_command.count_cards", lambda: 2)
@@ -247,6 +249,81 @@ def test_a_clip_of_ones_own(quick, tmp_path, capfd):
     assert "fewer than 2 frames" in capfd.readouterr().err
 
 
+def a_clip(folder, name="clip_64x48.yuv"):
+    path = folder / name
+    path.write_bytes(bytes(3 * 64 * 72))
+    return path
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--out", "."], "error: .: Is a directory"), (["--out", "/"], "error: /: Is a directory"),
+    (["--out", ""], "--out '': not a file name"), (["--input-res", "32x32"], "--input-res has no effect without --clip"),
+    (["--clip", "clip.y4m", "--input-res", "32x32"], "--input-res 32x32 contradicts the input, which is 64x48"),
+    (["--clip", "clip.y4m", "--out", "./clip.y4m"], "out and clip are the same: clip.y4m"),
+])
+def test_what_tune_cannot_do_is_refused_before_it_measures(quick, tmp_path, monkeypatch, capfd, words, said):
+    monkeypatch.chdir(tmp_path)
+    video = b"YUV4MPEG2 W64 H48 F25:1\n" + 2 * (b"FRAME\n" + bytes(64 * 72))
+    (tmp_path / "clip.y4m").write_bytes(video)
+    assert cli.main(["tune", "--seconds", "5", *words]) == (1 if "directory" in said else 2)
+    told = capfd.readouterr().err
+    assert said in told.splitlines()[-1] and "Traceback" not in told and not quick
+    assert (tmp_path / "clip.y4m").read_bytes() == video
+
+
+def test_pins_outlive_what_is_measured_anew(quick, tmp_path, capfd):
+    path = tmp_path / "t.toml"
+    words = ["tune", "--seconds", "5", "--clip", str(a_clip(tmp_path)), "--out", str(path)]
+    save(tuning_of_here(machine=Machine("0"), pins={"gops": 3, "device": "cpu"}), path)
+    assert cli.main(words) == 0
+    assert "kept from the file before, pinned: gops = 3, device = cpu" in capfd.readouterr().err
+    assert read(path.read_text(), "x").pins == {"gops": 3, "device": "cpu"}
+    path.write_text("[pins]\nthreads = 1000")
+    assert cli.main(words) == 0
+    assert "pins of the file before are not kept" in capfd.readouterr().err
+    assert not read(path.read_text(), "x").pins
+
+
+def test_tune_writes_to_a_pipe_a_device_and_through_a_link(quick, tmp_path, capfd):
+    words = ["tune", "--seconds", "5", "--clip", str(a_clip(tmp_path)), "--out"]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert cli.main([*words, str(pipe)]) == 0
+    assert read(os.read(end, 1 << 16).decode(), "x").chosen and pipe.is_fifo()
+    os.close(end)
+    link = tmp_path / "link.toml"
+    link.symlink_to("real.toml")
+    assert cli.main([*words, str(link)]) == 0
+    assert link.is_symlink() and read((tmp_path / "real.toml").read_text(), "x").chosen
+    assert cli.main([*words, "/dev/full"]) == 1
+    assert "/dev/full: No space left on device" in capfd.readouterr().err and not os.path.isfile("/dev/full")
+
+
+def test_tune_reads_back_what_it_wrote_of_a_clip_of_any_name_and_of_many_cores(quick, tmp_path, monkeypatch):
+    monkeypatch.setattr("h264lite.scheduler.tuning.cores", lambda: 384)
+    monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, *_: float(lanes))
+    clip, path = a_clip(tmp_path, "a\nb\x1b\udcff_64x48.yuv"), tmp_path / "t.toml"
+    assert cli.main(["tune", "--seconds", "5", "--clip", str(clip), "--out", str(path)]) == 0
+    assert read(path.read_text(), "x").chosen["gops"] == 64
+    assert {row[3] for row in quick} == {256, 128}
+
+
+def test_without_a_home_tune_asks_for_a_place(quick, homeless, capfd):
+    assert cli.main(["tune"]) == 1
+    assert "set HOME or H264LITE_CACHE, or say --out" in capfd.readouterr().err and not quick
+
+
+@pytest.fixture
+def homeless(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("H264LITE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", home)
+
+
 def test_synthetic_pictures_look_like_video():
     pictures = measure.synthetic(176, 144, 6)
     assert [plane.shape for plane in pictures[0]] == [(144, 176), (72, 88), (72, 88)]
@@ -254,6 +331,13 @@ def test_synthetic_pictures_look_like_video():
     first, second = pictures[0][0].astype(int), pictures[1][0].astype(int)
     assert first.std() > 20 and 1 < np.abs(first - second).mean() < 30
     assert [measure.there_and_back([(n,) for n in range(4)], k)[0] for k in range(8)] == [0, 1, 2, 3, 2, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (3, 5), (9, 2), (175, 143)])
+def test_synthetic_pictures_of_any_size(width, height):
+    chroma = (height + 1) // 2, (width + 1) // 2
+    for picture in measure.synthetic(width, height, 3):
+        assert [plane.shape for plane in picture] == [(height, width), chroma, chroma]
 
 
 def test_a_watched_encode_is_a_real_one():
@@ -350,6 +434,27 @@ def test_auto_goes_by_what_was_measured(card):
     assert Config.from_options(width=1920, height=1080, device="cuda").device == "cuda"
 
 
+def test_auto_goes_by_size_where_a_stage_was_not_measured(card):
+    tuning = tuning_of_here()
+    for stage, device in list(tuning.models.stages):
+        if device == CPU:
+            tuning.models.stages[stage, "cuda:0"] = Curve.line(1e-6, tuning.models.stages[stage, CPU].at(8160) / 8160)
+    for device in (CPU, "cuda:0"):
+        del tuning.models.stages["deblock", device]
+    assert tuned.faster(tuning, tuned.picture_of(120, 68)) is None
+
+
+def test_a_pinned_device_that_is_not_there_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(tuned, "why_no_cuda", lambda: "no NVIDIA driver")
+    path = tmp_path / "t.toml"
+    for pin, told in (("cpu", False), ("cuda", True), ("hybrid", True)):
+        save(tuning_of_here(pins={"device": pin}), path)
+        note = Config.from_options(width=64, height=64, tuning=str(path)).tuning_note
+        assert (note == f'{path}: device = "{pin}" is pinned, and there is no GPU to use (no NVIDIA driver)') == told
+        assert bool(note) == told and not tuned.find_tuning(str(path), "cpu")[1]
+        assert doctor_command.examine(str(path))["problems"] == [note] * told
+
+
 def test_auto_takes_both_where_that_is_worth_it(card):
     tuning = tuning_of_here()
     stages = tuning.models.stages
@@ -393,6 +498,21 @@ def test_bench_takes_turns_and_writes_what_it_found(quick, monkeypatch, tmp_path
     rounds = [[row[0] for row in quick[n : n + 2]] for n in range(0, 6, 2)]
     assert all(sorted(names) == ["cpu", "cuda"] for names in rounds) and rounds != 3 * rounds[:1]  # not always the same first
     assert "64x48" in capfd.readouterr().err
+
+
+def test_bench_checks_its_report_before_it_measures_and_leaves_the_old_one(quick, monkeypatch, tmp_path, capfd):
+    words = ["bench", "--devices", "cpu", "--sizes", "16x16", "--json"]
+    assert cli.main([*words, str(tmp_path / "no" / "b.json")]) == 1 and not quick
+    assert capfd.readouterr().err == f"h264lite bench: error: {tmp_path}/no/b.json: no such file or directory\n"
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text("measured with patience")
+
+    def fails(*args, **more):
+        raise DeviceLost("gone")
+
+    monkeypatch.setattr(bench_command, "watch", fails)
+    assert cli.main([*words, str(old)]) == cli.main([*words, str(new)]) == 1
+    assert old.read_text() == "measured with patience" and not new.exists()
 
 
 def test_bench_compares_both_with_the_better_one(monkeypatch):
@@ -500,6 +620,51 @@ def test_doctor_names_what_is_broken(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(doctor_command.card_facts, "driver_version", lambda: "580.1")
     assert cli.main(["doctor"]) == 1
     assert "problem: there is an NVIDIA driver (580.1), but PyCUDA" in capsys.readouterr().out
+
+
+def test_doctor_says_so_where_it_cannot_print(monkeypatch, tmp_path, capfd):
+    for words in (["doctor"], ["doctor", "--json"]):
+        with open("/dev/full", "w") as full:
+            monkeypatch.setattr(sys, "stdout", full)
+            assert cli.main(words) == 1
+        assert capfd.readouterr().err == "h264lite doctor: error: standard output: no space left on device\n"
+    strict = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+    monkeypatch.setattr(sys, "stdout", strict)
+    assert cli.main(["doctor", "--tuning", "q\udcff.toml"]) == 1
+    assert b"problem: q\\udcff.toml: No such file" in strict.buffer.getvalue()
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["tune"], ["encode", "in_16x16.yuv", "out.264"]])
+def test_a_wrong_name_of_instructions_is_told_in_one_line(tmp_path, words):
+    environment = os.environ | {"H264LITE_SIMD": "sse9"}
+    done = subprocess.run([sys.executable, "-m", "h264lite", *words], env=environment, cwd=tmp_path, capture_output=True,
+                          text=True, timeout=60)  # fmt: skip
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr == f"h264lite {words[0]}: error: H264LITE_SIMD=sse9: use portable, avx2 or avx512\n"
+
+
+def test_doctor_names_a_cache_that_cannot_be_used(monkeypatch, tmp_path, homeless):
+    assert "set HOME or H264LITE_CACHE" in doctor_command.examine()["problems"][0]
+    assert "set HOME" in Config.from_options(width=64, height=64).tuning_note
+    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / ("x" * 300)))
+    assert "File name too long" in doctor_command.examine()["problems"][0]
+    assert "File name too long" in Config.from_options(width=64, height=64).tuning_note
+
+
+def test_doctor_names_compiled_kernels_that_may_not_be_read(monkeypatch, tmp_path):
+    look = os.scandir
+
+    def closed(place):
+        if str(place).endswith("__pycache__"):
+            raise PermissionError(13, "Permission denied", str(place))
+        return look(place)
+
+    monkeypatch.setattr(first_run.os, "scandir", closed)
+    monkeypatch.setattr(doctor_command.os, "access", lambda place, mode: mode == os.W_OK)  # a folder that may not be entered
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    assert first_run.will_compile()
+    found = doctor_command.examine()
+    assert not found["processor"]["compiled"] and "__pycache__ cannot be read and written" in found["problems"][-1]
 
 
 def test_doctor_on_the_emulated_card(monkeypatch, tmp_path):

@@ -81,6 +81,7 @@ BAD = [
     {"sar": "0:1"}, {"sar": "1:65536"}, {"sar": "1"}, {"videoformat": "vhs"}, {"range": "full"},
     {"colorprim": "red"}, {"transfer": 1}, {"colormatrix": "GBR"}, {"psnr": 1}, {"ssim": "on"}, {"seek": -1},
     {"frames": -1}, {"crf": 23}, {"bitrate": 1000}, {"bframes": 3}, {"cabac": True}, {"8x8dct": True},
+    {"tuning": "a\0b"}, {"tuning": "\ud800"}, {"tuning": ""}, {"tuning": b"a"}, {"tuning": "a\0\nb"},
     {"trellis": 2}, {"weightp": 2}, {"interlaced": True}, {"tune": "film"}, {"no_such_option": 1}, {"progress": "none"},
 ]
 
@@ -111,6 +112,11 @@ def test_two_hundred_random_settings_are_taken_or_refused_and_nothing_else():
         except Error as error:
             assert "\n" not in str(error)
     assert 0 < taken < 200
+
+
+def test_gops_are_auto_by_themselves_with_devices_as_with_a_device():
+    for given in ({"device": "cpu"}, {"devices": "cpu"}):
+        assert config(**given) == config(**given, gops="auto") and config(**given).gops == 0
 
 
 def test_an_unknown_name_gets_a_near_match():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from h264lite.cuda_src import device as device_module
 from h264lite.encoder import device as device_choice
+from h264lite.encoder.cli import main
 from h264lite.encoder.config import Config
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.pipeline import Pipeline
@@ -76,6 +77,30 @@ def test_short_reads_go_on(source, monkeypatch):
     assert (place == 3).all()
 
 
+@pytest.mark.parametrize("gops", ["1", "2"])
+@pytest.mark.parametrize("error", [device_module.DeviceMemoryError, device_module.GpuLost])
+def test_without_places_pictures_are_read_one_at_a_time(tmp_path, monkeypatch, gops, error):
+    """No page-locked memory is left, or the card is lost, which the first picture then tells."""
+    raw, out = tmp_path / "in_16x16.yuv", tmp_path / "out.264"
+    raw.write_bytes(np.random.default_rng(1).integers(0, 255, 8 * 384, np.uint8).tobytes())
+    words = ["encode", str(raw), str(out), "--keyint", "3", "--threads", "4", "--quiet"]
+    assert main([*words, "--device", "cpu"]) == 0
+    expected, places = out.read_bytes(), Pipeline._places
+
+    def full(self, loop, count):
+        if count == AHEAD:
+            raise error("nothing is left")
+        return places(self, loop, count)
+
+    monkeypatch.setattr(Pipeline, "_places", full)
+    device_module.use_driver(EmulatedDriver())
+    try:
+        assert main([*words, "--device", "cuda", "--gops", gops]) == 0
+    finally:
+        device_module.use_driver(None)
+    assert out.read_bytes() == expected
+
+
 @pytest.mark.parametrize("device", ["cuda", "auto", "cpu"])
 def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
     """On a card; before the first picture, and what was given out stays."""
@@ -84,8 +109,7 @@ def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
     try:
         pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4))
         short, first = len(pipeline.ring), pipeline.next_buffer()
-        pipeline.read_ahead()
-        pipeline.read_ahead()
+        assert [pipeline.read_ahead(), pipeline.read_ahead()] == 2 * [device != "cpu"]
         assert len(pipeline.ring) >= pipeline.in_flight + 1 + (device != "cpu") * AHEAD
         assert (len(pipeline.ring) > short) == (device != "cpu") and pipeline.next_buffer() is first
         if device != "cpu":
