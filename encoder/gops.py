@@ -107,7 +107,8 @@ class Gops:
         ]
         for thread in self._threads:
             thread.start()
-        weakref.finalize(self, self.queue.close)  # dropped without `close`, the threads end: they do not hold this
+        dropped = weakref.finalize(self, self.queue.close)  # then the threads end: they do not hold this
+        dropped.atexit = False  # they sleep, and end with the process
 
     # ---- as Pipeline
     def headers(self) -> bytes:
