@@ -1,6 +1,7 @@
 """The command line: sub-commands, their options from the table, and exit codes."""
 
 import argparse
+import errno
 import gc
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ OUT  .264, .h264, .bin (Annex B), - (standard output); with PyAV .mp4, .mkv
 
 exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device asked for is not there; 130 interrupted, the file is finished
 """
+_OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what prints fail with; nobody names the file
 
 
 class Parser(argparse.ArgumentParser):
@@ -188,7 +190,8 @@ def _run(argv: list[str]) -> int:
     except MemoryError as error:
         return _fail(prog, f"out of memory: {error}" if str(error) else "out of memory", 1)
     except OSError as error:
-        return _fail(prog, f"{error.filename or 'standard output'}: {words(error)}", 1)
+        where = error.filename or ("standard output" if error.errno in _OF_OUTPUT else "")
+        return _fail(prog, f"{where}{': ' if where else ''}{words(error)}", 1)
     except KeyboardInterrupt:
         return _fail(prog, "interrupted", 130)
 

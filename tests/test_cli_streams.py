@@ -1,11 +1,13 @@
 """Standard streams that are closed or full, by command: no file gets their numbers, and what fails is one line."""
 
+import errno
 import os
 import shlex
 import subprocess
 import sys
 
 import pytest
+from h264lite.encoder import cli
 
 from .test_cli import FAKE, clip, one_error  # noqa: F401
 
@@ -59,3 +61,19 @@ def test_help_and_figures_that_cannot_be_written():
     code, _, said = shell(BENCH, ">/dev/full", "1")
     assert code == 1 and "Traceback" not in said
     assert said.splitlines()[-1] == "h264lite bench: error: standard output: no space left on device"
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (OSError(errno.ENOMEM, "Cannot allocate memory"), "error: cannot allocate memory"),
+    (OSError(errno.ENOSPC, "No space left on device"), "error: standard output: no space left on device"),
+    (FileNotFoundError(errno.ENOENT, "No such file or directory", "nvcc"), "error: nvcc: no such file or directory"),
+])  # fmt: skip
+def test_errors_of_the_system_are_one_line(monkeypatch, capfd, error, said):
+    """Not all of them are standard output's."""
+
+    def fails(*given):
+        raise error
+
+    monkeypatch.setattr("h264lite.encoder.encode_command.run_encode", fails)
+    assert cli.main(["encode", "a.y4m", "b.264", "--device", "cpu"]) == 1
+    assert capfd.readouterr().err.strip() == f"h264lite encode: {said}"
