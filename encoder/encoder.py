@@ -38,7 +38,8 @@ class Encoder:
     """Encodes frames one after another: `encode(frame)` for each, then `flush()`.
 
     Options are those of the command line, with underscores (docs/options.md). Usable in a `with` statement, which
-    closes it; `flush` must still be called for the last packets.
+    closes it; `flush` must still be called for the last packets. One thread at a time feeds it; several encoders may run
+    beside each other.
     """
 
     def __init__(self, width: int, height: int, fps: Any = 25, *, keep_reconstruction: bool = False, **options: Any):
