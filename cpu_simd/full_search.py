@@ -139,8 +139,9 @@ def exact_search(
     """One partition with keys that are costs alone, row by row of candidates, for costs that leave a key no room for the
     row's number. Returns (cost, dx, dy), dx, dy from 0.
 
-    source_at: offset of the macroblock; first: that of its first candidate; partition: int32[41, 4]; x_keys, best, position:
-    see _search_rows, all three written.
+    source_at: offset of the macroblock; first: that of its first candidate; starts: int64[8], columns of candidates;
+    x_cost, y_cost: int64[128]; partition: int32[41, 4], x, y, width, height; written: x_keys: uint16[8, lanes], row k of
+    best and position: uint16[41, lanes].
     """
     lanes = lanes_of(like)
     left, top, width, height = partition[k, 0], partition[k, 1], partition[k, 2], partition[k, 3]

@@ -73,7 +73,8 @@ class Config:
     split: tuple[int, int] | None = None
     tuning: Tuning | None = field(default=None, compare=False, repr=False)  # what was measured on this machine
     tuning_note: str = field(default="", compare=False)  # why the user's own tuning file is not used
-    card_choices: Mapping[str, int] | None = None  # how a card is used, whatever `tuning` says: some of CHOSEN in tuning.py
+    # how a card is used, whatever `tuning` says: some of CHOSEN in tuning.py
+    card_choices: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property
     def mb_width(self) -> int:

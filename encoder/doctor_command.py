@@ -78,14 +78,7 @@ def _cuda(problems: list[str]) -> dict[str, Any]:
     elif missing and driver:
         problems.append(f"there is an NVIDIA driver ({driver}), but {missing}")
     return {"usable": not missing, "why_not": missing or "", "driver": driver, "cards": cards, "nvcc": card_facts.nvcc(),
-            "cache": _kernel_cache()}  # fmt: skip
-
-
-def _kernel_cache() -> str:
-    try:
-        return card_facts.cache()
-    except RuntimeError:  # a user without a home
-        return "none"
+            "cache": card_facts.cache()}  # fmt: skip
 
 
 def _tuning(name: str | None, machine: Machine, problems: list[str]) -> dict[str, Any]:

@@ -273,8 +273,6 @@ def run_tune(
     sizes: Sequence[tuple[int, int]] = SIZES,
 ) -> int:  # fmt: skip
     """Measure, write, report; the exit code."""
-    if clip is None and input_res is not None:
-        raise OptionError("has no effect without --clip", "input-res")
     path = place_of(out)
     check_distinct({"clip": clip, "out": str(path)})
     check_writable(path)

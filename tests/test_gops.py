@@ -166,6 +166,14 @@ def test_an_error_comes_once_and_what_is_before_it_is_kept(clip, monkeypatch):
     assert [frame.index for frame in done] == [0, 1, 2, 3, 4]
 
 
+def in_time(function):
+    """In a thread, which a test does not wait for if it waits for ever."""
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
 def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
     """More pictures than may wait: they did for ever."""
     encode, threads = Pipeline._encode, threading.active_count()
@@ -177,14 +185,18 @@ def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
 
     monkeypatch.setattr(Pipeline, "_encode", full)
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
-    gops, raised = Gops(config, 2), 0
-    for _ in range(40):
-        try:
-            gops.encode(*clip[0])
-        except MemoryError:
-            raised += 1
-        time.sleep(0.01)
-    assert raised > 20
+    gops, raised = Gops(config, 2), []
+
+    def go_on():
+        for number in range(40):
+            try:
+                gops.encode(*clip[0])
+            except MemoryError:
+                raised.append(number)
+            time.sleep(0.01)
+
+    in_time(go_on)
+    assert len(raised) > 20
     gops.flush()
     gops.close()
     assert threading.active_count() == threads
@@ -196,16 +208,15 @@ def test_nobody_waits_for_room_once_it_is_over(clip, end):
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
     gops = Gops(config, 2)
     timer = threading.Timer(0.05, getattr(gops, end))
+
+    def go_on():
+        while timer.is_alive():
+            gops.encode(*clip[0])
+        for _ in range(2 * gops.queue.room):
+            gops.encode(*clip[0])
+
     timer.start()
-    until = time.monotonic() + 20
-    while gops.queue.waiting < gops.queue.room and time.monotonic() < until:
-        gops.encode(*clip[0])
-        if gops.queue.closing or gops.queue._ended:
-            break
-    timer.join()
-    for _ in range(2 * gops.queue.room):
-        gops.encode(*clip[0])
-    assert time.monotonic() < until
+    in_time(go_on)
     gops.close()
 
 

@@ -137,7 +137,13 @@ def test_what_the_tuning_file_says_of_a_card(card, split):  # noqa: F811
         executor = encoder._pipeline.loop.executor
         alone = executor.side if split else executor
         assert alone.card.tile_rows == 2 and (executor.serial if split is None else executor.own("cuda:0").serial)
-    assert encode(clip, tuned)[0] == encode(clip, plain)[0] == encode(clip, config(50, 82, device="cpu"))[0]
+    told = replace(tuned, card_choices={"tile_rows": 1})
+    with h264lite.Encoder.from_config(told) as encoder:  # whatever the file says
+        executor = encoder._pipeline.loop.executor
+        alone = executor.side if split else executor
+        assert alone.card.tile_rows == 1 and not (executor.serial if split is None else executor.own("cuda:0").serial)
+    cpu = encode(clip, config(50, 82, device="cpu"))[0]
+    assert all(encode(clip, some)[0] == cpu for some in (tuned, told, plain))
 
 
 @pytest.mark.gpu

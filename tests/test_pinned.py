@@ -63,15 +63,19 @@ def test_arrays_of_zeros_apart_from_each_other():
     memory.close()
 
 
-def kibibytes_of_large_pages(address):
-    """Of the mapping with that address."""
+def said_of_the_mapping(address, name):
+    """Words of the kernel's line with that name, of the mapping with that address."""
     inside = False
     for line in Path("/proc/self/smaps").read_text().splitlines():
         if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
             inside = int(found[1], 16) <= address < int(found[2], 16)
-        elif inside and line.startswith("AnonHugePages:"):
-            return int(line.split()[1])
+        elif inside and line.startswith(f"{name}:"):
+            return line.split()[1:]
     raise AssertionError("no such mapping")
+
+
+def kibibytes_of_large_pages(address):
+    return int(said_of_the_mapping(address, "AnonHugePages")[0])
 
 
 @needs_large_pages
@@ -86,6 +90,13 @@ def test_pages_are_large():
     array = memory.zeros((6 << 20,), np.uint8)
     assert kibibytes_of_large_pages(array.ctypes.data) > 0
     memory.close()
+
+
+@needs_large_pages
+def test_a_fork_leaves_pages_where_the_card_reads_them():
+    """dc: a child gets no copy, for which the parent's pages might have to move."""
+    array = PinnedMemory(FakeDriver()).zeros((LARGE_PAGE,), np.uint8)
+    assert "dc" in said_of_the_mapping(array.ctypes.data, "VmFlags")
 
 
 @needs_large_pages
