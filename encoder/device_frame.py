@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import InputError
+from .producer import Producer, common, producer_of, stream_number
 
-LEGACY_STREAM = 1  # the default stream that everything of a context waits for
 INTERFACE = "__cuda_array_interface__"
 
 
@@ -13,15 +13,16 @@ INTERFACE = "__cuda_array_interface__"
 class DevicePicture:
     """Where a picture lies on the card, as the arguments of the stage that reads it.
 
-    stage: load_i420, load_nv12 or load_rgb; pointers: given_y and so on; numbers: pitches in bytes. stream: the producer's,
-    None if nothing is under way there.
+    stage: load_i420, load_nv12 or load_rgb; pointers: given_y and so on; numbers: pitches in bytes. frame: what it
+    was given as, kept so that its library does not use the memory for something else.
     """
 
     stage: str
     pointers: dict[str, int]
     numbers: dict[str, int | None]
-    stream: int | None
+    producer: Producer
     is_rgb: bool = False
+    frame: Any = None
 
 
 @dataclass
@@ -32,7 +33,7 @@ class _Array:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     pointer: int
-    stream: int | None = field(default=None)
+    producer: Producer = field(default=Producer(None))
 
     def rows(self) -> int:
         """Bytes from row to row of a plane; rows themselves have no gaps."""
@@ -57,20 +58,6 @@ def check_place(name: str, found: int | None, mine: int) -> None:
         raise InputError(f"{name} lies {where}, and this encoder runs on {here}")
 
 
-def stream_number(stream: Any) -> int:
-    """The driver's number of a stream object of any library; 0 is the legacy default stream."""
-    if hasattr(stream, "__cuda_stream__"):
-        stream = stream.__cuda_stream__()[1]
-    for name in ("cuda_stream", "ptr", "handle"):
-        if hasattr(stream, name):
-            stream = getattr(stream, name)
-            break
-    try:
-        return int(stream) or LEGACY_STREAM
-    except (TypeError, ValueError):
-        raise InputError(f"stream: {type(stream).__name__} is neither a number nor a CUDA stream") from None
-
-
 def describe(frame: Any, width: int, height: int, stream: Any = None) -> DevicePicture:
     """What a frame on the card is; InputError says what is wrong with it.
 
@@ -83,20 +70,20 @@ def describe(frame: Any, width: int, height: int, stream: Any = None) -> DeviceP
             raise InputError(f"a frame of {len(frame)} planes: (y, u, v), or (y, uv) for NV12")
         planes = [_read(part, f"plane {name}") for part, name in zip(frame, names)]
         _expect(planes[0], (height, width))
-        common = _common_stream(planes, stream)
+        producer = _producer(planes, stream)
         if len(planes) == 2:
-            return _nv12(planes[0], planes[1], chroma, common)
+            return _nv12(planes[0], planes[1], chroma, producer)
         for plane in planes[1:]:
             _expect(plane, chroma)
         pitches = planes[1].rows(), planes[2].rows()
         if pitches[0] != pitches[1]:
             raise InputError(f"planes u and v with rows {pitches[0]} and {pitches[1]} bytes apart: they must be alike")
         pointers = {f"given_{name}": plane.pointer for name, plane in zip("yuv", planes)}
-        return DevicePicture("load_i420", pointers, {"pitch": planes[0].rows(), "chroma_pitch": pitches[0]}, common)
+        return DevicePicture("load_i420", pointers, {"pitch": planes[0].rows(), "chroma_pitch": pitches[0]}, producer)
     whole = _read(frame, "frame")
-    common = _common_stream([whole], stream)
+    producer = _producer([whole], stream)
     if len(whole.shape) == 3:
-        return _rgb(whole, width, height, common)
+        return _rgb(whole, width, height, producer)
     if width % 2 or height % 2:
         raise InputError(f"{width}x{height} is odd: give planes (y, u, v), chroma {chroma}")
     if whole.shape != (height * 3 // 2, width):
@@ -105,20 +92,20 @@ def describe(frame: Any, width: int, height: int, stream: Any = None) -> DeviceP
         raise InputError(f"a frame with strides {whole.strides}: I420 in one array must be contiguous; or give planes")
     at = whole.pointer
     pointers = {"given_y": at, "given_u": at + width * height, "given_v": at + width * height * 5 // 4}
-    return DevicePicture("load_i420", pointers, {"pitch": width, "chroma_pitch": width // 2}, common)
+    return DevicePicture("load_i420", pointers, {"pitch": width, "chroma_pitch": width // 2}, producer)
 
 
-def _nv12(y: _Array, uv: _Array, chroma: tuple[int, int], stream: int | None) -> DevicePicture:
+def _nv12(y: _Array, uv: _Array, chroma: tuple[int, int], producer: Producer) -> DevicePicture:
     if uv.shape == (*chroma, 2):
         if uv.strides[1:] != (2, 1):
             raise InputError(f"plane uv with strides {uv.strides}: Cb and Cr must be neighbours")
         uv = _Array(uv.name, (chroma[0], 2 * chroma[1]), (uv.strides[0], 1), uv.pointer)
     _expect(uv, (chroma[0], 2 * chroma[1]))
     pitches = {"pitch": y.rows(), "chroma_pitch": uv.rows()}
-    return DevicePicture("load_nv12", {"given_y": y.pointer, "given_uv": uv.pointer}, dict(pitches), stream)
+    return DevicePicture("load_nv12", {"given_y": y.pointer, "given_uv": uv.pointer}, dict(pitches), producer)
 
 
-def _rgb(whole: _Array, width: int, height: int, stream: int | None) -> DevicePicture:
+def _rgb(whole: _Array, width: int, height: int, producer: Producer) -> DevicePicture:
     numbers: dict[str, int | None]
     if whole.shape == (height, width, 3):
         if whole.strides[1:] != (3, 1):
@@ -128,7 +115,7 @@ def _rgb(whole: _Array, width: int, height: int, stream: int | None) -> DevicePi
         numbers = {"pitch": whole.rows(), "plane_pitch": whole.strides[0]}
     else:
         raise InputError(f"a frame of shape {whole.shape}: RGB is ({height}, {width}, 3) or (3, {height}, {width})")
-    return DevicePicture("load_rgb", {"given_rgb": whole.pointer}, numbers, stream, is_rgb=True)
+    return DevicePicture("load_rgb", {"given_rgb": whole.pointer}, numbers, producer, is_rgb=True)
 
 
 def _expect(array: _Array, shape: tuple[int, ...]) -> None:
@@ -136,14 +123,9 @@ def _expect(array: _Array, shape: tuple[int, ...]) -> None:
         raise InputError(f"{array.name} of shape {array.shape}: it must be {shape}")
 
 
-def _common_stream(arrays: list[_Array], stream: Any) -> int | None:
-    """The stream to be ordered after: the one named by the caller, else the arrays' own."""
-    if stream is not None:
-        return stream_number(stream)
-    found = {array.stream for array in arrays} - {None}
-    if len(found) > 1:
-        raise InputError(f"planes of different streams {sorted(found)}: say which one with stream=")  # type: ignore[type-var]
-    return found.pop() if found else None
+def _producer(arrays: list[_Array], stream: Any) -> Producer:
+    """By the stream that the caller names, otherwise by the arrays."""
+    return Producer(stream_number(stream)) if stream is not None else common([array.producer for array in arrays])
 
 
 def _read(value: Any, name: str) -> _Array:
@@ -166,8 +148,4 @@ def _read(value: Any, name: str) -> _Array:
         for n in reversed(shape):
             strides.insert(0, step)
             step *= n
-    # before version 3 nobody says: whatever runs on the default stream is waited for
-    stream = interface.get("stream") if int(interface.get("version", 0)) >= 3 else LEGACY_STREAM
-    if stream == 0:
-        raise InputError(f"{name}: stream 0 in its interface means nothing; 1 is the default stream")
-    return _Array(name, shape, tuple(int(n) for n in strides), int(interface["data"][0]), stream)
+    return _Array(name, shape, tuple(int(n) for n in strides), int(interface["data"][0]), producer_of(value, interface, name))

@@ -1,16 +1,17 @@
 """The Python API: frames in, packets out."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .config import Config
 from .device_frame import INTERFACE, describe, is_on_card
-from .errors import Error, InputError, OptionError
+from .errors import InputError, OptionError
 from .options import ALL, API, OPTIONS, read_options, refuse_unbuilt
 from .read_ahead import Read
+from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .statistics import FrameRow, Statistics
 
 if TYPE_CHECKING:
@@ -38,8 +39,11 @@ class Encoder:
     """Encodes frames one after another: `encode(frame)` for each, then `flush()`.
 
     Options are those of the command line, with underscores (docs/options.md). Usable in a `with` statement, which
-    closes it; `flush` must still be called for the last packets. One thread at a time feeds it; several encoders may run
-    beside each other.
+    closes it; `flush` must still be called for the last packets. One thread at a time may feed it, in the process that made
+    it: else Error. Several encoders may run at once.
+
+    An exception out of `encode` that is no InputError (an interrupt, a timeout raised by a signal handler, MemoryError) ends
+    the stream: further frames are refused, and `flush` returns the packets of the frames before.
     """
 
     def __init__(self, width: int, height: int, fps: Any = 25, *, keep_reconstruction: bool = False, **options: Any):
@@ -78,12 +82,12 @@ class Encoder:
         self._keep = keep_reconstruction
         self._pipeline: Any = make_pipeline(config, keep_reconstruction or config.ssim, warn, trace, frames)
         self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
-        self._state = "open"
+        self._session = Session(self._pipeline, self.stats)
 
     @property
     def headers(self) -> bytes:
         """Sequence and picture parameter set, Annex B; every keyframe's packet begins with them as well."""
-        self._require("open", "flushed")
+        self._session.require(OPEN, FAILED, FLUSHING, FLUSHED)
         return self._pipeline.headers()
 
     def encode(self, frame: Any, stream: Any = None) -> list[Packet]:
@@ -91,39 +95,42 @@ class Encoder:
 
         frame: uint8[H * 3 // 2, W] I420 for even sizes, or (y, u, v), uint8[H, W] and twice uint8[(H+1)//2, (W+1)//2].
         With device cuda also an array on the card, whoever made it (`__cuda_array_interface__`): those, NV12 as (y, uv), or
-        RGB (H, W, 3) or (3, H, W). It is read behind what its `stream` (a number or any library's object; else what the
-        array says) has got so far; what that stream gets afterwards may overwrite it.
+        RGB (H, W, 3) or (3, H, W). It is read behind what its `stream` (a number or any library's object; by default the one
+        that the array names, or its library's current one: encoder/producer.py) has got so far; what that stream gets
+        afterwards may overwrite it.
         """
         if is_on_card(frame):
-            self._require("open")
+            self._session.require(OPEN)
             if self.config.device == "cpu":
                 raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({self.config.device_reason}): copy it "
                                  "to the host, or take device='cuda'")
             if self.config.ssim:
                 raise InputError("ssim needs the frames on the host: copy them there, or do without ssim")
-            picture = describe(frame, self.config.width, self.config.height, stream)
-            return [self._packet(done) for done, _ in self._count(self._pipeline.encode_on_card(picture))]
-        planes = check_frame(frame, self.config.width, self.config.height)
-        return [self._packet(done) for done, _ in self.push(planes)]
+            picture = replace(describe(frame, self.config.width, self.config.height, stream), frame=frame)
+            self._session.feed(self._pipeline.encode_on_card, picture)
+        else:
+            self._session.feed(self._encode, check_frame(frame, self.config.width, self.config.height))
+        return self._packets()
 
     def flush(self) -> list[Packet]:
-        """The packets that are still missing; no frame can follow."""
-        return [self._packet(done) for done, _ in self.drain()]
+        """The packets that are still missing; no frame can follow. After an exception it may be called again."""
+        self._session.drain()
+        return self._packets()
 
     def push(self, planes: Planes) -> list[tuple["EncodedFrame", FrameRow]]:
         """`encode` for planes that are known to be right, with all that is known about the finished frames."""
-        self._require("open")
-        self.stats.expect(planes[0])
-        return self._count(self._pipeline.encode(*planes))
+        self._session.feed(self._encode, planes)
+        return self._session.hand_out()
 
     def push_later(self, read: Read) -> list[tuple["EncodedFrame", FrameRow]]:
         """`push` for a picture that is read when its turn comes; only where `lanes` is more than 1."""
-        self._require("open")
-        return self._count(self._pipeline.encode_later(read))
+        self._session.feed(self._pipeline.encode_later, read)
+        return self._session.hand_out()
 
     def poll(self) -> list[tuple["EncodedFrame", FrameRow]]:
         """What is finished meanwhile; waits a little if that is nothing."""
-        return self._count(self._pipeline.poll())
+        self._session.poll()
+        return self._session.hand_out()
 
     @property
     def lanes(self) -> Any:
@@ -140,18 +147,12 @@ class Encoder:
 
     def drain(self) -> list[tuple["EncodedFrame", FrameRow]]:
         """`flush`, as `push`."""
-        if self._state == "flushed":
-            return []
-        self._require("open")
-        finished = self._count(self._pipeline.flush())
-        self._state = "flushed"
-        return finished
+        self._session.drain()
+        return self._session.hand_out()
 
     def close(self) -> None:
         """Give threads and memory back; packets not fetched are lost. Called twice it does nothing."""
-        if self._state != "closed":
-            self._state = "closed"
-            self._pipeline.close()
+        self._session.close()
 
     def __enter__(self) -> "Encoder":
         return self
@@ -159,16 +160,19 @@ class Encoder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _count(self, frames: Sequence["EncodedFrame"]) -> list[tuple["EncodedFrame", FrameRow]]:
-        return [(frame, self.stats.add(frame)) for frame in frames]
+    def _encode(self, planes: Planes) -> "Sequence[EncodedFrame]":
+        self.stats.expect(planes[0])
+        return self._pipeline.encode(*planes)
+
+    def _packets(self) -> list[Packet]:
+        """Finished frames as packets; made before they are handed out, so that an interrupt loses none."""
+        packets = [self._packet(frame) for frame, _ in self._session.ready]
+        self._session.hand_out()
+        return packets
 
     def _packet(self, frame: "EncodedFrame") -> Packet:
         return Packet(frame.data, frame.index, frame.index, 1, frame.is_idr, frame.frame_type, float(frame.avg_qp),
                       frame.reconstruction if self._keep else None)
-
-    def _require(self, *states: str) -> None:
-        if self._state not in states:
-            raise Error(f"the encoder is {self._state}: no frame can follow")
 
 
 def check_frame(frame: Any, width: int, height: int) -> Planes:

@@ -3,7 +3,9 @@
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +37,10 @@ class GopQueue:
         self.waiting = 0  # pictures
         self.free: list[np.ndarray] = []  # buffers
         self.closing = False
-        lock = threading.RLock()
-        self._changed, self._paced = threading.Condition(lock), threading.Condition(lock)
+        self._lock = threading.RLock()  # the caller takes it itself: an interrupt within Condition's code leaves it held
+        self._changed, self._paced = threading.Condition(self._lock), threading.Condition(self._lock)  # lanes wait here
+        self._caller: SimpleQueue[None] = SimpleQueue()  # and the caller here, for the same reason
+        self.ready: list[EncodedFrame] = []  # finished frames in order, of `collect`
         self._gops: dict[int, Gop] = {}  # those of which pictures may wait
         self._finished: dict[int, EncodedFrame] = {}
         self._came = self._delivered = self._in_order = self._next_gop = 0  # pictures, but for the last
@@ -51,12 +55,12 @@ class GopQueue:
     # ---- the caller's side
     def buffer(self) -> np.ndarray:
         """uint8[picture_bytes] for the next picture."""
-        with self._changed:
+        with self._lock:
             return self.free.pop() if self.free else np.empty(self.picture_bytes, np.uint8)
 
     def enter(self, picture: np.ndarray | Read) -> None:
         """The next picture in order; raises what a lane failed with, since nobody would code it."""
-        with self._changed:
+        with self._lock:
             if self._failure is not None and self._error is None:
                 raise self._failure
             number = self._came // self.keyint
@@ -67,40 +71,48 @@ class GopQueue:
 
     def has_room(self) -> bool:
         """Whether another picture may wait, or will not have to."""
-        with self._changed:
+        with self._lock:
             return self.waiting < self.room or self._failure is not None or self._ended or self.closing
 
     def busy(self) -> bool:
         """Whether a lane still has something to do."""
-        with self._changed:
+        with self._lock:
             return self._idle < self.lanes or (self.waiting > 0 and self._end_gop is None and not self.closing)
 
     def wait(self, seconds: float) -> None:
         """A little, unless much is finished, or all that was to do."""
-        with self._changed:
-            if self._in_order - self._delivered < BATCH and self._error is None and self._idle < self.lanes:
-                self._changed.wait(seconds)
+        with self._lock:
+            if self._in_order - self._delivered >= BATCH or self._error is not None or not self.busy():
+                return
+            while not self._caller.empty():  # of changes that are known
+                self._caller.get_nowait()
+        with suppress(Empty):
+            self._caller.get(timeout=seconds)
 
-    def deliver(self) -> "list[EncodedFrame]":
-        """Finished pictures in order; raises, once, what a lane failed with."""
-        with self._changed:
+    def collect(self) -> None:
+        """Add finished frames to `ready`, in order; raises, once, what a lane failed with. After an interrupt `ready` may
+        hold the last one twice.
+        """
+        with self._lock:
             if self._error is not None:
                 error, self._error = self._error, None
                 raise error
-            done = [self._finished.pop(number) for number in range(self._delivered, self._in_order)]
-            self._delivered = self._in_order
-        return done
+            while self._delivered < self._in_order:
+                self.ready.append(self._finished[self._delivered])
+                self._delivered += 1
+            for number in [number for number in self._finished if number < self._delivered]:
+                del self._finished[number]
 
     def end(self, cut: bool = False) -> None:
         """No picture follows; cut: none is begun any more, and what is under way is finished."""
-        with self._changed:
+        with self._lock:
             self._ended = True
             self._end_gop = -1 if cut else self._end_gop
             self._tell()
 
     def close(self) -> None:
         """Lanes leave what they have."""
-        with self._changed:
+        with self._lock:
             self.closing = True
             self._tell()
 
@@ -122,7 +134,7 @@ class GopQueue:
             waiting = gop.waiting
             count = 0 if self._is_cut(gop.number) or not waiting else min(most, len(waiting)) if callable(waiting[0]) else 1
             if self.waiting > self.room // 2 >= self.waiting - count:
-                self._changed.notify_all()  # the caller, for whom there is room
+                self._wake_caller()  # there is room
             self.waiting -= count
             gop.taken += count
             return [waiting.popleft() for _ in range(count)]
@@ -152,13 +164,13 @@ class GopQueue:
             if gop != self._in_order // self.keyint:
                 self._tell()  # another GOP may begin
             elif self._in_order - self._delivered >= BATCH:
-                self._changed.notify_all()
+                self._wake_caller()
 
     def rest(self, lanes: int) -> None:
         """So many lanes more, or less, have nothing to do."""
         with self._changed:
             self._idle += lanes
-            self._changed.notify_all()
+            self._wake_caller()
 
     def somebody_rests(self) -> bool:
         """Whether a lane has nothing to do, and would do something."""
@@ -217,8 +229,13 @@ class GopQueue:
         return self._end_gop is not None and number >= self._end_gop
 
     def _tell(self) -> None:
-        """Wake who waits, lanes too."""
+        """Wake the caller and the lanes."""
         self.news += 1
         self._changed.notify_all()
+        self._wake_caller()
         if self.closing:
             self._paced.notify_all()
+
+    def _wake_caller(self) -> None:
+        if self._caller.empty():
+            self._caller.put(None)

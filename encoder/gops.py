@@ -4,6 +4,7 @@ A GOP begins with an IDR picture, so nothing of another GOP reaches its bits: wh
 changes no byte. A lane that is free takes the next GOP, so that a fast device takes more of them than a slow one.
 """
 
+import os
 import threading
 import warnings
 import weakref
@@ -90,7 +91,7 @@ class Gops:
         self.config = config
         self.queue = GopQueue(lanes, config.keyint, picture_bytes(config))
         self._buffer: np.ndarray | None = None
-        self._done: list[EncodedFrame] = []
+        self.taken: list[EncodedFrame] = []  # see Pipeline
         self.lanes: list[Pipeline] = []
         say = Once(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
         try:
@@ -107,7 +108,7 @@ class Gops:
         ]
         for thread in self._threads:
             thread.start()
-        dropped = weakref.finalize(self, self.queue.close)  # then the threads end: they do not hold this
+        dropped = weakref.finalize(self, _end_lanes, self.queue, os.getpid())  # they do not hold this
         dropped.atexit = False  # they sleep, and end with the process
 
     # ---- as Pipeline
@@ -172,15 +173,15 @@ class Gops:
         return self._fetch()
 
     def _wait(self, seconds: float = SLICE) -> None:
-        """A little; what is finished is taken, lest there is nothing to wait for any more. Raises what a lane failed with."""
+        """A little; what is finished is collected, so that there is something to wait for. Raises what a lane failed with."""
         self.queue.wait(seconds)
-        self._done += self.queue.deliver()
+        self.queue.collect()
 
     def _fetch(self) -> "list[EncodedFrame]":
         """What is finished and in order, and not fetched yet, also before something failed."""
-        self._done += self.queue.deliver()
-        done, self._done = self._done, []
-        return done
+        self.queue.collect()
+        self.taken, self.queue.ready = self.queue.ready, []
+        return self.taken
 
     def end(self) -> None:
         """No picture follows."""
@@ -193,6 +194,12 @@ class Gops:
     def _close_lanes(self) -> None:
         for lane in self.lanes:
             lane.close()
+
+
+def _end_lanes(queue: GopQueue, process: int) -> None:
+    """A process that was forked has none of these threads, and a lock may be held in it for ever."""
+    if os.getpid() == process:
+        queue.close()
 
 
 class Once:

@@ -66,7 +66,7 @@ class HybridLoop:
             source = executor.side.device
             with executor.at_work(source):
                 state = self.arrays[source].constants | there[source].arrays | picture.numbers
-                executor.side.load(picture.stage, picture.pointers, picture.stream, state)
+                executor.side.load(picture.stage, picture.pointers, picture.producer, state)
         wanted = frame.decoded is not None
         asked = Picture(self.size, frame.n_ref, config.ref, config.me, source, wanted)
         under_way, home = executor.picture(frame.index, asked, work, frame.stage_seconds)

@@ -127,7 +127,7 @@ class Loop:
         fills = [(there.qp, frame.slice_qp)]
         if picture is not None:
             state = self.arrays.constants | there.arrays | picture.numbers
-            executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.stream, state)
+            executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
         gate = frame.shut
         kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept, gate is None)
         own = [frame.gate, *(frame.decoded or ())]

@@ -88,8 +88,9 @@ class Pipeline:
         self.count = self.since_idr = self.idr_count = self.number = 0
         self._reads_ahead = False  # somebody reads pictures to where they belong while earlier ones are encoded
         self.loop, self.ring = self._start()
-        self.pending: deque[tuple[Frame, Task]] = deque()
-        self.done: list[EncodedFrame] = []  # not fetched yet
+        self.pending: deque[tuple[Frame, Callable[[], None], Task]] = deque()
+        self.done: list[EncodedFrame] = []  # not fetched yet; after an interrupt it may hold the last one twice
+        self.taken: list[EncodedFrame] = []  # fetched last: an interrupt behind that loses none
         self._copying = Copiers(min(HELPERS, config.threads - 1)) if self.next_buffer() is not None else None
         if will_compile():
             compile_beside()
@@ -238,7 +239,10 @@ class Pipeline:
             frame.complete()  # threads copied the source meanwhile, for which the card waits: the caller may change it now
         if self.trace is not None:
             self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.number)
-        self.pending.append((frame, self.loop.executor.submit(self._write, frame, ready)))
+        self.pending.append((frame, ready, self._begin_to_write(frame, ready)))
+
+    def _begin_to_write(self, frame: Frame, ready: Callable[[], None]) -> Task:
+        return self.loop.executor.submit(self._write, frame, ready)
 
     def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
         """The bits of a picture whose loop is done."""
@@ -267,14 +271,24 @@ class Pipeline:
 
     def _finished(self, limit: int) -> list[EncodedFrame]:
         """Pictures whose bits are done, in order; waits until at most `limit` are under way."""
-        while self.pending and (len(self.pending) > limit or self.pending[0][1].done()):
+        while self.pending and (len(self.pending) > limit or self.pending[0][-1].done()):
             start = time.perf_counter()
-            self.done.append(self.loop.executor.result(self.pending[0][1]))
+            self.done.append(self._result(*self.pending[0]))
             if self.trace is not None:
                 self.trace.add(HOST, "loop", "wait", start, time.perf_counter() - start, self.done[-1].index)
             self.pending.popleft()
-        done, self.done = self.done, []
-        return done
+        self.taken, self.done = self.done, []
+        return self.taken
+
+    def _result(self, frame: Frame, ready: Callable[[], None], task: Task) -> EncodedFrame:
+        """A picture with its bits. What stopped that may be over the next time, such as a timeout of a signal's handler."""
+        try:
+            return self.loop.executor.result(task)
+        except (GpuLost, TwinDiffers, Stuck):
+            raise
+        except Exception:
+            self.pending[0] = frame, ready, self._begin_to_write(frame, ready)
+            raise
 
     def _reconstruction(self, frame: Frame) -> Planes:
         """A copy of the decoded picture, cropped as the SPS says."""
@@ -364,9 +378,9 @@ class Pipeline:
 
         DeviceLost, once, if the card was asked for by name: what came home stays to be fetched.
         """
-        whole = [isinstance(future.exception(), GpuLost) for _, future in self.pending]
+        whole = [isinstance(future.exception(), GpuLost) for _, _, future in self.pending]
         first = whole.index(True) if True in whole else len(whole)
-        again = [frame for frame, _ in list(self.pending)[first:]]
+        again = [frame for frame, _, _ in list(self.pending)[first:]]
         if entering is not None and entering not in again:
             again.append(entering)
         while len(self.pending) > first:

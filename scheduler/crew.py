@@ -5,17 +5,17 @@ stay with a list of steps from its first to its last, take parts by an atomic ti
 parts are all done. The caller is one of the threads. Between lists they look for a while, then sleep.
 """
 
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 
 from ..cpu_simd.atomics import take, wait_until
-from .later import Later, Task
+from .later import Later, QueuedTask, Task
 
 ROUNDS = 2_000  # looks at a counter in one call, some 0.1 ms; the interpreter is free meanwhile
 PATIENCE = 0.002  # seconds of looking before a thread sleeps
@@ -60,36 +60,40 @@ class Steps:
 
 
 class _Shared:
-    """What the threads see of a crew: it does not keep the crew alive."""
+    """What the threads see of a crew: it does not keep the crew alive.
+
+    The caller's thread takes `lock` itself: an interrupt within the Python code of Condition would leave it held.
+    """
 
     def __init__(self) -> None:
         self.steps: Steps | None = None
         self.posted = np.zeros(1, np.int64)  # step lists and tasks so far
-        self.tasks: deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
+        self.tasks: deque[QueuedTask] = deque()
         self.asleep = 0
-        self.wake = threading.Condition()
+        self.lock = threading.RLock()
+        self.wake = threading.Condition(self.lock)
         self.closing = False
 
     def post(self) -> None:
         take(self.posted, 0)
         if self.asleep:
-            with self.wake:
-                self.wake.notify_all()
+            self.notify()
 
-    def run_task(self) -> bool:
-        """Run one task that waits; whether there was one. An interrupt leaves it waiting."""
-        try:
-            future, function, args = task = self.tasks.popleft()
-        except IndexError:
+    def notify(self) -> None:
+        with self.lock:
+            self.wake.notify_all()
+
+    def run_task(self, by_asker: bool = False) -> bool:
+        """Run one task that waits; whether there was one."""
+        if not self.tasks:  # without the lock: threads look here all the time
             return False
-        if future.running() or future.set_running_or_notify_cancel():
-            try:
-                future.set_result(function(*args))
-            except Exception as error:  # the future carries it to whoever asks for the result
-                future.set_exception(error)
-            except BaseException:
-                self.tasks.appendleft(task)
-                raise
+        with self.lock:
+            if not self.tasks:
+                return False
+            task = self.tasks[0]
+            task.by_asker = by_asker  # before it leaves the queue, so that an interrupt loses no task
+            self.tasks.popleft()
+        task.run()
         return True
 
     def sleep(self, seen: int) -> None:
@@ -120,7 +124,7 @@ class Crew:
     """`threads` threads, the caller's among them; with one, everything runs in the caller's."""
 
     def __init__(self, threads: int, name: str = "h264lite") -> None:
-        self._shared = _Shared()
+        self._shared, self._pid = _Shared(), os.getpid()
         self._threads = [
             threading.Thread(target=_work, args=(self._shared,), name=f"{name}-{k}", daemon=True)
             for k in range(1, threads)
@@ -148,29 +152,28 @@ class Crew:
         """Start a task that runs beside what follows, or with one thread when somebody asks for its result."""
         if not self._threads:
             return Later(lambda: True, function, *args)
-        future: Future[Any] = Future()
-        self._shared.tasks.append((future, function, args))
+        task = QueuedTask(function, *args)
+        self._shared.tasks.append(task)
         self._shared.post()
-        return future
+        return task
 
-    def result(self, future: Task) -> Any:
+    def result(self, task: Task) -> Any:
         """A task's result; the caller runs tasks that wait meanwhile."""
-        while not future.done() and self._shared.run_task():
+        while not task.done() and self._shared.run_task(by_asker=True):
             pass
-        return future.result()
+        return task.result()
 
     def close(self) -> None:
         """Wait for running tasks and end the threads; tasks that have not begun are cancelled."""
         self._shared.closing = True
         while self._shared.tasks:
-            self._shared.tasks.pop()[0].cancel()
-        with self._shared.wake:
-            self._shared.wake.notify_all()
+            self._shared.tasks.pop().cancel()
+        self._shared.notify()
         for thread in self._threads:
             thread.join()
         self._threads = []
 
     def __del__(self) -> None:
         self._shared.closing = True
-        with self._shared.wake:
-            self._shared.wake.notify_all()
+        if self._pid == os.getpid():  # the threads stay in the process that started them
+            self._shared.notify()

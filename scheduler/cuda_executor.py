@@ -99,12 +99,12 @@ class CudaExecutor(CardMemory):
 
     def bring_from_card(
         self, number: int, stage: str, pointers: Mapping[str, int], fills: Iterable[tuple[DeviceArray, int]],
-        stream: int | None, state: Mapping[str, Any],
+        producer: tuple[int | None, bool], state: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """As `bring` for a picture that lies on the card; ordered after its producer's stream, which may then go on.
-
-        Without a stream the host waits until it is read.
+        """As `bring` for a picture that lies on the card. producer: the stream to be ordered after, and whether that stream
+        waits until the picture is read; otherwise, and without a stream, the host waits.
         """
+        stream, waits = producer
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number
         card.wait(up, self._downloaded[k])
@@ -114,7 +114,7 @@ class CudaExecutor(CardMemory):
             array.fill(value, up)
         self.run([((stage,), self.load_from_card(pointers))], state, {})
         self._let_in(number)
-        if stream is None:
+        if stream is None or not waits:
             card.synchronize(self._uploaded[k])
         else:
             self.others().before(up, stream)

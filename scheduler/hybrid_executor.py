@@ -320,7 +320,8 @@ class HybridExecutor:
                 self._wait(run, lambda: side.card.done(home), lambda: f"frame {run.number} on {side.device}")
                 side.card.synchronize(home)
                 self.adaptation.measured.extend(side.seconds(spans, timed))
-            self._events.append(home)
+            if home not in self._events:  # asked for again after an interrupt
+                self._events.append(home)
 
         return wait
 

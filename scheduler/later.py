@@ -1,7 +1,8 @@
-"""What is left to do with a picture when a card is done with it: little, so whoever asks for the result does it."""
+"""Tasks whose result one thread asks for: run by that thread, or by a thread of a crew."""
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError
 from typing import Any, TypeAlias
 
 
@@ -41,4 +42,60 @@ class Later:
         return self._error
 
 
-Task: TypeAlias = Future[Any] | Later  # of a thread, or of whoever asks
+class QueuedTask:
+    """A task that a thread of a crew runs; one thread alone asks for its result.
+
+    Not concurrent.futures.Future: its Condition is Python code, in which an interrupt of the asking thread leaves a lock
+    held, for which the other thread then waits for ever.
+    """
+
+    __slots__ = ("_args", "_done", "_error", "_function", "_over", "_value", "by_asker")
+
+    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
+        self._function, self._args = function, args
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._done = False
+        self.by_asker = False  # the asking thread runs it, and runs it again after an interrupt
+        self._over = threading.Lock()  # held until the task is done
+        self._over.acquire()
+
+    def run(self) -> None:
+        """Run it here. An interrupt (no Exception) passes through and leaves it undone."""
+        if self._done:
+            return
+        try:
+            self._value = self._function(*self._args)
+        except Exception as error:
+            self._error = error
+        self._finish()
+
+    def cancel(self) -> None:
+        """Not run: its result is CancelledError."""
+        self._error = CancelledError()
+        self._finish()
+
+    def _finish(self) -> None:
+        self._done = True
+        self._over.release()
+
+    def done(self) -> bool:
+        """Whether the result is there."""
+        return self._done
+
+    def result(self) -> Any:
+        """What it returned; waits for it. Raises what it raised."""
+        if error := self.exception():
+            raise error
+        return self._value
+
+    def exception(self) -> BaseException | None:
+        """What it raised; waits for it."""
+        if self.by_asker:
+            self.run()
+        while not self._done:
+            self._over.acquire()
+        return self._error
+
+
+Task: TypeAlias = QueuedTask | Later  # run by a thread of a crew, or by the one that asks

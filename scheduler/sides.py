@@ -184,8 +184,11 @@ class CardSide(CardMemory):
         return found
 
     # ---- pictures that lie on the card
-    def load(self, stage: str, pointers: Mapping[str, int], stream: int | None, state: Mapping[str, Any]) -> None:
+    def load(
+        self, stage: str, pointers: Mapping[str, int], producer: tuple[int | None, bool], state: Mapping[str, Any]
+    ) -> None:
         """See CudaExecutor.bring_from_card."""
+        stream, waits = producer
         card, up = self.card, self.streams[UP]
         if stream is not None:
             self.others().after(up, stream)
@@ -193,7 +196,7 @@ class CardSide(CardMemory):
         loaded = card.record(self._loaded, up)
         for name in (MAIN, HOME):
             card.wait(self.streams[name], loaded)
-        if stream is None:
+        if stream is None or not waits:
             card.synchronize(loaded)
         else:
             self.others().before(up, stream)

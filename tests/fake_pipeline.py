@@ -41,7 +41,7 @@ class Pipeline:
 
     def __init__(self, config, keep_reconstruction=False, warn=None, trace=None):
         self.config, self.keep = config, keep_reconstruction
-        self.count, self.waiting = 0, []
+        self.count, self.waiting, self.taken = 0, [], []
         self.lag = int(os.environ.get("FAKE_LAG", "2"))
 
     def headers(self):

@@ -137,7 +137,7 @@ def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
     packets, lost = [], 0
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", threads=4) as encoder:
         for planes in clip:
-            assert not [future.exception() for _, future in encoder._pipeline.pending if future.exception()]  # none is late
+            assert not [task.exception() for *_, task in encoder._pipeline.pending if task.exception()]  # none is late
             try:
                 packets += encoder.encode(tuple(planes))
             except DeviceLost:

@@ -166,7 +166,8 @@ def test_what_cannot_be_read_is_told_by_whoever_codes_it():
         queue.enter(bad)
     queue.tell_pace("card", 1.0)
     lane, steps, _ = beside_a_card(queue, 0)
-    assert not next(steps) and lane.left_out and queue.deliver() == []
+    queue.collect()
+    assert not next(steps) and lane.left_out and queue.ready == []
     queue.close()
 
 
