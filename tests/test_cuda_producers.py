@@ -46,7 +46,7 @@ class LazyStream:
 
 @pytest.fixture
 def side(card, monkeypatch):  # noqa: F811
-    """A lazy stream with the number SIDE of the emulated driver: it is done late, and begins again only when it is told to."""
+    """A lazy stream with the number SIDE of the emulated driver: what it has got is done when another stream waits for it."""
     if not isinstance(card, EmulatedDriver):
         pytest.skip("real producers have a test of their own")
     stream, wait = LazyStream(), card.libcuda.cuStreamWaitEvent
