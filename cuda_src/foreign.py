@@ -39,6 +39,10 @@ class Foreign:
         """What the foreign stream gets from now on starts after what `stream` has got."""
         self._order(int(stream.handle), other)
 
+    def close(self) -> None:
+        """Nothing is ordered any more."""
+        self._call("cuEventDestroy_v2", self._event)
+
     def _order(self, first: int, then: int) -> None:
         self._call("cuEventRecord", self._event, ctypes.c_void_p(first))
         self._call("cuStreamWaitEvent", ctypes.c_void_p(then), self._event, ctypes.c_uint(0))

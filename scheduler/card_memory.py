@@ -1,11 +1,12 @@
 """A card's memory and streams, as whoever runs stages there has them."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from ..cuda_src.device import Device, DeviceArray
+from ..cuda_src.device import Device, DeviceArray, GpuLost
 from ..cuda_src.foreign import Foreign
 from .stages import CUDA, MAIN, files
 
@@ -82,7 +83,20 @@ class CardMemory:
                 for end in other._ends.values():
                     card.wait(stream, end)
 
+    def finish(self) -> None:
+        """Wait until nothing is under way, and give the streams back while their context lives: PyCUDA frees nothing of a
+        context that was let go of. Those of a lost GPU stay, since no call of the driver succeeds for it.
+        """
+        with suppress(GpuLost), self.card:
+            for stream in self.streams.values():
+                self.card.synchronize(stream)
+            if self._foreign is not None:
+                self._foreign.close()
+            self.streams, self._foreign = {}, None
+            self._ends.clear()
+
     def close(self, keep_host: bool = False) -> None:
-        """Give memory back; `keep_host`: but for `host_zeros`."""
+        """`finish`, and give memory back; `keep_host`: but for `host_zeros`."""
+        self.finish()
         self._constants.clear()
         self.card.close(keep_host)

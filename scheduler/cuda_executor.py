@@ -6,7 +6,7 @@ loop; a picture's arrays are used again when its download has ended.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -209,16 +209,11 @@ class CudaExecutor(CardMemory):
         """See Executor."""
         return future.result()
 
-    def end(self) -> None:
-        """Wait until nothing is under way."""
-        with suppress(GpuLost), self.card:
-            for stream in self.streams.values():
-                self.card.synchronize(stream)
-
-    def close(self, keep_host: bool = False) -> None:
-        """`end`, and give memory back; `keep_host`: but for `host_zeros`."""
-        self.end()
-        super().close(keep_host)
+    def finish(self) -> None:
+        """See CardMemory. Scripts hold kernels, which go with their modules."""
+        super().finish()
+        self._scripts.clear()
+        self._places.clear()
 
 
 class _Home:

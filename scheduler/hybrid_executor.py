@@ -339,6 +339,6 @@ class HybridExecutor:
         self._watchdog.close()
         self.adaptation.settled()
         if self._of_card is not None:
-            self._of_card.end()
+            self._of_card.finish()
         for side in self.sides.values():
             side.close(keep_host)

@@ -301,6 +301,9 @@ class EmulatedLibcuda:
     def cuEventCreate(self, event: Any, flags: Any) -> int:
         return 0
 
+    def cuEventDestroy_v2(self, event: Any) -> int:
+        return 0
+
     def cuEventRecord(self, event: Any, stream: Any) -> int:
         self.last = stream.value
         return 0
