@@ -1,0 +1,189 @@
+"""Random options, sizes and contents through the encoder: what two decoders show is the reconstruction."""
+
+import io
+import random
+from collections.abc import Callable
+from types import ModuleType
+from typing import NamedTuple
+
+import h264lite
+import numpy as np
+from h264lite.encoder import frame, loop, slice_writer
+from h264lite.encoder.options import ALL, API, OPTIONS, Option
+from h264lite.scheduler import executor
+
+from .guard import GuardedNumpy
+from .kinds import Result
+
+LARGEST = 80  # samples
+CHANCE = 0.3  # that an option is given
+GIVEN = {"width", "height", "device", "devices", "tuning", "threads", "gops"}  # chosen here, or of a machine
+VALUES = {  # of options that are no number and no choice, or whose edges matter more than what is between
+    "fps": (1, 25, "30000/1001", 0.01, 10000), "keyint": (1, 2, 3, 5, 8, "infinite"),
+    "qp": (0, 1, 2, 4, 10, 20, 30, 40, 50, 51),
+    "deblock": ((0, 0), (-6, -6), (6, 6), (0, 3), (-6, 6)), "sar": ("1:1", "16:11", "65535:65534"),
+    "partitions": ("none", "all", "p8x8", "p8x8,p4x4", "i4x4", "p8x8,i4x4"), "slices": (1, 2, 3, 5),
+}  # fmt: skip
+Planes = tuple[np.ndarray, ...]
+
+
+class Case(NamedTuple):
+    """What the encoder gets; contents by their seed."""
+
+    width: int
+    height: int
+    frames: int
+    content: str
+    seed: int
+    options: dict[str, object]
+    own: bool  # the project's decoder looks as well
+
+
+def _two_values(draw: np.random.Generator, shape: tuple[int, int], k: int, n: int) -> np.ndarray:
+    return draw.choice(np.array([0, 255], np.uint8), shape)
+
+
+def _noise(draw: np.random.Generator, shape: tuple[int, int], k: int, n: int) -> np.ndarray:
+    return draw.integers(0, 256, shape, np.uint8)
+
+
+def _flat(draw: np.random.Generator, shape: tuple[int, int], k: int, n: int) -> np.ndarray:
+    return np.full(shape, draw.integers(0, 256), np.uint8)
+
+
+def _black_and_white(draw: np.random.Generator, shape: tuple[int, int], k: int, n: int) -> np.ndarray:
+    return np.full(shape, 255 * (n % 2), np.uint8)
+
+
+def _checkers(draw: np.random.Generator, shape: tuple[int, int], k: int, n: int) -> np.ndarray:
+    cell = 1 + 3 * (shape[0] % 2)
+    rows, columns = (np.arange(size) // cell for size in shape)
+    return ((np.add.outer(rows, columns) + n) % 2 * 255).astype(np.uint8)
+
+
+def _chroma(draw: np.random.Generator, shape: tuple[int, int], k: int, n: int) -> np.ndarray:
+    return _two_values(draw, shape, k, n) if k else np.full(shape, 128, np.uint8)
+
+
+def _extremes(draw: np.random.Generator, shape: tuple[int, int], k: int, n: int) -> np.ndarray:
+    return draw.choice(np.array([0, 1, 127, 128, 254, 255], np.uint8), shape)
+
+
+def _moving(draw: np.random.Generator, shape: tuple[int, int], k: int, n: int) -> np.ndarray:
+    rows, columns = np.arange(shape[0])[:, None], np.arange(shape[1])[None, :]
+    return (128 + 90 * np.sin((rows + 5 * n) / 7) * np.cos((columns - 11 * n) / 5)).astype(np.uint8)
+
+
+def _impulse(draw: np.random.Generator, shape: tuple[int, int], k: int, n: int) -> np.ndarray:
+    plane = np.zeros(shape, np.uint8)
+    plane[draw.integers(shape[0]), draw.integers(shape[1])] = 255
+    return plane
+
+
+CONTENTS: dict[str, Callable[[np.random.Generator, tuple[int, int], int, int], np.ndarray]] = {
+    function.__name__.strip("_"): function
+    for function in (_two_values, _noise, _flat, _black_and_white, _checkers, _chroma, _extremes, _moving, _impulse)
+}
+
+
+def material() -> None:
+    """Nothing: contents are made from seeds."""
+
+
+def modules() -> tuple[ModuleType, ...]:
+    """All that make arrays which kernels of the encoder get."""
+    return executor, frame, loop, slice_writer
+
+
+def warm(given: None) -> None:
+    """Every kernel once: each device path by its options."""
+    for options in ({}, {"preset": "placebo", "slices": 2}, {"me": "step", "preset": "slower"}, {"preset": "ultrafast"},
+                    {"qp": 0, "threads": 2}, {"ssim": True, "gops": 2, "keyint": 2, "threads": 2}):  # fmt: skip
+        for content in ("noise", "moving"):
+            run(Case(49, 35, 3, content, 1, {"device": "cpu", "threads": 1, **options}, True), GuardedNumpy("none"))
+
+
+def build(given: None, rng: random.Random) -> Case:
+    """Any size up to LARGEST, long ones too; each option with CHANCE."""
+    sizes = [(1, 1), (2, 2), (1, 17), (17, 1), (16, 16), (rng.randint(1, 4 * LARGEST), rng.randint(1, 20)),
+             (rng.randint(1, 20), rng.randint(1, 4 * LARGEST))]  # fmt: skip
+    sizes += [(rng.randint(1, LARGEST), rng.randint(1, LARGEST)) for _ in range(7)]
+    options: dict[str, object] = {"device": "cpu", "threads": rng.choice((1, 1, 1, 2, 3))}
+    for row in OPTIONS:
+        if row.scope in (ALL, API) and row.name not in GIVEN and rng.random() < (0.8 if row.name == "qp" else CHANCE):
+            options[row.name] = _value(row, rng)
+    if options.get("me") != "step" and rng.random() < 0.9:
+        options.pop("step_grid", None)  # which most of the rest would be refused for
+    if rng.random() < 0.15:
+        options["gops"] = rng.randint(1, 3)
+    width, height = rng.choice(sizes)
+    return Case(width, height, rng.choice((1, 2, 3, 4, 6)), rng.choice(sorted(CONTENTS)), rng.getrandbits(32), options,
+                rng.random() < 0.5)  # fmt: skip
+
+
+def _value(row: Option, rng: random.Random) -> object:
+    """A value that the row may have; the level may still forbid it."""
+    if row.name in VALUES:
+        return rng.choice(VALUES[row.name])
+    if row.choices is not None:
+        return rng.choice(sorted(row.choices))
+    if row.is_switch:
+        return rng.random() < 0.5
+    assert row.low is not None and row.high is not None, f"{row.name}: VALUES has none for it"
+    middle = rng.uniform(row.low, row.high) if isinstance(row.default, float) else rng.randint(int(row.low), int(row.high))
+    return rng.choice((row.low, row.high, middle, middle))
+
+
+def run(case: Case, numpy: GuardedNumpy) -> Result:
+    """Encode and decode it."""
+    frame.Frame.__init__.__defaults__ = (numpy.zeros,)  # bound before the stand-in was
+    frame.References.allocate.__func__.__defaults__ = (numpy.zeros,)
+    try:
+        encoder = h264lite.Encoder(case.width, case.height, keep_reconstruction=True, **case.options)
+    except h264lite.OptionError as error:
+        return Result(0, str(error))
+    with encoder:
+        packets = [packet for planes in clip(case) for packet in encoder.encode(planes)] + encoder.flush()
+    assert [packet.pts for packet in packets] == list(range(case.frames)), "packets are missing"
+    stream = b"".join(packet.data for packet in packets)
+    expected = b"".join(plane.tobytes() for packet in packets for plane in packet.reconstruction)
+    assert _ffmpeg(stream) == expected, "FFmpeg shows something else"
+    if case.own:
+        decoder = h264lite.Decoder()
+        found = b"".join(shown.to_bytes() for shown in [*decoder.decode(stream), *decoder.flush()])
+        assert found == expected, "the project's decoder shows something else"
+    return Result(case.frames)
+
+
+def clip(case: Case) -> list[Planes]:
+    """Its frames: y, u, v; some turned over or in another order of memory."""
+    draw, make = np.random.default_rng(case.seed), CONTENTS[case.content]
+    luma, chroma = (case.height, case.width), ((case.height + 1) // 2, (case.width + 1) // 2)
+    made = []
+    for n in range(case.frames):
+        planes = [make(draw, shape, k, n) for k, shape in enumerate((luma, chroma, chroma))]
+        how = draw.random()
+        if how < 0.15:
+            planes = [plane[::-1] for plane in planes]
+        elif how < 0.3:
+            planes = [np.asfortranarray(plane) for plane in planes]
+        made.append(tuple(planes))
+    return made
+
+
+def _ffmpeg(stream: bytes) -> bytes:
+    """All samples by FFmpeg's decoder."""
+    import av
+
+    shown = bytearray()
+    with av.open(io.BytesIO(stream), format="h264") as container:
+        container.streams.video[0].codec_context.thread_count = 1
+        for picture in container.decode(video=0):
+            for plane in picture.planes:
+                shown += np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width].tobytes()
+    return bytes(shown)
+
+
+def dump(case: Case) -> bytes:
+    """Its settings as text."""
+    return repr(case).encode()
