@@ -1,6 +1,7 @@
 # What can be done with a checkout. Everything sets itself up: Debian 12 with python3.11 is enough.
 #   make encode     a sample clip, encoded; PSNR, bitrate, frames per second, where the stream is
 #   make test       the fast tests (make test-all: with the slow sweeps)
+#   make test-install  the package in an environment of its own, as pip installs it, and a clip through it
 #   make lint       ruff and mypy
 #   make bench      speed beside x264, if PyAV has it
 #   make kernels    the CUDA kernels compiled for all architectures, if nvcc is there (else at first use)
@@ -17,7 +18,7 @@ QP          ?= 27
 CLIP        := out/sample_$(SIZE).yuv
 STREAM      := out/sample_$(SIZE).264
 
-.PHONY: encode test test-all lint bench kernels wheel docs setup clean
+.PHONY: encode test test-all test-install lint bench kernels wheel docs setup clean
 
 encode: $(VENV)/.ready
 	$(PYTHON) samples/make_clip.py $(CLIP) --size $(SIZE) --frames $(FRAMES)
@@ -30,6 +31,9 @@ test: $(VENV)/.ready-test
 
 test-all: $(VENV)/.ready-test
 	$(PYTHON) -m pytest -n $(WORKERS) -m "not gpu"
+
+test-install: $(VENV)/bin/python
+	tests/installed.sh $(PYTHON)
 
 lint: $(VENV)/.ready-dev
 	$(PYTHON) -m ruff check .

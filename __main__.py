@@ -1,6 +1,7 @@
 """`python -m h264lite`: the command line."""
 
 import gc
+import os
 import sys
 
 
@@ -10,6 +11,7 @@ def main() -> int:
         from .console import open_missing
 
         open_missing()
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's, not used here; it ends the process if they cannot start
         from .encoder.cli import main as run
 
         return run(sys.argv[1:])

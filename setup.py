@@ -26,7 +26,9 @@ class BuildWithKernels(build_py):
             return
         library = Path(self.build_lib).resolve()
         command = [sys.executable, "-m", "h264lite.cuda_src.compiler", "--if-nvcc", *(["--arch", wanted] if wanted else [])]
-        subprocess.run(command, check=True, cwd=library, env={**os.environ, "PYTHONPATH": str(library)})
+        # pip says by PYTHONPATH where the packages are that building needs
+        path = os.pathsep.join(filter(None, (str(library), os.environ.get("PYTHONPATH"))))
+        subprocess.run(command, check=True, cwd=library, env={**os.environ, "PYTHONPATH": path})
 
 
 setup(cmdclass={"build_py": BuildWithKernels})

@@ -6,6 +6,7 @@ checkout compiles each kernel file once.
 """
 
 import argparse
+import atexit
 import hashlib
 import json
 import os
@@ -21,10 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
+from ..standard import kept
+
 HERE = Path(__file__).parent
 ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capability, and PTX of the first for whatever comes later
 LARGEST_TABLE = 512  # elements; larger ones are formulas on the card
 STAMP = "kernels.fatbin"  # JSON: which sources the fatbins were made from
+ADVICE = "H264LITE_CACHE to a folder that you can write and other users cannot"
 OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
 
 
@@ -110,13 +114,25 @@ def module_key(name: str) -> str:
 
 
 def cache_folder() -> Path:
+    """Of compiled modules; one for this process alone where the user's cannot be made, or other users may write to it."""
     try:
         base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         folder = Path(base) / "h264lite" / "cuda"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-    except (OSError, RuntimeError):  # RuntimeError: whoever this is has no home
-        return Path(tempfile.mkdtemp(prefix="h264lite-cuda-"))
+        folder.mkdir(0o755, parents=True, exist_ok=True)
+        reason = kept.distrust(folder.stat())
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return _own_folder()
+    if reason:
+        kept.tell_once("cuda place", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}")
+        return _own_folder()
+    return folder
+
+
+@cache
+def _own_folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="h264lite-cuda-")
+    atexit.register(shutil.rmtree, folder, True)
+    return Path(folder)
 
 
 def write_tables(folder: Path) -> Path:
@@ -180,24 +196,48 @@ def compiled(name: str, capability: tuple[int, int]) -> Path | None:
     """The file that holds the module for a card of this compute capability, if nvcc is not needed any more."""
     fatbin = HERE / f"{name}.fatbin"
     stamp = HERE / STAMP
-    if fatbin.exists() and stamp.exists() and json.loads(stamp.read_text()).get(name) == module_key(name):
+    if fatbin.exists() and _made_from(stamp).get(name) == module_key(name):
         return fatbin
-    found = sorted(cache_folder().glob(_cached_name(name, f"sm_{capability[0]}{capability[1]}")))
-    return found[-1] if found else None
+    found = sorted(cache_folder().glob(_cached_name(name, f"sm_{capability[0]}{capability[1]}")), reverse=True)
+    return next((path for path in found if kept.read(path) is not None), None)
+
+
+def _made_from(stamp: Path) -> dict[str, str]:
+    """What the fatbins of a release were made from; empty if that is not known."""
+    try:
+        found = json.loads(stamp.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def load_code(name: str, capability: tuple[int, int]) -> bytes:
     """The compiled module for a card of this compute capability: fatbin, cache or nvcc, in this order."""
     found = compiled(name, capability)
-    if found:
-        return found.read_bytes()
+    code = None if found is None else found.read_bytes() if found.suffix == ".fatbin" else kept.read(found)
+    if code is not None:
+        return code
     arch, folder = f"sm_{capability[0]}{capability[1]}", cache_folder()
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch) / "module.cubin"
-        run_nvcc(name, ["-cubin", f"-arch={arch}"], output, write_tables(folder))
+        run_nvcc(name, ["-cubin", f"-arch={arch}"], output, write_tables(Path(scratch)))
         code = output.read_bytes()
-    write_whole(folder / _cached_name(name, arch), code)
+    try:
+        kept.write(folder / _cached_name(name, arch), code)
+    except OSError as error:
+        why = f"{folder}: {(error.strerror or str(error)).lower()}"
+        kept.tell_once("cuda write", f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
+                                     f"again: set {ADVICE}")  # fmt: skip
     return code
+
+
+def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:
+    """`load_code` of several kernel files, which are compiled side by side if threads can be started."""
+    try:
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(lambda name: load_code(name, capability), names))
+    except RuntimeError:
+        return [load_code(name, capability) for name in names]
 
 
 def known_architectures() -> tuple[str, ...]:

@@ -8,7 +8,6 @@ buffers come from pools: once an encoder runs, no frame allocates anything.
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .array import DeviceArray
-from .compiler import load_code
+from .compiler import load_codes
 from .driver import (
     OLDEST,
     DeviceMemoryError,
@@ -311,8 +310,7 @@ class Device:
         if hasattr(self.driver, "load_emulated"):
             self._modules |= {module: self.driver.load_emulated(module) for module in wanted}
             return
-        with ThreadPoolExecutor() as pool:
-            codes = list(pool.map(lambda module: load_code(module, self.capability), wanted))
+        codes = load_codes(wanted, self.capability)
         self._code |= dict(zip(wanted, codes))
         self._modules |= {m: self.call("module_from_buffer", code) for m, code in zip(wanted, codes)}
 
@@ -396,5 +394,6 @@ class Device:
                 self.context.detach()
 
         thread = threading.Thread(target=let_go, name="h264lite lost card")
-        thread.start()
-        thread.join()
+        with suppress(RuntimeError):  # no more threads can be started: the process lets go of it when it ends
+            thread.start()
+            thread.join()

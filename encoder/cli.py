@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from ..console import say, silence
 from ..scheduler.waking import Waking
+from ..standard import kept
 from ..version import __version__
 from .errors import Error
 from .machine_commands import add_parsers as add_machine_parsers
@@ -156,7 +157,8 @@ def cards_of(device: str | None, devices: str | None) -> list[int]:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; return the exit code. Errors are one line on standard error."""
-    code = _run(list(argv))
+    with kept.told(lambda text: say(f"h264lite [warning]: {text}")):
+        code = _run(list(argv))
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

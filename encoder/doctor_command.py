@@ -12,12 +12,15 @@ from typing import Any
 
 from ..scheduler.devices import card_facts, why_no_cuda
 from ..scheduler.tuning import Machine, Tuning, TuningError, cache_file, load, may_exist
+from ..standard import kept
+from ..standard.kernel_place import ADVICE, VARIABLE
 from ..version import __version__
 from .config import Config
 from .errors import Error, OptionError
-from .first_run import will_compile
+from .first_run import kernel_place, kernel_problems, will_compile
 from .tuned import unmet
 
+MOST_FILES = 3  # that are named
 SIZES = ((176, 144), (1920, 1080))  # for which it says what would be used
 _LIBRARIES = ("numpy", "numba", "scipy", "pycuda", "av", "matplotlib")
 
@@ -40,13 +43,19 @@ def show(text: str) -> None:
 def examine(tuning_file: str | None = None) -> dict[str, Any]:
     """Everything that is known, and what is wrong with it. Takes no context of a card."""
     problems: list[str] = []
+    with kept.told(problems.append):
+        return _examine(tuning_file, problems)
+
+
+def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
     machine = Machine.here()
     found: dict[str, Any] = {
         "version": __version__,
         "python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "processor": {"name": machine.processor, "cores": machine.cores, "simd": machine.simd,
-                      "simd_forced": os.environ.get("H264LITE_SIMD", ""), "compiled": not will_compile()},
+                      "simd_forced": os.environ.get("H264LITE_SIMD", ""), "compiled": not will_compile(),
+                      "kernel_folder": str(kernel_place().folder or "")},
         "cuda": _cuda(problems),
         "tuning": _tuning(tuning_file, machine, problems),
         "would_use": {f"{w}x{h}": _would_use(w, h, tuning_file) for w, h in SIZES},
@@ -108,13 +117,18 @@ def _would_use(width: int, height: int, tuning: str | None) -> dict[str, Any]:
 
 
 def _caches(problems: list[str]) -> None:
-    """Whether compiled kernels can be kept."""
-    kernels = Path(__file__).resolve().parent.parent / "cpu_simd"
-    own = kernels / "__pycache__"
-    place = os.environ.get("NUMBA_CACHE_DIR", own if own.exists() else kernels)
-    if not os.access(place, os.R_OK | os.W_OK | os.X_OK) and will_compile():
-        problems.append(f"{place} cannot be read and written, so every process compiles again: set NUMBA_CACHE_DIR to "
-                        "a folder that can")  # fmt: skip
+    """Whether compiled kernels can be kept, and those that are can be loaded."""
+    place, given = kernel_place(), os.environ.get(VARIABLE)
+    problems += [f"{folder}: no compiled kernels are loaded from there: set {ADVICE}" for folder in place.refused]
+    if not place.writable and will_compile():
+        unusable = f"{place.folder} cannot be written" if place.folder else "no folder for kernels can be written"
+        problems.append(f"{unusable}, so every process compiles again: set {ADVICE}")
+    elif given and not place.refused and not (place.folder or Path()).is_relative_to(Path(given).absolute()):
+        problems.append(f"{VARIABLE}={given} cannot be written; kernels are kept in {place.folder}")
+    found = kernel_problems()
+    problems += [f"{text}: not loaded, and compiled again when it is needed" for text in found[:MOST_FILES]]
+    if len(found) > MOST_FILES:
+        problems.append(f"{len(found) - MOST_FILES} more files of compiled kernels are not loaded either")
 
 
 def lines(found: dict[str, Any]) -> list[str]:
@@ -127,7 +141,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         ("libraries", libraries + (f"; not installed: {lacking}" if lacking else "")),
         ("processor", f"{processor['name']}, {processor['cores']} cores"),
         ("SIMD", processor["simd"] + (f" (H264LITE_SIMD={processor['simd_forced']})" if processor["simd_forced"] else "")),
-        ("CPU kernels", "compiled" if processor["compiled"] else "not compiled yet: the first encode does it, in a minute"),
+        ("CPU kernels", f"compiled, in {processor['kernel_folder']}" if processor["compiled"] else
+         "not compiled yet: the first encode does it, in a minute"),
         ("driver", cuda["driver"] or "no NVIDIA driver"),
     ]
     for k, card in enumerate(cuda["cards"]):

@@ -5,12 +5,14 @@ import os
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 from ..scheduler.stages import CPU, files, load_launchers
+from ..standard.jit_cache import KernelCache, whole_modules
+from ..standard.kernel_place import Place, find_place
 
-_ROOT = Path(__file__).resolve().parent.parent
-_KERNELS, _STANDARD = _ROOT / "cpu_simd", _ROOT / "standard"
+_KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
 _begun = False  # the second process
 
 # Stages that a second process compiles while the first one compiles what an I picture needs: the larger half last.
@@ -27,24 +29,20 @@ compile_stages()
 
 def will_compile() -> bool:
     """True if a kernel that an encode on the CPU calls is not in the cache as the sources are now. Compiles nothing."""
-    places = [_KERNELS / "__pycache__"]
-    if "NUMBA_CACHE_DIR" in os.environ:
-        places = list(Path(os.environ["NUMBA_CACHE_DIR"]).glob(f"{_KERNELS.name}_*"))
-    # standard/jit.py: any change in these folders makes the cache stale
-    changed = max(source.stat().st_mtime for folder in (_KERNELS, _STANDARD) for source in folder.glob("*.py"))
-    missing = set(files(CPU) - _ON_DEMAND | {"entropy"})
-    for place in places:
-        missing -= {name for name, written in _kept(place) if written >= changed}
-    return bool(missing)
+    return bool((files(CPU) - _ON_DEMAND | {"entropy"}) - whole_modules(_KERNELS))
 
 
-def _kept(place: Path) -> list[tuple[str, float]]:
-    """(file of a kernel, when it was written) of a cache's kernels; none of a folder that is not there or may not be read."""
-    try:
-        with os.scandir(place) as entries:  # FILE.KERNEL-LINE.VERSION.nbi
-            return [(entry.name.partition(".")[0], entry.stat().st_mtime) for entry in entries if entry.name.endswith(".nbi")]
-    except OSError:
-        return []
+def kernel_problems() -> list[str]:
+    """Compiled kernels of encoder and decoder that are there and not loaded, and why."""
+    for folder in (_KERNELS, _KERNELS.parent / "decoder"):
+        for source in folder.glob("[a-z]*.py"):
+            import_module(f"..{folder.name}.{source.stem}", __package__)
+    return KernelCache.problems()
+
+
+def kernel_place() -> Place:
+    """Where the encoder's compiled kernels are kept."""
+    return find_place(_KERNELS)
 
 
 def compile_beside() -> None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..scheduler.threads import start_threads
 from ..scheduler.trace import Trace
 from .config import Config
-from .errors import InputError
+from .errors import Error, InputError
 from .frame import split_planes
 from .gop_queue import GopQueue
 from .lane import Lane
@@ -76,7 +77,16 @@ def make_pipeline(
     lanes = count_lanes(config, frames)
     if lanes == 1:
         return Pipeline(config, keep, warn, trace)
-    return Gops(config, lanes, keep, warn, trace)
+    while lanes > 1:
+        try:
+            return Gops(config, lanes, keep, warn, trace)
+        except NoThreads:
+            lanes //= 2
+    return Pipeline(lane_settings(config, 0, 1), keep, warn, trace)
+
+
+class NoThreads(Error):
+    """Too few for so many lanes; one GOP at a time needs none."""
 
 
 class Gops:
@@ -102,12 +112,14 @@ class Gops:
         except BaseException:
             self._close_lanes()
             raise
-        self._threads = [
+        self._threads: list[threading.Thread] = []
+        threads = [
             threading.Thread(target=work, args=(self.queue, some), name=f"h264lite-gop-{k}", daemon=True)
             for k, some in enumerate(lanes_by_thread(self.lanes, self.queue))
         ]
-        for thread in self._threads:
-            thread.start()
+        if not start_threads(threads, self._threads):
+            self.close()
+            raise NoThreads(f"no threads can be started for {lanes} GOPs at once")
         dropped = weakref.finalize(self, _end_lanes, self.queue, os.getpid())  # they do not hold this
         dropped.atexit = False  # they sleep, and end with the process
 

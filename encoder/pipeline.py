@@ -27,6 +27,7 @@ from ..scheduler.executor import bands
 from ..scheduler.later import Task
 from ..scheduler.route import Picture
 from ..scheduler.state import Size
+from ..scheduler.threads import start_threads
 from ..scheduler.trace import HOST, Trace
 from ..scheduler.watchdog import LimitError, Stuck
 from ..standard.macroblock import MB_TYPE_NAMES
@@ -84,7 +85,7 @@ class Pipeline:
         self.in_flight = 0  # pictures whose bits may be under way beside the loop
         self._loading = threading.Thread(target=load_for_a_card, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
-            self._loading.start()
+            start_threads([self._loading], [])  # else what it loads is loaded when it is needed
         self.count = self.since_idr = self.idr_count = self.number = 0
         self._reads_ahead = False  # somebody reads pictures to where they belong while earlier ones are encoded
         self.loop, self.ring = self._start()

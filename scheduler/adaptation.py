@@ -15,6 +15,7 @@ from .plan import Plan, is_card
 from .probing import WINDOW, Probing, idle_devices, probe
 from .route import COMPACT, Copy, Op
 from .stages import STAGES
+from .threads import start_threads
 
 DRIFT = 0.1  # share of the measured time by which models have moved before there is a new plan
 SETTLING = 3  # pictures between two plans at least
@@ -121,7 +122,9 @@ class Adaptation:
             self._make_plan(*work)
             return
         self._planner = threading.Thread(target=self._make_plan, args=work, name="h264lite planner", daemon=True)
-        self._planner.start()
+        if not start_threads([self._planner], []):
+            self._planner = None
+            self._make_plan(*work)
 
     def _adopt(self) -> None:
         """The plan that was made; None if it could not be."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..cpu_simd.atomics import take, wait_until
 from .later import Later, QueuedTask, Task
+from .threads import start_threads
 
 ROUNDS = 2_000  # looks at a counter in one call, some 0.1 ms; the interpreter is free meanwhile
 PATIENCE = 0.002  # seconds of looking before a thread sleeps
@@ -121,16 +122,20 @@ def _work(shared: _Shared) -> None:
 
 
 class Crew:
-    """`threads` threads, the caller's among them; with one, everything runs in the caller's."""
+    """`threads` threads, the caller's among them, or fewer where the system starts no more; if it is one, all runs there."""
 
     def __init__(self, threads: int, name: str = "h264lite") -> None:
-        self._shared, self._pid = _Shared(), os.getpid()
-        self._threads = [
-            threading.Thread(target=_work, args=(self._shared,), name=f"{name}-{k}", daemon=True)
-            for k in range(1, threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._shared, self._process = _Shared(), os.getpid()
+        self._threads: list[threading.Thread] = []
+        while not self._start(threads, name):  # what follows needs memory and threads as well: half of those that there are
+            threads = 1 + len(self._threads) // 2
+            self.close()
+            self._shared = _Shared()
+
+    def _start(self, threads: int, name: str) -> bool:
+        wanted = (threading.Thread(target=_work, args=(self._shared,), name=f"{name}-{k}", daemon=True)
+                  for k in range(1, threads))
+        return start_threads(wanted, self._threads)
 
     def run(self, steps: Sequence[Sequence[Part]]) -> None:
         """Run steps, each after the one before is done; raises what a part raised, and then leaves the rest out."""
@@ -175,5 +180,5 @@ class Crew:
 
     def __del__(self) -> None:
         self._shared.closing = True
-        if self._pid == os.getpid():  # the threads stay in the process that started them
+        if self._process == os.getpid():  # the threads stay in the process that started them
             self._shared.notify()

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .threads import start_threads
+
 _WORDS = 8  # int64 that hold a sem_t: 32 bytes, and some
 
 
@@ -46,13 +48,9 @@ class Sleepers:
         if self._semaphore is None:
             semaphore = self._semaphore = Semaphore()
             everything = (self._board, *given, semaphore.wait, semaphore.memory)
-            for k in range(self._count if semaphore.wait else 0):
-                thread = threading.Thread(target=life, args=everything, name=f"h264lite {self._name} {k}", daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError:  # no more threads: then those that there are
-                    break
-                self._threads.append(thread)
+            wanted = (threading.Thread(target=life, args=everything, name=f"h264lite {self._name} {k}", daemon=True)
+                      for k in range(self._count if semaphore.wait else 0))
+            start_threads(wanted, self._threads)
         return self._semaphore
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable
 
 from ..cuda_src import driver
+from .threads import start_threads
 
 
 class Waking:
@@ -18,7 +19,7 @@ class Waking:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._hold, name="h264lite wakes cards", daemon=True)
         if self._ordinals and driver.is_real() and importlib.util.find_spec("pycuda"):
-            self._thread.start()
+            start_threads([self._thread], [])
 
     def _hold(self) -> None:
         try:

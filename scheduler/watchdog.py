@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from .threads import start_threads
+
 VARIABLE, DEFAULT = "H264LITE_WATCHDOG", 120.0  # seconds; compiling a kernel for the first time takes tens of them
 NAPS = 0.00002, 0.0005  # seconds between two looks at something that is waited for: at first, at last
 
@@ -48,7 +50,7 @@ class Watchdog:
         """Around work of this thread."""
         if self.limit and self._thread is None and self.warn is not None:
             self._thread = threading.Thread(target=self._look, name="h264lite watchdog", daemon=True)
-            self._thread.start()
+            start_threads([self._thread], [])  # without it the work goes on unwatched
         me = threading.get_ident()
         self._at_work[me] = time.monotonic(), what
         try:

@@ -1,6 +1,6 @@
 """How every numeric kernel of the project is compiled: `kernel`, `closed_kernel`, `quick_kernel`, `helper`.
 
-`nogil` but for quick ones, because the scheduler's threads run kernels side by side; `cache`, so that only the first run
+`nogil` but for quick ones, because the scheduler's threads run kernels side by side; cached, so that only the first run
 compiles; never
 `parallel` (it aborts the process when two Python threads meet in it) and never `fastmath` (all arithmetic is integer).
 
@@ -9,7 +9,6 @@ with np.int32(x) or np.int64(x).
 """
 
 import functools
-from pathlib import Path
 
 from numba import njit
 from numba.core.types import unliteral
@@ -20,17 +19,17 @@ from .jit_parts import ClosedCompiler, PartCompiler, part
 
 def kernel(function):
     """Compiles `function` on first use, once for all: constants in a call count as integers, not as types."""
-    return _one_specialisation(njit(nogil=True, cache=True, error_model="numpy")(function))
+    return _cached(njit(nogil=True, error_model="numpy")(function))
 
 
 def closed_kernel(function):
     """A kernel that keeps its helpers for itself, which makes calls between them cheap: what threads and Python call."""
-    return _one_specialisation(njit(pipeline_class=ClosedCompiler, nogil=True, cache=True, error_model="numpy")(function))
+    return _cached(njit(pipeline_class=ClosedCompiler, nogil=True, error_model="numpy")(function))
 
 
 def quick_kernel(function):
     """A closed kernel of a few microseconds, which keeps the interpreter's lock: getting it back would take longer."""
-    return _one_specialisation(njit(pipeline_class=ClosedCompiler, cache=True, error_model="numpy")(function))
+    return _cached(njit(pipeline_class=ClosedCompiler, error_model="numpy")(function))
 
 
 def helper(function):
@@ -45,20 +44,16 @@ def helper(function):
     return part(dispatcher, functools.cache(lambda: kernel(function)))
 
 
-@functools.cache
-def _stamp(folder):
-    """What the compiled kernels of a folder depend on: times and sizes of its files and of the standard's."""
-    files = {*Path(folder).glob("*.py"), *Path(__file__).parent.glob("*.py")}
-    return tuple(sorted((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+def _cached(dispatcher):
+    """With the cache of this project; without one where no folder can be used, which is told when something was compiled."""
+    if hasattr(dispatcher, "py_func"):  # else NUMBA_DISABLE_JIT
+        dispatcher._cache = KernelCache(dispatcher.py_func)
+    return _one_specialisation(dispatcher)
 
 
 def _one_specialisation(dispatcher):
     if not hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT
         return dispatcher
-    if hasattr(dispatcher._cache, "_cache_file"):
-        dispatcher._cache = KernelCache(dispatcher.py_func)
-        # Numba's cache looks at a kernel's own file alone, and would go on with callees that have changed since.
-        dispatcher._cache._cache_file._source_stamp = _stamp(Path(dispatcher.py_func.__code__.co_filename).parent)
     get_call_template = dispatcher.get_call_template
 
     def without_literals(args, kws):
