@@ -7,9 +7,10 @@ import sys
 def main() -> int:
     """Run the command line; the exit code is the process's."""
     try:
-        from .console import open_missing
+        from .console import let_text_wait, open_missing
 
         open_missing()
+        let_text_wait()
         from .encoder.cli import main as run
 
         return run(sys.argv[1:])

@@ -32,7 +32,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit code 2; the words of argparse, and where help is."""
-        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+        say(f"{self.prog}: error: {message} (see {self.prog} --help)")
+        self.exit(2)
 
 
 def make_parser(command: str = "") -> Parser:
