@@ -214,9 +214,10 @@ def _ratio(text: str, what: str, name: str) -> tuple[int, int] | None:
 
 
 def size_from_name(name: str) -> tuple[int, int] | None:
-    """(width, height) from a file name such as foreman_352x288_30.yuv; the last such pair counts."""
+    """(width, height) from a file name such as foreman_352x288_30.yuv; the last such pair counts, unless it is no size."""
     found = re.findall(r"(?<![0-9A-Za-z])(\d{1,5})x(\d{1,5})(?![0-9A-Za-z])", os.path.basename(name).rpartition(".")[0])
-    return (int(found[-1][0]), int(found[-1][1])) if found else None
+    width, height = map(int, found[-1]) if found else (0, 0)
+    return (width, height) if width and height else None
 
 
 def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") -> Source:
