@@ -43,7 +43,7 @@ def add_parsers(commands: Any) -> None:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or len(text) > 18 or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: not a whole number, 1 or more")
+        raise argparse.ArgumentTypeError(f"{text[:60]}: not a whole number, 1 or more")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""Seeded fuzzing of what surrounds the codec: headers of video files, options, the use of the API; fuzz/seeded.py says how."""
+"""Seeded fuzzing of what surrounds the codec: headers of video files, options, the API's use; fuzz/seeded.py says how."""
 
 import subprocess
 import sys
@@ -14,7 +14,8 @@ SEEDED = Path(__file__).with_name("fuzz") / "seeded.py"
 
 def campaign(kind, seed, cases):
     """What the cases of a seed came to, by a word each; a failing one is shown with how to run it again."""
-    done = subprocess.run([sys.executable, str(SEEDED), kind, str(seed), str(cases)], capture_output=True, text=True, timeout=900)
+    words = [sys.executable, str(SEEDED), kind, str(seed), str(cases)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout
 
