@@ -8,9 +8,10 @@ import sys
 def main() -> int:
     """Run the command line; the exit code is the process's."""
     try:
-        from .console import open_missing
+        from .console import let_text_wait, open_missing
 
         open_missing()
+        let_text_wait()
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's, not used here; it ends the process if they cannot start
         from .encoder.cli import main as run
 

@@ -1,13 +1,15 @@
 """The command line's `decode` and `info`; exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted."""
 
 import argparse
+import io
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from ..console import say, silence, standard
+from ..console import say, silence
+from ..files import WholeFile, identity, opened, shown, words
 from .errors import BitstreamError
 from .info import StreamInfo
 
@@ -40,53 +42,60 @@ def add_parsers(commands: Any) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: not a whole number, 1 or more")
+    if not text.isdecimal() or len(text) > 18 or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text[:60]}: not a whole number, 1 or more")
     return int(text)
 
 
 def run_decode(args: argparse.Namespace) -> int:
-    """`h264lite decode IN OUT`."""
-    if args.input != "-" and args.output != "-" and _same_file(args.input, args.output):
-        return _fail(f"{args.output} is both input and output", 2)
-    sink = None
+    """`h264lite decode IN OUT`. OUT is as it was until the first frame is written."""
+    source = identity(args.input, 0)
+    if source is not None and source == identity(args.output, 1):
+        return _fail(f"{shown(args.output, 'standard output')} is both input and output", 2)
+    name, sink = shown(args.input, "standard input"), None
     try:
-        with _opened(args.input, "rb") as source:
-            first = source.read(PIECE)
-            with _opened(args.output, "wb") as file:
-                sink = Sink(file, args.output.lower().endswith(".y4m"))
-                dropped = _decode(source, first, sink, args.resilient, args.frames)
-                file.flush()
+        with _signals(), opened(args.input) as stream, WholeFile(args.output) as file:
+            sink = Sink(file, args.output.lower().endswith(".y4m"))
+            dropped = _decode(stream, sink, args.resilient, args.frames)
     except KeyboardInterrupt:
         return _fail(f"interrupted after {sink.frames if sink else 0} frames", 130)
     except BitstreamError as error:
-        return _fail(f"{args.input}: {error} ({sink.frames if sink else 0} frames decoded)", 1)
-    except BrokenPipeError:
-        silence(sys.stdout)
-        return _fail("the output was closed before the end", 1)
+        return _fail(f"{name}: {error} ({sink.frames if sink else 0} frames decoded)", 1)
     except (OSError, MemoryError) as error:
         return _fail(_words(error), 1)
     for line in dropped:
         say(f"h264lite: dropped: {line}")
     if sink.frames == 0:
-        return _fail(f"{args.input}: no frames", 1)
+        return _fail(f"{name}: no frames", 1)
     if not args.quiet:
         say(f"h264lite: {sink.frames} frames of {sink.size[0]}x{sink.size[1]} decoded")
     return 0
 
 
-def _decode(source: BinaryIO, piece: bytes, sink: "Sink", resilient: bool, limit: int | None) -> list[str]:
+@contextmanager
+def _signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP interrupt as Ctrl-C does; SIGHUP that is ignored, as under nohup, stays so."""
+    found = {number: signal.getsignal(number) for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))}
+    taken = {number: before for number, before in found.items() if before != signal.SIG_IGN}
+    for number in taken:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, before in taken.items():
+            signal.signal(number, before)
+
+
+def _decode(source: io.BufferedReader, sink: "Sink", resilient: bool, limit: int | None) -> list[str]:
     """Write the frames of a stream; what was dropped. Before an error is raised, what was decoded is written."""
     from .decoder import Decoder
 
     decoder = Decoder(resilient=resilient)
 
     def frames() -> "Iterator[Frame]":
-        nonlocal piece
         try:
-            while piece:
+            while piece := source.read(PIECE):
                 yield from decoder.decode(piece)
-                piece = source.read(PIECE)
         except BitstreamError:
             yield from decoder.flush()
             raise
@@ -102,7 +111,7 @@ def _decode(source: BinaryIO, piece: bytes, sink: "Sink", resilient: bool, limit
 class Sink:
     """Writes frames as raw I420 or as YUV4MPEG2."""
 
-    def __init__(self, file: BinaryIO, y4m: bool) -> None:
+    def __init__(self, file: WholeFile, y4m: bool) -> None:
         self._file = file
         self._y4m = y4m
         self.frames = 0
@@ -111,14 +120,13 @@ class Sink:
     def write(self, frame: "Frame") -> None:
         """One frame; a YUV4MPEG2 file has one size only."""
         size = (frame.width, frame.height)
-        if self._y4m and self.frames == 0:
-            self._file.write(y4m_header(frame))
-        elif self._y4m and size != self.size:
+        if self._y4m and self.frames and size != self.size:
             raise BitstreamError(f"the size changes to {size[0]}x{size[1]}: write .yuv, a .y4m file has one size")
+        head = b"FRAME\n" if self._y4m else b""
+        if self._y4m and not self.frames:
+            head = y4m_header(frame) + head
         self.size = size
-        if self._y4m:
-            self._file.write(b"FRAME\n")
-        self._file.write(frame.to_bytes())
+        self._file.write(head, frame.to_bytes())
         self.frames += 1
 
 
@@ -136,9 +144,9 @@ def y4m_header(frame: "Frame") -> bytes:
 
 def run_info(args: argparse.Namespace) -> int:
     """`h264lite info FILE`."""
-    info = StreamInfo()
+    info, name = StreamInfo(), shown(args.input, "standard input")
     try:
-        with _opened(args.input, "rb") as source:
+        with opened(args.input) as source:
             while piece := source.read(PIECE):
                 _print_lines(info.feed(piece), args.nal)
         _print_lines(info.flush(), args.nal)
@@ -148,12 +156,12 @@ def run_info(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BitstreamError as error:
-        return _fail(f"{args.input}: {error}", 1)
+        return _fail(f"{name}: {error}", 1)
     except BrokenPipeError:
         silence(sys.stdout)
         return 1
     except OSError as error:
-        return _fail(_words(error), 1)
+        return _fail(_words(error, "standard output: "), 1)
     return 1 if info.errors or not info.pictures else 0
 
 
@@ -163,23 +171,12 @@ def _print_lines(lines: Iterator[str], shown: bool) -> None:
             print(line)
 
 
-def _opened(name: str, mode: str) -> AbstractContextManager[Any]:
-    if name == "-":
-        return nullcontext(standard(mode))
-    return open(name, mode)
-
-
-def _same_file(first: str, second: str) -> bool:
-    try:
-        return Path(first).samefile(second)
-    except OSError:
-        return False
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return "out of memory" if isinstance(error, MemoryError) else str(error)
+def _words(error: Exception, otherwise: str = "") -> str:
+    """What an error says, behind its file's name; `otherwise` where it names none."""
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    name = getattr(error, "filename", None)
+    return f"{f'{name}: ' if name else otherwise}{words(error)}"
 
 
 def _fail(text: str, code: int) -> int:

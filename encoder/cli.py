@@ -33,7 +33,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit code 2; the words of argparse, and where help is."""
-        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+        say(f"{self.prog}: error: {message} (see {self.prog} --help)")
+        self.exit(2)
 
 
 def make_parser(command: str = "") -> Parser:
@@ -148,11 +149,12 @@ def uncollected() -> Iterator[None]:
 
 def cards_of(device: str | None, devices: str | None) -> list[int]:
     """The cards that an encode with these options may use, as far as nothing but the options says so."""
+    if devices is None:
+        return [0] if device in (None, "auto", "cuda", "hybrid") else []
     try:
-        names = (device or "auto",) if devices is None else read_devices(devices)
+        return [int(name.partition(":")[2] or 0) for name in read_devices(devices) if name != "cpu"]
     except ValueError:  # which is told later
         return []
-    return [int(name.partition(":")[2] or 0) for name in names if name != "cpu"]
 
 
 def main(argv: Sequence[str]) -> int:

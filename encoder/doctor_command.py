@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from ..console import one_line
 from ..scheduler.devices import card_facts, why_no_cuda
 from ..scheduler.tuning import Machine, Tuning, TuningError, cache_file, load, may_exist
 from ..standard import kept
@@ -30,7 +31,7 @@ def run_doctor(tuning: str | None, as_json: bool) -> int:
     if tuning == "":
         raise OptionError("'': not a file name", "tuning")
     found = examine(tuning)
-    show(json.dumps(found, indent=2) if as_json else "\n".join(lines(found)))
+    show(json.dumps(found, indent=2) if as_json else "\n".join(map(one_line, lines(found))))
     return 1 if found["problems"] else 0
 
 

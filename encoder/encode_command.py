@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..console import say
+from ..files import shown
 from ..scheduler.devices import nvcc_will_run
 from ..scheduler.readers import Readers
 from ..scheduler.trace import Trace
@@ -85,12 +86,12 @@ def run_encode(
         check_matplotlib()
     with StopSignals() as stop, ExitStack() as stack:
         try:
+            said = shown(source_name, "standard input")
             with stop.waiting():
                 source = open_source(source_name, reports["input_res"], reports["demuxer"])
             stack.callback(source.close)
-            shown = "standard input" if source_name == "-" else source_name
-            config = make_config(shown, source.format, reports["input_res"], given)
             with stop.waiting():  # a pipe may have no reader yet
+                config = make_config(said, source.format, reports["input_res"], given)
                 sinks = open_sinks(output_name, config, reports, stack)
         except Interrupted:
             say(_NOTHING_WRITTEN)
@@ -99,7 +100,7 @@ def run_encode(
         total = expected_frames(source.format, config)
         progress = Progress(mode, total, config.fps)
         quiet = reports["quiet"] or mode == "json"
-        run = Run(shown, source, None, sinks, progress, quiet)  # type: ignore[arg-type]
+        run = Run(said, source, None, sinks, progress, quiet)  # type: ignore[arg-type]
         run.say(start_line(config, source.format))
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
@@ -326,7 +327,8 @@ def _finish(run: Run) -> None:
     if run.planned is not None and stats.frames:
         run.say(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
     if not run.quiet:
-        say(f"\nencoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
+        say("")
+        say(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
     summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),
                **stats.summary()}
     run.progress.event("end", **summary)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first sets a flag, so that the file is finished; the second leaves at once."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first sets a flag, so that the file is finished; the second leaves at once."""
 
 import os
 import signal
@@ -14,14 +14,17 @@ class Interrupted(BaseException):
 class StopSignals:
     """`with StopSignals() as stop:` then look at `stop.asked` between frames."""
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+    HANGUP = getattr(signal, "SIGHUP", None)
+    SIGNALS = (signal.SIGINT, signal.SIGTERM, *([HANGUP] if HANGUP else []))
 
     def __init__(self) -> None:
         self.asked = False
         self._waiting = False
 
     def __enter__(self) -> "StopSignals":
-        self._before = {number: signal.signal(number, self._on_signal) for number in self.SIGNALS}
+        wanted = [number for number in self.SIGNALS
+                  if number != self.HANGUP or signal.getsignal(number) != signal.SIG_IGN]  # as under nohup
+        self._before = {number: signal.signal(number, self._on_signal) for number in wanted}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -29,6 +32,8 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.asked and number == self.HANGUP:  # a terminal that closes sends it twice
+            return
         if self.asked:
             os.write(2, b"\nh264lite: interrupted twice: left at once, the output is not finished\n")
             os._exit(130)

@@ -6,7 +6,7 @@ from typing import Any
 
 from .errors import OptionError
 from .option_types import read_float, read_int, read_size, read_text
-from .options import BY_NAME
+from .options import BY_NAME, show
 
 _EXITS = "exit codes: 0 done; 1 failed; 2 wrong usage; 3 a device that was asked for is not there; 130 interrupted"
 
@@ -54,7 +54,7 @@ def _value(given: Any, option: str, read: Callable[..., Any], *limits: float) ->
     try:
         return None if given is None else read(given, *limits)
     except ValueError as error:
-        raise OptionError(f"{given or repr(given)}: {error}", option) from None
+        raise OptionError(f"{show(given)}: {error}", option) from None
 
 
 def _sizes(text: str) -> list[tuple[int, int]]:

@@ -9,12 +9,18 @@ import operator
 import os
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 # num_units_in_tick and time_scale (twice the frame rate's numerator) are 32-bit numbers in the VUI (E.2.1).
 _LARGEST_FPS_TERM = 2**31 - 1
 FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
+
+MOST = 2**31 - 1  # of sides and numbers of frames, far beyond what there is: nothing that is computed from them gets large
+_LONGEST_NUMBER = 100  # characters
+_MOST_NAMES = 1000
 
 PARTITIONS = ("p8x8", "p4x4", "i4x4")
 _PARTITIONS_MISSING = {"b8x8": "there are no B frames", "i8x8": "there is no 8x8 transform"}
@@ -39,16 +45,21 @@ def read_count(value: Any, low: int | None = None, high: int | None = None) -> i
 
 def read_devices(value: Any) -> tuple[str, ...]:
     """Names of devices, each once: cpu or cuda:N; cuda is cuda:0."""
-    names = value.split(",") if isinstance(value, str) else value
-    try:
-        chosen = tuple("cuda:0" if name.strip() == "cuda" else name.strip() for name in names)
-    except (TypeError, AttributeError):
-        chosen = ()
-    if not chosen or not all(re.fullmatch(r"cpu|cuda:\d{1,3}", name) for name in chosen):
-        raise ValueError("not a list of cpu, cuda:0, cuda:1 and so on")
+    form = "not a list of cpu, cuda:0, cuda:1 and so on"
+    chosen = tuple("cuda:0" if name == "cuda" else name for name in _names(value, form))
+    if not chosen or not all(re.fullmatch(r"cpu|cuda:[0-9]{1,3}", name) for name in chosen):
+        raise ValueError(form)
     if len(set(chosen)) < len(chosen):
         raise ValueError("a device is named twice (--gops says how many GOPs are encoded at once)")
     return chosen
+
+
+def _names(value: Any, form: str) -> list[str]:
+    """Names joined by commas, or a collection of them, of which an endless one is not read on; ValueError(form)."""
+    try:
+        return [name.strip() for name in (value.split(",") if isinstance(value, str) else islice(value, _MOST_NAMES))]
+    except (TypeError, AttributeError):
+        raise ValueError(form) from None
 
 
 def read_float(value: Any, low: float | None = None, high: float | None = None) -> float:
@@ -59,6 +70,8 @@ def read_float(value: Any, low: float | None = None, high: float | None = None) 
         number = float(value)
     except (TypeError, ValueError):
         raise ValueError("not a number") from None
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise ValueError("not a finite number")
     check_range(number, low, high)
@@ -108,11 +121,11 @@ def read_fps(value: Any) -> Fraction:
         if isinstance(value, bool):
             raise TypeError
         if isinstance(value, float):
-            fps = Fraction(repr(value))  # 29.97 means 2997/100, not the binary fraction nearest to it
+            fps = Fraction(float.__repr__(value))  # 29.97 means 2997/100, not the binary fraction nearest to it
             if fps.denominator > 10000:  # 30 / 1.001, computed: the rational number it was meant to be
                 fps = fps.limit_denominator(1001)
         else:
-            fps = Fraction(value.strip()) if isinstance(value, str) else Fraction(value)
+            fps = _fraction(str(value)) if isinstance(value, str | Decimal) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise ValueError("not a frame rate such as 25, 29.97 or 30000/1001") from None
     check_range(fps, FPS_LOW, FPS_HIGH)
@@ -121,18 +134,24 @@ def read_fps(value: Any) -> Fraction:
     return fps
 
 
+def _fraction(text: str) -> Fraction:
+    """Fraction of a number with few digits: Fraction itself makes a number of as many digits as an exponent says."""
+    exponent = text.lower().partition("e")[2].lstrip("+-0_")
+    if len(text) > _LONGEST_NUMBER or len(exponent) > 2:
+        raise ValueError
+    return Fraction(text)
+
+
 def read_size(value: Any) -> tuple[int, int]:
     """(width, height) in samples from "352x288" or a pair."""
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(-?\d+)[xX](-?\d+)\s*", value)
-        if not match:
-            raise ValueError("not a size such as 352x288")
-        value = (int(match[1]), int(match[2]))
+        value = match.groups() if match else ()
     try:
         width, height = value
     except (TypeError, ValueError):
         raise ValueError("not a size such as 352x288") from None
-    return read_int(width, 1), read_int(height, 1)
+    return read_int(width, 1, MOST), read_int(height, 1, MOST)
 
 
 def read_keyint(value: Any) -> int:
@@ -173,11 +192,8 @@ def _pair(value: Any, form: str) -> tuple[int, int]:
 
 def read_partitions(value: Any) -> frozenset[str]:
     """The partitions that may be used, from "all", "none", "p8x8,i4x4" or a collection of names."""
-    names = value.split(",") if isinstance(value, str) else value
-    try:
-        chosen = {name.strip() for name in names}
-    except (TypeError, AttributeError):
-        raise ValueError(f"not all, none or a list of {', '.join(PARTITIONS)}") from None
+    form = f"not all, none or a list of {', '.join(PARTITIONS)}"
+    chosen = set(_names(value, form))
     if chosen == {"all"}:
         return frozenset(PARTITIONS)
     if chosen == {"none"}:
@@ -186,7 +202,7 @@ def read_partitions(value: Any) -> frozenset[str]:
         if name in _PARTITIONS_MISSING:
             raise ValueError(f"{name} is not supported yet: {_PARTITIONS_MISSING[name]}")
         if name not in PARTITIONS:
-            raise ValueError(f"not all, none or a list of {', '.join(PARTITIONS)}")
+            raise ValueError(form)
     if "p4x4" in chosen and "p8x8" not in chosen:
         raise ValueError("p4x4 needs p8x8 (sub-partitions of an 8x8 partition)")
     return frozenset(chosen)

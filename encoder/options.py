@@ -8,6 +8,7 @@ from typing import Any
 
 from .errors import OptionError
 from .option_types import (
+    MOST,
     read_choice,
     read_count,
     read_deblock,
@@ -83,13 +84,17 @@ class Option:
             if self.low is not None or self.high is not None:
                 return self.read(given, self.low, self.high)
             return self.read(given)
-        except ValueError as error:
-            raise OptionError(f"{_show(given)}: {error}", self.name.replace("_", "-")) from None
+        except Exception as error:  # objects of the caller may raise anything
+            why = str(error) if type(error) is ValueError else f"{type(error).__name__} while it is read"
+            raise OptionError(f"{show(given)}: {why}", self.name.replace("_", "-")) from None
 
 
-def _show(given: Any) -> str:
+def show(given: Any) -> str:
     """A value as the user wrote it, not longer than a line can bear."""
-    text = given if isinstance(given, str) and given and given.isprintable() else repr(given)
+    try:
+        text = given if isinstance(given, str) and given and given.isprintable() else repr(given)
+    except Exception:  # numbers of very many digits, and objects of the caller
+        return f"a value of type {type(given).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -134,14 +139,14 @@ LEVELS = _same(*"1 1.1 1.2 1.3 2 2.1 2.2 3 3.1 3.2 4 4.1 4.2 5 5.1 5.2 6 6.1 6.2
 OPTIONS: tuple[Option, ...] = (
     Option("input_res", "Input", read_size, None, "size of raw input; else from a name such as x_352x288.yuv",
            "WxH", scope=CLI),
-    Option("width", "Input", read_int, None, "width in luma samples", "INT", 1, scope=API),
-    Option("height", "Input", read_int, None, "height in luma samples", "INT", 1, scope=API),
+    Option("width", "Input", read_int, None, "width in luma samples", "INT", 1, MOST, scope=API),
+    Option("height", "Input", read_int, None, "height in luma samples", "INT", 1, MOST, scope=API),
     Option("demuxer", "Input", read_choice, "auto", "what IN is: by its name and first bytes, or said",
            choices=_same("auto", "raw", "y4m", "av"), scope=CLI),
     Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001; else what the input "
            "says", "RATE"),
-    Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, scope=CLI),
-    Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, scope=CLI),
+    Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, MOST, scope=CLI),
+    Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
 
     Option("preset", "Presets", read_choice, "medium", "a row of options for speed against compression; what is "
            "given besides wins", choices=_same(*PRESETS)),
@@ -152,7 +157,7 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("keyint", "Frame types", read_keyint, 250, "largest distance of IDR frames, or infinite", "INT", short="I"),
     Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (slower)", "INT", 1, 16, short="r"),
-    Option("slices", "Frame types", read_int, 1, "slices per frame, whole macroblock rows each", "INT", 1),
+    Option("slices", "Frame types", read_int, 1, "slices per frame, whole macroblock rows each", "INT", 1, 1055),
     Option("no_deblock", "Frame types", read_flag, False, "switch the deblocking filter off"),
     Option("deblock", "Frame types", read_deblock, (0, 0), "deblocking offsets, strength and threshold, -6..6 each",
            "A:B", short="f"),
@@ -267,14 +272,14 @@ def refuse_unbuilt(name: str, value: Any = None) -> None:
     if name in NOT_BUILT:
         raise OptionError(f"is not supported yet: {NOT_BUILT[name]}", shown)
     for (option, values), why in NOT_BUILT_VALUES.items():
-        if name == option and value in values:
+        if name == option and isinstance(value, str) and value in values:
             raise OptionError(f"{value} {why}", shown)
 
 
 def unknown_option(name: str, legal: Iterable[str]) -> OptionError:
     """The error for a name that is in no table, with the nearest one that is."""
     near = difflib.get_close_matches(name, list(legal), 1, 0.6)
-    return OptionError(f"unknown option {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    return OptionError(f"unknown option {name[:60]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 def read_options(given: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> dict[str, Any]:

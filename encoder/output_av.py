@@ -53,4 +53,4 @@ class ContainerSink:
             raise OutputError(f"{self._name}: {words(error)}") from None
         finally:
             if os.path.exists(self._name) and os.path.getsize(self._name) == 0:
-                os.unlink(self._name)
+                os.unlink(os.path.realpath(self._name))

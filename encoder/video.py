@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,7 +10,7 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from ..console import standard
+from ..files import opened, shown
 from .errors import InputError, OptionError
 from .output import words
 from .read_ahead import FileRead, Read
@@ -162,8 +161,7 @@ class RawSource:
 
     def close(self) -> None:
         """See Source."""
-        if sys.stdin is None or self._file is not sys.stdin.buffer:
-            self._file.close()
+        self._file.close()
 
 
 def check_frame_header(line: bytes, name: str, number: int) -> None:
@@ -216,9 +214,10 @@ def _ratio(text: str, what: str, name: str) -> tuple[int, int] | None:
 
 
 def size_from_name(name: str) -> tuple[int, int] | None:
-    """(width, height) from a file name such as foreman_352x288_30.yuv; the last such pair counts."""
+    """(width, height) from a file name such as foreman_352x288_30.yuv; the last such pair counts, unless it is no size."""
     found = re.findall(r"(?<![0-9A-Za-z])(\d{1,5})x(\d{1,5})(?![0-9A-Za-z])", os.path.basename(name).rpartition(".")[0])
-    return (int(found[-1][0]), int(found[-1][1])) if found else None
+    width, height = map(int, found[-1]) if found else (0, 0)
+    return (width, height) if width and height else None
 
 
 def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") -> Source:
@@ -226,17 +225,17 @@ def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") 
 
     `demuxer` auto goes by the first bytes (Y4M says its name), then by the ending of the name.
     """
-    shown = "standard input" if name == "-" else name
-    file = _open(name, shown)
+    said = shown(name, "standard input")
+    file = _open(name, said)
     try:
-        first = _first_bytes(file, shown)
+        first = file.peek(len(_MAGIC))[: len(_MAGIC) + 1]  # left unread; at least one byte unless the file is empty
         if not first:
-            raise InputError(f"{shown}: empty, no frames to encode")
+            raise InputError(f"{said}: empty, no frames to encode")
         if demuxer == "auto":
             demuxer = _guess(name, first, size)
         if demuxer == "y4m":
             header = file.readline(_LONGEST_LINE)
-            return RawSource(file, shown, _with_length(file, name, parse_y4m_header(header, shown)), True)
+            return RawSource(file, said, _with_length(file, name, parse_y4m_header(header, said)), True)
         if demuxer == "av":
             file.close()
             from .video_av import AvSource
@@ -245,28 +244,21 @@ def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") 
         size = size or size_from_name(name)
         if size is None:
             raise OptionError(
-                f"{shown}: the size of raw video is unknown: give --input-res WxH, or a name such as x_352x288.yuv"
+                f"{said}: the size of raw video is unknown: give --input-res WxH, or a name such as x_352x288.yuv"
             )
-        return RawSource(file, shown, _with_length(file, name, VideoFormat(*size)))
-    except BaseException:
-        if name != "-":
-            file.close()
+        return RawSource(file, said, _with_length(file, name, VideoFormat(*size)))
+    except BaseException as error:
+        file.close()
+        if isinstance(error, OSError):
+            raise InputError(f"{said}: {words(error)}") from None
         raise
 
 
-def _open(name: str, shown: str) -> BinaryIO:
+def _open(name: str, said: str) -> io.BufferedReader:
     try:
-        return standard("rb") if name == "-" else open(name, "rb", 1 << 20)
+        return opened(name, io.DEFAULT_BUFFER_SIZE if name == "-" else 1 << 20)
     except (OSError, ValueError) as error:
-        raise InputError(f"{shown}: {words(error)}") from None
-
-
-def _first_bytes(file: BinaryIO, shown: str) -> bytes:
-    """What the file begins with, left unread; at least one byte unless it is empty."""
-    try:
-        return file.peek(len(_MAGIC))[: len(_MAGIC) + 1]  # type: ignore[attr-defined]
-    except OSError as error:
-        raise InputError(f"{shown}: {words(error)}") from None
+        raise InputError(f"{said}: {words(error)}") from None
 
 
 def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:

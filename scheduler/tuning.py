@@ -16,11 +16,13 @@ from typing import Any
 
 from ..cpu_simd.vector import SIMD_LEVEL
 from ..cuda_src.facts import cards, driver_version
+from ..files import small_file
 from ..version import __version__
 from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
 from .stages import HOME, STAGES, UP
 
 FORMAT = 3
+MOST_BYTES, MOST_LINE = 1 << 18, 2048  # of a file, of a line that is no comment: TOML takes long for a key of many parts
 SIMD = ("portable", "avx2", "avx512")
 MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the options of an encode allow
 TIMED = (*STAGES, UP, HOME, LOAD, ISSUE, ENTROPY)  # what a device may have times of
@@ -329,11 +331,14 @@ class _Reader:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")  # an editor may have put a mark before it
+        text = small_file(path, MOST_BYTES).decode("utf-8-sig")  # an editor may have put a mark before it
     except UnicodeDecodeError:
         raise TuningError(f"{path}: damaged, no text") from None
     except (OSError, ValueError) as error:
         raise TuningError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if any(len(line) > MOST_LINE and not line.startswith("#") for line in text.splitlines()):
+        raise TuningError(f"{path}: damaged, a line of more than {MOST_LINE} characters")
+    return text
 
 
 def load(path: Path, machine: Machine) -> Tuning:

@@ -1,6 +1,5 @@
 """The decoder's API and commands: pieces of any size, arrays by macroblock, resilience, `decode` and `info`."""
 
-import io
 
 import h264lite
 import numpy as np
@@ -132,12 +131,10 @@ def test_decode_to_yuv_and_y4m(made, path, tmp_path, capfd):
     assert b"".join(frames) == raw(made[1][:2])
 
 
-def test_decode_from_and_to_pipes(made, monkeypatch, capfdbinary):
-    class Stdin:
-        buffer = io.BytesIO(made[0])
-
-    monkeypatch.setattr("sys.stdin", Stdin)
-    assert main(["decode", "-", "-", "--quiet"]) == 0
+def test_decode_from_standard_input_to_standard_output(made, path, monkeypatch, capfdbinary):
+    with path.open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert main(["decode", "-", "-", "--quiet"]) == 0
     assert capfdbinary.readouterr().out == raw(made[1])
 
 
@@ -147,9 +144,9 @@ def test_decode_errors(made, path, tmp_path, capfd):
     bad.write_bytes(broken_middle(made[0]))
     cases = {
         (str(bad), str(out)): (1, "NAL unit"),
-        (str(tmp_path / "none.264"), str(out)): (1, "No such file"),
+        (str(tmp_path / "none.264"), str(out)): (1, "no such file"),
         (str(path), str(path)): (2, "both input and output"),
-        (str(path), str(tmp_path / "no" / "o.yuv")): (1, "No such file"),
+        (str(path), str(tmp_path / "no" / "o.yuv")): (1, "no such file"),
     }
     for words, (code, text) in cases.items():
         assert main(["decode", *words]) == code

@@ -1,10 +1,11 @@
-"""Ctrl-C and SIGTERM: the file is finished, the message says what it holds, and nobody waits long."""
+"""Ctrl-C, SIGTERM and SIGHUP: the file is finished, the message says what it holds, and nobody waits long."""
 
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,21 +13,21 @@ import numpy as np
 import pytest
 from h264lite.encoder.interrupt import Interrupted, StopSignals
 
-from . import fake_pipeline
+from . import fake_pipeline, round_trip
 
 FAKE = Path(fake_pipeline.__file__)
 FRAME = re.compile(rb"frame (\d{6}):.{5}\n", re.S)
 
 
-def start(*words, delay="0.05", pass_fds=(), stdin=None, **environment):
+def start(*words, delay="0.05", pass_fds=(), stdin=None, preexec_fn=None, **environment):
     return subprocess.Popen([sys.executable, str(FAKE), *map(str, words)], stderr=subprocess.PIPE, stdin=stdin,
-                            pass_fds=pass_fds, env={**os.environ, "FAKE_DELAY": delay, **environment})
+                            preexec_fn=preexec_fn, pass_fds=pass_fds, env={**os.environ, "FAKE_DELAY": delay, **environment})
 
 
-def start_until(name, *words):
-    """A command that has called a function of encode_command.py which now waits."""
+def start_until(name, *words, seconds=0):
+    """A command that has called a function of encode_command.py which now waits, or is made to, for so long."""
     ready, child = os.pipe()
-    code = _READY.format(fd=child, fake=str(FAKE), name=name)
+    code = _READY.format(fd=child, fake=str(FAKE), name=name, seconds=seconds)
     process = subprocess.Popen([sys.executable, "-c", code, *map(str, words)], stdin=subprocess.PIPE,
                                stderr=subprocess.PIPE, pass_fds=[child])
     os.close(child)
@@ -54,7 +55,7 @@ def frames_in(path):
     return len(FRAME.findall(path.read_bytes())) if path.exists() else 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("after", [1, 2, 5, 10, 20])
 def test_a_signal_finishes_the_file(clip, tmp_path, number, after):
     out = tmp_path / "out.264"
@@ -134,11 +135,12 @@ def test_a_signal_during_imports_is_quiet():
 
 
 _READY = """
-import os, runpy, sys
+import os, runpy, sys, time
 import h264lite.encoder.encode_command as command
 real = command.{name}
 def opens(*words):
     os.write({fd}, b"x")
+    time.sleep({seconds})
     return real(*words)
 command.{name} = opens
 sys.argv[0] = {fake!r}
@@ -159,6 +161,60 @@ def test_the_second_signal_leaves_at_once(clip, tmp_path):
         process.send_signal(signal.SIGINT)
     assert process.returncode == 130 and not frames_in(out)
     process.stderr.close()
+
+
+def test_a_terminal_that_closes_may_say_it_twice_or_be_ignored(clip, tmp_path):
+    """Not as two times Ctrl-C; and under nohup the encode goes on."""
+    out = tmp_path / "out.264"
+    process = start("encode", clip, out, delay="0.2")
+    wait_for(lambda: frames_in(out) >= 2)
+    for _ in range(3):
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.02)
+    said = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 130 and f"interrupted; the output holds {frames_in(out)} frames" in said
+    process = start("encode", clip, out, "--frames", 20, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_for(lambda: 2 <= frames_in(out) < 10)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=30)
+    assert process.returncode == 0 and frames_in(out) == 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_decode_that_ends_by_a_signal_holds_whole_frames(tmp_path, number):
+    """Of a pipe that goes on and on."""
+    planes = round_trip.noise_clip(64, 48, 3, 1)
+    stream, out, size = round_trip.encode(planes, 64, 48, threads=1)[0], tmp_path / "o.yuv", 64 * 48 * 3 // 2
+    reads, writes = os.pipe()
+    words = [sys.executable, "-m", "h264lite", "decode", "-", str(out)]
+    process = subprocess.Popen(words, stdin=reads, stderr=subprocess.PIPE)
+    os.close(reads)
+    os.write(writes, stream)
+    feeder = threading.Thread(target=lambda: feed(writes, stream))
+    feeder.start()
+    wait_for(lambda: out.exists() and out.stat().st_size > 20 * size)
+    process.send_signal(number)
+    said = process.communicate(timeout=30)[1].decode()
+    feeder.join()
+    frames, left = divmod(out.stat().st_size, size)
+    assert process.returncode == 130 and said == f"h264lite: error: interrupted after {frames} frames\n" and not left
+
+
+def feed(end, data):
+    """Until nobody reads any more."""
+    try:
+        while True:
+            os.write(end, data)
+    except BrokenPipeError:
+        os.close(end)
+
+
+def test_a_signal_while_a_tuning_file_is_looked_at(clip, tmp_path):
+    """Whatever takes long then: a file system that does not answer."""
+    process = start_until("make_config", "encode", clip, tmp_path / "out.264", seconds=60)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 130 and "before the first frame; nothing was written" in said
 
 
 def test_handlers_are_put_back():

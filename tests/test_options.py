@@ -1,7 +1,11 @@
 """The table of options: every row reads, refuses and documents itself; bad settings are refused by name."""
 
 import runpy
+import subprocess
+import sys
+from decimal import Decimal
 from fractions import Fraction
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +25,15 @@ from h264lite.encoder.options import (
 )
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+class RaisesAlways:
+    """An object of the caller that fails in whatever it is asked."""
+
+    def __index__(self):
+        raise RuntimeError("no")
+
+    __repr__ = __index__
 
 
 def config(**options):
@@ -82,17 +95,20 @@ BAD = [
     {"colorprim": "red"}, {"transfer": 1}, {"colormatrix": "GBR"}, {"psnr": 1}, {"ssim": "on"}, {"seek": -1},
     {"frames": -1}, {"crf": 23}, {"bitrate": 1000}, {"bframes": 3}, {"cabac": True}, {"8x8dct": True},
     {"tuning": "a\0b"}, {"tuning": "\ud800"}, {"tuning": ""}, {"tuning": b"a"}, {"tuning": "a\0\nb"},
+    {"seek": 2**31}, {"frames": "9" * 4000}, {"width": 10**5000}, {"ipratio": 10**400}, {"fps": Fraction(10**5000)},
+    {"fps": "1" * 101}, {"fps": Decimal("sNaN")}, {"me": np.arange(2)}, {"devices": repeat("cpu")}, {"slices": 1056},
+    {"fps": "9" * 10**6}, {"qp": "9" * 10**6}, {"x" * 10**6: 1}, {"device": "1:2:3"}, {"threads": RaisesAlways()},
     {"trellis": 2}, {"weightp": 2}, {"interlaced": True}, {"tune": "film"}, {"no_such_option": 1}, {"progress": "none"},
 ]
 
 
-@pytest.mark.parametrize("options", BAD, ids=str)
+@pytest.mark.parametrize("options", BAD, ids=lambda options: str(list(options))[:40])
 def test_a_bad_setting_is_refused_by_name_in_one_line(options):
     with pytest.raises(OptionError) as caught:
         config(**options)
     text = str(caught.value)
     assert "\n" not in text and len(text) < 400
-    names = [name.replace("_", "-") for name in options] + ["size", *options]
+    names = [name.replace("_", "-")[:40] for name in options] + ["size", *options]
     assert any(name in text for name in names), text
 
 
@@ -152,10 +168,21 @@ def test_none_means_not_given():
     ("given", "fps"),
     [("25", 25), (29.97, Fraction(2997, 100)), ("29.97", Fraction(2997, 100)), ("30000/1001", Fraction(30000, 1001)),
      (30 / 1.001, Fraction(30000, 1001)), (24 / 1.001, Fraction(24000, 1001)), (Fraction(24), 24),
-     (np.int64(50), 50), ("0.5", Fraction(1, 2))],
+     (np.int64(50), 50), ("0.5", Fraction(1, 2)), (np.float64(29.97), Fraction(2997, 100)), ("2.5e1", 25),
+     (Decimal("25"), 25), (np.float64(30 / 1.001), Fraction(30000, 1001)), ("2_5", 25), (" 25 ", 25)],
 )
 def test_frame_rates(given, fps):
     assert config(fps=given).fps == fps
+
+
+@pytest.mark.parametrize("fps", ("'1e99999999'", "'1e-99999999'", "'1E+0_9_9_9_9_9_9_9'", "Decimal('1e99999999')",
+                                 "Decimal('-1e-99999999')"))  # fmt: skip
+def test_a_rate_of_a_hundred_million_digits_is_refused_at_once(fps):
+    """In a process of its own: making that number cannot be interrupted."""
+    code = ("from decimal import Decimal; from h264lite.encoder.options import BY_NAME\n"
+            f"try: BY_NAME['fps'].value({fps})\nexcept ValueError as error: print(error)")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert done.stdout.startswith("fps ") and "not a frame rate" in done.stdout, done.stderr
 
 
 def test_partitions():

@@ -60,7 +60,7 @@ def test_chroma_planes_round_up():
     ("name", "size"),
     [("foreman_352x288.yuv", (352, 288)), ("foreman_352x288_30.yuv", (352, 288)), ("/a/1x1_b/x_16x32.yuv", (16, 32)),
      ("4x4_to_8x8.yuv", (8, 8)), ("640x480.yuv", (640, 480)), ("clip.yuv", None), ("0x10ab.yuv", None),
-     ("size_352x288x3.yuv", None), ("a/352x288/clip.yuv", None)],
+     ("size_352x288x3.yuv", None), ("a/352x288/clip.yuv", None), ("x_0x0.yuv", None), ("x_16x0.yuv", None)],
 )
 def test_sizes_from_names(name, size):
     assert size_from_name(name) == size

@@ -1,0 +1,140 @@
+"""Files and pipes of the commands: read and written whole, named in every error, told apart."""
+
+import errno
+import io
+import os
+import select
+import stat
+import sys
+
+from .console import Waiting, standard_input, wait_for
+
+
+def shown(name: str, standard: str) -> str:
+    """The name as messages have it; "-" is the standard stream that is called `standard`."""
+    return standard if name == "-" else name
+
+
+def opened(name: str, buffer: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
+    """A file to read, or standard input ("-"), through a buffer of so many bytes; OSError."""
+    return standard_input() if name == "-" else io.BufferedReader(Waiting(name, "rb", name), buffer)
+
+
+def small_file(name: str | os.PathLike[str], most: int) -> bytes:
+    """A regular file of up to `most` bytes; OSError or ValueError. A pipe is not waited for, a device not read."""
+    with open(name, "rb", opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("not a regular file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"larger than {most} bytes")
+    return data
+
+
+class WholeFile:
+    """A file, device, pipe or standard output ("-") written piece by piece, each whole or not at all where it can be cut.
+
+    Opening changes nothing of a file that exists: it is emptied by the first write, so that a command that fails before
+    neither destroys a file nor leaves an empty one. Whatever fails is an OSError that names the file.
+    """
+
+    def __init__(self, name: str):
+        self.name = shown(name, "standard output")
+        self._created = ""  # the file that closing takes away if nothing was written
+        self._written = 0  # bytes
+        self._started = False
+        if name == "-" and sys.stdout is None:
+            raise OSError(errno.EBADF, "closed", self.name)
+        try:
+            self._fd = os.dup(1) if name == "-" else self._open(name)
+            self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode) and name != "-"
+        except (OSError, ValueError) as error:
+            raise self._named(error) from None
+
+    def _named(self, error: Exception) -> OSError:
+        said = getattr(error, "strerror", None) or str(error)
+        return OSError(getattr(error, "errno", None) or errno.EINVAL, said, self.name)
+
+    def _open(self, name: str) -> int:
+        flags = os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+        try:
+            return self._create(name, flags)
+        except FileExistsError:
+            pass
+        try:
+            return os.open(name, flags)
+        except FileNotFoundError:  # a link to a file that is not there yet
+            return self._create(os.path.realpath(name), flags)
+
+    def _create(self, name: str, flags: int) -> int:
+        number = os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o666)
+        self._created = name
+        return number
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        """All of the parts; where an error or a signal comes between, the file is cut back to what was whole before."""
+        try:
+            if not self._started and self._regular:
+                os.ftruncate(self._fd, 0)
+            self._started = True
+            size = 0
+            for part in parts:
+                view = memoryview(part).cast("B")
+                size += len(view)
+                while view:
+                    view = view[self._put(view) :]
+            self._written += size
+        except BaseException as error:
+            if self._regular:
+                os.ftruncate(self._fd, self._written)
+            if isinstance(error, OSError):
+                raise self._named(error) from None
+            raise
+
+    def _put(self, view: memoryview) -> int:
+        """Bytes that were taken; waits where a pipe is full, non-blocking or not."""
+        while True:
+            try:
+                return os.write(self._fd, view)
+            except BlockingIOError:
+                wait_for(self._fd, select.POLLOUT)
+
+    def close(self) -> None:
+        """Called twice it does nothing. A new file to which nothing was written does not stay behind."""
+        if self._fd < 0:
+            return
+        number, self._fd = self._fd, -1
+        try:
+            os.close(number)
+        except OSError as error:
+            raise self._named(error) from None
+        finally:
+            if self._created and not self._written:
+                os.unlink(self._created)
+
+    def __enter__(self) -> "WholeFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def words(error: BaseException) -> str:
+    """What an OSError, or FFmpeg's, says, without its number and file name."""
+    if getattr(error, "errno", None) == errno.EPIPE:
+        return "closed by its reader (broken pipe)"
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def identity(name: str, standard: int) -> tuple[object, ...] | None:
+    """Equal for two names of one file; None for devices and pipes, which may be used twice.
+
+    standard: the descriptor that "-" stands for, 0 or 1. Standard output is itself where it is no regular file.
+    """
+    try:
+        found = os.fstat(standard) if name == "-" else os.stat(name)
+    except (OSError, ValueError):
+        return ("standard", standard) if name == "-" else ("path", os.path.realpath(name))
+    if stat.S_ISREG(found.st_mode):
+        return (found.st_dev, found.st_ino)
+    return ("standard", standard) if name == "-" and standard == 1 else None
