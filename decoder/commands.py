@@ -87,10 +87,10 @@ def _decode(source: BinaryIO, piece: bytes, sink: "Sink", resilient: bool, limit
             while piece:
                 yield from decoder.decode(piece)
                 piece = source.read(PIECE)
+            yield from decoder.flush()
         except BitstreamError:
             yield from decoder.flush()
             raise
-        yield from decoder.flush()
 
     for frame in frames():
         sink.write(frame)
