@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import h264lite
 import numpy as np
 import pytest
 from h264lite.decoder import bounds, decoder, picture_decoding
