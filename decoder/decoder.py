@@ -1,6 +1,10 @@
 """The decoder: bytes of an H.264 stream in, frames in output order out; refuses what it lacks by name."""
 
-from collections.abc import Iterator
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +25,7 @@ from ..standard.bits import (
 )
 from ..standard.syntax import Pps, SliceHeader, Sps, parse_pps, parse_slice_header, parse_sps, starts_new_picture
 from .dpb import PictureBuffer, dpb_size
-from .errors import BitstreamError, Unsupported
+from .errors import BitstreamError, Lines, Unsupported
 from .picture import NO_SLOT, SHORT_TERM, Frame, Picture, Pool
 from .picture_decoding import PictureDecoding
 from .picture_order import PictureOrder
@@ -30,89 +34,145 @@ from .support import check_pool, check_slice, check_sps
 # 7.4.1.2.3: NAL units that end the primary coded picture before them.
 _BETWEEN_PICTURES = (NAL_SEI, NAL_SPS, NAL_PPS, NAL_AUD, NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM, *range(14, 19))
 
+BYTE_STREAM, END = "byte stream", "at the end of the stream"  # places of errors outside NAL units
+Take = Callable[[], list[tuple[int, bytes]]]  # gives (offset, data) of NAL units
+
+
+class Sequence(NamedTuple):
+    """7.4.1.2.1: the active sequence parameter set, and what is made for it: all of it is there, or nothing."""
+
+    sps: Sps
+    pool: Pool
+    buffer: PictureBuffer
+
 
 class Decoder:
     """Decodes an Annex B byte stream, given in pieces of any size.
 
-    macroblocks: frames carry their macroblock arrays. resilient: after an error, go on at the next IDR picture; what
-    was dropped stands in `dropped`, one line each.
+    macroblocks: frames carry their macroblock arrays. resilient: errors are not raised; what was dropped stands in
+    `dropped`, one line each, of which the last counts those behind the first hundred. After an exception that the caller
+    catches, whatever it is, the next call gives the frames that wait, and decoding goes on at the next IDR picture of
+    what is given then. Threads may share a decoder: one decodes at a time.
     """
 
     def __init__(self, macroblocks: bool = False, resilient: bool = False) -> None:
         self.macroblocks = macroblocks
         self.resilient = resilient
-        self.dropped: list[str] = []
+        self.dropped = Lines()
         self._splitter = ByteStreamSplitter()
+        self._inputs: deque[tuple[str, Take]] = deque()  # pieces and ends of streams that wait, in order
+        self._units: deque[tuple[int, bytes]] = deque()  # NAL units that wait, before them
+        self._ready: deque[Frame] = deque()
         self._sps: dict[int, Sps] = {}
         self._pps: dict[int, Pps] = {}
-        self._active: Sps | None = None
-        self._pool: Pool | None = None
-        self._buffer: PictureBuffer | None = None
+        self._sequence: Sequence | None = None
         self._order = PictureOrder()
         self._work: PictureDecoding | None = None  # the picture at work
         self._last: SliceHeader | None = None  # header of the last slice
         self._prev_ref_frame_num: int | None = None  # None before the first picture
-        self._ready: list[Frame] = []
         self._pictures = 0  # begun so far
         self._ids = 0
         self._nal_units = 0
-        self._skipping = False  # resilient: until the next IDR picture
+        self._skipping = False  # after an error, until the next IDR picture
         self._skipped = 0  # slices dropped so
+        self._halfway = False  # a step has begun and has not ended
+        self._lock = threading.Lock()  # kernels run without the interpreter's lock: one step at a time
 
     # The byte stream -------------------------------------------------------------------------------------------------
 
     def decode(self, data: bytes) -> Iterator[Frame]:
-        """The frames that a piece of the stream completes; BitstreamError where it is broken."""
-        yield from self._units(lambda: self._splitter.feed(data))
-        if self.resilient:
-            yield from self._units(lambda: self._splitter.feed(b""))  # behind what is not a byte stream
+        """The frames that a piece of the stream completes, decoded one by one as they are asked for.
+
+        What is not asked for is not lost: the next call begins with it. BitstreamError where the stream is broken.
+        """
+        piece = data if isinstance(data, bytes) else bytes(memoryview(data))
+        return self._take_in((BYTE_STREAM, partial(self._splitter.feed, piece)))
 
     def flush(self) -> Iterator[Frame]:
         """The frames left at the end of the stream; the decoder may be used for another stream afterwards."""
-        try:
-            yield from self._units(self._splitter.flush)
-            yield from self._guarded(self._finish_picture, f"at the end of the stream, byte {self._splitter.offset}")
-        finally:
-            self._work = None
-            if self._buffer is not None:
-                self._buffer.flush()
-            frames, self._ready = self._ready, []
-            self._end_skipping("the end of the stream")
-            self._active, self._pool, self._buffer, self._last = None, None, None, None
-            self._order, self._prev_ref_frame_num = PictureOrder(), None
-        yield from frames
+        return self._take_in((BYTE_STREAM, self._splitter.flush), (END, self._finish_last), (END, self._reset))
 
-    def _units(self, take) -> Iterator[Frame]:  # type: ignore[no-untyped-def]
-        units: list[tuple[int, bytes]] = []
-        yield from self._guarded(lambda: units.extend(take()), "byte stream")
-        for offset, data in units:
-            self._nal_units += 1
-            where = f"NAL unit {self._nal_units} at byte {offset}"
-            yield from self._guarded(lambda offset=offset, data=data: self._nal_unit(offset, data), where)
+    def _take_in(self, *inputs: tuple[str, Take]) -> Iterator[Frame]:
+        with self._lock:
+            if self._halfway:
+                self._recover()
+            self._inputs += inputs
+        return self._frames()
 
-    def _guarded(self, step, where: str) -> Iterator[Frame]:  # type: ignore[no-untyped-def]
-        """Run a step and give out its frames; an error is named with its place, or noted if resilient."""
+    def _frames(self) -> Iterator[Frame]:
+        while True:
+            while self._ready:
+                yield self._ready.popleft()
+            with self._lock:
+                if self._halfway:
+                    self._recover()
+                elif not self._step():
+                    return
+
+    def _step(self) -> bool:
+        """Decode one NAL unit, or cut a piece into units; False where nothing waits."""
+        if not self._units and not self._inputs:
+            return False
+        self._halfway = True  # and stays so if an exception gets out
+        where = BYTE_STREAM
         try:
-            step()
+            if self._units:
+                offset, data = self._units.popleft()
+                self._nal_units += 1
+                where = f"NAL unit {self._nal_units} at byte {offset}"
+                self._nal_unit(offset, data)
+            else:
+                where, take = self._inputs.popleft()
+                self._units += take()
         except BitstreamError as error:
-            self._work = None
-            unit = "byte" if where == "byte stream" else "bit"
-            place = "" if error.position is None else f", {unit} {error.position}"
-            error.args = (f"{where}{place}: {error.args[0]}",)
+            self._name_place(error, where)
             if not self.resilient:
-                self._splitter.clear()  # nothing follows an error but the frames that wait
                 raise
-            self.dropped.append(str(error))
-            self._skipping = True
-            if self._buffer is not None:
-                self._buffer.flush()
-        frames, self._ready = self._ready, []
-        yield from frames
+            self._abandon()
+            self.dropped.add(str(error))
+            if where == BYTE_STREAM:  # what follows may be a stream
+                self._inputs.appendleft((BYTE_STREAM, partial(self._splitter.feed, b"")))
+        self._halfway = False
+        return True
+
+    def _name_place(self, error: BitstreamError, where: str) -> None:
+        place = "" if error.position is None else f", {'byte' if where == BYTE_STREAM else 'bit'} {error.position}"
+        end = f", byte {self._splitter.offset}" if where == END else ""
+        error.args = (f"{where}{end}{place}: {error.args[0]}",)
+
+    def _recover(self) -> None:
+        """After an exception that the caller has caught: forget what was given to the decoder, but for parameter sets."""
+        self._inputs.clear()
+        self._units.clear()
+        self._splitter.clear(complain=False)
+        self._abandon()
+        self._halfway = False
+
+    def _abandon(self) -> None:
+        """The picture at work is lost, what waits is given out, and an IDR picture begins anew."""
+        self._work = self._last = None
+        self._skipping = True
+        if self._sequence is not None:
+            self._sequence.buffer.flush()
+
+    def _finish_last(self) -> list[tuple[int, bytes]]:
+        """The last picture of the stream."""
+        self._finish_picture()
+        return []
+
+    def _reset(self) -> list[tuple[int, bytes]]:
+        """Behind the last picture: give out what waits, and be as before the first."""
+        if self._sequence is not None:
+            self._sequence.buffer.flush()
+        self._end_skipping("the end of the stream")
+        self._sequence = self._last = None
+        self._order, self._prev_ref_frame_num = PictureOrder(), None
+        return []
 
     def _end_skipping(self, where: str) -> None:
-        """Resilient: say how much was dropped before decoding goes on."""
+        """Say how much was dropped before decoding goes on."""
         if self._skipped:
-            self.dropped.append(f"{self._skipped} slices dropped up to {where}")
+            self.dropped.add(f"{self._skipped} slices dropped up to {where}")
         self._skipping, self._skipped = False, 0
 
     # NAL units (7.4.1) -----------------------------------------------------------------------------------------------
@@ -165,49 +225,50 @@ class Decoder:
                 self._order, self._prev_ref_frame_num, self._last = PictureOrder(), None, None
             self._begin_picture(header, sps)
         self._last = header
-        assert self._work is not None and self._buffer is not None
-        self._work.decode_slice(header, pps, rbsp, position, self._buffer.references())
+        assert self._work is not None and self._sequence is not None
+        self._work.decode_slice(header, pps, rbsp, position, self._sequence.buffer.references())
 
     # Pictures --------------------------------------------------------------------------------------------------------
 
     def _begin_picture(self, header: SliceHeader, sps: Sps) -> None:
         """8.2.1, 8.2.5.2: order count and gaps before the first slice of a picture."""
-        if self._active is None or sps != self._active:
-            if self._active is not None and not header.idr:
+        sequence = self._sequence
+        if sequence is None or sps != sequence.sps:
+            if sequence is not None and not header.idr:
                 raise BitstreamError("the sequence parameter set changes between IDR pictures")
-            self._activate(sps, header)
-        assert self._pool is not None and self._buffer is not None
+            sequence = self._activate(sps, header)
         if header.idr:
             self._prev_ref_frame_num = 0
         elif self._prev_ref_frame_num is None:
             self._prev_ref_frame_num = header.frame_num  # a stream that does not begin with an IDR picture
-        self._fill_gap(header, sps)
+        self._fill_gap(header, sequence)
         top, bottom = self._order.counts(header, sps)
         picture = Picture(
-            id=self._next_id(), slot=self._buffer.free_slot(), frame_num=header.frame_num, sps=sps,
+            id=self._next_id(), slot=sequence.buffer.free_slot(), frame_num=header.frame_num, sps=sps,
             top_poc=top, bottom_poc=bottom, waiting=True, is_idr=bool(header.idr), decode_index=self._pictures,
         )  # fmt: skip
         self._pictures += 1
-        self._work = PictureDecoding(picture, self._pool, header)
+        self._work = PictureDecoding(picture, sequence.pool, header)
 
     def _next_id(self) -> int:
         self._ids = (self._ids + 1) % (1 << 31)
         return self._ids
 
-    def _activate(self, sps: Sps, header: SliceHeader) -> None:
+    def _activate(self, sps: Sps, header: SliceHeader) -> Sequence:
         """7.4.1.2.1: another sequence parameter set: what waits is given out, and the pool is made anew."""
-        if self._buffer is not None:
-            self._buffer.flush(discard=bool(header.no_output_of_prior_pics_flag))
-        self._active = sps
         slots = dpb_size(sps) + 1
         check_pool(sps, slots)
+        if self._sequence is not None:
+            self._sequence.buffer.flush(discard=bool(header.no_output_of_prior_pics_flag))
+        self._sequence = None  # its memory goes before the new pool takes as much
         pool = Pool(sps.mb_width, sps.mb_height, slots)
-        self._pool = pool
-        self._buffer = PictureBuffer(sps, lambda picture: self._ready.append(pool.frame(picture)))
+        self._sequence = Sequence(sps, pool, PictureBuffer(sps, pool.frame, self._ready))
+        return self._sequence
 
-    def _fill_gap(self, header: SliceHeader, sps: Sps) -> None:
+    def _fill_gap(self, header: SliceHeader, sequence: Sequence) -> None:
         """8.2.5.2: "non-existing" frames for the values of frame_num that were left out."""
-        assert self._buffer is not None and self._prev_ref_frame_num is not None
+        assert self._prev_ref_frame_num is not None
+        sps, buffer = sequence.sps, sequence.buffer
         previous, size = self._prev_ref_frame_num, header.max_frame_num(sps)
         missing = (header.frame_num - previous) % size
         if header.idr or missing <= 1:
@@ -216,10 +277,10 @@ class Decoder:
             raise BitstreamError(f"frame_num goes from {previous} to {header.frame_num}: pictures are missing")
         for back in range(min(missing - 1, max(sps.max_num_ref_frames, 1)), 0, -1):
             frame_num = (header.frame_num - back) % size
-            self._buffer.slide(frame_num)
+            buffer.slide(frame_num)
             top, bottom = self._order.gap(frame_num, sps)
             picture = Picture(self._next_id(), NO_SLOT, frame_num, sps, top, bottom, marking=SHORT_TERM)
-            self._buffer.store(picture)
+            buffer.store(picture)
             self._prev_ref_frame_num = frame_num
 
     def _finish_picture(self) -> None:
@@ -227,30 +288,31 @@ class Decoder:
         work, self._work = self._work, None
         if work is None:
             return
-        assert self._buffer is not None and self._pool is not None
+        assert self._sequence is not None
+        pool, buffer = self._sequence.pool, self._sequence.buffer
         work.finish()
         picture, header = work.picture, work.header
         if self.macroblocks:
-            picture.arrays = self._pool.macroblock_arrays(picture)
+            picture.arrays = pool.macroblock_arrays(picture)
         reset = False
         if header.idr:
-            self._buffer.mark_idr(picture, header)
-            self._buffer.flush(discard=bool(header.no_output_of_prior_pics_flag))
+            buffer.mark_idr(picture, header)
+            buffer.flush(discard=bool(header.no_output_of_prior_pics_flag))
         elif header.nal_ref_idc and header.adaptive_ref_pic_marking_mode_flag:
-            reset = self._buffer.mark_adaptive(picture, header.marking_operations)
+            reset = buffer.mark_adaptive(picture, header.marking_operations)
         elif header.nal_ref_idc:
-            self._buffer.slide(picture.frame_num)
+            buffer.slide(picture.frame_num)
             picture.marking = SHORT_TERM
         if header.nal_ref_idc:
             self._prev_ref_frame_num = picture.frame_num
         if reset:  # 8.2.1: from now on as after an IDR picture
-            self._buffer.flush()
+            buffer.flush()
             smallest = picture.poc
             picture.top_poc -= smallest
             picture.bottom_poc -= smallest
             picture.frame_num = self._prev_ref_frame_num = 0
             self._order.after_mmco5(picture.top_poc)
-        self._buffer.store(picture)
+        buffer.store(picture)
 
 
 def decode(data: bytes) -> list[Frame]:

@@ -2,7 +2,9 @@
 
 from ..standard.bits import BitstreamError
 
-__all__ = ["CAUSES", "BitstreamError", "Unsupported"]
+__all__ = ["CAUSES", "BitstreamError", "Lines", "StateError", "Unsupported"]
+
+MOST_LINES = 100
 
 
 class Unsupported(BitstreamError):
@@ -11,6 +13,24 @@ class Unsupported(BitstreamError):
     def __init__(self, tool: str, position: int | None = None) -> None:
         super().__init__(f"not supported: {tool}", position)
         self.tool = tool
+
+
+class StateError(RuntimeError):
+    """Arrays that do not have the sizes that a kernel's parameters say: a defect of the decoder, and nothing is decoded."""
+
+
+class Lines(list[str]):
+    """Messages about a stream: the first hundred, then one that counts the others, so that memory is bounded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0  # of all messages
+
+    def add(self, line: str) -> None:
+        """One more message."""
+        self.total += 1
+        more = self.total - MOST_LINES
+        self[MOST_LINES:] = [line] if more <= 0 else [f"{more} more message{'s' * (more > 1)}"]
 
 
 # Error codes that kernels return: they carry no strings. 0 is success.

@@ -72,6 +72,12 @@ WEIGHT_DEFAULT, WEIGHT_EXPLICIT, WEIGHT_IMPLICIT = range(3)
     N_PARAMETERS,
 ) = range(25)
 
+
+def rows_per_mb(mb_width: int) -> int:
+    """P_ROWS_PER_MB of a picture of `mb_width` macroblocks a row."""
+    return (1 << 40) // mb_width + 1
+
+
 # Indices into the reader's state, int64[N_STATE].
 (
     S_POS,  # bits of the RBSP read so far

@@ -8,6 +8,7 @@ from ..standard.syntax import I as TYPE_I
 from ..standard.syntax import Pps, SliceHeader
 from . import layout as at
 from .bitreader import PADDING
+from .bounds import check_deblocking_call, check_references, check_slice_call
 from .deblock import deblock_picture
 from .errors import CAUSES, BitstreamError, Unsupported
 from .motion import derive_motion
@@ -66,6 +67,9 @@ class PictureDecoding:
             if self._stale_mvd:
                 mbs.mvd.fill(0)  # contexts look at that of macroblocks without motion, too
                 self._stale_mvd = False
+        factors = residual_factors(picture.sps, pps)
+        check_slice_call(data, s, p, mbs, pool.motion, pool.planes)
+        check_references(arrays, factors, pool.slots)
         pool.unused_levels = True
         parse_slice(data, s, p, mbs, pool.motion)
         first, end = int(p[at.P_FIRST_MB]), int(p[at.P_END_MB])
@@ -74,7 +78,6 @@ class PictureDecoding:
             raise BitstreamError("a slice without macroblocks", position)
         if header.kind != TYPE_I:
             self._raise(*derive_motion(p, mbs, pool.motion, arrays))
-        factors = residual_factors(picture.sps, pps)
         self._raise(*reconstruct_slice(p, mbs, pool.planes, pool.motion, arrays, *factors))
         pool.unused_levels = False
         name = _SLICE_NAMES[int(p[at.P_SLICE_TYPE])]
@@ -94,6 +97,7 @@ class PictureDecoding:
             )
         table = np.array(self._rows, np.int32)
         if (table[:, at.SLICE_DISABLE] != 1).any():
+            check_deblocking_call(mbs, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot)
             arrays = (mbs.slice_id, mbs.mb_type, mbs.cbp, mbs.qp, mbs.transform_8x8, mbs.nonzero)
             deblock_picture(arrays, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot)
 
@@ -114,7 +118,7 @@ class PictureDecoding:
             at.P_FIRST_MB: header.first_mb_in_slice,
             at.P_SLICE_ID: len(self._rows),
             at.P_MB_WIDTH: sps.mb_width,
-            at.P_ROWS_PER_MB: (1 << 40) // sps.mb_width + 1,
+            at.P_ROWS_PER_MB: at.rows_per_mb(sps.mb_width),
             at.P_N_MB: sps.mb_width * sps.mb_height,
             at.P_QP: header.qp(pps),
             at.P_REFS_0: 0 if is_i else header.num_ref_idx_l0_active_minus1 + 1,

@@ -321,7 +321,7 @@ class ByteStreamSplitter:
             begin, self._searched = code + 3, 0
         self._drop(begin)
         self._searched = max(0, len(buffer) - 2)
-        if len(buffer) > LARGEST_NAL_UNIT:
+        if len(buffer) > LARGEST_NAL_UNIT and not units:  # else the next call says so
             at = self.offset
             self.clear()
             raise BitstreamError(f"a NAL unit of more than {LARGEST_NAL_UNIT} bytes", at)
@@ -333,10 +333,10 @@ class ByteStreamSplitter:
         self.clear()
         return units
 
-    def clear(self) -> None:
-        """Forget what is held; what comes next begins anew."""
+    def clear(self, complain: bool = True) -> None:
+        """Forget what is held; complain: what comes next begins anew, and with a start code."""
         self._drop(len(self._buffer))
-        self._started = self._complained = False
+        self._started, self._complained = False, not complain
         self._searched = 0
 
     def _start(self) -> None:
