@@ -96,11 +96,7 @@ def _decode(source: io.BufferedReader, sink: "Sink", resilient: bool, limit: int
         try:
             while piece := source.read(PIECE):
                 yield from decoder.decode(piece)
-<<<<<<< HEAD
-=======
-                piece = source.read(PIECE)
             yield from decoder.flush()
->>>>>>> wa
         except BitstreamError:
             yield from decoder.flush()
             raise

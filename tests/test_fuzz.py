@@ -1,4 +1,4 @@
-"""Seeded fuzzing: the decoder takes whatever comes, in processes whose arrays lie between pages without access.
+"""Seeded fuzzing: the decoder takes whatever comes, the encoder any options and contents, in processes whose arrays lie between pages without access.
 
 $H264LITE_SEED gives other cases. tests/fuzz/campaign.py runs as many as one likes; docs and reports: SECURITY.md.
 """
@@ -33,6 +33,16 @@ def test_several_streams_through_one_decoder(align: str) -> None:
     fuzz("sequences", 150, side=align)
 
 
+def test_random_options_sizes_and_contents() -> None:
+    fuzz("encoder", 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("align", ["right", "left"])
+def test_many_options_sizes_and_contents(align: str) -> None:
+    fuzz("encoder", 3000, side=align, first=10_000)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("align", ["right", "left"])
 def test_many_broken_streams(align: str) -> None:
@@ -46,7 +56,7 @@ def test_many_sequences(align: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "cases"), [("decoder", 2000), ("sequences", 200)])
+@pytest.mark.parametrize(("kind", "cases"), [("decoder", 2000), ("sequences", 200), ("encoder", 500)])
 def test_with_bounds_checked(kind: str, cases: int) -> None:
     fuzz(kind, cases, side="none", first=100_000, boundscheck=True)
 
