@@ -1,4 +1,4 @@
-"""Seeded fuzzing: the decoder takes whatever comes, the encoder any options and contents, in processes whose arrays lie between pages without access.
+"""Seeded fuzzing: broken streams, and any options and contents, in processes whose arrays lie between pages without access.
 
 $H264LITE_SEED gives other cases. tests/fuzz/campaign.py runs as many as one likes; docs and reports: SECURITY.md.
 """
