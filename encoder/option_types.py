@@ -20,7 +20,7 @@ FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
 
 MOST = 2**31 - 1  # of sides and numbers of frames, far beyond what there is: nothing that is computed from them gets large
 _LONGEST_NUMBER = 100  # characters
-_MOST_NAMES = 1000
+_MOST_NAMES, _LONGEST_NAME = 1000, 4096  # in a list; bytes of a file's path
 
 PARTITIONS = ("p8x8", "p4x4", "i4x4")
 _PARTITIONS_MISSING = {"b8x8": "there are no B frames", "i8x8": "there is no 8x8 transform"}
@@ -110,7 +110,7 @@ def read_text(value: Any) -> str:
         encoded = os.fsencode(text) if isinstance(text, str) else b""
     except (TypeError, UnicodeError):
         encoded = b""
-    if not encoded or b"\0" in encoded:
+    if not encoded or b"\0" in encoded or len(encoded) > _LONGEST_NAME:
         raise ValueError("not a file name")
     return str(text)
 
