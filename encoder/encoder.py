@@ -185,7 +185,7 @@ def check_frame(frame: Any, width: int, height: int) -> Planes:
         for plane, name, shape in ((y, "y", (height, width)), (u, "u", chroma), (v, "v", chroma)):
             if plane.shape != shape:
                 raise InputError(f"plane {name} of shape {plane.shape}: {width}x{height} needs {shape}")
-        return y, u, v
+        return tuple(np.ascontiguousarray(plane) for plane in (y, u, v))  # type: ignore[return-value]
     packed = _array(frame, "frame")
     if packed.ndim == 3:
         raise InputError(f"a frame of shape {packed.shape} looks like RGB, which is not supported yet: give I420, "
@@ -194,6 +194,7 @@ def check_frame(frame: Any, width: int, height: int) -> Planes:
         raise InputError(f"{width}x{height} is odd: give planes (y, u, v), chroma {chroma}")
     if packed.shape != (height * 3 // 2, width):
         raise InputError(f"a frame of shape {packed.shape}: {width}x{height} in I420 is ({height * 3 // 2}, {width})")
+    packed = np.ascontiguousarray(packed)
     flat = packed.reshape(-1)
     luma, part = width * height, chroma[0] * chroma[1]
     return packed[:height], flat[luma : luma + part].reshape(chroma), flat[luma + part :].reshape(chroma)
@@ -205,10 +206,13 @@ def _array(value: Any, name: str) -> np.ndarray:
     if not isinstance(value, np.ndarray):
         if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
             raise InputError(f"{name}: {type(value).__name__} is not an array")
-        value = np.asarray(value)
+        try:
+            value = np.asarray(value)
+        except ValueError as error:
+            raise InputError(f"{name}: {type(value).__name__} gives no array ({error})") from None
     if value.dtype != np.uint8:
         raise InputError(f"{name} of dtype {value.dtype}: only uint8 is supported")
-    return np.ascontiguousarray(value)
+    return np.asarray(value)
 
 
 def encode(frames: Iterable[Any], fps: Any = 25, **options: Any) -> bytes:
