@@ -87,8 +87,8 @@ BAD_FRAMES = [
     (np.zeros(768, np.uint8), "(768,)"),
     ((np.zeros((16, 32), np.uint8),) * 3, "plane u of shape (16, 32)"), ((np.zeros((16, 32), np.uint8),), "1 planes"),
     ((np.zeros((8, 32), np.uint8),) * 3, "plane y"), ("frame", "str is not an array"), (None, "NoneType"),
-    (OnTheGpu(), "GPU"), (NoArray(), "NoArray gives no array"),
-    (np.broadcast_to(np.uint8(0), (1 << 20, 1 << 20)), "(24, 32)"), ((np.zeros((16, 32), np.uint8), None, None), "u: NoneType"), ((), "0 planes"),
+    (NoArray(), "NoArray gives no array"), (np.broadcast_to(np.uint8(0), (1 << 20, 1 << 20)), "(24, 32)"),
+    (OnTheGpu(), "GPU"), ((np.zeros((16, 32), np.uint8), None, None), "u: NoneType"), ((), "0 planes"),
 ]
 
 
