@@ -26,7 +26,7 @@ encode: $(VENV)/.ready
 	@echo "The stream is $(STREAM)"
 
 test: $(VENV)/.ready-test
-	$(PYTHON) -m h264lite.encoder.first_run
+	$(PYTHON) -m h264lite.encoder.warm_up
 	$(PYTHON) -m pytest -n $(WORKERS) -m "not slow and not gpu"
 
 test-all: $(VENV)/.ready-test
@@ -44,7 +44,7 @@ bench: $(VENV)/.ready-dev
 	$(PYTHON) benchmarks/speed.py
 
 kernels: $(VENV)/.ready
-	$(PYTHON) -m h264lite.cuda_src.compiler --if-nvcc
+	$(PYTHON) -m h264lite.cuda_src.runtime.compiler --if-nvcc
 
 wheel: $(VENV)/.ready
 	$(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .

@@ -13,7 +13,7 @@ def main() -> int:
         open_missing()
         let_text_wait()
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's, not used here; it ends the process if they cannot start
-        from .encoder.cli import main as run
+        from .cli.cli import main as run
 
         return run(sys.argv[1:])
     except KeyboardInterrupt:  # during these imports

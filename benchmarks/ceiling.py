@@ -17,7 +17,8 @@ from typing import Any
 os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import numpy as np
-from h264lite.cpu_simd.vector import (
+from h264lite.cpu_simd.simd.search import mpsadbw, row_sads
+from h264lite.cpu_simd.simd.vector import (
     SIMD_LEVEL,
     WIDE,
     add,
@@ -27,9 +28,8 @@ from h264lite.cpu_simd.vector import (
     splat_u16x32,
     store,
 )
-from h264lite.cpu_simd.vector_search import mpsadbw, row_sads
-from h264lite.encoder.config import Config
 from h264lite.encoder.pipeline import Pipeline
+from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.stages import CUDA, STAGES
 from numba import njit
 

@@ -24,10 +24,10 @@ import numpy as np
 from h264lite.benchmarks import clips
 from h264lite.benchmarks.cuda_loop import planes
 from h264lite.benchmarks.cuda_stages import BATCH, Filler
-from h264lite.cuda_src.script import Script
+from h264lite.cuda_src.runtime.recording import Script
 from h264lite.cuda_src.subpel_refine import KERNELS as REFINEMENTS
-from h264lite.encoder.config import Config
 from h264lite.encoder.pipeline import EncodedFrame, Pipeline
+from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.devices import why_no_cuda
 from h264lite.scheduler.stages import BESIDE, MAIN

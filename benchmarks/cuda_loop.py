@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from h264lite.cuda_src.script import Script
-from h264lite.encoder.cli import main as command
-from h264lite.encoder.config import Config
+from h264lite.cli.cli import main as command
+from h264lite.cuda_src.runtime.recording import Script
 from h264lite.encoder.pipeline import Pipeline
+from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.devices import why_no_cuda
-from h264lite.scheduler.models import guess
+from h264lite.scheduler.planning.models import guess
+from h264lite.scheduler.planning.tuning_file import Machine, Tuning, save
 from h264lite.scheduler.stages import BESIDE, HOME, MAIN, STAGES, UP
 from h264lite.scheduler.trace import CARD, HOST, Trace
-from h264lite.scheduler.tuning import Machine, Tuning, save
 
 CLIP = "driving_1920x1080_30"
 REPLAYS = 20

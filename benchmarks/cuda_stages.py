@@ -14,11 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from h264lite.cuda_src import device as device_module
 from h264lite.cuda_src.compact import compact, index_length
 from h264lite.cuda_src.convert import load_i420, load_rgb
 from h264lite.cuda_src.deblock import deblock
-from h264lite.cuda_src.device import DeviceArray
 from h264lite.cuda_src.entropy import write_slices
 from h264lite.cuda_src.full_search import full_search
 from h264lite.cuda_src.inter_residual import inter_residual
@@ -26,6 +24,8 @@ from h264lite.cuda_src.interpolate import extend_borders, interpolate
 from h264lite.cuda_src.intra import intra
 from h264lite.cuda_src.intra_estimate import intra_estimate
 from h264lite.cuda_src.mode_decision import mark_skipped, mode_decision
+from h264lite.cuda_src.runtime import device as device_module
+from h264lite.cuda_src.runtime.device import DeviceArray
 from h264lite.cuda_src.search_centre import search_centre, subsample
 from h264lite.cuda_src.ssd import ssd
 from h264lite.cuda_src.subpel_refine import subpel_refine

@@ -15,7 +15,7 @@ import bjontegaard
 import clips
 import h264lite
 import x264
-from h264lite.encoder.options import PRESETS
+from h264lite.encoder.settings.options import PRESETS
 from rate_distortion import QPS, points
 
 X264_PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow")

@@ -6,10 +6,10 @@ number (below 32), and the byte at which they will be stored.
 
 import numpy as np
 
+from ..jit.kernel import helper
 from ..standard.cavlc import COEFF_TOKEN, RUN_BEFORE, TOTAL_ZEROS, TOTAL_ZEROS_CHROMA_DC
-from ..standard.jit import helper
 from ..standard.macroblock import N_LEVEL_BLOCKS
-from .vector_lanes import bit_count, bit_length, nonzero_lanes
+from .simd.lanes import bit_count, bit_length, nonzero_lanes
 
 BITS, COUNT, BYTE = range(3)
 

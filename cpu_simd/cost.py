@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..standard.jit import helper
-from .vector import absolute, add, average, load_u8x16, load_u16x16, max_s, sub, widen
-from .vector_lanes import bit_length, hadamard_rows
+from ..jit.kernel import helper
+from .simd.lanes import bit_length, hadamard_rows
+from .simd.vector import absolute, add, average, load_u8x16, load_u16x16, max_s, sub, widen
 
 SAD, SATD = 0, 1
 

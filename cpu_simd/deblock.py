@@ -6,10 +6,23 @@ horizontal edges 2 and 3 of the macroblocks above, 0 and 1 of those below. That 
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper, kernel
+from ..jit.kernel import closed_kernel, helper, kernel
 from ..standard.macroblock import I_PCM
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
-from .vector import (
+from .simd.blocks import (
+    bit_and,
+    choose,
+    high_8,
+    join,
+    less,
+    load_columns,
+    low_8,
+    min_s,
+    spread_2,
+    spread_4,
+    store_columns,
+)
+from .simd.vector import (
     absolute,
     add,
     clip_to_u8,
@@ -23,19 +36,6 @@ from .vector import (
     store,
     sub,
     widen,
-)
-from .vector_blocks import (
-    bit_and,
-    choose,
-    high_8,
-    join,
-    less,
-    load_columns,
-    low_8,
-    min_s,
-    spread_2,
-    spread_4,
-    store_columns,
 )
 
 # Table 8-17 by bS 0..4 and indexA: -1 for bS 0, where nothing is filtered.

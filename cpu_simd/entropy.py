@@ -1,12 +1,12 @@
 """Stage entropy: a slice's macroblock arrays -> slice data by CAVLC (7.3.4, 7.3.5, 9.1, 9.2), and NAL unit payloads.
 
-The state arrays are those of encoder/frame.py; indices and units are explained there.
+The state arrays are those of encoder/picture/frame.py; indices and units are explained there.
 """
 
 import numpy as np
 
+from ..jit.kernel import closed_kernel, helper, quick_kernel
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
-from ..standard.jit import closed_kernel, helper, quick_kernel
 from ..standard.macroblock import (
     BLOCK_TO_RASTER,
     CB_AC,
@@ -36,7 +36,7 @@ from ..standard.tables import (
 )
 from .cavlc import BYTE, COUNT, close_sink, open_sink, put, put_block, put_se, put_te, put_ue
 from .mv_prediction import predict_mv
-from .vector_lanes import zero_pairs
+from .simd.lanes import zero_pairs
 
 # No macroblock can be longer: 384 levels of 28 bits, tokens, zeros and runs of 27 blocks, 32 vector differences.
 MACROBLOCK_BYTES = 2048

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel
+from ..jit.kernel import closed_kernel
 from ..standard.macroblock import N_LEVEL_BLOCKS
-from .vector import load_u16x16, splat_u16x16, store
+from .simd.vector import load_u16x16, splat_u16x16, store
 
 
 @closed_kernel

@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper, kernel
+from ..jit.kernel import closed_kernel, helper, kernel
 from ..standard.macroblock import PARTITIONS
 from .cost import se_bits
-from .vector import (
+from .simd.lanes import first_where, smallest
+from .simd.search import keep_smallest, row_sads, row_sads_portable
+from .simd.vector import (
     PORTABLE,
     SIMD_LEVEL,
     WIDE,
@@ -22,8 +24,6 @@ from .vector import (
     splat_u16x32,
     store,
 )
-from .vector_lanes import first_where, smallest
-from .vector_search import keep_smallest, row_sads, row_sads_portable
 
 
 @helper

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, N_LEVEL_BLOCKS, P_SKIP
 from .macroblock_coding import (
     cheap_score,
@@ -16,8 +16,8 @@ from .macroblock_coding import (
 )
 from .motion_compensation import predict_inter
 from .rdo_quant import HALF, weigh_blocks
+from .simd.vector import load_u8x16, splat_u16x16, store
 from .transform import DEAD_ZONE_INTER, chroma_qp, quantise_strips, reconstruct_strips
-from .vector import load_u8x16, splat_u16x16, store
 
 # Luma residual whose cheap score stays below these is dropped: a quadrant, the macroblock; chroma AC: a plane.
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
@@ -93,7 +93,7 @@ def inter_residual(
 
     Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders
     of pad / 2; ref_slots int32[n_ref]: slot of each reference index; trellis: 1 chooses
-    levels by rate and distortion (rdo_quant); the state arrays of encoder/frame.py. P_Skip has no residual. A macroblock
+    levels by rate and distortion (rdo_quant); the state arrays of encoder/picture/frame.py. P_Skip has no residual. A macroblock
     that I_PCM would code in fewer bits becomes one (ref_idx -1, mv 0), and intra( ) codes it.
     """
     mb_width = src_y.shape[1] // 16

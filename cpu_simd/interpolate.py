@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
-from .vector import (
+from ..jit.kernel import closed_kernel, helper
+from .simd.vector import (
     add,
     clip_to_u8,
     load_u8x16,

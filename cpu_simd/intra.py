@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, I_4x4, I_16x16
 from ..standard.tables import UE_BITS, ZIGZAG_4x4
 from .cost import strip_satd
@@ -18,6 +18,8 @@ from .macroblock_coding import (
     store_chroma,
     store_luma,
 )
+from .simd.lanes import block_satd, sums_of_4
+from .simd.vector import add, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, widen
 from .transform import (
     DEAD_ZONE_INTRA,
     chroma_qp,
@@ -27,8 +29,6 @@ from .transform import (
     reconstruct_strips,
     scale_luma_dc,
 )
-from .vector import add, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, widen
-from .vector_lanes import block_satd, sums_of_4
 
 _MODE_BITS = UE_BITS[:5].copy()  # of ue(0..4)
 
@@ -157,7 +157,7 @@ def intra(
 ):  # fmt: skip
     """Codes every intra macroblock of [first_mb, end_mb) in raster order; 8.3, 8.5.
 
-    Planes uint8; the state arrays of encoder/frame.py. mb_type tells intra macroblocks (any intra type) from inter ones
+    Planes uint8; the state arrays of encoder/picture/frame.py. mb_type tells intra macroblocks (any intra type) from inter ones
     and receives their type. In a P picture (n_ref > 0) type and luma modes are those of intra_modes, see intra_estimate;
     the rest, I_PCM aside, is decided by SATD + lam * bits. Needs the reconstruction of inter macroblocks; slices are
     independent of each other.

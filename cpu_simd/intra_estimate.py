@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.kernel import closed_kernel, helper
 from .cost import strip_satd, ue_bits
-from .vector import (
+from .simd.lanes import block_satd, lane_numbers, make_shuffle, sums_of_4
+from .simd.vector import (
     add,
     average,
     clip_to_u8,
@@ -18,7 +19,6 @@ from .vector import (
     sub,
     widen,
 )
-from .vector_lanes import block_satd, lane_numbers, make_shuffle, sums_of_4
 
 # Samples round a 4x4 block, one after the other: L3 L3 L2 L1 L0 corner T0 .. T7 T7. FILTERED is the three-tap filter at
 # each of them, HALVED (16 lanes further) the mean of it and the next: every directional mode picks from the two.

@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from ..standard.jit import helper
-from .vector import (
+from ..jit.kernel import helper
+from .simd.blocks import join, splat_u8x16
+from .simd.lanes import lane_numbers, make_shuffle
+from .simd.vector import (
     add,
     average,
     clip_to_u8,
@@ -16,8 +18,6 @@ from .vector import (
     store,
     widen,
 )
-from .vector_blocks import join, splat_u8x16
-from .vector_lanes import lane_numbers, make_shuffle
 
 # --- Intra_4x4 --------------------------------------------------------------------------------------------------------
 # Every sample of a directional mode is a rounded mean of two or a (1, 2, 1) filter of three consecutive samples along

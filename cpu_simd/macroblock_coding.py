@@ -2,18 +2,18 @@
 
 import numpy as np
 
+from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
-from ..standard.jit import helper
 from ..standard.macroblock import CB_DC, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, RASTER_TO_BLOCK
 from .rdo_quant import HALF, weigh_blocks
+from .simd.blocks import count_nonzero, high_8, join, load_block, low_8, zigzag
+from .simd.vector import load_u8x8, load_u8x16, splat_u16x16, store
 from .transform import (
     code_chroma_dc,
     quantise_strips,
     reconstruct_strips,
     scale_chroma_dc,
 )
-from .vector import load_u8x8, load_u8x16, splat_u16x16, store
-from .vector_blocks import count_nonzero, high_8, join, load_block, low_8, zigzag
 
 PCM_BITS = 384 * 8 + 8  # samples and mb_type
 _FEW_LEVELS = 60  # no macroblock with so few levels reaches PCM_BITS

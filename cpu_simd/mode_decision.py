@@ -7,16 +7,16 @@ standard.
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.atomics import fetch_add, give_way, load_acquire, pause, store_release
+from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from ..standard.tables import QUANT_MF
-from .atomics import fetch_add, give_way, load_acquire, pause, store_release
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16, te_bits, ue_bits
 from .intra_estimate import BITS_INTRA
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
+from .simd.lanes import sums_of_4
+from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
 from .skip_probe import WORTH, is_empty, probe_tables
-from .vector import add, load_u8x16, splat_u16x16, store, widen
-from .vector_lanes import sums_of_4
 
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), one more for mb_skip_run
 BITS_SKIP = 1

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ..standard.jit import helper
+from ..jit.kernel import helper
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8
 from ..standard.tables import QUARTER_SAMPLE_PAIRS
-from .vector import add, average, clip_to_u8, load_u8x8, load_u8x16, mul, plus, shift_right_s, splat_u16x8, store, widen
-from .vector_blocks import low_2, low_4, low_8
+from .simd.blocks import low_2, low_4, low_8
+from .simd.vector import add, average, clip_to_u8, load_u8x8, load_u8x16, mul, plus, shift_right_s, splat_u16x8, store, widen
 
 
 @helper

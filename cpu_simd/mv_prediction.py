@@ -1,6 +1,6 @@
 """Motion vector prediction: the median predictor and the P_Skip vector (8.4.1), on the macroblock state arrays."""
 
-from ..standard.jit import helper
+from ..jit.kernel import helper
 
 
 @helper

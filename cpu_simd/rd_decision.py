@@ -6,10 +6,10 @@ standard.
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.atomics import fetch_add, store_release
+from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
 from ..standard.tables import CBP_INTER_CODE, QUANT_MF
-from .atomics import fetch_add, store_release
 from .cavlc import BYTE, COUNT, put, put_ue
 from .cost import QUARTER_SAMPLES, SATD, quarter_offsets
 from .entropy import MACROBLOCK_BYTES, put_inter, put_residual
@@ -34,10 +34,10 @@ from .mode_decision import (
 )
 from .motion_compensation import predict_inter
 from .mv_prediction import predict_skip_mv
+from .simd.lanes import squares_of_pairs
+from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .skip_probe import WORTH, probe_tables
 from .transform import chroma_qp
-from .vector import add, load_u8x16, splat_i32x8, store, sub, widen
-from .vector_lanes import squares_of_pairs
 
 FAR = 1 << 40
 SCALE = 16  # of squared errors beside WEIGHT

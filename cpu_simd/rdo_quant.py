@@ -6,13 +6,13 @@ a level of one costs depends on where the others lie, so blocks are weighed as s
 
 import numpy as np
 
+from ..jit.kernel import helper
 from ..standard.cavlc import COEFF_TOKEN_BITS, NC_CLASS, RUN_BEFORE_BITS, TOTAL_ZEROS_BITS
-from ..standard.jit import helper
 from ..standard.tables import ZIGZAG_4x4
+from .simd.blocks import load_block, zigzag
+from .simd.lanes import bit_count, bit_length, nonzero_lanes
+from .simd.vector import store
 from .transform import RATIOS
-from .vector import store
-from .vector_blocks import load_block, zigzag
-from .vector_lanes import bit_count, bit_length, nonzero_lanes
 
 HALF = 2  # the dead zone of levels that will be weighed: rounded up from a half on
 ONE = 64  # a level, in the unit of the ratios

@@ -2,9 +2,12 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.kernel import closed_kernel, helper
 from .cost import mvd_bits
-from .vector import (
+from .simd.blocks import narrow
+from .simd.lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
+from .simd.search import keep_smallest, mpsadbw, octet_sads
+from .simd.vector import (
     add,
     add_sat_u,
     load_2_u8x16,
@@ -19,9 +22,6 @@ from .vector import (
     store,
     widen,
 )
-from .vector_blocks import narrow
-from .vector_lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
-from .vector_search import keep_smallest, mpsadbw, octet_sads
 
 SCALE = 4  # the coarse pictures have one sample for SCALE x SCALE
 COARSE_PAD = 32  # their border, coarse samples

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from ..standard.jit import helper
+from ..jit.kernel import helper
 from .cost import row_16
-from .vector import absolute, add, load_u16x16, splat_u16x16, sub
-from .vector_lanes import dct_rows, sums_of_4, where_above
+from .simd.lanes import dct_rows, sums_of_4, where_above
+from .simd.vector import absolute, add, load_u16x16, splat_u16x16, sub
 
 DEAD_ZONE = 6  # as in the quantisation of inter residuals
 BUDGET = 6  # what levels of one may be worth in all: see WORTH

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper, quick_kernel
-from .vector import add, load_u8x16, splat_i32x8, store, sub, widen
-from .vector_lanes import squares_of_pairs
+from ..jit.kernel import closed_kernel, helper, quick_kernel
+from .simd.lanes import squares_of_pairs
+from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 
 
 @helper

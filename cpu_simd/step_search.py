@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import PARTITIONS
 from .full_search import motion_costs, search_weight
-from .vector import PORTABLE, SIMD_LEVEL, add, add_sat_u, load_2_u8x16, load_u8x32, splat_u16x16, store
-from .vector_blocks import join
-from .vector_lanes import make_shuffle
-from .vector_search import keep_smallest, octet_sads, octet_sads_portable, pack_sums
+from .simd.blocks import join
+from .simd.lanes import make_shuffle
+from .simd.search import keep_smallest, octet_sads, octet_sads_portable, pack_sums
+from .simd.vector import PORTABLE, SIMD_LEVEL, add, add_sat_u, load_2_u8x16, load_u8x32, splat_u16x16, store
 
 DIGITS = {3: 1, 7: 2, 13: 3}  # grid: binary digits of the vector that a step settles
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import PARTITIONS
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16
-from .vector import add, load_u8x16, splat_u16x16, store, widen
-from .vector_blocks import load_i32x16, splat_i32x16
-from .vector_lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
+from .simd.blocks import load_i32x16, splat_i32x16
+from .simd.lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
+from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
 
 # The 41 partitions as lanes of three vectors: 0..15 the 4x4 blocks; 16..31 8x4 and 4x8; and from lane LARGE of the third
 # on 8x8, 16x8, 8x16 and 16x16, 32..40. Sets of partitions are the bits of an integer.

@@ -6,26 +6,10 @@ in columns 0..7 and Cr in 8..15. Four rows are a "strip" of four 4x4 blocks: str
 
 import numpy as np
 
+from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
-from ..standard.jit import helper
 from ..standard.tables import QP_CHROMA, QUANT_MF, NORM_ADJUST_4x4, level_scale_4x4
-from .vector import (
-    absolute,
-    add,
-    bit_or,
-    clip_to_u8,
-    load_u8x16,
-    load_u16x16,
-    mul,
-    plus,
-    shift_right_s,
-    splat_u16x16,
-    store,
-    sub,
-    widen,
-    widen_signed,
-)
-from .vector_blocks import (
+from .simd.blocks import (
     count_nonzero,
     forward_columns,
     forward_rows,
@@ -41,6 +25,22 @@ from .vector_blocks import (
     store_block,
     with_sign,
     zigzag,
+)
+from .simd.vector import (
+    absolute,
+    add,
+    bit_or,
+    clip_to_u8,
+    load_u8x16,
+    load_u16x16,
+    mul,
+    plus,
+    shift_right_s,
+    splat_u16x16,
+    store,
+    sub,
+    widen,
+    widen_signed,
 )
 
 RATIOS = 384  # in a macroblock's buffer of levels: |coefficient| / step of each, in units of 1 / 64

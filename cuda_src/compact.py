@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .device import DeviceArray
+from .runtime.device import DeviceArray
 
 THREADS, SEGMENT = 256, 32
 

@@ -1,6 +1,6 @@
 // Pictures of display size in other layouts, to the planes that are coded: I420, NV12 or RGB in, padded I420 out.
 //
-// What lies beyond the display area repeats its last column and row (encoder/frame.py, Frame.load).
+// What lies beyond the display area repeats its last column and row (encoder/picture/frame.py, Frame.load).
 #include "simd.cuh"
 
 // Four samples from x on, `step` bytes apart, of a row of `width` samples that goes on with its last one

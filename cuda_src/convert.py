@@ -11,7 +11,7 @@ sample (an odd last column or row counts twice):
 
 from typing import Any
 
-from .device import DeviceArray
+from .runtime.device import DeviceArray
 
 COLUMNS, ROWS = 32, 8  # threads
 

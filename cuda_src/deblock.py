@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .device import Device, DeviceArray
+from .runtime.device import Device, DeviceArray
 
 # Where lines lie in the tile: bytes a row, and the place of the tile's first sample (deblock.cu has the same)
 LUMA = (16, 52, 12, 12)  # samples a macroblock, stride, left, top

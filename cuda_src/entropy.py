@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..standard.macroblock import ENTRY_BYTES
-from .device import DeviceArray
+from .runtime.device import DeviceArray
 
 WARPS, SCAN, PACK = 8, 1024, 256
 WORDS = 512  # of a slice that a block of threads writes, about

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .device import DeviceArray
+from .runtime.device import DeviceArray
 
 ACROSS, DOWN = 12, 4  # RW and NP of the kernel
 LARGEST_LAMBDA = 511  # the key of a candidate has room for its motion cost

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .device import DeviceArray
+from .runtime.device import DeviceArray
 
 THREADS, ROWS = 64, 16
 

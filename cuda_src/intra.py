@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .device import DeviceArray
+from .runtime.device import DeviceArray
 
 THREADS, PARTS = 128, 8
 PACKETS, PACKET = 32, 18  # 32-bit words before what macroblocks publish, and of each

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .device import DeviceArray
+from .runtime.device import DeviceArray
 
 WARPS, THREADS = 8, 128
 TILE = 8  # columns of macroblocks of a tile

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .device import DeviceArray
+from .runtime.device import DeviceArray
 
 COARSE_PAD, WARPS, WIDE, HIGH = 32, 8, 4, 4
 WORDS, ROWS = 8, 16  # of a block of threads

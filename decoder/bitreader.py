@@ -6,10 +6,10 @@ s[S_ERROR], and reading goes on with zeros, so that callers may look at it once 
 
 import numpy as np
 
-from ..standard.jit import helper
+from ..jit.inlining import outlined
+from ..jit.kernel import helper
 from .errors import E_END, E_GOLOMB
 from .layout import S_END, S_ERROR, S_POS
-from .outline import outlined
 from .words import leading_zeros32, peek32
 
 PADDING = 256  # bytes: more than a residual block can read before it looks at the end

@@ -6,12 +6,12 @@ holds the contexts, pStateIdx << 1 | valMPS.
 
 import numpy as np
 
+from ..jit.inlining import outlined
+from ..jit.kernel import helper
 from ..standard.cabac_contexts import NEXT_LPS, RANGE_LPS
-from ..standard.jit import helper
 from .bitreader import fail
 from .errors import E_CABAC
 from .layout import S_BITS, S_END, S_OFFSET, S_POS, S_RANGE
-from .outline import outlined
 from .words import peek32
 
 BEYOND = 64  # bits that may be looked at behind the end of the slice

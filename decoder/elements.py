@@ -1,6 +1,6 @@
 """Syntax elements of the macroblock layer by their names (7.3.5), read as the slice's entropy coding says."""
 
-from ..standard.jit import helper
+from ..jit.kernel import helper
 from ..standard.tables import CBP_INTER, CBP_INTRA
 from . import cabac, elements_cabac
 from .bitreader import fail, se, te, u, ue

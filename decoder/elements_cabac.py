@@ -5,6 +5,7 @@
 
 import numpy as np
 
+from ..jit.kernel import helper
 from ..standard.cabac_contexts import (
     CTX_CBP_CHROMA,
     CTX_CBP_LUMA,
@@ -26,7 +27,6 @@ from ..standard.cabac_contexts import (
     CTX_SUB_MB_TYPE_P,
     CTX_TRANSFORM_8x8,
 )
-from ..standard.jit import helper
 from ..standard.macroblock import P_SKIP, I_4x4
 from .bitreader import fail
 from .cabac import bypass, decision, terminate

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..standard.jit import helper
+from ..jit.inlining import inlined, outlined
+from ..jit.kernel import helper
 from ..standard.macroblock import P_8x8
 from .errors import E_NO_REFERENCE
 from .layout import (
@@ -22,7 +23,6 @@ from .layout import (
     B_8x8,
     partition_size,
 )
-from .outline import inlined, outlined
 from .words import copy8, copy16
 
 STRIDE = 24  # 16 samples, and the margins of the 6-tap filter: 2 before, 3 behind

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..standard.jit import helper
-from .outline import outlined
+from ..jit.inlining import outlined
+from ..jit.kernel import helper
 from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
 
 # Tables 8-2, 8-3: Intra4x4PredMode and Intra8x8PredMode

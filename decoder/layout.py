@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..standard.jit import helper
+from ..jit.kernel import helper
 from ..standard.macroblock import I_PCM, P_SKIP, P_8x16, P_16x8, P_16x16
 from ..standard.macroblock import MB_TYPE_NAMES as _P_NAMES
 

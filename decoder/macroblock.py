@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..standard.jit import helper
+from ..jit.inlining import inlined
+from ..jit.kernel import helper
 from ..standard.macroblock import I_PCM, P_SKIP, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 from ..standard.tables import B_INTRA_OFFSET, B_MB_TYPES, B_SUB_MB_TYPES, P_INTRA_OFFSET, I_16x16_TYPES
 from . import elements as read
@@ -31,7 +32,6 @@ from .layout import (
     P_DIRECT_8x8,
     P_TRANSFORM_8x8,
 )
-from .outline import inlined
 from .place import place, set_vectors
 from .residual import residual
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.inlining import inlined
+from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, P_8x8
 from .direct import direct_motion
 from .errors import E_MV
@@ -18,7 +19,6 @@ from .layout import (
     partition_size,
 )
 from .mv_prediction import predict_mv, predict_skip_mv
-from .outline import inlined
 from .place import neighbours, place, set_vectors
 
 

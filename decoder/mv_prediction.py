@@ -7,9 +7,9 @@ picture, (bx, by): that of the partition within the macroblock; sizes in 4x4 blo
 
 import numpy as np
 
-from ..standard.jit import helper
+from ..jit.inlining import outlined
+from ..jit.kernel import helper
 from ..standard.macroblock import RASTER_TO_BLOCK
-from .outline import outlined
 from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
 
 UNAVAILABLE = -2

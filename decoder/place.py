@@ -1,6 +1,6 @@
 """6.4.1, 6.4.9: where a macroblock lies in the picture, which macroblocks around it are available; areas of a grid."""
 
-from ..standard.jit import helper
+from ..jit.kernel import helper
 from .layout import P_MB_WIDTH, P_ROWS_PER_MB, P_SLICE_ID
 
 # What is available around a macroblock or a block, as bits: A, B, C, D of 6.4.

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.inlining import inlined
+from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_16x16
 from .errors import E_INTRA_NEIGHBOUR
 from .inter_pred import BLOCK, Work, predict_inter
@@ -27,7 +28,6 @@ from .layout import (
     I_8x8,
     is_intra,
 )
-from .outline import inlined
 from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, is_above, is_left, neighbours, place
 from .transform import (
     BLOCKS,

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ..standard.jit import helper
+from ..jit.inlining import inlined
+from ..jit.kernel import helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 from .layout import P_CABAC, P_MB_WIDTH, S_VALUES, I_8x8
-from .outline import inlined
 from .place import is_above, is_left, place
 from .residual_cabac import (
     CAT_CHROMA_AC,

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..jit.inlining import outlined
+from ..jit.kernel import helper
 from ..standard.cabac_contexts import (
     ABS_LEVEL_BASE,
     CODED_BLOCK_BASE,
@@ -10,11 +12,9 @@ from ..standard.cabac_contexts import (
     LAST_INC_8x8,
     SIGNIFICANT_INC_8x8,
 )
-from ..standard.jit import helper
 from .bitreader import fail
 from .cabac import bypass, decision
 from .errors import E_LEVEL
-from .outline import outlined
 
 # ctxBlockCat (Table 9-42)
 CAT_LUMA_DC, CAT_LUMA_AC, CAT_LUMA_4x4, CAT_CHROMA_DC, CAT_CHROMA_AC, CAT_LUMA_8x8 = range(6)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..jit.inlining import inlined, outlined
+from ..jit.kernel import helper
 from ..standard.cavlc import (
     COEFF_TOKEN_LOOKUP,
     NC_CLASS,
@@ -10,11 +12,9 @@ from ..standard.cavlc import (
     TOTAL_ZEROS_CHROMA_DC_LOOKUP,
     TOTAL_ZEROS_LOOKUP,
 )
-from ..standard.jit import helper
 from .bitreader import fail
 from .errors import E_COEFF_TOKEN, E_END, E_LEVEL, E_RUN_BEFORE, E_TOTAL_ZEROS
 from .layout import S_END, S_POS, S_VALUES
-from .outline import inlined, outlined
 from .words import leading_zeros32, peek32
 
 

@@ -1,6 +1,7 @@
 """7.3.4: first walk over a slice: slice_data(), parsed into arrays."""
 
-from ..standard.jit import closed_kernel, helper
+from ..jit.inlining import inlined
+from ..jit.kernel import closed_kernel, helper
 from . import cabac
 from .bitreader import fail, ue
 from .elements_cabac import mb_skip_flag
@@ -23,7 +24,6 @@ from .layout import (
     SLICE_I,
 )
 from .macroblock import macroblock_layer, skipped_macroblock
-from .outline import inlined
 from .place import is_above, is_left
 
 

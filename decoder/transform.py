@@ -8,8 +8,8 @@ that are not there). Residual samples lie as [row of the block][block][column]: 
 
 import numpy as np
 
-from ..standard.jit import helper
-from .outline import outlined
+from ..jit.inlining import outlined
+from ..jit.kernel import helper
 from .words import add8, add16
 
 LANES = 16

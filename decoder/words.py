@@ -10,7 +10,7 @@ from numba import types
 from numba.core import config
 from numba.core.extending import intrinsic
 
-from ..standard.jit import helper
+from ..jit.kernel import helper
 
 _PLAIN = bool(getattr(config, "DISABLE_JIT", False) or getattr(config, "BOUNDSCHECK", None))
 

@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
-from h264lite.encoder.options import ALIASES, API, CLI, NOT_BUILT, NOT_BUILT_VALUES, OPTIONS, PRESETS
+from h264lite.encoder.settings.options import ALIASES, API, CLI, NOT_BUILT, NOT_BUILT_VALUES, OPTIONS, PRESETS
 
 _HEAD = """\
 # Options
 
-Made from the table in `encoder/options.py` by `make docs`; a test compares the two. The command line says
+Made from the table in `encoder/settings/options.py` by `make docs`; a test compares the two. The command line says
 `--name-with-dashes`, the Python API `name_with_underscores`. Names and meanings are x264's where x264 has the option.
 """
 

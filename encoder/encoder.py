@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .config import Config
-from .device_frame import INTERFACE, describe, is_on_card
 from .errors import InputError, OptionError
-from .options import ALL, API, OPTIONS, read_options, refuse_unbuilt
-from .read_ahead import Read
+from .files.read_ahead import Read
+from .picture.device_frame import INTERFACE, describe, is_on_card
 from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
+from .settings.config import Config
+from .settings.options import ALL, API, OPTIONS, read_options, refuse_unbuilt
 from .statistics import FrameRow, Statistics
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Encoder:
         trace: Any = None,
         frames: int | None = None,
     ) -> None:
-        from .gops import make_pipeline  # compiles nothing, but imports Numba
+        from .gops.gops import make_pipeline  # compiles nothing, but imports Numba
 
         self.config = config
         self._keep = keep_reconstruction
@@ -96,7 +96,7 @@ class Encoder:
         frame: uint8[H * 3 // 2, W] I420 for even sizes, or (y, u, v), uint8[H, W] and twice uint8[(H+1)//2, (W+1)//2].
         With device cuda also an array on the card, whoever made it (`__cuda_array_interface__`): those, NV12 as (y, uv), or
         RGB (H, W, 3) or (3, H, W). It is read behind what its `stream` (a number or any library's object; by default the one
-        that the array names, or its library's current one: encoder/producer.py) has got so far; what that stream gets
+        that the array names, or its library's current one: encoder/picture/producer.py) has got so far; what that stream gets
         afterwards may overwrite it.
         """
         if is_on_card(frame):

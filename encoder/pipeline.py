@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.copying import OPEN
 from ..cpu_simd.ssd import totals
+from ..scheduler.arrays import Size
 from ..scheduler.check import TwinDiffers
-from ..scheduler.copiers import Copiers
 from ..scheduler.devices import (
     CudaExecutor,
     DeviceMemoryError,
@@ -24,22 +23,23 @@ from ..scheduler.devices import (
     make_executor,
 )
 from ..scheduler.executor import bands
-from ..scheduler.later import Task
-from ..scheduler.route import Picture
-from ..scheduler.state import Size
-from ..scheduler.threads import start_threads
+from ..scheduler.planning.route import Picture
+from ..scheduler.threads.copiers import Copiers
+from ..scheduler.threads.copy_kernels import OPEN
+from ..scheduler.threads.lazy_task import Task
+from ..scheduler.threads.start import start_threads
+from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
-from ..scheduler.watchdog import LimitError, Stuck
 from ..standard.macroblock import MB_TYPE_NAMES
-from .config import Config
-from .device_frame import DevicePicture, check_place
 from .errors import DeviceError, DeviceLost, Error, InputError
-from .first_run import compile_beside, load_for_a_card, will_compile
-from .frame import HELPERS, Frame, HomeFrame
-from .hybrid_loop import HybridLoop
-from .loop import Loop
-from .read_ahead import AHEAD
-from .slice_writer import SliceWriter
+from .files.read_ahead import AHEAD
+from .picture.device_frame import DevicePicture, check_place
+from .picture.frame import HELPERS, Frame, HomeFrame
+from .picture.hybrid_loop import HybridLoop
+from .picture.loop import Loop
+from .picture.slice_writer import SliceWriter
+from .settings.config import Config
+from .warm_up import compile_beside, load_for_a_card, will_compile
 
 KEEPING = 6  # of so many decoded pictures the last ones come home, lest the card is lost
 OF_A_CARD = 4  # pictures under way where a card writes the bits: what the host has left to do with one takes little

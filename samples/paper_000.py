@@ -7,8 +7,8 @@
 import time
 
 import numpy as np
-from h264lite.cuda_src.device import Device, available
 from h264lite.cuda_src.papers import fsbm, scalar
+from h264lite.cuda_src.runtime.device import Device, available
 from make_clip import make_frames
 
 previous, current = [y for y, _, _ in make_frames(208, 120, 9)][::8]

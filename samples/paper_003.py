@@ -5,9 +5,9 @@
 
 # %% Two pictures of QCIF, and the full search of 16x16 blocks, +-16, inside the picture
 import numpy as np
-from h264lite.cuda_src.device import Device, available
 from h264lite.cuda_src.papers import scalar
 from h264lite.cuda_src.papers.memory import MEMORY, Search, predicted, psnr
+from h264lite.cuda_src.runtime.device import Device, available
 from make_clip import make_frames
 
 previous, current = [y for y, _, _ in make_frames(176, 144, 5)][::4]

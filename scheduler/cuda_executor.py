@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.copying import OPEN
-from ..cuda_src.device import Device, DeviceArray, GpuLost
-from ..cuda_src.script import Place, Script
-from .card_memory import CardMemory
+from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
+from ..cuda_src.runtime.recording import Place, Script
 from .executor import Step
-from .later import Later, Task
+from .gpu_memory import CardMemory
 from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
+from .threads.copy_kernels import OPEN
+from .threads.lazy_task import Later, Task
 from .trace import CardClock, Trace
 
 _NOT_TIMED = nullcontext()
@@ -73,7 +73,7 @@ class CudaExecutor(CardMemory):
         step: Step, state: Mapping[str, Any], gate: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """Start picture `number` beside the loop of the one before: (host array, array on the card) to copy, (array, value)
-        to fill, and the step that makes planes of them. gate: not before it is open (cpu_simd/copying.py).
+        to fill, and the step that makes planes of them. gate: not before it is open (scheduler/threads/copy_kernels.py).
         """
         card, k, up = self.card, number % self.twins, self.streams[UP]
         self._number = number

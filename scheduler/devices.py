@@ -4,21 +4,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..cuda_src import facts as card_facts
-from ..cuda_src.compiler import compiled
-from ..cuda_src.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_card
+from ..cuda_src.runtime import facts as card_facts
+from ..cuda_src.runtime.compiler import compiled
+from ..cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_card
 from .cuda_executor import CudaExecutor
 from .executor import Executor
 from .hybrid_executor import HybridExecutor
-from .models import Models, guess
-from .plan import HOST, Plan, is_card
-from .planner import PINNED_ROWS, TRIES, make_plan
-from .probing import Probing
-from .route import Picture
+from .planning.models import Models, guess
+from .planning.plan import HOST, Plan, is_card
+from .planning.planner import PINNED_ROWS, TRIES, make_plan
+from .planning.probing import Probing
+from .planning.route import Picture
 from .sides import CardSide, CpuSide
 from .stages import CUDA, files
+from .threads.watchdog import Watchdog, limit_from_environment
 from .trace import Trace
-from .watchdog import Watchdog, limit_from_environment
 
 __all__ = [
     "CudaExecutor", "Device", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "Hybrid", "HybridExecutor", "OneDevice",

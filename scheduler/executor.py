@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from .check import beside, twin
-from .crew import Crew, Part
-from .later import Task
 from .stages import EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage
+from .threads.lazy_task import Task
+from .threads.pool import Crew, Part
 from .trace import HOST, Trace
 
 LEAST_BAND = 40  # macroblocks: below that a call costs more than it shares out

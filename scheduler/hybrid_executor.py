@@ -14,17 +14,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .adaptation import Adaptation
-from .card_memory import CardMemory
+from .arrays import NOTHING, Valid, everything
 from .cuda_executor import CudaExecutor
-from .hybrid_program import Program
-from .later import Task
-from .plan import HOST, Plan, is_card, memory_of
-from .probing import Probing
-from .route import Copy, Picture, Run, route, whole_in
+from .gpu_memory import CardMemory
+from .hybrid_queues import Program
+from .planning.adaptation import Adaptation
+from .planning.plan import HOST, Plan, is_card, memory_of
+from .planning.probing import Probing
+from .planning.route import Copy, Picture, Run, route, whole_in
 from .sides import TWINS, CardSide, CpuSide
-from .state import NOTHING, Valid, everything
-from .watchdog import Stuck, Watchdog
+from .threads.lazy_task import Task
+from .threads.watchdog import Stuck, Watchdog
 
 EVERY = 8  # the card's clock runs until everything was measured, then for one picture of so many
 MOST_PROGRAMS = 256
@@ -57,7 +57,7 @@ class UnderWay:
 class HybridExecutor:
     """CPU sides and at most one card. See Executor for what the loop asks of it.
 
-    replan: makes a plan from models, None: the plan stays. models: takes what was measured (scheduler/models.py).
+    replan: makes a plan from models, None: the plan stays. models: takes what was measured (scheduler/planning/models.py).
     hands_over: whether one device's own executor may go on; None: where plans change. serial: see CudaExecutor.
     """
 

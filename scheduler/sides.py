@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from ..cuda_src.device import Device
-from .card_memory import CardMemory
+from ..cuda_src.runtime.device import Device
+from .arrays import SOURCES
 from .executor import Executor
-from .plan import HOST
-from .route import Copy, Op, Run
+from .gpu_memory import CardMemory
+from .planning.plan import HOST
+from .planning.route import Copy, Op, Run
 from .stages import EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TICKETS, UP
-from .state import SOURCES
 from .trace import CardClock, Trace
 
 TWINS = 3  # pictures whose arrays a card holds: one on its way there, one in the loop, one on its way home

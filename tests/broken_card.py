@@ -17,10 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from h264lite.cuda_src.device import Device, DeviceArray, use_driver
+from h264lite.cli import encode as encode_command
 from h264lite.cuda_src.interpolate import extend_borders
-from h264lite.encoder import device, encode_command, tuned
+from h264lite.cuda_src.runtime.device import Device, DeviceArray, use_driver
 from h264lite.encoder.pipeline import Pipeline
+from h264lite.encoder.settings import device, tuned
 
 NOWHERE = 256  # an address that no process has
 

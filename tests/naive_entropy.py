@@ -87,7 +87,7 @@ def residual_block(levels: list[int], nc: int) -> str:
 
 @dataclass
 class State:
-    """The macroblock arrays of a picture, as in encoder/frame.py."""
+    """The macroblock arrays of a picture, as in encoder/picture/frame.py."""
 
     mb_width: int
     n_ref: int

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ...console import say
-from ...cuda_src import device as device_module
 from ...cuda_src.papers import fsbm, memory, streams
+from ...cuda_src.runtime import device as device_module
 from ...encoder.errors import DeviceError, Error, InputError, OptionError
-from ...encoder.video import size_from_name
+from ...encoder.files.video import size_from_name
 from .notes import NOTES
 from .published import HARDWARE, PAPERS
 from .setting import Setting, read_clip

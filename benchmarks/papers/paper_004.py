@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...cpu_simd.vector import PORTABLE, SIMD_LEVEL, WIDE
+from ...cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL, WIDE
 from ...cuda_src.deblock import deblock
-from ...cuda_src.device import Device
 from ...cuda_src.full_search import full_search
 from ...cuda_src.interpolate import interpolate
 from ...cuda_src.papers import loop, scalar
+from ...cuda_src.runtime.device import Device
 from ...cuda_src.subpel_refine import subpel_refine
 from .setting import Clip, Product, Setting, card_time, wall
 from .table import Table
@@ -175,8 +175,8 @@ def _cpu_searches(clips: list[Clip]) -> Table:
 
 def modules(clip: Clip, reach: int, references: int, card: bool) -> dict[str, float]:
     """Milliseconds a P picture of each stage, median: kernels on the card by its timeline, or one CPU thread."""
-    from ...encoder.config import Config
     from ...encoder.pipeline import Pipeline
+    from ...encoder.settings.config import Config
     from ...scheduler.trace import CARD, Trace
 
     height, width = clip.shape

@@ -13,8 +13,8 @@ import numpy as np
 
 from ...cpu_simd import full_search as cpu
 from ...cpu_simd import step_search as cpu_step
-from ...cuda_src.device import Device
 from ...cuda_src.full_search import full_search
+from ...cuda_src.runtime.device import Device
 
 
 @dataclass
@@ -61,7 +61,7 @@ def known_clip(name: str, frames: int) -> Clip:
 
 def read_clip(path: str, size: tuple[int, int] | None, frames: int, name: str = "") -> Clip:
     """Lumas of a file that `h264lite encode` takes."""
-    from ...encoder.video import open_source
+    from ...encoder.files.video import open_source
 
     source = open_source(path, size)
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import Device, DeviceArray
+from ..runtime.device import Device, DeviceArray
 from . import scalar
 
 MODULE = "papers/fsbm"

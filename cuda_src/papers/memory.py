@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import Device
+from ..runtime.device import Device
 from .texture import Texture, pitched
 
 MODULE = "papers/memory"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...standard.jit import helper, kernel
+from ...jit.kernel import helper, kernel
 
 FAR = 1 << 30
 

@@ -1,4 +1,4 @@
-"""Stands in for `pycuda.driver`: the calls that cuda_src/device.py makes, over kernels compiled with g++.
+"""Stands in for `pycuda.driver`: the calls that cuda_src/runtime/device.py makes, over kernels compiled with g++.
 
     device.use_driver(driver.EmulatedDriver())
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from h264lite.cuda_src import compiler
+from h264lite.cuda_src.runtime import compiler
 
 HERE = Path(__file__).parent
 BUILT = compiler.cache_folder()  # whatever tests set H264LITE_CACHE to: g++ takes a minute for all kernels
@@ -274,7 +274,7 @@ class EmulatedTexture(ctypes.Structure):
 
 
 class EmulatedLibcuda:
-    """The functions of libcuda that cuda_src/foreign.py calls; `ordered` notes which stream was ordered behind which.
+    """The functions of libcuda that cuda_src/runtime/foreign.py calls; `ordered` notes which stream was ordered behind which.
 
     And those of cuda_src/papers/texture.py: `textures` are the objects that were made and not destroyed.
     """

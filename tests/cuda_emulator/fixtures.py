@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from h264lite.cuda_src import device as device_module
+from h264lite.cuda_src.runtime import device as device_module
 
 from .driver import EmulatedDriver
 from .real import RealCards, keep_contexts, skip_without
@@ -56,12 +56,12 @@ def card(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
 @pytest.fixture
 def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver | RealCards]:
     """Cards behind device="cuda": CARDS of the test's file, or one; `auto` takes one for pictures of any size."""
-    monkeypatch.setattr("h264lite.encoder.device.SMALLEST_FOR_CUDA", 1)
+    monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
     cards = getattr(request.module, "CARDS", 1)
     if getattr(request, "param", "emulated") == "gpu":
         skip_without(cards)
         keep_contexts()
-        monkeypatch.setattr("h264lite.encoder.tuned.cache_file", lambda: Path("no tuning"))  # `auto` might take the CPU
+        monkeypatch.setattr("h264lite.encoder.settings.tuned.cache_file", lambda: Path("no tuning"))  # `auto` might take the CPU
         yield RealCards(monkeypatch, cards)
         return
     stand_in = EmulatedDriver(devices=cards)

@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-from h264lite.cuda_src import device as device_module
-from h264lite.cuda_src.device import Device, GpuLost
-from h264lite.cuda_src.script import Script
+from h264lite.cuda_src.runtime import device as device_module
+from h264lite.cuda_src.runtime.device import Device, GpuLost
+from h264lite.cuda_src.runtime.recording import Script
 
 KERNEL, COPY = "the kernel ", "mem"  # how the names of launches, and of copies and fills, begin
 FAULT = "an injected fault"

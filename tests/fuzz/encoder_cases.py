@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import h264lite
 import numpy as np
-from h264lite.encoder import frame, loop, slice_writer
-from h264lite.encoder.options import ALL, API, OPTIONS, Option
+from h264lite.encoder.picture import frame, loop, slice_writer
+from h264lite.encoder.settings.options import ALL, API, OPTIONS, Option
 from h264lite.scheduler import executor
 
 from .guard import GuardedNumpy

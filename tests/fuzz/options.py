@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from h264lite.encoder import cli
-from h264lite.encoder.config import Config
+from h264lite.cli import cli
 from h264lite.encoder.errors import Error, OptionError
-from h264lite.encoder.options import ALIASES, BY_NAME, OPTIONS, read_options
+from h264lite.encoder.settings.config import Config
+from h264lite.encoder.settings.options import ALIASES, BY_NAME, OPTIONS, read_options
 
 
 class Evil:

@@ -1,0 +1,167 @@
+"""`h264lite bench`: frames a second on the CPU, on the card and on both, by size, on this machine; and what was predicted."""
+
+import argparse
+import json
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from ..console import say
+from ..encoder.errors import DeviceError, OptionError
+from ..encoder.files.output import ByteSink, check_distinct
+from ..encoder.files.video import Planes
+from ..encoder.settings.config import Config
+from ..encoder.settings.tuned import find_tuning, planned
+from ..encoder.warm_up import compile_all, will_compile
+from ..scheduler.planning.tuning_file import Machine, now
+from .measuring.measure import of_clip, pictures_for, settings, watch
+
+SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080))
+DEVICES = ("cpu", "cuda", "hybrid")
+
+
+def run_bench(
+    given: argparse.Namespace, sizes: Sequence[tuple[int, int]] | None, input_res: tuple[int, int] | None
+) -> int:  # fmt: skip
+    """All sizes and devices; the exit code."""
+    check_distinct({"clip": given.clip, "tuning": given.tuning, "json": given.json})
+    devices, absent = choose(given.devices, given.tuning)
+    clip: list[Planes] | None = None
+    if given.clip is not None:
+        if sizes:
+            raise OptionError("contradicts clip, whose size counts: give one of them", "sizes")
+        clip = of_clip(given.clip, 24, input_res)
+        if len(clip) < 2:
+            raise OptionError(f"{given.clip}: has fewer than 2 frames", "clip")
+        height, width = clip[0][0].shape
+        sizes = ((width, height),)
+    for size in sizes or SIZES:
+        settings("cpu", *size, given.threads)  # refuses what is too large for any level
+    with ExitStack() as stack:
+        sink = ByteSink(given.json) if given.json is not None else None
+        if sink:
+            stack.callback(sink.close)
+        found = measure_all(devices, absent, sizes or SIZES, clip, given)
+        if sink:
+            sink.write((json.dumps(found, indent=2) + "\n").encode())
+    return 0
+
+
+def measure_all(
+    devices: Sequence[str], absent: Mapping[str, str], sizes: Sequence[tuple[int, int]], clip: Sequence[Planes] | None,
+    given: argparse.Namespace,
+) -> dict[str, Any]:  # fmt: skip
+    """What --json holds; the table of it is said."""
+    if will_compile():
+        _say("first run: compiling the kernels, once; a minute or two")
+        _say(f"compiled in {compile_all():.0f} s")
+    machine = Machine.here()
+    _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.cards) or 'no card'}")
+    for name, why in absent.items():
+        _say(f"without {name}: {why}")
+    tuning, why = find_tuning(given.tuning)
+    _say(f"predicted from {tuning.place}, made {tuning.made}" if tuning else
+         f"nothing is predicted: {why or 'this machine was not measured; h264lite tune does it'}")
+    rows = []
+    for size in sizes:
+        rows.append(measure(size, devices, clip or pictures_for(*size), given))
+        if tuning:
+            rows[-1] |= foretold(rows[-1]["fps"], predict(size, devices, given))
+        _say(line(rows[-1], devices))
+    used = {"file": tuning.place, "made": tuning.made} if tuning else None
+    found = {"made": now(), "machine": vars(machine), "content": given.clip or "synthetic", "rounds": given.rounds,
+             "tuning": used, "sizes": rows, "absent": absent}  # fmt: skip
+    for text in table(rows, devices):
+        say(text)
+    return found
+
+
+def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, str]]:
+    """(devices to measure, why the others are not there); DeviceError if one that was asked for is not."""
+    wanted = list(DEVICES) if names is None else names.split(",")
+    for name in wanted:
+        if name not in DEVICES:
+            raise OptionError(f"{name or repr(names)}: not one of {', '.join(DEVICES)}", "devices")
+    if len(set(wanted)) < len(wanted):
+        raise OptionError(f"{names}: a device is named twice", "devices")
+    there, absent = [], {}
+    for name in wanted:
+        try:
+            Config.from_options(width=64, height=64, device=name, tuning=tuning)
+            there.append(name)
+        except DeviceError as error:
+            if names:
+                raise
+            absent[name] = str(error)
+    return there, absent
+
+
+def measure(
+    size: tuple[int, int], devices: Sequence[str], pictures: Sequence[Planes], given: argparse.Namespace
+) -> dict[str, Any]:  # fmt: skip
+    """One size: rounds of all devices in random orders, so that what the machine does regularly meets all of them.
+
+    hybrid_over_better: the median over rounds of the ratio to the better device's rate in the same round, since what else the
+    machine does changes both.
+    """
+    seconds: dict[str, list[float]] = {device: [] for device in devices}
+    bits, orders = 0.0, random.Random(1)
+    for _ in range(given.rounds):
+        for device in orders.sample(list(devices), len(devices)):
+            found = watch(device, pictures, given.threads or 0, given.run_seconds, tuning=given.tuning)
+            seconds[device].append(found.frame)
+            bits = found.bits
+    fps = {device: 1 / statistics.median(values) for device, values in seconds.items()}
+    spread = {device: (max(values) - min(values)) / statistics.median(values) for device, values in seconds.items()}
+    by_round = {device: [1 / value for value in values] for device, values in seconds.items()}
+    row: dict[str, Any] = {
+        "size": f"{size[0]}x{size[1]}", "fps": fps, "spread": spread, "fps_by_round": by_round, "bits_a_frame": bits,
+    }  # fmt: skip
+    alone = [device for device in ("cpu", "cuda") if device in fps]
+    if "hybrid" in fps and alone:
+        better = max(alone, key=lambda device: fps[device])
+        pairs = zip(by_round["hybrid"], by_round[better], strict=True)
+        row["hybrid_over_better"] = statistics.median(hybrid / other for hybrid, other in pairs)
+    return row
+
+
+def predict(size: tuple[int, int], devices: Sequence[str], given: argparse.Namespace) -> dict[str, float]:
+    """Frames a second that the tuning file says, of the devices that it knows."""
+    plans = {device: planned(settings(device, *size, given.threads or 0, tuning=given.tuning)) for device in devices}
+    return {device: 1 / plan.prediction.seconds for device, plan in plans.items() if plan is not None}
+
+
+def foretold(fps: Mapping[str, float], predicted: Mapping[str, float]) -> dict[str, Any]:
+    """What a row says of predictions: how far they are above (+) or below (-) what was measured, in percent."""
+    off = {device: 100 * (rate / fps[device] - 1) for device, rate in predicted.items()}
+    return {"predicted_fps": dict(predicted), "predicted_off_percent": off}
+
+
+def line(row: dict[str, Any], devices: Sequence[str]) -> str:
+    """One row, while the others are measured."""
+    return f"{row['size']}: " + ", ".join(f"{device} {row['fps'][device]:.1f} fps" for device in devices)
+
+
+def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
+    """Frames a second, how far apart the rounds were, and what was predicted, if something was."""
+    ratio = any("hybrid_over_better" in row for row in rows)
+    told = any("predicted_fps" in row for row in rows)
+    heads = "".join(f"{device:>16}" + f"{'predicted':>11}{'off':>9}" * told for device in devices)
+    lines = [f"{'size':>10}" + heads + ("  hybrid/better" if ratio else "")]
+    for row in rows:
+        cells = ""
+        for device in devices:
+            cells += f"{row['fps'][device]:9.1f} ±{50 * row['spread'][device]:4.1f}%"
+            if device in row.get("predicted_fps", {}):
+                cells += f"{row['predicted_fps'][device]:11.1f}{row['predicted_off_percent'][device]:+8.1f}%"
+            else:
+                cells += 20 * " " * told
+        cells += f"{row['hybrid_over_better']:15.2f}" if "hybrid_over_better" in row else ""
+        lines.append(f"{row['size']:>10}{cells}".rstrip())
+    return lines
+
+
+def _say(text: str) -> None:
+    say(f"h264lite bench: {text}")

@@ -1,0 +1,205 @@
+"""The command line: sub-commands, their options from the table, and exit codes."""
+
+import argparse
+import errno
+import gc
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, NoReturn
+
+from ..console import say, silence
+from ..cuda_src.runtime.context_warmup import Waking
+from ..encoder.errors import Error
+from ..encoder.files.output import words
+from ..encoder.settings.option_types import read_devices
+from ..encoder.settings.options import API, NOT_BUILT, NOT_BUILT_SHORT, OPTIONS, Option, refuse_unbuilt, unknown_option
+from ..jit import kept
+from ..version import __version__
+from .machine_arguments import add_parsers as add_machine_parsers
+
+_EPILOG = """\
+IN   .yuv (raw 8-bit I420), .y4m, - (standard input); with PyAV whatever FFmpeg reads
+OUT  .264, .h264, .bin (Annex B), - (standard output); with PyAV .mp4, .mkv
+
+exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device asked for is not there; 130 interrupted, the file is finished
+"""
+_OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what prints fail with; nobody names the file
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with one-line errors."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit code 2; the words of argparse, and where help is."""
+        say(f"{self.prog}: error: {message} (see {self.prog} --help)")
+        self.exit(2)
+
+
+def make_parser(command: str = "") -> Parser:
+    """The parser of all sub-commands that are there; only what `command` needs is imported."""
+    parser = Parser(prog="h264lite", description="An H.264/AVC encoder, and a decoder to check it with.",
+                    allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"h264lite {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    add_encode_parser(commands)
+    if command == "papers":
+        import_module("..benchmarks.papers.command", __package__).add_parser(commands)
+    elif command != "encode":
+        if command not in ("tune", "bench", "doctor"):
+            import_module("..decoder.commands", __package__).add_parsers(commands)
+        add_machine_parsers(commands)
+        commands.add_parser("papers", help="run what the papers describe, their tables beside the measured ones")
+    return parser
+
+
+def add_encode_parser(commands: Any) -> None:
+    """`encode`, with the options of the table in their groups."""
+    encode = commands.add_parser("encode", help="encode video to H.264", usage="h264lite encode IN OUT [options]",
+                                 description="Encode video to a standard H.264 stream (Constrained Baseline).",
+                                 epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                 allow_abbrev=False)
+    encode.add_argument("input", metavar="IN", help="the video to encode")
+    encode.add_argument("output", metavar="OUT", help="where the stream goes")
+    groups: dict[str, Any] = {}
+    for row in OPTIONS:
+        if row.scope != API:
+            group = groups.setdefault(row.group, encode.add_argument_group(row.group) if row.group not in groups else 0)
+            add_option(group, row)
+    encode.set_defaults(run=_run_encode)
+
+
+def add_option(group: Any, row: Option) -> None:
+    """One row of the table. Values stay strings here; the table's reader checks them."""
+    names = [f"-{row.short}"] if row.short else []
+    if row.is_switch:
+        group.add_argument(*names, row.flag, dest=row.name, action="store_true", default=None, help=row.help)
+        if row.default is True:
+            group.add_argument("--no-" + row.flag[2:], dest=row.name, action="store_false", help=f"no {row.help}")
+        return
+    default = f" [{row.default_text}]" if row.default_text else ""
+    legal = f" ({row.range_text})" if row.range_text else ""
+    group.add_argument(*names, row.flag, dest=row.name, metavar=row.metavar or "NAME",
+                       help=(row.help + legal + default).replace("%", "%%"))
+
+
+def join_values(argv: Sequence[str]) -> list[str]:
+    """`--deblock -1:1` -> `--deblock=-1:1`, for all options that take a value: one may begin with a dash.
+
+    Refuses what x264 has and is not built here, and names that are in no table.
+    """
+    rows = {row.flag: row for row in OPTIONS if row.scope != API}
+    short = {f"-{row.short}": row for row in rows.values() if row.short}
+    switches = {flag for flag, row in rows.items() if row.is_switch}
+    switches |= {"--no-" + flag[2:] for flag in switches if rows[flag].default is True}
+    out: list[str] = []
+    rest = iter(argv)
+    for word in rest:
+        name, equals, _ = word.partition("=")
+        row = rows.get(name) or short.get(word) or short.get(word[:2] if not word.startswith("--") else "")
+        if row is None or row.flag in switches:
+            if word.startswith("-") and len(word) > 1:
+                _refuse(name, [*rows, *switches, *short, "--help"], word)
+            out.append(word)
+        elif name in rows and equals:
+            out.append(word)
+        elif name in rows or word in short:
+            following = next(rest, None)
+            out += [row.flag] if following is None else [f"{row.flag}={following}"]
+        else:  # -q27
+            out.append(f"{row.flag}={word[2:]}")
+    return out
+
+
+def _refuse(name: str, legal: list[str], word: str) -> None:
+    if name in legal or name == "-h":
+        return
+    if word[:2] in ("-" + letter for letter in NOT_BUILT_SHORT):
+        refuse_unbuilt(NOT_BUILT_SHORT[word[1]])
+    if name.startswith("--"):
+        refuse_unbuilt(name[2:].replace("-", "_"))
+    raise unknown_option(name, [*legal, *("--" + n.replace("_", "-") for n in NOT_BUILT)])
+
+
+def _run_encode(given: argparse.Namespace) -> int:
+    waking = Waking(cards_of(given.device, given.devices))  # beside the import of all that encodes
+    try:
+        with uncollected():
+            from .encode import run_encode
+
+        values = {row.name: getattr(given, row.name) for row in OPTIONS if row.scope != API}
+        told = {name: value for name, value in values.items() if value is not None}
+        return run_encode(given.input, given.output, told, waking.let_go)
+    finally:
+        waking.close()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """For imports: they leave nothing behind for the garbage collector, and it looks through all of Numba again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def cards_of(device: str | None, devices: str | None) -> list[int]:
+    """The cards that an encode with these options may use, as far as nothing but the options says so."""
+    if devices is None:
+        return [0] if device in (None, "auto", "cuda", "hybrid") else []
+    try:
+        return [int(name.partition(":")[2] or 0) for name in read_devices(devices) if name != "cpu"]
+    except ValueError:  # which is told later
+        return []
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; return the exit code. Errors are one line on standard error."""
+    with kept.told(lambda text: say(f"h264lite [warning]: {text}")):
+        code = _run(list(argv))
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        silence(sys.stdout)
+        return code or _fail("h264lite", f"standard output: {words(error)}", 1)
+    return code
+
+
+def _run(argv: list[str]) -> int:
+    prog = "h264lite"
+    try:
+        if argv and argv[0] == "encode":
+            prog = "h264lite encode"
+            argv[1:] = join_values(argv[1:])
+        parser = make_parser(argv[0] if argv else "")
+        given, unknown = parser.parse_known_args(argv)
+        if given.command is not None:
+            parser.prog = prog = f"h264lite {given.command}"
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if given.command is None:
+            parser.error("which command? encode, or one of those that --help lists")
+        return int(given.run(given) or 0)
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 2
+    except Error as error:
+        hint = f" (see {prog} --help)" if error.exit_code == 2 else ""
+        dashes = "--" if getattr(error, "option", "") else ""
+        return _fail(prog, f"{dashes}{error}{hint}", error.exit_code)
+    except MemoryError as error:
+        return _fail(prog, f"out of memory: {error}" if str(error) else "out of memory", 1)
+    except OSError as error:
+        where = error.filename or ("standard output" if error.errno in _OF_OUTPUT else "")
+        return _fail(prog, f"{where}{': ' if where else ''}{words(error)}", 1)
+    except KeyboardInterrupt:
+        return _fail(prog, "interrupted", 130)
+
+
+def _fail(prog: str, text: str, code: int) -> int:
+    say(f"{prog}: error: {text}")
+    return code

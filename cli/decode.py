@@ -1,0 +1,184 @@
+"""The command line's `decode` and `info`; exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted."""
+
+import argparse
+import io
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..console import say, silence
+from ..decoder.errors import BitstreamError
+from ..decoder.info import StreamInfo
+from ..files import WholeFile, identity, opened, shown, words
+
+if TYPE_CHECKING:
+    from ..decoder.picture import Frame  # and with it the compiler, for which help must not wait
+
+PIECE = 1 << 20  # bytes read at a time
+
+
+def add_parsers(commands: Any) -> None:
+    """The sub-parsers of `decode` and `info`, for the command line's argparse."""
+    decode = commands.add_parser(
+        "decode", help="decode an H.264 stream to raw video", allow_abbrev=False,
+        description="Decode an H.264 stream (Annex B) to raw 8-bit 4:2:0 video.",
+        epilog="exit codes: 0 decoded; 1 broken or unsupported stream, or no file; 2 wrong usage; 130 interrupted",
+    )  # fmt: skip
+    decode.add_argument("input", metavar="IN", help="the stream; - for standard input")
+    decode.add_argument("output", metavar="OUT", help=".yuv (I420), .y4m; - for I420 on standard output")
+    decode.add_argument("--resilient", action="store_true", help="after an error go on at the next IDR picture")
+    decode.add_argument("--frames", type=_count, metavar="N", help="stop after N frames")
+    decode.add_argument("--quiet", action="store_true", help="no closing line")
+    decode.set_defaults(run=run_decode)
+    info = commands.add_parser(
+        "info", help="what is in an H.264 stream", allow_abbrev=False,
+        description="Profile, level, size, picture types, sizes and QP of an H.264 stream (Annex B).",
+    )  # fmt: skip
+    info.add_argument("input", metavar="FILE", help="the stream; - for standard input")
+    info.add_argument("--nal", action="store_true", help="a line for each NAL unit: offset, bytes, type, contents")
+    info.set_defaults(run=run_info)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > 18 or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text[:60]}: not a whole number, 1 or more")
+    return int(text)
+
+
+def run_decode(args: argparse.Namespace) -> int:
+    """`h264lite decode IN OUT`. OUT is as it was until the first frame is written."""
+    source = identity(args.input, 0)
+    if source is not None and source == identity(args.output, 1):
+        return _fail(f"{shown(args.output, 'standard output')} is both input and output", 2)
+    name, sink = shown(args.input, "standard input"), None
+    try:
+        with _signals(), opened(args.input) as stream, WholeFile(args.output) as file:
+            sink = Sink(file, args.output.lower().endswith(".y4m"))
+            dropped = _decode(stream, sink, args.resilient, args.frames)
+    except KeyboardInterrupt:
+        return _fail(f"interrupted after {sink.frames if sink else 0} frames", 130)
+    except BitstreamError as error:
+        return _fail(f"{name}: {error} ({sink.frames if sink else 0} frames decoded)", 1)
+    except (OSError, MemoryError) as error:
+        return _fail(_words(error), 1)
+    for line in dropped:
+        say(f"h264lite: dropped: {line}")
+    if sink.frames == 0:
+        return _fail(f"{name}: no frames", 1)
+    if not args.quiet:
+        say(f"h264lite: {sink.frames} frames of {sink.size[0]}x{sink.size[1]} decoded")
+    return 0
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP interrupt as Ctrl-C does; SIGHUP that is ignored, as under nohup, stays so."""
+    found = {number: signal.getsignal(number) for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))}
+    taken = {number: before for number, before in found.items() if before != signal.SIG_IGN}
+    for number in taken:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, before in taken.items():
+            signal.signal(number, before)
+
+
+def _decode(source: io.BufferedReader, sink: "Sink", resilient: bool, limit: int | None) -> list[str]:
+    """Write the frames of a stream; what was dropped. Before an error is raised, what was decoded is written."""
+    from ..decoder.decoder import Decoder
+
+    decoder = Decoder(resilient=resilient)
+
+    def frames() -> "Iterator[Frame]":
+        try:
+            while piece := source.read(PIECE):
+                yield from decoder.decode(piece)
+            yield from decoder.flush()
+        except BitstreamError:
+            yield from decoder.flush()
+            raise
+
+    for frame in frames():
+        sink.write(frame)
+        if limit is not None and sink.frames >= limit:
+            break
+    return decoder.dropped
+
+
+class Sink:
+    """Writes frames as raw I420 or as YUV4MPEG2."""
+
+    def __init__(self, file: WholeFile, y4m: bool) -> None:
+        self._file = file
+        self._y4m = y4m
+        self.frames = 0
+        self.size = (0, 0)
+
+    def write(self, frame: "Frame") -> None:
+        """One frame; a YUV4MPEG2 file has one size only."""
+        size = (frame.width, frame.height)
+        if self._y4m and self.frames and size != self.size:
+            raise BitstreamError(f"the size changes to {size[0]}x{size[1]}: write .yuv, a .y4m file has one size")
+        head = b"FRAME\n" if self._y4m else b""
+        if self._y4m and not self.frames:
+            head = y4m_header(frame) + head
+        self.size = size
+        self._file.write(head, frame.to_bytes())
+        self.frames += 1
+
+
+def y4m_header(frame: "Frame") -> bytes:
+    """The first line of a YUV4MPEG2 file: size, rate, sample aspect ratio, chroma."""
+    vui = frame.sps.vui
+    rate = (25, 1)
+    if vui.timing_info_present_flag and vui.num_units_in_tick and vui.time_scale:
+        rate = (vui.time_scale, 2 * vui.num_units_in_tick)
+        if rate[0] % 2 == 0:
+            rate = (rate[0] // 2, rate[1] // 2)
+    colour = " XCOLORRANGE=FULL" if vui.video_full_range_flag else ""
+    return f"YUV4MPEG2 W{frame.width} H{frame.height} F{rate[0]}:{rate[1]} Ip C420mpeg2{colour}\n".encode()
+
+
+def run_info(args: argparse.Namespace) -> int:
+    """`h264lite info FILE`."""
+    info, name = StreamInfo(), shown(args.input, "standard input")
+    try:
+        with opened(args.input) as source:
+            while piece := source.read(PIECE):
+                _print_lines(info.feed(piece), args.nal)
+        _print_lines(info.flush(), args.nal)
+        if args.nal:
+            print()
+        print("\n".join(info.summary()), flush=True)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BitstreamError as error:
+        return _fail(f"{name}: {error}", 1)
+    except BrokenPipeError:
+        silence(sys.stdout)
+        return 1
+    except OSError as error:
+        return _fail(_words(error, "standard output: "), 1)
+    return 1 if info.errors or not info.pictures else 0
+
+
+def _print_lines(lines: Iterator[str], shown: bool) -> None:
+    for line in lines:
+        if shown:
+            print(line)
+
+
+def _words(error: Exception, otherwise: str = "") -> str:
+    """What an error says, behind its file's name; `otherwise` where it names none."""
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    name = getattr(error, "filename", None)
+    return f"{f'{name}: ' if name else otherwise}{words(error)}"
+
+
+def _fail(text: str, code: int) -> int:
+    say(f"h264lite: error: {text}")
+    return code

@@ -1,0 +1,172 @@
+"""`h264lite doctor`: what is on this machine, what an encode would use, and why."""
+
+import importlib.util
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ..console import one_line
+from ..encoder.errors import Error, OptionError
+from ..encoder.settings.config import Config
+from ..encoder.settings.tuned import unmet
+from ..encoder.warm_up import kernel_place, kernel_problems, will_compile
+from ..jit import kept
+from ..jit.place import ADVICE, VARIABLE
+from ..scheduler.devices import card_facts, why_no_cuda
+from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
+from ..version import __version__
+
+MOST_FILES = 3  # that are named
+SIZES = ((176, 144), (1920, 1080))  # for which it says what would be used
+_LIBRARIES = ("numpy", "numba", "scipy", "pycuda", "av", "matplotlib")
+
+
+def run_doctor(tuning: str | None, as_json: bool) -> int:
+    """Print what is found; 1 if something is broken."""
+    if tuning == "":
+        raise OptionError("'': not a file name", "tuning")
+    found = examine(tuning)
+    show(json.dumps(found, indent=2) if as_json else "\n".join(map(one_line, lines(found))))
+    return 1 if found["problems"] else 0
+
+
+def show(text: str) -> None:
+    """Print to standard output, whatever its encoding; at once, so that what fails is told as this command's."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+
+
+def examine(tuning_file: str | None = None) -> dict[str, Any]:
+    """Everything that is known, and what is wrong with it. Takes no context of a card."""
+    problems: list[str] = []
+    with kept.told(problems.append):
+        return _examine(tuning_file, problems)
+
+
+def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
+    machine = Machine.here()
+    found: dict[str, Any] = {
+        "version": __version__,
+        "python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
+        "libraries": {name: _version(name) for name in _LIBRARIES},
+        "processor": {"name": machine.processor, "cores": machine.cores, "simd": machine.simd,
+                      "simd_forced": os.environ.get("H264LITE_SIMD", ""), "compiled": not will_compile(),
+                      "kernel_folder": str(kernel_place().folder or "")},
+        "cuda": _cuda(problems),
+        "tuning": _tuning(tuning_file, machine, problems),
+        "would_use": {f"{w}x{h}": _would_use(w, h, tuning_file) for w, h in SIZES},
+        "problems": problems,
+    }  # fmt: skip
+    _caches(problems)
+    return found
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "there, version unknown" if importlib.util.find_spec(name) else ""
+
+
+def _cuda(problems: list[str]) -> dict[str, Any]:
+    missing = why_no_cuda()
+    cards = []
+    for card in card_facts.cards():
+        compiled, files = card_facts.kernels(card.capability)
+        cards.append({"name": card.name, "capability": "{}.{}".format(*card.capability), "memory_mib": card.memory >> 20,
+                      "multiprocessors": card.multiprocessors, "kernels_compiled": compiled, "kernel_files": files})
+        if compiled < files and not missing and not card_facts.nvcc():
+            problems.append(f"{card.name}: {files - compiled} of {files} kernel files are not compiled, and there is no nvcc")
+    driver = card_facts.driver_version()
+    if missing and (cards or driver) and _version("pycuda"):
+        problems.append(f"there is an NVIDIA driver, but no card can be used: {missing}")
+    elif missing and driver:
+        problems.append(f"there is an NVIDIA driver ({driver}), but {missing}")
+    return {"usable": not missing, "why_not": missing or "", "driver": driver, "cards": cards, "nvcc": card_facts.nvcc(),
+            "cache": card_facts.cache()}  # fmt: skip
+
+
+def _tuning(name: str | None, machine: Machine, problems: list[str]) -> dict[str, Any]:
+    state: dict[str, Any] = {"file": "", "used": False}
+    try:
+        path = Path(name) if name else cache_file()
+        state["file"] = str(path)
+        if not name and not may_exist(path):
+            return state | {"why_not": "there is none: h264lite tune makes it"}
+        tuning: Tuning = load(path, machine)
+    except TuningError as error:
+        problems.append(str(error))
+        return state | {"why_not": str(error)}
+    if note := unmet(tuning):
+        problems.append(note)
+    age = tuning.age
+    return state | {"used": True, "made": tuning.made, "age_days": None if age is None else round(age / 86400, 2),
+                    "chosen": tuning.chosen, "pins": tuning.pins, "devices": tuning.models.devices()}  # fmt: skip
+
+
+def _would_use(width: int, height: int, tuning: str | None) -> dict[str, Any]:
+    try:
+        config = Config.from_options(width=width, height=height, tuning=tuning)
+    except Error as error:
+        return {"device": "", "why": str(error)}
+    return {"device": config.device, "why": config.device_reason, "threads": config.threads}
+
+
+def _caches(problems: list[str]) -> None:
+    """Whether compiled kernels can be kept, and those that are can be loaded."""
+    place, given = kernel_place(), os.environ.get(VARIABLE)
+    problems += [f"{folder}: no compiled kernels are loaded from there: set {ADVICE}" for folder in place.refused]
+    if not place.writable and will_compile():
+        unusable = f"{place.folder} cannot be written" if place.folder else "no folder for kernels can be written"
+        problems.append(f"{unusable}, so every process compiles again: set {ADVICE}")
+    elif given and not place.refused and not (place.folder or Path()).is_relative_to(Path(given).absolute()):
+        problems.append(f"{VARIABLE}={given} cannot be written; kernels are kept in {place.folder}")
+    found = kernel_problems()
+    problems += [f"{text}: not loaded, and compiled again when it is needed" for text in found[:MOST_FILES]]
+    if len(found) > MOST_FILES:
+        problems.append(f"{len(found) - MOST_FILES} more files of compiled kernels are not loaded either")
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """For people."""
+    processor, cuda, tuning = found["processor"], found["cuda"], found["tuning"]
+    libraries = ", ".join(f"{name} {text}" for name, text in found["libraries"].items() if text)
+    lacking = ", ".join(name for name, text in found["libraries"].items() if not text)
+    rows = [
+        ("h264lite", f"{found['version']}, Python {found['python']}"),
+        ("libraries", libraries + (f"; not installed: {lacking}" if lacking else "")),
+        ("processor", f"{processor['name']}, {processor['cores']} cores"),
+        ("SIMD", processor["simd"] + (f" (H264LITE_SIMD={processor['simd_forced']})" if processor["simd_forced"] else "")),
+        ("CPU kernels", f"compiled, in {processor['kernel_folder']}" if processor["compiled"] else
+         "not compiled yet: the first encode does it, in a minute"),
+        ("driver", cuda["driver"] or "no NVIDIA driver"),
+    ]
+    for k, card in enumerate(cuda["cards"]):
+        rows.append((f"card {k}", f"{card['name']}, sm_{card['capability'].replace('.', '')}, {card['memory_mib']} MiB, "
+                     f"{card['multiprocessors']} multiprocessors; {card['kernels_compiled']} of {card['kernel_files']} "
+                     "kernel files compiled"))  # fmt: skip
+    rows.append(("CUDA", "usable" if cuda["usable"] else f"not usable: {cuda['why_not']}"))
+    rows += [("nvcc", cuda["nvcc"] or "none"), ("cache", cuda["cache"]), ("tuning", _tuning_line(tuning))]
+    for size, choice in found["would_use"].items():
+        threads = f", {choice['threads']} threads" if "threads" in choice else ""
+        rows.append((f"{size}", f"device {choice['device'] or 'none'}: {choice['why']}{threads}"))
+    text = [f"{name + ':':<13}{value}" for name, value in rows]
+    problems: Sequence[str] = found["problems"]
+    return [*text, "", *(f"problem: {problem}" for problem in problems)] if problems else [*text, "", "all is well"]
+
+
+def _tuning_line(tuning: dict[str, Any]) -> str:
+    if not tuning["used"]:
+        return f"none in use; {tuning['why_not']}"
+    age = "" if tuning["age_days"] is None else f", {tuning['age_days']:g} days old"
+    pins = "; pinned: " + ", ".join(f"{k} = {v}" for k, v in tuning["pins"].items()) if tuning["pins"] else ""
+    chosen = ", ".join(f"{k} {v}" for k, v in tuning["chosen"].items())
+    return f"{tuning['file']}{age}; {', '.join(tuning['devices'])}; {chosen}{pins}"
+
+
+__all__ = ["examine", "lines", "run_doctor"]

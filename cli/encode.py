@@ -1,0 +1,362 @@
+"""`h264lite encode`: from a file to a file, with what is said on the way."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..console import say
+from ..encoder.encoder import Encoder
+from ..encoder.errors import DeviceLost, Error, InputError, OptionError
+from ..encoder.files.output import ByteSink, PacketSink, check_distinct, open_packets
+from ..encoder.files.read_ahead import THREADS, ReadAhead
+from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, open_source, split_planes
+from ..encoder.settings.config import Config
+from ..encoder.settings.options import API, CLI, OPTIONS, read_options
+from ..encoder.settings.tuned import Planned, planned
+from ..encoder.statistics import FrameRow
+from ..encoder.warm_up import compile_all, will_compile
+from ..files import shown
+from ..scheduler.devices import nvcc_will_run
+from ..scheduler.threads.readers import Readers
+from ..scheduler.trace import Trace
+from .gantt import check_matplotlib, draw
+from .interrupt import Interrupted, StopSignals
+from .progress import Progress
+
+_REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
+_REPORTS = {row.name for row in _REPORT_ROWS}
+FAILED, INTERRUPTED = 1, 130
+_NOTHING_WRITTEN = "h264lite encode: interrupted before the first frame; nothing was written"
+
+
+@dataclass
+class Sinks:
+    """Where things are written; None = not asked for."""
+
+    stream: PacketSink
+    reconstruction: ByteSink | None = None
+    rows: ByteSink | None = None
+    summary: ByteSink | None = None
+    timeline: ByteSink | None = None
+    chart: ByteSink | None = None
+
+
+@dataclass
+class Run:
+    """One encode on its way."""
+
+    name: str  # of the input, as it is called in messages
+    source: Source
+    encoder: Encoder
+    sinks: Sinks
+    progress: Progress
+    quiet: bool
+    trace: Trace | None = None
+    written: int = 0  # access units in the file
+    problems: list[str] = field(default_factory=list)
+    planned: Planned | None = None  # with --verbose, where this machine was measured
+
+    def say(self, text: str) -> None:
+        """A line of information, unless it was asked to be quiet."""
+        if not self.quiet:
+            say(f"h264lite [info]: {text}")
+
+    def warn(self, text: str) -> None:
+        """A line about something that went wrong and was made good."""
+        self.progress.finish()
+        say(f"h264lite [warning]: {text}")
+
+
+def run_encode(
+    source_name: str, output_name: str, given: dict[str, Any], has_device: Callable[[], None] = lambda: None
+) -> int:
+    """Encode one file; the exit code. `given`: option name -> what the user wrote. has_device: told once the encoder has its
+    own.
+    """
+    read_options(given, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
+    reports = read_options({name: value for name, value in given.items() if name in _REPORTS}, _REPORT_ROWS)
+    check_distinct({"input": source_name, "output": output_name, "dump-yuv": reports["dump_yuv"],
+                    "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
+                    "trace-png": reports["trace_png"]})
+    if reports["trace_png"]:
+        check_matplotlib()
+    with StopSignals() as stop, ExitStack() as stack:
+        try:
+            said = shown(source_name, "standard input")
+            with stop.waiting():
+                source = open_source(source_name, reports["input_res"], reports["demuxer"])
+            stack.callback(source.close)
+            with stop.waiting():  # a pipe may have no reader yet
+                config = make_config(said, source.format, reports["input_res"], given)
+                sinks = open_sinks(output_name, config, reports, stack)
+        except Interrupted:
+            say(_NOTHING_WRITTEN)
+            return INTERRUPTED
+        mode = "none" if reports["quiet"] else reports["progress"]
+        total = expected_frames(source.format, config)
+        progress = Progress(mode, total, config.fps)
+        quiet = reports["quiet"] or mode == "json"
+        run = Run(said, source, None, sinks, progress, quiet)  # type: ignore[arg-type]
+        run.say(start_line(config, source.format))
+        progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
+                       device=config.device, reason=config.device_reason, level_idc=config.level_idc)
+        if will_compile():
+            run.say("first run: compiling the kernels, once; a minute or two")
+            run.say(f"compiled in {compile_all():.0f} s")
+            progress.restart()
+        if config.device == "cuda" and nvcc_will_run():
+            run.say("first run on this card: nvcc compiles its kernels, once; a minute or so")
+        run.trace = Trace() if sinks.timeline or sinks.chart else None
+        tell_plan(run, config, reports["verbose"])
+        encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
+                                      total if _any_order(source, config) else None)
+        run.encoder = stack.enter_context(encoder)
+        has_device()
+        progress.restart()
+        return _encode(run, stop)
+
+
+def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None, given: dict[str, Any]) -> Config:
+    """The user's options over what the input says about itself; InputError where that is what is wrong."""
+    check_input_res(video, input_res)
+    options = {name: value for name, value in given.items() if name not in _REPORTS}
+    if video.fps is not None:
+        options.setdefault("fps", video.fps)
+    if video.sar is not None:
+        options.setdefault("sar", video.sar)
+    if video.full_range is not None and options.get("range", "auto") == "auto":
+        options["range"] = "pc" if video.full_range else "tv"
+    try:
+        return Config.from_options(width=video.width, height=video.height, **options)
+    except OptionError as error:
+        of_input = error.option in ("fps", "sar") and error.option not in given
+        if of_input or (video.kind != "raw" and not error.option):
+            raise InputError(f"{name}: {error}") from None
+        raise
+
+
+def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack) -> Sinks:
+    """Open all that will be written before anything is computed."""
+    sinks = Sinks(open_packets(output, config.fps))
+    stack.callback(sinks.stream.close)
+    for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
+                       ("timeline", reports["trace"]), ("chart", reports["trace_png"])):
+        if name is not None:
+            sink = ByteSink(name)
+            stack.callback(sink.close)
+            setattr(sinks, role, sink)
+    return sinks
+
+
+def start_line(config: Config, video: VideoFormat) -> str:
+    """Size, rate, device and why, profile and level."""
+    size = f"{config.width}x{config.height}"
+    if (config.output_width, config.output_height) != (config.width, config.height):
+        size += f", coded as {config.output_width}x{config.output_height}"
+    fps = f"{config.fps.numerator}" + (f"/{config.fps.denominator}" if config.fps.denominator > 1 else "")
+    threads = f"{config.threads} thread{'s' if config.threads > 1 else ''}"
+    return (f"{size}, {video.kind}, {fps} fps; device {config.device}: {config.device_reason}, {threads}; "
+            f"profile Constrained Baseline, level {config.level_idc // 10}.{config.level_idc % 10}")
+
+
+def tell_plan(run: Run, config: Config, verbose: bool) -> None:
+    """The tuning file that is not used, and why; with --verbose the plan."""
+    if config.tuning_note:
+        run.warn(f"{config.tuning_note}; going on without")
+    if verbose:
+        run.planned = planned(config)
+        if run.planned is None:
+            run.say("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")
+        else:
+            for line in run.planned.explain().splitlines():
+                run.say(line)
+
+
+def compare(plan: Planned, measured: float, several: bool) -> str:
+    """Predicted against measured seconds of a picture; the prediction is for one GOP at a time."""
+    predicted = plan.prediction.seconds
+    return (f"a picture: predicted {1e3 * predicted:.2f} ms{' one GOP at a time' if several else ''}, measured "
+            f"{1e3 * measured:.2f} ms ({100 * (measured / predicted - 1):+.0f} %, with start and end)")
+
+
+def expected_frames(video: VideoFormat, config: Config) -> int | None:
+    """How many frames there will be; None if the input does not say."""
+    if video.frames is None:
+        return config.frames or None
+    left = max(0, video.frames - config.seek)
+    return min(left, config.frames) if config.frames else left
+
+
+def _encode(run: Run, stop: StopSignals) -> int:
+    """All frames, then the end: whatever happened, what is finished is written, and said."""
+    config = run.encoder.config
+    failure: BaseException | None = None
+    try:
+        if run.encoder.lanes and _any_order(run.source, config):
+            assert isinstance(run.source, RawSource)
+            _feed_numbers(run, stop, run.source)
+        elif _any_order(run.source, config) and run.encoder.read_ahead():
+            assert isinstance(run.source, RawSource)
+            _feed_ahead(run, stop, run.source)
+        else:
+            _feed_frames(run, stop)
+    except Interrupted:
+        pass
+    except (InputError, MemoryError, DeviceLost) as error:  # the output is not to blame: finish it
+        failure = error
+    failure = _drain(run, stop, failure)
+    run.sinks.stream.close()
+    run.progress.finish()
+    held = f"{run.written} frame{'s' if run.written != 1 else ''}"
+    if failure is not None:
+        raise type(failure)(f"{failure}; the output holds {held}") from None
+    if run.source.left_over and not stop.asked:
+        left = f"{run.source.left_over} bytes left over"
+        run.problems.append(f"{run.name}: the last frame is cut off: {left}, {held} encoded")
+    if not run.written and not stop.asked:
+        raise InputError(run.problems[0] if run.problems else _nothing(run, config))
+    if run.written:
+        _finish(run)
+    for problem in run.problems:
+        say(f"h264lite encode: error: {problem}")
+    if stop.asked:
+        say(f"h264lite encode: interrupted; the output holds {held}" if run.written else _NOTHING_WRITTEN)
+        return INTERRUPTED
+    return FAILED if run.problems else 0
+
+
+def _any_order(source: Source, config: Config) -> bool:
+    """Whether whoever encodes a frame may read it when its turn comes."""
+    return isinstance(source, RawSource) and source.any_order and not config.ssim
+
+
+def _feed_frames(run: Run, stop: StopSignals) -> None:
+    """Frames one after another, as they are read."""
+    if isinstance(run.source, RawSource):
+        run.source.place = run.encoder.next_buffer
+    frames = run.source.frames(run.encoder.config.seek, run.encoder.config.frames)
+    while not stop.asked:
+        with stop.waiting():
+            planes = next(frames, None)
+        if planes is None:
+            return
+        _write(run, run.encoder.push(planes))
+
+
+def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
+    """Frames one after another, read by threads to where they are uploaded from while earlier ones are in the loop."""
+    reads = map(source.later, _numbers(source, run.encoder.config))
+    width, height = source.format.width, source.format.height
+    with Readers(THREADS) as readers:
+        for place in ReadAhead(readers).each(reads, run.encoder.next_buffer):
+            if stop.asked:
+                return
+            _write(run, run.encoder.push(split_planes(place, width, height)))
+    source.left_over = _left_over(source, run.encoder.config)
+
+
+def _feed_numbers(run: Run, stop: StopSignals, source: RawSource) -> None:
+    """Frames by their numbers: whoever encodes one reads it when its turn comes."""
+    config, lanes = run.encoder.config, run.encoder.lanes
+    for number in _numbers(source, config):
+        while not lanes.has_room() and not stop.asked:
+            _write(run, run.encoder.poll())
+        if stop.asked:
+            return
+        _write(run, run.encoder.push_later(source.later(number)))
+    source.left_over = _left_over(source, config)
+
+
+def _numbers(source: RawSource, config: Config) -> range:
+    """The frames that will be encoded."""
+    return range(config.seek, config.seek + (expected_frames(source.format, config) or 0))
+
+
+def _left_over(source: RawSource, config: Config) -> int:
+    """Bytes behind the last whole frame, if frames were asked for that far."""
+    return source.rest() if not config.frames or config.seek + config.frames > (source.format.frames or 0) else 0
+
+
+def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseException | None:
+    """Write what is under way; what failed at last."""
+    lanes = run.encoder.lanes
+    if lanes:
+        lanes.end()
+    for last in (False, True):  # what a device failed with is told once; then comes what was whole
+        try:
+            while lanes and lanes.busy():
+                if stop.asked:
+                    lanes.cut()
+                _write(run, run.encoder.poll())
+            _write(run, run.encoder.drain())
+            break
+        except (InputError, DeviceLost) as error:
+            failure = error
+            if last:
+                break
+    return failure
+
+
+def _write(run: Run, finished: list[Any]) -> None:
+    """Everything about the frames that are finished. If one file fails, the message says what the stream holds."""
+    try:
+        for frame, row in finished:
+            run.sinks.stream.write_packet(frame.data, frame.index, frame.is_idr)
+            run.written += 1
+            if run.sinks.reconstruction:
+                run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in frame.reconstruction))
+            if run.sinks.rows:
+                head = _csv(FrameRow.header()) if run.written == 1 else b""
+                run.sinks.rows.write(head + _csv(row.cells()))
+        stats = run.encoder.stats
+        run.progress.update(stats.frames, stats.bytes)
+    except Error as error:
+        run.progress.finish()
+        raise type(error)(f"{error}; the output holds {run.written} frames") from None
+
+
+def _finish(run: Run) -> None:
+    """The closing summary and the files that hold it."""
+    stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
+    for line in stats.lines():
+        run.say(line)
+    if run.planned is not None and stats.frames:
+        run.say(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
+    if not run.quiet:
+        say("")
+        say(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")
+    summary = {"encode_seconds": seconds, "encode_fps": stats.frames / seconds, **_settings(run.encoder.config),
+               **stats.summary()}
+    run.progress.event("end", **summary)
+    if run.sinks.timeline and run.trace:
+        run.sinks.timeline.write(run.trace.to_json())
+    if run.sinks.chart and run.trace:
+        run.sinks.chart.write(draw(run.trace, start_line(run.encoder.config, run.source.format)))
+    if run.sinks.summary:
+        run.sinks.summary.write((json.dumps(summary, indent=2) + "\n").encode())
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """What the summary repeats of the settings."""
+    return {"width": config.width, "height": config.height, "level_idc": config.level_idc, "device": config.device,
+            "threads": config.threads, "preset": config.preset, "qp": config.qp, "keyint": config.keyint,
+            "ref": config.ref, "merange": config.merange, "subme": config.subme, "slices": config.slices,
+            "partitions": sorted(config.partitions)}
+
+
+def _nothing(run: Run, config: Config) -> str:
+    """Why there was no frame to encode."""
+    if config.seek:
+        has = f"; it has {run.source.format.frames}" if run.source.format.frames is not None else ""
+        return f"{run.name}: no frames behind --seek {config.seek}{has}"
+    return f"{run.name}: no frames to encode"
+
+
+def _csv(cells: list[str]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue().encode()

@@ -1,0 +1,1 @@
+"""What tune and bench measure with."""

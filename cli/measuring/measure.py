@@ -1,0 +1,261 @@
+"""What encodes take here: pictures to measure with, an encode that is watched, and time models made from it."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...encoder.files.video import Planes, check_input_res, open_source
+from ...encoder.pipeline import EncodedFrame, Pipeline
+from ...encoder.settings.config import Config
+from ...scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD
+from ...scheduler.trace import CARD, HOST, Trace
+
+SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
+LEAST_FRAMES = 8
+WARM = 3  # frames before the measured ones: the first is an I frame, and the next ones allocate;
+WARM_SECONDS = 0.3  # and time, since on a card calls are noted before they are repeated
+WAITS = 0.05  # of the time: where the host's thread waits less for a card, it is what holds the encode up
+QP = 27
+MOST = 10_000  # pictures of one measurement
+
+
+# ---- pictures
+def synthetic(width: int, height: int, count: int, seed: int = 1) -> list[Planes]:
+    """A camera's kind of picture: texture of all sizes that pans by fractions of a sample, things that move over it and
+    look different every other picture (smoke, water, what is uncovered), grain.
+    """
+    rng = np.random.default_rng(seed)
+    tall, wide = height + 80, width + 80
+    ground = np.full((tall, wide), 118, np.float32)
+    for cell, strength in ((96, 40), (24, 26), (8, 18), (3, 14), (2, 10)):
+        ground += strength * _smooth(rng, tall, wide, cell)
+    grain = rng.normal(0, 2.0, (height + 32, width + 32)).astype(np.float32)
+    things = []
+    for k in range(12):
+        size = max(8, int(min(width, height) * rng.uniform(0.08, 0.3)))
+        looks = [rng.uniform(60, 190) + 35 * _smooth(rng, size, size, 4) for _ in range(4 if k % 3 == 0 else 1)]
+        things.append((looks, rng.uniform(0, width), rng.uniform(0, height), *rng.uniform(-6, 6, 2)))
+    chroma = [(128 + 25 * _smooth(rng, (height + 1) // 2, (width + 1) // 2, 40)).astype(np.uint8) for _ in range(2)]
+    made = []
+    for n in range(count):
+        luma = _window(ground, 20 + 15 * np.sin(n / 7), 20 + 9 * np.sin(n / 9), height, width)
+        for looks, tx, ty, dx, dy in things:
+            size = len(looks[0])
+            u, v = int(tx + n * dx) % max(1, width - size), int(ty + n * dy) % max(1, height - size)
+            luma[v : v + size, u : u + size] = looks[n // 2 % len(looks)][: height - v, : width - u]
+        gx, gy = rng.integers(0, 32, 2)
+        luma += grain[gy : gy + height, gx : gx + width]
+        made.append((np.clip(luma, 0, 255).astype(np.uint8), *chroma))
+    return made
+
+
+def _window(image: np.ndarray, x: float, y: float, height: int, width: int) -> np.ndarray:
+    """float32[height, width] of `image` at a position between its samples."""
+    left, top = int(x), int(y)
+    across, down = np.float32(x - left), np.float32(y - top)
+    rows = image[top : top + height + 1, left : left + width + 1]
+    rows = (1 - down) * rows[:-1] + down * rows[1:]
+    return np.asarray((1 - across) * rows[:, :-1] + across * rows[:, 1:])
+
+
+def _smooth(rng: np.random.Generator, height: int, width: int, cell: int) -> np.ndarray:
+    """float32[height, width] in -1..1: random values every `cell` samples, straight lines between them."""
+    grid = rng.uniform(-1, 1, (height // cell + 2, width // cell + 2)).astype(np.float32)
+    down, across = (_between(n, cell, k) for n, k in zip((height, width), grid.shape))
+    return np.asarray(down @ grid @ across.T)
+
+
+def _between(n: int, cell: int, knots: int) -> np.ndarray:
+    """float32[n, knots]: weights of the two knots beside each sample."""
+    at = np.arange(n) / cell
+    return np.maximum(0, 1 - np.abs(at[:, None] - np.arange(knots)[None, :])).astype(np.float32)
+
+
+def of_clip(name: str, count: int, input_res: tuple[int, int] | None = None) -> list[Planes]:
+    """The first pictures of a file."""
+    source = open_source(name, input_res, "auto")
+    try:
+        check_input_res(source.format, input_res)
+        return [tuple(np.array(plane) for plane in planes) for planes in source.frames(0, count)]  # type: ignore[misc]
+    finally:
+        source.close()
+
+
+def there_and_back(pictures: Sequence[Planes], n: int) -> Planes:
+    """Picture n of a clip that runs forwards and backwards for ever, so that there is no cut."""
+    period = max(1, 2 * len(pictures) - 2)
+    k = n % period
+    return pictures[k if k < len(pictures) else period - k]
+
+
+# ---- one encode that is watched
+@dataclass
+class Watched:
+    """An encode of a few frames: what its P pictures took, medians in seconds."""
+
+    device: str  # "cpu", "cuda:0"
+    width: int
+    height: int
+    threads: int
+    frames: int
+    frame: float  # from picture to picture
+    stages: dict[str, float] = field(default_factory=dict)  # CPU: summed over threads; a card: on its streams
+    loop: float = 0.0  # the host's thread in the loop
+    load: float = 0.0
+    entropy: float = 0.0
+    wait: float = 0.0  # the host's thread for a card; a mean, as `frame` is
+    bits: float = 0.0  # of a P picture
+
+    @property
+    def mb_width(self) -> int:
+        """Macroblocks across."""
+        return -(-self.width // 16)
+
+    @property
+    def mb_height(self) -> int:
+        """Macroblock rows."""
+        return -(-self.height // 16)
+
+    @property
+    def macroblocks(self) -> int:
+        """Of a picture."""
+        return self.mb_width * self.mb_height
+
+    @property
+    def host_binds(self) -> bool:
+        """Whether the thread that keeps a card busy is what the encode waits for, and not the card."""
+        return self.wait < WAITS * self.frame
+
+    @property
+    def own(self) -> float:
+        """What that thread does itself: all of the time but what it waits. It counts where no clock is: between calls, and
+        where threads take it from each other.
+        """
+        return self.frame if self.host_binds else self.frame - self.wait
+
+
+def settings(device: str, width: int, height: int, threads: int, **options: Any) -> Config:
+    """Of an encode that is watched."""
+    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
+                                 keyint="infinite", psnr=False, **options)  # fmt: skip
+    return replace(config, threads_given=False)
+
+
+def watch(
+    device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = MOST, card_clock: bool = False,
+    card_choices: Mapping[str, int] | None = None, **options: Any,
+) -> Watched:
+    """Encode for so many seconds, but at least LEAST_FRAMES and at most `most` frames.
+
+    card_clock: stages of a card are timed by events; without them it works as it does for a user. card_choices: how a
+    card is used; nothing else that was measured earlier counts then.
+    """
+    height, width = pictures[0][0].shape
+    config = settings(device, width, height, threads, **options)
+    if card_choices is not None:
+        config = replace(config, tuning=None, card_choices=card_choices)
+    trace = Trace(card=card_clock)
+    pipeline = Pipeline(config, trace=trace)
+    finished: list[EncodedFrame] = []
+    try:
+        gc.collect()  # what planning left behind
+        n, first = 0, -1
+        begin = after_first = time.perf_counter()
+        while first < 0 or n < first + LEAST_FRAMES or (time.perf_counter() - begin < seconds and n < first + most):
+            if first < 0 and n >= WARM and time.perf_counter() - begin >= min(WARM_SECONDS, seconds / 4):
+                first, after_first = n, time.perf_counter()
+            finished += pipeline.encode(*there_and_back(pictures, n))
+            n += 1
+        finished += pipeline.flush()
+        spent = time.perf_counter() - after_first
+    finally:
+        pipeline.close()
+    result = Watched(device, width, height, config.crew if device == CPU else config.threads, n - first, spent / (n - first))
+    late = [frame for frame in finished if frame.index >= first]
+    if late[0].stage_seconds:
+        names = {name for frame in late for name in frame.stage_seconds}
+        result.stages = {name: statistics.median(f.stage_seconds.get(name, 0.0) for f in late) for name in names}
+        result.entropy = result.stages.pop(ENTROPY, 0.0)
+    if card_clock:
+        result.stages = _medians(trace, CARD, first)
+    host = _medians(trace, HOST, max(first, n // 2))
+    result.load, result.loop = host.get("load", 0.0), host.get("loop", 0.0)
+    if device != CPU:
+        result.wait = _waited(trace, first) / (n - first)
+    result.bits = statistics.median(frame.bits for frame in late)
+    return result
+
+
+def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:
+    """Median seconds of spans by name, of pictures from `late` on."""
+    found: dict[str, list[float]] = {}
+    for kind, _, name, _, seconds, frame in trace.spans:
+        if kind == process and frame >= late:
+            found.setdefault(name, []).append(seconds)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def _waited(trace: Trace, late: int) -> float:
+    """Seconds that the host's thread waited for pictures of a card, from `late` on: until it began to write what is left."""
+    begins: dict[str, dict[int, float]] = {"wait": {}, ENTROPY: {}}
+    for kind, _, name, begin, _, frame in trace.spans:
+        if kind == HOST and name in begins and frame >= late:
+            begins[name][frame] = begin
+    written = begins[ENTROPY]
+    return sum(max(0.0, written[frame] - begin) for frame, begin in begins["wait"].items() if frame in written)
+
+
+# ---- models
+@dataclass
+class Samples:
+    """Measurements by (stage, device): (macroblocks, seconds, seconds a macroblock of one thread)."""
+
+    points: dict[tuple[str, str], list[tuple[int, float, float]]] = field(default_factory=dict)
+
+    def add(self, stage: str, device: str, macroblocks: int, seconds: float, alone: float = 0.0) -> None:
+        """One measurement."""
+        self.points.setdefault((stage, device), []).append((macroblocks, seconds, alone))
+
+    def add_cpu(self, found: Watched) -> None:
+        """An encode on the processor. What a stage took of all threads becomes its share of the loop's time.
+
+        While the loop runs, the threads also write the bits of the picture before: that is taken off.
+        """
+        busy = sum(found.stages.values())
+        beside = found.entropy / found.threads if found.threads > 1 else 0.0
+        loop = max(busy / found.threads, found.loop - beside)
+        n = found.macroblocks
+        for name, spent in found.stages.items():
+            self.add(name, found.device, n, spent * loop / busy, spent / n)
+        between = found.frame - loop - found.entropy / found.threads - found.load
+        self.add_host(found, max(0.0, between))
+        self.add(ENTROPY, found.device, n, found.entropy)
+
+    def add_card(self, found: Watched, timed: Watched) -> None:
+        """Two encodes on a card, `timed` with events around stages; calibrate.py makes one of them. What the card leaves to
+        do with a picture's bits, the host's thread does.
+        """
+        for name, spent in timed.stages.items():
+            self.add(name, timed.device, timed.macroblocks, spent)
+        self.add_host(found, found.loop + found.entropy)
+
+    def add_host(self, found: Watched, issue: float) -> None:
+        """What the host's thread does for a picture. issue: beside a card, or between the loops of two pictures."""
+        self.add(LOAD, found.device, found.macroblocks, found.load)
+        self.add(ISSUE, found.device, found.macroblocks, issue)
+
+
+def pictures_for(width: int, height: int, clip: Callable[[int], list[Planes]] | None = None) -> list[Planes]:
+    """As many as do not take long to make."""
+    count = 16 if width * height <= 1 << 20 else 10 if width * height < 1 << 22 else 6
+    return clip(count) if clip else synthetic(width, height, count)
+
+
+__all__ = [
+    "CPU", "LEAST_FRAMES", "SIZES", "Samples", "Watched", "of_clip", "pictures_for", "synthetic", "there_and_back", "watch",
+]  # fmt: skip

@@ -1,0 +1,103 @@
+"""What a file takes with so many GOPs at once."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ...encoder.errors import OutputError
+from ...encoder.files.output import words
+from ...encoder.files.read_ahead import THREADS, Read, ReadAhead
+from ...encoder.files.video import Planes, open_source
+from ...encoder.gops.gops import Gops
+from ...encoder.pipeline import EncodedFrame, Pipeline
+from ...encoder.settings.config import Config
+from ...scheduler.planning.models import CPU
+from ...scheduler.threads.readers import Readers
+from .measure import MOST, QP, there_and_back
+
+_GOP, _GOP_OF_A_CARD = 12, 48
+
+
+def gop_rate(
+    device: str, pictures: Sequence[Planes], threads: int, lanes: int, seconds: float, card_choices: Mapping[str, int]
+) -> float:
+    """Frames a second of a raw file with so many GOPs at once, I frames among them. On a card the first two GOPs of each lane
+    do not count: their kinds of pictures are noted, which takes longer the more lanes there are. card_choices: see Config.
+    """
+    height, width = pictures[0][0].shape
+    keyint = _GOP if device == CPU else _GOP_OF_A_CARD
+    config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
+                                 keyint=keyint, psnr=False)  # fmt: skip
+    config = replace(config, tuning=None, card_choices=card_choices)
+    count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
+    with _endless_file(pictures) as later:
+        encoder = Gops(config, lanes) if lanes > 1 else Pipeline(config)
+        try:
+            if isinstance(encoder, Gops):
+                for n in count:
+                    while not encoder.has_room():
+                        count.add(encoder.poll())
+                    count.add(encoder.encode_later(later(n)))
+            elif not encoder.read_ahead():
+                for n in count:
+                    count.add(encoder.encode(*there_and_back(pictures, n)))
+            else:
+                with Readers(THREADS) as readers:
+                    for _ in ReadAhead(readers).each(map(later, count), encoder.next_buffer):
+                        count.add(encoder.encode_in_place())
+            count.add(encoder.flush())
+        finally:
+            encoder.close()
+    return count.rate()
+
+
+@contextmanager
+def _endless_file(pictures: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
+    """What reads picture n of the clip that runs forwards and backwards, in the way in which a user's file is read."""
+    height, width = pictures[0][0].shape
+    period = max(1, 2 * len(pictures) - 2)
+    with tempfile.TemporaryDirectory(prefix="h264lite") as folder:
+        name = f"{folder}/there_and_back.yuv"
+        try:
+            with open(name, "wb") as file:
+                for n in range(period):
+                    file.writelines(plane.tobytes() for plane in there_and_back(pictures, n))
+        except OSError as error:
+            raise OutputError(f"{name}: {words(error)}") from None
+        source = open_source(name, (width, height), "yuv")
+        try:
+            yield lambda n: source.later(n % period)  # type: ignore[attr-defined]
+        finally:
+            source.close()
+
+
+class _Count:
+    """Numbers of pictures to encode: for so many seconds behind the first `warm` finished ones, but at least `least` more."""
+
+    def __init__(self, warm: int, least: int, seconds: float) -> None:
+        self.warm, self.least, self.seconds = warm, least, seconds
+        self.finished = 0
+        self.first = None if warm else 0  # how many were finished when the clock began
+        self.begin = self.end = time.perf_counter()
+
+    def __iter__(self) -> Iterator[int]:
+        taken = 0
+        while self.first is None or taken < self.first + self.least or self._has_time(taken):
+            yield taken
+            taken += 1
+
+    def _has_time(self, taken: int) -> bool:
+        return self.end - self.begin < self.seconds and taken < MOST
+
+    def add(self, done: Sequence[EncodedFrame]) -> None:
+        """These are finished."""
+        self.finished += len(done)
+        self.end = time.perf_counter()
+        if self.first is None and self.finished >= self.warm:
+            self.first, self.begin = self.finished, self.end
+
+    def rate(self) -> float:
+        """Frames a second behind the first ones."""
+        return (self.finished - (self.first or 0)) / (self.end - self.begin)

@@ -1,0 +1,360 @@
+"""`h264lite tune`: measures stages, copies and choices on this machine, and writes them to a tuning file."""
+
+import errno
+import math
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..console import say
+from ..encoder.errors import DeviceError, DeviceLost, Error, OptionError, OutputError
+from ..encoder.files.output import check_distinct
+from ..encoder.files.video import Planes
+from ..encoder.settings.tuned import alone, picture_of
+from ..encoder.warm_up import compile_all, will_compile
+from ..scheduler.devices import (
+    Device,
+    DeviceMemoryError,
+    DeviceUnavailable,
+    GpuLost,
+    count_cards,
+    nvcc_will_run,
+    why_no_cuda,
+)
+from ..scheduler.planning.links import measure as measure_link
+from ..scheduler.planning.models import CPU, Curve, Link, Models
+from ..scheduler.planning.simulate import predict
+from ..scheduler.planning.tuning_file import (
+    MOST_GOPS,
+    MOST_THREADS,
+    Machine,
+    Tuning,
+    TuningError,
+    cache_file,
+    is_special,
+    now,
+    pins_of,
+    save,
+)
+from .measuring.calibrate import calibrated
+from .measuring.measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, Watched, of_clip, pictures_for, watch
+from .measuring.measure_gops import gop_rate
+
+CARD = "cuda:0"
+CHOICES_AT = (1280, 720)  # where threads and streams are tried; GOPs where there is no card
+GOPS_AT = (1920, 1080)  # where GOPs at once and tiles are tried: with one GOP it is the card that binds there, not the host
+STREAMS = {4: "four streams", 1: "one stream"}  # one spares the host's thread events
+TILE_ROWS = {rows: f"tiles of {rows} macroblock rows" for rows in (Device.tile_rows, 2)}  # one row is for many references
+TURNS = 2
+UNSTEADY = 0.1  # of a time, up and down: worth a word
+WORTH = 1.02  # times as fast, or a choice stays what it was
+RUNS = 5  # encodes on a card at a size, of which the middle one counts: rates differ from one to the next, and so do minutes
+_BAR = 24
+
+
+class Bar:
+    """How far it is: a bar on a terminal, else a line for each step."""
+
+    def __init__(self, steps: int, quiet: bool) -> None:
+        self.steps, self.done, self.quiet = steps, 0, quiet
+        self.live = sys.stderr.isatty()
+        self.begin = time.monotonic()
+
+    def step(self, text: str) -> None:
+        """A step begins."""
+        if self.quiet:
+            return
+        seconds = time.monotonic() - self.begin
+        if self.live:
+            filled = _BAR * self.done // self.steps
+            columns = shutil.get_terminal_size().columns
+            line = f"[{'#' * filled}{'.' * (_BAR - filled)}] {self.done}/{self.steps} {seconds:3.0f} s  {text}"
+            say("\r" + line[: columns - 1].ljust(columns - 1), "")
+        else:
+            say(f"[{self.done + 1}/{self.steps}] {seconds:3.0f} s  {text}")
+        self.done += 1
+
+    def close(self) -> None:
+        """Leave the line clean."""
+        if self.live and not self.quiet:
+            say("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r", "")
+
+
+@dataclass
+class Measured:
+    """A device at a size: its encodes, on a card another one with events around stages."""
+
+    pictures: Sequence[Planes]
+    runs: list[Watched]
+    timed: Watched | None = None
+
+    @property
+    def middle(self) -> Watched:
+        """The encode that counts."""
+        return sorted(self.runs, key=lambda found: found.frame)[len(self.runs) // 2]
+
+    @property
+    def spread(self) -> float:
+        """How far apart the encodes are, as a part of the middle one: half of it up and down."""
+        times = [found.frame for found in self.runs]
+        return (max(times) - min(times)) / self.middle.frame
+
+
+@dataclass
+class Tune:
+    """Measurements under way. seconds: for all of them together."""
+
+    devices: list[str]
+    sizes: Sequence[tuple[int, int]]
+    seconds: float
+    threads: int
+    bar: Bar
+    clip: Callable[[int], list[Planes]] | None = None
+    chosen: dict[str, int] = field(default_factory=dict)
+    measured: list[Measured] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def run(self) -> Models:
+        """Everything; the models."""
+        cards = [device for device in self.devices if device != CPU]
+        runs = len(self.sizes) * (1 + 2 * bool(cards)) + self.choices()
+        self.each = self.seconds / max(1, runs)
+        self.chosen["threads"] = self.choose_threads()
+        if cards:
+            self.chosen["streams"] = self.choose("streams", CHOICES_AT, STREAMS)
+            self.chosen["tile_rows"] = self.choose("tile_rows", GOPS_AT, TILE_ROWS)
+        self.chosen["gops"] = self.choose_gops()
+        for size in self.sizes:
+            pictures = pictures_for(*size, self.clip)
+            for device in self.devices[:2]:  # of several cards the first
+                self.measure(device, pictures)
+        for _ in range(1, RUNS if cards else 1):
+            self.again()
+        links: dict[tuple[str, str], Link] = {}
+        for ordinal in range(len(cards)):
+            self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
+            links |= measure_link(ordinal)
+        samples = self.samples()
+        stages = {key: Curve.measured([(n, t) for n, t, _ in points], min(alone for _, _, alone in points))
+                  for key, points in samples.points.items()}  # fmt: skip
+        models = Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
+        for device in cards[:1]:
+            models = calibrated(models, device, [found for found in self.watched if found.device == device])
+        for device in cards[1:]:  # the first stands for those that are alike
+            models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == cards[0]}
+        return models
+
+    def choices(self) -> int:
+        """Runs that compare something."""
+        of_card = TURNS * (len(STREAMS) + len(TILE_ROWS)) + len(self.lanes())
+        return 2 * (self.threads >= 4) + len(self.lanes()) + (of_card if CARD in self.devices else 0)
+
+    def measure(self, device: str, pictures: Sequence[Planes]) -> None:
+        """One device at one size; left out if even the fewest frames took too long."""
+        height, width = pictures[0][0].shape
+        label = f"{width}x{height} on {device}"
+        before = [some.runs[0] for some in self.measured if some.runs[0].device == device]
+        if before:
+            grows = width * height / 256 / before[-1].macroblocks
+            if before[-1].frame * grows * (WARM + LEAST_FRAMES) > max(4 * self.each, 0.25 * self.seconds):
+                self.skipped.append(f"{label}: left out, would take too long")
+                self.bar.step(self.skipped[-1])
+                self.bar.done += device != CPU
+                return
+        self.bar.step(label)
+        try:
+            found = self.watch(device, pictures, self.each if device == CPU else self.each / RUNS)
+        except DeviceLost:
+            raise
+        except Error as error:  # pictures of this size do not fit
+            self.bar.done += device != CPU
+            self.skipped.append(f"{label}: {error}")
+            return
+        self.measured.append(Measured(pictures, [found]))
+        if device != CPU:
+            self.bar.step(f"{label}, stage by stage")
+            self.measured[-1].timed = self.watch(device, pictures, self.each, most=400, timed=True)
+
+    def again(self) -> None:
+        """A card's encodes once more, at sizes that do not take long: all sizes before the next time, since what else the
+        machine does lasts longer than an encode.
+        """
+        self.bar.step("all sizes again")
+        for some in self.measured:
+            first, seconds = some.runs[0], self.each / RUNS
+            if some.timed is not None and first.frame * (WARM + LEAST_FRAMES) < seconds:
+                some.runs.append(self.watch(first.device, some.pictures, seconds))
+
+    def watch(
+        self, device: str, pictures: Sequence[Planes], seconds: float, most: int = MOST, timed: bool = False
+    ) -> Watched:
+        """An encode with what was chosen; timed: with events around stages."""
+        return watch(device, pictures, self.chosen["threads"], seconds, most, timed, card_choices=self.chosen)
+
+    @property
+    def watched(self) -> list[Watched]:
+        """The encodes that count."""
+        return [some.middle for some in self.measured]
+
+    def samples(self) -> Samples:
+        """What they took, by stages."""
+        samples = Samples()
+        for some in self.measured:
+            if some.timed is None:
+                samples.add_cpu(some.middle)
+            else:
+                samples.add_card(some.middle, some.timed)
+        return samples
+
+    def choose_threads(self) -> int:
+        """All that the process may use, or half of them where they are halves of the same cores; with a card, beside it."""
+        if self.threads < 4:
+            return self.threads
+        pictures, rates = pictures_for(*CHOICES_AT, self.clip), {}
+        for threads in (self.threads, self.threads // 2):
+            self.bar.step(f"{threads} threads")
+            device = CARD if CARD in self.devices else CPU
+            rates[threads] = 1 / watch(device, pictures, threads, self.each, card_choices={}).frame
+        return self.threads // 2 if rates[self.threads // 2] > WORTH * rates[self.threads] else self.threads
+
+    def choose(self, name: str, size: tuple[int, int], values: Mapping[int, str]) -> int:
+        """Of a card: the first of these, unless another one pays more. Each is tried TURNS times, by turns."""
+        pictures, seconds = pictures_for(*size, self.clip), dict.fromkeys(values, math.inf)
+        for value, label in TURNS * [*values.items()]:
+            self.bar.step(label)
+            choices = self.chosen | {name: value}
+            found = watch(CARD, pictures, self.chosen["threads"], self.each, card_choices=choices)
+            seconds[value] = min(seconds[value], found.frame)
+        usual, best = next(iter(values)), min(seconds, key=lambda value: seconds[value])
+        return best if seconds[best] * WORTH < seconds[usual] else usual
+
+    def lanes(self) -> list[int]:
+        """Numbers of GOPs at once that are tried."""
+        if CARD in self.devices:
+            return [1, 2, 3, 4] if self.threads >= 4 else [1, 2]
+        return sorted({1, min(max(1, self.threads // 2), MOST_GOPS), min(self.threads, MOST_GOPS)})
+
+    def choose_gops(self) -> int:
+        """How many GOPs at once on the card, two runs each, by turns; or on the processor where there is none."""
+        device, size, turns = (CARD, GOPS_AT, 2) if CARD in self.devices else (CPU, CHOICES_AT, 1)
+        pictures, rates = pictures_for(*size, self.clip), dict.fromkeys(self.lanes(), 0.0)
+        for lanes in turns * self.lanes():
+            self.bar.step(f"{lanes} GOP{'s' if lanes > 1 else ''} at once on {device}")
+            rate = gop_rate(device, pictures, self.chosen["threads"], lanes, self.each, self.chosen)
+            rates[lanes] = max(rates[lanes], rate)
+        best = max(rates.values())
+        return min(lanes for lanes, rate in rates.items() if rate * WORTH >= best)
+
+    def report(self, models: Models) -> list[str]:
+        """Frames a second by size and device: measured, and what the models say for the same. Predictions hold no better than
+        encodes agreed with each other, which is said where they did not.
+        """
+        lines = [f"{'size':>10} {'device':>7} {'fps':>8}        {'predicted':>10} {'by':>12}"]
+        for some in self.measured:
+            found = some.middle
+            picture = picture_of(found.mb_width, found.mb_height)
+            prediction = predict(alone(found.device, found.mb_height), picture, models)
+            spread = f"±{50 * some.spread:4.1f}%" if len(some.runs) > 1 else ""
+            lines.append(f"{found.width}x{found.height}".rjust(10) + f" {found.device:>7} {1 / found.frame:8.1f} {spread:>6}"
+                         f"{1 / prediction.seconds:11.1f} {prediction.bound:>12}")
+        apart = max((some.spread / 2 for some in self.measured), default=0.0)
+        if apart > UNSTEADY:
+            lines.append(f"Encodes differed by up to {100 * apart:.0f} % up and down: predictions hold no better here")
+        return [*lines, *self.skipped]
+
+
+def run_tune(
+    out: str | None, clip: str | None, input_res: tuple[int, int] | None, seconds: float, quiet: bool,
+    sizes: Sequence[tuple[int, int]] = SIZES,
+) -> int:  # fmt: skip
+    """Measure, write, report; the exit code."""
+    path = place_of(out)
+    check_distinct({"clip": clip, "out": str(path)})
+    check_writable(path)
+    machine = Machine.here()
+    missing = why_no_cuda()
+    devices = [CPU] if missing else [CPU, *(f"cuda:{k}" for k in range(count_cards()))]
+    tell = (lambda text: None) if quiet else (lambda text: say(f"h264lite tune: {text}"))
+    tell(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.cards)))
+    if will_compile():
+        tell("first run: compiling the kernels, once; a minute or two, not counted")
+        tell(f"compiled in {compile_all():.0f} s")
+    if not missing and nvcc_will_run():
+        tell("first run on this card: nvcc compiles its kernels, once; a minute or so, not counted")
+    read = None
+    if clip is not None:
+        pictures = of_clip(clip, 16, input_res)
+        if len(pictures) < 2:
+            raise OptionError(f"{clip}: has fewer than 2 frames", "clip")
+        height, width = pictures[0][0].shape
+        sizes, read = [(width, height)], lambda count: pictures[:count]
+        tell(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
+    begin = time.monotonic()
+    tune = Tune(devices, sizes, seconds, min(machine.cores, MOST_THREADS), Bar(0, quiet), read)
+    tune.bar.steps = len(sizes) * (1 + 2 * (not missing)) + (RUNS - 1) * (not missing) + len(devices) - 1 + tune.choices()
+    try:
+        models = tune.run()
+    except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
+        raise DeviceError(str(error)) from None
+    finally:
+        tune.bar.close()
+    spent = time.monotonic() - begin
+    report = [f"Measured in {spent:.0f} s on {'the clip ' + clip if clip else 'synthetic pictures'}; medians of P pictures.",
+              *tune.report(models)]  # fmt: skip
+    tuning = Tuning(machine, models, now(), tune.chosen, kept_pins(path, tell), report=tuple(report))
+    try:
+        save(tuning, path)
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from None
+    for line in report:
+        tell(line)
+    tell(", ".join(f"{name} {value}" for name, value in tune.chosen.items()))
+    tell(f"written: {path}" + ("" if out else ", which encodes use from now on"))
+    return 0
+
+
+def place_of(out: str | None) -> Path:
+    """Where the file goes: as asked for, or the user's cache."""
+    if out == "":
+        raise OptionError("'': not a file name", "out")
+    try:
+        return cache_file() if out is None else Path(out)
+    except TuningError as error:
+        raise OutputError(f"{error}, or say --out") from None
+
+
+def check_writable(path: Path) -> None:
+    """Before anything is measured."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if is_special(path):
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return
+        target = Path(os.path.realpath(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        probe = target.with_name(f".{target.name}.probe")
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from None
+
+
+def kept_pins(path: Path, tell: Callable[[str], object]) -> dict[str, Any]:
+    """What is pinned in the file that is replaced: a person wrote it, and it was not measured."""
+    if not path.is_file():
+        return {}
+    try:
+        pins = pins_of(path)
+    except TuningError as error:
+        tell(f"pins of the file before are not kept: {error}")
+        return {}
+    if pins:
+        tell("kept from the file before, pinned: " + ", ".join(f"{name} = {value}" for name, value in pins.items()))
+    return pins

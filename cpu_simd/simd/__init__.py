@@ -1,0 +1,1 @@
+"""SIMD vectors as Numba types, and operations on them."""

@@ -1,0 +1,1 @@
+"""The GPU from the host's side: context, streams, memory, modules, recordings."""

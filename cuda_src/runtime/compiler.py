@@ -1,0 +1,289 @@
+"""From the .cu files to code that a card loads: nvcc, the cache of compiled modules, the fatbins of a release.
+
+A module comes from the first of: the fatbin beside its source (made by `python -m h264lite.cuda_src.runtime.compiler`, valid
+while the sources are those it was made from), the per-user cache, nvcc. So a machine without nvcc runs a release, and a
+checkout compiles each kernel file once.
+"""
+
+import argparse
+import atexit
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from ...jit import kept
+
+HERE = Path(__file__).parent
+ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capability, and PTX of the first for whatever comes later
+LARGEST_TABLE = 512  # elements; larger ones are formulas on the card
+STAMP = "kernels.fatbin"  # JSON: which sources the fatbins were made from
+ADVICE = "H264LITE_CACHE to a folder that you can write and other users cannot"
+OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
+
+
+class CompileError(Exception):
+    """nvcc is missing or refused a kernel file."""
+
+
+def module_names() -> list[str]:
+    """Kernel files by their path without the ending: `deblock`, `papers/fsbm`."""
+    return sorted(path.relative_to(HERE).with_suffix("").as_posix() for path in HERE.glob("**/*.cu"))
+
+
+ANY = "[A-Z][A-Za-z0-9_]*"
+
+
+@cache
+def tables_header() -> str:
+    """tables.cuh: the standard's tables as CUDA constants, written from the arrays of standard/, never by hand."""
+    from ...standard import cavlc, macroblock, tables
+
+    lines = ["// Generated from standard/tables.py, standard/macroblock.py and standard/cavlc.py.", "#pragma once", ""]
+    for module, wanted in ((macroblock, ANY), (tables, ANY), (cavlc, "NC_CLASS.*|[A-Z_]*_(BITS|CODES)")):
+        for name, value in sorted(vars(module).items()):
+            if not re.fullmatch(wanted, name):
+                continue
+            if isinstance(value, int):
+                lines.append(f"constexpr int {name} = {value};")
+            elif isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size <= LARGEST_TABLE:
+                flat = ", ".join(str(int(v)) for v in value.ravel())
+                dims = "".join(f"[{n}]" for n in value.shape)
+                kind = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
+                # lanes look up codes at different places, which constant memory gives one after another
+                memory = "__device__ const" if name.endswith("_CODES") else "__constant__"
+                lines.append(f"{memory} {kind} {name}{dims} = {_nested(flat, value.shape)};")
+                if value.shape == (16,) and 0 <= int(value.min()) and int(value.max()) < 16:
+                    # a permutation as digits of one number: known to the compiler in unrolled loops
+                    packed = sum(int(v) << (4 * i) for i, v in enumerate(value))
+                    lines.append(f"constexpr unsigned long long {name}_DIGITS = {packed:#018x}ull;")
+    bits = (0, 2, 3, 4, 6, 7)  # plane, x, y of either sample
+    codes = [sum(int(v) << at for v, at in zip(pair, bits)) for pair in tables.QUARTER_SAMPLE_PAIRS]
+    words = [sum(v << (8 * x) for x, v in enumerate(codes[4 * y : 4 * y + 4])) for y in range(4)]
+    lines += [f"constexpr unsigned QUARTER_SAMPLE_PAIRS_{y} = {word:#010x};" for y, word in enumerate(words)]
+    return "\n".join(lines) + "\n"
+
+
+def _bytes_needed(value: np.ndarray) -> int:
+    low, high = int(value.min()), int(value.max())
+    return next(n for n in (1, 2, 4) if -(1 << (8 * n - 1)) <= low and high < 1 << (8 * n - 1))
+
+
+def _nested(flat: str, shape: tuple[int, ...]) -> str:
+    if len(shape) == 1:
+        return "{" + flat + "}"
+    items = flat.split(", ")
+    step = len(items) // shape[0]
+    parts = [", ".join(items[first : first + step]) for first in range(0, len(items), step)]
+    return "{" + ", ".join(_nested(part, shape[1:]) for part in parts) + "}"
+
+
+@cache
+def source_key() -> str:
+    """SHA-256 over every kernel source and header, and the generated tables."""
+    digest = hashlib.sha256(tables_header().encode())
+    for path in sorted([*HERE.glob("**/*.cu"), *HERE.glob("**/*.cuh")]):
+        digest.update(path.relative_to(HERE).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def module_key(name: str) -> str:
+    """SHA-256 over one kernel file, what it includes (directly or not), and the compiler's options."""
+    digest = hashlib.sha256(" ".join(OPTIONS).encode())
+    pending, seen = [f"{name}.cu"], set()
+    while pending:
+        file = pending.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        text = tables_header() if file == "tables.cuh" else (HERE / file).read_text()
+        digest.update(file.encode() + b"\0" + text.encode())
+        pending += re.findall(r'^#include "([^"]+)"', text, re.MULTILINE)
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Of compiled modules; one for this process alone where the user's cannot be made, or other users may write to it."""
+    try:
+        base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        folder = Path(base) / "h264lite" / "cuda"
+        folder.mkdir(0o755, parents=True, exist_ok=True)
+        reason = kept.distrust(folder.stat())
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return _own_folder()
+    if reason:
+        kept.tell_once("cuda place", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}")
+        return _own_folder()
+    return folder
+
+
+@cache
+def _own_folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="h264lite-cuda-")
+    atexit.register(shutil.rmtree, folder, True)
+    return Path(folder)
+
+
+def write_tables(folder: Path) -> Path:
+    """Puts tables.cuh into `folder`/include-<hash> and returns that folder."""
+    text = tables_header()
+    include = folder / f"include-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    include.mkdir(parents=True, exist_ok=True)
+    write_whole(include / "tables.cuh", text.encode())
+    return include
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Another process sees the file whole or not at all."""
+    if path.exists() and path.read_bytes() == data:
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    os.replace(name, path)
+
+
+@cache
+def find_nvcc() -> str | None:
+    named = os.environ.get("NVCC")
+    for candidate in (named, shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"):
+        if candidate and Path(candidate).exists():
+            return candidate
+    return None
+
+
+@cache
+def nvcc_version(nvcc: str) -> str:
+    out = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+    found = re.search(r"V(\d+\.\d+\.\d+)", out)
+    return found[1] if found else out.strip()
+
+
+def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: tuple[str, ...] = ()) -> str:
+    """Compiles one kernel file; returns what nvcc said (the resource report, if asked for)."""
+    nvcc = find_nvcc()
+    if nvcc is None:
+        raise CompileError(
+            "the CUDA kernels are not compiled yet and nvcc was not found: install the CUDA toolkit "
+            "(or `pip install cuda-toolkit[nvcc,crt,nvvm]`), or use a release that ships compiled kernels"
+        )
+    folders = ["-I", str(include), "-I", str(HERE)]
+    command = [nvcc, *OPTIONS, *extra, *target, *folders, "-o", str(output), str(HERE / f"{name}.cu")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if result.returncode:
+        raise CompileError(f"nvcc refused {name}.cu:\n{result.stderr.strip()[-4000:]}")
+    return result.stderr + result.stdout
+
+
+def _cached_name(name: str, arch: str) -> str:
+    """Of the file in the cache; without nvcc a pattern, since whatever compiler made the code will do."""
+    nvcc = find_nvcc()
+    return f"{name.replace('/', '-')}-{arch}-{nvcc_version(nvcc) if nvcc else '*'}-{module_key(name)[:32]}.cubin"
+
+
+def compiled(name: str, capability: tuple[int, int]) -> Path | None:
+    """The file that holds the module for a card of this compute capability, if nvcc is not needed any more."""
+    fatbin = HERE / f"{name}.fatbin"
+    stamp = HERE / STAMP
+    if fatbin.exists() and _made_from(stamp).get(name) == module_key(name):
+        return fatbin
+    found = sorted(cache_folder().glob(_cached_name(name, f"sm_{capability[0]}{capability[1]}")), reverse=True)
+    return next((path for path in found if kept.read(path) is not None), None)
+
+
+def _made_from(stamp: Path) -> dict[str, str]:
+    """What the fatbins of a release were made from; empty if that is not known."""
+    try:
+        found = json.loads(stamp.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def load_code(name: str, capability: tuple[int, int]) -> bytes:
+    """The compiled module for a card of this compute capability: fatbin, cache or nvcc, in this order."""
+    found = compiled(name, capability)
+    code = None if found is None else found.read_bytes() if found.suffix == ".fatbin" else kept.read(found)
+    if code is not None:
+        return code
+    arch, folder = f"sm_{capability[0]}{capability[1]}", cache_folder()
+    with tempfile.TemporaryDirectory() as scratch:
+        output = Path(scratch) / "module.cubin"
+        run_nvcc(name, ["-cubin", f"-arch={arch}"], output, write_tables(Path(scratch)))
+        code = output.read_bytes()
+    try:
+        kept.write(folder / _cached_name(name, arch), code)
+    except OSError as error:
+        why = f"{folder}: {(error.strerror or str(error)).lower()}"
+        kept.tell_once("cuda write", f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
+                                     f"again: set {ADVICE}")  # fmt: skip
+    return code
+
+
+def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:
+    """`load_code` of several kernel files, which are compiled side by side if threads can be started."""
+    try:
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(lambda name: load_code(name, capability), names))
+    except RuntimeError:
+        return [load_code(name, capability) for name in names]
+
+
+def known_architectures() -> tuple[str, ...]:
+    """Those of ARCHITECTURES that this nvcc compiles for."""
+    nvcc = find_nvcc()
+    if nvcc is None:
+        return ()
+    listed = subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True, timeout=60).stdout.split()
+    return tuple(arch for arch in ARCHITECTURES if f"sm_{arch}" in listed)
+
+
+def build_fatbins(architectures: Sequence[str] = (), names: list[str] | None = None) -> list[Path]:
+    """One fatbin a kernel file, beside its source: code for each architecture and PTX of the first."""
+    architectures = architectures or known_architectures() or ARCHITECTURES
+    target = ["-fatbin"]
+    for arch in architectures:
+        target.append(f"-gencode=arch=compute_{arch},code=sm_{arch}")
+    target.append(f"-gencode=arch=compute_{architectures[0]},code=compute_{architectures[0]}")
+    names = names or module_names()
+    built = [HERE / f"{name}.fatbin" for name in names]
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        include = write_tables(Path(scratch))
+        list(pool.map(lambda name, output: run_nvcc(name, target, output, include), names, built))
+    stamp = {name: module_key(name) for name in names}
+    (HERE / STAMP).write_text(json.dumps(stamp, indent=1))
+    return built
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`python -m h264lite.cuda_src.runtime.compiler`: the fatbins of a release."""
+    parser = argparse.ArgumentParser(prog="python -m h264lite.cuda_src.runtime.compiler", description=__doc__)
+    default = ",".join(ARCHITECTURES)
+    parser.add_argument("--arch", help=f"compute capabilities, as 80,90 (default: those of {default} that nvcc knows)")
+    parser.add_argument("--if-nvcc", action="store_true", help="without nvcc say so and leave the kernels to their first use")
+    options = parser.parse_args(arguments)
+    if options.if_nvcc and find_nvcc() is None:
+        print("no nvcc: the CUDA kernels are compiled where they are first used", file=sys.stderr)
+        return 0
+    try:
+        for path in build_fatbins(tuple(options.arch.split(",")) if options.arch else ()):
+            print(f"{path.name}: {path.stat().st_size} bytes", file=sys.stderr)
+    except CompileError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,399 @@
+"""The card: context, streams, events, memory, modules; all calls of PyCUDA pass through here.
+
+The device's primary context is used, so that arrays of PyTorch and CuPy on the same card can be read. It is pushed and
+popped around each piece of work (`with device:`), per thread. Importing this file imports no CUDA. Arrays and pinned
+buffers come from pools: once an encoder runs, no frame allocates anything.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .array import DeviceArray
+from .compiler import load_codes
+from .driver import (
+    OLDEST,
+    DeviceMemoryError,
+    DeviceUnavailable,
+    GpuLost,
+    available,
+    count,
+    count_cards,
+    first_card,
+    load_driver,
+    too_old,
+    use_driver,
+)  # fmt: skip
+from .recording import KERNEL, NOWHERE, Place, Script, handle, numbers
+
+__all__ = [
+    "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_card",
+    "load_driver", "use_driver",
+]  # fmt: skip
+
+
+def _native(error: type[Exception]) -> Any:
+    """native.Native: the driver's functions by address; None where they cannot be had."""
+    from .driver_calls import Native  # imports Numba
+
+    try:
+        return Native(error)
+    except (OSError, AttributeError):
+        return None
+
+
+def _record(event: Any, stream: Any) -> None:
+    event.record(stream)
+
+
+def _wait(stream: Any, event: Any) -> None:
+    stream.wait_for_event(event)
+
+
+class Device:
+    """One card in use. Enter it (`with device:`) in every thread that works with it."""
+
+    tile_rows = 4  # of mode decision, at most: fewer may be faster on another card
+
+    def __init__(self, ordinal: int = 0) -> None:
+        self.driver = load_driver()
+        count = count_cards(self.driver)
+        if ordinal >= count:
+            raise DeviceUnavailable(f"device {ordinal} was asked for, and the driver reports {count}")
+        card = self.driver.Device(ordinal)
+        self.ordinal = ordinal
+        self.name = str(card.name()) + (f" (cuda:{ordinal})" if count > 1 else "")
+        self.capability: tuple[int, int] = tuple(card.compute_capability())
+        if self.capability < OLDEST:
+            raise DeviceUnavailable(too_old(card))
+        self.multiprocessors = int(card.get_attribute(self.driver.device_attribute.MULTIPROCESSOR_COUNT))
+        self.shared_limit = int(card.get_attribute(self.driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
+        try:
+            self.context = card.retain_primary_context()
+        except self.driver.Error as error:
+            raise DeviceUnavailable(f"{self.name} gives no context ({error})") from None
+        self.lost: str | None = None
+        self._script: Script | None = None
+        self._native: Any = None if hasattr(self.driver, "load_emulated") else _native(self.driver.LogicError)
+        self._code: dict[str, bytes] = {}
+        self._lock = threading.RLock()
+        self._modules: dict[str, Any] = {}
+        self._functions: dict[tuple[str, str], Any] = {}
+        self._shared: dict[tuple[str, str], int] = {}
+        self._free: dict[int, list[Any]] = {}
+        self._pinned: list[np.ndarray] = []
+        self._allocations: list[Any] = []
+        self._kept: dict[tuple, DeviceArray] = {}
+
+    # ---- context
+    def __enter__(self) -> "Device":
+        self.check()
+        try:
+            self.context.push()
+        except self.driver.Error as error:  # any call may tell of a kernel that failed
+            raise self.failed("a push of its context", error) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.driver.Context.pop()
+        except self.driver.Error as error:
+            if not self.lost:
+                raise self.failed("a pop of its context", error) from error
+
+    def check(self) -> None:
+        if self.lost:
+            raise GpuLost(self.lost)
+
+    def failed(self, what: str, error: object) -> GpuLost:
+        """What to raise, once: from now on the card is lost."""
+        self.lost = f"{self.name} failed in {what}: {error}"
+        return GpuLost(self.lost)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """A call of the driver; whatever fails loses the card."""
+        noted = name.startswith("mem")
+        row = None
+        if noted and self._script is not None and self._native is not None:
+            row = self._native.row(name, *numbers(arguments))
+        return self._do(name, getattr(self.driver, name), *arguments, noted=noted, row=row)
+
+    def _do(self, what: str, function: Callable[..., Any], *given: Any, noted: bool = True, **more: Any) -> Any:
+        """more: see Script.add."""
+        self.check()
+        if noted and self._script is not None:
+            self._script.add(what, function, given, **more)
+            if self._native is not None:
+                return None  # `writing` does it in the end
+        try:
+            return function(*given)
+        except self.driver.Error as error:
+            raise self.failed(what, error) from error
+
+    # ---- the same work again, without asking how
+    @contextmanager
+    def writing(self, place: Place = NOWHERE) -> Iterator[Script]:
+        """What streams are given by this thread, launches, copies and events, is noted in the script, and done in the end."""
+        script = Script(place)
+        self._script = script
+        try:
+            yield script
+        finally:
+            self._script = None
+        if self._native is not None:
+            self.replay(script)
+
+    def shorten(self, script: Script) -> None:
+        """From now on fewer calls of the driver give the streams the same. It pays for what comes again and again."""
+        if self._native is not None:
+            script.consist_of(self._native.joined(script.acts))
+
+    def replay(self, script: Script) -> None:
+        """Give the streams the same again."""
+        self.check()
+        what = ""
+        try:
+            for part, names in script.parts():
+                what = names[0]
+                if callable(part):
+                    part()
+                elif (failed := self._native.replay(part)) >= 0:
+                    raise self.failed(names[failed >> 32], f"CUDA error {failed & 0xFFFFFFFF}")
+        except self.driver.Error as error:
+            raise self.failed(what, error) from error
+
+    # ---- streams and events
+    def stream(self) -> Any:
+        return self.call("Stream")
+
+    def event(self, timing: bool = False) -> Any:
+        """An event; who waits for it on the host sleeps instead of turning in circles."""
+        flags = self.driver.event_flags
+        if self._native is not None and not timing:
+            return self._do("an event", self._native.event, int(flags.BLOCKING_SYNC) | int(flags.DISABLE_TIMING), noted=False)
+        return self.call("Event", flags.BLOCKING_SYNC | (0 if timing else flags.DISABLE_TIMING))
+
+    def record(self, event: Any, stream: Any = None) -> Any:
+        row = self._native.row("record", handle(event), handle(stream)) if self._script and self._native else None
+        self._do("an event", _record, event, stream, row=row)
+        return event
+
+    def wait(self, stream: Any, event: Any) -> None:
+        """Work that `stream` gets from now on starts after `event`."""
+        row = self._native.row("wait", handle(stream), handle(event)) if self._script and self._native else None
+        self._do("an event", _wait if self._native is None else self._native.wait, stream, event, row=row)
+
+    @property
+    def gates(self) -> bool:
+        """Whether streams can `hold`; the context is current."""
+        return self._native is not None and self._native.holds()
+
+    def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
+        """Work that `stream` gets from now on starts when the host has set word[0] to `value`; word: int64[1], page-locked.
+
+        That must not depend on whoever asks, who may have to wait for the card before the next call is through.
+        """
+        row = self._native.hold_row(handle(stream), word, value) if self._script is not None else None
+        self._do("a wait for the host", self._native.hold, stream, word, value, row=row)
+
+    def synchronize(self, what: Any = None) -> None:
+        """The host waits for a stream, an event or (None) the whole card."""
+        self.check()
+        try:
+            (what or self.driver.Context).synchronize()
+        except self.driver.Error as error:
+            raise self.failed("synchronize", error) from error
+
+    def done(self, event: Any) -> bool:
+        """Whether an event has come; without waiting."""
+        self.check()
+        try:
+            return bool(event.query())
+        except self.driver.Error as error:
+            raise self.failed("an event", error) from error
+
+    def seconds(self, before: Any, after: Any) -> float:
+        """Between two events with timing that have come."""
+        self.check()
+        try:
+            return float(before.time_till(after)) / 1000
+        except self.driver.Error as error:
+            raise self.failed("an event", error) from error
+
+    # ---- memory
+    def array(self, shape: Sequence[int], dtype: Any, what: str = "") -> DeviceArray:
+        """An array with undefined contents, from the pool. `what` names it in the message when memory runs out."""
+        self.check()
+        nbytes = max(256, -(-math.prod(shape) * np.dtype(dtype).itemsize // 256) * 256)
+        with self._lock:
+            free = self._free.get(nbytes)
+            allocation = free.pop() if free else self._allocate(nbytes, what)
+        return DeviceArray(self, int(allocation), shape, dtype)
+
+    def _allocate(self, nbytes: int, what: str) -> Any:
+        try:
+            allocation = self.driver.mem_alloc(nbytes)
+        except self.driver.MemoryError:
+            left, total = self.driver.mem_get_info()
+            raise DeviceMemoryError(
+                f"{self.name} has {left >> 20} of {total >> 20} MiB left, "
+                f"and {what or 'an array'} needs {-(-nbytes >> 20)} MiB: "
+                "use fewer references, a smaller frame or --device cpu"
+            ) from None
+        except self.driver.Error as error:
+            raise self.failed("mem_alloc", error) from error
+        self._allocations.append(allocation)
+        return allocation
+
+    def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
+        """As np.zeros; done when it returns."""
+        array = self.array(shape, dtype, f"an array of {'x'.join(map(str, shape))} {np.dtype(dtype)}").fill(0)
+        self.synchronize()
+        return array
+
+    def upload(self, host: np.ndarray, stream: Any = None) -> DeviceArray:
+        """A new array with these contents; done when it returns. No part of a script."""
+        host = np.ascontiguousarray(host)
+        script, self._script = self._script, None
+        array = self.array(host.shape, host.dtype).put(host, stream)
+        self.synchronize(stream)
+        self._script = script
+        return array
+
+    def scratch(self, name: str, shape: Sequence[int], dtype: Any, stream: Any, zeros: bool = False) -> DeviceArray:
+        """A stage's own intermediate array, kept for the next frame on the same stream. zeros: at first, in no script."""
+        key = (name, tuple(shape), stream)
+        with self._lock:
+            if key not in self._kept:
+                script, self._script = self._script, None
+                array = self.array(shape, dtype, name)
+                self._kept[key] = array.fill(0, stream) if zeros else array
+                self._script = script
+            return self._kept[key]
+
+    def constant(self, name: str, values: np.ndarray) -> DeviceArray:
+        """A table on the card, uploaded once."""
+        key = (name, values.shape)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = self.upload(values)
+            return self._kept[key]
+
+    def release(self, *arrays: DeviceArray) -> None:
+        """Gives whole arrays (not slices) back to the pool; their work must be done."""
+        with self._lock:
+            for array in arrays:
+                nbytes = max(256, -(-array.nbytes // 256) * 256)
+                self._free.setdefault(nbytes, []).append(array.ptr)
+
+    def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        """A page-locked host array of zeros, which transfers reach without a copy."""
+        if self._native is not None and (array := self._native.pinned.zeros(shape, dtype)) is not None:
+            return array
+        try:
+            array = self.driver.pagelocked_empty(tuple(shape), np.dtype(dtype))
+            array.fill(0)
+            self._pinned.append(array)
+            return array
+        except self.driver.Error as error:
+            raise DeviceMemoryError(f"no page-locked memory for {tuple(shape)} {np.dtype(dtype)} ({error})") from None
+
+    # ---- kernels
+    def load(self, modules: Iterable[str]) -> None:
+        """Loads kernel files; those that have to be compiled are compiled side by side."""
+        wanted = [module for module in modules if module not in self._modules]
+        if hasattr(self.driver, "load_emulated"):
+            self._modules |= {module: self.driver.load_emulated(module) for module in wanted}
+            return
+        codes = load_codes(wanted, self.capability)
+        self._code |= dict(zip(wanted, codes))
+        self._modules |= {m: self.call("module_from_buffer", code) for m, code in zip(wanted, codes)}
+
+    def function(self, module: str, name: str, formats: str) -> Any:
+        """The kernel `name` of `module`.cu, prepared for arguments P (pointer), i (int32), I (uint32)."""
+        key = (module, name)
+        with self._lock:
+            if key not in self._functions:
+                if module not in self._modules:
+                    self.load([module])
+                try:
+                    function = self._modules[module].get_function(name)
+                except self.driver.Error as error:
+                    raise self.failed(f"the kernel {name} of {module}.cu", error) from error
+                self._functions[key] = function.prepare(formats) or function
+            return self._functions[key]
+
+    def launch(
+        self,
+        module: str,
+        name: str,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        arguments: Sequence[Any],
+        stream: Any = None,
+        shared: int = 0,
+    ) -> None:
+        """Starts a kernel. Arguments are arrays (their pointer), NumPy-free ints (int32) or None (null)."""
+        values = [a.ptr if type(a) is DeviceArray else 0 if a is None else a for a in arguments]
+        function = self._functions.get((module, name))
+        if function is None:
+            function = self.function(module, name, "".join("i" if isinstance(a, int) else "P" for a in arguments))
+        if shared > 48 << 10 and self._shared.get((module, name), 0) < shared:
+            function.set_attribute(self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
+            self._shared[(module, name)] = shared
+        sizes = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
+        more: dict[str, Any] = {}
+        if self._script is not None:
+            arrays = ((k, a.base) for k, a in enumerate(arguments) if type(a) is DeviceArray)
+            more["things"] = [(k, base) for k, base in arrays if type(base) is np.ndarray]
+            own = self._native and self._native.function(module, name, self._code[module], shared)
+            if own is not None:
+                waits = self._native.waits(module, own)
+                more["row"], more["launch"] = self._native.launch_row(own, *sizes, shared, stream, values, waits)
+        start = partial(function.prepared_async_call, *sizes, stream, shared_size=shared)
+        self._do(KERNEL + name, start, *values, **more)
+
+    def close(self, keep_host: bool = False) -> None:
+        """Frees the memory and lets go of the primary context. With `keep_host` page-locked arrays stay valid: they are the
+        context's, which therefore lives as long as they do.
+        """
+        with suppress(GpuLost), self:
+            self.synchronize()  # so that a card that is lost is known to be
+        if self.lost:
+            self._abandon()
+        self._functions.clear()
+        self._modules.clear()
+        if not self.lost:
+            with self:
+                if self._native is not None:
+                    self._native.unload()
+                for allocation in self._allocations:
+                    allocation.free()
+                for memory in [] if keep_host else [array.base for array in self._pinned]:
+                    getattr(memory, "free", lambda: None)()
+        self._allocations.clear()
+        self._free.clear()
+        self._pinned.clear()
+        self._kept.clear()
+        if not self.lost and not keep_host:
+            self.context.detach()
+
+    def _abandon(self) -> None:
+        """A lost context is left as it is: no call of the driver for it succeeds, and PyCUDA says so of each that frees.
+
+        It makes none for a context that another thread than the one that got it has let go of.
+        """
+
+        def let_go() -> None:
+            with suppress(self.driver.Error):  # closed before
+                self.context.detach()
+
+        thread = threading.Thread(target=let_go, name="h264lite lost card")
+        with suppress(RuntimeError):  # no more threads can be started: the process lets go of it when it ends
+            thread.start()
+            thread.join()

@@ -1,0 +1,281 @@
+"""A script as rows of one array: the driver's functions by address, called in a loop without the interpreter.
+
+A picture makes some sixty calls of the driver. From Python each takes and gives the interpreter's lock, for which the threads
+that write bits wait as well; here all of them are rows of an array that one compiled loop goes through.
+
+Kernels are started while the one before them on their stream ends (programmatic dependent launch), if their first act is to
+wait until it has ended and all it wrote is there. So a stream's order stays what it was; a test looks for that act.
+"""
+
+import ctypes
+import struct
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit.kernel import kernel
+from .graph import FEWEST, Graphs, Launch
+from .pinned import PinnedMemory
+from .recording import KERNEL, Act, handle
+
+ARGUMENTS = 11  # of cuLaunchKernel, which has the most
+PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
+PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
+CAN_USE_64_BIT_STREAM_MEM_OPS = 122  # CUdevice_attribute
+STREAM_WAIT_VALUE_EQ = 1  # CUstreamWaitValue_flags
+NOT_READY = 600  # CUresult
+_LIBRARY = {"win32": "nvcuda.dll"}.get(sys.platform, "libcuda.so.1")
+_NAMES = {
+    "launch": "cuLaunchKernel", "memcpy_htod_async": "cuMemcpyHtoDAsync_v2", "memcpy_dtoh_async": "cuMemcpyDtoHAsync_v2",
+    "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
+    "wait": "cuStreamWaitEvent",
+}  # fmt: skip
+NOT_EARLY = ("papers/",)  # modules with kernels that do not wait by themselves for the one before
+
+# CUlaunchConfig: grid, block, shared memory, a gap, stream, attributes, how many; CUlaunchAttribute: which, a gap, 64 bytes
+LAUNCH, CONFIG_BYTES = struct.Struct("8I3Q2Ii60x"), 56
+ALL_BITS = (1 << 64) - 1
+CHUNK = 1 << 16  # bytes
+
+
+@intrinsic
+def _call(typingctx, row):  # type: ignore[no-untyped-def]
+    """row int64[1 + ARGUMENTS]: calls the function at address row[0]; CUresult.
+
+    All arguments are handed over as 64-bit numbers: the calling conventions of 64-bit machines give each argument a register
+    or a slot of its own, of which a callee reads what it needs.
+    """
+    word, code = ir.IntType(64), ir.IntType(32)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        words = [builder.extract_value(arguments[0], k) for k in range(1 + ARGUMENTS)]
+        function = builder.inttoptr(words[0], ir.FunctionType(code, [word] * ARGUMENTS).as_pointer())
+        return builder.call(function, words[1:])
+
+    return types.int32(types.UniTuple(types.int64, 1 + ARGUMENTS)), generate
+
+
+@kernel
+def replay_rows(rows):
+    """rows int64[n, 1 + ARGUMENTS]: calls one after another up to the first that fails: its number << 32 | CUresult; -1."""
+    for k in range(rows.shape[0]):
+        r = rows[k]
+        code = _call((r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11]))
+        if code != 0:
+            return np.int64(k) << 32 | np.int64(code)
+    return np.int64(-1)
+
+
+class Memory:
+    """Places for what launches point to: parts of arrays that live as long as somebody has them."""
+
+    def __init__(self) -> None:
+        self._used = CHUNK
+
+    def take(self, size: int) -> tuple[Any, int, int]:
+        """uint8[CHUNK], where a part of so many bytes begins in it, multiple of 8, and the address of that."""
+        if self._used + size > CHUNK:
+            self._held, self._used = np.zeros(CHUNK, np.uint8), 0
+            self._address = self._held.ctypes.data
+        at = self._used
+        self._used += -(-size // 8) * 8
+        return self._held, at, self._address + at
+
+
+class Native:
+    """The driver's functions by address, and handles of kernels; for the context that is current."""
+
+    early = True  # kernels are started while the one before them on their stream ends; False to see what that is worth
+
+    def __init__(self, error: type[Exception]) -> None:
+        """error: to be raised where the driver fails. OSError, AttributeError: its library is not there, or not as known."""
+        self._library = ctypes.CDLL(_LIBRARY)
+        self._quick = ctypes.PyDLL(_LIBRARY)  # for calls that take less than giving the interpreter's lock away and back
+        self._address = {
+            key: ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0 for key, name in _NAMES.items()
+        }
+        if hasattr(self._library, "cuLaunchKernelEx"):  # since CUDA 11.8
+            self._address["launch_ex"] = ctypes.cast(self._library.cuLaunchKernelEx, ctypes.c_void_p).value or 0
+        if hasattr(self._library, "cuStreamWaitValue64_v2"):  # since CUDA 11.7
+            self._address["hold"] = ctypes.cast(self._library.cuStreamWaitValue64_v2, ctypes.c_void_p).value or 0
+        self.pinned = PinnedMemory(self._library)
+        self._graphs: Graphs | None = None
+        with suppress(AttributeError):
+            self._graphs = Graphs(self._library)
+            self._address["launch_graph"] = self._graphs.launch
+        self._error = error
+        self._events: list[Event] = []
+        self._memory = Memory()
+        replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # loaded now, not while a picture waits
+        self._modules: dict[str, ctypes.c_void_p] = {}
+        self._functions: dict[tuple[str, str], int] = {}
+        self._shared: dict[tuple[str, str], int] = {}  # what they may ask for
+        self._versions: dict[int, int] = {}  # of the code of functions; 0 if it is not told
+
+    def event(self, flags: int) -> "Event":
+        """PyCUDA tells no address of its events; these have one."""
+        event = Event(self._library, self._quick, self._error)
+        self._check("cuEventCreate", self._library.cuEventCreate(ctypes.byref(event.handle_), ctypes.c_uint(flags)))
+        self._events.append(event)
+        return event
+
+    def wait(self, stream: Any, event: "Event") -> None:
+        """As Stream.wait_for_event."""
+        code = self._library.cuStreamWaitEvent(ctypes.c_void_p(handle(stream)), event.handle_, ctypes.c_uint(0))
+        self._check("cuStreamWaitEvent", code)
+
+    def holds(self) -> bool:
+        """Whether streams of the card whose context is current can wait for a value in memory."""
+        if "hold" not in self._address:
+            return False
+        card, able = ctypes.c_int(), ctypes.c_int()
+        if self._library.cuCtxGetDevice(ctypes.byref(card)):
+            return False
+        asked = ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), card
+        return not self._library.cuDeviceGetAttribute(*asked) and bool(able.value)
+
+    def hold_row(self, stream: int, word: np.ndarray, value: int) -> list[int]:
+        """As `hold`, for replay_rows."""
+        return self.row("hold", stream, word.ctypes.data, value, STREAM_WAIT_VALUE_EQ)
+
+    def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
+        """See Device.hold."""
+        given = ctypes.c_void_p(handle(stream)), ctypes.c_uint64(word.ctypes.data), ctypes.c_uint64(value)
+        code = self._library.cuStreamWaitValue64_v2(*given, ctypes.c_uint(STREAM_WAIT_VALUE_EQ))
+        self._check("cuStreamWaitValue64", code)
+
+    def _check(self, name: str, code: int) -> None:
+        if code:
+            raise self._error(f"{name} failed: CUDA error {code}")
+
+    def function(self, module: str, name: str, code: bytes, shared: int) -> int | None:
+        """The handle of a kernel, of a module of our own from the same code; None if the driver does not give it."""
+        key = (module, name)
+        if key not in self._functions:
+            library = self._library
+            if module not in self._modules:
+                handle = ctypes.c_void_p()
+                if library.cuModuleLoadData(ctypes.byref(handle), code):
+                    return None
+                self._modules[module] = handle
+            found = ctypes.c_void_p()
+            if library.cuModuleGetFunction(ctypes.byref(found), self._modules[module], name.encode()):
+                return None
+            self._functions[key] = found.value or 0
+        handle_of = ctypes.c_void_p(self._functions[key])
+        if shared > self._shared.get(key, 48 << 10):  # never less again: scripts of before go on
+            if self._library.cuFuncSetAttribute(handle_of, MAX_DYNAMIC_SHARED_SIZE_BYTES, shared):
+                return None
+            self._shared[key] = shared
+        return self._functions[key]
+
+    def waits(self, module: str, function: int) -> bool:
+        """Whether a kernel waits by itself for the one before (simd.cuh): its code is for 9.0 and later."""
+        if function not in self._versions:
+            version = ctypes.c_int()
+            self._library.cuFuncGetAttribute(ctypes.byref(version), ctypes.c_int(PTX_VERSION), ctypes.c_void_p(function))
+            self._versions[function] = version.value
+        return self._versions[function] >= 90 and not module.startswith(NOT_EARLY)
+
+    def row(self, what: str, *arguments: int) -> list[int]:
+        """A call as a row."""
+        return [self._address[what], *arguments, *[0] * (ARGUMENTS - len(arguments))]
+
+    def launch_row(
+        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int],
+        waits: bool = False,
+    ) -> tuple[list[int], Launch]:  # fmt: skip
+        """A launch as a row, and what it is, with its arguments in memory: slots of 8 bytes, their addresses, then
+        CUlaunchConfig.
+
+        waits: the kernel waits by itself for the one before it, and may be started while that one ends.
+        """
+        n = len(values)
+        held, at, address = self._memory.take(16 * n + LAUNCH.size)
+        struct.pack_into(f"{2 * n}Q", held, at, *[v & ALL_BITS for v in values], *range(address, address + 8 * n, 8))
+        pointers, config = address + 8 * n, address + 16 * n
+        early = waits and self.early and "launch_ex" in self._address
+        arguments = held[at : at + 8 * n].view(np.int64)
+        launch = Launch(function, grid, block, shared, handle(stream), pointers, early, arguments)
+        if early:
+            sizes = (*grid, *block, shared, 0, handle(stream), config + CONFIG_BYTES, 1)
+            LAUNCH.pack_into(held, at + 16 * n, *sizes, PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
+            return self.row("launch_ex", config, function, pointers, 0), launch
+        return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), launch
+
+    def joined(self, acts: Sequence[Act]) -> list[Act]:
+        """The same in fewer calls: kernels that follow one another on a stream are one graph, if the driver makes it; but not
+        those with arguments that are a place's, since a graph has its own.
+        """
+        found: list[Act] = []
+        for stream, some in groupby(acts, lambda act: None if act.launch is None or act.spots else act.launch.stream):
+            neighbours = list(some)
+            found += neighbours if stream is None else self._as_graph(neighbours)
+        return found
+
+    def _as_graph(self, acts: list[Act]) -> list[Act]:
+        launches = [act.launch for act in acts]
+        made = self._graphs.chain(launches) if self._graphs is not None and len(acts) >= FEWEST else None
+        if made is None:
+            return acts
+        names = KERNEL + ", ".join(act.what.removeprefix(KERNEL) for act in acts)
+        return [Act(names, None, row=self.row("launch_graph", made, launches[0].stream))]
+
+    def replay(self, rows: np.ndarray) -> int:
+        """See replay_rows."""
+        return int(replay_rows(rows))
+
+    def unload(self) -> None:
+        """Give modules and events back; the context is current."""
+        if self._graphs is not None:
+            self._graphs.close()
+        self.pinned.close()
+        for event in self._events:
+            self._library.cuEventDestroy_v2(event.handle_)
+        self._events.clear()
+        for module in self._modules.values():
+            self._library.cuModuleUnload(module)
+        self._modules.clear()
+        self._functions.clear()
+        self._versions.clear()
+
+
+class Event:
+    """As PyCUDA's, for what needs the address: no times."""
+
+    def __init__(self, library: ctypes.CDLL, quick: ctypes.PyDLL, error: type[Exception]) -> None:
+        self._library, self._quick, self._error = library, quick, error
+        self.handle_ = ctypes.c_void_p()
+
+    @property
+    def handle(self) -> int:
+        """The driver's CUevent."""
+        return self.handle_.value or 0
+
+    def record(self, stream: Any = None) -> "Event":
+        """Behind what `stream` has got so far."""
+        if code := self._library.cuEventRecord(self.handle_, ctypes.c_void_p(handle(stream))):
+            raise self._error(f"cuEventRecord failed: CUDA error {code}")
+        return self
+
+    def query(self) -> bool:
+        """Whether what it stands behind is over."""
+        code = self._quick.cuEventQuery(self.handle_)
+        if code not in (0, NOT_READY):
+            raise self._error(f"cuEventQuery failed: CUDA error {code}")
+        return not code
+
+    def synchronize(self) -> "Event":
+        """The host waits, without the interpreter's lock if it has to."""
+        if self.query():
+            return self
+        if code := self._library.cuEventSynchronize(self.handle_):
+            raise self._error(f"cuEventSynchronize failed: CUDA error {code}")
+        return self

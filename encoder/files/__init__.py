@@ -1,0 +1,1 @@
+"""Input and output: raw, Y4M, Annex B, containers."""

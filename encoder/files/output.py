@@ -1,0 +1,78 @@
+"""Bytes out: files, pipes and containers that end whole, whatever happens on the way."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Protocol
+
+from ...files import WholeFile, identity, shown, words
+from ..errors import OptionError, OutputError
+
+CONTAINERS = (".mp4", ".m4v", ".mkv")
+_FOREIGN = (".avi", ".mov", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", ".png", ".jpg")
+
+
+class PacketSink(Protocol):
+    """Where access units go."""
+
+    def write_packet(self, data: bytes, pts: int, is_keyframe: bool) -> None:
+        """One access unit, Annex B; pts in frames."""
+
+    def close(self) -> None:
+        """Finish the file; without a packet nothing of it stays behind."""
+
+
+class ByteSink(WholeFile):
+    """See WholeFile; what fails is an OutputError."""
+
+    def __init__(self, name: str):
+        with _told():
+            super().__init__(name)
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        """See WholeFile."""
+        with _told():
+            super().write(*parts)
+
+    def write_packet(self, data: bytes, pts: int, is_keyframe: bool) -> None:
+        """See PacketSink."""
+        self.write(data)
+
+    def close(self) -> None:
+        """See PacketSink."""
+        with _told():
+            super().close()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{error.filename}: {words(error)}") from None
+
+
+def open_packets(name: str, fps: Fraction) -> PacketSink:
+    """The sink for the stream: Annex B, or a container by the ending of the name."""
+    ending = os.path.splitext(name)[1].lower()
+    if ending in _FOREIGN:
+        raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4 and .mkv are")
+    if ending in CONTAINERS:
+        from .output_av import ContainerSink
+
+        return ContainerSink(name, fps)
+    return ByteSink(name)
+
+
+def check_distinct(named: dict[str, str | None]) -> None:
+    """Refuse two roles for one file, such as an output that is the input. `named`: role -> file name or None."""
+    seen: dict[tuple[object, ...], str] = {}
+    for role, name in named.items():
+        if name is None:
+            continue
+        reads = role in ("input", "clip")
+        key = identity(name, 0 if reads else 1)
+        if key is not None and seen.setdefault(key, role) != role:
+            file = shown(name, "standard input" if reads else "standard output")
+            raise OptionError(f"{role} and {seen[key]} are the same: {file}")

@@ -1,0 +1,56 @@
+"""MP4 and Matroska out, muxed by PyAV from finished access units; nothing is coded there."""
+
+import os
+from fractions import Fraction
+from io import BytesIO
+from typing import Any
+
+from ..errors import OutputError
+from .output import ByteSink, words
+
+
+class ContainerSink:
+    """A PacketSink. The container is opened with the first access unit, which holds SPS and PPS."""
+
+    def __init__(self, name: str, fps: Fraction):
+        try:
+            import av
+        except ImportError:
+            raise OutputError(f"{name}: containers need PyAV (pip install 'h264lite[av]'); .264 does not") from None
+        ByteSink(name).close()  # refuses now what cannot be written, and leaves no trace
+        self._av, self._name, self._fps = av, name, fps
+        self._container: Any = None
+        self._stream: Any = None
+
+    def _open(self, first: bytes) -> None:
+        movflags = {} if self._name.lower().endswith(".mkv") else {"movflags": "+faststart"}
+        template = self._av.open(BytesIO(first), format="h264")
+        self._container = self._av.open(self._name, "w", options=movflags)
+        self._stream = self._container.add_stream_from_template(template.streams.video[0])
+        self._stream.time_base = 1 / self._fps
+
+    def write_packet(self, data: bytes, pts: int, is_keyframe: bool) -> None:
+        """See PacketSink."""
+        try:
+            if self._container is None:
+                self._open(data)
+            packet = self._av.Packet(data)
+            packet.stream, packet.time_base = self._stream, 1 / self._fps
+            packet.pts = packet.dts = pts
+            packet.duration, packet.is_keyframe = 1, is_keyframe
+            self._container.mux(packet)
+        except (self._av.FFmpegError, OSError, ValueError) as error:
+            raise OutputError(f"{self._name}: {words(error)}") from None
+
+    def close(self) -> None:
+        """See PacketSink."""
+        container, self._container = self._container, None
+        if container is None:
+            return
+        try:
+            container.close()
+        except (self._av.FFmpegError, OSError, ValueError) as error:
+            raise OutputError(f"{self._name}: {words(error)}") from None
+        finally:
+            if os.path.exists(self._name) and os.path.getsize(self._name) == 0:
+                os.unlink(os.path.realpath(self._name))

@@ -1,0 +1,285 @@
+"""Raw video in: I420 and Y4M files or pipes, frame by frame into one reused buffer."""
+
+import io
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import BinaryIO, Protocol
+
+import numpy as np
+
+from ...files import opened, shown
+from ..errors import InputError, OptionError
+from .output import words
+from .read_ahead import FileRead, Read
+
+Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
+
+_MAGIC = b"YUV4MPEG2"
+_LONGEST_LINE = 4096  # bytes of a Y4M header that is still believed to be one
+# 8-bit 4:2:0 under all its names; they differ in where chroma samples lie, which changes no sample.
+_CHROMA_420 = ("420", "420jpeg", "420mpeg2", "420paldv")
+
+
+@dataclass(frozen=True)
+class VideoFormat:
+    """What a source says about itself; None = it does not say."""
+
+    width: int
+    height: int
+    fps: Fraction | None = None
+    sar: tuple[int, int] | None = None
+    full_range: bool | None = None
+    frames: int | None = None  # None for a pipe
+    kind: str = "raw"
+
+
+def check_input_res(video: VideoFormat, input_res: tuple[int, int] | None) -> None:
+    """Refuse a size that was given for a file that says another."""
+    if input_res and input_res != (video.width, video.height):
+        raise OptionError(f"{input_res[0]}x{input_res[1]} contradicts the input, which is {video.width}x{video.height}",
+                          "input-res")
+
+
+class Source(Protocol):
+    """A video to read: its format, then its frames."""
+
+    format: VideoFormat
+    left_over: int  # bytes of a last frame that is not whole, known after the last frame
+
+    def frames(self, seek: int, count: int) -> Iterator[Planes]:
+        """Frames seek .. seek + count - 1 (count 0 = all); the planes are overwritten by the next frame."""
+
+    def close(self) -> None:
+        """Give the file back."""
+
+
+def frame_bytes(width: int, height: int) -> int:
+    """Bytes of one I420 frame; chroma planes round up."""
+    return width * height + 2 * ((width + 1) // 2) * ((height + 1) // 2)
+
+
+def split_planes(buffer: np.ndarray, width: int, height: int) -> Planes:
+    """Views of the three planes in one I420 frame, uint8[frame_bytes]."""
+    chroma_width, chroma_height = (width + 1) // 2, (height + 1) // 2
+    luma, chroma = width * height, chroma_width * chroma_height
+    return (
+        buffer[:luma].reshape(height, width),
+        buffer[luma : luma + chroma].reshape(chroma_height, chroma_width),
+        buffer[luma + chroma : luma + 2 * chroma].reshape(chroma_height, chroma_width),
+    )
+
+
+class RawSource:
+    """I420 frames one after another, each behind a Y4M frame header or behind nothing."""
+
+    def __init__(self, file: BinaryIO, name: str, video: VideoFormat, frame_headers: bool = False):
+        self._file, self._name, self.format = file, name, video
+        self._frame_headers = frame_headers
+        self._size = frame_bytes(video.width, video.height)
+        self.left_over = 0
+        self._begin = 0 if video.frames is None else file.tell()
+        self.place: Callable[[], np.ndarray | None] = lambda: None  # where the next frame is to be read to, if one cares
+
+    def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
+        """See Source. Frames before `seek` are skipped by seeking, or by reading where that is impossible."""
+        own = np.empty(self._size, np.uint8)
+        if seek and not self._frame_headers and self._seek(seek):
+            seek = 0
+        number = 0
+        while not count or number < seek + count:
+            place = self.place()
+            buffer = own if place is None else place
+            if not self._read_frame(buffer.data, number):
+                return
+            if number >= seek:
+                yield split_planes(buffer, self.format.width, self.format.height)
+            number += 1
+
+    def later(self, number: int) -> Read:
+        """What reads frame `number`, in any thread and order; only for a file with `any_order`."""
+        return FileRead(self._file.fileno(), self._begin + number * self._size, number, self._read_at)
+
+    def _read_at(self, place: np.ndarray, at: int, number: int) -> None:
+        """See Read."""
+        left = place.data
+        try:
+            while left and (got := os.preadv(self._file.fileno(), [left], at)):
+                left, at = left[got:], at + got
+        except OSError as error:
+            raise InputError(f"{self._name}: {words(error)} while reading frame {number}") from None
+        if left:
+            raise InputError(f"{self._name}: it has become shorter; frame {number} is not there")
+
+    @property
+    def any_order(self) -> bool:
+        """Whether frames can be read in any order: a raw file, whose length is known."""
+        return self.format.frames is not None and not self._frame_headers and hasattr(os, "preadv")
+
+    def rest(self) -> int:
+        """Bytes behind the last whole frame of a file with `any_order`."""
+        assert self.format.frames is not None
+        return os.fstat(self._file.fileno()).st_size - self._begin - self.format.frames * self._size
+
+    def _seek(self, frames: int) -> bool:
+        try:
+            if not self._file.seekable():
+                return False
+            here, end = self._file.tell(), self._file.seek(0, io.SEEK_END)
+            self._file.seek(min(here + frames * self._size, end))
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _read_frame(self, view: memoryview, number: int) -> bool:
+        """Fill `view`; False at the end. A frame that is not whole leaves its bytes in `left_over`."""
+        extra = 0
+        try:
+            if self._frame_headers:
+                line = self._file.readline(_LONGEST_LINE)
+                if not line:
+                    return False
+                extra = len(line)
+                if not line.endswith(b"\n") and b"FRAME".startswith(line[:5]):
+                    self.left_over = extra
+                    return False
+                check_frame_header(line, self._name, number)
+            got = 0
+            while got < len(view):
+                part = self._file.readinto(view[got:])  # type: ignore[attr-defined]
+                if not part:
+                    break
+                got += part
+        except OSError as error:
+            raise InputError(f"{self._name}: {words(error)} while reading frame {number}") from None
+        if got < len(view):
+            self.left_over = got + extra
+            return False
+        return True
+
+    def close(self) -> None:
+        """See Source."""
+        self._file.close()
+
+
+def check_frame_header(line: bytes, name: str, number: int) -> None:
+    """Refuse a Y4M frame header that is none, or whose parameters would change how the frame is coded."""
+    if not line.startswith(b"FRAME") or not line.endswith(b"\n") or line[5:6] not in (b" ", b"\n"):
+        raise InputError(f"{name}: frame {number} has no FRAME header; the file is damaged, or not Y4M")
+    for parameter in line[5:].split():
+        if parameter.startswith(b"I") and parameter[1:2] not in (b"p", b"?"):
+            said = parameter.decode(errors="replace")
+            raise InputError(f"{name}: frame {number} is interlaced ({said}): not supported")
+
+
+def parse_y4m_header(line: bytes, name: str) -> VideoFormat:
+    """The stream header of a Y4M file, all parameters: W H F I A C X."""
+    if not line.startswith(_MAGIC + b" ") or not line.endswith(b"\n"):
+        raise InputError(f"{name}: not a Y4M file (it must begin with {_MAGIC.decode()} and a header line)")
+    fields = {"W": "", "H": "", "F": "", "I": "", "A": "", "C": ""}
+    full_range = None
+    for word in line[len(_MAGIC) :].decode("ascii", "replace").split():
+        letter, text = word[0], word[1:]
+        if letter == "X":
+            if text.startswith("COLORRANGE="):
+                full_range = {"FULL": True, "LIMITED": False}.get(text.split("=")[1].upper())
+        elif letter in fields:
+            fields[letter] = text
+        else:
+            raise InputError(f"{name}: unknown Y4M parameter {word!r}")
+    size = []
+    for letter, what in (("W", "width"), ("H", "height")):
+        if not re.fullmatch(r"\d{1,9}", fields[letter]) or int(fields[letter]) == 0:
+            raise InputError(f"{name}: Y4M {what} {fields[letter] or 'missing'!r} is not a size")
+        size.append(int(fields[letter]))
+    if fields["C"] and fields["C"] not in _CHROMA_420:
+        raise InputError(f"{name}: Y4M chroma format C{fields['C']} is not supported; only 8-bit 4:2:0 (C420) is")
+    if fields["I"] not in ("", "p", "?"):
+        raise InputError(f"{name}: interlaced Y4M (I{fields['I']}) is not supported; only progressive is")
+    fps, sar = _ratio(fields["F"], "frame rate", name), _ratio(fields["A"], "aspect ratio", name)
+    return VideoFormat(size[0], size[1], Fraction(*fps) if fps else None, sar, full_range, kind="y4m")
+
+
+def _ratio(text: str, what: str, name: str) -> tuple[int, int] | None:
+    """A Y4M ratio "N:D"; None when absent or 0:0 (unknown)."""
+    if not text:
+        return None
+    match = re.fullmatch(r"(\d{1,10}):(\d{1,10})", text)
+    if not match:
+        raise InputError(f"{name}: Y4M {what} {text!r} is not a ratio N:D")
+    first, second = int(match[1]), int(match[2])
+    return (first, second) if first and second else None
+
+
+def size_from_name(name: str) -> tuple[int, int] | None:
+    """(width, height) from a file name such as foreman_352x288_30.yuv; the last such pair counts, unless it is no size."""
+    found = re.findall(r"(?<![0-9A-Za-z])(\d{1,5})x(\d{1,5})(?![0-9A-Za-z])", os.path.basename(name).rpartition(".")[0])
+    width, height = map(int, found[-1]) if found else (0, 0)
+    return (width, height) if width and height else None
+
+
+def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") -> Source:
+    """Open `name` ("-" = standard input) as raw I420, Y4M, or through PyAV.
+
+    `demuxer` auto goes by the first bytes (Y4M says its name), then by the ending of the name.
+    """
+    said = shown(name, "standard input")
+    file = _open(name, said)
+    try:
+        first = file.peek(len(_MAGIC))[: len(_MAGIC) + 1]  # left unread; at least one byte unless the file is empty
+        if not first:
+            raise InputError(f"{said}: empty, no frames to encode")
+        if demuxer == "auto":
+            demuxer = _guess(name, first, size)
+        if demuxer == "y4m":
+            header = file.readline(_LONGEST_LINE)
+            return RawSource(file, said, _with_length(file, name, parse_y4m_header(header, said)), True)
+        if demuxer == "av":
+            file.close()
+            from .video_av import AvSource
+
+            return AvSource(name)
+        size = size or size_from_name(name)
+        if size is None:
+            raise OptionError(
+                f"{said}: the size of raw video is unknown: give --input-res WxH, or a name such as x_352x288.yuv"
+            )
+        return RawSource(file, said, _with_length(file, name, VideoFormat(*size)))
+    except BaseException as error:
+        file.close()
+        if isinstance(error, OSError):
+            raise InputError(f"{said}: {words(error)}") from None
+        raise
+
+
+def _open(name: str, said: str) -> io.BufferedReader:
+    try:
+        return opened(name, io.DEFAULT_BUFFER_SIZE if name == "-" else 1 << 20)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{said}: {words(error)}") from None
+
+
+def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
+    """raw, y4m or av."""
+    ending = os.path.splitext(name)[1].lower()
+    if ending == ".y4m" or first.startswith(_MAGIC):
+        return "y4m"
+    if name == "-" or size or ending in (".yuv", ".i420", ".raw", ".420", ".rgb", ""):
+        return "raw"
+    return "av"
+
+
+def _with_length(file: BinaryIO, name: str, video: VideoFormat) -> VideoFormat:
+    """`video` with the number of whole frames, where the file has a length."""
+    try:
+        if name == "-" or not file.seekable():
+            return video
+        here = file.tell()
+        left = file.seek(0, io.SEEK_END) - here
+        file.seek(here)
+    except (OSError, ValueError):
+        return video
+    header = len(b"FRAME\n") if video.kind == "y4m" else 0
+    return replace(video, frames=left // (frame_bytes(video.width, video.height) + header))

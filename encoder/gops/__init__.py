@@ -1,0 +1,1 @@
+"""Several closed GOPs at once."""

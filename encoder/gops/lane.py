@@ -1,0 +1,131 @@
+"""A lane: a pipeline that codes GOPs of a queue, picture by picture."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...scheduler.threads.readers import Readers
+from ..files.read_ahead import THREADS, ReadAhead
+from ..picture.frame import split_planes
+from .pace import Pace
+from .queue import Gop, GopQueue
+
+if TYPE_CHECKING:
+    from ..pipeline import EncodedFrame, Pipeline
+
+
+class Lane:
+    """Where a card takes pictures from the host's memory, some are read there while earlier ones are coded."""
+
+    def __init__(self, pipeline: "Pipeline", queue: GopQueue, pace: Pace | None = None) -> None:
+        """pace: of a lane that takes a GOP only if it keeps up with the others."""
+        self.pipeline, self._queue = pipeline, queue
+        self._pace, self._since = pace, 0.0
+        self.left_out = False  # it would not keep up
+        self._readers = Readers(THREADS)
+        self._ahead = ReadAhead(self._readers)
+        self._ahead_of: deque[Gop] = deque()  # the GOPs of pictures that are being read
+        self._gop: Gop | None = None  # of which pictures are taken
+        self._at: Gop | None = None  # of which pictures are coded
+        self._rests = False
+
+    def steps(self) -> Iterator[bool]:
+        """Codes a picture at each step: whether there was one. Ends with the encode."""
+        try:
+            for place in self._pictures():
+                if place is None and self._gop is None:
+                    self._rest(True)
+                elif place is not None:
+                    self._queue.emit(self._encode(place))
+                yield place is not None
+        except BaseException as error:  # whoever feeds the lanes gets it
+            self._fail(error)
+        finally:
+            self._readers.close()
+
+    def _encode(self, place: np.ndarray) -> "list[EncodedFrame]":
+        pipeline = self.pipeline
+        if place is pipeline.next_buffer():
+            return pipeline.encode_in_place()
+        y, u, v = split_planes(place, pipeline.config.display)
+        return pipeline.encode(y, u, v)
+
+    def _pictures(self) -> Iterator[np.ndarray | None]:
+        """What is to be coded, in order; None while nothing has come. The next GOP is read while the last is coded."""
+        queue, ahead, on_card = self._queue, self._ahead, self.pipeline.next_buffer() is not None
+        own = np.empty(0 if on_card else queue.picture_bytes, np.uint8)
+        while not queue.closing:
+            room = ahead.room if on_card else 1
+            if room and (self._gop is None or queue.is_over(self._gop)):
+                if self._pace is not None and self._gop is not None:
+                    self._pace.ends(self._gop.taken)
+                self._gop = queue.next_gop() if self._may_take_another() else None
+                self._rest(self._rests and self._gop is None)  # before a picture is taken: it is not seen waiting any more
+            taken = queue.take(self._gop, room) if room and self._gop is not None else []
+            if taken and on_card and callable(taken[0]) and not self.pipeline.read_ahead():
+                on_card, own = False, np.empty(queue.picture_bytes, np.uint8)
+                for read in taken:
+                    self._begin(self._gop)
+                    read(own)
+                    yield own
+            elif taken and on_card and callable(taken[0]):
+                for read in taken:
+                    ahead.begin(read, self.pipeline.next_buffer)
+                    self._ahead_of.append(self._gop)  # type: ignore[arg-type]
+            elif taken:
+                self._begin(self._gop)
+                if callable(taken[0]):
+                    taken[0](own)
+                    yield own
+                else:
+                    yield taken[0]
+                    queue.give_back(taken[0])
+            elif ahead:
+                self._begin(self._ahead_of.popleft())
+                yield ahead.next()
+            else:
+                yield None
+
+    def _may_take_another(self) -> bool:
+        """A GOP, while pictures of another one are read: one at most, and none that a lane without work could have."""
+        if self._pace is not None:
+            self._leave_out(not self._pace.keeps_up())
+            return not self.left_out
+        return not self._ahead or (self._ahead_of[-1] is self._at and not self._queue.somebody_rests())
+
+    def _leave_out(self, left_out: bool) -> None:
+        if left_out != self.left_out:
+            self.left_out = left_out
+            self._queue.leave_out(1 if left_out else -1)
+
+    def _begin(self, gop: Gop | None) -> None:
+        """The next picture is one of that GOP."""
+        assert gop is not None
+        if gop is not self._at:
+            now = time.perf_counter()
+            if self._pace is not None:
+                self._pace.begins()
+            elif self._at is not None:
+                self._queue.tell_pace(self, (now - self._since) / self._queue.keyint)
+            self._at, self._since = gop, now
+            self.pipeline.begin_gop(gop.number, gop.number * self._queue.keyint)
+
+    def _rest(self, rests: bool) -> None:
+        """There is nothing to do, or there is again; what is under way is finished first."""
+        if rests != self._rests:
+            if rests:
+                self._queue.emit(self.pipeline.flush())
+            self._rests = rests
+            self._queue.rest(1 if rests else -1)
+
+    def _fail(self, error: BaseException) -> None:
+        try:
+            self._queue.emit(self.pipeline.flush())
+        except Exception:  # the first failure counts
+            pass
+        self._queue.fail(self._at.number if self._at is not None else 0, error)
+        if not self._rests:
+            self._queue.rest(1)

@@ -1,0 +1,1 @@
+"""One picture: its state as arrays, its loop, its slices."""

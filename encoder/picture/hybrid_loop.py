@@ -1,0 +1,189 @@
+"""The loop over several devices: the state once in each memory, one picture's arrays and copies by the names of a route."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...scheduler.arrays import NEW, Key, Size, byte_span
+from ...scheduler.devices import DeviceMemoryError
+from ...scheduler.hybrid_executor import HybridExecutor, UnderWay
+from ...scheduler.planning.plan import HOST, is_card, memory_of
+from ...scheduler.planning.route import Copy, Picture
+from ...scheduler.sides import TWINS
+from ..settings.config import Config
+from .frame import Frame, HomeFrame
+from .loop import Arrays, Loop
+
+_PLANES = {"luma": slice(0, 1), "half": slice(1, 4), "cb": slice(0, 1), "cr": slice(1, 2)}  # of a reference's arrays
+
+
+class HybridLoop:
+    """See Loop; plans and devices are the executor's."""
+
+    def __init__(self, config: Config, slice_rows: list[tuple[int, int]], executor: HybridExecutor) -> None:
+        self.config, self.slice_rows, self.executor = config, slice_rows, executor
+        self.alone: dict[str, Loop] = {}  # of devices that did whole pictures
+        self.arrays: dict[str, Arrays] = {HOST: Arrays(config, slice_rows, executor)}
+        self.twins: list[Frame] = []
+        side = executor.side
+        if side is not None:
+            self.arrays[side.device] = Arrays(config, slice_rows, side)
+            self.twins = [Frame(config.mb_width, config.mb_height, side.zeros) for _ in range(TWINS)]
+            for arrays in self.arrays.values():  # one list of slots for all memories
+                arrays.references.held = self.arrays[HOST].references.held
+        executor.adaptation.mb_width = config.mb_width
+        self.size = Size(config.mb_width, config.mb_height, config.pad)
+        self.references = self.arrays[HOST].references
+        self.previous: dict[str, Frame] = {}
+        self._unsettled: Callable[[], None] | None = None  # the decoded picture of the last frame, on its way
+
+    def run(self, frame: Frame) -> Callable[[], None]:
+        """See Loop."""
+        executor, config = self.executor, self.config
+        if self._unsettled is not None:
+            self._unsettled()
+            self._unsettled = None
+        executor.adaptation.learn(frame.n_ref)
+        loop = self._loop_alone(frame)
+        if loop is not None:
+            return self._run_alone(loop, frame)
+        if frame.is_idr:
+            self.references.clear()
+        slot = self.references.free_slot()
+        picture = frame.picture if isinstance(frame, HomeFrame) else None
+        executor.begin(frame.index)
+        there = self._there(frame)
+        work = _Picture(self, frame, there, slot)
+        if picture is None:
+            frame.samples()
+        for memory, arrays in self.arrays.items():
+            with executor.at_work(memory):
+                arrays.fill(frame, there[memory])
+        source = HOST
+        if picture is not None and executor.side is not None:
+            source = executor.side.device
+            with executor.at_work(source):
+                state = self.arrays[source].constants | there[source].arrays | picture.numbers
+                executor.side.load(picture.stage, picture.pointers, picture.producer, state)
+        wanted = frame.decoded is not None
+        asked = Picture(self.size, frame.n_ref, config.ref, config.me, source, wanted)
+        under_way, home = executor.picture(frame.index, asked, work, frame.stage_seconds)
+        if isinstance(frame, HomeFrame):
+            frame.coded, frame.crossed = False, under_way.program.compacts
+            for rows in under_way.program.levels if frame.crossed else [(0, config.mb_height)]:
+                frame.came_whole(*rows)
+        self.references.push(slot, config.ref)
+        self.previous = there
+        if not wanted:
+            return home
+        self._unsettled = settle = _Once(lambda: self._decoded(under_way, frame, slot))
+
+        def ready() -> None:
+            home()
+            settle()
+
+        return ready
+
+    def _there(self, frame: Frame) -> dict[str, Frame]:
+        """A picture's arrays in each memory."""
+        side = self.executor.side
+        return {HOST: frame} if side is None else {HOST: frame, side.device: self.twins[frame.index % TWINS]}
+
+    def _loop_alone(self, frame: Frame) -> Loop | None:
+        """The loop of the device that does this picture by itself, if one does."""
+        executor = self.executor
+        device = executor.alone_on(frame.n_ref)
+        if device is None or (not is_card(device) and isinstance(frame, HomeFrame) and frame.picture is not None):
+            return None
+        if device not in self.alone:
+            own, arrays = executor.own(device), self.arrays[memory_of(device)]
+            twins = self.twins if is_card(device) else []
+            try:
+                self.alone[device] = Loop(self.config, self.slice_rows, own, arrays.on(own), twins)
+            except DeviceMemoryError:  # no room for pictures as they come: then by the way that there is
+                executor.hands_over = False
+                return None
+        loop = self.alone[device]
+        if executor.alone is not loop.executor:
+            loop.previous = self.previous.get(memory_of(device))
+            executor.hand_over(device)
+        return loop
+
+    def _run_alone(self, loop: Loop, frame: Frame) -> Callable[[], None]:
+        """A picture without any division."""
+        ready = loop.run(frame)
+        self.previous = self._there(frame)
+        self.executor.did_alone(len(self.references.held))
+        return ready
+
+    def _decoded(self, under_way: UnderWay, frame: Frame, slot: int) -> None:
+        """The decoded picture to where it was asked for; before `slot` is used again."""
+        self.executor.settle(under_way)
+        assert frame.decoded is not None
+        luma, chroma = frame.decoded
+        luma[...], chroma[...] = self.references.luma[slot][0], self.references.chroma[slot]
+
+
+class _Once:
+    """A function that is called once, whoever comes first; others wait for that."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function, self._lock, self._over = function, threading.Lock(), False
+
+    def __call__(self) -> None:
+        with self._lock:
+            if not self._over:
+                self._function()
+                self._over = True
+
+
+class _Picture:
+    """One picture for the executor: its arrays in each memory."""
+
+    def __init__(self, loop: HybridLoop, frame: Frame, there: Mapping[str, Frame], slot: int) -> None:
+        self.loop, self.frame, self.there, self.slot = loop, frame, there, slot
+        self.held = list(loop.references.held)
+        self.previous = dict(loop.previous)
+        self._states: dict[tuple[str, int], dict[str, Any]] = {}
+
+    def state(self, device: str, reference: int) -> Mapping[str, Any]:
+        """See Work."""
+        if (device, reference) not in self._states:
+            arrays = self.loop.arrays[device]
+            if reference >= 0:
+                made = {**self.state(device, -1), **arrays.reference_state(reference)}
+            else:
+                made = arrays.state(self.frame, self.there[device], self.slot, self.previous.get(device))
+                side = self.loop.executor.side
+                if side is not None and device == side.device and isinstance(self.frame, HomeFrame):
+                    made["level_blocks"] = side.across(self.frame.level_blocks)
+            self._states[device, reference] = made
+        return self._states[device, reference]
+
+    def pairs(self, card: str, op: Copy) -> list[tuple[Any, np.ndarray]]:
+        """See Work."""
+        begin, end = byte_span(op.array[0], op.row0, op.row1, self.loop.size)
+        found = zip(self._planes(card, op.array), self._planes(HOST, op.array))
+        return [(there[begin:end], host[begin:end]) for there, host in found]
+
+    def _planes(self, memory: str, key: Key) -> list[Any]:
+        """The planes of an array, as bytes."""
+        (name, number), arrays = key, self.loop.arrays[memory]
+        if name in _PLANES:
+            slot = self.slot if number == NEW else self.held[number]
+            whole = (arrays.references.luma if name in ("luma", "half") else arrays.references.chroma)[slot]
+            return [_flat(whole[k]) for k in range(4)[_PLANES[name]]]
+        if number >= 0 and name in ("ref_idx", "mv"):
+            return [_flat(self.previous[memory].results[name])]
+        if number >= 0:
+            return [_flat(self.state(memory, number)[name])]
+        return [_flat(self.state(memory, -1)[name])]
+
+
+def _flat(array: Any) -> Any:
+    """Its bytes, one behind the other."""
+    return array.reshape(array.size).view(np.uint8)
+
+

@@ -1,0 +1,228 @@
+"""The loop: the stages of one picture in the order of the data, and the state that they share from picture to picture."""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from ...scheduler.devices import CudaExecutor, OneDevice
+from ...scheduler.stages import picture_steps
+from ...standard.macroblock import I_4x4
+from ..decisions.quantiser import LAMBDA
+from ..settings.config import Config
+from .frame import Frame, HomeFrame, References, Workspace, Zeros, split_planes
+
+BORDERS = ("extend_luma", "extend_cb", "extend_cr")
+KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
+
+
+class Arrays:
+    """What the stages work on, on one side: reference pictures, workspace, constants; by the names that they ask for."""
+
+    def __init__(self, config: Config, slice_rows: list[tuple[int, int]], side: Any) -> None:
+        """side: an executor, or what else has zeros, constant and interior."""
+        width, height = config.mb_width, config.mb_height
+        self.config, self.side = config, side
+        self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, side.zeros)
+        self.workspace = Workspace(width, height, config.ref, side.zeros)
+        self.constants = _constants(config)
+        self.constants["slice_first_mb"] = side.constant(_slice_first_mb(config, slice_rows))
+
+    def on(self, side: Any) -> "Arrays":
+        """The same arrays as another executor of that memory uses them."""
+        mine = copy(self)
+        mine.side = side
+        return mine
+
+    def state(self, frame: Frame, there: Frame, slot: int, previous: Frame | None) -> dict[str, Any]:
+        """What the stages of this picture may ask for; `there` holds its arrays on this side, `slot` its decoded picture."""
+        references, previous = self.references, previous or there
+        return self.constants | there.arrays | self.workspace.arrays() | self.picture_state(slot) | {
+            "lam": int(LAMBDA[frame.slice_qp]),
+            "n_ref": frame.n_ref,
+            "slice_qp": frame.slice_qp,
+            "ref_luma": references.luma,
+            "ref_chroma": references.chroma,
+            "ref_slots": self.side.constant(np.array(references.held or [0], np.int32)),
+            "previous_ref_idx": previous.ref_idx,
+            "previous_mv": previous.mv,
+        }  # fmt: skip
+
+    def picture_state(self, slot: int) -> dict[str, Any]:
+        """The decoded picture in `slot`."""
+        luma, chroma, pad = self.references.luma[slot], self.references.chroma[slot], self.config.pad
+        y, cb, cr = luma[0], chroma[0], chroma[1]
+        interior = self.side.interior
+        return {
+            "pad": pad, "decoded_luma": luma, "decoded_half": luma[1:], "decoded_y": y, "decoded_u": cb, "decoded_v": cr,
+            "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
+        }  # fmt: skip
+
+    def reference_state(self, ref: int) -> dict[str, Any]:
+        """What the search in RefPicList0[ref] reads and writes."""
+        luma, work = self.references.luma[self.references.held[ref]], self.workspace
+        return {
+            "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
+            "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
+        }  # fmt: skip
+
+    def fill(self, frame: Frame, there: Frame, qp: bool = True) -> None:
+        """What holds for every macroblock before the first stage; not qp where that came with the source."""
+        fill = self.side.fill
+        if qp:
+            fill(there.qp, frame.slice_qp)
+        if frame.n_ref and self.side.tickets:
+            fill(self.workspace.progress, 0)
+        elif not frame.n_ref:
+            fill(there.mb_type, I_4x4)
+            fill(there.ref_idx, -1)
+            fill(there.mv, 0)
+
+
+class Loop:
+    """One picture at a time, from source to results and reference, wherever the executor runs the stages."""
+
+    def __init__(
+        self, config: Config, slice_rows: list[tuple[int, int]], executor: OneDevice, arrays: Arrays | None = None,
+        twins: list[Frame] | None = None,
+    ) -> None:  # fmt: skip
+        """arrays, twins: those of a loop that this one takes turns with."""
+        width, height = config.mb_width, config.mb_height
+        self.config, self.slice_rows = config, slice_rows
+        self.executor = executor
+        self.arrays = Arrays(config, slice_rows, executor) if arrays is None else arrays
+        self.references = self.arrays.references
+        self.twins = [Frame(width, height, executor.zeros) for _ in range(executor.twins)] if twins is None else twins
+        self.given = [_given(config, executor.zeros) for _ in self.twins]
+        self.previous: Frame | None = None  # whose vectors tell where to search
+
+    def run(self, frame: Frame) -> Callable[[], None]:
+        """All stages of a picture whose source is loaded. Returns what waits until `frame` holds the results."""
+        if frame.is_idr:
+            self.references.clear()
+        slot = self.references.free_slot()
+        with self.executor.at_work():
+            frame.coded, frame.crossed = bool(self.twins), False
+            if frame.coded:
+                assert isinstance(frame, HomeFrame)
+                there = self._there_and_back(frame, slot)
+            else:
+                there = frame
+                frame.samples()
+                if isinstance(frame, HomeFrame):
+                    frame.came_whole()
+                self._stages(frame, there, slot)
+                self.executor.take(frame.index, self._decoded(frame, slot), id(frame))
+            ready = self.executor.home(id(frame))
+        self.references.push(slot, self.config.ref)
+        self.previous = there
+        return ready
+
+    def _there_and_back(self, frame: HomeFrame, slot: int) -> Frame:
+        """The stages on a card: the source goes there, the results come home."""
+        executor, k, picture = self.executor, frame.index % len(self.twins), frame.picture
+        there, given = self.twins[k], self.given[k]
+        assert isinstance(executor, CudaExecutor)
+        fills = [(there.qp, frame.slice_qp)]
+        if picture is not None:
+            state = self.arrays.constants | there.arrays | picture.numbers
+            executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
+        gate = frame.shut
+        kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept, gate is None)
+        own = [frame.gate, *(frame.decoded or ())]
+        mine = [frame.source, frame.block, frame.slice_data, *(array for array in own if array is not None)]
+        with executor.once((k, slot, tuple(self.references.held), kind), id(frame), mine) as fresh:
+            if fresh:
+                if picture is None:
+                    state, source = self.arrays.constants | there.arrays | given, [(frame.source, given["given"])]
+                    executor.bring(frame.index, source, fills, (("load_i420",), {}), state, gate)
+                headers = executor.constant(self._slice_headers(frame))
+                data = executor.across(frame.slice_data)
+                self._stages(frame, there, slot, ("write_slices",), slice_headers=headers, slice_data=data)
+                executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)], id(frame))
+        return there
+
+    def _slice_headers(self, frame: Frame) -> np.ndarray:
+        """int32[n + 1, 2]: first macroblock row and bits of the header of each slice; behind them mb_height, 0."""
+        rows = [row0 for row0, _ in self.slice_rows]
+        return np.array([*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)], np.int32)
+
+    def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
+        """The decoded picture, and where it goes if it was asked for."""
+        if frame.decoded is None or not frame.kept:
+            return []
+        luma, chroma = frame.decoded
+        return [(self.references.luma[slot][0], luma), (self.references.chroma[slot], chroma)]
+
+    def restore(self, frames: Sequence[Frame]) -> None:
+        """Go on behind pictures that another loop did: `frames`, with decoded pictures, latest first."""
+        for slot, frame in enumerate(frames):
+            assert frame.decoded is not None
+            self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
+            state = self.arrays.constants | self.arrays.picture_state(slot)
+            self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
+        self.references.held[:] = range(len(frames))
+        self.previous = frames[0] if frames else None
+
+    def _stages(self, frame: Frame, there: Frame, slot: int, home: tuple[str, ...] = (), **more: Any) -> None:
+        """From source to reference; `there` holds the picture's arrays where the stages run.
+
+        home: stages that prepare the results' way home, as soon as these are complete.
+        """
+        self.arrays.fill(frame, there, there is frame)
+        references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]
+        steps = [
+            (names, references[ref] if ref >= 0 else more if home and home[0] in names else {})
+            for names, ref in picture_steps(frame.n_ref, self.config.me, home, self.config.subme)
+        ]
+        self.executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)
+
+    def compile(self, frame: Frame, stages: Sequence[str]) -> None:
+        """Run stages on an empty picture with one reference: only so that their kernels are compiled."""
+        frame.n_ref = 1
+        self.references.push(0, 1)
+        state = self._state(frame, frame, 1) | self.arrays.reference_state(0)
+        for name in stages:
+            self.executor.run([((name,), {})], state, {})
+
+    def _state(self, frame: Frame, there: Frame, slot: int) -> dict[str, Any]:
+        """What the stages of this picture may ask for, by name."""
+        return self.arrays.state(frame, there, slot, self.previous)
+
+
+def _partition_kinds(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
+    """The bit mask of subpel_refine.ALL_KINDS.
+
+    Table A-1: 8x4 and 4x8 make at most 8 vectors a macroblock, 4x4 16; a limit of 16 for two macroblocks leaves 4x4 out.
+    """
+    unlimited = max_mvs_per_2mb in (0, 32)
+    small = (KIND_8x4 | KIND_4x4) if unlimited else KIND_8x4
+    return KIND_16x16 | ("p8x8" in partitions) * (KIND_16x8 | KIND_8x8) | ("p4x4" in partitions) * small
+
+
+def _slice_first_mb(config: Config, slice_rows: list[tuple[int, int]]) -> np.ndarray:
+    """int32[mb_height]: address of the first macroblock of the slice that holds the row."""
+    return np.array([row0 * config.mb_width for row0, row1 in slice_rows for _ in range(row0, row1)], np.int32)
+
+
+def _given(config: Config, zeros: Zeros) -> dict[str, Any]:
+    """Where a picture of display size arrives on a card, and the names of its parts."""
+    given = zeros((sum(height * width for height, width in config.display),), np.uint8)
+    y, u, v = split_planes(given, config.display)
+    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
+    return {"given": given, "given_y": y, "given_u": u, "given_v": v, **pitches}
+
+
+def _constants(config: Config) -> dict[str, Any]:
+    """Numbers that are the same for all pictures."""
+    return {
+        "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
+        "width": config.width, "height": config.height,
+        "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
+        "merange": config.merange, "step_grid": config.step_grid, "max_mv_y": config.max_mv_y, "subme": config.subme,
+        "mb_width": config.mb_width, "partition_kinds": _partition_kinds(config.partitions, config.max_mvs_per_2mb),
+        "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
+        "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
+        "disable_idc": config.disable_deblocking_idc,
+    }  # fmt: skip

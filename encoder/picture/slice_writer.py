@@ -1,0 +1,184 @@
+"""From a frame's macroblock arrays to NAL units: parameter sets, slice headers, slice data (7.3.2, 7.3.3, 7.3.4)."""
+
+import numpy as np
+
+from ...cpu_simd.entropy import begin_slice, slice_buffer_bytes, write_slice_data
+from ...scheduler.check import twin
+from ...standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, escape, nal_unit, start_of_nal_unit
+from ...standard.macroblock import ENTRY_BYTES, I_PCM
+from ...standard.syntax import (
+    BASELINE,
+    EXTENDED_SAR,
+    I,
+    P,
+    Pps,
+    SliceHeader,
+    Sps,
+    Vui,
+    write_pps,
+    write_slice_header,
+    write_sps,
+)
+from ..settings.config import Config
+from .frame import Frame, HomeFrame
+
+ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 says that all slices of the picture have this type
+LOG2_MAX_FRAME_NUM = 8
+TOO_LONG = "a slice is longer than A.3.1 allows"  # the quantiser turns such macroblocks into I_PCM
+NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of P and IDR pictures: all are references
+
+
+def sequence_parameter_set(config: Config) -> Sps:
+    """7.4.2.1: Constrained Baseline, progressive; output order is decoding order (pic_order_cnt_type 2)."""
+    right, bottom = config.crop
+    return Sps(
+        profile_idc=BASELINE,
+        constraint_set0_flag=1,
+        constraint_set1_flag=1,
+        level_idc=config.level_idc,
+        log2_max_frame_num_minus4=LOG2_MAX_FRAME_NUM - 4,
+        pic_order_cnt_type=2,
+        max_num_ref_frames=config.ref,
+        pic_width_in_mbs_minus1=config.mb_width - 1,
+        pic_height_in_map_units_minus1=config.mb_height - 1,
+        direct_8x8_inference_flag=1,
+        frame_cropping_flag=int(right + bottom > 0),
+        frame_crop_right_offset=right // 2,
+        frame_crop_bottom_offset=bottom // 2,
+        vui_parameters_present_flag=1,
+        vui=_vui(config),
+    )
+
+
+def _vui(config: Config) -> Vui:
+    """Annex E: what the options say of shape, colour and time; no reordering, so decoders need not wait."""
+    vui = Vui(
+        timing_info_present_flag=1,
+        num_units_in_tick=config.fps.denominator,
+        time_scale=2 * config.fps.numerator,  # a tick is a field
+        fixed_frame_rate_flag=1,
+        bitstream_restriction_flag=1,
+        max_num_reorder_frames=0,
+        max_dec_frame_buffering=config.ref,
+    )
+    if config.sar is not None:
+        vui.aspect_ratio_info_present_flag = 1
+        vui.aspect_ratio_idc = EXTENDED_SAR
+        vui.sar_width, vui.sar_height = config.sar
+    colour = (config.colorprim, config.transfer, config.colormatrix)
+    described = any(value is not None for value in colour)
+    if described or config.videoformat is not None or config.range is not None:
+        vui.video_signal_type_present_flag = 1
+        vui.video_format = 5 if config.videoformat is None else config.videoformat
+        vui.video_full_range_flag = config.range or 0
+    if described:
+        vui.colour_description_present_flag = 1
+        vui.colour_primaries, vui.transfer_characteristics, vui.matrix_coefficients = (
+            2 if value is None else value for value in colour
+        )
+    return vui
+
+
+def picture_parameter_set(config: Config) -> Pps:
+    """7.4.2.2: CAVLC, one slice group; QP as of P pictures, so that their slices say 0."""
+    default_deblocking = config.disable_deblocking_idc == config.deblock_alpha == config.deblock_beta == 0
+    return Pps(
+        num_ref_idx_l0_default_active_minus1=config.ref - 1,
+        pic_init_qp_minus26=config.qp - 26,
+        chroma_qp_index_offset=config.chroma_qp_offset,
+        deblocking_filter_control_present_flag=int(not default_deblocking),
+    )
+
+
+class SliceWriter:
+    """Writes pictures of one sequence; holds no picture's state, so that several can be written at once."""
+
+    def __init__(self, config: Config, slice_rows: list[tuple[int, int]]) -> None:
+        self.config = config
+        self.slice_rows = slice_rows
+        self.sps = sequence_parameter_set(config)
+        self.pps = picture_parameter_set(config)
+        self._header_bits: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._headers: dict[tuple[int, ...], tuple[np.ndarray, int]] = {}
+        self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
+            NAL_PPS, MOST_NEEDED, write_pps(self.pps)
+        )
+
+    def access_unit(self, frame: Frame) -> bytes:
+        """7.4.1.2: the NAL units of one picture, Annex B; parameter sets come with every IDR picture."""
+        units = [self.parameter_sets] if frame.is_idr else []
+        unit_type, ref_idc = (NAL_IDR, MOST_NEEDED) if frame.is_idr else (NAL_SLICE, NEEDED)
+        for n, (row0, row1) in enumerate(self.slice_rows):
+            if frame.coded:
+                payload = self._escaped(frame, n, row0, row1)
+                units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), payload]
+            else:
+                units.append(nal_unit(unit_type, ref_idc, self._slice(frame, row0, row1), long_start_code=not units))
+        return b"".join(units)
+
+    def header_bits(self, frame: Frame) -> tuple[int, ...]:
+        """Of each slice's header; all frame_num have the same length."""
+        kind = (frame.is_idr, frame.is_idr and frame.idr_pic_id, frame.n_ref, frame.slice_qp)
+        if kind not in self._header_bits:
+            self._header_bits[kind] = tuple(self._header_as_bits(frame, row0)[1] for row0, _ in self.slice_rows)
+        return self._header_bits[kind]
+
+    def _header_as_bits(self, frame: Frame, row0: int) -> tuple[np.ndarray, int]:
+        """7.3.3: bytes of a slice's header, the last one filled with zeros, and its bits; made once for its values."""
+        frame_num = frame.frame_num % (1 << LOG2_MAX_FRAME_NUM)
+        values = (row0, frame.is_idr, frame.is_idr and frame.idr_pic_id, frame.n_ref, frame.slice_qp, frame_num)
+        if values not in self._headers:
+            made = write_slice_header(self._header(frame, row0), self.sps, self.pps)
+            self._headers[values] = np.frombuffer(made.to_bytes(), np.uint8), made.position
+        return self._headers[values]
+
+    def _escaped(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
+        """7.3.1: payload of slice n, whose data a card wrote; its header comes from here."""
+        assert isinstance(frame, HomeFrame)
+        bits = int(frame.slice_sizes[n])
+        if bits < 0:
+            raise RuntimeError(TOO_LONG)
+        header, _ = self._header_as_bits(frame, row0)
+        pitch, size = (self.config.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
+        data = frame.slice_data[row0 * pitch : row1 * pitch]
+        escaped = begin_slice(data, header, size)
+        payload = data[:size].tobytes()
+        return escape(payload) if escaped else payload
+
+    def _header(self, frame: Frame, row0: int) -> SliceHeader:
+        config = self.config
+        header = SliceHeader(
+            nal_unit_type=NAL_IDR if frame.is_idr else NAL_SLICE,
+            nal_ref_idc=MOST_NEEDED if frame.is_idr else NEEDED,
+            first_mb_in_slice=row0 * config.mb_width,
+            slice_type=(P if frame.n_ref else I) + ALL_SLICES_ALIKE,
+            frame_num=frame.frame_num % (1 << LOG2_MAX_FRAME_NUM),
+            idr_pic_id=frame.idr_pic_id,
+            slice_qp_delta=frame.slice_qp - config.qp,
+            disable_deblocking_filter_idc=config.disable_deblocking_idc,
+            slice_alpha_c0_offset_div2=config.deblock_alpha,
+            slice_beta_offset_div2=config.deblock_beta,
+        )
+        if frame.n_ref:
+            header.num_ref_idx_l0_active_minus1 = frame.n_ref - 1
+            header.num_ref_idx_active_override_flag = int(frame.n_ref != config.ref)
+        return header
+
+    def _slice(self, frame: Frame, row0: int, row1: int) -> bytes:
+        """7.3.2.8: RBSP of a slice: header by the syntax description, data by the entropy kernel."""
+        config = self.config
+        pcm_samples = frame.samples() if (frame.mb_type == I_PCM).any() else frame.planes  # I_PCM is without loss
+        start, position = self._header_as_bits(frame, row0)
+        first_mb, end_mb = row0 * config.mb_width, row1 * config.mb_width
+        out = np.empty(slice_buffer_bytes(end_mb - first_mb), np.uint8)
+        out[: len(start)] = start
+        args = (
+            out, position, first_mb, end_mb, config.mb_width, frame.n_ref, frame.slice_qp, frame.mb_type,
+            frame.sub_mb_type, frame.ref_idx, frame.mv, frame.intra4x4_mode, frame.intra16x16_mode,
+            frame.intra_chroma_mode, frame.cbp, frame.qp, frame.levels, frame.total_coeff, *pcm_samples, frame.mb_bits,
+        )  # fmt: skip
+        other = twin()
+        end = write_slice_data(*args) if other is None else other.check_entropy(write_slice_data, args, config.mb_height)
+        if end < 0:
+            raise RuntimeError(TOO_LONG)
+        return out[: end // 8].tobytes()

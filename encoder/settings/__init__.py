@@ -1,0 +1,1 @@
+"""The settings of one encode: options, presets, level, device."""

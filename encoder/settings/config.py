@@ -1,0 +1,207 @@
+"""The settings of one encode, checked and complete: nothing is allocated before a Config exists."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import log2
+from typing import Any
+
+from ..errors import OptionError
+from .device import choose_device, choose_devices
+from .levels import choose_level
+from .options import ALL, API, BY_NAME, OPTIONS, read_options
+from .tuned import Tuning, find_tuning, picture_of
+
+_BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
+_PAD_UNIT = 16
+MB_A_THREAD = 100  # macroblocks of a picture that keep a thread busy; with more threads than that an encode gets slower
+
+
+@dataclass(frozen=True)
+class Config:
+    """One encode. Sizes in luma samples; VUI fields are the numbers of Annex E, None = not written."""
+
+    width: int  # of the display, as the user gave it; may be odd
+    height: int
+    fps: Fraction
+    frames: int  # 0 = all
+    seek: int
+    preset: str
+    profile: str
+    level: str | None  # as asked for; see level_idc
+    qp: int  # of P frames
+    ipratio: float
+    chroma_qp_offset: int
+    keyint: int
+    ref: int
+    slices: int
+    me: str
+    step_grid: int  # 3, 7 or 13: for me "step"
+    merange: int  # integer samples; candidates -merange .. merange - 1 around the centre
+    partitions: frozenset[str]  # of p8x8, p4x4, i4x4
+    subme: int
+    trellis: int
+    deblock: bool
+    deblock_alpha: int  # -6..6
+    deblock_beta: int
+    deblock_within_slices: bool
+    threads: int  # resolved: at least 1
+    threads_given: bool  # asked for; else as many as the machine has
+    device: str  # resolved: what is used; of several the first
+    devices: tuple[str, ...]  # "cpu", "cuda:0", ...: what GOPs are shared out to
+    ordinal: int  # of the card, if the device is one
+    gops: int  # encoded at once; 0 = auto
+    device_reason: str
+    may_change_device: bool  # a card that is lost does not end the encode
+    psnr: bool
+    ssim: bool
+    sar: tuple[int, int] | None  # sar_width, sar_height
+    videoformat: int | None  # Table E-2
+    range: int | None  # video_full_range_flag
+    colorprim: int | None  # Table E-3
+    transfer: int | None  # Table E-4
+    colormatrix: int | None  # Table E-5
+
+    coded_width: int  # whole macroblocks
+    coded_height: int
+    level_idc: int
+    max_mv_y: int  # luma samples: vectors stay in [-max_mv_y, max_mv_y - 0.25]
+    max_mvs_per_2mb: int  # Table A-1; 0 = no limit
+    pad: int  # border of the reference planes, luma samples
+    # device "hybrid" as it is told, not as it is planned: rows of the processor, and who does what does not split (0: it)
+    split: tuple[int, int] | None = None
+    tuning: Tuning | None = field(default=None, compare=False, repr=False)  # what was measured on this machine
+    tuning_note: str = field(default="", compare=False)  # why the user's own tuning file is not used
+    # how a card is used, whatever `tuning` says: some of CHOSEN in tuning.py
+    card_choices: Mapping[str, int] | None = field(default=None, compare=False)
+
+    @property
+    def mb_width(self) -> int:
+        """Macroblocks in a row."""
+        return self.coded_width // 16
+
+    @property
+    def mb_height(self) -> int:
+        """Macroblock rows."""
+        return self.coded_height // 16
+
+    @property
+    def crew(self) -> int:
+        """Threads that share the stages of a picture on the CPU: those asked for, or as many as have enough to do."""
+        busy = max(2, self.mb_width * self.mb_height // MB_A_THREAD)
+        return self.threads if self.threads_given else min(self.threads, busy)
+
+    @property
+    def display(self) -> tuple[tuple[int, int], ...]:
+        """(height, width) of the planes of a picture as it is given."""
+        chroma = (self.height + 1) // 2, (self.width + 1) // 2
+        return (self.height, self.width), chroma, chroma
+
+    @property
+    def output_width(self) -> int:
+        """Width that a decoder returns: the next even number, because 4:2:0 crops two samples at a time."""
+        return self.width + self.width % 2
+
+    @property
+    def output_height(self) -> int:
+        """Height that a decoder returns."""
+        return self.height + self.height % 2
+
+    @property
+    def crop(self) -> tuple[int, int]:
+        """(right, bottom) of the cropping rectangle in luma samples; even."""
+        return self.coded_width - self.output_width, self.coded_height - self.output_height
+
+    @property
+    def disable_deblocking_idc(self) -> int:
+        """disable_deblocking_filter_idc (7.4.3): 0 everywhere, 1 off, 2 not between slices."""
+        if not self.deblock:
+            return 1
+        return 2 if self.deblock_within_slices else 0
+
+    @property
+    def i_qp(self) -> int:
+        """QP of I frames before any rate control: finer than P frames by `ipratio`."""
+        return min(51, max(0, self.qp - round(6 * log2(self.ipratio))))
+
+    @classmethod
+    def from_options(cls, **options: Any) -> "Config":
+        """Check all options together; OptionError names the one that is wrong."""
+        legal = [row for row in OPTIONS if row.scope in (ALL, API) or row.name in ("frames", "seek")]
+        values = read_options(options, legal)
+        for name in ("width", "height"):
+            if values[name] is None:
+                raise OptionError(f"{name} is missing")
+        _settle_deblocking(values, options)
+        if values["me"] != "step" and options.get("step_grid") is not None:
+            raise OptionError("has no effect without --me step", "step-grid")
+        width, height = values["width"], values["height"]
+        mb_width, mb_height = -(-width // 16), -(-height // 16)
+        level = choose_level(width, height, values["fps"], values["ref"], values["merange"], values["level"])
+        if values["slices"] > mb_height:
+            raise OptionError(
+                f"{values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
+                f"{width}x{height} has {mb_height})",
+                "slices",
+            )
+        asked, named = values.pop("device"), values.pop("devices")
+        tuning, note = find_tuning(values.pop("tuning"), asked if named is None else "")
+        if named is not None and options.get("device") is not None:
+            raise OptionError("contradicts device: give one of them", "devices")
+        if named is None:
+            picture = picture_of(mb_width, mb_height, values["ref"], values["me"])
+            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, picture, values["subme"])
+            devices = ({"cuda": "cuda:0"}.get(device, device),)
+        else:
+            reason = choose_devices(named, values["me"], values["subme"])
+            asked, devices, device = "", named, named[0].partition(":")[0]
+            values["gops"] = _gops_for(values["gops"], named)
+        given = values["threads"] > 0
+        values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or available_cores()
+        return cls(
+            **values,
+            threads_given=given,
+            device=device,
+            device_reason=reason,
+            devices=devices,
+            ordinal=int(devices[0].partition(":")[2] or 0),
+            may_change_device=asked in ("auto", "hybrid"),
+            coded_width=16 * mb_width,
+            coded_height=16 * mb_height,
+            level_idc=level.level_idc,
+            max_mv_y=level.max_vmv_r,
+            max_mvs_per_2mb=level.max_mvs_per_2mb,
+            pad=-(-(values["merange"] + _BORDER) // _PAD_UNIT) * _PAD_UNIT,
+            tuning=tuning,
+            tuning_note=note,
+        )
+
+
+def _settle_deblocking(values: dict[str, Any], given: dict[str, Any]) -> None:
+    """Turn no_deblock and deblock into `deblock`, `deblock_alpha`, `deblock_beta`; refuse both at once.
+
+    A preset's no_deblock gives way to offsets that the user asked for.
+    """
+    offsets, off = values["deblock"], values.pop("no_deblock")
+    asked = given.get("deblock") is not None
+    if asked and given.get("no_deblock") and offsets is not False:
+        raise OptionError("contradicts deblock: give one of them", "no-deblock")
+    if asked:
+        off = offsets is False
+    if isinstance(offsets, bool):
+        offsets = BY_NAME["deblock"].default_value
+    values["deblock"] = not off
+    values["deblock_alpha"], values["deblock_beta"] = offsets
+
+
+def _gops_for(gops: int, devices: tuple[str, ...]) -> int:
+    """At least one for each device; 0 = auto."""
+    if 0 < gops < len(devices):
+        raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
+    return gops
+
+
+def available_cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

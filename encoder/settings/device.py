@@ -1,0 +1,62 @@
+"""Which device encodes, and why: decided once, before anything is allocated."""
+
+from ...scheduler.devices import card_name, count_cards, why_no_cuda
+from ...scheduler.planning.route import Picture
+from ...scheduler.stages import BY_BITS
+from ..errors import DeviceError, OptionError
+from .tuned import Tuning, faster
+
+SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a card
+
+
+def _cpu_alone(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str] | None:
+    """(option, its value, what is there for cards) if an option needs stages that no card has; hybrid may split them off."""
+    if subme >= BY_BITS:
+        return "subme", str(subme), f"at most {BY_BITS - 1}"
+    return ("me", "step", "fsbm") if me == "step" and not hybrid else None
+
+
+def choose_device(
+    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, picture: Picture | None = None, subme: int = 0
+) -> tuple[str, str]:
+    """(device, reason) for `auto` or a device asked for by name; DeviceError if that one is not there.
+
+    n_mb: macroblocks of a picture; me, subme: the options; tuning: what was measured on this machine, which `auto` goes by
+    for such a picture. No context is taken: that is up to what runs there.
+    """
+    if asked == "cpu":
+        return "cpu", "asked for"
+    alone = _cpu_alone(me, subme, asked == "hybrid")
+    if alone:
+        option, value, instead = alone
+        if asked == "auto":
+            return "cpu", f"--{option} {value} is there for the CPU alone"
+        raise OptionError(f"{value} is there for the CPU alone, not for device {asked}; use {instead}, or device cpu", option)
+    missing = why_no_cuda()
+    if asked == "auto":
+        if missing:
+            return "cpu", f"no usable GPU ({missing})"
+        tuned = faster(tuning, picture) if tuning is not None and picture is not None else None
+        if tuned is not None:
+            return tuned[0], f"{card_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
+        if n_mb < SMALLEST_FOR_CUDA:
+            return "cpu", "too small a picture to fill a GPU"
+        return "cuda", card_name()
+    if missing:
+        raise DeviceError(f"device {asked}: {missing}; use --device cpu or auto")
+    return asked, f"asked for, {card_name()}"
+
+
+def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0) -> str:
+    """The reason, for devices asked for by name; DeviceError if one is not there."""
+    cards = [int(name.partition(":")[2]) for name in names if name != "cpu"]
+    alone = _cpu_alone(me, subme)
+    if cards and alone:
+        option, value, instead = alone
+        raise OptionError(f"{value} is there for the CPU alone, not for GPUs; use {instead}, or devices cpu", option)
+    missing = why_no_cuda() if cards else None
+    if missing:
+        raise DeviceError(f"devices {','.join(names)}: {missing}; use --device cpu or auto")
+    if cards and max(cards) >= count_cards():
+        raise DeviceError(f"devices {','.join(names)}: there is no cuda:{max(cards)}; the driver reports {count_cards()}")
+    return f"asked for, with {', '.join(names)}"

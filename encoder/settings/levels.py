@@ -1,0 +1,30 @@
+"""Choosing the level: the smallest of Table A-1 whose limits hold for size, frame rate, references and vectors."""
+
+from fractions import Fraction
+
+from ...standard.levels import LEVELS, Level, level_by_name, limits_exceeded, smallest_level
+from ..errors import OptionError
+
+_BEYOND_RANGE = 4  # samples: partitions and refinement may leave the search range by this much
+
+
+def choose_level(width: int, height: int, fps: Fraction, ref: int, merange: int, asked: str | None) -> Level:
+    """The level to declare; OptionError names the option that no level, or not the one asked for, allows."""
+    mb_width, mb_height = -(-width // 16), -(-height // 16)
+    reach = merange + _BEYOND_RANGE
+    largest = LEVELS[-1]
+    for (option, value), limits in (
+        (("", f"size {width}x{height}"), (0, 0)),
+        (("fps", str(fps)), (fps, 0)),
+        (("ref", str(ref)), (fps, ref)),
+    ):
+        reasons = limits_exceeded(largest, mb_width, mb_height, *limits)
+        if reasons:
+            raise OptionError(f"{value}: beyond level {largest.name}, the highest: {'; '.join(reasons)}", option)
+    if asked is None:
+        return smallest_level(mb_width, mb_height, fps, ref, reach)
+    level = level_by_name(asked)
+    reasons = limits_exceeded(level, mb_width, mb_height, fps, ref, reach)
+    if reasons:
+        raise OptionError(f"{asked}: does not allow {'; '.join(reasons)}", "level")
+    return level

@@ -1,0 +1,102 @@
+"""What the tuning file of this machine says about an encode: the device, threads, GOPs, the plan, what it will take."""
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...scheduler.arrays import Size
+from ...scheduler.devices import FEWER_TRIES, why_no_cuda
+from ...scheduler.planning.models import CPU, Models
+from ...scheduler.planning.plan import SPLITS, Plan
+from ...scheduler.planning.planner import CODING, DECIDING, Planned, complete, make_plan
+from ...scheduler.planning.route import Picture
+from ...scheduler.planning.simulate import Prediction, predict
+from ...scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, find, load, may_exist
+from ..errors import OptionError
+
+if TYPE_CHECKING:
+    from .config import Config
+
+WORTH = 0.87  # of the better device's predicted time, or `auto` leaves the other one alone
+
+
+@cache
+def this_machine() -> Machine:
+    """Looked at once."""
+    return Machine.here()
+
+
+def find_tuning(name: str | None, asked: str = "auto") -> tuple[Tuning | None, str]:
+    """(this machine's tuning, a sentence if the user's cache holds one that cannot be used, or a pinned device is not there).
+
+    asked: the device, which `auto` leaves to a pin. OptionError for a file asked for by name that cannot be used.
+    """
+    try:
+        if name is None:
+            tuning, note = find(this_machine()) if may_exist(cache_file()) else (None, "")
+        else:
+            tuning, note = load(Path(name), this_machine()), ""
+    except TuningError as error:
+        if name is None:
+            return None, str(error)
+        raise OptionError(str(error), "tuning") from None
+    return tuning, note or (unmet(tuning) if tuning is not None and asked == "auto" else "")
+
+
+def unmet(tuning: Tuning) -> str:
+    """A sentence if a device is pinned that is not there; empty if not."""
+    pin = tuning.pins.get("device", CPU)
+    missing = None if pin == CPU else why_no_cuda()
+    return f'{tuning.place}: device = "{pin}" is pinned, and there is no GPU to use ({missing})' if missing else ""
+
+
+def alone(device: str, mb_height: int, me: str = "fsbm") -> Plan:
+    """Everything on one device."""
+    return complete((device,), mb_height, dict.fromkeys((*SPLITS, DECIDING, CODING), (mb_height,)), me)
+
+
+def predict_alone(models: Models, device: str, picture: Picture) -> Prediction | None:
+    """What an encode on one device will take; None if it was not measured there."""
+    search = "step_search" if picture.me == "step" else "full_search"
+    if not models.knows(search, device) or (device != CPU and picture.me == "step"):
+        return None
+    return predict(alone(device, picture.size.mb_height, picture.me), picture, models)
+
+
+def picture_of(mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pad: int = 48) -> Picture:
+    """A P picture among others."""
+    return Picture(Size(mb_width, mb_height, pad), ref, ref, me)
+
+
+def faster(tuning: Tuning, picture: Picture, card: str = "cuda:0") -> tuple[str, str] | None:
+    """("cpu", "cuda" or "hybrid", why) for `auto`; None if the file does not know both."""
+    pin = tuning.pins.get("device")
+    if pin is not None:
+        return str(pin), f"pinned in {tuning.place}"
+    found = {device: predict_alone(tuning.models, device, picture) for device in (CPU, card)}
+    seconds = {device: prediction.seconds for device, prediction in found.items() if prediction is not None}
+    if len(seconds) < 2:
+        return None
+    best = min(seconds, key=lambda device: seconds[device])
+    best_name = best.partition(":")[0]
+    if 1 / sum(1 / spent for spent in seconds.values()) < WORTH * seconds[best]:  # if they shared all work, and for nothing
+        try:
+            both = make_plan((CPU, card), picture, tuning.models, tuning.pins, FEWER_TRIES)
+        except ValueError:  # not all stages were measured
+            return None
+        if both.plan.single is None and both.prediction.seconds < WORTH * seconds[best]:
+            seconds["hybrid"], best_name = both.prediction.seconds, "hybrid"
+    rates = ", ".join(f"{device} {1 / spent:.0f} fps" for device, spent in seconds.items())
+    return best_name, f"tuned, predicted {rates}"
+
+
+def planned(config: "Config", devices: tuple[str, ...] | None = None) -> Planned | None:
+    """The plan for this encode's P pictures, with predicted times; None without a tuning file that knows its devices."""
+    if config.tuning is None:
+        return None
+    picture = picture_of(config.mb_width, config.mb_height, config.ref, config.me, config.pad)
+    devices = devices or ((CPU, f"cuda:{config.ordinal}") if config.device == "hybrid" else config.devices)
+    try:
+        return make_plan(devices, picture, config.tuning.models.with_threads(config.threads), config.tuning.pins)
+    except ValueError:
+        return None

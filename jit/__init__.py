@@ -1,0 +1,1 @@
+"""How kernels are compiled, linked and cached, and what threads agree by inside them."""

@@ -1,0 +1,102 @@
+"""How threads inside one kernel call agree without the interpreter: tickets, progress, waiting."""
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from .kernel import kernel
+
+_X86 = llvm.get_process_triple().startswith(("x86_64", "i686"))
+_BYTES = 8  # of an int64, what these work on
+
+
+def _element(context, builder, sig, args):
+    return builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+
+
+@intrinsic
+def fetch_add(typingctx, array, index, value):
+    """array[index] += value in one step, array: int64; returns what was there before."""
+
+    def codegen(context, builder, sig, args):
+        return builder.atomic_rmw("add", _element(context, builder, sig, args), args[2], "seq_cst")
+
+    return types.int64(array, types.intp, types.int64), codegen
+
+
+@intrinsic
+def take_one(typingctx, array, index, value):
+    """array[index]: value becomes value + 1 in one step; whether it was `value`."""
+
+    def codegen(context, builder, sig, args):
+        more = builder.add(args[2], ir.Constant(ir.IntType(64), 1))
+        found = builder.cmpxchg(_element(context, builder, sig, args), args[2], more, "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(array, types.intp, types.int64), codegen
+
+
+@intrinsic
+def load_acquire(typingctx, array, index):
+    """array[index]; what the thread that stored it wrote before is seen after this."""
+
+    def codegen(context, builder, sig, args):
+        return builder.load_atomic(_element(context, builder, sig, args), "acquire", _BYTES)
+
+    return types.int64(array, types.intp), codegen
+
+
+@intrinsic
+def store_release(typingctx, array, index, value):
+    """array[index] = value, after everything that this thread wrote before."""
+
+    def codegen(context, builder, sig, args):
+        builder.store_atomic(args[2], _element(context, builder, sig, args), "release", _BYTES)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.int64), codegen
+
+
+@intrinsic
+def pause(typingctx):
+    """A rest inside a loop that waits for another thread."""
+
+    def codegen(context, builder, sig, args):
+        if _X86:
+            nothing = ir.FunctionType(ir.VoidType(), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, nothing, "llvm.x86.sse2.pause"), [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def give_way(typingctx):
+    """Lets another thread have the processor: sched_yield of the C library."""
+
+    def codegen(context, builder, sig, args):
+        number = ir.FunctionType(ir.IntType(32), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, number, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@kernel
+def take(counters, index):
+    """counters[index]++; returns what was there before: a ticket. counters: int64."""
+    return fetch_add(counters, index, 1)
+
+
+@kernel
+def wait_until(counters, index, value, rounds):
+    """Waits for counters[index] >= value, at most `rounds` looks; whether it came."""
+    for k in range(rounds):
+        if load_acquire(counters, index) >= value:
+            return True
+        if k & 15 == 15:
+            give_way()
+        pause()
+    return load_acquire(counters, index) >= value

@@ -1,0 +1,80 @@
+"""A route as the hybrid executor reads it: groups of stages for CPU devices, queues for the engines of a card."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .planning.plan import HOST, is_card
+from .planning.route import COMPACT, Copy, Op, Run
+from .stages import FRAME, STAGES
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one CPU device that go through one step together."""
+
+    runs: tuple[int, ...]
+    stages: tuple[str, ...]
+    row0: int
+    row1: int
+    reference: int
+    needs: tuple[int, ...]
+
+
+@dataclass
+class Program:
+    """A route as the executor reads it: groups of each CPU device, queues of each engine of a card, who is waited for."""
+
+    ops: tuple[Op, ...]
+    groups: dict[str, list[Group]] = field(default_factory=dict)
+    queues: list[list[int]] = field(default_factory=list)
+    waited_for: frozenset[int] = frozenset()
+    carried: int = -1  # the last copy of what the host's next picture reads
+    compacts: bool = False
+    levels: tuple[tuple[int, int], ...] = ()  # rows of them that CPU devices write
+
+    @classmethod
+    def of(cls, ops: tuple[Op, ...]) -> "Program":
+        """Made once for a route."""
+        made, queues = cls(ops), dict[tuple[str, ...], list[int]]()
+        before: list[int] = []  # of each operation: all that must be over before it, as bits
+        last: dict[str, int] = {}
+        runs = 0  # of CPU devices so far, as bits
+        for k, op in enumerate(ops):
+            bits = 0
+            for need in op.needs:
+                bits |= before[need] | 1 << need
+            if isinstance(op, Run) and not is_card(op.device):
+                made._add(k, op, before, runs)
+                bits |= before[last[op.device]] | 1 << last[op.device] if op.device in last else 0
+                last[op.device] = k
+                runs |= 1 << k
+            else:
+                mine = queues.setdefault((op.device,) if isinstance(op, Run) else (op.source, op.target), [])
+                bits |= before[mine[-1]] | 1 << mine[-1] if mine else 0
+                mine.append(k)
+            before.append(bits)
+            if isinstance(op, Copy) and op.target == HOST and op.array[0] in ("ref_idx", "mv", "luma", "cb", "cr", "half"):
+                made.carried = k
+        made.queues = list(queues.values())
+        made.waited_for = frozenset(need for op in ops for need in op.needs)
+        made.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)
+        made.levels = tuple((op.row0, op.row1) for op in ops if isinstance(op, Run) and not is_card(op.device)
+                            and "levels" in STAGES[op.stage].writes.split())  # fmt: skip
+        return made
+
+    def _add(self, k: int, op: Run, before: Sequence[int], runs: int) -> None:
+        """To the device's last group, if that then waits for no other CPU device besides: two might wait for each other."""
+        groups = self.groups.setdefault(op.device, [])
+        if groups:
+            group = groups[-1]
+            first = self.ops[group.runs[0]]
+            same = (op.row0, op.row1) == (group.row0, group.row1) or STAGES[op.stage].split == FRAME
+            same = same or all(STAGES[name].split == FRAME for name in group.stages)
+            known = before[group.runs[0]]
+            free = all(known >> need & 1 or not (before[need] | 1 << need) & runs for need in op.needs)
+            if op.step == first.step and same and free:
+                rows = (group.row0, group.row1) if STAGES[op.stage].split == FRAME else (op.row0, op.row1)
+                groups[-1] = Group((*group.runs, k), (*group.stages, op.stage), *rows, op.reference,
+                                   tuple(sorted({*group.needs, *op.needs})))  # fmt: skip
+                return
+        groups.append(Group((k,), (op.stage,), op.row0, op.row1, op.reference, op.needs))

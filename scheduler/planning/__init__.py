@@ -1,0 +1,1 @@
+"""Which device takes which rows: time models, plans, routes."""

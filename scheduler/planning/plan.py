@@ -1,0 +1,109 @@
+"""Which device takes which rows of which stage: a value, without threads, clock or card."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE
+
+HOST = "cpu"  # the memory that all devices share but cards
+SPLITS = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not stage.only)
+# Exact in decoding order, or of one folder alone: all rows on one device
+WHOLE = ("step_search", "mode_decision", "rd_decision", "intra")
+# Every device that reads references extends the borders of its own copy: rows cross, borders need not
+EXTENDED = {
+    "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "mode_decision", "inter_residual",
+                    "interpolate"),
+    "extend_cb": ("inter_residual",),
+    "extend_cr": ("inter_residual",),
+}  # fmt: skip
+
+
+def is_card(device: str) -> bool:
+    """Whether a device has memory of its own."""
+    return device.startswith("cuda")
+
+
+def memory_of(device: str) -> str:
+    """The memory in which a device works."""
+    return device if is_card(device) else HOST
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rows of each device in each stage; the devices take rows from the top in their order.
+
+    rows: by stage, one number a device. They add up to mb_height, or the stage is done more than once: then each number
+    is mb_height or 0. seconds: predicted for a P picture's loop, 0 unknown; stage_seconds: predicted by (stage, device).
+    """
+
+    devices: tuple[str, ...]
+    mb_height: int
+    rows: Mapping[str, tuple[int, ...]]
+    seconds: float = field(default=0.0, compare=False)
+    stage_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        for stage, rows in self.rows.items():
+            repeated = all(n in (0, self.mb_height) for n in rows) and any(rows)
+            if len(rows) != len(self.devices) or min(rows) < 0 or not (sum(rows) == self.mb_height or repeated):
+                raise ValueError(f"{stage}: rows {rows} of {self.mb_height} for {len(self.devices)} devices")
+            if not repeated and stage not in SPLITS:
+                raise ValueError(f"{stage}: rows {rows}, and it does not split")
+            only = STAGES[stage].only if stage in STAGES else ""
+            for device, n in zip(self.devices, rows):
+                if n and only == (CPU if is_card(device) else CUDA):
+                    raise ValueError(f"{stage}: is not there for {device}")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.devices, self.mb_height, tuple(sorted(self.rows.items()))))
+
+    @classmethod
+    def complete(
+        cls, devices: Sequence[str], mb_height: int, rows: Mapping[str, Sequence[int]], seconds: float = 0.0,
+        stage_seconds: Mapping[tuple[str, str], float] | None = None,
+    ) -> "Plan":  # fmt: skip
+        """With the borders, which follow from the rest: in each memory the first device that reads references makes them."""
+        found = {stage: tuple(n) for stage, n in rows.items()}
+        for stage, readers in EXTENDED.items():
+            reading = [k for k in range(len(devices)) if any(found[reader][k] for reader in readers if reader in found)]
+            first = {memory_of(devices[k]): k for k in reversed(reading)}
+            found[stage] = tuple(mb_height if k in first.values() else 0 for k in range(len(devices)))
+        return cls(tuple(devices), mb_height, found, seconds, stage_seconds or {})
+
+    @classmethod
+    def split(cls, devices: Sequence[str], mb_height: int, first: int, whole: int, me: str = "fsbm") -> "Plan":
+        """Forced: device 0 takes `first` rows of every stage that splits, device 1 the rest; `whole` what does not split.
+
+        Of the motion searches only `me` has rows; what only a CPU has is on the first CPU.
+        """
+        count = len(devices)
+        rows = dict.fromkeys(SPLITS, (first, mb_height - first, *[0] * (count - 2)) if count > 1 else (mb_height,))
+        rows |= dict.fromkeys(("mode_decision", "intra"), tuple(mb_height * (k == whole) for k in range(count)))
+        if me == "step":
+            del rows["full_search"]
+            cpu = next((k for k, device in enumerate(devices) if not is_card(device)), 0)
+            rows["step_search"] = tuple(mb_height * (k == cpu) for k in range(count))
+        return cls.complete(devices, mb_height, rows)
+
+    def span(self, stage: str, k: int) -> tuple[int, int]:
+        """[row0, row1) of device k."""
+        rows = self.rows[stage]
+        if rows[k] == self.mb_height:
+            return 0, self.mb_height
+        row0 = sum(rows[:k])
+        return row0, row0 + rows[k]
+
+    def spans(self, stage: str) -> list[tuple[int, int, int]]:
+        """(device, row0, row1) of all devices that take rows."""
+        return [(k, *self.span(stage, k)) for k, rows in enumerate(self.rows[stage]) if rows]
+
+    @cached_property
+    def single(self) -> str | None:
+        """The device that does everything, if one does."""
+        used = {k for rows in self.rows.values() for k, n in enumerate(rows) if n}
+        return self.devices[used.pop()] if len(used) == 1 else None

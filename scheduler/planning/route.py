@@ -1,0 +1,259 @@
+"""What a plan means for one picture: which stage runs where on which rows, and which rows have to be copied before.
+
+Pure. The executor does exactly these operations; the planner times exactly these. Rows are copied when a stage reads them
+where they are not, and only those; what devices leave behind for the next picture is `valid`, in numbers of that picture,
+so that after a few pictures everything repeats and is looked up.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..arrays import (
+    ALL,
+    DECODED,
+    LASTING,
+    NEW,
+    OF_THE_LAST,
+    RESULTS,
+    SOURCES,
+    Access,
+    Key,
+    Rows,
+    Size,
+    Valid,
+    accesses,
+    bytes_of,
+    common,
+    freeze,
+    union,
+    without,
+)
+from ..stages import picture_steps
+from .plan import EXTENDED, HOST, Plan, memory_of
+
+COMPACT = "compact"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What routing asks about a picture.
+
+    limit: how many references are held behind it; source: the memory in which its samples are; decoded: the decoded
+    picture is wanted in the host's memory.
+    """
+
+    size: Size
+    n_ref: int
+    limit: int
+    me: str = "fsbm"
+    source: str = HOST
+    decoded: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """A stage on a device; needs: indices of operations of other engines that must be over; step: which of the picture's."""
+
+    stage: str
+    device: str
+    row0: int
+    row1: int
+    needs: tuple[int, ...]
+    reference: int = -1
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Rows of an array from one memory to another."""
+
+    array: Key
+    row0: int
+    row1: int
+    source: str
+    target: str
+    bytes: int
+    needs: tuple[int, ...]
+    step: int = 0
+
+
+Op = Run | Copy
+
+
+def engine(op: Op) -> tuple[str, ...]:
+    """What does an operation: a device, or one direction between two memories. One after another, in order."""
+    return (op.device,) if isinstance(op, Run) else (op.source, op.target)
+
+
+class _Hazards:
+    """Who wrote, and who has read since, which rows of an array in a memory."""
+
+    def __init__(self) -> None:
+        self.writers: dict[tuple[Key, str], list[tuple[int, int, int]]] = {}
+        self.readers: dict[tuple[Key, str], list[tuple[int, int, int]]] = {}
+
+    def read(self, key: Key, memory: str, row0: int, row1: int, op: int, needs: set[int]) -> None:
+        place = (key, memory)
+        needs.update(n for a, b, n in self.writers.get(place, ()) if a < row1 and row0 < b)
+        self.readers.setdefault(place, []).append((row0, row1, op))
+
+    def write(self, key: Key, memory: str, row0: int, row1: int, op: int, needs: set[int]) -> None:
+        place = (key, memory)
+        for table in (self.writers, self.readers):
+            old = table.get(place, ())
+            needs.update(n for a, b, n in old if a < row1 and row0 < b)
+            table[place] = [(a, b, n) for a, b, n in old if a < row0 or b > row1]
+        self.writers[place].append((row0, row1, op))
+
+
+class _Route:
+    """The list under way."""
+
+    def __init__(self, plan: Plan, picture: Picture, valid: Valid) -> None:
+        self.plan, self.picture, self.size = plan, picture, picture.size
+        self.height = picture.size.mb_height
+        self.memories = tuple(dict.fromkeys([HOST, *(memory_of(device) for device in plan.devices)]))
+        self.valid: dict[Key, dict[str, Rows]] = {key: dict(held) for key, held in valid}
+        self.extended: dict[Key, set[str]] = {}  # memories that have borders round the picture in the loop
+        self.hazards = _Hazards()
+        self.ops: list[Op] = []
+        self.engines: list[tuple[str, ...]] = []
+        self.step = 0
+
+    def start(self) -> None:
+        """What holds before the first stage: the source, and what is filled in every memory."""
+        whole: Rows = ((0, self.height),)
+        filled = ("qp",) if self.picture.n_ref else ("qp", "mb_type", "ref_idx", "mv")
+        for name in filled:
+            self.valid[name, NEW] = dict.fromkeys(self.memories, whole)
+        for name in SOURCES:
+            self.valid[name, NEW] = {self.picture.source: whole}
+
+    def stage(self, name: str, reference: int) -> None:
+        """The copies that a stage needs, then its runs."""
+        uses = accesses(name, reference, self.picture.n_ref)
+        spans = self.plan.spans(name)
+        for device, row0, row1 in spans:
+            memory = memory_of(self.plan.devices[device])
+            for use in uses:
+                if use.reach is not None:
+                    self.bring(use.key, memory, *self._rows(use.reach, row0, row1))
+        for device, row0, row1 in spans:
+            self.run(name, self.plan.devices[device], row0, row1, reference, uses)
+        for use in uses:
+            if use.writes:
+                self._written(use, spans, name in EXTENDED)
+
+    def _rows(self, reach: tuple[int, int], row0: int, row1: int) -> tuple[int, int]:
+        return max(0, row0 - reach[0]), min(self.height, row1 + reach[1])
+
+    def _written(self, use: Access, spans: Sequence[tuple[int, int, int]], borders: bool) -> None:
+        """borders: no sample of the picture changes, so who has none of them keeps what it has until the next picture."""
+        held = self.valid.setdefault(use.key, {})
+        if borders:
+            self.extended[use.key] = {memory_of(self.plan.devices[k]) for k, _, _ in spans}
+            return
+        for device, row0, row1 in spans:
+            same = {memory_of(self.plan.devices[k]) for k, a, b in spans if a <= row0 and row1 <= b}
+            for memory in held.keys() - same:
+                held[memory] = without(held[memory], row0, row1)
+            mine = memory_of(self.plan.devices[device])
+            held[mine] = union(held.get(mine, ()), row0, row1)
+
+    def bring(self, key: Key, memory: str, row0: int, row1: int) -> None:
+        """Copy what a memory lacks of rows [row0, row1); rows that are nowhere are nobody's yet."""
+        held = self.valid.get(key, {})
+        lacking: Rows = ((row0, row1),)
+        for a, b in held.get(memory, ()):
+            lacking = tuple(part for span in lacking for part in without((span,), a, b))
+        for other in self.memories:
+            if other == memory or other not in held:
+                continue
+            for span in lacking:
+                for a, b in common(held[other], *span):
+                    self.copy(key, a, b, other, memory)
+                    held[memory] = union(held.get(memory, ()), a, b)
+                    lacking = tuple(part for rest in lacking for part in without((rest,), a, b))
+
+    def copy(self, key: Key, row0: int, row1: int, source: str, target: str) -> None:
+        op, needs = len(self.ops), set[int]()
+        self.hazards.read(key, source, row0, row1, op, needs)
+        self.hazards.write(key, target, row0, row1, op, needs)
+        size = bytes_of(key[0], row0, row1, self.size)
+        ready = self._needs(needs, (source, target))
+        self.ops.append(Copy(key, row0, row1, source, target, size, ready, self.step))
+        self.engines.append((source, target))
+
+    def run(self, name: str, device: str, row0: int, row1: int, reference: int, uses: Iterable[Access]) -> None:
+        op, needs, memory = len(self.ops), set[int](), memory_of(device)
+        for use in uses:
+            if use.reach is not None:
+                self.hazards.read(use.key, memory, *self._rows(use.reach, row0, row1), op, needs)
+            if use.writes:
+                self.hazards.write(use.key, memory, row0, row1, op, needs)
+        needs.discard(op)
+        self.ops.append(Run(name, device, row0, row1, self._needs(needs, (device,)), reference, self.step))
+        self.engines.append((device,))
+
+    def _needs(self, needs: set[int], engine: tuple[str, ...]) -> tuple[int, ...]:
+        """The last of every other engine: each works in order."""
+        last: dict[tuple[str, ...], int] = {}
+        for n in needs:
+            if self.engines[n] != engine:
+                last[self.engines[n]] = max(n, last.get(self.engines[n], -1))
+        return tuple(sorted(last.values()))
+
+    def go_home(self) -> None:
+        """Results to the host's memory: levels of a card that has all of them compacted."""
+        for name in RESULTS:
+            self.bring((name, NEW), HOST, 0, self.height)
+        for name in SOURCES:  # samples of I_PCM
+            self.bring((name, NEW), HOST, 0, self.height)
+        if self.picture.decoded:
+            for name in DECODED:
+                self.bring((name, NEW), HOST, 0, self.height)
+        levels = self.valid.get(("levels", NEW), {})
+        whole = [m for m, rows in levels.items() if rows == ((0, self.height),)]
+        if whole and HOST not in whole and not levels.get(HOST):
+            device = next(device for device in self.plan.devices if memory_of(device) == whole[0])
+            uses = (*(Access((name, NEW), ALL, False) for name in ("mb_type", "cbp", "total_coeff", "levels")),
+                    Access(("level_index", NEW), None, True))  # fmt: skip
+            self.run(COMPACT, device, 0, self.height, -1, uses)
+            self.copy(("level_index", NEW), 0, self.height, whole[0], HOST)
+        else:
+            self.bring(("levels", NEW), HOST, 0, self.height)
+
+    def left_behind(self) -> Valid:
+        """`valid` of the next picture."""
+        after: dict[Key, dict[str, Rows]] = {}
+        for (name, number), held in self.valid.items():
+            if name in LASTING and number + 1 < self.picture.limit:
+                framed = self.extended.get((name, number))
+                after[name, number + 1] = held if framed is None else {m: rows for m, rows in held.items() if m in framed}
+            elif name in OF_THE_LAST and number == NEW:
+                after[name, 0] = held
+        return freeze(after)
+
+
+def forget(valid: Valid, memory: str) -> Valid:
+    """`valid` without what was in one memory."""
+    return freeze({key: {m: rows for m, rows in held if m != memory} for key, held in valid})
+
+
+def whole_in(valid: Valid, memory: str, mb_height: int) -> bool:
+    """Whether a memory has all that pictures leave to the next ones."""
+    return all(((memory, ((0, mb_height),)) in held) for _, held in valid)
+
+
+@lru_cache(4096)
+def route(plan: Plan, picture: Picture, valid: Valid) -> tuple[tuple[Op, ...], Valid]:
+    """Operations of one picture in the order in which they are issued, and what is valid behind it."""
+    made = _Route(plan, picture, () if picture.n_ref == 0 else valid)
+    made.start()
+    for names, reference in picture_steps(picture.n_ref, picture.me):
+        for name in names:
+            made.stage(name, reference)
+        made.step += 1
+    made.go_home()
+    return tuple(made.ops), made.left_behind()

@@ -1,0 +1,217 @@
+"""The linear program of row splits: how many macroblock rows of each stage each device takes, fractions allowed.
+
+After Momcilovic, Ilic, Roma and Sousa (IEEE Trans. Multimedia 16(1), 2014; FEVES, ICPP 2014), written anew for the arrays of
+state.py: pictures follow one another, and the period T from one to the next is minimised. Unknown are rows r[s, k] of stage s
+on device k, when it ends there, e[s, k], and how far each cut between two devices moves from stage to stage.
+
+    sum over k of r[s, k] = rows of the picture
+    e[s, k] >= e[stage before, k] + launch + each r[s, k] + bytes of rows that the cut moved / rate
+    e[s, k] >= e[w, j] + latency + bytes of what j wrote in stage w and k lacks / rate + launch + each r[s, k]
+    (less T where w is a stage of the picture before)
+    work of a device, bytes of a link / rate <= T
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import LASTING, NEW, OF_THE_LAST, RESULTS, Key, accesses, bytes_of
+from ..stages import picture_steps
+from .models import Models
+from .plan import EXTENDED, HOST, SPLITS, is_card, memory_of
+from .route import Picture
+
+OF_EACH_REFERENCE = ("subsample", "search_centre", "full_search", "step_search", "subpel_refine")
+REPEATED = "repeated"  # every device does all rows for itself
+Placement = Mapping[str, int | str]  # of stages that do not split: the device's number, or REPEATED
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What a stage reads that another one wrote: bytes a row; all_rows: of the whole picture, else of its own rows."""
+
+    writer: str
+    reader: str
+    bytes_a_row: float
+    all_rows: bool
+    before: bool  # written for the picture before
+
+
+def feeds(picture: Picture) -> tuple[list[str], list[Feed]]:
+    """(stages in their order, who reads from whom). Stages of several references count once, their bytes as often as read."""
+    writers: dict[Key, str] = {}
+    order: list[str] = []
+    found: dict[tuple[str, str, bool, bool], float] = {}
+    steps = [(name, reference) for names, reference in picture_steps(picture.n_ref, picture.me) for name in names]
+    for first in (True, False):  # once to know who wrote in the picture before
+        for name, reference in steps:
+            for use in accesses(name, reference, picture.n_ref):
+                (array, number), reach = use.key, use.reach
+                before = number == 0 and array in (*LASTING, *OF_THE_LAST)
+                writer = writers.get((array, NEW) if before else use.key)
+                if not first and reach is not None and writer and writer != name and number <= 0:
+                    key = writer, name, max(reach) > picture.size.mb_height, before
+                    found[key] = found.get(key, 0.0) + bytes_of(array, 1, 2, picture.size)
+                if use.writes:
+                    writers[use.key] = name
+            if name not in order:
+                order.append(name)
+    return order, [Feed(writer, reader, size, wide, before) for (writer, reader, wide, before), size in found.items()]
+
+
+class Program:
+    """One program: for one picture, devices, models, and one placement of what does not split."""
+
+    def __init__(self, picture: Picture, devices: Sequence[str], models: Models, placement: Placement) -> None:
+        self.picture, self.devices, self.models = picture, tuple(devices), models
+        self.placement: Placement = {**dict.fromkeys(EXTENDED, REPEATED), **placement}
+        self.height, self.count = picture.size.mb_height, len(devices)
+        self.order, self.feeds = feeds(picture)
+        self.split = [name for name in self.order if name in SPLITS and name not in placement]
+        self.columns: dict[tuple[str, str, int], int] = {}
+        self.rows: list[tuple[dict[int, float], float]] = []  # coefficients, and what their sum must not exceed
+        self.equal: list[tuple[dict[int, float], float]] = []
+
+    def column(self, kind: str, stage: str = "", k: int = 0) -> int:
+        return self.columns.setdefault((kind, stage, k), len(self.columns))
+
+    def share(self, stage: str, k: int) -> tuple[dict[int, float], float]:
+        """Rows of a stage on a device: (coefficients, constant)."""
+        if stage in self.split:
+            return {self.column("r", stage, k): 1.0}, 0.0
+        place = self.placement.get(stage, REPEATED)
+        return {}, float(self.height if place == REPEATED or place == k else 0)
+
+    def at_most(self, parts: Iterable[tuple[float, tuple[dict[int, float], float]]], limit: float = 0.0) -> None:
+        """Sum of factor * (coefficients, constant) <= limit."""
+        total: dict[int, float] = {}
+        for factor, (coefficients, constant) in parts:
+            limit -= factor * constant
+            for column, value in coefficients.items():
+                total[column] = total.get(column, 0.0) + factor * value
+        self.rows.append((total, limit))
+
+    def end(self, stage: str, k: int) -> tuple[dict[int, float], float]:
+        return {self.column("e", stage, k): 1.0}, 0.0
+
+    @property
+    def period(self) -> tuple[dict[int, float], float]:
+        return {self.column("T"): 1.0}, 0.0
+
+    def rate(self, source: str, target: str) -> tuple[float, float]:
+        """(latency, seconds a byte) between the memories of two devices."""
+        a, b = memory_of(source), memory_of(target)
+        if a == b:
+            return 0.0, 0.0
+        short, long = (self.models.copy_seconds(a, b, size) for size in (1, 1e8))
+        return short, (long - short) / 1e8
+
+    def work(self, stage: str, k: int) -> list[tuple[float, tuple[dict[int, float], float]]]:
+        """Seconds of a stage on a device."""
+        share = self.share(stage, k)
+        device, size = self.devices[k], self.picture.size
+        if not self.models.knows(stage, device) or share == ({}, 0.0):
+            return []
+        launch, each = self.models.line(stage, device, size.mb_width, size.mb_height)
+        times = self.picture.n_ref if stage in OF_EACH_REFERENCE else 1
+        return [(each * times, share), (1.0, ({}, launch * times))]
+
+    def solve(self) -> dict[str, np.ndarray] | None:
+        """{stage that splits: rows of each device}; None if the program has no solution."""
+        from scipy.optimize import linprog  # a third of a second, which an encode on one device does without
+
+        self._build()
+        n = len(self.columns)
+        cost = np.zeros(n)
+        cost[self.column("T")] = 1.0
+        moves = [column for (kind, _, _), column in self.columns.items() if kind == "m"]
+        cost[moves] = 1e-9  # of equal solutions the quietest
+        upper = [None if kind != "r" else self.height for kind, _, _ in self.columns]
+        found = linprog(cost, *_sparse(self.rows, n), *_sparse(self.equal, n), bounds=[(0, high) for high in upper],
+                        method="highs")  # fmt: skip
+        if found.x is None:
+            return None
+        return {stage: found.x[[self.column("r", stage, k) for k in range(self.count)]] for stage in self.split}
+
+    def _build(self) -> None:
+        ks = range(self.count)
+        for stage in self.split:
+            self.equal.append(({self.column("r", stage, k): 1.0 for k in ks}, float(self.height)))
+            for k in ks:
+                if not self.models.knows(stage, self.devices[k]):
+                    self.at_most([(1.0, self.share(stage, k))])
+        self._moves()
+        for at, stage in enumerate(self.order):
+            for k in ks:
+                work = self.work(stage, k)
+                previous = [(1.0, self.end(self.order[at - 1], k))]
+                previous += [] if at else [(-1.0, self.period)]
+                self.at_most([*previous, *work, *self._moved(stage, k), (-1.0, self.end(stage, k))])
+                for feed in self.feeds:
+                    if feed.reader == stage and work:
+                        self._fed(feed, k, work)
+        for k in ks:
+            load = [part for stage in self.order for part in self.work(stage, k)]
+            self.at_most([*load, (-1.0, self.period)])
+        self._results()
+
+    def _moves(self) -> None:
+        """m[s, k] >= how far the cut between devices k and k + 1 moves to the stage from the ones whose rows it reads."""
+        for feed in self.feeds:
+            if feed.all_rows or feed.reader not in self.split or feed.writer not in self.split:
+                continue
+            for k in range(self.count - 1):
+                move = ({self.column("m", f"{feed.writer}>{feed.reader}", k): 1.0}, 0.0)
+                cut = [(1.0, self.share(feed.reader, j)) for j in range(k + 1)]
+                cut += [(-1.0, self.share(feed.writer, j)) for j in range(k + 1)]
+                self.at_most([*cut, (-1.0, move)])
+                self.at_most([*((-factor, part) for factor, part in cut), (-1.0, move)])
+
+    def _moved(self, stage: str, k: int) -> list[tuple[float, tuple[dict[int, float], float]]]:
+        parts = []
+        for feed in self.feeds:
+            if feed.reader == stage and not feed.all_rows and stage in self.split and feed.writer in self.split:
+                for cut in (k - 1, k):
+                    if 0 <= cut < self.count - 1:
+                        seconds = self.rate(self.devices[cut], self.devices[cut + 1])[1]
+                        column = self.column("m", f"{feed.writer}>{stage}", cut)
+                        parts.append((seconds * feed.bytes_a_row, ({column: 1.0}, 0.0)))
+        return parts
+
+    def _fed(self, feed: Feed, k: int, work: list[tuple[float, tuple[dict[int, float], float]]]) -> None:
+        """What other devices wrote has to arrive before the stage can start."""
+        both_split = feed.reader in self.split and feed.writer in self.split
+        if self.placement.get(feed.writer) == REPEATED or (both_split and not feed.all_rows):
+            return
+        for j in range(self.count):
+            written = self.share(feed.writer, j)
+            if j == k or written == ({}, 0.0):
+                continue
+            latency, seconds = self.rate(self.devices[j], self.devices[k])
+            rows = self.share(feed.reader, k) if feed.writer not in self.split and not feed.all_rows else written
+            parts = [(1.0, self.end(feed.writer, j)), (seconds * feed.bytes_a_row, rows), (latency, ({}, 1.0)), *work]
+            parts += [(-1.0, self.period)] if feed.before else []
+            self.at_most([*parts, (-1.0, self.end(feed.reader, k))])
+
+    def _results(self) -> None:
+        """Rows of a card cross to the host, and the source crosses to it, within a period."""
+        size = self.picture.size
+        home = sum(bytes_of(name, 1, 2, size) for name in RESULTS)
+        for k, device in enumerate(self.devices):
+            if is_card(device) and "deblock" in self.split:
+                seconds = self.rate(device, HOST)[1]
+                self.at_most([(seconds * home, self.share("deblock", k)), (-1.0, self.period)])
+
+
+def _sparse(rows: list[tuple[dict[int, float], float]], n: int) -> tuple[Any, np.ndarray | None]:
+    from scipy.sparse import csr_array
+
+    if not rows:
+        return None, None
+    data = [(value, at, column) for at, (row, _) in enumerate(rows) for column, value in row.items()]
+    values, down, across = zip(*data)
+    matrix = csr_array((values, (down, across)), shape=(len(rows), n))
+    return matrix, np.array([limit for _, limit in rows])
+

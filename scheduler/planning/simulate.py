@@ -1,0 +1,163 @@
+"""What a plan takes by the time models: the operations of pictures in a row, on engines that each work in order.
+
+Pure: no clock, no threads. A device is an engine (a card that does everything has its streams besides), and so is each
+direction of a link; an operation begins when its engine is free and what it needs is over.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ..arrays import NOTHING
+from ..stages import BESIDE, MAIN, STAGES
+from .models import CPU, ENTROPY, ISSUE, LOAD, Models
+from .plan import HOST, Plan, is_card, memory_of
+from .route import COMPACT, Copy, Op, Picture, Run, route
+
+PICTURES = 3  # simulated in a row; the last one's distance from the one before counts
+MOST_PICTURES = 6  # until the same rows are valid again
+WRITING = "write_slices"  # a card alone writes the bits too, instead of levels for the host
+LOADING = "load_i420"  # samples of display size to planes; where streams are, beside the picture before
+_LOOP = (MAIN, BESIDE, "")  # streams that the next picture waits for
+
+
+@lru_cache(4096)
+def steady(plan: Plan, picture: Picture) -> tuple[Op, ...]:
+    """The operations of a P picture among others like it: the same rows are valid before it and behind it."""
+    valid, ops = NOTHING, tuple[Op, ...]()
+    for _ in range(MOST_PICTURES):
+        ops, after = route(plan, picture, valid)
+        if after == valid:
+            break
+        valid = after
+    return ops
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When each operation of the last picture begins and ends, in seconds from the end of the picture before."""
+
+    ops: tuple[Op, ...]
+    spans: tuple[tuple[float, float], ...]
+    seconds: float  # from picture to picture
+
+    def busy(self) -> dict[tuple[str, ...], float]:
+        """Seconds of work by device, (device,), and link, (source, target)."""
+        found: dict[tuple[str, ...], float] = {}
+        for op, (begin, end) in zip(self.ops, self.spans):
+            key = (op.device,) if isinstance(op, Run) else (op.source, op.target)
+            found[key] = found.get(key, 0.0) + end - begin
+        return found
+
+    def stage_seconds(self) -> dict[tuple[str, str], float]:
+        """By (stage, device); references of one picture together."""
+        found: dict[tuple[str, str], float] = {}
+        for op, (begin, end) in zip(self.ops, self.spans):
+            if isinstance(op, Run):
+                found[op.stage, op.device] = found.get((op.stage, op.device), 0.0) + end - begin
+        return found
+
+
+def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | None = None) -> Timeline:
+    """PICTURES pictures in a row."""
+    ops = steady(plan, picture) if ops is None else tuple(ops)
+    width = picture.size.mb_width
+    single = plan.single
+    card = single if single is not None and is_card(single) else None
+    streams = card if models.streams > 1 else None  # a card that works alone uses more than one stream, if it is told so
+    spent, engines = [], []
+    moved: dict[tuple[str, str], int] = {}
+    for op in ops:
+        if isinstance(op, Copy):
+            moved[op.source, op.target] = moved.get((op.source, op.target), 0) + op.bytes
+    for op in ops:
+        if isinstance(op, Run):
+            stage = WRITING if op.stage == COMPACT and (card or not models.knows(COMPACT, op.device)) else op.stage
+            known = models.knows(stage, op.device)
+            spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
+            engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))
+        else:
+            size = moved[op.source, op.target] if card else op.bytes  # a card alone has its arrays in one block
+            spent.append(models.copy_seconds(op.source, op.target, size) * (op.bytes / size if size else 0.0))
+            engines.append((op.source, op.target) if card is None or streams else (card, ""))
+    loading = models.seconds(LOADING, card, picture.size.mb_height, width) if card and models.knows(LOADING, card) else 0.0
+    free: dict[tuple[str, str], float] = {}
+    ended: dict[str, float] = {}  # stages of the card that works alone
+    last = period = before = 0.0
+    spans: list[tuple[float, float]] = []
+    made = {memory: 0.0 for memory in {HOST, *map(memory_of, plan.devices)}}  # when its pictures were complete
+    for _ in range(PICTURES):
+        spans, before = [], last
+        if card is not None and streams is None:
+            free[card, ""] = free.get((card, ""), 0.0) + loading
+        for k, op in enumerate(ops):
+            engine = engines[k]
+            begin = free.get(engine, 0.0)
+            for need in op.needs:
+                begin = max(begin, spans[need][1])
+            if isinstance(op, Copy):
+                if not op.needs and op.array[1] >= 0:  # of pictures before
+                    begin = max(begin, made[op.source])
+            elif op.device == streams:
+                for other in STAGES[op.stage].after.split():
+                    begin = max(begin, ended.get(other, 0.0))
+            end = begin + spent[k]
+            spans.append((begin, end))
+            free[engine] = end
+            if isinstance(op, Run) and op.device == streams:
+                ended[op.stage] = end
+        for engine, (_, end) in zip(engines, spans):
+            if engine[1] in _LOOP:
+                made[memory_of(engine[0])] = max(made[memory_of(engine[0])], end)
+        last = max(made.values())
+        period = last - before
+    return Timeline(tuple(ops), tuple((a - before, b - before) for a, b in spans), period)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds from picture to picture, and what they consist of: the slowest of `parts` decides."""
+
+    parts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """A picture."""
+        return max(self.parts.values())
+
+    @property
+    def bound(self) -> str:
+        """What decides."""
+        return max(self.parts, key=lambda name: self.parts[name])
+
+
+def predict(plan: Plan, picture: Picture, models: Models, timeline: Timeline | None = None) -> Prediction:
+    """The whole encode: the loop, the thread that keeps it busy, the threads that write bits, the links.
+
+    Threads of the processor that work in the loop and write bits do one after the other. A card that works alone writes the
+    bits; what it leaves of them is done by the thread that keeps it busy, and counted there.
+    """
+    timeline = timeline or simulate(plan, picture, models)
+    size, threads, loop = picture.size, models.threads, timeline.seconds
+    busy = timeline.busy()
+    cards = [device for device in plan.devices if is_card(device) and busy.get((device,))]
+
+    def host(what: str) -> float:
+        owners = (CPU, *cards) if what == ENTROPY else (*cards, CPU)
+        known = [device for device in owners if models.knows(what, device)]
+        return models.seconds(what, known[0], size.mb_height, size.mb_width) if known else 0.0
+
+    bits, load, issue = host(ENTROPY) / threads, host(LOAD), host(ISSUE)
+    pixels = sum(seconds for key, seconds in busy.items() if len(key) == 1 and not is_card(key[0]))
+    if plan.single in cards:
+        parts = {"loop": loop, "host thread": load + issue}
+    elif cards:
+        parts = {"bits": bits, "loop": loop, "host thread": load + issue}
+        parts["processor"] = pixels + bits + (load + issue) / threads
+    else:
+        parts = {"bits": bits, "loop": loop + bits + load + issue}
+    for (source, target), seconds in ((key, seconds) for key, seconds in busy.items() if len(key) == 2):
+        parts[f"copies {source} to {target}"] = seconds
+    return Prediction(parts)
+
+

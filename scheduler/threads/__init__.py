@@ -1,0 +1,1 @@
+"""Threads of the host: stages in bands, tasks, copies and reading without the interpreter."""

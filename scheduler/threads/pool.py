@@ -1,0 +1,184 @@
+"""Threads that go through steps of parts together: parts by ticket, waiting without the interpreter.
+
+A small picture's stages take tens of microseconds each; a pool of futures costs as much again for every one. So all threads
+stay with a list of steps from its first to its last, take parts by an atomic ticket and look at a counter until a step's
+parts are all done. The caller is one of the threads. Between lists they look for a while, then sleep.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...jit.atomics import take, wait_until
+from .lazy_task import Later, QueuedTask, Task
+from .start import start_threads
+
+ROUNDS = 2_000  # looks at a counter in one call, some 0.1 ms; the interpreter is free meanwhile
+PATIENCE = 0.002  # seconds of looking before a thread sleeps
+NAP = 0.0001  # seconds of sleep inside a step
+TICKET, DONE, LINE = 0, 8, 16  # counters of a step, each on a cache line of its own
+
+Part = Callable[[], None]
+
+
+class Steps:
+    """Steps one after another; each a list of parts that may run side by side, in any order."""
+
+    def __init__(self, steps: Sequence[Sequence[Part]]) -> None:
+        self.parts = [list(parts) for parts in steps]
+        self.counters = np.zeros(LINE * len(self.parts), np.int64)
+        self.error: BaseException | None = None
+
+    def work(self) -> None:
+        """Go through all steps with whoever else does; returns when everything is done or something failed."""
+        for k, parts in enumerate(self.parts):
+            while (ticket := take(self.counters, LINE * k + TICKET)) < len(parts):
+                try:
+                    if self.error is None:
+                        parts[ticket]()
+                except BaseException as error:
+                    self.error = error
+                finally:
+                    take(self.counters, LINE * k + DONE)
+            if not self._wait(LINE * k + DONE, len(parts)):
+                return
+
+    def _wait(self, counter: int, value: int) -> bool:
+        since = 0.0
+        while not wait_until(self.counters, counter, value, ROUNDS):
+            if self.error is not None:
+                return False
+            now = time.monotonic()
+            since = since or now
+            if now - since > PATIENCE:
+                time.sleep(NAP)
+        return True
+
+
+class _Shared:
+    """What the threads see of a crew: it does not keep the crew alive.
+
+    The caller's thread takes `lock` itself: an interrupt within the Python code of Condition would leave it held.
+    """
+
+    def __init__(self) -> None:
+        self.steps: Steps | None = None
+        self.posted = np.zeros(1, np.int64)  # step lists and tasks so far
+        self.tasks: deque[QueuedTask] = deque()
+        self.asleep = 0
+        self.lock = threading.RLock()
+        self.wake = threading.Condition(self.lock)
+        self.closing = False
+
+    def post(self) -> None:
+        take(self.posted, 0)
+        if self.asleep:
+            self.notify()
+
+    def notify(self) -> None:
+        with self.lock:
+            self.wake.notify_all()
+
+    def run_task(self, by_asker: bool = False) -> bool:
+        """Run one task that waits; whether there was one."""
+        if not self.tasks:  # without the lock: threads look here all the time
+            return False
+        with self.lock:
+            if not self.tasks:
+                return False
+            task = self.tasks[0]
+            task.by_asker = by_asker  # before it leaves the queue, so that an interrupt loses no task
+            self.tasks.popleft()
+        task.run()
+        return True
+
+    def sleep(self, seen: int) -> None:
+        with self.wake:
+            self.asleep += 1  # before the look: post() looks the other way round
+            while not self.closing and self.posted[0] == seen:
+                self.wake.wait()
+            self.asleep -= 1
+
+
+def _work(shared: _Shared) -> None:
+    """A thread's life: tasks first, then the steps under way, then looking for more."""
+    while not shared.closing:
+        seen = int(shared.posted[0])
+        if shared.run_task():
+            continue
+        steps = shared.steps
+        if steps is not None:
+            steps.work()
+        steps = None
+        limit = time.monotonic() + PATIENCE
+        while not shared.closing and not wait_until(shared.posted, 0, seen + 1, ROUNDS):
+            if time.monotonic() > limit:
+                shared.sleep(seen)
+
+
+class Crew:
+    """`threads` threads, the caller's among them, or fewer where the system starts no more; if it is one, all runs there."""
+
+    def __init__(self, threads: int, name: str = "h264lite") -> None:
+        self._shared, self._process = _Shared(), os.getpid()
+        self._threads: list[threading.Thread] = []
+        while not self._start(threads, name):  # what follows needs memory and threads as well: half of those that there are
+            threads = 1 + len(self._threads) // 2
+            self.close()
+            self._shared = _Shared()
+
+    def _start(self, threads: int, name: str) -> bool:
+        wanted = (threading.Thread(target=_work, args=(self._shared,), name=f"{name}-{k}", daemon=True)
+                  for k in range(1, threads))
+        return start_threads(wanted, self._threads)
+
+    def run(self, steps: Sequence[Sequence[Part]]) -> None:
+        """Run steps, each after the one before is done; raises what a part raised, and then leaves the rest out."""
+        work = Steps(steps)
+        if self._threads:
+            self._shared.steps = work
+            self._shared.post()
+        try:
+            work.work()
+        except BaseException as error:  # an interrupt between two parts
+            work.error = error
+            raise
+        finally:
+            self._shared.steps = None
+        if work.error is not None:
+            raise work.error
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Task:
+        """Start a task that runs beside what follows, or with one thread when somebody asks for its result."""
+        if not self._threads:
+            return Later(lambda: True, function, *args)
+        task = QueuedTask(function, *args)
+        self._shared.tasks.append(task)
+        self._shared.post()
+        return task
+
+    def result(self, task: Task) -> Any:
+        """A task's result; the caller runs tasks that wait meanwhile."""
+        while not task.done() and self._shared.run_task(by_asker=True):
+            pass
+        return task.result()
+
+    def close(self) -> None:
+        """Wait for running tasks and end the threads; tasks that have not begun are cancelled."""
+        self._shared.closing = True
+        while self._shared.tasks:
+            self._shared.tasks.pop().cancel()
+        self._shared.notify()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def __del__(self) -> None:
+        self._shared.closing = True
+        if self._process == os.getpid():  # the threads stay in the process that started them
+            self._shared.notify()

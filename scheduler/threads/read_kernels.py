@@ -1,0 +1,72 @@
+"""Pictures of files read by threads without the interpreter: jobs by ticket, threads that sleep on a semaphore.
+
+A thread of a pool needs the interpreter's lock before and after each read, and each time whoever encodes waits for it to be
+given back: some half of what the host did for a picture, on a card whose work takes no time (docs/performance.md).
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit.atomics import fetch_add, load_acquire, store_release
+from ...jit.kernel import kernel, quick_kernel
+from .copy_kernels import call_with
+
+# The board, int64[BOARD]: jobs given out, jobs taken, whether it is over, each on a cache line of its own; then PLACES jobs,
+# by ticket: descriptor of the file, where in it, address, bytes, how many of them came
+READY, TAKEN, OVER, JOBS = 0, 8, 16, 24
+PLACES, WORDS = 64, 5
+BOARD = JOBS + PLACES * WORDS
+UNDER_WAY = -1
+
+
+@intrinsic
+def read_at(typingctx, function, file, target, count, offset):
+    """Calls pread, which is at an address: how many bytes were read; 0 at the end, -1 if it failed."""
+
+    def codegen(context, builder, sig, args):
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [ir.IntType(32), word, word, word])
+        descriptor = builder.trunc(args[1], ir.IntType(32))
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [descriptor, *args[2:]])
+
+    return types.int64(*[types.int64] * 5), codegen
+
+
+@quick_kernel
+def begin_to_read(board, file, offset, target, count, post, semaphore):
+    """A job for whoever wakes first; its ticket. One thread gives jobs out, at most PLACES at once.
+
+    target: an address; post: address of sem_post; semaphore: int64[8], a sem_t.
+    """
+    ticket = board[READY]
+    at = JOBS + WORDS * (ticket % PLACES)
+    board[at], board[at + 1], board[at + 2], board[at + 3], board[at + 4] = file, offset, target, count, UNDER_WAY
+    store_release(board, READY, ticket + 1)
+    call_with(post, semaphore.ctypes.data)
+    return ticket
+
+
+@quick_kernel
+def bytes_that_came(board, ticket):
+    """Of a job: less than there were to be if the file ended or could not be read; UNDER_WAY."""
+    return load_acquire(board, JOBS + WORDS * (ticket % PLACES) + 4)
+
+
+@kernel
+def read_what_is_asked(board, read, wait, semaphore):
+    """A thread's life. read, wait: addresses of pread and sem_wait. It holds what it sleeps on, whoever lets go of it."""
+    while True:
+        if call_with(wait, semaphore.ctypes.data) != 0:  # a signal
+            continue
+        if load_acquire(board, OVER) != 0:
+            return
+        ticket = fetch_add(board, TAKEN, 1)  # there is one: the semaphore counts them
+        at = JOBS + WORDS * (ticket % PLACES)
+        came, count = 0, board[at + 3]
+        while came < count:
+            got = read_at(read, board[at], board[at + 2] + came, count - came, board[at + 1] + came)
+            if got <= 0:
+                break
+            came += got
+        store_release(board, at + 4, came)

@@ -1,0 +1,82 @@
+"""Threads that run without the interpreter, and the semaphore of the C library on which they sleep."""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .start import start_threads
+
+_WORDS = 8  # int64 that hold a sem_t: 32 bytes, and some
+
+
+class Semaphore:
+    """memory: int64[8], the sem_t; post, wait: addresses of what adds to it and takes from it; 0 where there is none."""
+
+    def __init__(self) -> None:
+        self.memory, self.post, self.wait = np.zeros(_WORDS, np.int64), 0, 0
+        self._library: Any = None
+        try:
+            library = ctypes.CDLL(None)
+            if not library.sem_init(ctypes.c_void_p(address(self.memory)), 0, 0):
+                self.post, self.wait = c_function("sem_post"), c_function("sem_wait")
+                self._library = library
+        except (AttributeError, TypeError):  # as in c_function
+            pass
+
+    def wake(self, threads: int) -> None:
+        """So many of those that sleep."""
+        for _ in range(threads if self._library is not None else 0):
+            self._library.sem_post(ctypes.c_void_p(address(self.memory)))
+
+
+class Sleepers:
+    """Up to `count` threads that work on a board, as many as start; none where the C library has no semaphores.
+
+    board: int64[n]; board[over] is set when they are to end. They hold the board and what they sleep on, but not this.
+    """
+
+    def __init__(self, board: np.ndarray, over: int, count: int, name: str) -> None:
+        self._board, self._over, self._count, self._name = board, over, count, name
+        self._semaphore: Semaphore | None = None
+        self._threads: list[threading.Thread] = []
+
+    def _begin(self, life: Callable[..., None], *given: int) -> Semaphore:
+        """With the first work, since many never have any. life(board, *given, address of sem_wait, sem_t): a thread's."""
+        if self._semaphore is None:
+            semaphore = self._semaphore = Semaphore()
+            everything = (self._board, *given, semaphore.wait, semaphore.memory)
+            wanted = (threading.Thread(target=life, args=everything, name=f"h264lite {self._name} {k}", daemon=True)
+                      for k in range(self._count if semaphore.wait else 0))
+            start_threads(wanted, self._threads)
+        return self._semaphore
+
+    def close(self) -> None:
+        """End the threads: each ends what it is at, and begins nothing."""
+        self._end()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def _end(self) -> None:
+        self._board[self._over] = 1
+        if self._semaphore is not None:
+            self._semaphore.wake(len(self._threads))
+
+    def __del__(self) -> None:
+        self._end()
+
+
+def c_function(name: str) -> int:
+    """The address of a function of the C library; 0 if there is none."""
+    try:
+        return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
+    except (AttributeError, TypeError):  # TypeError: Windows has no such library
+        return 0
+
+
+def address(array: np.ndarray) -> int:
+    """Of its first element."""
+    return int(array.__array_interface__["data"][0])

@@ -1,0 +1,717 @@
+"""tune, bench and doctor; what encodes make of a tuning file; the chart of a timeline."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from h264lite.cli import bench as bench_command
+from h264lite.cli import cli, gantt
+from h264lite.cli import doctor as doctor_command
+from h264lite.cli import tune as tune_command
+from h264lite.cli.measuring import measure, measure_gops
+from h264lite.cli.measuring.measure import Samples, Watched
+from h264lite.cuda_src.runtime import device as device_module
+from h264lite.encoder import warm_up as first_run
+from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
+from h264lite.encoder.gops.gops.gops import count_lanes
+from h264lite.encoder.settings import tuned
+from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
+from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file, now, read, save
+from h264lite.scheduler.stages import MAIN, TABLE
+from h264lite.scheduler.trace import CARD, HOST, Trace
+
+from .. import fake_pipeline
+from ..cuda_emulator.driver import EmulatedDriver  # before H264LITE_CACHE is another: it keeps its kernels
+
+THREADS = 4
+CORE = guess([CPU], 1)  # the machine that is measured here: times of one core, and of a card
+THE_CARD = guess(["cuda:0"], 1)
+THREAD = {LOAD: (20e-6, 30e-9), ISSUE: (120e-6, 5e-9), ENTROPY: (10e-6, 5e-9)}  # of a card's host: launch, a macroblock
+
+
+def card_takes(rows, columns, serial=False):
+    """(seconds of a picture on that card, those of its host's thread); one stream is a little faster."""
+    main = [stage.name for stage in TABLE if stage.stream == MAIN and THE_CARD.knows(stage.name, "cuda:0")]
+    loop = sum(THE_CARD.seconds(name, "cuda:0", rows, columns) for name in main) * (0.95 if serial else 1.0)
+    own = sum(launch + rows * columns * each for launch, each in THREAD.values())
+    return max(loop, own), own
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
+    tuned.this_machine.cache_clear()
+    yield
+    tuned.this_machine.cache_clear()
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """As on a machine with a card, in everything that is asked before one is used."""
+    for module in ("device", "tune_command", "doctor_command", "tuned"):
+        monkeypatch.setattr(f"h264lite.encoder.{module}.why_no_cuda", lambda: None)
+    monkeypatch.setattr("h264lite.encoder.settings.device.card_name", lambda: "A card")
+    monkeypatch.setattr("h264lite.cli.tune.count_cards", lambda: 2)
+    monkeypatch.setattr("h264lite.cli.tune.nvcc_will_run", lambda: False)
+
+
+def fake_watch(seen):
+    """An encode on that machine, without one: times that follow the models exactly."""
+
+    def watch(device, pictures, threads, seconds, most=0, card_clock=False, card_choices=None, **options):
+        height, width = pictures[0][0].shape
+        choices = card_choices or {}
+        serial, tile_rows = choices.get("streams") == 1, choices.get("tile_rows", 4)
+        seen.append((device, width, height, threads, card_clock, serial, tile_rows))
+        rows, columns = -(-height // 16), -(-width // 16)
+        threads = threads or 1
+        found = Watched(device, width, height, threads, 20, 0.0)
+        names = [stage.name for stage in TABLE if CORE.knows(stage.name, CPU) and not stage.only]
+        if device == CPU:
+            busy = {name: CORE.seconds(name, CPU, rows, columns) for name in names}
+            found.stages, found.entropy = busy, CORE.seconds(ENTROPY, CPU, rows, columns)
+            found.loop = sum(busy.values()) / threads + found.entropy / threads
+            found.load = 1e-4
+            found.frame = found.loop + found.load
+        else:
+            found.frame, own = card_takes(rows, columns, serial)
+            found.frame *= 1.1 if tile_rows > 2 else 1.0
+            found.wait = found.frame - own
+            clocks = {name: 0.8 * (launch + rows * columns * each) for name, (launch, each) in THREAD.items()}
+            found.load, found.loop, found.entropy = clocks[LOAD], clocks[ISSUE], clocks[ENTROPY]
+            events = 1.5 if rows * columns < 1000 else 0.8  # times as slow as it is
+            timed = names if card_clock else ()
+            found.stages = {name: events * THE_CARD.seconds(name, device, rows, columns) for name in timed}
+        return found
+
+    return watch
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    seen = []
+    monkeypatch.setattr(tune_command, "watch", fake_watch(seen))
+    monkeypatch.setattr(bench_command, "watch", fake_watch(seen))
+    for module in (tune_command, bench_command):
+        monkeypatch.setattr(module, "will_compile", lambda: False)
+        monkeypatch.setattr(module, "pictures_for", lambda w, h, clip=None: measure.synthetic(w, h, 2))
+    monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, seconds, choices: {
+        1: 10.0, 2: 19.5}.get(lanes, 19.8))
+    monkeypatch.setattr(tune_command, "measure_link", lambda k: {(CPU, f"cuda:{k}"): Link(8e-6, 5e10),
+                                                                 (f"cuda:{k}", CPU): Link(9e-6, 4e10)})
+    monkeypatch.setattr("h264lite.scheduler.planning.tuning_file.cores", lambda: THREADS)
+    return seen
+
+
+# ---- tune
+def test_tune_measures_every_stage_on_every_device(quick, card, capfd, monkeypatch):
+    assert cli.main(["tune", "--seconds", "5"]) == 0
+    said = capfd.readouterr().err
+    tuning = read(cache_file().read_text(), "x")
+    assert f"written: {cache_file()}" in said and "1920x1080" in said
+    for name in ("full_search", "mode_decision", "deblock"):
+        for size in measure.SIZES:
+            rows, columns = -(-size[1] // 16), -(-size[0] // 16)
+            beside, expected = (m.seconds(name, "cuda:0", rows, columns) / m.seconds("intra", "cuda:0", rows, columns)
+                                for m in (tuning.models, THE_CARD))  # fmt: skip
+            assert beside == pytest.approx(expected, rel=1e-2)
+            assert tuning.models.seconds(name, CPU, rows, columns) == pytest.approx(
+                CORE.seconds(name, CPU, rows, columns) / THREADS, rel=0.02)
+    assert tuning.models.knows("full_search", "cuda:1")  # the second card is taken to be like the first
+    assert tuning.models.links["cuda:1", CPU].rate == pytest.approx(4e10)
+    assert tuning.models.seconds(ISSUE, "cuda:0", 68, 120) == pytest.approx(130e-6 + 8160 * 10e-9, rel=0.01)
+    assert tuning.models.streams == 1
+    assert tuning.models.knows(LOAD, CPU) and tuning.models.knows(ENTROPY, CPU)
+    # one stream was faster, and fewer rows a tile; 3 GOPs are hardly
+    assert tuning.chosen == {"threads": THREADS, "streams": 1, "tile_rows": 2, "gops": 2}
+    tried = [row for row in quick if row[:1] == ("cuda:0",) and row[1:3] == tune_command.CHOICES_AT and not row[4]]
+    assert [row[3] for row in tried[:2]] == [THREADS, THREADS // 2]
+    assert [serial for *_, serial, _ in tried[2:6]] == [False, True, False, True]  # by turns
+    assert {row[5:] for row in quick if row[4]} == {(True, 2)}  # stages are measured as they will run
+    assert [row[6] for row in quick if row[1:3] == tune_command.GOPS_AT][:4] == [4, 2, 4, 2]
+    assert len({row[1:3] for row in quick}) == len(measure.SIZES)
+    assert "# Measured in" in cache_file().read_text()
+
+
+def test_what_tune_predicts_is_what_it_measured(quick, card, tmp_path):
+    assert cli.main(["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml"), "--quiet"]) == 0
+    models, binds = read((tmp_path / "t.toml").read_text(), "x").models, set()
+    for width, height in measure.SIZES:
+        rows, columns = -(-height // 16), -(-width // 16)
+        prediction = tuned.predict_alone(models, CPU, tuned.picture_of(columns, rows))
+        busy = sum(CORE.seconds(stage.name, CPU, rows, columns) for stage in TABLE
+                   if CORE.knows(stage.name, CPU) and not stage.only)
+        bits = CORE.seconds(ENTROPY, CPU, rows, columns)
+        assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
+        card_alone = tuned.predict_alone(models, "cuda:0", tuned.picture_of(columns, rows))
+        frame, own = card_takes(rows, columns, True)
+        assert card_alone.seconds == pytest.approx(frame, rel=5e-3), (width, height)
+        assert card_alone.bound == ("host thread" if frame - own < measure.WAITS * frame else "loop")
+        binds.add(card_alone.bound)
+    assert len(binds) == 2  # events had made the small ones slow
+    assert len([row for row in quick if row[0] != CPU and row[1:3] == (176, 144)]) == tune_command.RUNS + 1  # by events
+
+
+def test_the_middle_one_of_several_encodes_on_a_card_counts(quick, card, monkeypatch, tmp_path):
+    honest, seen = tune_command.watch, []
+
+    def uneven(device, pictures, threads, seconds, most=0, card_clock=False, **more):
+        found = honest(device, pictures, threads, seconds, most, card_clock, **more)
+        if device != CPU and not card_clock and "gops" in tune.chosen:
+            size = found.width, found.height
+            found.frame *= (1.6, 1.0, 0.9, 1.5, 1.0)[seen.count(size)]
+            seen.append(size)
+        return found
+
+    monkeypatch.setattr(tune_command, "watch", uneven)
+    monkeypatch.setattr(tune_command, "say", lambda *text: None)
+    tune = tune_command.Tune(["cpu", "cuda:0"], measure.SIZES[:4], 60.0, 4, tune_command.Bar(27, False))
+    models = tune.run()
+    assert seen == [*measure.SIZES[:4]] * tune_command.RUNS  # all sizes, then all of them again
+    said = tune.report(models)
+    assert [line.count("±35.0%") for line in said[1:9]] == [0, 1] * 4 and "differed by up to 35 %" in said[9]
+    for some in tune.measured:
+        some.runs = [some.middle] * len(some.runs)
+    assert "differed" not in str(tune.report(models))
+    for found in tune.watched:
+        rows, columns = found.mb_height, found.mb_width
+        if found.device != CPU:
+            assert found.frame == pytest.approx(card_takes(rows, columns, True)[0])
+    assert tune.bar.done == 4 * (1 + 2) + tune_command.RUNS - 1 + 1 + tune.choices()
+
+
+def test_on_a_card_what_takes_long_is_encoded_once(monkeypatch):
+    tune = tune_command.Tune(["cpu", "cuda:0"], [], 60.0, 4, tune_command.Bar(0, True))
+    tune.each, tune.chosen = 3.0, {"threads": 4}
+    frames = {CPU: 1e-3, "cuda:0": 0.4}
+    monkeypatch.setattr(tune_command, "watch", lambda device, *args, **more: Watched(device, 64, 64, 4, 9, frames[device]))
+    for device in frames:
+        tune.measure(device, measure.synthetic(64, 64, 1))
+    tune.again()
+    assert [len(some.runs) for some in tune.measured] == [1, 1]
+    frames["cuda:0"] = 1e-3
+    tune.measure("cuda:0", measure.synthetic(64, 64, 1))
+    tune.again()
+    assert [len(some.runs) for some in tune.measured] == [1, 1, 2]
+
+
+def test_tune_leaves_out_what_takes_too_long(quick, monkeypatch, tmp_path, capfd):
+    slow = tune_command.watch
+
+    def slower(*args, **more):
+        found = slow(*args, **more)
+        found.frame *= 400
+        return found
+
+    monkeypatch.setattr(tune_command, "watch", slower)
+    assert cli.main(["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml")]) == 0
+    said = capfd.readouterr().err
+    assert "3840x2160 on cpu: left out" in said
+    assert read((tmp_path / "t.toml").read_text(), "x").models.knows("deblock", CPU)
+
+
+def test_sizes_that_do_not_fit_are_left_out_and_a_card_that_fails_ends_it(quick, card, monkeypatch, tmp_path, capfd):
+    fits, failure = tune_command.watch, Error("device cuda: 100 MiB left, and an array needs 200 MiB")
+
+    def watch(device, pictures, *args, **more):
+        if device != CPU and pictures[0][0].shape[1] > 1920:
+            raise failure
+        return fits(device, pictures, *args, **more)
+
+    monkeypatch.setattr(tune_command, "watch", watch)
+    words = ["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml")]
+    assert cli.main(words) == 0
+    assert "3840x2160 on cuda:0: device cuda: 100 MiB left" in capfd.readouterr().err
+    failure = DeviceLost("the card failed in full_search")
+    assert cli.main(words) == 1
+
+    def lost(ordinal):
+        raise tune_command.GpuLost("the card failed in memcpy_htod_async")
+
+    monkeypatch.setattr(tune_command, "watch", fits)
+    monkeypatch.setattr(tune_command, "measure_link", lost)
+    assert cli.main(words) == 3
+    assert "failed in memcpy" in capfd.readouterr().err
+
+
+def test_tune_says_before_measuring_where_it_cannot_write(quick, tmp_path, capfd):
+    assert cli.main(["tune", "--out", str(tmp_path)]) == 1
+    assert "Is a directory" in capfd.readouterr().err and not quick
+
+
+def test_a_clip_of_ones_own(quick, tmp_path, capfd):
+    clip = tmp_path / "clip_64x48.yuv"
+    clip.write_bytes(np.random.default_rng(1).integers(0, 255, 5 * 64 * 72, np.uint8).tobytes())
+    assert cli.main(["tune", "--clip", str(clip), "--out", str(tmp_path / "t.toml"), "--seconds", "5"]) == 0
+    assert {row[1:3] for row in quick if row[1:3] != tune_command.CHOICES_AT} == {(64, 48)}
+    clip.write_bytes(bytes(64 * 72))
+    assert cli.main(["tune", "--clip", str(clip), "--seconds", "5"]) == 2
+    assert "fewer than 2 frames" in capfd.readouterr().err
+
+
+def a_clip(folder, name="clip_64x48.yuv"):
+    path = folder / name
+    path.write_bytes(bytes(3 * 64 * 72))
+    return path
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--out", "."], "error: .: Is a directory"), (["--out", "/"], "error: /: Is a directory"),
+    (["--out", ""], "--out '': not a file name"), (["--input-res", "32x32"], "--input-res has no effect without --clip"),
+    (["--clip", "clip.y4m", "--input-res", "32x32"], "--input-res 32x32 contradicts the input, which is 64x48"),
+    (["--clip", "clip.y4m", "--out", "./clip.y4m"], "out and clip are the same: clip.y4m"),
+])
+def test_what_tune_cannot_do_is_refused_before_it_measures(quick, tmp_path, monkeypatch, capfd, words, said):
+    monkeypatch.chdir(tmp_path)
+    video = b"YUV4MPEG2 W64 H48 F25:1\n" + 2 * (b"FRAME\n" + bytes(64 * 72))
+    (tmp_path / "clip.y4m").write_bytes(video)
+    assert cli.main(["tune", "--seconds", "5", *words]) == (1 if "directory" in said else 2)
+    told = capfd.readouterr().err
+    assert said in told.splitlines()[-1] and "Traceback" not in told and not quick
+    assert (tmp_path / "clip.y4m").read_bytes() == video
+
+
+def test_pins_outlive_what_is_measured_anew(quick, tmp_path, capfd):
+    path = tmp_path / "t.toml"
+    words = ["tune", "--seconds", "5", "--clip", str(a_clip(tmp_path)), "--out", str(path)]
+    save(tuning_of_here(machine=Machine("0"), pins={"gops": 3, "device": "cpu"}), path)
+    assert cli.main(words) == 0
+    assert "kept from the file before, pinned: gops = 3, device = cpu" in capfd.readouterr().err
+    assert read(path.read_text(), "x").pins == {"gops": 3, "device": "cpu"}
+    path.write_text("[pins]\nthreads = 1000")
+    assert cli.main(words) == 0
+    assert "pins of the file before are not kept" in capfd.readouterr().err
+    assert not read(path.read_text(), "x").pins
+
+
+def test_tune_writes_to_a_pipe_a_device_and_through_a_link(quick, tmp_path, capfd):
+    words = ["tune", "--seconds", "5", "--clip", str(a_clip(tmp_path)), "--out"]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert cli.main([*words, str(pipe)]) == 0
+    assert read(os.read(end, 1 << 16).decode(), "x").chosen and pipe.is_fifo()
+    os.close(end)
+    link = tmp_path / "link.toml"
+    link.symlink_to("real.toml")
+    assert cli.main([*words, str(link)]) == 0
+    assert link.is_symlink() and read((tmp_path / "real.toml").read_text(), "x").chosen
+    assert cli.main([*words, "/dev/full"]) == 1
+    assert "/dev/full: No space left on device" in capfd.readouterr().err and not os.path.isfile("/dev/full")
+
+
+def test_tune_reads_back_what_it_wrote_of_a_clip_of_any_name_and_of_many_cores(quick, tmp_path, monkeypatch):
+    monkeypatch.setattr("h264lite.scheduler.planning.tuning_file.cores", lambda: 384)
+    monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, *_: float(lanes))
+    clip, path = a_clip(tmp_path, "a\nb\x1b\udcff_64x48.yuv"), tmp_path / "t.toml"
+    assert cli.main(["tune", "--seconds", "5", "--clip", str(clip), "--out", str(path)]) == 0
+    assert read(path.read_text(), "x").chosen["gops"] == 64
+    assert {row[3] for row in quick} == {256, 128}
+
+
+def test_without_a_home_tune_asks_for_a_place(quick, homeless, capfd):
+    assert cli.main(["tune"]) == 1
+    assert "set HOME or H264LITE_CACHE, or say --out" in capfd.readouterr().err and not quick
+
+
+@pytest.fixture
+def homeless(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("H264LITE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pathlib.Path.home", home)
+
+
+def test_synthetic_pictures_look_like_video():
+    pictures = measure.synthetic(176, 144, 6)
+    assert [plane.shape for plane in pictures[0]] == [(144, 176), (72, 88), (72, 88)]
+    assert all((a[0] == b[0]).all() for a, b in zip(pictures, measure.synthetic(176, 144, 6)))  # the same every time
+    first, second = pictures[0][0].astype(int), pictures[1][0].astype(int)
+    assert first.std() > 20 and 1 < np.abs(first - second).mean() < 30
+    assert [measure.there_and_back([(n,) for n in range(4)], k)[0] for k in range(8)] == [0, 1, 2, 3, 2, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (3, 5), (9, 2), (175, 143)])
+def test_synthetic_pictures_of_any_size(width, height):
+    chroma = (height + 1) // 2, (width + 1) // 2
+    for picture in measure.synthetic(width, height, 3):
+        assert [plane.shape for plane in picture] == [(height, width), chroma, chroma]
+
+
+def test_a_watched_encode_is_a_real_one():
+    found = measure.watch("cpu", measure.synthetic(48, 48, 4), 1, 0.0)
+    assert found.frames == measure.LEAST_FRAMES and found.threads == 1 and found.macroblocks == 9
+    assert found.stages["full_search"] > 0 and found.entropy > 0 and found.bits > 0
+    assert sum(found.stages.values()) < found.loop < found.frame * 2
+    samples = Samples()
+    samples.add_cpu(found)
+    assert samples.points["full_search", CPU][0][:2] == pytest.approx(
+        (9, found.stages["full_search"] * found.loop / sum(found.stages.values())))
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_gops_at_once_are_measured(lanes):
+    assert measure_gops.gop_rate("cpu", measure.synthetic(48, 48, 3), 2, lanes, 0.0, {}) > 0
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_gops_at_once_are_measured_on_a_card_as_from_a_file(lanes, monkeypatch):
+    """Pictures are read ahead to where the card takes them from, each the right one."""
+    device_module.use_driver(EmulatedDriver())
+    monkeypatch.setattr(measure_gops, "_GOP_OF_A_CARD", 3)
+    clip, seen = measure.synthetic(48, 48, 4), []
+    encode = measure_gops.Pipeline.encode_in_place
+
+    def encode_in_place(self):
+        seen.append(self.next_buffer().tobytes())
+        return encode(self)
+
+    monkeypatch.setattr(measure_gops.Pipeline, "encode_in_place", encode_in_place)
+    assert measure_gops.gop_rate("cuda:0", clip, 4, lanes, 0.0, {"streams": 1}) > 0
+    device_module.use_driver(None)
+    assert len(seen) >= 9 * lanes, "three GOPs a lane"
+    expected = (b"".join(plane.tobytes() for plane in measure.there_and_back(clip, n)) for n in range(len(seen)))
+    assert sorted(seen) == sorted(expected)
+
+
+def test_first_pictures_do_not_count(monkeypatch):
+    """Those that are finished before the clock begins, with those that one call brings beside the last of them."""
+    now = iter(range(100))
+    monkeypatch.setattr(measure_gops.time, "perf_counter", lambda: float(next(now)))
+    for warm in (4, 0):
+        count, taken = measure_gops._Count(warm, 3, 0.0), []
+        for n in count:
+            taken.append(n)
+            if n in (3, 5):
+                count.add([None] * (3 if n == 3 else 2))
+        count.add([None] * 5)
+        count.add([None] * 2)
+        assert count.rate() == pytest.approx(7 / 2)
+        assert len(taken) == (8 if warm else 3)
+
+
+def test_links_are_measured_on_the_emulated_card():
+    from h264lite.scheduler.planning import links
+
+    device_module.use_driver(EmulatedDriver())
+    try:
+        found = links.measure()
+    finally:
+        device_module.use_driver(None)
+    assert set(found) == {(CPU, "cuda:0"), ("cuda:0", CPU)} and all(link.rate > 0 for link in found.values())
+
+
+# ---- what encodes make of it
+def tuning_of_here(**changes):
+    models = guess([CPU, "cuda:0"], THREADS)
+    values = {"machine": Machine.here(), "models": models, "made": now(), "chosen": {"threads": 3, "gops": 2}} | changes
+    return Tuning(**values)
+
+
+def test_an_encode_takes_what_was_chosen_and_says_what_it_cannot_use(tmp_path):
+    save(tuning_of_here(), cache_file())
+    config = Config.from_options(width=1280, height=720, gops="auto", keyint=10)
+    assert config.threads == 3 and count_lanes(config, 100) == 2 and not config.tuning_note
+    assert count_lanes(Config.from_options(width=64, height=64, keyint=10), 100) == 3  # small pictures: by rule
+    assert Config.from_options(width=64, height=64, threads=2).threads == 2  # what is said wins
+    save(tuning_of_here(machine=Machine()), cache_file())
+    config = Config.from_options(width=64, height=64)
+    assert config.tuning is None and "run h264lite tune" in config.tuning_note
+    with pytest.raises(OptionError, match=r"tuning .*run h264lite tune"):
+        Config.from_options(width=64, height=64, tuning=str(cache_file()))
+
+
+def test_auto_goes_by_what_was_measured(card):
+    save(tuning_of_here(), cache_file())
+    large = Config.from_options(width=1920, height=1080)
+    assert large.device == "cuda" and "predicted" in large.device_reason
+    small = Config.from_options(width=64, height=64)
+    assert small.device == "cpu" and "cuda:0" in small.device_reason
+    save(tuning_of_here(pins={"device": "cpu"}), cache_file())
+    assert Config.from_options(width=1920, height=1080).device == "cpu"
+    assert Config.from_options(width=1920, height=1080, device="cuda").device == "cuda"
+
+
+def test_auto_goes_by_size_where_a_stage_was_not_measured(card):
+    tuning = tuning_of_here()
+    for stage, device in list(tuning.models.stages):
+        if device == CPU:
+            tuning.models.stages[stage, "cuda:0"] = Curve.line(1e-6, tuning.models.stages[stage, CPU].at(8160) / 8160)
+    for device in (CPU, "cuda:0"):
+        del tuning.models.stages["deblock", device]
+    assert tuned.faster(tuning, tuned.picture_of(120, 68)) is None
+
+
+def test_a_pinned_device_that_is_not_there_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(tuned, "why_no_cuda", lambda: "no NVIDIA driver")
+    path = tmp_path / "t.toml"
+    for pin, told in (("cpu", False), ("cuda", True), ("hybrid", True)):
+        save(tuning_of_here(pins={"device": pin}), path)
+        note = Config.from_options(width=64, height=64, tuning=str(path)).tuning_note
+        assert (note == f'{path}: device = "{pin}" is pinned, and there is no GPU to use (no NVIDIA driver)') == told
+        assert bool(note) == told and not tuned.find_tuning(str(path), "cpu")[1]
+        assert doctor_command.examine(str(path))["problems"] == [note] * told
+
+
+def test_auto_takes_both_where_that_is_worth_it(card):
+    tuning = tuning_of_here()
+    stages = tuning.models.stages
+    for stage, device in list(stages):
+        if device == CPU:  # a card like the processor
+            stages[stage, "cuda:0"] = Curve.line(1e-6, stages[stage, CPU].at(8160) / 8160)
+    save(tuning, cache_file())
+    config = Config.from_options(width=1920, height=1080)
+    assert config.device == "hybrid" and "hybrid" in config.device_reason
+    found = tuned.planned(config)
+    assert found.plan.devices == (CPU, "cuda:0") and found.plan.single is None
+    assert found.prediction.seconds < min(found.alone.values())
+
+
+def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, capfd):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
+    monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda: False)
+    clip = tmp_path / "a_32x32.yuv"
+    clip.write_bytes(bytes(32 * 48 * 3))
+    words = ["encode", str(clip), str(tmp_path / "o.264"), "--device", "cpu", "--verbose"]
+    assert cli.main(words) == 0
+    assert "was not measured" in capfd.readouterr().err
+    save(tuning_of_here(), cache_file())
+    assert cli.main(words) == 0
+    said = capfd.readouterr().err
+    assert "plan: everything on cpu; predicted" in said and "a picture: predicted" in said
+    save(tuning_of_here(machine=Machine()), cache_file())
+    assert cli.main(words) == 0
+    assert "[warning]" in capfd.readouterr().err
+
+
+# ---- bench
+def test_bench_takes_turns_and_writes_what_it_found(quick, monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(bench_command, "choose", lambda names, tuning: (["cpu", "cuda"], {"hybrid": "why not"}))
+    assert cli.main(["bench", "--sizes", "32x32,64x48", "--rounds", "3", "--json", str(tmp_path / "b.json")]) == 0
+    found = json.loads((tmp_path / "b.json").read_text())
+    assert [row["size"] for row in found["sizes"]] == ["32x32", "64x48"] and found["absent"] == {"hybrid": "why not"}
+    assert set(found["sizes"][0]["fps"]) == {"cpu", "cuda"} and found["sizes"][0]["spread"]["cpu"] == 0
+    rounds = [[row[0] for row in quick[n : n + 2]] for n in range(0, 6, 2)]
+    assert all(sorted(names) == ["cpu", "cuda"] for names in rounds) and rounds != 3 * rounds[:1]  # not always the same first
+    assert "64x48" in capfd.readouterr().err
+
+
+def test_bench_checks_its_report_before_it_measures_and_leaves_the_old_one(quick, monkeypatch, tmp_path, capfd):
+    words = ["bench", "--devices", "cpu", "--sizes", "16x16", "--json"]
+    assert cli.main([*words, str(tmp_path / "no" / "b.json")]) == 1 and not quick
+    assert capfd.readouterr().err == f"h264lite bench: error: {tmp_path}/no/b.json: no such file or directory\n"
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text("measured with patience")
+
+    def fails(*args, **more):
+        raise DeviceLost("gone")
+
+    monkeypatch.setattr(bench_command, "watch", fails)
+    assert cli.main([*words, str(old)]) == cli.main([*words, str(new)]) == 1
+    assert old.read_text() == "measured with patience" and not new.exists()
+
+
+def test_bench_compares_both_with_the_better_one(monkeypatch):
+    """Of the same round."""
+    rates = {"cpu": [100.0, 50.0, 80.0], "cuda": [50.0, 150.0, 40.0], "hybrid": [130.0, 65.0, 120.0]}
+    by_round = {name: iter(values) for name, values in rates.items()}
+    monkeypatch.setattr(bench_command, "watch", lambda name, *_, **__: Watched(name, 16, 16, 1, 9, 1 / next(by_round[name])))
+    given = types.SimpleNamespace(rounds=3, threads=1, run_seconds=1.0, tuning=None)
+    row = bench_command.measure((16, 16), ("cpu", "cuda", "hybrid"), [], given)
+    assert row["hybrid_over_better"] == pytest.approx(1.3) and row["fps"]["hybrid"] == pytest.approx(120)
+    assert row["fps_by_round"] == {name: pytest.approx(values) for name, values in rates.items()}
+    assert "1.30" in bench_command.table([row], ("cpu", "cuda", "hybrid"))[1]
+
+
+def test_bench_says_how_far_predictions_are_off(quick, card, tmp_path, capfd):
+    words = ["bench", "--devices", "cuda", "--rounds", "1", "--sizes", "1920x1080,1024x576"]
+    words += ["--json", str(tmp_path / "b.json")]
+    assert cli.main(words) == 0
+    assert "predicted" not in capfd.readouterr().err.split("nothing is predicted")[1]
+    assert json.loads((tmp_path / "b.json").read_text())["tuning"] is None
+    assert cli.main(["tune", "--seconds", "5", "--quiet"]) == 0
+    assert cli.main(words) == 0
+    said, found = capfd.readouterr().err, json.loads((tmp_path / "b.json").read_text())
+    assert found["tuning"]["file"] == str(cache_file()) and f"predicted from {cache_file()}" in said
+    models = read(cache_file().read_text(), "x").models
+    for row, (width, height) in zip(found["sizes"], ((1920, 1080), (1024, 576))):
+        rows, columns = -(-height // 16), width // 16
+        predicted = 1 / tuned.predict_alone(models, "cuda:0", tuned.picture_of(columns, rows)).seconds
+        measured = 1 / (1.1 * card_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
+        assert row["predicted_fps"]["cuda"] == pytest.approx(predicted, rel=1e-3)
+        assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (predicted / measured - 1), abs=0.1)
+        assert f"{predicted:11.1f}{100 * (predicted / measured - 1):+8.1f}%" in said
+    assert found["sizes"][0]["predicted_off_percent"]["cuda"] == pytest.approx(100 * (1.1 / 0.95 - 1), abs=0.5)
+
+
+def test_bench_leaves_out_predictions_of_devices_that_were_not_measured():
+    row = {"size": "64x64", "fps": {"cpu": 50.0, "cuda": 80.0}, "spread": {"cpu": 0.0, "cuda": 0.0}}
+    row |= bench_command.foretold(row["fps"], {"cuda": 100.0})
+    head, line = bench_command.table([row], ("cpu", "cuda"))
+    assert row["predicted_off_percent"] == {"cuda": pytest.approx(25.0)}
+    assert head.split() == ["size", *("cpu", "predicted", "off"), *("cuda", "predicted", "off")]
+    assert line.index("100.0") + len("100.0") == head.rindex("predicted") + len("predicted") and line.endswith("+25.0%")
+
+
+def test_bench_predicts_for_the_emulated_card(monkeypatch, tmp_path, capfd):
+    def watch(*args, **more):
+        seen.append(measure.watch(*args, **more))
+        return seen[-1]
+
+    seen: list[Watched] = []
+    monkeypatch.setattr(bench_command, "watch", watch)
+    monkeypatch.setattr(measure, "LEAST_FRAMES", 3)
+    monkeypatch.setattr(measure, "WARM", 1)
+    device_module.use_driver(EmulatedDriver())
+    try:
+        save(tuning_of_here(), cache_file())
+        words = ["bench", "--devices", "cuda", "--rounds", "1", "--seconds", "0.1", "--sizes", "16x16", "--json", "-"]
+        assert cli.main(words) == 0
+        row = json.loads(capfd.readouterr().out)["sizes"][0]
+    finally:
+        device_module.use_driver(None)
+    assert row["predicted_off_percent"]["cuda"] == pytest.approx(
+        100 * (row["predicted_fps"]["cuda"] / row["fps"]["cuda"] - 1))
+    assert row["predicted_fps"]["cuda"] > row["fps"]["cuda"] > 0  # an emulated card is slow
+    found = seen[0]
+    assert 0 < found.wait < 0.5 * found.frame < found.loop  # the host's thread is that card
+
+
+def test_bench_without_a_card_says_so_and_refuses_one_that_is_asked_for(monkeypatch):
+    def absent(**options):
+        if options["device"] != "cpu":
+            raise DeviceError("no card")
+
+    monkeypatch.setattr(bench_command.Config, "from_options", staticmethod(absent))
+    assert bench_command.choose(None, None) == (["cpu"], {"cuda": "no card", "hybrid": "no card"})
+    with pytest.raises(DeviceError):
+        bench_command.choose("cuda", None)
+
+
+# ---- doctor
+def test_doctor_says_what_is_there(capsys, monkeypatch):
+    monkeypatch.setattr(doctor_command, "why_no_cuda", lambda: "no NVIDIA driver on this machine")
+    monkeypatch.setattr(doctor_command.card_facts, "driver_version", lambda: "")
+    assert cli.main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    for words in ("processor:", "SIMD:", "no NVIDIA driver", "nvcc:", "none in use", "1920x1080:", "all is well"):
+        assert words in said
+    save(tuning_of_here(pins={"gops": 4}), cache_file())
+    assert cli.main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["tuning"]["used"] and found["tuning"]["age_days"] == 0 and found["tuning"]["pins"] == {"gops": 4}
+    assert found["would_use"]["1920x1080"]["threads"] == 3
+
+
+def test_doctor_names_what_is_broken(capsys, tmp_path, monkeypatch):
+    path = tmp_path / "t.toml"
+    path.write_text("[")
+    assert cli.main(["doctor", "--tuning", str(path)]) == 1
+    assert f"problem: {path}: damaged" in capsys.readouterr().out
+    save(tuning_of_here(machine=Machine()), cache_file())
+    assert cli.main(["doctor"]) == 1
+    assert "run h264lite tune" in capsys.readouterr().out
+    os.remove(cache_file())
+    monkeypatch.setattr(doctor_command, "why_no_cuda", lambda: "PyCUDA is not usable: pip install pycuda")
+    monkeypatch.setattr(doctor_command.card_facts, "driver_version", lambda: "580.1")
+    assert cli.main(["doctor"]) == 1
+    assert "problem: there is an NVIDIA driver (580.1), but PyCUDA" in capsys.readouterr().out
+
+
+def test_doctor_says_so_where_it_cannot_print(monkeypatch, tmp_path, capfd):
+    for words in (["doctor"], ["doctor", "--json"]):
+        with open("/dev/full", "w") as full:
+            monkeypatch.setattr(sys, "stdout", full)
+            assert cli.main(words) == 1
+        assert capfd.readouterr().err == "h264lite doctor: error: standard output: no space left on device\n"
+    strict = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+    monkeypatch.setattr(sys, "stdout", strict)
+    assert cli.main(["doctor", "--tuning", "q\udcff.toml"]) == 1
+    assert b"problem: q\\udcff.toml: No such file" in strict.buffer.getvalue()
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["tune"], ["encode", "in_16x16.yuv", "out.264"]])
+def test_a_wrong_name_of_instructions_is_told_in_one_line(tmp_path, words):
+    environment = os.environ | {"H264LITE_SIMD": "sse9"}
+    done = subprocess.run([sys.executable, "-m", "h264lite", *words], env=environment, cwd=tmp_path, capture_output=True,
+                          text=True, timeout=60)  # fmt: skip
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr == f"h264lite {words[0]}: error: H264LITE_SIMD=sse9: use portable, avx2 or avx512\n"
+
+
+def test_doctor_names_a_cache_that_cannot_be_used(monkeypatch, tmp_path, homeless):
+    assert "set HOME or H264LITE_CACHE" in doctor_command.examine()["problems"][0]
+    assert "set HOME" in Config.from_options(width=64, height=64).tuning_note
+    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / ("x" * 300)))
+    assert "File name too long" in doctor_command.examine()["problems"][0]
+    assert "File name too long" in Config.from_options(width=64, height=64).tuning_note
+
+
+def test_doctor_names_compiled_kernels_that_may_not_be_read(monkeypatch, tmp_path):
+    look = os.scandir
+
+    def closed(place):
+        if str(place).endswith("__pycache__"):
+            raise PermissionError(13, "Permission denied", str(place))
+        return look(place)
+
+    monkeypatch.setattr(first_run.os, "scandir", closed)
+    monkeypatch.setattr(doctor_command.os, "access", lambda place, mode: mode == os.W_OK)  # a folder that may not be entered
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    assert first_run.will_compile()
+    found = doctor_command.examine()
+    assert not found["processor"]["compiled"] and "__pycache__ cannot be read and written" in found["problems"][-1]
+
+
+def test_doctor_on_the_emulated_card(monkeypatch, tmp_path):
+    device_module.use_driver(EmulatedDriver())
+    try:
+        found = doctor_command.examine()
+    finally:
+        device_module.use_driver(None)
+    assert found["cuda"]["usable"] and found["cuda"]["cards"][0]["kernel_files"] > 10
+    assert any("card 0:" in line for line in doctor_command.lines(found))
+
+
+# ---- the chart
+def a_trace(frames=12):
+    trace = Trace()
+    for n in range(frames):
+        at = trace.start + 0.01 * n
+        trace.add(HOST, "loop", "loop", at, 0.002, n)
+        trace.add(CARD, "main", "full_search", at + 0.001, 0.004, n)
+        trace.add(CARD, "main", "deblock", at + 0.005, 0.003, n)
+        trace.add(HOST, "h264lite_0", "entropy", at + 0.009, 0.008, n)
+    return trace
+
+
+def test_the_chart_shows_frames_in_the_middle():
+    pytest.importorskip("matplotlib")
+    trace = a_trace()
+    begin, end = gantt.window(trace)
+    assert begin - trace.start == pytest.approx(0.04) and end - begin == pytest.approx(0.04)
+    data = gantt.draw(trace, "a title")
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    from matplotlib.image import imread
+
+    pixels = imread(io.BytesIO(data))
+    assert pixels.shape[1] > 1000 and pixels[..., :3].std() > 0.05
+    assert gantt.draw(Trace()).startswith(b"\x89PNG")  # nothing to draw
+
+
+def test_without_matplotlib_it_is_refused_before_anything_is_encoded(monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(gantt.importlib.util, "find_spec", lambda name: None)
+    clip = tmp_path / "a_32x32.yuv"
+    clip.write_bytes(bytes(32 * 48))
+    assert cli.main(["encode", str(clip), str(tmp_path / "o.264"), "--trace-png", str(tmp_path / "c.png")]) == 2
+    assert "--trace-png needs matplotlib" in capfd.readouterr().err and not (tmp_path / "o.264").exists()

@@ -1,0 +1,95 @@
+"""The samples run, and the clip generator gives the same bytes for the same seed."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from h264lite.encoder.files.video import frame_bytes
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(name, *words):
+    command = [sys.executable, str(ROOT / "samples" / name), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize("size", ["1x1", "17x33", "64x48", "175x143"])
+def test_clips_of_any_size_repeat(tmp_path, size):
+    width, height = map(int, size.split("x"))
+    digests = set()
+    for name in ("a.yuv", "b.yuv"):
+        run("make_clip.py", tmp_path / name, "--size", size, "--frames", 3, "--seed", 5)
+        data = (tmp_path / name).read_bytes()
+        assert len(data) == 3 * frame_bytes(width, height)
+        digests.add(hashlib.sha256(data).hexdigest())
+    run("make_clip.py", tmp_path / "c.yuv", "--size", size, "--frames", 3, "--seed", 6)
+    assert len(digests) == 1
+    if width > 1:
+        assert (tmp_path / "c.yuv").read_bytes() != data
+
+
+def test_clips_move(tmp_path):
+    run("make_clip.py", tmp_path / "a.yuv", "--size", "64x48", "--frames", 4)
+    data, size = (tmp_path / "a.yuv").read_bytes(), frame_bytes(64, 48)
+    assert len({data[n * size : (n + 1) * size] for n in range(4)}) == 4
+
+
+def test_encode_frames(tmp_path):
+    out = tmp_path / "api.264"
+    assert str(out) in run("encode_frames.py", out) and out.stat().st_size > 1000
+
+
+def test_rate_and_quality():
+    rows = [line.split() for line in run("rate_and_quality.py").splitlines()[1:4]]
+    rates, qualities = [float(row[1]) for row in rows], [float(row[2]) for row in rows]
+    assert rates == sorted(rates, reverse=True) and qualities == sorted(qualities, reverse=True)
+
+
+def test_mux_mp4(tmp_path):
+    av = pytest.importorskip("av")
+    out = tmp_path / "api.mp4"
+    run("mux_mp4.py", out)
+    with av.open(str(out)) as container:
+        assert sum(1 for _ in container.decode(video=0)) == 24
+
+
+def test_motion_statistics(tmp_path):
+    stream, arrays = tmp_path / "api.264", tmp_path / "arrays.npz"
+    run("encode_frames.py", stream)
+    rows = [line.split() for line in run("motion_statistics.py", stream, arrays).splitlines()[1:]]
+    stored = np.load(arrays)
+    assert [row[1] for row in rows[:3]] == ["I", "P", "P"] and len(rows) == len(stored["mv"])
+    assert sum(int(row[2]) for row in rows) == stored["bits"].sum() < 8 * stream.stat().st_size
+    assert [float(x) for x in rows[0][4:]] == [0, 100, 0] and float(rows[1][6]) > 0
+
+
+@pytest.mark.parametrize("paper,words", [
+    ("000", "step search 13"), ("001", "8x8 block at (160, 120): vector"), ("003", "a vector for every  4x4"),
+    ("004", "1792 differences without reuse, 256"),
+])  # fmt: skip
+def test_papers(paper, words):
+    assert words in run(f"paper_{paper}.py")
+
+
+def test_compare_yuv_names_the_place(tmp_path):
+    sys.path.insert(0, str(ROOT / "samples"))
+    try:
+        from compare_yuv import first_difference
+    finally:
+        sys.path.pop(0)
+    size = frame_bytes(33, 18)
+    a = np.zeros(2 * size, np.uint8)
+    assert first_difference(a, a.copy(), 33, 18) is None
+    assert "equal for 1.5 frames" in first_difference(a, a[: size * 3 // 2], 33, 18)
+    for at, words in ((33 * 17 + 20, "frame 0, luma, sample x 20 y 17, macroblock x 1 y 1"),
+                      (size + 33 * 18 + 17 * 8 + 16, "frame 1, Cb, sample x 16 y 8, macroblock x 2 y 1"),
+                      (2 * size - 1, "frame 1, Cr, sample x 16 y 8, macroblock x 2 y 1")):
+        b = a.copy()
+        b[at] = 7
+        assert f"{words}: 0 and 7" in first_difference(a, b, 33, 18)

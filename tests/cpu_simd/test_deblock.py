@@ -1,0 +1,99 @@
+"""Deblocking: the kernel equals the raster-order definition, for every split of the rows."""
+
+from itertools import pairwise
+
+import h264lite.cpu_simd.deblock as stage
+import numpy as np
+import pytest
+
+from ..naive_deblock import deblock_picture
+
+
+def random_state(rng, n_mb, intra_share, qp_low, qp_high):
+    state = {
+        "mb_type": rng.integers(3, 8, n_mb).astype(np.uint8),
+        "ref_idx": rng.integers(0, 2, (n_mb, 4)).astype(np.int8),
+        "mv": rng.integers(-3, 4, (n_mb, 16, 2)).astype(np.int16),
+        "total_coeff": (rng.integers(0, 17, (n_mb, 24)) * (rng.random((n_mb, 24)) < 0.4)).astype(np.uint8),
+        "qp": rng.integers(qp_low, qp_high + 1, n_mb).astype(np.uint8),
+    }
+    intra = rng.random(n_mb) < intra_share
+    state["mb_type"][intra] = rng.integers(0, 3, intra.sum())
+    state["ref_idx"][intra] = -1
+    state["mv"][intra] = 0
+    return state
+
+
+def random_planes(rng, height, width, kind):
+    planes = []
+    for h, w in ((height, width), (height // 2, width // 2), (height // 2, width // 2)):
+        if kind == "noise":
+            plane = rng.integers(0, 256, (h, w))
+        else:  # blocks of near levels with little noise: nearly every line is filtered
+            steps = 110 + rng.integers(-6, 7, (h // 4, w // 4))
+            plane = np.kron(steps, np.ones((4, 4), int)) + rng.integers(-3, 4, (h, w))
+            if kind == "bright":
+                plane = np.clip(plane + 140, 0, 255)
+        planes.append(plane.astype(np.uint8))
+    return planes
+
+
+def run(planes, state, offsets, idc, slice_first_mb, bands):
+    out = [np.zeros((p.shape[0] + 4, p.shape[1] + 4), np.uint8)[2:-2, 2:-2] for p in planes]
+    before = [p.copy() for p in planes]
+    for row0, row1 in pairwise(bands):
+        stage.deblock(
+            *planes, state["mb_type"], state["ref_idx"], state["mv"], state["total_coeff"], state["qp"], *offsets, idc,
+            slice_first_mb, row0, row1, *out,
+        )  # fmt: skip
+    for plane, old in zip(planes, before):
+        assert np.array_equal(plane, old)
+    return out
+
+
+@pytest.mark.parametrize("kind", ["noise", "steps", "bright"])
+@pytest.mark.parametrize("intra_share", [0.0, 0.3, 1.0])
+def test_equals_the_definition(kind, intra_share):
+    rng = np.random.default_rng(seed := 11)
+    print("seed", seed)
+    mb_width, mb_height = 4, 5
+    for qp_low, qp_high, idc in ((0, 51, 0), (24, 40, 0), (30, 51, 2), (40, 51, 1)):
+        state = random_state(rng, mb_width * mb_height, intra_share, qp_low, qp_high)
+        planes = random_planes(rng, 16 * mb_height, 16 * mb_width, kind)
+        offsets = (int(rng.integers(-12, 13)), 2 * int(rng.integers(-6, 7)), 2 * int(rng.integers(-6, 7)))
+        slice_first_mb = np.array([0, 0, 2 * mb_width, 2 * mb_width, 4 * mb_width], np.int32)
+        expected = deblock_picture(*planes, state, *offsets, idc, slice_first_mb)
+        for bands in ([0, 5], [0, 1, 2, 3, 4, 5], [0, 2, 5], [0, 3, 4, 5]):
+            got = run(planes, state, offsets, idc, slice_first_mb, bands)
+            for name, a, b in zip("yuv", expected, got):
+                wrong = np.argwhere(a != b)
+                assert len(wrong) == 0, f"plane {name}, bands {bands}, first wrong sample (y, x) = {wrong[0]}"
+
+
+def test_every_qp_and_offset():
+    rng = np.random.default_rng(seed := 12)
+    print("seed", seed)
+    for qp in range(0, 52):
+        state = random_state(rng, 4, 0.4, qp, qp)
+        planes = random_planes(rng, 32, 32, "steps")
+        offsets = (qp % 25 - 12, 2 * (qp % 13 - 6), 2 * (qp % 7 - 3))
+        slice_first_mb = np.zeros(2, np.int32)
+        expected = deblock_picture(*planes, state, *offsets, 0, slice_first_mb)
+        for a, b in zip(expected, run(planes, state, offsets, 0, slice_first_mb, [0, 1, 2])):
+            assert np.array_equal(a, b), f"qp {qp}"
+
+
+@pytest.mark.slow
+def test_bands_equal_the_whole():
+    """Many pictures of touchy content: second-order effects of the halo show once in thousands of macroblocks."""
+    rng = np.random.default_rng(seed := 13)
+    print("seed", seed)
+    for _ in range(300):
+        mb_width, mb_height = 12, 6
+        state = random_state(rng, mb_width * mb_height, float(rng.choice([0, 0.2, 1])), 26, 51)
+        planes = random_planes(rng, 16 * mb_height, 16 * mb_width, "steps")
+        slice_first_mb = np.zeros(mb_height, np.int32)
+        whole = run(planes, state, (0, 0, 0), 0, slice_first_mb, [0, 6])
+        for bands in ([0, 1, 2, 3, 4, 5, 6], [0, 2, 4, 6], [0, 1, 5, 6]):
+            for a, b in zip(whole, run(planes, state, (0, 0, 0), 0, slice_first_mb, bands)):
+                assert np.array_equal(a, b)

@@ -1,0 +1,80 @@
+"""full_search against its definition: every range, extreme samples, any centre, both paths, any split of rows."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.full_search import full_search
+from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
+
+from .. import naive
+
+SEED = 20261121
+
+
+def picture_pair(rng, kind, width, height, pad):
+    """A source and a padded reference of one kind."""
+    h, w = height + 2 * pad, width + 2 * pad
+    if kind == "random":
+        return rng.integers(0, 256, (height, width)), rng.integers(0, 256, (h, w))
+    if kind == "flat":
+        return np.full((height, width), 128), np.full((h, w), 128)
+    if kind == "opposite":
+        return np.full((height, width), 255), np.zeros((h, w))
+    if kind == "checkerboard":
+        return np.indices((height, width)).sum(0) % 2 * 255, np.indices((h, w)).sum(0) % 2 * 255
+    if kind == "stripes":
+        return np.indices((height, width))[0] // 4 % 2 * 255, np.indices((h, w))[1] // 4 % 2 * 255
+    reference = np.cumsum(np.cumsum(rng.normal(0, 3, (h, w)), 0), 1)
+    reference = (reference - reference.min()) / np.ptp(reference) * 255
+    shift = rng.integers(-5, 6, 2)
+    y, x = pad + shift[0], pad + shift[1]
+    return np.clip(reference[y : y + height, x : x + width] + rng.normal(0, 2, (height, width)), 0, 255), reference
+
+
+def run(source, reference, pad, centre, predictor, lam, merange, level, splits=1):
+    rows = source.shape[0] // 16
+    cost = np.full((centre.shape[0], 41), -1, np.int32)
+    mv = np.zeros((centre.shape[0], 41, 2), np.int16)
+    edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
+    for row0, row1 in reversed(list(zip(edges[:-1], edges[1:], strict=True))):
+        full_search(source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, level)
+    return cost, mv
+
+
+@pytest.mark.parametrize("kind", ["random", "flat", "opposite", "checkerboard", "stripes", "smooth"])
+@pytest.mark.parametrize("merange", [4, 5, 8, 11, 16])
+def test_against_the_definition(kind, merange):
+    print("seed", SEED)
+    rng = np.random.default_rng(SEED + merange)
+    width, height, pad = 48, 32, 48
+    source, reference = (a.astype(np.uint8) for a in picture_pair(rng, kind, width, height, pad))
+    n_mb = width * height // 256
+    for lam in (0, 4, 91, 3000):
+        centre = rng.integers(-6, 7, (n_mb, 2)).astype(np.int16)
+        predictor = rng.integers(-60, 61, (n_mb, 2)).astype(np.int16)
+        cost, mv = run(source, reference, pad, centre, predictor, lam, merange, min(NATIVE, SIMD_LEVEL))
+        for mb in range(n_mb):
+            expected = naive.full_search(source, reference, pad, centre, predictor, lam, merange, mb, width // 16)
+            np.testing.assert_array_equal(cost[mb], expected[0], err_msg=f"lam {lam} mb {mb}")
+            np.testing.assert_array_equal(mv[mb], expected[1], err_msg=f"lam {lam} mb {mb}")
+        for level in {PORTABLE, SIMD_LEVEL}:
+            other = run(source, reference, pad, centre, predictor, lam, merange, level, splits=2)
+            np.testing.assert_array_equal(cost, other[0])
+            np.testing.assert_array_equal(mv, other[1])
+
+
+@pytest.mark.parametrize("merange", [4, 6, 7, 9, 13, 23, 24, 31, 40, 63, 64])
+def test_ranges(merange):
+    rng = np.random.default_rng(SEED + merange)
+    pad = 96
+    source, reference = (a.astype(np.uint8) for a in picture_pair(rng, "smooth", 32, 16, pad))
+    centre = np.array([[0, 0], [3, -8]], np.int16)
+    predictor = np.array([[0, 0], [13, -21]], np.int16)
+    cost, mv = run(source, reference, pad, centre, predictor, 5, merange, min(NATIVE, SIMD_LEVEL))
+    for mb in range(2):
+        expected = naive.full_search(source, reference, pad, centre, predictor, 5, merange, mb, 2)
+        np.testing.assert_array_equal(cost[mb], expected[0])
+        np.testing.assert_array_equal(mv[mb], expected[1])
+    for level in range(SIMD_LEVEL + 1):
+        other = run(source, reference, pad, centre, predictor, 5, merange, level)
+        np.testing.assert_array_equal(cost, other[0])
+        np.testing.assert_array_equal(mv, other[1])

@@ -1,0 +1,131 @@
+"""Inter macroblocks: the kernel's reconstruction is what the decoding clauses give for its levels and vectors."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.inter_residual import inter_residual
+from h264lite.cpu_simd.interpolate import interpolate
+from h264lite.standard.macroblock import I_PCM, I_4x4, P_16x16
+
+from ..naive_reconstruction import check_counts, decode_picture, partition_vectors
+from .test_intra import compare, empty_state, picture
+
+PAD = 48
+
+
+def reference_pool(pictures):
+    height, width = pictures[0][0].shape
+    luma = np.zeros((len(pictures) + 1, 4, height + 2 * PAD, width + 2 * PAD), np.uint8)
+    chroma = np.zeros((len(pictures) + 1, 2, height // 2 + PAD, width // 2 + PAD), np.uint8)
+    for slot, planes in enumerate(pictures):
+        luma[slot + 1, 0] = np.pad(planes[0], PAD, "edge")
+        for c in range(2):
+            chroma[slot + 1, c] = np.pad(planes[1 + c], PAD // 2, "edge")
+        interpolate(luma[slot + 1], PAD, 0, height // 16)
+    return luma, chroma, np.arange(1, len(pictures) + 1, dtype=np.int32)
+
+
+def run(planes, state, pool, chroma_qp_offset, bands, trellis=1):
+    rec = [np.full_like(p, 55) for p in planes]
+    for row0, row1 in pairwise(bands):
+        inter_residual(
+            *planes, *pool, PAD, state["mb_type"], state["sub_mb_type"], state["ref_idx"], state["mv"], state["qp"],
+            chroma_qp_offset, trellis, row0, row1, *rec, state["levels"], state["total_coeff"], state["cbp"],
+        )  # fmt: skip
+    return rec
+
+
+def random_state(rng, n_mb, n_ref, largest):
+    state = empty_state(n_mb)
+    state["mb_type"][:] = rng.integers(3, 8, n_mb)
+    state["sub_mb_type"] = rng.integers(0, 4, (n_mb, 4)).astype(np.uint8)
+    refs = rng.integers(0, n_ref, (n_mb, 4)).astype(np.int8)
+    for mb, kind in enumerate(state["mb_type"]):
+        state["ref_idx"][mb] = refs[mb][{5: [0, 0, 2, 2], 6: [0, 1, 0, 1], 7: [0, 1, 2, 3]}.get(int(kind), [0] * 4)]
+        state["mv"][mb] = partition_vectors(rng, kind, state["sub_mb_type"][mb], largest)
+    return state
+
+
+@pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
+@pytest.mark.parametrize("largest", [9, 130, 700])
+def test_reconstruction_is_the_decoders(kind, largest):
+    rng = np.random.default_rng(seed := 31)
+    print("seed", seed)
+    pictures = [picture(rng, 48, 48, kind) for _ in range(2)]
+    pool = reference_pool(pictures)
+    for qp in (0, 14, 26, 35, 51):
+        state = random_state(rng, 9, 2, largest)
+        state["qp"][:] = np.clip(qp + rng.integers(-2, 3, 9), 0, 51)
+        planes = picture(rng, 48, 48, kind)
+        if kind == "waves":
+            planes = [np.clip(p + rng.integers(-4, 5, p.shape), 0, 255).astype(np.uint8) for p in pictures[0]]
+        offset = int(rng.integers(-12, 13))
+        rec = run(planes, state, pool, offset, [0, 1, 3])
+        pcm = state["mb_type"] == I_PCM
+        assert (state["ref_idx"][pcm] == -1).all() and not np.any(state["mv"][pcm])
+        for name in ("levels", "total_coeff", "cbp"):
+            state[name][pcm] = 16 if name == "total_coeff" else 0
+        check_counts(state)
+        expected = decode_picture(state, planes, (48, 48), offset, np.zeros(3, np.int32), pictures)
+        for mb in np.flatnonzero(pcm):  # intra( ) codes those
+            for a, b, size in zip(expected, rec, (16, 8, 8)):
+                y, x = size * (mb // 3), size * (mb % 3)
+                a[y : y + size, x : x + size] = b[y : y + size, x : x + size]
+        compare(expected, rec)
+
+
+def test_bands_and_intra_macroblocks():
+    rng = np.random.default_rng(seed := 32)
+    print("seed", seed)
+    pool = reference_pool([picture(rng, 64, 48, "waves")])
+    planes = picture(rng, 64, 48, "waves")
+    one, other = random_state(np.random.default_rng(1), 12, 1, 20), random_state(np.random.default_rng(1), 12, 1, 20)
+    for state in (one, other):
+        state["qp"][:] = 28
+        state["mb_type"][5] = I_4x4
+    a = run(planes, one, pool, 0, [0, 4])
+    b = run(planes, other, pool, 0, [0, 1, 2, 3, 4])
+    compare(a, b)
+    for name in one:
+        assert np.array_equal(one[name], other[name]), name
+    assert (a[0][16:32, 32:48] == 55).all() and (one["levels"][5] == 77).all()
+
+
+def test_small_residual_is_dropped():
+    """A picture that differs from its reference by a lone sample here and there is not worth any level."""
+    reference = [np.full((32, 32), 100, np.uint8)] + [np.full((16, 16), 100, np.uint8) for _ in range(2)]
+    planes = [p.copy() for p in reference]
+    planes[0][5, 7] += 24
+    state = empty_state(4)
+    state["mb_type"][:] = P_16x16
+    state["sub_mb_type"] = np.zeros((4, 4), np.uint8)
+    state["qp"][:] = 26
+    rec = run(planes, state, reference_pool([reference]), 0, [0, 2])
+    assert not np.any(state["cbp"]) and not np.any(state["levels"]) and not np.any(state["total_coeff"])
+    compare(reference, rec)
+
+
+@pytest.mark.parametrize("qp", [20, 26, 32])
+def test_lone_levels_far_up_the_scan(qp):
+    """Blocks with one level of 1 at any place of the scan: dropped or kept, levels and reconstruction agree."""
+    reference = [np.full((48, 64), 120, np.uint8)] + [np.full((24, 32), 120, np.uint8) for _ in range(2)]
+    pool = reference_pool([reference])
+    y, x = np.mgrid[:4, :4]
+    for amplitude in (6, 12, 20, 32):
+        planes = [p.copy() for p in reference]
+        for n in range(12):  # one frequency a macroblock, in one block of it or in all
+            waves = np.cos((2 * y + 1) * (n % 4) * np.pi / 8) * np.cos((2 * x + 1) * (3 - n // 4) * np.pi / 8)
+            wave = np.rint(amplitude * waves).astype(int)
+            for plane, size in zip(planes, (16, 8, 8)):
+                top, left = size * (n // 4), size * (n % 4)
+                plane[top : top + 4, left : left + 4] = 120 + wave
+                if n % 3 == 0:
+                    plane[top : top + size, left : left + size] = 120 + np.tile(wave, (size // 4, size // 4))
+        state = empty_state(12)
+        state["mb_type"][:] = P_16x16
+        state["sub_mb_type"] = np.zeros((12, 4), np.uint8)
+        state["qp"][:] = qp
+        rec = run(planes, state, pool, 0, [0, 3])
+        check_counts(state)
+        compare(decode_picture(state, planes, (48, 64), 0, np.zeros(3, np.int32), [reference]), rec)

@@ -1,0 +1,59 @@
+"""intra_estimate against its definition, on noise, gradients and extremes; any split of rows."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.intra_estimate import intra_estimate
+
+from .. import naive
+
+SEED = 12
+
+
+@pytest.mark.parametrize("kind", ["random", "gradient", "diagonal", "extreme", "flat"])
+def test_against_the_definition(kind):
+    print("seed", SEED)
+    rng = np.random.default_rng(SEED)
+    y, x = np.indices((48, 64))
+    source = {
+        "random": rng.integers(0, 256, (48, 64)),
+        "gradient": 2 * x + 3 * y + rng.integers(0, 4, (48, 64)),
+        "diagonal": (x + 2 * y) % 37 * 6,
+        "extreme": rng.integers(0, 2, (48, 64)) * 255,
+        "flat": np.full((48, 64), 255),
+    }[kind].astype(np.uint8)
+    for lam, slice_first_mb in ((1, [0, 0, 0]), (20, [0, 4, 4])):
+        search_cost = np.full((2, 12, 41), 1 << 20, np.int32)
+        firsts = np.array(slice_first_mb, np.int32)
+        exact = [naive.intra_estimate(source, lam, mb, slice_first_mb[mb // 4]) for mb in range(12)]
+        costs = np.array([cost for cost, _ in exact])
+        for n_ref in (0, 2):
+            cost, modes = np.zeros(12, np.int32), np.full((12, 16), 99, np.uint8)
+            for row0, row1 in ((1, 3), (0, 1)):
+                intra_estimate(source, lam, search_cost, n_ref, firsts, row0, row1, cost, modes)
+            limit = search_cost[:n_ref, :, 40].min(0, initial=1 << 20) - (28 * lam if n_ref else 0)
+            assert cost.tolist() == [c if c < most else 1 << 20 for c, most in zip(costs, limit.tolist())]
+            assert modes.tolist() == [m if c < most else [18] * 16 for (c, m), most in zip(exact, limit.tolist())]
+            # what stays below the inter cost by one is kept, what reaches it is not
+            search_cost[rng.integers(0, 2, 12), np.arange(12), 40] = costs + 28 * lam + rng.integers(-300, 301, 12)
+            search_cost[0, ::3, 40] = costs[::3] + 28 * lam + np.array([0, 1, 1, 0])
+
+
+def test_modes_need_what_is_there():
+    """At the picture's border and a slice's: no mode that takes samples from beyond; away from it such modes are best."""
+    y, x = np.indices((64, 64))
+    needs_top, needs_left = {0, 3, 4, 5, 6, 7}, {1, 4, 5, 6, 8}
+    found = set()
+    for a, b in ((7, 0), (0, 7), (11, 5), (5, -11)):
+        source = (a * x + b * y) % 199
+        modes = np.full((16, 16), 99, np.uint8)
+        cost, unknown = np.zeros(16, np.int32), np.zeros((1, 16, 41), np.int32)
+        intra_estimate(source.astype(np.uint8), 1, unknown, 0, np.array([0, 0, 8, 8], np.int32), 0, 4, cost, modes)
+        upper, lefts = modes.reshape(4, 4, 4, 4)[::2], modes.reshape(4, 4, 4, 4)[:, 0]
+        assert ((modes < 9) | (modes // 4 == 4)).all()
+        whole = modes[:, 0] >= 16
+        assert not set(upper[:, :, 0][upper[:, :, 0] < 16].tolist()) & needs_top
+        assert not set(lefts[:, :, 0][lefts[:, :, 0] < 16].tolist()) & needs_left
+        assert not set(modes[whole & (np.arange(16) // 4 % 2 == 0), 0].tolist()) & {16, 19}
+        assert not set(modes[whole & (np.arange(16) % 4 == 0), 0].tolist()) & {17, 19}
+        found.update(modes[modes < 9].tolist())
+    assert found & needs_top and found & needs_left

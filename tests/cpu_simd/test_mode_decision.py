@@ -1,0 +1,128 @@
+"""mode_decision against its definition: references, slices, kinds, both metrics, any number of threads."""
+
+import threading
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.full_search import full_search
+from h264lite.cpu_simd.intra_estimate import intra_estimate
+from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision
+from h264lite.cpu_simd.subpel_refine import subpel_refine
+
+from .. import naive
+from ..naive_modes import Decision
+
+SEED = 41
+WIDTH, HEIGHT, PAD, N_MB = 64, 64, 48, 16
+
+
+def scene(rng, n_ref, subme, lam, noise):
+    """Pictures with two motions and an uncovered corner, searched."""
+    big = np.kron(rng.integers(0, 256, (30, 30)), np.ones((6, 6))) + rng.normal(0, 4, (180, 180))
+    big = big.clip(0, 255)
+    source = big[40 : 40 + HEIGHT, 40 : 40 + WIDTH].copy()
+    source[20:50, 10:40] = big[60:90, 57:87]
+    source[48:, 48:] = rng.integers(100, 104, (16, 16))
+    source = (source + rng.normal(0, noise, source.shape)).clip(0, 255).astype(np.uint8)
+    luma = np.zeros((n_ref + 1, 4, HEIGHT + 2 * PAD, WIDTH + 2 * PAD), np.uint8)
+    slots = np.arange(n_ref, 0, -1).astype(np.int32)
+    cost, mv = np.zeros((n_ref, N_MB, 41), np.int32), np.zeros((n_ref, N_MB, 41, 2), np.int16)
+    predictor = rng.integers(-9, 10, (n_ref, N_MB, 2)).astype(np.int16)
+    centre = np.zeros((N_MB, 2), np.int16)
+    for ref, slot in enumerate(slots):
+        inside = np.roll(big, (2 * ref, 1), (0, 1))[40 : 40 + HEIGHT, 40 : 40 + WIDTH].astype(np.uint8)
+        luma[slot] = naive.half_samples(np.pad(inside, PAD, mode="edge"))
+        full_search(source, luma[slot, 0], PAD, centre, predictor[ref], lam, 8, 0, 4, cost[ref], mv[ref])
+        subpel_refine(source, luma[slot], PAD, predictor[ref], lam, subme, 0, 4, cost[ref], mv[ref])
+    intra_cost = np.zeros(N_MB, np.int32)
+    slices = np.array([0, 0, 8, 8], np.int32)
+    intra_estimate(source, lam, cost, 0, slices, 0, 4, intra_cost, np.zeros((N_MB, 16), np.uint8))
+    return {
+        "source": source, "luma": luma, "slots": slots, "pad": PAD, "cost": cost, "mv": mv, "predictor": predictor,
+        "intra_cost": intra_cost, "slice_first_mb": slices,
+    }  # fmt: skip
+
+
+def outputs():
+    return (
+        np.zeros(N_MB, np.uint8),
+        np.zeros((N_MB, 4), np.uint8),
+        np.zeros((N_MB, 4), np.int8),
+        np.zeros((N_MB, 16, 2), np.int16),
+    )
+
+
+def decide(s, lam, qp, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
+    out = out or outputs()
+    progress = np.zeros(5, np.int64)
+
+    def run():
+        mode_decision(
+            s["source"], s["luma"], s["slots"], PAD, s["cost"], s["mv"], s["predictor"], s["intra_cost"],
+            s["slice_first_mb"], lam, qp, subme, 128, n_ref, kinds, progress, *rows, *out,
+        )  # fmt: skip
+
+    workers = [threading.Thread(target=run) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return out
+
+
+@pytest.mark.parametrize(
+    ("n_ref", "subme", "kinds", "qp", "noise"),
+    [
+        (1, 5, 31, 27, 3),
+        (2, 5, 31, 22, 3),
+        (2, 5, 15, 22, 3),
+        (3, 5, 31, 37, 1),
+        (1, 2, 31, 27, 6),
+        (2, 5, 7, 30, 3),
+        (1, 5, 3, 27, 3),
+        (1, 5, 1, 40, 0),
+    ],
+)
+def test_against_the_definition(n_ref, subme, kinds, qp, noise):
+    print("seed", SEED)
+    lam = max(1, round(2 ** (qp / 6 - 2)))
+    s = scene(np.random.default_rng(SEED), n_ref, subme, lam, noise)
+    metric = naive.satd if subme >= 3 else naive.sad
+    out = decide(s, lam, qp, subme, n_ref, kinds)
+    seen = set(out[0].tolist())
+    state = outputs()[2:]
+    for mb in range(N_MB):
+        kind, subs, ref_idx, mv = Decision(s, mb, state, lam, qp, metric, 128, n_ref, kinds).choose()
+        assert out[0][mb] == kind, mb
+        assert out[1][mb].tolist() == list(subs), mb
+        np.testing.assert_array_equal(out[2][mb], ref_idx)
+        np.testing.assert_array_equal(out[3][mb], mv)
+        state[0][mb], state[1][mb] = ref_idx, mv
+    for threads in (2, 5):
+        for a, b in zip(decide(s, lam, qp, subme, n_ref, kinds, threads), out):
+            np.testing.assert_array_equal(a, b)
+    halves = decide(s, lam, qp, subme, n_ref, kinds, rows=(0, 1))
+    for a, b in zip(decide(s, lam, qp, subme, n_ref, kinds, 2, (1, 4), halves), out):
+        np.testing.assert_array_equal(a, b)
+    assert len(seen) >= (4 if kinds & 15 == 15 and qp < 37 and noise == 3 else 1), seen
+
+
+def test_mark_skipped():
+    rng = np.random.default_rng(SEED)
+    marked = 0
+    for _ in range(40):
+        ref_idx = rng.integers(0, 2, (N_MB, 1)).astype(np.int8).repeat(4, 1)
+        mv = rng.integers(0, 2, (N_MB, 1, 2)).astype(np.int16).repeat(16, 1)
+        mb_type = rng.choice([1, 4, 4, 4, 5], N_MB).astype(np.uint8)
+        cbp = rng.choice([0, 0, 0, 1, 16], N_MB).astype(np.uint8)
+        first = np.array([0, 0, 8, 8], np.int32)
+        expected = mb_type.copy()
+        for mb in range(N_MB):
+            skip = naive.predict_skip_mv(mb, ref_idx, mv, 4, int(first[mb // 4]))
+            if mb_type[mb] == 4 and cbp[mb] == 0 and ref_idx[mb, 0] == 0 and tuple(mv[mb, 0].tolist()) == tuple(skip):
+                expected[mb] = 3
+        for row0, row1 in ((2, 4), (0, 2)):
+            mark_skipped(first, ref_idx, mv, cbp, 4, row0, row1, mb_type)
+        np.testing.assert_array_equal(mb_type, expected)
+        marked += (expected == 3).sum()
+    assert marked > 10

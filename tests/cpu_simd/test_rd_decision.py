@@ -1,0 +1,61 @@
+"""rd_decision: its bits are those that are written, its choices cost less, and threads and slices change nothing."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import rd_decision
+from h264lite.cpu_simd.entropy import MACROBLOCK_BYTES, slice_buffer_bytes, write_slice_data
+from h264lite.standard.macroblock import P_16x16
+
+from .. import naive_entropy, round_trip, sequences
+
+SEED = 77
+
+
+@pytest.mark.parametrize("n_ref", (1, 2, 5))
+def test_bits_are_those_written(n_ref: int) -> None:
+    rng = np.random.default_rng(SEED + n_ref)
+    state = naive_entropy.random_state(rng, 5, 4, n_ref, 30, 0.4, 20)
+    state.qp[:] = 30
+    arrays = mb_type, sub_mb_type, ref_idx, mv, _, _, _, cbp, _, levels, total_coeff, *_ = state.arrays()
+    out = np.zeros(slice_buffer_bytes(20) + 20 * MACROBLOCK_BYTES, np.uint8)
+    mb_bits, sink, written = np.zeros(20, np.int32), np.zeros(3, np.int64), np.zeros(MACROBLOCK_BYTES, np.uint8)
+    write_slice_data(out, 0, 0, 20, 5, n_ref, 30, *arrays, mb_bits)
+    inter = np.flatnonzero(mb_type >= P_16x16)
+    assert len(inter) > 3
+    for mb in inter:
+        bits = rd_decision.macroblock_bits(
+            int(mb), int(cbp[mb]), n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, 5, 0, written, sink
+        )
+        assert bits == mb_bits[mb] + 1, mb  # mb_skip_run
+
+
+def test_squared_error() -> None:
+    rng = np.random.default_rng(SEED)
+    for a, b in ((rng.integers(0, 256, 384), rng.integers(0, 256, 384)), (np.zeros(384), np.full(384, 255))):
+        a, b = a.astype(np.uint8), b.astype(np.uint8)
+        expected = int(((a.astype(int) - b) ** 2).sum())
+        assert rd_decision.squared_error(a, b, np.zeros(8, np.int32)) == expected
+
+
+def foreman(count: int) -> list:
+    """The first pictures as (y, u, v)."""
+    pictures = sequences.clip("foreman_176x144_30").pictures(count, 0)
+    return [(p[:144], p.ravel()[25344:31680].reshape(72, 88), p.ravel()[31680:].reshape(72, 88)) for p in pictures]
+
+
+@pytest.mark.parametrize("qp", (22, 34))
+def test_it_costs_less(qp: int) -> None:
+    """Squared error + weight of bits over a real clip, against the same options without it."""
+    clip, costs = foreman(8), []
+    for subme in (5, 6):
+        stream, decoded = round_trip.encode(clip, 176, 144, device="cpu", qp=qp, subme=subme, no_deblock=True)
+        error = sum(int(((a.astype(int) - b) ** 2).sum()) for x, y in zip(clip, decoded) for a, b in zip(x, y))
+        costs.append(rd_decision.SCALE * error + int(rd_decision.WEIGHT[qp]) * 8 * len(stream))
+    assert costs[1] < 0.995 * costs[0], costs
+
+
+def test_threads_change_nothing() -> None:
+    options = {"qp": 26, "subme": 6, "ref": 2, "slices": 2, "device": "cpu"}
+    one = round_trip.encode(foreman(5), 176, 144, threads=1, **options)[0]
+    for threads in (2, 5):
+        assert round_trip.encode(foreman(5), 176, 144, threads=threads, **options)[0] == one

@@ -1,0 +1,77 @@
+"""Transforms and quantisation: what comes back is near the residual at every QP, and scaling is the standard's."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import transform
+from h264lite.standard import tables
+
+from ..naive_reconstruction import chroma_dc, inverse_scan, luma_dc, residual_4x4
+
+CORE = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
+
+
+def forward_levels(residual, qp, dead_zone):
+    """The encoder's side of one block, int[4, 4] -> levels [4, 4]; 64-bit integers throughout."""
+    w = CORE @ residual @ CORE.T
+    shift = 15 + qp // 6
+    levels = (np.abs(w) * tables.QUANT_MF[qp % 6].reshape(4, 4).astype(np.int64) + (1 << shift) // dead_zone) >> shift
+    return np.sign(w) * levels
+
+
+@pytest.mark.parametrize("dead_zone", [transform.DEAD_ZONE_INTRA, transform.DEAD_ZONE_INTER])
+def test_strips_equal_the_definition(dead_zone):
+    rng = np.random.default_rng(seed := 41)
+    print("seed", seed)
+    for qp in range(52):
+        source, predicted = rng.integers(0, 256, (2, 384)).astype(np.uint8)
+        if qp % 3 == 1:
+            source, predicted = 255 * (source & 1), 255 * (predicted & 1)
+        if qp % 3 == 2:
+            source[:], predicted[:] = 255, 0
+        buffer, dc = np.zeros(768, np.int16), np.zeros(96, np.int32)
+        levels, out = buffer[:384], np.zeros(384, np.uint8)
+        coded = transform.quantise_strips(source, predicted, 0, 6, 0, qp, dead_zone, buffer, dc)
+        sums = dc.reshape(6, 4, 4)[:, :, 0].copy()
+        dc[:] = 0
+        transform.reconstruct_strips(levels, dc, predicted, 0, 6, qp, out)
+        blocks = [a.reshape(6, 4, 4, 4).transpose(0, 2, 1, 3).astype(int) for a in (source, predicted, levels, out)]
+        for strip in range(6):
+            for k in range(4):
+                s, p, got, rec = (b[strip, k] for b in blocks)
+                expected = forward_levels(s - p, qp, dead_zone)
+                assert np.array_equal(got, expected), qp
+                assert sums[strip, k] == (s - p).sum()
+                assert (coded >> (4 * strip + k)) & 1 == np.any(expected)
+                scanned = got.ravel()[tables.ZIGZAG_4x4]
+                residual = residual_4x4(inverse_scan(scanned), qp)
+                assert np.array_equal(rec, np.clip(p + residual, 0, 255)), qp
+
+
+def test_dc_transforms():
+    rng = np.random.default_rng(seed := 42)
+    print("seed", seed)
+    for qp in range(52):
+        step = 2 ** ((qp - 4) / 6)
+        for values in (rng.integers(-4080, 4081, 16), np.full(16, 4080), np.full(16, -4080)):
+            c = values.astype(np.int64)
+            transform.code_luma_dc(c, qp)
+            levels = c.copy()
+            assert np.abs(levels).max() <= transform.MAX_LEVEL
+            transform.scale_luma_dc(c, qp)
+            expected = luma_dc(levels[tables.ZIGZAG_4x4], qp)
+            assert np.array_equal(c.reshape(4, 4), expected)
+            if np.abs(levels).max() < transform.MAX_LEVEL:  # 16 levels, each within 2/3 step; DC is scaled by 4
+                assert np.abs(c / 4 - values).max() <= 16 * (step + 1)
+
+            c = values[:8].astype(np.int64)
+            transform.code_chroma_dc(c, 4, qp, 3)
+            assert np.array_equal(c[:4], values[:4])
+            levels = c[4:].copy()
+            transform.scale_chroma_dc(c, 4, qp)
+            assert np.array_equal(c[4:].reshape(2, 2), chroma_dc(levels, qp))
+
+
+def test_chroma_qp():
+    for offset in range(-12, 13):
+        for qp in range(52):
+            assert transform.chroma_qp(qp, offset) == tables.QP_CHROMA[min(51, max(0, qp + offset))]

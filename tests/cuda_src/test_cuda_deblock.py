@@ -1,0 +1,101 @@
+"""CUDA deblocking, as tiles and as wavefront, gives the bits of the CPU: strengths, thresholds, slices, split rows."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import deblock as cpu
+from h264lite.cuda_src import deblock as cuda
+
+from ..cpu_simd.test_deblock import random_planes, random_state
+from ..cuda_emulator.fixtures import device  # noqa: F401
+
+
+def expected(planes, state, offsets, idc, slice_first_mb):
+    out = [np.zeros_like(p) for p in planes]
+    names = ("mb_type", "ref_idx", "mv", "total_coeff", "qp")
+    cpu.deblock(
+        *planes, *(state[n] for n in names), *offsets, idc, slice_first_mb, 0, planes[0].shape[0] // 16, *out
+    )
+    return out
+
+
+def on_card(device, planes, state, offsets, idc, slice_first_mb, bands, pad, wavefront):  # noqa: F811
+    out = [
+        device.array((p.shape[0] + 2 * b, p.shape[1] + 2 * b), np.uint8).fill(0x5A)
+        for p, b in zip(planes, (pad, pad // 2, pad // 2))
+    ]
+    rec = [device.upload(p) for p in planes]
+    arrays = [device.upload(state[n]) for n in ("mb_type", "ref_idx", "mv", "total_coeff", "qp")]
+    slices = device.upload(slice_first_mb)
+    for row0, row1 in pairwise(bands):
+        cuda.deblock(*rec, *arrays, *offsets, idc, slices, row0, row1, *out, wavefront=wavefront)
+    result = []
+    for p, o, b in zip(planes, out, (pad, pad // 2, pad // 2)):
+        whole = o.get()
+        inside = whole[b : b + p.shape[0], b : b + p.shape[1]].copy()
+        whole[b : b + p.shape[0], b : b + p.shape[1]] = 0x5A
+        assert (whole == 0x5A).all(), "the border was written"
+        result.append(inside)
+    return result
+
+
+def compare(got, want):
+    for name, a, b in zip("yuv", got, want):
+        wrong = np.argwhere(a != b)
+        assert len(wrong) == 0, f"plane {name}: {len(wrong)} wrong, first (y, x) = {wrong[0]}"
+
+
+@pytest.mark.parametrize("wavefront", [False, True])
+@pytest.mark.parametrize("kind", ["noise", "steps", "bright"])
+def test_twin(device, kind, wavefront):  # noqa: F811
+    seed = 31
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    for mb_width, mb_height, intra, low, high, idc in (
+        (5, 4, 0.3, 24, 40, 0),
+        (4, 5, 0.0, 0, 51, 0),
+        (3, 4, 1.0, 36, 51, 2),
+        (1, 3, 0.2, 30, 45, 0),
+        (6, 1, 0.2, 30, 45, 0),
+        (2, 2, 0.2, 40, 51, 1),
+    ):
+        state = random_state(rng, mb_width * mb_height, intra, low, high)
+        planes = random_planes(rng, 16 * mb_height, 16 * mb_width, kind)
+        offsets = (int(rng.integers(-12, 13)), 2 * int(rng.integers(-6, 7)), 2 * int(rng.integers(-6, 7)))
+        slice_first_mb = np.array([k // 2 * 2 * mb_width for k in range(mb_height)], np.int32)
+        want = expected(planes, state, offsets, idc, slice_first_mb)
+        splits = [[0, mb_height]] if wavefront else [[0, mb_height], list(range(mb_height + 1))]
+        for bands in splits:
+            compare(on_card(device, planes, state, offsets, idc, slice_first_mb, bands, 16, wavefront), want)
+
+
+@pytest.mark.gpu
+def test_many_pictures(device):  # noqa: F811
+    """Only on a card: enough macroblocks for what acts through a single +-1."""
+    if not hasattr(device.driver, "pagelocked_zeros"):
+        pytest.skip("too long for the emulator")
+    rng = np.random.default_rng(32)
+    for n in range(20):
+        state = random_state(rng, 60 * 34, (0.0, 0.1, 1.0)[n % 3], 24, 45)
+        planes = random_planes(rng, 16 * 34, 16 * 60, "steps")
+        first = np.zeros(34, np.int32)
+        want = expected(planes, state, (0, 0, 0), 0, first)
+        for wavefront in (False, True):
+            compare(on_card(device, planes, state, (0, 0, 0), 0, first, [0, 34], 32, wavefront), want)
+
+
+def test_schedule_is_a_valid_order():
+    """No line of a step touches what another line of the step writes; of one macroblock as many as in the slice."""
+    for n, tile, count in ((16, 1, 285), (8, 1, 64), (16, 2, 801), (8, 2, 188)):
+        lines = cuda.halo_lines(n, tile)
+        assert len(lines) == count
+        steps = cuda.steps_of(n, lines)
+        assert sorted(line for step in steps for line in step) == sorted(lines)
+        for step in steps:
+            for a in step:
+                writes = {cuda._sample(n, a, o) for o in cuda._flow(n, a[3])}
+                for b in step:
+                    if a != b:
+                        reads = {cuda._sample(n, b, i) for s in cuda._flow(n, b[3]).values() for i in s}
+                        assert not writes & reads

@@ -1,0 +1,164 @@
+"""The card's wrapper on the stand-in: messages, pools, a lost card; and that importing costs no CUDA."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from h264lite.cuda_src.interpolate import extend_borders
+from h264lite.cuda_src.runtime import compiler
+from h264lite.cuda_src.runtime import device as device_module
+
+from ..cuda_emulator.driver import Context, EmulatedDriver, Error
+
+
+@pytest.fixture
+def driver():
+    stand_in = EmulatedDriver()
+    device_module.use_driver(stand_in)
+    yield stand_in
+    device_module.use_driver(None)
+
+
+def test_import_takes_no_cuda():
+    code = "import sys, h264lite.cuda_src.runtime.device, h264lite.cuda_src.full_search; assert 'pycuda' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_no_driver_says_so(monkeypatch):
+    def missing(name):
+        raise ImportError("libcuda.so.1: cannot open shared object file")
+
+    monkeypatch.setattr("importlib.import_module", missing)
+    with pytest.raises(device_module.DeviceUnavailable, match="no NVIDIA driver"):
+        device_module.Device()
+    assert "no NVIDIA driver" in device_module.available()
+
+
+def test_no_pycuda_says_what_to_install(monkeypatch):
+    def missing(name):
+        raise ImportError("No module named 'pycuda'")
+
+    monkeypatch.setattr("importlib.import_module", missing)
+    with pytest.raises(device_module.DeviceUnavailable, match="pip install pycuda"):
+        device_module.Device()
+
+
+def test_old_card_and_absent_card():
+    device_module.use_driver(EmulatedDriver(capability=(7, 5)))
+    with pytest.raises(device_module.DeviceUnavailable, match=r"compute capability 7\.5; 8\.0 or later"):
+        device_module.Device()
+    device_module.use_driver(EmulatedDriver(devices=0))
+    assert device_module.available() == "the NVIDIA driver reports no device"
+    with pytest.raises(device_module.DeviceUnavailable, match="device 2 was asked for"):
+        device_module.Device(2)
+    device_module.use_driver(None)
+
+
+def test_out_of_memory_names_the_need(driver):
+    driver.memory = 1 << 20
+    lacking = pytest.raises(device_module.DeviceMemoryError, match="references of 4096x2304")
+    with device_module.Device() as card, lacking:
+        card.array((1 << 22,), np.uint8, "references of 4096x2304")
+
+
+def test_a_fault_loses_the_card(driver):
+    card = device_module.Device()
+    with card:
+        plane = card.array((64, 64), np.uint8).fill(1)
+        extend_borders(plane, 16)
+        driver.fail_after = driver.launches
+        with pytest.raises(device_module.GpuLost, match="extend_borders"):
+            extend_borders(plane, 16)
+        driver.fail_after = None
+        with pytest.raises(device_module.GpuLost):  # once lost, nothing touches it again
+            extend_borders(plane, 16)
+    with pytest.raises(device_module.GpuLost):
+        card.__enter__()
+
+
+def test_a_write_outside_is_found(driver):
+    with device_module.Device() as card:
+        plane = card.array((64, 64), np.uint8).fill(1)
+        lie = device_module.DeviceArray(card, plane.ptr, (66, 64), np.uint8)
+        extend_borders(lie, 16)
+        with pytest.raises(device_module.GpuLost, match="outside an array"):
+            card.synchronize()
+
+
+def test_pool_reuses_and_views_share(driver):
+    with device_module.Device() as card:
+        a = card.upload(np.arange(24, dtype=np.int32).reshape(2, 3, 4))
+        assert np.array_equal(a[1].get(), np.arange(12, 24).reshape(3, 4))
+        assert np.array_equal(a[0:1].get(), np.arange(12).reshape(1, 3, 4))
+        count = len(driver.allocations)
+        card.release(a)
+        assert card.array((2, 3, 4), np.int32).ptr == a.ptr and len(driver.allocations) == count
+        assert a.__cuda_array_interface__["shape"] == (2, 3, 4)
+        with pytest.raises(ValueError, match="does not match"):
+            a.put(np.zeros(3, np.int32))
+
+
+def test_contexts_are_pushed_by_thread(driver):
+    card = device_module.Device()
+    failures = []
+
+    def work():
+        try:
+            with card:
+                card.upload(np.zeros(4, np.uint8))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+@pytest.mark.parametrize("lost", (False, True))
+@pytest.mark.parametrize("keep_host", (False, True))
+def test_who_has_page_locked_memory_has_the_context(driver, keep_host, lost):
+    """Which is given back unless arrays of the host live on; and never once it is lost: no call for it succeeds."""
+    card = device_module.Device()
+    with card:
+        array = card.pinned((64,), np.uint8)
+        array[:] = 7
+        plane = card.array((64, 64), np.uint8)
+        if lost:
+            driver.fail_after = driver.launches
+            with pytest.raises(device_module.GpuLost):
+                extend_borders(plane, 16)
+    card.close(keep_host)
+    assert driver.cards[0].holders == (keep_host or lost)
+    assert (array == 7).all() == (keep_host or lost)
+    assert not card.context.valid or (keep_host and not lost)
+
+
+def test_a_context_may_tell_of_a_kernel_that_failed(driver, monkeypatch):
+    """Any call of the driver may; what failed first is what is told."""
+    card, pop = device_module.Device(), Context.pop
+
+    def failing(*arguments):
+        if not arguments:
+            pop()
+        raise Error("an illegal memory access was encountered")
+
+    monkeypatch.setattr(Context, "pop", failing)
+    with pytest.raises(device_module.GpuLost, match=r"failed in a pop of its context: an illegal"), card:
+        pass
+    card.lost = None
+    with pytest.raises(device_module.GpuLost, match="failed in a kernel: first"), card:
+        raise card.failed("a kernel", "first")
+    card.lost = None
+    monkeypatch.setattr(Context, "push", failing)
+    with pytest.raises(device_module.GpuLost, match=r"failed in a push of its context: an illegal"), card:
+        pass
+
+
+def test_tables_are_generated():
+    text = compiler.tables_header()
+    assert "ALPHA[52]" in text and "constexpr int P_SKIP = 3;" in text and "ZIGZAG_4x4_DIGITS" in text

@@ -1,0 +1,119 @@
+"""CUDA intra macroblocks give the bits of their CPU twin: kinds of pictures, QPs, slices, inter, I_PCM, given modes."""
+
+import copy
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import intra as cpu
+from h264lite.cuda_src.intra import intra
+from h264lite.standard.macroblock import I_PCM, P_SKIP, I_4x4, I_16x16
+
+from ..cpu_simd.test_intra import empty_state, given_modes, picture
+from ..cuda_emulator.fixtures import device  # noqa: F401
+
+WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", "levels", "total_coeff", "cbp")
+
+
+def both(device, planes, state, slice_first_mb, lam, offset, rec, parts, given=None):  # noqa: F811
+    """Runs the twins; parts: first and last macroblock of each call; given: modes of a P picture. Returns the CPU's state."""
+    n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
+    modes = device.upload(given)
+    sources, slices = [device.upload(p) for p in planes], device.upload(slice_first_mb)
+    out, card = [device.upload(p) for p in rec], {name: device.upload(a) for name, a in state.items()}
+    for first_mb, end_mb in parts:
+        intra(
+            *sources, slices, lam, offset, n_ref, modes, first_mb, end_mb, card["mb_type"], card["intra4x4_mode"],
+            card["intra16x16_mode"], card["intra_chroma_mode"], card["qp"], *out, card["levels"], card["total_coeff"],
+            card["cbp"],
+        )  # fmt: skip
+    cpu.intra(
+        *planes, slice_first_mb, lam, offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
+        state["intra4x4_mode"], state["intra16x16_mode"], state["intra_chroma_mode"], state["qp"], *rec, state["levels"],
+        state["total_coeff"], state["cbp"],
+    )  # fmt: skip
+    for name in WRITTEN:
+        np.testing.assert_array_equal(card[name].get(), state[name], err_msg=name)
+    for name, a, b in zip("yuv", out, rec):
+        np.testing.assert_array_equal(a.get(), b, err_msg=name)
+    return state
+
+
+@pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "smooth", "waves"])
+def test_intra_pictures(device, kind):  # noqa: F811
+    rng = np.random.default_rng(seed := 61)
+    print("seed", seed)
+    seen = set()
+    for (width, height), qps in (((64, 48), (0, 14, 27, 36)), ((16, 16), (30,)), ((16, 64), (24,)), ((80, 32), (5, 40, 51))):
+        for qp in qps:
+            n_mb = width * height // 256
+            state = empty_state(n_mb)
+            state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
+            state["mb_type"][:] = rng.integers(0, 3, n_mb)
+            planes = picture(rng, height, width, kind)
+            rec = [np.full_like(p, 55) for p in planes]
+            lam, offset = int(rng.integers(0, 90)), int(rng.integers(-12, 13))
+            slices, other_rec = np.zeros(height // 16, np.int32), copy.deepcopy(rec)
+            given, other = given_modes(rng, width // 16, slices), copy.deepcopy(state)
+            both(device, planes, state, slices, lam, offset, rec, [(0, n_mb)])
+            both(device, planes, other, slices, lam, offset, other_rec, [(0, n_mb)], given)
+            seen.update(state["mb_type"].tolist())
+    print("types", seen)
+    if kind == "waves":
+        assert {I_4x4, I_16x16} <= seen
+    if kind == "noise":
+        assert I_PCM in seen
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.8])
+def test_among_inter_macroblocks_and_slices(device, share):  # noqa: F811
+    """Slices one by one and at once; rows longer than a warp looks at; inter macroblocks as they are."""
+    rng = np.random.default_rng(seed := 62)
+    print("seed", seed)
+    for mb_width, first_rows in ((5, (0, 0, 2, 2, 2)), (37, (0, 1, 1)), (1, (0, 0, 0, 3)), (3, (0, 1, 2, 3))):
+        mb_height = len(first_rows)
+        n_mb, first = mb_width * mb_height, np.array(first_rows, np.int32) * mb_width
+        starts = [*np.unique(first).tolist(), n_mb]
+        for parts in ([(0, n_mb)], list(zip(starts, starts[1:]))[::-1]):
+            state = empty_state(n_mb)
+            state["qp"][:] = rng.integers(12, 45, n_mb)
+            inter = rng.random(n_mb) >= share
+            state["mb_type"][inter] = rng.integers(P_SKIP, 8, n_mb)[inter]
+            planes = picture(rng, 16 * mb_height, 16 * mb_width, "waves")
+            rec = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in planes]
+            given = given_modes(rng, mb_width, first)
+            both(device, planes, copy.deepcopy(state), first, int(rng.integers(1, 60)), 0, copy.deepcopy(rec), parts)
+            both(device, planes, copy.deepcopy(state), first, int(rng.integers(1, 60)), 0, rec, parts, given)
+
+
+def test_every_mode_is_used(device):  # noqa: F811
+    rng = np.random.default_rng(seed := 24)
+    print("seed", seed)
+    modes4, modes16, chroma = set(), set(), set()
+    for k in range(12):
+        state = empty_state(36)
+        state["qp"][:] = 20 + k
+        planes = picture(rng, 96, 96, "waves" if k % 3 else "smooth")
+        rec = [np.full_like(p, 55) for p in planes]
+        both(device, planes, state, np.zeros(6, np.int32), 4 * k, 0, rec, [(0, 36)])
+        modes4.update(state["intra4x4_mode"][state["mb_type"] == I_4x4].ravel().tolist())
+        modes16.update(state["intra16x16_mode"][state["mb_type"] == I_16x16].tolist())
+        chroma.update(state["intra_chroma_mode"].tolist())
+    assert modes4 == set(range(9)) and modes16 == set(range(4)) and chroma == set(range(4))
+
+
+@pytest.mark.gpu
+def test_a_large_picture(device):  # noqa: F811
+    """Only on a card: rows on many multiprocessors at once, again and again."""
+    if not hasattr(device.driver, "pagelocked_zeros"):
+        pytest.skip("too long for the emulator")
+    rng = np.random.default_rng(64)
+    for n in range(10):
+        state = empty_state(120 * 68)
+        state["qp"][:] = 20 + 2 * n
+        if n % 2:
+            state["mb_type"][rng.random(120 * 68) < n / 10] = P_SKIP
+        planes = picture(rng, 1088, 1920, ("waves", "smooth", "blocks")[n % 3])
+        rec = [np.full_like(p, 55) for p in planes]
+        slices = np.repeat(np.arange(0, 68, 17), 17).astype(np.int32) * 120 * (n % 4 == 3)
+        given = given_modes(rng, 120, slices) if n % 2 else None
+        both(device, planes, state, slices, 6 + n, -2, rec, [(0, 120 * 68)], given)

@@ -1,0 +1,34 @@
+"""CUDA intra estimates give the bits of their CPU twin: kinds of pictures, lambdas, slices, odd widths, split rows."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import intra_estimate as cpu
+from h264lite.cuda_src.intra_estimate import intra_estimate
+
+from ..cpu_simd.test_intra import picture
+from ..cuda_emulator.fixtures import device  # noqa: F401
+
+
+@pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "smooth", "waves"])
+def test_twin(device, kind):  # noqa: F811
+    rng = np.random.default_rng(seed := 51)
+    print("seed", seed)
+    for width, height in ((16, 16), (48, 64), (144, 32), (16, 48), (80, 16), (128, 48)):
+        source = picture(rng, height, width, kind)[0]
+        rows = height // 16
+        on_card = device.upload(source)
+        for lam in (0, 1, 20, 91):
+            want = np.zeros(width * rows // 16, np.int32)
+            want_modes = np.full((want.size, 16), 99, np.uint8)
+            slices = np.maximum.accumulate(rng.integers(0, 2, rows) * np.arange(rows)).astype(np.int32) * (width // 16)
+            inter = rng.integers(0, 20000, (2, want.size, 41)).astype(np.int32)
+            n_ref = int(rng.integers(0, 3))
+            cpu.intra_estimate(source, lam, inter, n_ref, slices, 0, rows, want, want_modes)
+            inter_there, slices_there = device.upload(inter), device.upload(slices)
+            for split in ([0, rows], list(range(rows + 1))):
+                got = device.array(want.shape, np.int32).fill(0x55)
+                modes = device.array(want_modes.shape, np.uint8).fill(0x55)
+                for row0, row1 in zip(split, split[1:]):
+                    intra_estimate(on_card, lam, inter_there, n_ref, slices_there, row0, row1, got, modes)
+                np.testing.assert_array_equal(got.get(), want)
+                np.testing.assert_array_equal(modes.get(), want_modes)

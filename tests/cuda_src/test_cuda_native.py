@@ -1,0 +1,243 @@
+"""The driver's functions by address: arguments arrive, the first failure ends the rows and is told."""
+
+import ctypes
+import struct
+import types
+
+import numpy as np
+import pytest
+from h264lite.cuda_src.runtime import compiler
+from h264lite.cuda_src.runtime.driver_calls import ARGUMENTS, Memory, Native, replay_rows
+from h264lite.cuda_src.runtime.graph import Graphs
+from h264lite.cuda_src.runtime.recording import KERNEL, Place, Script
+
+LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)  # as cuLaunchKernel
+
+
+def rows_of(function, *rows):
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    return np.array([[address, *row, *[0] * (ARGUMENTS - len(row))] for row in rows], np.int64)
+
+
+def test_arguments_arrive_in_order():
+    seen = []
+
+    @LAUNCH
+    def launch(*arguments):
+        seen.append(arguments)
+        return 0
+
+    row = [1 << 40, *range(1, 8), 2**47 - 1, 1 << 33, 5]
+    assert replay_rows(rows_of(launch, row, row[::-1])) == -1
+    assert seen[0] == tuple(row)
+    assert seen[1][0] == 5 and seen[1][1] == (1 << 33) & 0xFFFFFFFF, "32-bit arguments take the low half"
+
+
+def test_a_launch_that_may_start_early():
+    """cuLaunchKernelEx gets the sizes, the stream, the attribute and the arguments."""
+    seen = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
+    def launch_ex(config, function, arguments, extra):
+        sizes = ctypes.cast(config, ctypes.POINTER(ctypes.c_uint))[:7]
+        stream, attributes, count = ctypes.cast(config + 32, ctypes.POINTER(ctypes.c_uint64))[:3]
+        attribute = ctypes.cast(attributes, ctypes.POINTER(ctypes.c_int))[:3]
+        values = [ctypes.cast(arguments[k], ctypes.POINTER(ctypes.c_uint64))[0] for k in range(2)]
+        seen.append((sizes, stream, count & 0xFFFFFFFF, attribute, function, values, extra))
+        return 0
+
+    native = Native.__new__(Native)
+    native._memory = Memory()
+    native._address = {"launch_ex": ctypes.cast(launch_ex, ctypes.c_void_p).value}
+    stream = types.SimpleNamespace(handle=1 << 40)
+    rows = [native.launch_row(1 << 41, (1, 2, 3), (4, 5, 6), 7, stream, [1 << 42, k], True) for k in range(-1, 1500)]
+    assert len({id(held) for _, held in rows}) > 2, "several arrays hold the arguments"
+    assert replay_rows(np.array([row for row, _ in rows], np.int64)) == -1
+    for k, call in enumerate(seen):
+        assert call == ([1, 2, 3, 4, 5, 6, 7], 1 << 40, 1, [6, 0, 1], 1 << 41, [1 << 42, (k - 1) & (2**64 - 1)], None)
+
+
+def test_kernels_that_may_start_early_wait_first():
+    """Only those, and only as code for 9.0 and later, where the wait is no empty function."""
+    kernels, version = 0, 90
+
+    def attribute(value, which, function):
+        value._obj.value = {5: version}[which.value]
+        return 0
+
+    native = Native.__new__(Native)
+    native._library, native._versions = types.SimpleNamespace(cuFuncGetAttribute=attribute), {}
+    for name in compiler.module_names():
+        if not native.waits(name, 1):
+            continue
+        text = (compiler.HERE / f"{name}.cu").read_text()
+        for part in text.split('extern "C" __global__')[1:]:
+            body = part[part.index("{") + 1 :].lstrip("\\ \n")
+            assert body.startswith("wait_for_the_kernel_before();"), (name, part[:80])
+            kernels += 1
+    assert kernels > 15 and not native.waits("papers/fsbm", 1)
+    version = 80
+    assert not native.waits("intra", 2)
+
+
+def test_the_first_failure_ends_it():
+    seen = []
+
+    @LAUNCH
+    def launch(first, *_):
+        seen.append(first)
+        return 700 if first == 12 else 0
+
+    failed = replay_rows(rows_of(launch, [10], [11], [12], [13]))
+    assert (failed >> 32, failed & 0xFFFFFFFF) == (2, 700)
+    assert seen == [10, 11, 12]
+
+
+class FakeGraphs:
+    """The driver's graphs, noted: kernels of each as (function, sizes, arguments), and how each follows the one before."""
+
+    def __init__(self, fails=""):
+        self.fails, self.graphs, self.launched, self.gone, self.destroyed = fails, [], [], [], 0
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        def launch(graph, stream):
+            self.launched.append((graph, stream))
+            return 0
+
+        self.cuGraphLaunch = launch
+
+    def cuGraphCreate(self, graph, flags):
+        self.graphs.append(([], []))
+        graph._obj.value = len(self.graphs)
+        return 0
+
+    def cuGraphDestroy(self, graph):
+        self.destroyed += 1
+
+    def cuGraphAddKernelNode_v2(self, node, graph, before, count, parameters):
+        function, *rest = struct.unpack("Q7I4x4Q", parameters)
+        kernels = self.graphs[graph.value - 1][0]
+        kernels.append((function, rest[:7], ctypes.cast(rest[7], ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)))[0][0]))
+        assert rest[8:] == [0, 0, 0] and count.value == 0 and before is None
+        node._obj.value = len(kernels)
+        return 1 if self.fails == "node" else 0
+
+    def cuGraphAddDependencies_v2(self, graph, before, after, edge, count):
+        assert after._obj.value == before._obj.value + 1 and count.value == 1
+        self.graphs[graph.value - 1][1].append(edge)
+        return 0
+
+    def cuGraphInstantiateWithFlags(self, made, graph, flags):
+        made._obj.value = 100 + graph.value
+        return 1 if self.fails == "made" else 0
+
+    def cuGraphExecDestroy(self, made):
+        self.gone.append(made.value)
+
+
+def native_with(library):
+    native = Native.__new__(Native)
+    native._memory, native._address, native._graphs = Memory(), {"launch": 1, "launch_ex": 2}, Graphs(library)
+    native._address["launch_graph"] = native._graphs.launch
+    return native
+
+
+def script_of(native, *streams, early=True):
+    """Kernels 1, 2, ... on these streams; None: an event."""
+    script = Script()
+    for k, stream in enumerate(streams, 1):
+        if stream is None:
+            script.add("an event", print, row=native.row("launch", k))
+        else:
+            on = types.SimpleNamespace(handle=stream)
+            row, launch = native.launch_row(k, (1, 2, 3), (4, 5, 6), 7, on, [1000 + k], early)
+            script.add(f"{KERNEL}{k}", print, [1000 + k], row, launch)
+    return script
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_kernels_that_follow_one_another_are_one_graph(early):
+    library = FakeGraphs()
+    native = native_with(library)
+    script = script_of(native, 7, 7, 7, None, 7, 8, 8, None, None, 9, early=early)
+    native_rows = script.parts()[0][0]
+    assert len(native_rows) == 10
+    script.consist_of(native.joined(script.acts))
+    ((rows, names),) = script.parts()
+    assert names == [KERNEL + "1, 2, 3", "an event", KERNEL + "5", KERNEL + "6, 7", "an event", "an event", KERNEL + "10"]
+    assert rows[[0, 3], :3].tolist() == [[native._graphs.launch, 101, 7], [native._graphs.launch, 102, 8]]
+    assert rows[[1, 4, 5], 0].tolist() == [1, 1, 1] and rows[1, 1] == 4 and rows[2].tolist() == native_rows[4].tolist()
+    assert replay_rows(rows[[0, 3]]) == -1 and library.launched == [(101, 7), (102, 8)]
+    assert [[kernel[0] for kernel in kernels] for kernels, _ in library.graphs] == [[1, 2, 3], [6, 7]]
+    assert all(kernel[1:] == ([1, 2, 3, 4, 5, 6, 7], 1000 + kernel[0]) for kernels, _ in library.graphs for kernel in kernels)
+    edge = bytes([1, 0, 1, 0, 0, 0, 0, 0]) if early else bytes(8)  # may start early only if it waits by itself
+    assert [edges for _, edges in library.graphs] == [[edge, edge], [edge]]
+    native._graphs.close()
+    assert library.destroyed == 2 and library.gone == [101, 102]
+    assert len(script.acts) == 10, "what was noted stays"
+
+
+@pytest.mark.parametrize("fails", ["node", "made"])
+def test_without_graphs_calls_stay_as_they_are(fails):
+    library = FakeGraphs(fails)
+    native = native_with(library)
+    script = script_of(native, 7, 7, None)
+    before = script.parts()[0][0].copy()
+    script.consist_of(native.joined(script.acts))
+    assert script.parts()[0][0].tolist() == before.tolist() and library.destroyed == 1
+    native._graphs = None  # an older driver
+    assert native.joined(script.acts) == script.acts
+    with pytest.raises(AttributeError):
+        Graphs(types.SimpleNamespace(cuGraphCreate=None))
+
+
+def test_a_script_keeps_the_order():
+    done = []
+    script = Script()
+    for k, row in enumerate(([1], [2], None, [3], None)):
+        script.add(f"act {k}", done.append, (k,), row)
+    parts = script.parts()
+    assert [names for _, names in parts] == [["act 0", "act 1"], ["act 2"], ["act 3"], ["act 4"]]
+    assert parts[0][0].tolist() == [[1], [2]] and parts[2][0].tolist() == [[3]]
+    parts[1][0]()
+    parts[3][0]()
+    assert done == [2, 4]
+
+
+def test_a_script_is_given_for_another_place():
+    """Addresses of the host's arrays and events, in rows, in arguments of kernels and in calls of Python; nothing else."""
+    native = native_with(FakeGraphs())
+    events = (types.SimpleNamespace(handle=handle) for handle in (5, 6))
+    here, there = (Place(event, np.zeros(40, np.uint8), np.zeros(50, np.uint8)) for event in events)
+    stream, seen = types.SimpleNamespace(handle=7), []
+    done, source, target = here.things
+    addresses = [array.ctypes.data for array in here.things[1:]]
+    script = Script(here)
+    script.add("a copy", print, (12, source, stream), native.row("launch", 12, addresses[0], 40, 7))
+    for value, thing in ((5, None), (addresses[1], target), (6, None)):  # 5 and 6: numbers that are no handles
+        row, launch = native.launch_row(3, (1, 1, 1), (1, 1, 1), 0, stream, [value, 5], True)
+        script.add(f"{KERNEL}{value}", print, (value, 5), row, launch, [(0, thing)])
+    script.add("an event", print, (done, stream), native.row("launch", 5, 7))
+    things = [(1, source), (2, target)]
+    script.add("from Python", lambda *given: seen.append(given), (9, source, addresses[1]), things=things)
+    for shorter in (False, True):
+        if shorter:
+            script.consist_of(native.joined(script.acts))
+        (rows, names), (call, _) = script.parts()
+        assert len(names) == 5, "a kernel with an address of a place is in no graph, and what is beside it stays alone"
+        for place in (there, here):
+            script.move(place)
+            first, second = (array.ctypes.data for array in place.things[1:])
+            assert rows[0, 1:4].tolist() == [12, first, 40] and rows[4, 1:3].tolist() == [place.things[0].handle, 7]
+            assert [act.launch.arguments.tolist() for act in script.acts[1:4]] == [[5, 5], [second, 5], [6, 5]]
+            call()
+            assert seen.pop()[0::2] == (9, second) and not seen
+    script.move(there)
+    call()
+    assert seen[0][1] is there.things[1]
+
+
+def test_arrays_that_no_place_knows_are_refused():
+    """They would be read and written for whichever picture comes later."""
+    with pytest.raises(ValueError, match=r"an array \(3,\) uint8 of the host"):
+        Script(Place()).add("a copy", print, (1, np.zeros(3, np.uint8), None))

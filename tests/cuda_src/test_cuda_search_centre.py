@@ -1,0 +1,38 @@
+"""CUDA search centres give the bits of their CPU twin: kinds of pictures, co-located vectors, limits, split rows."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import search_centre as cpu
+from h264lite.cuda_src.search_centre import search_centre, subsample
+
+from ..cuda_cases import KINDS, SEED, padded, plane, shifted
+from ..cuda_emulator.fixtures import device  # noqa: F401
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("merange", [8, 16, 32])
+def test_twin(device, kind, merange):  # noqa: F811
+    rng = np.random.default_rng(SEED + merange)
+    pad = 64
+    sizes = (96, 64, 4, 128, 1), (16, 16, 91, 64, 1), (48, 80, 1, 24, 3), (176, 144, 9, 64, 9)
+    for width, height, lam, max_mv_y, step in sizes:
+        n_mb, rows = width * height // 256, height // 16
+        reference = padded(plane(rng, kind, height, width), pad)
+        source = shifted(rng, reference, pad)
+        previous_ref = rng.integers(-1, 3, (n_mb, 4)).astype(np.int8)
+        previous_mv = rng.integers(-150, 151, (n_mb, 16, 2)).astype(np.int16)
+        coarse = [np.zeros(cpu.coarse_shape(height, width), np.uint8) for _ in range(2)]
+        out = [np.zeros((n_mb, 2), np.int16) for _ in range(2)]
+        card_in = [device.upload(a) for a in (source, reference)]
+        card_previous = [device.upload(a) for a in (previous_ref, previous_mv)]
+        card_coarse = [device.array(c.shape, np.uint8).fill(7) for c in coarse]
+        card_out = [device.array((n_mb, 2), np.int16).fill(7) for _ in out]
+        cpu.subsample(source, reference, pad, 0, rows, *coarse)
+        args = (2, lam, merange, max_mv_y)
+        cpu.search_centre(source, reference, pad, *coarse, previous_ref, previous_mv, *args, 0, rows, *out)
+        for row in range(0, rows, step):
+            subsample(*card_in, pad, row, min(row + step, rows), *card_coarse)
+        for row in range(0, rows, step):
+            search_centre(*card_in, pad, *card_coarse, *card_previous, *args, row, min(row + step, rows), *card_out)
+        for a, b in zip((*card_coarse, *card_out), (*coarse, *out)):
+            np.testing.assert_array_equal(a.get(), b)

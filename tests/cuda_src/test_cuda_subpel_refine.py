@@ -1,0 +1,40 @@
+"""CUDA refinement gives the bits of its CPU twin for every subme, kinds of partitions, pictures and sizes."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import interpolate as cpu_interpolate
+from h264lite.cpu_simd import subpel_refine as cpu
+from h264lite.cuda_src.subpel_refine import subpel_refine
+
+from ..cuda_cases import KINDS, SEED, padded, plane, shifted
+from ..cuda_emulator.fixtures import device  # noqa: F401
+
+AREA = np.array([1] * 16 + [2] * 16 + [4] * 4 + [8] * 4 + [16])  # in 4x4 blocks
+
+
+def case(rng, kind, width, height, pad, spread):
+    luma = np.zeros((4, height + 2 * pad, width + 2 * pad), np.uint8)
+    luma[0] = padded(plane(rng, kind, height, width), pad)
+    cpu_interpolate.interpolate(luma, pad, 0, height // 16)
+    source = shifted(rng, luma[0], pad)
+    n_mb = width * height // 256
+    mv = (4 * rng.integers(-spread, spread + 1, (n_mb, 41, 2))).astype(np.int16)
+    cost = (AREA * rng.integers(100, 140, (n_mb, 41)) + rng.integers(0, 40, (n_mb, 41))).astype(np.int32)
+    predictor = rng.integers(-70, 71, (n_mb, 2)).astype(np.int16)
+    return source, luma, predictor, cost, mv
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("subme", [0, 1, 2, 3, 4, 5, 7])
+def test_twin(device, kind, subme):  # noqa: F811
+    rng = np.random.default_rng(SEED + subme)
+    pad = 48
+    for width, height, lam, kinds in ((48, 32, 4, 31), (16, 16, 91, 31), (32, 48, 9, 15), (32, 48, 1, 1), (32, 16, 9, 7)):
+        source, luma, predictor, cost, mv = case(rng, kind, width, height, pad, 18)
+        on_card = [device.upload(a) for a in (source, luma, predictor, cost, mv)]
+        rows = height // 16
+        cpu.subpel_refine(source, luma, pad, predictor, lam, subme, 0, rows, cost, mv, kinds)
+        for row in range(rows):
+            subpel_refine(*on_card[:2], pad, on_card[2], lam, subme, row, row + 1, *on_card[3:], kinds=kinds)
+        np.testing.assert_array_equal(on_card[4].get(), mv)
+        np.testing.assert_array_equal(on_card[3].get(), cost)

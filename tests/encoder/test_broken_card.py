@@ -1,0 +1,107 @@
+"""A card whose context is broken for good, in a process of its own: the same bytes and a warning, or whole frames and an end.
+
+Emulated at one picture, on a real card at the first, the second, one in the middle and the last.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from h264lite.cli.cli import main
+
+from .. import broken_card, round_trip
+from ..cuda_emulator.fixtures import REAL
+from ..cuda_emulator.real import skip_without
+
+WIDTH, HEIGHT, FRAMES = 50, 66, 8
+OPTIONS = ("--ref", "2", "--threads", "2", "--quiet")
+PLACES = (0, 1, 4, FRAMES - 1)
+everywhere = pytest.mark.parametrize(
+    ("kind", "at"), (("emulated", 4), *(pytest.param("gpu", at, marks=pytest.mark.gpu) for at in PLACES))
+)
+somewhere = pytest.mark.parametrize("kind", ("emulated", REAL))
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory):
+    return round_trip.write_raw(round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 5), tmp_path_factory.mktemp("broken"))
+
+
+def expected(raw, *words):
+    """What the processor makes of it."""
+    out = raw.with_name("-".join(("cpu", *words)) + ".264")
+    if not out.exists():
+        assert main(["encode", str(raw), str(out), "--device", "cpu", *OPTIONS, *words]) == 0
+    return out.read_bytes()
+
+
+def encode(kind, at, raw, out, *words, **environment):
+    """(exit code, what was written, lines on standard error) of the command whose card breaks before picture `at`."""
+    if kind == "gpu":
+        skip_without(2 if environment else 1)
+    program = [sys.executable, "-X", "faulthandler", broken_card.__file__, str(at)]
+    done = subprocess.run(
+        [*program, "encode", str(raw), str(out), *OPTIONS, *words], stderr=subprocess.PIPE, text=True, timeout=300,
+        env={**os.environ, "BROKEN_CARD": kind, **environment},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr and done.returncode in (0, 1), done.stderr
+    return done.returncode, *round_trip.written(out), done.stderr.splitlines()
+
+
+def check_that_it_went_on(found, wanted, at):
+    code, data, _, lines = found
+    warnings = [line for line in lines if "[warning]" in line]
+    assert code == 0, lines
+    assert len(warnings) == 1, lines
+    first = re.search(r" failed in .*; going on with the CPU from frame (\d+)$", warnings[0])
+    assert first and int(first[1]) <= at, warnings
+    assert data == wanted
+
+
+def check_that_it_ended(found, wanted, at):
+    code, data, held, lines = found
+    errors = [line for line in lines if line.startswith("h264lite encode: error")]
+    assert code == 1 and wanted.startswith(data), lines
+    assert len(errors) == 1 and " failed in " in errors[0] and f"the output holds {held} frame" in errors[0], lines
+    assert held <= at
+
+
+@everywhere
+@pytest.mark.parametrize("device", ("hybrid", "auto"))
+def test_the_processor_goes_on(kind, at, raw, tmp_path, device):
+    check_that_it_went_on(encode(kind, at, raw, tmp_path / "out.264", "--device", device), expected(raw), at)
+
+
+@everywhere
+def test_cuda_by_name_ends(kind, at, raw, tmp_path):
+    check_that_it_ended(encode(kind, at, raw, tmp_path / "out.264", "--device", "cuda"), expected(raw), at)
+
+
+@somewhere
+@pytest.mark.parametrize("device", ("hybrid", "auto"))
+def test_lanes_lose_the_same_card(kind, raw, tmp_path, device):
+    """One warning for all of them; the GOP that each was at, and those behind it, are the processor's."""
+    words = ("--keyint", "2", "--gops", "3")
+    code, data, _, lines = encode(kind, 3, raw, tmp_path / "out.264", "--device", device, *words)
+    assert code == 0 and sum("going on with the CPU" in line for line in lines) == 1, lines
+    assert data == expected(raw, *words[:2])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("words", ("--device auto", "--device hybrid", "--device cuda", "--device auto --keyint 2 --gops 2"))
+def test_one_line_is_said(raw, tmp_path, words):
+    """Nothing by PyCUDA of clean-ups that failed."""
+    *_, lines = encode("gpu", 2, raw, tmp_path / "out.264", *words.split())
+    assert len(lines) == 1 and lines[0].startswith("h264lite"), lines
+
+
+@somewhere
+@pytest.mark.parametrize("ordinal", (0, 1))
+def test_one_of_two_cards(kind, raw, tmp_path, ordinal):
+    """The encode ends with the name of the one that broke, and with whole frames of whichever GOPs were done."""
+    words = ("--keyint", "4", "--devices", "cuda:0,cuda:1")
+    found = encode(kind, 1, raw, tmp_path / "out.264", *words, BROKEN_ORDINAL=str(ordinal))
+    check_that_it_ended(found, expected(raw, *words[:2]), FRAMES - 1)
+    assert any(f" (cuda:{ordinal}) failed in " in line for line in found[-1]), found[-1]

@@ -1,0 +1,96 @@
+"""What follows from the options: sizes, cropping, the level, quantisers."""
+
+import dataclasses
+import os
+from fractions import Fraction
+
+import pytest
+from h264lite.encoder.errors import OptionError
+from h264lite.encoder.settings.config import Config
+from h264lite.standard.levels import LEVELS, limits_exceeded
+
+
+def config(width=352, height=288, **options):
+    return Config.from_options(width=width, height=height, **options)
+
+
+@pytest.mark.parametrize(
+    ("size", "coded", "output", "crop"),
+    [((16, 16), (16, 16), (16, 16), (0, 0)), ((1, 1), (16, 16), (2, 2), (14, 14)),
+     ((17, 33), (32, 48), (18, 34), (14, 14)),
+     ((1920, 1080), (1920, 1088), (1920, 1080), (0, 8)), ((175, 143), (176, 144), (176, 144), (0, 0)),
+     ((18, 34), (32, 48), (18, 34), (14, 14))],
+)
+def test_sizes(size, coded, output, crop):
+    c = config(*size)
+    assert (c.width, c.height) == size
+    assert (c.coded_width, c.coded_height) == coded == (16 * c.mb_width, 16 * c.mb_height)
+    assert (c.output_width, c.output_height) == output
+    assert c.crop == crop
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [({"width": 176, "height": 144, "fps": 15}, 10), ({"width": 176, "height": 144, "fps": 30}, 11),
+     ({"fps": 30}, 13), ({"fps": 30, "ref": 6}, 13), ({"fps": 30, "ref": 7}, 21),
+     ({"width": 640, "height": 480, "fps": 15}, 22),
+     ({"width": 640, "height": 480, "fps": 30}, 30), ({"width": 1280, "height": 720}, 31),
+     ({"width": 1920, "height": 1080, "fps": 30}, 40), ({"width": 1920, "height": 1080, "fps": 60}, 42),
+     ({"width": 1920, "height": 1080, "ref": 5}, 50), ({"width": 1920, "height": 1080, "ref": 16}, 51),
+     ({"width": 3840, "height": 2160, "fps": 30}, 51), ({"width": 16, "height": 16, "merange": 60}, 10),
+     ({"width": 16, "height": 16, "merange": 61}, 11), ({"width": 4096, "height": 16}, 40),
+     ({"width": 16880, "height": 16}, 60)],
+    ids=str,
+)
+def test_the_smallest_level_that_fits(options, level):
+    c = config(**options)
+    assert c.level_idc == level
+    row = next(row for row in LEVELS if row.level_idc == level)
+    assert c.max_mv_y == row.max_vmv_r >= c.merange + 4
+    assert not limits_exceeded(row, c.mb_width, c.mb_height, c.fps, c.ref, c.merange + 4)
+
+
+def test_a_level_that_is_asked_for_is_kept_or_refused():
+    assert config(level="4.1").level_idc == 41
+    with pytest.raises(OptionError, match=r"level 1\.2: does not allow .*macroblocks a second"):
+        config(level="1.2", fps=30)
+
+
+def test_quantisers():
+    assert config(qp=26).i_qp == 23
+    assert config(qp=0).i_qp == 0
+    assert config(qp=51, ipratio=0.5).i_qp == 51
+    assert config(qp=30, ipratio=1).i_qp == 30
+    assert config(qp=30, ipratio=2).i_qp == 24
+
+
+@pytest.mark.parametrize("merange", range(4, 65))
+def test_borders_hold_the_motion_range(merange):
+    pad = config(merange=merange).pad
+    assert pad % 16 == 0 and merange + 24 <= pad < merange + 24 + 16
+
+
+def test_colour_description_takes_the_numbers_of_annex_e():
+    c = config(sar="12:11", videoformat="pal", range="pc", colorprim="bt709", transfer="iec61966-2-1",
+               colormatrix="bt470bg")
+    assert (c.sar, c.videoformat, c.range, c.colorprim, c.transfer, c.colormatrix) == ((12, 11), 1, 1, 1, 13, 5)
+    c = config(videoformat="undef", range="auto", colorprim="undef", transfer="undef", colormatrix="undef")
+    assert (c.sar, c.videoformat, c.range, c.colorprim, c.transfer, c.colormatrix) == (None,) * 6
+
+
+def test_threads_are_counted():
+    assert config(threads=3).threads == config(threads=3).crew == 3
+    assert 1 <= config().threads <= (os.cpu_count() or 1)
+
+
+def test_a_small_picture_has_fewer_threads_unless_they_are_asked_for(monkeypatch):
+    monkeypatch.setattr("h264lite.encoder.settings.config.available_cores", lambda: 16)
+    crews = [Config.from_options(width=w, height=h, device="cpu").crew for w, h in ((16, 16), (352, 288), (1280, 720))]
+    assert crews == [2, 3, 16] and Config.from_options(width=16, height=16, device="cpu", threads=16).crew == 16
+
+
+def test_a_config_is_frozen_and_complete():
+    c = config(fps="30000/1001")
+    assert c.fps == Fraction(30000, 1001)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        c.qp = 3

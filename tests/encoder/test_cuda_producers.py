@@ -1,0 +1,236 @@
+"""Frames that other libraries write on streams of their own: slow producers, buffers that are used again at once."""
+
+import sys
+import types
+import weakref
+from collections import deque
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.cuda_src.runtime.device import Device
+from h264lite.encoder.errors import InputError
+from h264lite.encoder.picture.producer import LEGACY_STREAM, Producer, common
+
+from .. import round_trip
+from ..cuda_emulator.driver import Context, EmulatedDriver
+from ..cuda_emulator.fixtures import card  # noqa: F401
+from ..cuda_emulator.real import skip_without
+
+WIDTH, HEIGHT, FRAMES = 64, 48, 7
+SIDE = 4711
+CYCLES = 40_000_000  # of a GPU's clock: some 20 ms
+
+
+@pytest.fixture(scope="module")
+def clip():
+    planes = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
+    return [np.concatenate([plane.ravel() for plane in frame]).reshape(-1, WIDTH) for frame in planes]
+
+
+def encode(frames, **options):
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, **{"device": "cuda", "threads": 2, **options}) as encoder:
+        packets = [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
+    return b"".join(packet.data for packet in packets)
+
+
+def planes(clip):
+    """The same frames on the host."""
+    return [(p[:HEIGHT], *np.split(p.ravel()[WIDTH * HEIGHT :].reshape(-1, WIDTH // 2), 2)) for p in clip]
+
+
+class LazyStream:
+    """What a stream has got and not done: done when another stream is ordered behind it, or the host waits."""
+
+    def __init__(self):
+        self.left = deque()
+
+    def catch_up(self):
+        while self.left:
+            self.left.popleft()()
+
+
+@pytest.fixture
+def side(card, monkeypatch):  # noqa: F811
+    """A lazy stream with the number SIDE of the emulated driver: what it has got is done when another stream waits for it."""
+    if not isinstance(card, EmulatedDriver):
+        pytest.skip("real producers have a test of their own")
+    stream, wait = LazyStream(), card.libcuda.cuStreamWaitEvent
+
+    def ordered(then, event, flags):
+        if card.libcuda.last == SIDE:
+            stream.catch_up()
+        return wait(then, event, flags)
+
+    monkeypatch.setattr(card.libcuda, "cuStreamWaitEvent", ordered)
+    return stream
+
+
+class Torch:
+    """PyTorch's interface: version 2, without a stream."""
+
+    version, device = 2, "cuda:0"
+
+    def __init__(self, array, stream):
+        self.array, self.stream = array, stream
+        self.__cuda_array_interface__ = {
+            "shape": array.shape, "typestr": "|u1", "data": (array.ptr, False), "version": self.version,
+        }  # fmt: skip
+
+
+class Jax(Torch):
+    def block_until_ready(self):
+        self.stream.catch_up()
+
+
+class Dlpack(Torch):
+    def __dlpack__(self, stream):
+        assert stream == LEGACY_STREAM
+        self.stream.catch_up()
+
+
+def install(monkeypatch, kind):
+    """The library of that class among the imported modules."""
+    current = types.SimpleNamespace(cuda_stream=SIDE, ptr=SIDE)
+    if kind == "torch":
+        module = types.SimpleNamespace(Tensor=Torch, cuda=types.SimpleNamespace(current_stream=lambda device: current))
+    elif kind == "cupy":
+        module = types.SimpleNamespace(ndarray=Torch, cuda=types.SimpleNamespace(get_current_stream=lambda: current))
+    else:
+        module = types.SimpleNamespace(Array=Jax)
+    for name in ("torch", "cupy", "jax"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    if kind in ("torch", "cupy", "jax"):
+        monkeypatch.setitem(sys.modules, kind, module)
+    return {"torch": Torch, "cupy": Torch, "jax": Jax, "dlpack": Dlpack}[kind]
+
+
+@pytest.mark.parametrize("device", ("cuda", "hybrid"))
+@pytest.mark.parametrize("kind", ("torch", "cupy", "jax", "dlpack"))
+def test_side_streams_that_are_late(clip, side, card, kind, device, monkeypatch):  # noqa: F811
+    """One buffer, written by a stream that no array names: each frame is there when it is read."""
+    make = install(monkeypatch, kind)
+    other = Device()
+    with other:
+        buffer = other.upload(np.zeros_like(clip[0]))
+
+        def frames():
+            for packed in clip:
+                side.left.append(lambda packed=packed: buffer.put(packed))
+                yield make(buffer, side)
+
+        found = encode(frames(), device=device)
+        orders = card.libcuda.ordered
+        if kind in ("torch", "cupy"):  # and the producer's stream waits each time until its frame is read
+            assert [order for order in orders if order[1] == SIDE] == [(77, SIDE)] * FRAMES
+        else:  # the host does
+            assert not [order for order in orders if order[0] == 77]
+    other.close()
+    assert found == encode(planes(clip), device="cpu")
+
+
+def test_planes_of_several_producers():
+    assert common([Producer(5), Producer(None), Producer(5, False)]) == Producer(5, False)
+    assert common([Producer(None)]) == Producer(None)
+    with pytest.raises(InputError, match="different streams"):
+        common([Producer(5), Producer(6)])
+
+
+def torch_frames(clip):
+    torch = pytest.importorskip("torch")
+    stream, sources = torch.cuda.Stream(), [torch.from_numpy(packed).cuda() for packed in clip]
+    buffer = torch.zeros_like(sources[0])
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        for source in sources:
+            torch.cuda._sleep(CYCLES)
+            buffer.copy_(source)
+            yield buffer
+            buffer.zero_()
+
+
+def cupy_frames(clip):
+    cupy = pytest.importorskip("cupy")
+    code = "extern \"C\" __global__ void spin(long long n) { for (long long t = clock64(); clock64() - t < n;); }"
+    spin = cupy.RawKernel(code, "spin")
+    stream, sources = cupy.cuda.Stream(non_blocking=True), [cupy.asarray(packed) for packed in clip]
+    buffer = cupy.zeros_like(sources[0])
+    cupy.cuda.Device().synchronize()
+    with stream:
+        for source in sources:
+            spin((1,), (1,), (np.int64(CYCLES),))
+            buffer[...] = source
+            yield buffer
+            buffer.fill(0)
+
+
+def jax_frames(clip):
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX has no GPU here")
+    heavy = jax.numpy.ones((6000, 6000)) / 6000
+
+    @jax.jit
+    def late(source, heavy):
+        for _ in range(6):
+            heavy = heavy @ heavy
+        return source + (heavy.sum() * 0).astype(source.dtype)
+
+    for packed in clip:
+        yield late(jax.numpy.asarray(packed), heavy)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("device", ("cuda", "hybrid"))
+@pytest.mark.parametrize("frames", (torch_frames, cupy_frames, jax_frames), ids=lambda frames: frames.__name__)
+def test_real_producers_on_side_streams(clip, frames, device):
+    skip_without()
+    expected = encode(planes(clip), device="cpu")
+    for _ in range(2):
+        assert encode(frames(clip), device=device) == expected
+
+
+@pytest.mark.parametrize("device", ("cuda", "hybrid"))
+def test_streams_end_before_their_context(clip, card, device, monkeypatch):  # noqa: F811
+    """PyCUDA gives back nothing of a context that was let go of: 2.8 MiB of each encoder stayed taken."""
+    if not isinstance(card, EmulatedDriver):
+        pytest.skip("real GPUs have a test of their own")
+    alive, counts = weakref.WeakSet(), []
+    make, detach = card.Stream, Context.detach
+
+    def noted():
+        stream = make()
+        alive.add(stream)
+        return stream
+
+    def counted(self):
+        counts.append(len(alive))
+        detach(self)
+
+    monkeypatch.setattr(card, "Stream", noted)
+    monkeypatch.setattr(Context, "detach", counted)
+    encode(planes(clip), device=device)
+    assert counts and not any(counts)
+
+
+@pytest.mark.gpu
+def test_gpu_memory_of_many_encoders_is_bounded(clip):
+    """Encoders made and closed in turn: what is taken of the GPU does not grow with their number."""
+    skip_without()
+    import pycuda.driver
+
+    pycuda.driver.init()
+    context = pycuda.driver.Device(0).retain_primary_context()  # so that the last encoder does not end it
+    context.push()
+    try:
+        encode(planes(clip))
+        grown = []
+        while not grown or (grown[-1] > 8 and len(grown) < 5):  # MiB; other processes may take some at the same time
+            before, _ = pycuda.driver.mem_get_info()
+            for _ in range(30):
+                encode(planes(clip))
+            grown.append((before - pycuda.driver.mem_get_info()[0]) >> 20)
+        assert grown[-1] <= 8, grown
+    finally:
+        context.pop()
+        context.detach()

@@ -1,0 +1,135 @@
+"""Whole encodes on the card give the bytes of the CPU: on the emulated device, and on a real one where there is one."""
+
+import hashlib
+import itertools
+import json
+
+import pytest
+from h264lite.cli.cli import main
+from h264lite.cuda_src.runtime import device as device_module
+from h264lite.scheduler import cuda_executor
+
+from .. import round_trip, sequences
+from ..cuda_emulator.fixtures import card  # noqa: F401
+from ..cuda_emulator.real import skip_without
+from .test_streams import ALL, planes
+
+TOOLS = (
+    {"qp": 12, "keyint": 1},
+    {"qp": 27, "ref": 3, "slices": 4},
+    {"qp": 40, "keyint": 12, "merange": 8},
+    {"qp": 27, "no_deblock": True, "subme": 1},
+    {"qp": 20, "deblock": (-2, 3), "deblock_within_slices": True, "slices": 2, "subme": 0},
+    {"qp": 33, "partitions": "none", "subme": 3, "chroma_qp_offset": -5},
+    {"qp": 27, "partitions": "p8x8", "subme": 5, "keyint": 2, "ref": 2},
+    {"qp": 1, "merange": 5},  # I_PCM
+)
+SIZES = ((16, 16), (50, 34), (17, 33), (1, 1), (80, 64), (3, 65), (48, 80))
+
+
+def compare(clip, width, height, **options):
+    """Bytes and reconstruction of both devices."""
+    found, decoded = round_trip.encode(clip, width, height, device="cuda", **options)
+    wanted, expected = round_trip.encode(clip, width, height, device="cpu", **options)
+    round_trip.assert_same(decoded, expected, "the card's reconstruction")
+    assert hashlib.sha256(found).digest() == hashlib.sha256(wanted).digest()
+
+
+@pytest.mark.parametrize("tools", TOOLS, ids=str)
+def test_tools(card, tools):  # noqa: F811
+    compare(round_trip.noise_clip(66, 66, 5, 3), 66, 66, **tools)
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_sizes(card, width, height):  # noqa: F811
+    compare(round_trip.noise_clip(width, height, 3, width), width, height, qp=24)
+
+
+@pytest.mark.parametrize("threads", (1, 2, 3, 4))
+def test_pictures_and_gops_at_once(card, threads):  # noqa: F811
+    """Pictures whose bits are under way, and lanes: timing changes no byte."""
+    clip = round_trip.noise_clip(34, 18, 9, 6)
+    for gops in (5 - threads,) if card else (1, 2, 3, 4):  # the emulated one takes its time
+        compare(clip, 34, 18, qp=24, ref=2, keyint=2 + threads % 2, threads=threads, gops=gops)
+
+
+@pytest.mark.parametrize("options", ({}, {"keyint": 7, "ref": 3}, {"keyint": 1}), ids=str)
+def test_pictures_that_are_started_as_others_were(card, monkeypatch, options):  # noqa: F811
+    """Once all arrays were in use, a picture's work is given to the streams again as it was noted."""
+    replayed, replay = [], device_module.Device.replay
+    monkeypatch.setattr(device_module.Device, "replay", lambda self, script: replayed.append(replay(self, script)))
+    compare(round_trip.noise_clip(34, 18, 30, 4), 34, 18, qp=24, threads=1, **options)
+    assert len(replayed) > 3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "options", ({}, {"ref": 2, "slices": 2}, {"keyint": 6, "merange": 32}, {"qp": 2}, {"gops": 2, "keyint": 20}), ids=str
+)
+def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
+    """On a real card alone: as soon as a picture comes again its kernels are joined; pictures of a size that fills
+    the card little, and of one where kernels overlap.
+    """
+    skip_without()
+    joined, shorten = [], device_module.Device.shorten
+
+    def count(device, script):
+        shorten(device, script)
+        joined.append((sum(len(names) for _, names in script.parts()), len(script.acts)))
+
+    monkeypatch.setattr(cuda_executor, "OFTEN", 1)
+    monkeypatch.setattr(device_module.Device, "shorten", count)
+    for width, height, frames in ((66, 50, 60), (640, 352, 44)):
+        compare(round_trip.noise_clip(width, height, frames, 4), width, height, **{"qp": 27, **options})
+    assert len(joined) >= 6 and all(calls < 0.85 * acts for calls, acts in joined), joined
+
+
+def test_a_real_clip(card):  # noqa: F811
+    """So small a part of it that the emulator is done in seconds."""
+    clip = sequences.clip("foreman_176x144_30")
+    cut = [tuple(p[: s, : s + s // 2] for p, s in zip(frame, (64, 32, 32))) for frame in planes(clip, 4)]
+    compare(cut, 96, 64, qp=27)
+
+
+def test_the_timeline(card, tmp_path):  # noqa: F811
+    """Every stage, copy and thread of every picture; nothing of a picture before its upload."""
+    source, out = tmp_path / "in_48x32.yuv", tmp_path / "trace.json"
+    clip = round_trip.noise_clip(48, 32, 4, 3)
+    source.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
+    command = ["encode", str(source), str(tmp_path / "o.264"), "--device", "cuda", "--trace", str(out), "--quiet"]
+    assert main(command) == 0
+    events = json.loads(out.read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    names = {(event["pid"], event["name"]) for event in spans}
+    assert {(1, s) for s in ("upload", "full_search", "intra", "deblock", "write_slices", "download")} < names
+    assert {(2, s) for s in ("load", "loop", "entropy")} < names
+    for frame in range(4):
+        of_frame = {event["name"] for event in spans if event.get("args") == {"frame": frame}}
+        assert {"upload", "deblock", "entropy"} <= of_frame and ("full_search" in of_frame) == (frame > 0)
+    assert all(event["dur"] >= 0 for event in spans)
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+@pytest.mark.parametrize("qp", (12, 27, 40))
+@pytest.mark.parametrize("name", ALL)
+def test_all_clips(name, qp):
+    """On a real card alone: real clips x keyint x ref x merange x slices."""
+    skip_without()
+    clip = sequences.clip(name)
+    frames = planes(clip, min(clip.frames, 14 if clip.width < 700 else 4))
+    for keyint, ref, merange, slices in itertools.product((1, 12, 250), (1, 3), (8, 16, 32, 64), (1, 4)):
+        if keyint == 1 and (ref, merange) != (1, 16):
+            continue  # intra frames know neither
+        print(name, qp, keyint, ref, merange, slices)
+        compare(frames, clip.width, clip.height, qp=qp, keyint=keyint, ref=ref, merange=merange, slices=slices)
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+def test_all_sizes():
+    """On a real card alone: 25 sizes and more, odd ones among them."""
+    skip_without()
+    for width, height in itertools.product((1, 2, 16, 33, 130, 175, 640), (1, 15, 34, 98, 144, 361)):
+        print(width, height)
+        compare(round_trip.noise_clip(width, height, 4, width + height), width, height, qp=26, ref=2)

@@ -1,0 +1,145 @@
+"""The Python API around a fake pipeline: frames of every form, order of calls, packets, options."""
+
+import subprocess
+import sys
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.encoder.encoder import check_frame
+from h264lite.encoder.errors import DeviceError, Error, InputError, OptionError
+
+from .. import fake_pipeline
+
+
+@pytest.fixture(autouse=True)
+def _fake(monkeypatch):
+    monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
+
+
+def picture(width=32, height=16, seed=1):
+    return np.random.default_rng(seed).integers(0, 256, (height * 3 // 2, width), np.uint8)
+
+
+def planes(width, height):
+    rng = np.random.default_rng(2)
+    chroma = ((height + 1) // 2, (width + 1) // 2)
+    return tuple(rng.integers(0, 256, shape, np.uint8) for shape in ((height, width), chroma, chroma))
+
+
+def test_frames_in_packets_out():
+    with h264lite.Encoder(32, 16, fps="30000/1001", qp=30, keyint=2) as encoder:
+        assert encoder.headers == b"headers"
+        packets = [packet for n in range(5) for packet in encoder.encode(picture(seed=n))]
+        assert len(packets) == 3, "the fake one lags by two"
+        packets += encoder.flush()
+        assert encoder.flush() == []
+        assert [(p.pts, p.dts, p.duration, p.is_keyframe, p.frame_type, p.qp) for p in packets] == [
+            (n, n, 1, n % 2 == 0, "PI"[n % 2 == 0], 27.0 if n % 2 == 0 else 30.0) for n in range(5)]
+        assert all(isinstance(p.data, bytes) and p.reconstruction is None for p in packets)
+        assert encoder.stats.frames == 5 and encoder.stats.summary()["I"]["frames"] == 3
+        with pytest.raises(Error, match="flushed"):
+            encoder.encode(picture())
+    with pytest.raises(Error, match="closed"):
+        encoder.encode(picture())
+    encoder.close()
+
+
+def test_packed_frames_and_planes_are_the_same():
+    packed = picture(32, 16)
+    y, u, v = packed[:16], packed[16:20].reshape(8, 16), packed[20:].reshape(8, 16)
+    for frame in (packed, (y, u, v), [y, u, v], (np.asfortranarray(y), u, v), np.pad(packed, 3)[3:-3, 3:-3]):
+        for given, expected in zip(check_frame(frame, 32, 16), (y, u, v)):
+            assert given.flags.c_contiguous and np.array_equal(given, expected)
+
+
+def test_anything_that_numpy_understands_is_a_frame():
+    class Tensor:
+        def __array__(self, dtype=None, copy=None):
+            return picture()
+
+    assert check_frame(Tensor(), 32, 16)[0].shape == (16, 32)
+
+
+def test_odd_sizes_need_planes():
+    with h264lite.Encoder(17, 33, keep_reconstruction=True) as encoder:
+        encoder.encode(planes(17, 33))
+        with pytest.raises(InputError, match="odd: give planes"):
+            encoder.encode(np.zeros((49, 17), np.uint8))
+        packet, = encoder.flush()
+    assert [plane.shape for plane in packet.reconstruction] == [(34, 18), (17, 9), (17, 9)]
+
+
+class NoArray:
+    def __array__(self, dtype=None, copy=None):
+        return "nothing"
+
+
+class OnTheGpu:
+    __cuda_array_interface__ = {"shape": (24, 32)}  # noqa: RUF012
+
+
+BAD_FRAMES = [
+    (np.zeros((24, 32), np.float32), "float32"), (np.zeros((24, 32), np.uint16), "uint16"),
+    (np.zeros((24, 32), np.int8), "int8"), (np.zeros((16, 32, 3), np.uint8), "RGB"),
+    (np.zeros((3, 16, 32), np.uint8), "RGB"),
+    (np.zeros((16, 32), np.uint8), "(24, 32)"), (np.zeros((32, 24), np.uint8), "(24, 32)"),
+    (np.zeros(768, np.uint8), "(768,)"),
+    ((np.zeros((16, 32), np.uint8),) * 3, "plane u of shape (16, 32)"), ((np.zeros((16, 32), np.uint8),), "1 planes"),
+    ((np.zeros((8, 32), np.uint8),) * 3, "plane y"), ("frame", "str is not an array"), (None, "NoneType"),
+    (NoArray(), "NoArray gives no array"), (np.broadcast_to(np.uint8(0), (1 << 20, 1 << 20)), "(24, 32)"),
+    (OnTheGpu(), "GPU"), ((np.zeros((16, 32), np.uint8), None, None), "u: NoneType"), ((), "0 planes"),
+]
+
+
+@pytest.mark.parametrize(("frame", "words"), BAD_FRAMES, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_wrong_frame_is_refused_and_the_encoder_goes_on(frame, words):
+    with h264lite.Encoder(32, 16) as encoder:
+        encoder.encode(picture())
+        with pytest.raises(InputError) as caught:
+            encoder.encode(frame)
+        assert words in str(caught.value) and "\n" not in str(caught.value)
+        encoder.encode(picture())
+        assert len(encoder.flush()) == 2
+
+
+def test_options_are_checked_before_anything_is_made(monkeypatch):
+    monkeypatch.setattr(fake_pipeline.Pipeline, "__init__", lambda *_: pytest.fail("too early"))
+    for options in ({"qp": 99}, {"crf": 23}, {"mernge": 1}, {"seek": 1}, {"csv": "x"}, {"width": 0}, {"fps": "x"}):
+        with pytest.raises(OptionError):
+            h264lite.Encoder(**{"width": 32, "height": 16, **options})
+    monkeypatch.setattr("h264lite.encoder.settings.device.why_no_cuda", lambda: "there is none")
+    with pytest.raises(DeviceError, match="there is none"):
+        h264lite.Encoder(32, 16, device="cuda")
+
+
+def test_one_call_for_a_clip():
+    clip = [picture(seed=n) for n in range(4)]
+    with h264lite.Encoder(32, 16, fps=50, qp=20) as encoder:
+        expected = b"".join(p.data for n in clip for p in encoder.encode(n)) + b"".join(p.data for p in encoder.flush())
+    assert h264lite.encode(clip, fps=50, qp=20) == h264lite.encode(iter(clip), fps=50, qp=20) == expected
+    assert h264lite.encode(np.stack(clip), width=32, height=16) == expected
+    assert h264lite.encode([planes(17, 33)]).count(b"frame") == 1
+
+
+@pytest.mark.parametrize(("frames", "options", "error"), [
+    ([], {}, InputError), ([np.zeros((25, 32), np.uint8)], {}, InputError),
+    ([np.zeros((2, 2, 3), np.uint8)], {}, InputError),
+    ([picture(), picture(16, 16)], {}, InputError), ([picture()], {"width": 32}, OptionError), ([()], {}, InputError),
+    ([picture()], {"bitrate": 500}, OptionError), ([None], {}, InputError), ([(None,) * 3], {}, InputError),
+], ids=str)
+def test_one_call_with_something_wrong(frames, options, error):
+    with pytest.raises(error):
+        h264lite.encode(frames, **options)
+
+
+def test_errors_are_a_tree():
+    assert issubclass(OptionError, Error) and issubclass(OptionError, ValueError)
+    assert issubclass(InputError, ValueError)
+    assert (OptionError.exit_code, DeviceError.exit_code, Error.exit_code) == (2, 3, 1)
+
+
+def test_import_costs_nothing():
+    code = ("import sys, h264lite; dir(h264lite); "
+            "sys.exit(sum(n in sys.modules for n in ('numpy', 'numba', 'pycuda', 'av')))")
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -1,0 +1,206 @@
+"""An exception at any place within a call, which the caller catches: what follows decodes, or is refused; nothing hangs."""
+
+import os
+import random
+import sys
+import threading
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.encoder.errors import Error
+
+from .. import round_trip
+from ..cuda_emulator.fixtures import driver  # noqa: F401
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a generator that ends
+
+WIDTH, HEIGHT, FRAMES = 34, 18, 9
+LIMIT = 60  # seconds after which a case hangs
+ERRORS = (KeyboardInterrupt, TimeoutError, MemoryError)
+CPU = (
+    {"device": "cpu", "threads": 1}, {"device": "cpu", "threads": 1, "ref": 2, "keyint": 4},
+    {"device": "cpu", "threads": 3, "ref": 2}, {"device": "cpu", "threads": 2, "gops": 2, "keyint": 3},
+)  # fmt: skip
+CUDA = (
+    {"device": "cuda", "threads": 1, "ref": 2}, {"device": "cuda", "threads": 3}, {"device": "hybrid", "threads": 2},
+    {"device": "cuda", "threads": 2, "gops": 2, "keyint": 3},
+)  # fmt: skip
+
+
+class Raise:
+    """Raises within this thread at the event of that number: a Python function begins or a C function ends, which is where
+    CPython runs the handlers of signals.
+    """
+
+    def __init__(self, at, error):
+        self.at, self.error, self.events = at, error, 0
+
+    def __call__(self, frame, event, _):
+        if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
+            self.events += 1
+            if self.events == self.at:
+                raise self.error("here")
+
+    def __enter__(self):
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *_):
+        sys.setprofile(None)
+
+
+def within_limit(work):
+    """work() in a thread: what it returned or raised, or a failure where it hangs."""
+    found = []
+
+    def run():
+        try:
+            found.append((work(), None))
+        except BaseException as error:
+            found.append((None, error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(LIMIT)
+    assert found, "it hangs"
+    value, error = found[0]
+    if error is not None:
+        raise error
+    return value
+
+
+def encode(clip, at, error, options):
+    """A caller who catches everything and goes on: packets, events, refusals."""
+    packets, refusals = [], []
+    encoder = h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, qp=24, **options)
+    with Raise(at, error) as events:
+        for planes in clip:
+            try:
+                packets += encoder.encode(tuple(planes))
+            except ERRORS:
+                pass
+            except Error as refused:
+                refusals.append(str(refused))
+        for _ in range(2):
+            try:
+                packets += encoder.flush()
+            except ERRORS:
+                continue
+    encoder.close()
+    return packets, events.events, refusals
+
+
+def check(clip, at, error, options):
+    packets, _, refusals = within_limit(lambda: encode(clip, at, error, options))
+    assert all("no frame can follow" in text for text in refusals), refusals
+    assert [packet.pts for packet in packets] == list(range(len(packets)))
+    stream, expected = b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
+    if stream:
+        round_trip.assert_same(round_trip.ffmpeg_frames(stream), expected, "FFmpeg")
+        round_trip.assert_same(round_trip.own_frames(stream), expected, "own decoder")
+    return len(packets), len(refusals)
+
+
+def sweep(options, count, seed=1):
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
+    within_limit(lambda: encode(clip, 0, MemoryError, options))  # kernels are loaded
+    _, events, _ = within_limit(lambda: encode(clip, 0, MemoryError, options))
+    places = random.Random(seed).sample(range(1, events), min(count, events - 1))
+    found = [check(clip, at, ERRORS[k % 3], options) for k, at in enumerate(places)]
+    assert any(refusals for _, refusals in found) and any(packets for packets, _ in found)
+
+
+@pytest.mark.parametrize("options", CPU, ids=str)
+def test_on_the_cpu(options):
+    sweep(options, 80)
+
+
+@pytest.mark.parametrize("options", CUDA, ids=str)
+def test_on_an_emulated_gpu(driver, options):  # noqa: F811
+    sweep(options, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", (*CPU, *CUDA), ids=str)
+def test_at_more_places(driver, options):  # noqa: F811
+    sweep(options, 1500 if options["device"] == "cpu" else 150, seed=2)
+
+
+def test_one_call_at_a_time():
+    """A second thread is refused by name, and the first one's stream is whole."""
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
+    inside, leave, refused = threading.Event(), threading.Event(), []
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1) as encoder:
+        run = encoder._pipeline.loop.executor.run
+
+        def slow(*given):
+            inside.set()
+            assert leave.wait(LIMIT)
+            return run(*given)
+
+        encoder._pipeline.loop.executor.run = slow
+        packets = []
+        feeder = threading.Thread(target=lambda: packets.extend(encoder.encode(tuple(clip[0]))))
+        feeder.start()
+        assert inside.wait(LIMIT)
+        for call in (lambda: encoder.encode(tuple(clip[1])), encoder.flush):
+            with pytest.raises(Error, match="one thread at a time") as caught:
+                call()
+            refused.append(caught.value)
+        leave.set()
+        feeder.join()
+        for planes in clip[1:]:  # and another thread may go on when the first one is out
+            packets += encoder.encode(tuple(planes))
+        packets += encoder.flush()
+    assert len(refused) == 2
+    expected, _ = round_trip.encode(clip, WIDTH, HEIGHT, device="cpu", threads=1)
+    assert b"".join(packet.data for packet in packets) == expected
+
+
+@pytest.mark.parametrize("options", ({"threads": 2}, {"threads": 2, "gops": 2, "keyint": 2}), ids=str)
+def test_a_forked_process_is_refused(options):
+    """It has none of the threads: encode and flush say so, close() and the end of the process do not hang."""
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
+    encoder = h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", **options)
+    packets = encoder.encode(tuple(clip[0]))
+    child = os.fork()
+    if child == 0:
+        said = []
+        for call in (lambda: encoder.encode(tuple(clip[1])), encoder.flush, lambda: encoder.headers):
+            try:
+                call()
+            except Error as error:
+                said.append("process" in str(error))
+        encoder.close()
+        del encoder
+        os._exit(said != [True] * 3)
+    waiting = threading.Timer(LIMIT, os.kill, (child, 9))
+    waiting.start()
+    assert os.waitpid(child, 0)[1] == 0
+    waiting.cancel()
+    for planes in clip[1:]:
+        packets += encoder.encode(tuple(planes))
+    packets += encoder.flush()
+    encoder.close()
+    assert len(packets) == len(clip)
+
+
+def test_a_frame_that_cannot_be_read_changes_nothing():
+    """What a frame's own conversion raises comes before the encoder has begun with it."""
+
+    class Evil:
+        def __array__(self, dtype=None, copy=None):
+            raise MemoryError("none left")
+
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cpu", threads=1) as encoder:
+        packets = encoder.encode(tuple(clip[0]))
+        for _ in range(3):
+            with pytest.raises(MemoryError):
+                encoder.encode(Evil())
+        for planes in clip[1:]:
+            packets += encoder.encode(tuple(planes))
+        packets += encoder.flush()
+    expected, _ = round_trip.encode(clip, WIDTH, HEIGHT, device="cpu", threads=1)
+    assert b"".join(packet.data for packet in packets) == expected and np.all([p.pts >= 0 for p in packets])

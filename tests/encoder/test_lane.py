@@ -1,0 +1,177 @@
+"""Lanes: who has which GOP, when the next one is read, and whether the processor takes one beside cards."""
+
+import time
+import types
+
+import numpy as np
+import pytest
+from h264lite.encoder.errors import InputError
+from h264lite.encoder.files.read_ahead import AHEAD
+from h264lite.encoder.gops.gops.lane import Lane
+from h264lite.encoder.gops.gops.pace import Pace
+from h264lite.encoder.gops.gops.queue import GopQueue
+
+SIZE, KEYINT, PICTURES = 6, 3, 12
+
+
+class FakePipeline:
+    """Where a card takes pictures from, and the first byte of each that was coded, by GOPs."""
+
+    def __init__(self):
+        self.ring = [np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)]
+        self.count, self.coded, self.reads_ahead = 0, [], False
+
+    def read_ahead(self):
+        self.reads_ahead = True
+        return True
+
+    def next_buffer(self, ahead=0):
+        assert self.reads_ahead or not ahead
+        return self.ring[(self.count + ahead) % len(self.ring)]
+
+    def begin_gop(self, gop, number):
+        self.coded.append((gop, []))
+
+    def encode_in_place(self):
+        self.coded[-1][1].append(int(self.next_buffer()[0]))
+        self.count += 1
+        return []
+
+    def flush(self):
+        return []
+
+
+@pytest.fixture
+def lanes():
+    """Two lanes, their steps, and their queue with all pictures in it."""
+    queue = GopQueue(2, KEYINT, SIZE)
+
+    for number in range(PICTURES):
+        queue.enter(lambda place, number=number: place.fill(number))
+    queue.end()
+    pair = [Lane(FakePipeline(), queue) for _ in range(2)]
+    yield pair, [lane.steps() for lane in pair], queue
+    queue.close()
+
+
+def test_a_lane_leaves_gops_to_the_other(lanes):
+    """Whoever comes first reads one GOP, not all that its places would hold: the other's first step has the next one."""
+    (one, two), steps, _ = lanes
+    assert next(steps[0]) and next(steps[1])
+    assert [lane.pipeline.coded for lane in (one, two)] == [[(0, [0])], [(1, [KEYINT])]]
+
+
+def test_the_next_gop_is_read_while_the_last_is_coded(lanes):
+    """One at most: the one behind it is the other's."""
+    (one, two), steps, _ = lanes
+    assert [next(steps[0]) for _ in range(2)] == [True] * 2
+    assert next(steps[1]) and two.pipeline.coded == [(2, [2 * KEYINT])]
+    assert [next(steps[0]) for _ in range(2 * KEYINT - 2)] == [True] * (2 * KEYINT - 2)
+    assert one.pipeline.coded == [(0, [0, 1, 2]), (1, [3, 4, 5])]
+
+
+def test_not_if_the_other_has_nothing_to_do(lanes):
+    (one, two), steps, queue = lanes
+    queue.rest(1)
+    assert [next(steps[0]) for _ in range(2)] == [True] * 2
+    queue.rest(-1)
+    assert next(steps[1]) and two.pipeline.coded == [(1, [KEYINT])]
+    while any([next(step) for step in steps]):  # a list: each takes its turn
+        pass
+    assert not queue.busy()
+    coded = sorted(one.pipeline.coded + two.pipeline.coded)
+    assert coded == [(gop, list(range(KEYINT * gop, KEYINT * gop + KEYINT))) for gop in range(PICTURES // KEYINT)]
+
+
+class FakeProcessor:
+    """Takes so many seconds for a picture behind the first of a GOP; numbers of those it coded, by GOPs."""
+
+    config = types.SimpleNamespace(display=((2, 2), (1, 1), (1, 1)))
+
+    def __init__(self, seconds):
+        self.seconds, self.coded = seconds, []
+
+    def next_buffer(self, ahead=0):
+        return None
+
+    def begin_gop(self, gop, number):
+        self.coded.append((gop, []))
+
+    def encode(self, y, u, v):
+        time.sleep(self.seconds * bool(self.coded[-1][1]) or 5 * self.seconds)
+        self.coded[-1][1].append(int(y[0, 0]))
+        return []
+
+    def flush(self):
+        return []
+
+
+@pytest.fixture(params=["to be read", "there"])
+def queue(request):
+    queue = GopQueue(2, KEYINT, SIZE)
+    for number in range(PICTURES):
+        there = np.full(SIZE, number, np.uint8)
+        queue.enter(there if request.param == "there" else lambda place, number=number: place.fill(number))
+    queue.end()
+    yield queue
+    queue.close()
+
+
+def beside_a_card(queue, seconds):
+    lane = Lane(processor := FakeProcessor(seconds), queue, Pace(processor, queue))
+    return lane, lane.steps(), processor
+
+
+def test_the_processor_waits_for_the_pace_of_the_cards(queue):
+    lane, steps, processor = beside_a_card(queue, 0)
+    assert not next(steps) and lane.left_out and not processor.coded
+    assert not queue.somebody_rests(), "cards read ahead beside it"
+    queue.wait_for_paces(0)
+    queue.tell_pace("card", 1.0)
+    assert next(steps) and not lane.left_out
+    trial, gop = processor.coded
+    assert trial[1] == [0, 1, 2] and gop == (0, [0]), "what was tried is coded again by whoever takes it"
+    assert [next(steps) for _ in range(PICTURES - 1)] == [True] * (PICTURES - 1)
+    assert [number for _, numbers in processor.coded[1:] for number in numbers] == list(range(PICTURES))
+
+
+@pytest.mark.parametrize(("pace", "takes"), [(0.020, True), (0.001, False)])
+def test_the_processor_takes_a_gop_if_the_cards_need_not_wait_for_it(queue, pace, takes):
+    """They may be three GOPs ahead; it takes 20 ms a picture, the first one, which may be compiled for, does not count."""
+    lane, steps, processor = beside_a_card(queue, 0.020)
+    queue.tell_pace("card", pace)
+    assert next(steps) == takes != lane.left_out
+    assert len(processor.coded) == 1 + takes
+    queue.tell_pace("card", 10.0)  # it has become slow
+    assert next(steps) and not lane.left_out and len(processor.coded) == 2, "tried once"
+    assert queue.keeps_up(29.0) and not queue.keeps_up(31.0)
+
+
+def test_a_gop_that_takes_longer_than_the_trial_counts(queue):
+    lane, steps, processor = beside_a_card(queue, 0.001)
+    queue.tell_pace("card", 0.010)
+    assert next(steps)
+    processor.seconds = 0.1
+    assert [next(steps) for _ in range(KEYINT - 1)] == [True] * (KEYINT - 1)
+    assert not next(steps) and lane.left_out
+
+
+def test_what_cannot_be_read_is_told_by_whoever_codes_it():
+    queue = GopQueue(2, KEYINT, SIZE)
+
+    def bad(place):
+        raise InputError("not there")
+
+    for _ in range(KEYINT):
+        queue.enter(bad)
+    queue.tell_pace("card", 1.0)
+    lane, steps, _ = beside_a_card(queue, 0)
+    queue.collect()
+    assert not next(steps) and lane.left_out and queue.ready == []
+    queue.close()
+
+
+def test_a_lane_tells_its_pace_with_its_second_gop(lanes):
+    (one, _), steps, queue = lanes
+    assert [next(steps[0]) for _ in range(KEYINT)] == [True] * KEYINT and not queue.paces
+    assert next(steps[0]) and set(queue.paces) == {one} and 0 < queue.paces[one] < 1

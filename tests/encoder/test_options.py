@@ -1,0 +1,249 @@
+"""The table of options: every row reads, refuses and documents itself; bad settings are refused by name."""
+
+import runpy
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from h264lite.encoder.errors import DeviceError, Error, OptionError
+from h264lite.encoder.settings.config import Config
+from h264lite.encoder.settings.options import (
+    API,
+    BY_NAME,
+    NOT_BUILT,
+    NOT_BUILT_SHORT,
+    NOT_BUILT_VALUES,
+    OPTIONS,
+    PRESETS,
+    preset,
+    read_options,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class RaisesAlways:
+    """An object of the caller that fails in whatever it is asked."""
+
+    def __index__(self):
+        raise RuntimeError("no")
+
+    __repr__ = __index__
+
+
+def config(**options):
+    return Config.from_options(**({"width": 352, "height": 288} | options))
+
+
+def test_every_row_is_whole():
+    assert len(BY_NAME) == len(OPTIONS)
+    for row in OPTIONS:
+        assert row.help and row.group and row.name.isidentifier(), row.name
+        assert row.is_switch or row.metavar or row.choices, f"{row.name}: nothing says what its value is"
+        row.default_value  # noqa: B018 - reads, or raises
+    assert not set(BY_NAME) & set(NOT_BUILT)
+    letters = [row.short for row in OPTIONS if row.short] + list(NOT_BUILT_SHORT)
+    assert len(set(letters)) == len(letters)
+    assert set(NOT_BUILT_SHORT.values()) <= set(NOT_BUILT)
+
+
+def test_numbers_are_read_at_their_limits_and_refused_beyond():
+    for row in OPTIONS:
+        for limit, step in ((row.low, -1), (row.high, 1)):
+            if limit is None:
+                continue
+            assert row.value(str(limit)) == limit
+            with pytest.raises(OptionError, match=r"not in"):
+                row.value(limit + step)
+
+
+@pytest.mark.parametrize("name", [row.name for row in OPTIONS if row.choices])
+def test_choices_refuse_what_they_do_not_list(name):
+    row = BY_NAME[name]
+    for legal in row.choices:
+        row.value(legal)
+    with pytest.raises(OptionError, match="not one of") as caught:
+        row.value("nonsense")
+    assert name.replace("_", "-") in str(caught.value) and next(iter(row.choices)) in str(caught.value)
+
+
+BAD = [
+    {"width": 0}, {"width": -2}, {"height": 0}, {"width": "wide"}, {"width": 352.5}, {"width": None}, {"width": True},
+    {"width": 20000, "height": 20000},
+    {"width": 16896, "height": 16}, {"width": 16, "height": 16896},
+    {"width": 10**9, "height": 10**9},
+    {"fps": 0}, {"fps": -25}, {"fps": "fast"}, {"fps": "1/0"}, {"fps": 1e9}, {"fps": float("nan")},
+    {"fps": float("inf")},
+    {"fps": True}, {"fps": "30000/1001/2"}, {"fps": Fraction(2**33 + 1, 2**32)}, {"width": 1920, "fps": 9999},
+    {"qp": -1}, {"qp": 52}, {"qp": 26.5}, {"qp": "low"}, {"qp": [26]}, {"chroma_qp_offset": -13},
+    {"chroma_qp_offset": 13}, {"ipratio": 0}, {"ipratio": float("nan")}, {"ipratio": "x"},
+    {"keyint": 0}, {"keyint": -1}, {"keyint": "never"}, {"keyint": 2**31},
+    {"ref": 0}, {"ref": 17}, {"width": 8192, "height": 4320, "ref": 16},
+    {"slices": 0}, {"slices": 19}, {"me": "hex"}, {"me": ""}, {"merange": 3}, {"merange": 65},
+    {"step_grid": 5}, {"step_grid": "x"}, {"step_grid": True}, {"step_grid": 3}, {"step_grid": 3, "me": "esa"},
+    {"subme": -1}, {"subme": 7}, {"partitions": "p16x16"}, {"partitions": "p4x4"}, {"partitions": "p8x8,b8x8"},
+    {"partitions": "i8x8"}, {"partitions": 7}, {"partitions": ""}, {"partitions": "all,p8x8"},
+    {"deblock": "7:0"}, {"deblock": "0:-7"}, {"deblock": "a:b"}, {"deblock": "1:2:3"}, {"deblock": (1,)},
+    {"deblock": "1:1", "no_deblock": True}, {"no_deblock": "yes"}, {"threads": -1}, {"threads": 257},
+    {"device": "gpu"}, {"preset": "slowest"}, {"preset": "quick"}, {"profile": "high"}, {"level": "1"}, {"level": "7"},
+    {"sar": "0:1"}, {"sar": "1:65536"}, {"sar": "1"}, {"videoformat": "vhs"}, {"range": "full"},
+    {"colorprim": "red"}, {"transfer": 1}, {"colormatrix": "GBR"}, {"psnr": 1}, {"ssim": "on"}, {"seek": -1},
+    {"frames": -1}, {"crf": 23}, {"bitrate": 1000}, {"bframes": 3}, {"cabac": True}, {"8x8dct": True},
+    {"tuning": "a\0b"}, {"tuning": "\ud800"}, {"tuning": ""}, {"tuning": b"a"}, {"tuning": "a\0\nb"},
+    {"seek": 2**31}, {"frames": "9" * 4000}, {"width": 10**5000}, {"ipratio": 10**400}, {"fps": Fraction(10**5000)},
+    {"fps": "1" * 101}, {"fps": Decimal("sNaN")}, {"me": np.arange(2)}, {"devices": repeat("cpu")}, {"slices": 1056},
+    {"fps": "9" * 10**6}, {"qp": "9" * 10**6}, {"x" * 10**6: 1}, {"device": "1:2:3"}, {"threads": RaisesAlways()},
+    {"trellis": 2}, {"weightp": 2}, {"interlaced": True}, {"tune": "film"}, {"no_such_option": 1}, {"progress": "none"},
+]
+
+
+@pytest.mark.parametrize("options", BAD, ids=lambda options: str(list(options))[:40])
+def test_a_bad_setting_is_refused_by_name_in_one_line(options):
+    with pytest.raises(OptionError) as caught:
+        config(**options)
+    text = str(caught.value)
+    assert "\n" not in text and len(text) < 400
+    names = [name.replace("_", "-")[:40] for name in options] + ["size", *options]
+    assert any(name in text for name in names), text
+
+
+def test_two_hundred_random_settings_are_taken_or_refused_and_nothing_else():
+    seed = np.random.SeedSequence().entropy
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    values = [-1, 0, 1, 2, 5, 16, 51, 64, 65, 288, 1 << 40, 1.4, float("nan"), "", "all", "none", "tv", "bt709", "1:1",
+              "-6:6", "medium", "30000/1001", None, True, False, (), [], {}, b"x", Fraction(24), np.int64(7)]
+    names = [row.name for row in OPTIONS if row.scope == "all"] + ["crf", "nonsense"]
+    taken = 0
+    for _ in range(200):
+        picked = rng.choice(names, rng.integers(1, 4), replace=False)
+        try:
+            config(**{name: values[rng.integers(len(values))] for name in picked})
+            taken += 1
+        except Error as error:
+            assert "\n" not in str(error)
+    assert 0 < taken < 200
+
+
+def test_gops_are_auto_by_themselves_with_devices_as_with_a_device():
+    for given in ({"device": "cpu"}, {"devices": "cpu"}):
+        assert config(**given) == config(**given, gops="auto") and config(**given).gops == 0
+
+
+def test_an_unknown_name_gets_a_near_match():
+    with pytest.raises(OptionError, match="did you mean 'merange'"):
+        config(mernge=16)
+    with pytest.raises(OptionError, match=r"unknown option 'zzz'$"):
+        config(zzz=16)
+
+
+def test_what_x264_has_and_this_has_not_is_refused_with_a_reason():
+    for name, why in NOT_BUILT.items():
+        with pytest.raises(OptionError) as caught:
+            read_options({name: "1"})
+        assert why in str(caught.value) and caught.value.option == name.replace("_", "-")
+    for (name, values), why in NOT_BUILT_VALUES.items():
+        for value in values:
+            with pytest.raises(OptionError) as caught:
+                read_options({name: value})
+            assert why in str(caught.value) and value in str(caught.value)
+
+
+def test_two_names_for_one_option_are_not_given_both():
+    assert config(frame_rate=30).fps == 30
+    with pytest.raises(OptionError, match="twice"):
+        config(frame_rate=30, fps=30)
+
+
+def test_none_means_not_given():
+    assert config(qp=None, preset=None, deblock=None) == config()
+
+
+@pytest.mark.parametrize(
+    ("given", "fps"),
+    [("25", 25), (29.97, Fraction(2997, 100)), ("29.97", Fraction(2997, 100)), ("30000/1001", Fraction(30000, 1001)),
+     (30 / 1.001, Fraction(30000, 1001)), (24 / 1.001, Fraction(24000, 1001)), (Fraction(24), 24),
+     (np.int64(50), 50), ("0.5", Fraction(1, 2)), (np.float64(29.97), Fraction(2997, 100)), ("2.5e1", 25),
+     (Decimal("25"), 25), (np.float64(30 / 1.001), Fraction(30000, 1001)), ("2_5", 25), (" 25 ", 25)],
+)
+def test_frame_rates(given, fps):
+    assert config(fps=given).fps == fps
+
+
+@pytest.mark.parametrize("fps", ("'1e99999999'", "'1e-99999999'", "'1E+0_9_9_9_9_9_9_9'", "Decimal('1e99999999')",
+                                 "Decimal('-1e-99999999')"))  # fmt: skip
+def test_a_rate_of_a_hundred_million_digits_is_refused_at_once(fps):
+    """In a process of its own: making that number cannot be interrupted."""
+    code = ("from decimal import Decimal; from h264lite.encoder.settings.options import BY_NAME\n"
+            f"try: BY_NAME['fps'].value({fps})\nexcept ValueError as error: print(error)")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert done.stdout.startswith("fps ") and "not a frame rate" in done.stdout, done.stderr
+
+
+def test_partitions():
+    everything = frozenset(("p8x8", "p4x4", "i4x4"))
+    for given, read in (("all", everything), ("none", frozenset()), ("i4x4", {"i4x4"}),
+                        ("p8x8, p4x4", {"p8x8", "p4x4"}), (("p8x8", "i4x4"), {"p8x8", "i4x4"})):
+        assert config(partitions=given).partitions == read
+
+
+def test_deblocking_forms():
+    def read(**options):
+        c = config(**options)
+        return c.deblock, c.deblock_alpha, c.deblock_beta, c.disable_deblocking_idc
+
+    assert read() == (True, 0, 0, 0)
+    assert read(deblock="-1:2") == read(deblock=(-1, 2)) == read(deblock="-1,2") == (True, -1, 2, 0)
+    assert read(deblock="3") == (True, 3, 3, 0)
+    assert read(deblock=False) == read(no_deblock=True) == (False, 0, 0, 1)
+    assert read(deblock=False, no_deblock=True) == (False, 0, 0, 1)
+    assert read(deblock=True) == (True, 0, 0, 0)
+    assert read(deblock_within_slices=True) == (True, 0, 0, 2)
+    assert read(preset="ultrafast") == (False, 0, 0, 1)
+    assert read(preset="ultrafast", deblock="1:1") == (True, 1, 1, 0)
+
+
+def test_presets_pass_the_same_checks_and_differ():
+    made = [config(preset=name) for name in PRESETS]
+    assert len({(c.ref, c.merange, c.subme, c.partitions, c.deblock) for c in made}) == len(made)
+    assert config(preset="medium") == config()
+    assert config(preset="slow", merange=8).merange == 8
+    for name in PRESETS:
+        for key in preset(name):
+            assert BY_NAME[key].scope == "all"
+
+
+def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
+    missing: list[str | None] = ["there is none"]
+    monkeypatch.setattr("h264lite.encoder.settings.device.why_no_cuda", lambda: missing[0])
+    assert config(device="cpu").device == config().device == "cpu"
+    assert "there is none" in config().device_reason
+    for name in ("cuda", "hybrid"):
+        with pytest.raises(DeviceError, match=f"device {name}") as caught:
+            config(device=name)
+        assert caught.value.exit_code == 3
+    missing[0] = None
+    assert config(device="cuda").device == "cuda" and not config(device="cuda").may_change_device
+    assert config(device="auto", me="step").device == "cpu" and "step" in config(me="step").device_reason
+    with pytest.raises(OptionError, match="step is there for the CPU alone") as caught:
+        config(device="cuda", me="step")
+    assert caught.value.option == "me"
+    assert config(subme=6).device == "cpu" and "--subme 6 is there for the CPU alone" in config(subme=6).device_reason
+    for asked in ({"device": "cuda"}, {"device": "hybrid"}, {"devices": "cuda:0,cpu"}):
+        with pytest.raises(OptionError, match="6 is there for the CPU alone") as caught:
+            config(subme=6, **asked)
+        assert caught.value.option == "subme"
+    small, large = (config(width=16 * n, height=16 * n) for n in (10, 20))
+    assert (small.device, large.device) == ("cpu", "cuda") and large.may_change_device
+
+
+def test_the_document_is_current():
+    made = runpy.run_path(str(ROOT / "docs" / "make_options.py"))["text"]()
+    assert (ROOT / "docs" / "options.md").read_text(encoding="utf-8") == made, "run make docs"
+    for row in OPTIONS:
+        assert (row.name if row.scope == API else row.flag) in made

@@ -1,0 +1,126 @@
+"""Pictures that are read ahead: each where it belongs, and what is wrong told at the picture it is wrong with."""
+
+import os
+from collections import deque
+
+import numpy as np
+import pytest
+from h264lite.cli.cli import main
+from h264lite.cuda_src.runtime import device as device_module
+from h264lite.encoder.errors import InputError
+from h264lite.encoder.files.read_ahead import AHEAD, TOGETHER, ReadAhead
+from h264lite.encoder.files.video import RawSource, open_source
+from h264lite.encoder.pipeline import Pipeline
+from h264lite.encoder.settings import device as device_choice
+from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.threads.start import semaphore
+from h264lite.scheduler.threads.start.readers import Readers
+
+from ..cuda_emulator.driver import EmulatedDriver
+
+SIZE = 48 * 32 * 3 // 2
+PICTURES = 3 * TOGETHER + 1
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in_48x32.yuv"
+    path.write_bytes(b"".join(bytes([n]) * SIZE for n in range(PICTURES)))
+    source = open_source(str(path), None)
+    source.path = path
+    yield source
+    source.close()
+
+
+def values(source, numbers):
+    """The pictures in order, each read ahead as far as there is room."""
+    ring, waiting = deque(np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)), list(numbers)
+    with Readers(2) as readers:
+        ahead = ReadAhead(readers)
+        while waiting or ahead:
+            while ahead.room and waiting:
+                for _ in range(min(ahead.room, len(waiting))):
+                    ahead.begin(source.later(waiting.pop(0)), ring.__getitem__)
+                assert len(ahead) <= AHEAD + 1
+            place = ahead.next()
+            assert place is ring[0] and (place == place[0]).all()
+            ring.rotate(-1)
+            yield int(place[0])
+
+
+def test_each_where_it_belongs(source, monkeypatch):
+    """By threads without the interpreter, or where there are none when its turn comes."""
+    by_python, read_at = [], RawSource._read_at
+    monkeypatch.setattr(RawSource, "_read_at", lambda self, *given: (by_python.append(given[2]), read_at(self, *given)))
+    assert list(values(source, range(PICTURES))) == list(range(PICTURES)) and not by_python
+    monkeypatch.setattr(semaphore.ctypes, "CDLL", lambda name: object())
+    assert list(values(source, range(PICTURES))) == list(range(PICTURES)) == by_python
+
+
+@pytest.mark.parametrize("whole", range(2 * TOGETHER))
+def test_what_is_there_comes_before_the_error(source, whole):
+    """A file that has become shorter."""
+    with source.path.open("r+b") as file:
+        file.truncate(whole * SIZE + 5)
+    found = []
+    with pytest.raises(InputError, match=f"has become shorter; frame {whole} is not there"):
+        for value in values(source, range(PICTURES)):
+            found.append(value)
+    assert found == list(range(whole))
+
+
+def test_short_reads_go_on(source, monkeypatch):
+    """preadv may give less than it was asked for."""
+    preadv, place = os.preadv, np.zeros(SIZE, np.uint8)
+    monkeypatch.setattr(os, "preadv", lambda fd, views, at: preadv(fd, [views[0][: max(1, len(views[0]) * 2 // 3)]], at))
+    source.later(3)(place)
+    assert (place == 3).all()
+
+
+@pytest.mark.parametrize("gops", ["1", "2"])
+@pytest.mark.parametrize("error", [device_module.DeviceMemoryError, device_module.GpuLost])
+def test_without_places_pictures_are_read_one_at_a_time(tmp_path, monkeypatch, gops, error):
+    """No page-locked memory is left, or the card is lost, which the first picture then tells."""
+    raw, out = tmp_path / "in_16x16.yuv", tmp_path / "out.264"
+    raw.write_bytes(np.random.default_rng(1).integers(0, 255, 8 * 384, np.uint8).tobytes())
+    words = ["encode", str(raw), str(out), "--keyint", "3", "--threads", "4", "--quiet"]
+    assert main([*words, "--device", "cpu"]) == 0
+    expected, places = out.read_bytes(), Pipeline._places
+
+    def full(self, loop, count):
+        if count == AHEAD:
+            raise error("nothing is left")
+        return places(self, loop, count)
+
+    monkeypatch.setattr(Pipeline, "_places", full)
+    device_module.use_driver(EmulatedDriver())
+    try:
+        assert main([*words, "--device", "cuda", "--gops", gops]) == 0
+    finally:
+        device_module.use_driver(None)
+    assert out.read_bytes() == expected
+
+
+@pytest.mark.parametrize("device", ["cuda", "auto", "cpu"])
+def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
+    """On a card; before the first picture, and what was given out stays."""
+    monkeypatch.setattr(device_choice, "SMALLEST_FOR_CUDA", 1)
+    device_module.use_driver(EmulatedDriver())
+    try:
+        pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4))
+        short, first = len(pipeline.ring), pipeline.next_buffer()
+        assert [pipeline.read_ahead(), pipeline.read_ahead()] == 2 * [device != "cpu"]
+        assert len(pipeline.ring) >= pipeline.in_flight + 1 + (device != "cpu") * AHEAD
+        assert (len(pipeline.ring) > short) == (device != "cpu") and pipeline.next_buffer() is first
+        if device != "cpu":
+            assert len({pipeline.next_buffer(k).ctypes.data for k in range(AHEAD + 1)}) == AHEAD + 1
+            assert all((frame.decoded is not None) == (device == "auto") for frame in pipeline.ring)
+        pipeline.close()
+        late = Pipeline(Config.from_options(width=16, height=16, device="cuda", threads=4))
+        late.encode(*(np.zeros((n, n), np.uint8) for n in (16, 8, 8)))
+        with pytest.raises(AssertionError):
+            late.read_ahead()
+        late.flush()
+        late.close()
+    finally:
+        device_module.use_driver(None)

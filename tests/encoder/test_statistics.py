@@ -1,0 +1,77 @@
+"""PSNR and SSIM against their definitions; sums, lines and the summary."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from h264lite.encoder.statistics import FrameRow, Statistics, psnr, ssim
+
+from ..fake_pipeline import EncodedFrame
+
+
+def naive_ssim(a, b):
+    """Window by window, in floating point."""
+    values = []
+    for y in range(0, a.shape[0] - 7, 4):
+        for x in range(0, a.shape[1] - 7, 4):
+            p, q = a[y : y + 8, x : x + 8].astype(float).ravel(), b[y : y + 8, x : x + 8].astype(float).ravel()
+            c1, c2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
+            covariance = ((p - p.mean()) * (q - q.mean())).sum() / 63
+            values.append((2 * p.mean() * q.mean() + c1) * (2 * covariance + c2)
+                          / ((p.mean() ** 2 + q.mean() ** 2 + c1) * (p.var(ddof=1) + q.var(ddof=1) + c2)))
+    return np.mean(values)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (16, 24), (33, 47)])
+def test_ssim_is_its_definition(shape):
+    rng = np.random.default_rng(7)
+    a = rng.integers(0, 256, shape, np.uint8)
+    b = np.clip(a + rng.normal(0, 20, shape), 0, 255).astype(np.uint8)
+    assert ssim(a, b) == pytest.approx(naive_ssim(a, b), abs=2e-3)  # x264's constants: n (n - 1) for both variances
+    assert ssim(a, a) == 1.0
+    assert ssim(np.zeros(shape, np.uint8), np.full(shape, 255, np.uint8)) < 0.01
+
+
+def test_ssim_of_tiny_planes():
+    assert ssim(np.full((1, 1), 9, np.uint8), np.full((1, 1), 9, np.uint8)) == 1.0
+
+
+def test_psnr():
+    assert psnr(0, 100) == 100.0
+    assert psnr(255 * 255 * 100, 100) == 0.0
+    assert psnr(100, 100) == pytest.approx(48.1308, abs=1e-4)
+
+
+class _Frame(EncodedFrame):
+    def __init__(self, index, kind, ssd, size, mbs):
+        self.index, self.frame_type, self.is_idr, self.avg_qp = index, kind, kind == "I", 20.0 + index
+        self.ssd, self.data, self.mb_counts = ssd, bytes(size), np.array(mbs)
+        self.stage_seconds, self.reconstruction = {"deblock": 0.5}, None
+
+
+def test_sums():
+    stats = Statistics(16, 16, Fraction(25))
+    stats.add(_Frame(0, "I", (256, 64, 64), 1000, [3, 1, 0, 0, 0, 0, 0, 0]))
+    row = stats.add(_Frame(1, "P", (1024, 64, 0), 100, [0, 0, 0, 1, 1, 1, 0, 1]))
+    assert len(row.cells()) == len(FrameRow.header()) and row.psnr_v == 100.0
+    told = stats.summary()
+    assert told["kbps"] == pytest.approx(1100 * 8 * 25 / 2 / 1000) and told["stage_seconds"] == {"deblock": 1.0}
+    mean = (psnr(256, 256) + psnr(1024, 256)) / 2
+    assert told["all"]["psnr_mean"]["y"] == pytest.approx(mean)
+    assert told["all"]["psnr_global"]["y"] == pytest.approx(psnr(1280, 512))
+    assert told["all"]["psnr_global"]["avg"] == pytest.approx(psnr(256 + 64 + 64 + 1024 + 64, 2 * 384))
+    lines = stats.lines()
+    assert lines[2] == "mb I  I16..4: 25.0% 75.0%"
+    assert lines[3] == "mb P  I16..4:  0.0%  0.0%  P16..8: 25.0% 25.0% 25.0%  skip:25.0%"
+    assert f"PSNR Mean Y:{mean:.3f}" in lines[-1]
+
+
+def test_pcm_is_shown_where_there_is_some():
+    stats = Statistics(16, 16, Fraction(25))
+    stats.add(_Frame(0, "I", (0, 0, 0), 500, [0, 0, 1, 0, 0, 0, 0, 0]))
+    assert "mb I  I16..4..PCM:  0.0%  0.0% 100.0%" in stats.lines()
+
+
+def test_nothing_encoded_says_nothing():
+    stats = Statistics(16, 16, Fraction(25))
+    assert stats.lines() == [] and stats.summary()["frames"] == 0 and stats.kbps == 0

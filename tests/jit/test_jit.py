@@ -1,0 +1,106 @@
+"""The decorators: helpers are parts of kernels, and functions of their own when Python calls them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from h264lite.jit import kernel as jit
+from h264lite.jit import parts as jit_parts
+from numba import njit
+
+KERNELS = """
+import sys
+import numpy as np
+from h264lite.jit.kernel import kernel
+
+@kernel
+def ramp(n):
+    out = np.empty(n, np.int64)
+    for i in range(n):
+        out[i] = 3 * i
+    return out
+
+@kernel
+def total(n):
+    return 10 * ramp(n)[1]
+
+for name in sys.argv[1:]:
+    function = globals()[name]
+    print(name, int(np.sum(function(5))), sum(function.stats.cache_hits.values()), "scipy.linalg" in sys.modules)
+"""
+
+
+@jit.helper
+def double(x):
+    """A leaf."""
+    return 2 * x
+
+
+@jit.helper
+def add_doubles(values):
+    """A helper that calls a helper."""
+    total = 0
+    for i in range(values.size):
+        total += double(np.int64(values[i]))
+    return total
+
+
+@jit.kernel
+def add_both(values):
+    """A kernel."""
+    return add_doubles(values) + double(1)
+
+
+def test_kernels_contain_their_helpers() -> None:
+    values = np.arange(10, dtype=np.uint8)
+    assert add_both(values) == 92
+    assert add_both(values[:0]) == 2
+
+
+@jit.closed_kernel
+def add_both_alone(values):
+    """A kernel that keeps its helpers."""
+    return add_doubles(values) + double(1)
+
+
+def test_closed_kernels() -> None:
+    values = np.arange(10, dtype=np.uint8)
+    assert add_both_alone(values) == 92
+    if not hasattr(add_both_alone, "py_func"):
+        pytest.skip("without compilation")
+    shared, kept = njit(add_both.py_func), njit(pipeline_class=jit_parts.ClosedCompiler)(add_both_alone.py_func)
+    code = []
+    for kernel in (shared, kept):
+        kernel(values)
+        code.append("".join(kernel.inspect_llvm().values()))
+    assert "define linkonce_odr" in code[0] and "define linkonce_odr" not in code[1]
+
+
+def test_helpers_called_from_python() -> None:
+    values = np.arange(200, 210, dtype=np.uint8)
+    assert add_doubles(values) == 2 * int(values.sum(dtype=int))
+    assert add_doubles(values=values) == 2 * int(values.sum(dtype=int))
+    assert double(21) == 42
+
+
+def test_one_specialisation_for_constants() -> None:
+    add_both(np.zeros(3, np.uint8))
+    assert len(getattr(double, "nopython_signatures", [1])) == 1
+
+
+def test_kernels_from_the_cache(tmp_path: Path) -> None:
+    """They need none of the compiler's tables, and something new may be compiled against them."""
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(jit.__file__).parents[2])}
+
+    def run(*names: str) -> str:
+        command = [sys.executable, str(tmp_path / "kernels.py"), *names]
+        return subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+    assert run("ramp") == "ramp 30 0 True\n"
+    assert run("ramp") == "ramp 30 1 False\n"
+    assert run("ramp", "total") == "ramp 30 1 False\ntotal 30 0 True\n"
+    assert run("total", "ramp") == "total 30 1 False\nramp 30 1 False\n"

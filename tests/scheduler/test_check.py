@@ -1,0 +1,106 @@
+"""H264LITE_CHECK=1: with the twins beside its kernels an encode says the same bytes; a fault in one of two twins is found."""
+
+import functools
+
+import pytest
+from h264lite.cli.cli import main
+from h264lite.encoder.errors import Error
+from h264lite.scheduler.check import Twin, macroblock_row
+from h264lite.scheduler.stages import CUDA, STAGES
+
+from .. import round_trip
+
+WIDTH, HEIGHT = 48, 64
+CPU_STAGES = [name for name, stage in STAGES.items() if stage.only != CUDA]
+
+
+OPTIONS = [{}, {"threads": 3, "slices": 2, "ref": 2, "subme": 5}, {"me": "step", "trellis": 0}, {"subme": 6}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_same_bytes_beside_the_twins(options, monkeypatch):
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, 4, 5)
+    plain, _ = round_trip.encode(clip, WIDTH, HEIGHT, qp=24, device="cpu", **options)
+    monkeypatch.setenv("H264LITE_CHECK", "1")
+    calls, call = [], Twin.call
+
+    def counted(self, where, name, *more):
+        calls.append(name)
+        return call(self, where, name, *more)
+
+    monkeypatch.setattr(Twin, "call", counted)
+    assert round_trip.encode(clip, WIDTH, HEIGHT, qp=24, device="cpu", **options)[0] == plain
+    expected = {STAGES[name].function for name in CPU_STAGES} | {"entropy.write_slice_data"}
+    expected.remove("full_search.full_search" if "me" in options else "step_search.step_search")
+    expected.remove("mode_decision.mode_decision" if options.get("subme") == 6 else "rd_decision.rd_decision")
+    assert set(calls) == expected
+
+
+def spoil(monkeypatch, name, argument, index):
+    """The kernel of a stage changes one element more than it should."""
+    stage = STAGES[name]
+    kernel, at = stage.cpu_function, stage.arguments.split().index(argument)
+
+    def faulty(*args):
+        kernel(*args)
+        args[at][index] ^= 1
+
+    monkeypatch.setitem(stage.__dict__, "cpu_function", faulty)
+    monkeypatch.setenv("H264LITE_CHECK", "1")
+
+
+FAULTS = [
+    ("subsample", "coarse_source", (32 + 4 * 2 + 1, 40), 2), ("search_centre", "centre", (4, 1), 1),
+    ("full_search", "search_cost", (11, 40), 3), ("subpel_refine", "search_mv", (7, 3, 0), 2),
+    ("intra_estimate", "intra_cost", (0,), 0), ("mode_decision", "mv", (9, 15, 1), 3),
+    ("inter_residual", "levels", (3, 26, 15), 1), ("intra", "rec_u", (31, 23), 3), ("mark_skipped", "mb_type", (6,), 2),
+    ("deblock", "out_y", (17, 47), 1), ("extend_luma", "decoded_y", (0, 0), 0), ("extend_cr", "decoded_v", (-1, 0), 3),
+    ("interpolate", "decoded_luma", (2, 48 + 16, 50), 1), ("full_search", "source_y", (63, 0), 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "array", "index", "row"), FAULTS, ids=lambda value: str(value))
+def test_a_fault_is_found_where_it_is(stage, array, index, row, monkeypatch):
+    spoil(monkeypatch, stage, array, index)
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, 3, 6)
+    where = rf"H264LITE_CHECK: frame [01]: stage {stage}, macroblock row {row}, array {array}\["
+    with pytest.raises(Error, match=where) as caught:
+        round_trip.encode(clip, WIDTH, HEIGHT, qp=24, device="cpu")
+    assert caught.value.exit_code == 1
+
+
+def test_a_fault_in_entropy_coding_is_found(monkeypatch):
+    monkeypatch.setenv("H264LITE_CHECK", "1")
+    kernel = round_trip.h264lite.encoder.picture.slice_writer.write_slice_data
+
+    @functools.wraps(kernel)
+    def write_slice_data(out, position, first_mb, end_mb, mb_width, *more):
+        end = kernel(out, position, first_mb, end_mb, mb_width, *more)
+        out[position // 8 + 1] ^= 4
+        return end
+
+    monkeypatch.setattr("h264lite.encoder.picture.slice_writer.write_slice_data", write_slice_data)
+    with pytest.raises(Error, match=r"entropy, array out\["):
+        round_trip.encode(round_trip.noise_clip(WIDTH, HEIGHT, 3, 6), WIDTH, HEIGHT, qp=24, device="cpu")
+
+
+def test_the_command_line_fails_with_one_line(monkeypatch, tmp_path, capsys):
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, 2, 7)
+    source = tmp_path / f"in_{WIDTH}x{HEIGHT}.yuv"
+    source.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
+    spoil(monkeypatch, "intra", "rec_y", (0, 0))
+    assert main(["encode", str(source), str(tmp_path / "out.264"), "--device", "cpu", "--quiet"]) == 1
+    assert "H264LITE_CHECK: frame 0: stage intra, macroblock row 0, array rec_y[0, 0]" in capsys.readouterr().err
+
+
+def test_rows_of_arrays():
+    size, pad = (5, 3), 48
+    assert macroblock_row((7, 40), (15, 41), size, pad) == 1
+    assert macroblock_row((0, 14, 2), (2, 15, 41), size, pad) == 2
+    assert macroblock_row((17, 3), (48, 80), size, pad) == 1
+    assert macroblock_row((8, 3), (24, 40), size, pad) == 1
+    assert macroblock_row((3, 0, 9), (4, 48 + 96, 80 + 96), size, pad) == 0
+    assert macroblock_row((3, 48 + 33, 9), (4, 48 + 96, 80 + 96), size, pad) == 2
+    assert macroblock_row((1, 71, 9), (2, 24 + 48, 40 + 48), size, pad) == 2
+    assert macroblock_row((2,), (3,), size, pad) == 2
+    assert macroblock_row((2, 2), (7, 7), size, pad) is None

@@ -1,0 +1,226 @@
+"""Streams, events and copies leave no race: every two accesses to the same memory, one of them writing, are ordered.
+
+The emulated device does all work at once, so a missing wait changes nothing there. Here every launch, copy, event and
+wait of an encode is noted, and vector clocks tell what is ordered before what on a device that runs the streams freely.
+"""
+
+import threading
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+from h264lite.cuda_src.runtime import device as device_module
+from h264lite.encoder.picture.frame import HomeFrame, References
+from h264lite.encoder.picture.slice_writer import SliceWriter
+from h264lite.encoder.pipeline import Pipeline
+from h264lite.encoder.settings.config import Config
+from h264lite.scheduler import cuda_executor
+from h264lite.scheduler.stages import STAGES, Stage
+
+from .. import round_trip
+from ..cuda_emulator.driver import EmulatedDriver
+
+MAIN_THREAD = "host"
+
+
+class Ledger:
+    """Who is ordered behind whom. An actor is a stream or a thread of the host; a clock maps actors to their counts."""
+
+    def __init__(self):
+        self.clocks, self.events, self.accesses, self.races, self.finished = {}, {}, [], [], {}
+        self.lock = threading.RLock()
+        self.writes = None  # the picture whose bits the main thread takes: as if another thread did
+        self.waits = True  # the host's main thread for pictures; False: as if it knew of none that is over
+
+    def host(self):
+        """The thread that asks; one that takes a picture's bits is of that picture alone."""
+        if self.writes is not None:
+            return f"bits of {self.writes}"
+        thread = threading.current_thread()
+        return MAIN_THREAD if thread is threading.main_thread() else thread.name
+
+    def clock(self, actor):
+        return self.clocks.setdefault(actor, {})
+
+    def merge(self, actor, other):
+        mine = self.clock(actor)
+        for name, count in other.items():
+            mine[name] = max(mine.get(name, 0), count)
+
+    def act(self, actor, what, reads=(), writes=()):
+        """One piece of work. What a stream is given comes after what the host did before."""
+        with self.lock:
+            if actor is None or not isinstance(actor, str):
+                self.merge(actor, self.clock(self.host()))
+            mine = self.clock(actor)
+            mine[actor] = mine.get(actor, 0) + 1
+            for spans, writing in ((reads, False), (writes, True)):
+                for begin, end in spans:
+                    for before in self.accesses:
+                        if begin < before[1] and before[0] < end and (writing or before[2]):
+                            if mine.get(before[3], 0) < before[4]:
+                                self.races.append(f"{what} may run beside {before[5]}")
+                    self.accesses.append((begin, end, writing, actor, mine[actor], what))
+
+    def record(self, event, stream):
+        with self.lock:
+            self.merge(stream, self.clock(self.host()))
+            self.events[event] = dict(self.clock(stream))
+
+    def wait(self, actor, event):
+        with self.lock:
+            if not isinstance(actor, str):
+                self.merge(actor, self.clock(self.host()))
+            self.merge(actor, self.events[event])
+
+
+def span(array):
+    begin = array.ptr if isinstance(array, device_module.DeviceArray) else array.ctypes.data
+    return begin, begin + array.nbytes
+
+
+@pytest.fixture
+def ledger(monkeypatch):
+    """Notes what happens on the emulated device."""
+    found = Ledger()
+    Array, Device = device_module.DeviceArray, device_module.Device
+    launch, put, get, fill = Stage.launch, Array.put, Array.get, Array.fill
+    record, wait, synchronize = Device.record, Device.wait, Device.synchronize
+    load, access_unit, write, finished = HomeFrame.load, SliceWriter.access_unit, Pipeline._write, Pipeline._finished
+
+    def spans(state, names):
+        return [span(state[name]) for name in names if isinstance(state.get(name), Array)]
+
+    def noted_launch(self, state, part, stream):
+        found.act(stream, self.name, spans(state, self.reads), spans(state, self.writes.split()))
+        launch(self, state, part, stream)
+
+    def noted_put(self, host, stream=None):
+        if stream is not None:
+            found.act(stream, "an upload", [span(host)], [span(self)])
+        return put(self, host, stream)
+
+    def noted_get(self, host=None, stream=None):
+        if stream is not None:
+            found.act(stream, "a download", [span(self)], [span(host)])
+        return get(self, host, stream)
+
+    def noted_fill(self, byte, stream=None):
+        if stream is not None:
+            found.act(stream, "a fill", (), [span(self)])
+        return fill(self, byte, stream)
+
+    def noted_record(self, event, stream=None):
+        found.record(event, stream)
+        return record(self, event, stream)
+
+    def noted_wait(self, stream, event):
+        found.wait(stream, event)
+        wait(self, stream, event)
+
+    def noted_synchronize(self, what=None):
+        if what in found.events:
+            found.wait(found.host(), what)
+        synchronize(self, what)
+
+    def noted_load(self, *planes):
+        found.act(found.host(), "a new source", (), [span(self.source)])
+        load(self, *planes)
+
+    def noted_unit(self, frame):
+        found.act(found.host(), "entropy coding", [span(frame.block), span(frame.source), span(frame.slice_data)])
+        return access_unit(self, frame)
+
+    def noted_write(self, frame, ready):
+        found.writes = frame.number
+        done = write(self, frame, ready)
+        found.finished[done.index] = dict(found.clock(found.host()))
+        found.writes = None
+        return done
+
+    def noted_finished(self, limit):
+        done = finished(self, limit)
+        for frame in done if found.waits else ():
+            found.merge(MAIN_THREAD, found.finished[frame.index])
+        return done
+
+    for owner, name, function in (
+        (Stage, "launch", noted_launch), (Array, "put", noted_put), (Array, "get", noted_get), (Array, "fill", noted_fill),
+        (Device, "record", noted_record), (Device, "wait", noted_wait), (Device, "synchronize", noted_synchronize),
+        (HomeFrame, "load", noted_load), (SliceWriter, "access_unit", noted_unit), (Pipeline, "_write", noted_write),
+        (Pipeline, "_finished", noted_finished), (cuda_executor._Home, "came", lambda self: False),
+    ):  # fmt: skip
+        monkeypatch.setattr(owner, name, function)
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "once", lambda self, *_: nullcontext(True))  # what is replayed is noted
+    device_module.use_driver(EmulatedDriver())
+    yield found
+    device_module.use_driver(None)
+
+
+def encode(frames=9, keep=False, choices=None, **options):
+    clip = round_trip.noise_clip(50, 34, frames, 1)
+    config = Config.from_options(width=50, height=34, threads=2, device="cuda", **options)
+    pipeline = Pipeline(replace(config, card_choices=choices), keep)
+    for planes in clip:
+        pipeline.encode(*planes)
+    pipeline.flush()
+    pipeline.close()
+
+
+@pytest.mark.parametrize("options", ({}, {"keyint": 1}, {"ref": 3}, {"keyint": 3, "ref": 2}, {"subme": 0},
+                                     {"keep": True}, {"keep": True, "keyint": 1}, {"keyint": 2}), ids=str)
+def test_no_race(ledger, options):
+    encode(**options)
+    assert len(ledger.accesses) > 400
+    assert not ledger.races, sorted(set(ledger.races))
+
+
+def test_one_stream(ledger):
+    encode(choices={"streams": 1})
+    assert not ledger.races, sorted(set(ledger.races))
+
+
+@pytest.mark.parametrize(("stage", "racing"), [*((name, name) for name in ("subpel_refine", "mark_skipped", "extend_cb")),
+                                               ("ssd_y", "ssd_u")])  # fmt: skip
+def test_a_missing_wait_is_found(ledger, monkeypatch, stage, racing):
+    monkeypatch.setitem(STAGES, stage, replace(STAGES[stage], after=""))
+    encode(5)
+    assert any(racing in race for race in ledger.races)
+
+
+@pytest.mark.parametrize("options", ({"keyint": 1}, {"keep": True, "keyint": 1}), ids=str)
+def test_a_slot_used_again_at_once_is_found(ledger, monkeypatch, options):
+    ledger.waits = False
+    monkeypatch.setattr(References, "free_slot", lambda self: 0)
+    encode(5, **options)
+    assert any("deblock" in race for race in ledger.races)
+
+
+@pytest.mark.parametrize("options", ({}, {"keyint": 1}, {"keep": True}), ids=str)
+def test_a_slot_used_again_too_early_is_found(ledger, monkeypatch, options):
+    """A picture behind the last but two, and not the last but one."""
+    ledger.waits = False
+    let_in = cuda_executor.CudaExecutor._let_in
+
+    def careless(self, number):
+        events = self._downloaded
+        self._downloaded = [events[2], *events[:2]]
+        let_in(self, number)
+        self._downloaded = events
+
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "_let_in", careless)
+    encode(7, **options)
+    assert any("deblock" in race for race in ledger.races)
+
+
+def test_a_source_overwritten_too_early_is_found(ledger, monkeypatch):
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "twins", 1)
+    whole = cuda_executor.CudaExecutor.bring
+
+    def careless(self, number, *more):
+        self._downloaded = [self.card.record(self.card.event(), self.streams["upload"])]
+        whole(self, number, *more)
+
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "bring", careless)
+    encode(5)
+    assert any("load_i420" in race for race in ledger.races)

@@ -1,0 +1,278 @@
+"""Plans, the layout of the state, and routes: whatever the split and the timing, every device reads what one device would."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from h264lite.encoder.picture.frame import Frame, References, Workspace
+from h264lite.scheduler.arrays import (
+    CONSTANTS,
+    DECODED,
+    LASTING,
+    LAYOUTS,
+    NEW,
+    NOTHING,
+    OF_THE_LAST,
+    RESULTS,
+    SOURCES,
+    Size,
+    accesses,
+    byte_span,
+    bytes_of,
+    storage,
+)
+from h264lite.scheduler.planning import route as routing
+from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, WHOLE, Plan, memory_of
+from h264lite.scheduler.planning.route import Copy, Picture, Run, engine, route
+from h264lite.scheduler.stages import CUDA, STAGES, TABLE
+
+HEIGHT = 7
+SIZE = Size(5, HEIGHT, 48)
+CARD = ("cpu", "cuda:0")
+
+
+# ---- plans
+def test_forced_splits():
+    for first in range(HEIGHT + 1):
+        for whole in (0, 1):
+            plan = Plan.split(CARD, HEIGHT, first, whole)
+            assert plan.span("full_search", 0) == (0, first) and plan.span("full_search", 1) == (first, HEIGHT)
+            assert plan.span("intra", whole) == (0, HEIGHT) and not plan.rows["intra"][1 - whole]
+            assert plan.single == {(HEIGHT, 0): "cpu", (0, 1): "cuda:0"}.get((first, whole))
+            again = Plan.split(CARD, HEIGHT, first, whole)
+            assert plan == again and hash(plan) == hash(again)
+    step = Plan.split(CARD, HEIGHT, 0, 1, "step")
+    assert step.rows["step_search"] == (HEIGHT, 0) and "full_search" not in step.rows and step.single is None
+    assert Plan.split(("cpu",), HEIGHT, HEIGHT, 0).single == "cpu"
+
+
+@pytest.mark.parametrize(("rows", "words"), (
+    ({"full_search": (3, 3)}, "full_search: rows"), ({"full_search": (-1, 8)}, "rows"), ({"intra": (3, 4)}, "does not split"),
+    ({"step_search": (0, 7)}, "not there for cuda:0"), ({"deblock": (7,)}, "2 devices"), ({"deblock": (0, 0)}, "rows"),
+))  # fmt: skip
+def test_plans_that_are_refused(rows, words):
+    with pytest.raises(ValueError, match=words):
+        Plan.complete(CARD, HEIGHT, rows)
+
+
+def test_every_stage_has_its_rows():
+    assert {*SPLITS, *WHOLE, *EXTENDED} == {stage.name for stage in TABLE if stage.only != CUDA}
+    plan = Plan.split(CARD, HEIGHT, 2, 1)
+    assert plan.rows["extend_luma"] == (HEIGHT, HEIGHT) and plan.span("extend_luma", 1) == (0, HEIGHT)
+    alone = Plan.complete(CARD, HEIGHT, {stage: (0, HEIGHT) for stage in (*SPLITS, "mode_decision", "intra")})
+    assert alone.rows["extend_luma"] == (0, HEIGHT) and alone.single == "cuda:0"
+
+
+# ---- state
+def test_every_argument_is_known():
+    for stage in TABLE:
+        for name in stage.arguments.split():
+            if name in stage.span:
+                continue
+            for key, _ in storage(name, 0, 2):
+                assert key in LAYOUTS, (stage.name, name)
+            assert (name in CONSTANTS) == (not storage(name, 0, 2))
+
+
+def test_layouts_are_those_of_the_arrays():
+    """Rows of an array cover all its bytes once, and begin where the kernels' rows begin."""
+    frame, work = Frame(SIZE.mb_width, HEIGHT), Workspace(SIZE.mb_width, HEIGHT, 2)
+    references = References.allocate(2, 16 * HEIGHT, 16 * SIZE.mb_width, SIZE.pad)
+    arrays = frame.arrays | {name: value for name, value in work.arrays().items() if not name.startswith("all_")}
+    arrays |= {"centre": work.all_centre[0], "predictor": work.all_predictor[0], "search_cost": work.all_cost[0],
+               "search_mv": work.all_mv[0], "luma": references.luma[0][0], "half": references.luma[0][1:],
+               "cb": references.chroma[0][0], "cr": references.chroma[0][1]}  # fmt: skip
+    for name, layout in LAYOUTS.items():
+        spans = [byte_span(name, row, row + 1, SIZE) for row in range(HEIGHT)]
+        planes = arrays[name].nbytes // layout.planes
+        if layout.kind == "index":
+            assert spans[0] == (0, planes)
+            continue
+        assert [spans[0][0], *(end for _, end in spans)] == [*(begin for begin, _ in spans), planes], name
+        assert bytes_of(name, 0, HEIGHT, SIZE) == arrays[name].nbytes
+    y0, _ = byte_span("luma", 2, 3, SIZE)
+    assert y0 == (SIZE.pad + 32) * (16 * SIZE.mb_width + 2 * SIZE.pad)
+
+
+# ---- routes
+class Machine:
+    """Memories of rows that only know how they were made; operations in any order that needs and engines allow."""
+
+    def __init__(self, plan, seed):
+        self.rng = random.Random(seed)
+        self.memories = {m: {} for m in ("cpu", *map(memory_of, plan.devices))}
+
+    def rows(self, memory, key):
+        return self.memories[memory].setdefault(key, [("nothing", *key)] * HEIGHT)
+
+    def start(self, n, picture):
+        for name, memory in self.memories.items():
+            for key in [key for key in memory if key[1] == NEW or key[0] not in (*LASTING, *OF_THE_LAST)]:
+                del memory[key]
+            for filled in ("qp",) if picture.n_ref else ("qp", "mb_type", "ref_idx", "mv"):
+                memory[filled, NEW] = [("filled", n)] * HEIGHT
+            if name == picture.source:
+                memory.update({(plane, NEW): [(plane, n, row) for row in range(HEIGHT)] for plane in SOURCES})
+
+    def run(self, op, n_ref):
+        memory, done = memory_of(op.device), {}
+        uses = accesses(op.stage, op.reference, n_ref)
+        if op.stage in EXTENDED or op.stage == "compact":
+            return
+        for row in range(op.row0, op.row1):
+            made = [op.stage]
+            for use in uses:
+                if use.reach is not None:
+                    span = range(max(0, row - use.reach[0]), min(HEIGHT, row + use.reach[1] + 1))
+                    made += [self.rows(memory, use.key)[r] for r in span]
+            done[row] = hash(tuple(made))
+        for use in uses:
+            if use.writes:
+                held = self.rows(memory, use.key)
+                for row, made in done.items():
+                    held[row] = (use.key[0], made)
+
+    def picture(self, n, ops, picture):
+        """One picture; returns the results in the host's memory."""
+        self.start(n, picture)
+        left = list(range(len(ops)))
+        done = set()
+        while left:
+            first = {}
+            for index in left:
+                first.setdefault(engine(ops[index]), index)
+            ready = [index for index in first.values() if done.issuperset(ops[index].needs)]
+            index = self.rng.choice(ready)
+            op = ops[index]
+            if isinstance(op, Run):
+                self.run(op, picture.n_ref)
+            elif op.array[0] != "level_index":
+                target = self.rows(op.target, op.array)
+                target[op.row0 : op.row1] = self.rows(op.source, op.array)[op.row0 : op.row1]
+            left.remove(index)
+            done.add(index)
+        compacted = [memory_of(op.device) for op in ops if isinstance(op, Run) and op.stage == "compact"]
+        found = {name: self.rows("cpu", (name, NEW)) for name in (*RESULTS, *SOURCES)}
+        found["levels"] = self.rows(compacted[0] if compacted else "cpu", ("levels", NEW))
+        if picture.decoded:
+            found |= {name: self.rows("cpu", (name, NEW)) for name in DECODED}
+        found = {name: list(rows) for name, rows in found.items()}
+        for memory in self.memories.values():  # numbers of the next picture
+            for name in LASTING:
+                for k in range(picture.limit - 1, -1, -1):
+                    memory[name, k] = memory.pop((name, k - 1), [("nothing", name, k)] * HEIGHT)
+            for name in OF_THE_LAST:
+                memory[name, 0] = memory.pop((name, NEW), [("nothing", name, NEW)] * HEIGHT)
+        return found
+
+
+def random_plan(rng, devices):
+    """Any split of any stage, and whole stages anywhere."""
+    count, rows = len(devices), {}
+    for stage in SPLITS:
+        likely = (0, 1, HEIGHT // 2, HEIGHT - 1, HEIGHT, rng.randrange(HEIGHT + 1))
+        cuts = sorted(rng.choice(likely) for _ in range(count - 1))
+        rows[stage] = tuple(b - a for a, b in zip([0, *cuts], [*cuts, HEIGHT]))
+    for stage in ("mode_decision", "intra"):
+        one = rng.randrange(count)
+        rows[stage] = tuple(HEIGHT * (k == one) for k in range(count))
+    if rng.random() < 0.3:  # done twice instead of copied
+        rows["interpolate"] = (HEIGHT,) * count
+    return Plan.complete(devices, HEIGHT, rows)
+
+
+def pictures(ref, keyint, count, **more):
+    for n in range(count):
+        yield n, Picture(SIZE, min(n % keyint, ref), ref, **more)
+
+
+@pytest.mark.parametrize("devices", (CARD, ("cuda:0", "cpu"), ("cpu", "cpu:1"), ("cuda:0", "cpu", "cuda:1")), ids=str)
+@pytest.mark.parametrize(("ref", "keyint"), ((1, 20), (3, 20), (2, 3)))
+def test_any_split_in_any_order_is_one_device(devices, ref, keyint):
+    for seed in range(6):
+        rng = random.Random(100 * seed + ref)
+        plan = random_plan(rng, devices)
+        one, many, valid = Plan.split(("cpu",), HEIGHT, HEIGHT, 0), Machine(plan, seed), NOTHING
+        alone, nothing = Machine(one, 0), NOTHING
+        for n, picture in pictures(ref, keyint, 7, decoded=bool(seed % 2), source=rng.choice(["cpu", memory_of(devices[0])])):
+            if rng.random() < 0.2:
+                plan = random_plan(rng, devices)  # a new plan in the middle
+            ops, valid = route(plan, picture, valid)
+            ops_alone, nothing = route(one, replace(picture, source="cpu"), nothing)
+            found, expected = many.picture(n, ops, picture), alone.picture(n, ops_alone, replace(picture, source="cpu"))
+            for name, rows in expected.items():
+                assert found[name] == rows, f"seed {seed}, picture {n}, {name}, rows {plan.rows}"
+
+
+@pytest.mark.parametrize("what", ("needs", "copies", "reach"))
+def test_the_machine_finds_what_is_missing(monkeypatch, what):
+    """A route without its needs, without some copies or with too short a reach is found out."""
+    plan, one = Plan.split(CARD, HEIGHT, 3, 1), Plan.split(("cpu",), HEIGHT, HEIGHT, 0)
+    differ = 0
+    for seed in range(10):
+        many, alone, valid, nothing = Machine(plan, seed), Machine(one, 0), NOTHING, NOTHING
+        for n, picture in pictures(1, 20, 3):
+            if what == "reach":
+                monkeypatch.setattr(routing._Route, "_rows", lambda self, reach, row0, row1: (row0, row1))
+                routing.route.cache_clear()
+            ops, valid = route(plan, picture, valid)
+            if what == "needs":
+                ops = tuple(replace(op, needs=()) for op in ops)
+            if what == "copies":
+                without = [isinstance(op, Copy) and op.array[0] == "rec_y" for op in ops]
+                ops = tuple(replace(op, row1=op.row0) if left_out else op for op, left_out in zip(ops, without))
+            monkeypatch.undo()
+            routing.route.cache_clear()
+            ops_alone, nothing = route(one, picture, nothing)
+            differ += many.picture(n, ops, picture) != alone.picture(n, ops_alone, picture)
+    assert differ
+
+
+def steady(plan, ref=1, **more):
+    valid, seen = NOTHING, []
+    for _, picture in pictures(ref, 99, 6, **more):
+        seen.append(valid)
+        ops, valid = route(plan, picture, valid)
+    assert valid == seen[-1], "nothing repeats"
+    return ops
+
+
+def copied(ops, source):
+    """Rows that leave a memory, by array."""
+    found = {}
+    for op in ops:
+        if isinstance(op, Copy) and op.source == source:
+            found[op.array] = found.get(op.array, 0) + op.row1 - op.row0
+    return found
+
+
+def test_only_rows_that_the_other_side_lacks():
+    ops = steady(Plan.split(CARD, HEIGHT, 2, 1))
+    up, down = copied(ops, "cpu"), copied(ops, "cuda:0")
+    assert up["source_y", NEW] == HEIGHT and up["search_cost", 0] == 2 and up["luma", NEW] == 2 and up["half", 0] == 2
+    assert down["half", 0] == HEIGHT - 2 and down["luma", NEW] == HEIGHT - 2 and ("source_y", NEW) not in down
+    assert down["rec_y", NEW] == 3  # intra is on the card, and deblocking looks a row further
+    assert down["level_index", NEW] == HEIGHT and ("levels", NEW) not in down and up["levels", NEW] == 2
+    assert all(op.row0 < op.row1 and op.bytes > 0 for op in ops if isinstance(op, Copy))
+
+
+def test_what_shares_memory_copies_nothing():
+    ops = steady(Plan.split(("cpu", "cpu:slow"), HEIGHT, 3, 0), ref=2)
+    assert not [op for op in ops if isinstance(op, Copy)]
+    assert {op.device for op in ops} == {"cpu", "cpu:slow"}
+    runs = {(op.stage, op.device, op.reference): op for op in ops}
+    intra = next(n for n, op in enumerate(ops) if op.stage == "intra")
+    assert intra in runs["mark_skipped", "cpu:slow", -1].needs or intra in runs["deblock", "cpu:slow", -1].needs
+
+
+def test_all_on_the_card_crosses_once():
+    ops = steady(Plan.complete(CARD, HEIGHT, {stage: (0, HEIGHT) for stage in (*SPLITS, "mode_decision", "intra")}))
+    assert set(copied(ops, "cpu")) == {(name, NEW) for name in SOURCES}
+    assert set(copied(ops, "cuda:0")) == {(name, NEW) for name in (*RESULTS, "level_index")} - {("qp", NEW)}
+
+
+def test_stages_of_a_picture():
+    ops = steady(Plan.split(("cpu",), HEIGHT, HEIGHT, 0), ref=3)
+    names = [op.stage for op in ops]
+    assert names.count("full_search") == 3 and names.count("intra_estimate") == 1 and "step_search" not in names
+    assert all(STAGES[name] for name in names) and [op.step for op in ops] == sorted(op.step for op in ops)
