@@ -26,7 +26,7 @@ encode: $(VENV)/.ready
 	@echo "The stream is $(STREAM)"
 
 test: $(VENV)/.ready-test
-	$(PYTHON) -m h264lite.encoder.warm_up
+	$(PYTHON) -m h264lite.encoder.compile_kernels
 	$(PYTHON) -m pytest -n $(WORKERS) -m "not slow and not gpu"
 
 test-all: $(VENV)/.ready-test
@@ -38,7 +38,7 @@ test-install: $(VENV)/bin/python
 lint: $(VENV)/.ready-dev
 	$(PYTHON) -m ruff check .
 	@mkdir -p .mypy_cache && ln -sfn .. .mypy_cache/h264lite  # mypy takes the package's name from its folder's
-	MYPYPATH=.mypy_cache $(PYTHON) -m mypy $(foreach p,standard cpu_simd cuda_src scheduler encoder decoder,-p h264lite.$(p))
+	MYPYPATH=.mypy_cache $(PYTHON) -m mypy $(foreach p,jit standard cpu_simd cuda_src scheduler encoder decoder cli,-p h264lite.$(p))
 
 bench: $(VENV)/.ready-dev
 	$(PYTHON) benchmarks/speed.py

@@ -25,7 +25,8 @@ class BuildWithKernels(build_py):
         if self.editable_mode or wanted == "0":
             return
         library = Path(self.build_lib).resolve()
-        command = [sys.executable, "-m", "h264lite.cuda_src.runtime.compiler", "--if-nvcc", *(["--arch", wanted] if wanted else [])]
+        architectures = ["--arch", wanted] if wanted else []
+        command = [sys.executable, "-m", "h264lite.cuda_src.runtime.compiler", "--if-nvcc", *architectures]
         # pip says by PYTHONPATH where the packages are that building needs
         path = os.pathsep.join(filter(None, (str(library), os.environ.get("PYTHONPATH"))))
         subprocess.run(command, check=True, cwd=library, env={**os.environ, "PYTHONPATH": path})

@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from typing import Any
 
 from ..console import say
+from ..encoder.compile_kernels import compile_all
 from ..encoder.errors import DeviceError, OptionError
 from ..encoder.files.output import ByteSink, check_distinct
 from ..encoder.files.video import Planes
 from ..encoder.settings.config import Config
 from ..encoder.settings.tuned import find_tuning, planned
-from ..encoder.warm_up import compile_all, will_compile
+from ..encoder.warm_up import will_compile
 from ..scheduler.planning.tuning_file import Machine, now
 from .measuring.measure import of_clip, pictures_for, settings, watch
 

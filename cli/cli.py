@@ -48,7 +48,7 @@ def make_parser(command: str = "") -> Parser:
         import_module("..benchmarks.papers.command", __package__).add_parser(commands)
     elif command != "encode":
         if command not in ("tune", "bench", "doctor"):
-            import_module("..decoder.commands", __package__).add_parsers(commands)
+            import_module(".decode", __package__).add_parsers(commands)
         add_machine_parsers(commands)
         commands.add_parser("papers", help="run what the papers describe, their tables beside the measured ones")
     return parser

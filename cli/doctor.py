@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from ..console import one_line
 from ..encoder.errors import Error, OptionError
 from ..encoder.settings.config import Config
 from ..encoder.settings.tuned import unmet
-from ..encoder.warm_up import kernel_place, kernel_problems, will_compile
+from ..encoder.warm_up import kernel_place, will_compile
 from ..jit import kept
+from ..jit.cache import KernelCache
 from ..jit.place import ADVICE, VARIABLE
 from ..scheduler.devices import card_facts, why_no_cuda
 from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
@@ -126,7 +128,7 @@ def _caches(problems: list[str]) -> None:
         problems.append(f"{unusable}, so every process compiles again: set {ADVICE}")
     elif given and not place.refused and not (place.folder or Path()).is_relative_to(Path(given).absolute()):
         problems.append(f"{VARIABLE}={given} cannot be written; kernels are kept in {place.folder}")
-    found = kernel_problems()
+    found = _kernel_problems()
     problems += [f"{text}: not loaded, and compiled again when it is needed" for text in found[:MOST_FILES]]
     if len(found) > MOST_FILES:
         problems.append(f"{len(found) - MOST_FILES} more files of compiled kernels are not loaded either")
@@ -170,3 +172,12 @@ def _tuning_line(tuning: dict[str, Any]) -> str:
 
 
 __all__ = ["examine", "lines", "run_doctor"]
+
+
+def _kernel_problems() -> list[str]:
+    """Compiled kernels of encoder and decoder that are there and not loaded, and why."""
+    root = Path(__file__).resolve().parent.parent
+    for folder in (root / "cpu_simd", root / "decoder"):
+        for source in folder.glob("[a-z]*.py"):
+            import_module(f"..{folder.name}.{source.stem}", __package__)
+    return KernelCache.problems()

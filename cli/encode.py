@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..console import say
+from ..encoder.compile_kernels import compile_all
 from ..encoder.encoder import Encoder
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
-from ..encoder.files.output import ByteSink, PacketSink, check_distinct, open_packets
+from ..encoder.files.opening import open_packets, open_source
+from ..encoder.files.output import ByteSink, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
-from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, open_source, split_planes
+from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes
 from ..encoder.settings.config import Config
 from ..encoder.settings.options import API, CLI, OPTIONS, read_options
 from ..encoder.settings.tuned import Planned, planned
 from ..encoder.statistics import FrameRow
-from ..encoder.warm_up import compile_all, will_compile
+from ..encoder.warm_up import will_compile
 from ..files import shown
 from ..scheduler.devices import nvcc_will_run
 from ..scheduler.threads.readers import Readers

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ..console import say
+from ..encoder.compile_kernels import compile_all
 from ..encoder.errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from ..encoder.files.output import check_distinct
 from ..encoder.files.video import Planes
 from ..encoder.settings.tuned import alone, picture_of
-from ..encoder.warm_up import compile_all, will_compile
+from ..encoder.warm_up import will_compile
 from ..scheduler.devices import (
     Device,
     DeviceMemoryError,

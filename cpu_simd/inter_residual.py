@@ -93,8 +93,8 @@ def inter_residual(
 
     Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders
     of pad / 2; ref_slots int32[n_ref]: slot of each reference index; trellis: 1 chooses
-    levels by rate and distortion (rdo_quant); the state arrays of encoder/picture/frame.py. P_Skip has no residual. A macroblock
-    that I_PCM would code in fewer bits becomes one (ref_idx -1, mv 0), and intra( ) codes it.
+    levels by rate and distortion (rdo_quant); the state arrays of encoder/picture/frame.py. P_Skip has no residual.
+    A macroblock that I_PCM would code in fewer bits becomes one (ref_idx -1, mv 0), and intra( ) codes it.
     """
     mb_width = src_y.shape[1] // 16
     source, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)

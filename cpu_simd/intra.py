@@ -157,8 +157,8 @@ def intra(
 ):  # fmt: skip
     """Codes every intra macroblock of [first_mb, end_mb) in raster order; 8.3, 8.5.
 
-    Planes uint8; the state arrays of encoder/picture/frame.py. mb_type tells intra macroblocks (any intra type) from inter ones
-    and receives their type. In a P picture (n_ref > 0) type and luma modes are those of intra_modes, see intra_estimate;
+    Planes uint8; the state arrays of encoder/picture/frame.py. mb_type tells intra macroblocks (any intra type) from inter
+    ones and receives their type. In a P picture (n_ref > 0) type and luma modes are those of intra_modes, see intra_estimate;
     the rest, I_PCM aside, is decided by SATD + lam * bits. Needs the reconstruction of inter macroblocks; slices are
     independent of each other.
     """

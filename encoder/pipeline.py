@@ -27,10 +27,10 @@ from ..scheduler.planning.route import Picture
 from ..scheduler.threads.copiers import Copiers
 from ..scheduler.threads.copy_kernels import OPEN
 from ..scheduler.threads.lazy_task import Task
-from ..scheduler.threads.start import start_threads
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
+from ..start_threads import start_threads
 from .errors import DeviceError, DeviceLost, Error, InputError
 from .files.read_ahead import AHEAD
 from .picture.device_frame import DevicePicture, check_place

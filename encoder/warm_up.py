@@ -1,14 +1,12 @@
-"""The first run: whether the compiler will be waited for, and a second process that compiles beside this one."""
+"""The first run: whether kernels will be compiled, a second process that compiles half of them, kernels loaded early."""
 
 import atexit
 import os
 import subprocess
 import sys
-import time
-from importlib import import_module
 from pathlib import Path
 
-from ..jit.cache import KernelCache, whole_modules
+from ..jit.cache import whole_modules
 from ..jit.place import Place, find_place
 from ..scheduler.stages import CPU, files, load_launchers
 
@@ -16,28 +14,16 @@ _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
 _begun = False  # the second process
 
 # Stages that a second process compiles while the first one compiles what an I picture needs: the larger half last.
-_BESIDE = (
+BESIDE = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
     "mark_skipped",
 )  # fmt: skip
 _ON_DEMAND = {"step_search", "rd_decision"}  # compiled when an option asks for them
-_COMPILE = """
-from h264lite.encoder.warm_up import compile_stages
-compile_stages()
-"""
 
 
 def will_compile() -> bool:
     """True if a kernel that an encode on the CPU calls is not in the cache as the sources are now. Compiles nothing."""
     return bool((files(CPU) - _ON_DEMAND | {"entropy"}) - whole_modules(_KERNELS))
-
-
-def kernel_problems() -> list[str]:
-    """Compiled kernels of encoder and decoder that are there and not loaded, and why."""
-    for folder in (_KERNELS, _KERNELS.parent / "decoder"):
-        for source in folder.glob("[a-z]*.py"):
-            import_module(f"..{folder.name}.{source.stem}", __package__)
-    return KernelCache.problems()
 
 
 def kernel_place() -> Place:
@@ -56,23 +42,12 @@ def compile_beside() -> None:
     _begun = True
     environment = os.environ | {"H264LITE_COMPILE_BESIDE": "0"}
     quiet = subprocess.DEVNULL
+    command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", "beside"]
     try:
-        child = subprocess.Popen([sys.executable, "-c", _COMPILE], env=environment, stdin=quiet, stdout=quiet,
-                                 stderr=quiet, start_new_session=True)
+        child = subprocess.Popen(command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     except OSError:
         return  # then this process compiles everything
     atexit.register(child.kill)
-
-
-def compile_stages(names: tuple[str, ...] = _BESIDE) -> None:
-    """Run stages once on an empty picture, so that their kernels are compiled and cached."""
-    from .pipeline import Pipeline
-    from .settings.config import Config
-
-    pipeline = Pipeline(Config.from_options(width=32, height=32, threads=1, device="cpu"))
-    load_writers()
-    pipeline.compile(names)
-    pipeline.close()
 
 
 def load_for_a_card(bits: bool = False) -> None:
@@ -113,22 +88,3 @@ def load_writers(bits: bool = False) -> None:
     if bits:
         frame.coded = False
         writer.access_unit(frame)
-
-
-def compile_all() -> float:
-    """Compile everything that an encode on the CPU needs, by a tiny encode; seconds it took."""
-    import numpy as np
-
-    from .encoder import Encoder
-
-    begin = time.perf_counter()
-    load_writers()
-    with Encoder(32, 32, device="cpu") as encoder:
-        for _ in range(2):
-            encoder.encode(np.zeros((48, 32), np.uint8))
-        encoder.flush()
-    return time.perf_counter() - begin
-
-
-if __name__ == "__main__":  # python -m h264lite.encoder.warm_up
-    compile_all()

@@ -71,6 +71,10 @@ def place(sources: Path) -> Place:
 
 @cache
 def stamp(sources: Path) -> Stamp:
-    """What the compiled kernels of a folder depend on: times and sizes of its files and of the standard's."""
-    files = {*sources.glob("*.py"), *Path(__file__).parent.glob("*.py")}
-    return tuple(sorted((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+    """What the compiled kernels of a folder depend on: times and sizes of its files and those of folders in it, of jit/ and
+    of standard/.
+    """
+    root = Path(__file__).resolve().parent.parent
+    folders = {sources.resolve(), root / "jit", root / "standard"}
+    files = {file for folder in folders for pattern in ("*.py", "*/*.py") for file in folder.glob(pattern)}
+    return tuple(sorted((f"{file.parent.name}/{file.name}", file.stat().st_mtime_ns, file.stat().st_size) for file in files))

@@ -1,8 +1,8 @@
 """H264LITE_CHECK=1: each call of a kernel runs beside its portable twin, and the first difference ends the encode.
 
 The twin is the same source in a process of its own, compiled for the least processor of its kind (NUMBA_CPU_NAME=generic),
-where every operation of cpu_simd/simd/vector.py is plain LLVM in the registers that all processors have. It gets a copy of all
-arguments; then all arrays must be equal, those that the kernel has no business with as well. Calls come one at a time.
+where every operation of cpu_simd/simd/vector.py is plain LLVM in the registers that all processors have. It gets a copy
+of all arguments; then all arrays must be equal, those that the kernel has no business with as well. Calls come one at a time.
 """
 
 import atexit

@@ -1,8 +1,8 @@
 """THE stage table: what each stage is called, its function, what it reads and writes, how it splits, what it waits for.
 
 A stage has one name everywhere: `function` is file.function in cpu_simd/ and, with the same arguments, in cuda_src/.
-Arguments carry the names of the frame's state (encoder/picture/frame.py and encoder/picture/loop.py); the two that say which part of the
-picture a call does are ROWS's `row0 row1` (macroblock rows) or SLICES's `first_mb end_mb`. Nothing else in the project
+Arguments carry the names of the frame's state (encoder/picture/frame.py, loop.py beside it); the two that say which part of
+the picture a call does are ROWS's `row0 row1` (macroblock rows) or SLICES's `first_mb end_mb`. Nothing else in the project
 asks which device runs a stage.
 
 On a card stages run on streams: MAIN is the loop, BESIDE what it does not wait for at once, UP and HOME the ways there and

@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("standard", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder")
+PACKAGES = ("jit", "standard", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "cli")
 # Bottom to top: what each folder may import of ours.
 MAY_IMPORT = {
+    "jit": {"jit"},
     "standard": {"standard"},
-    "cpu_simd": {"standard", "cpu_simd"},
-    "cuda_src": {"standard", "cuda_src"},
-    "scheduler": {"standard", "cpu_simd", "cuda_src", "scheduler"},
-    "encoder": {"standard", "cpu_simd", "scheduler", "encoder"},
-    "decoder": {"standard", "decoder"},
+    "cpu_simd": {"jit", "standard", "cpu_simd"},
+    "cuda_src": {"jit", "standard", "cuda_src"},
+    "scheduler": {"jit", "standard", "cpu_simd", "cuda_src", "scheduler"},
+    "encoder": {"jit", "standard", "cpu_simd", "scheduler", "encoder"},
+    "decoder": {"jit", "standard", "decoder"},
+    "benchmarks": {"cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "benchmarks"},
+    "cli": {"jit", "scheduler", "cuda_src", "encoder", "decoder", "benchmarks", "cli"},
 }
 LONGEST_FILE, LONGEST_FUNCTION = 400, 90  # lines of code, so that no prose is squeezed; lines. Tables are exempt
 TABLES = ("tables", "cabac_contexts")
@@ -90,20 +93,43 @@ def test_longer_functions_have_docstrings():
     assert not missing
 
 
+def imported(name):
+    """(line, dotted path as parts) of everything of ours that a file imports; not what is there for types alone."""
+    package, module = name.split("/")[:-1], tree(name)
+    types = [node for node in ast.walk(module) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for_types = {id(inner) for node in types for inner in ast.walk(node)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and node.level and id(node) not in for_types:
+            base = [*package[: len(package) + 1 - node.level], *(node.module.split(".") if node.module else [])]
+            yield from ((node.lineno, [*base, alias.name]) for alias in node.names)
+        dynamic = isinstance(node, ast.Call) and ast.unparse(node.func) == "import_module"
+        if dynamic and isinstance(node.args[0], ast.Constant):
+            words = node.args[0].value
+            level = len(words) - len(words.lstrip("."))
+            yield node.lineno, [*package[: len(package) + 1 - level], *words.lstrip(".").split(".")]
+
+
 def test_imports_are_relative_and_run_upwards_only():
     wrong = []
-    for name in SOURCES:
+    for name in (*SOURCES, *(name for name in PYTHON if name.startswith("benchmarks/papers/"))):
         package = name.split("/")[0]
         for node in ast.walk(tree(name)):
             if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "h264lite":
                 wrong.append(f"{name}:{node.lineno} absolute import of {node.module}")
             if isinstance(node, ast.Import) and any(part.name.split(".")[0] == "h264lite" for part in node.names):
                 wrong.append(f"{name}:{node.lineno} absolute import")
-            if isinstance(node, ast.ImportFrom) and node.level == name.count("/") + 1 and node.module:
-                other = node.module.split(".")[0]
-                if other in MAY_IMPORT and other not in MAY_IMPORT[package]:
-                    wrong.append(f"{name}:{node.lineno} {package} imports {other}")
+        wrong += [f"{name}:{line} {package} imports {other[0]}" for line, other in imported(name)
+                  if other[0] in MAY_IMPORT and other[0] not in MAY_IMPORT[package]]
     assert not wrong
+
+
+def test_imports_run_in_no_circle():
+    files = {name.removesuffix(".py").replace("/", "."): name for name in SOURCES}
+    arrows = {me: {".".join(what[:k]) for _, what in imported(name) for k in (len(what), len(what) - 1)} & files.keys()
+              for me, name in files.items()}
+    while ends := {me for me, others in arrows.items() if not others & arrows.keys() - {me}}:
+        arrows = {me: others for me, others in arrows.items() if me not in ends}
+    assert not arrows, f"circles among {sorted(arrows)}"
 
 
 def test_no_kernel_is_parallel_or_inexact():
@@ -132,7 +158,8 @@ def test_architecture_names_every_file_and_nothing_else():
 
 def test_packages_are_listed_for_installation():
     listed = (ROOT / "setup.cfg").read_text(encoding="utf-8")
-    for package in (*PACKAGES, "cuda_src.papers", "benchmarks", "benchmarks.papers"):
+    folders = {name.rpartition("/")[0].replace("/", ".") for name in SOURCES} | {"benchmarks", "benchmarks.papers"}
+    for package in sorted(folders):
         assert re.search(rf"^    h264lite\.{package}$", listed, re.M), package
 
 

@@ -59,8 +59,8 @@ kernel of large ones; pinned memory gains 7 to 9 %.
 
 003-why
 A full search takes the lowest SAD of its candidates. Whatever memory the samples come from, the same candidates give the
-same vectors and the same PSNR, bit for bit (tests/cuda_src/test_papers_memory.py): textures make no codec better. So the printed 8
-dB are the difference of two searches. The candidate that the text itself offers, clamped coordinates, which admit
+same vectors and the same PSNR, bit for bit (tests/cuda_src/test_papers_memory.py): textures make no codec better. So the
+printed 8 dB are the difference of two searches. The candidate that the text itself offers, clamped coordinates, which admit
 candidates outside the picture, can give more than 8 dB on a picture made for it (the same test), but hundredths of a dB
 on these clips. Leaving the border unsearched in the other program gives tenths to one and a half. Finer vectors come
 nearest: one for every 4x4 samples gives 3 to 4 dB, at the two large sizes what is in print. And by the paper's own

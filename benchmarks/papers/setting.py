@@ -61,7 +61,7 @@ def known_clip(name: str, frames: int) -> Clip:
 
 def read_clip(path: str, size: tuple[int, int] | None, frames: int, name: str = "") -> Clip:
     """Lumas of a file that `h264lite encode` takes."""
-    from ...encoder.files.video import open_source
+    from ...encoder.files.opening import open_source
 
     source = open_source(path, size)
     try:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...encoder.files.video import Planes, check_input_res, open_source
+from ...encoder.files.opening import open_source
+from ...encoder.files.video import Planes, check_input_res
 from ...encoder.pipeline import EncodedFrame, Pipeline
 from ...encoder.settings.config import Config
 from ...scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD

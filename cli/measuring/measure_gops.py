@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ...encoder.errors import OutputError
+from ...encoder.files.opening import open_source
 from ...encoder.files.output import words
 from ...encoder.files.read_ahead import THREADS, Read, ReadAhead
-from ...encoder.files.video import Planes, open_source
+from ...encoder.files.video import Planes
 from ...encoder.gops.gops import Gops
 from ...encoder.pipeline import EncodedFrame, Pipeline
 from ...encoder.settings.config import Config

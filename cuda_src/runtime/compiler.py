@@ -24,7 +24,7 @@ import numpy as np
 
 from ...jit import kept
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
 ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capability, and PTX of the first for whatever comes later
 LARGEST_TABLE = 512  # elements; larger ones are formulas on the card
 STAMP = "kernels.fatbin"  # JSON: which sources the fatbins were made from

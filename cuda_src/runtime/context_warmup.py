@@ -5,7 +5,7 @@ import importlib.util
 import threading
 from collections.abc import Iterable
 
-from ...scheduler.threads.start import start_threads
+from ...start_threads import start_threads
 from . import driver
 
 

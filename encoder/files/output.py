@@ -1,16 +1,14 @@
 """Bytes out: files, pipes and containers that end whole, whatever happens on the way."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import Protocol
 
 from ...files import WholeFile, identity, shown, words
 from ..errors import OptionError, OutputError
 
 CONTAINERS = (".mp4", ".m4v", ".mkv")
-_FOREIGN = (".avi", ".mov", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", ".png", ".jpg")
+OTHER_ENDINGS = (".avi", ".mov", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", ".png", ".jpg")
 
 
 class PacketSink(Protocol):
@@ -51,18 +49,6 @@ def _told() -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(f"{error.filename}: {words(error)}") from None
-
-
-def open_packets(name: str, fps: Fraction) -> PacketSink:
-    """The sink for the stream: Annex B, or a container by the ending of the name."""
-    ending = os.path.splitext(name)[1].lower()
-    if ending in _FOREIGN:
-        raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4 and .mkv are")
-    if ending in CONTAINERS:
-        from .output_av import ContainerSink
-
-        return ContainerSink(name, fps)
-    return ByteSink(name)
 
 
 def check_distinct(named: dict[str, str | None]) -> None:

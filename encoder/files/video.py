@@ -10,15 +10,14 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from ...files import opened, shown
 from ..errors import InputError, OptionError
 from .output import words
 from .read_ahead import FileRead, Read
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
 
-_MAGIC = b"YUV4MPEG2"
-_LONGEST_LINE = 4096  # bytes of a Y4M header that is still believed to be one
+Y4M_MAGIC = b"YUV4MPEG2"
+LONGEST_Y4M_LINE = 4096  # bytes of a Y4M header that is still believed to be one
 # 8-bit 4:2:0 under all its names; they differ in where chroma samples lie, which changes no sample.
 _CHROMA_420 = ("420", "420jpeg", "420mpeg2", "420paldv")
 
@@ -138,7 +137,7 @@ class RawSource:
         extra = 0
         try:
             if self._frame_headers:
-                line = self._file.readline(_LONGEST_LINE)
+                line = self._file.readline(LONGEST_Y4M_LINE)
                 if not line:
                     return False
                 extra = len(line)
@@ -176,11 +175,11 @@ def check_frame_header(line: bytes, name: str, number: int) -> None:
 
 def parse_y4m_header(line: bytes, name: str) -> VideoFormat:
     """The stream header of a Y4M file, all parameters: W H F I A C X."""
-    if not line.startswith(_MAGIC + b" ") or not line.endswith(b"\n"):
-        raise InputError(f"{name}: not a Y4M file (it must begin with {_MAGIC.decode()} and a header line)")
+    if not line.startswith(Y4M_MAGIC + b" ") or not line.endswith(b"\n"):
+        raise InputError(f"{name}: not a Y4M file (it must begin with {Y4M_MAGIC.decode()} and a header line)")
     fields = {"W": "", "H": "", "F": "", "I": "", "A": "", "C": ""}
     full_range = None
-    for word in line[len(_MAGIC) :].decode("ascii", "replace").split():
+    for word in line[len(Y4M_MAGIC) :].decode("ascii", "replace").split():
         letter, text = word[0], word[1:]
         if letter == "X":
             if text.startswith("COLORRANGE="):
@@ -220,58 +219,7 @@ def size_from_name(name: str) -> tuple[int, int] | None:
     return (width, height) if width and height else None
 
 
-def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") -> Source:
-    """Open `name` ("-" = standard input) as raw I420, Y4M, or through PyAV.
-
-    `demuxer` auto goes by the first bytes (Y4M says its name), then by the ending of the name.
-    """
-    said = shown(name, "standard input")
-    file = _open(name, said)
-    try:
-        first = file.peek(len(_MAGIC))[: len(_MAGIC) + 1]  # left unread; at least one byte unless the file is empty
-        if not first:
-            raise InputError(f"{said}: empty, no frames to encode")
-        if demuxer == "auto":
-            demuxer = _guess(name, first, size)
-        if demuxer == "y4m":
-            header = file.readline(_LONGEST_LINE)
-            return RawSource(file, said, _with_length(file, name, parse_y4m_header(header, said)), True)
-        if demuxer == "av":
-            file.close()
-            from .video_av import AvSource
-
-            return AvSource(name)
-        size = size or size_from_name(name)
-        if size is None:
-            raise OptionError(
-                f"{said}: the size of raw video is unknown: give --input-res WxH, or a name such as x_352x288.yuv"
-            )
-        return RawSource(file, said, _with_length(file, name, VideoFormat(*size)))
-    except BaseException as error:
-        file.close()
-        if isinstance(error, OSError):
-            raise InputError(f"{said}: {words(error)}") from None
-        raise
-
-
-def _open(name: str, said: str) -> io.BufferedReader:
-    try:
-        return opened(name, io.DEFAULT_BUFFER_SIZE if name == "-" else 1 << 20)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{said}: {words(error)}") from None
-
-
-def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
-    """raw, y4m or av."""
-    ending = os.path.splitext(name)[1].lower()
-    if ending == ".y4m" or first.startswith(_MAGIC):
-        return "y4m"
-    if name == "-" or size or ending in (".yuv", ".i420", ".raw", ".420", ".rgb", ""):
-        return "raw"
-    return "av"
-
-
-def _with_length(file: BinaryIO, name: str, video: VideoFormat) -> VideoFormat:
+def with_length(file: BinaryIO, name: str, video: VideoFormat) -> VideoFormat:
     """`video` with the number of whole frames, where the file has a length."""
     try:
         if name == "-" or not file.seekable():

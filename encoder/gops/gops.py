@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...scheduler.threads.start import start_threads
 from ...scheduler.trace import Trace
+from ...start_threads import start_threads
 from ..errors import Error, InputError
 from ..files.read_ahead import Read
 from ..picture.frame import split_planes

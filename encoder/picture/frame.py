@@ -123,7 +123,8 @@ class HomeFrame(Frame):
 
     given           y, u, v of display size, the source as it goes there
     slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]: the slices as the card wrote them (cuda_src/entropy.py)
-    gate            int64[1] where an upload can wait for the source, OPEN when it is complete (scheduler/threads/copy_kernels.py); or None
+    gate            int64[1] where an upload can wait for the source, OPEN when it is complete
+                    (scheduler/threads/copy_kernels.py); or None
     level_blocks    int16[27 n_mb, 16]: the blocks that have levels, one behind the other; where rows cross
     """
 

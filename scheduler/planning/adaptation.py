@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from copy import deepcopy
 from typing import Any
 
+from ...start_threads import start_threads
 from ..stages import STAGES
-from ..threads.start import start_threads
 from .plan import Plan, is_card
 from .probing import WINDOW, Probing, idle_devices, probe
 from .route import COMPACT, Copy, Op

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ...jit.atomics import take, wait_until
+from ...start_threads import start_threads
 from .lazy_task import Later, QueuedTask, Task
-from .start import start_threads
 
 ROUNDS = 2_000  # looks at a counter in one call, some 0.1 ms; the interpreter is free meanwhile
 PATIENCE = 0.002  # seconds of looking before a thread sleeps

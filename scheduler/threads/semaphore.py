@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .start import start_threads
+from ...start_threads import start_threads
 
 _WORDS = 8  # int64 that hold a sem_t: 32 bytes, and some
 

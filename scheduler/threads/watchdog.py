@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from .start import start_threads
+from ...start_threads import start_threads
 
 VARIABLE, DEFAULT = "H264LITE_WATCHDOG", 120.0  # seconds; compiling a kernel for the first time takes tens of them
 NAPS = 0.00002, 0.0005  # seconds between two looks at something that is waited for: at first, at last

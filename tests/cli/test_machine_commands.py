@@ -18,7 +18,7 @@ from h264lite.cli.measuring.measure import Samples, Watched
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
-from h264lite.encoder.gops.gops.gops import count_lanes
+from h264lite.encoder.gops.gops import count_lanes
 from h264lite.encoder.settings import tuned
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
@@ -54,8 +54,8 @@ def own_cache(monkeypatch, tmp_path):
 @pytest.fixture
 def card(monkeypatch):
     """As on a machine with a card, in everything that is asked before one is used."""
-    for module in ("device", "tune_command", "doctor_command", "tuned"):
-        monkeypatch.setattr(f"h264lite.encoder.{module}.why_no_cuda", lambda: None)
+    for module in ("encoder.settings.device", "cli.tune", "cli.doctor", "encoder.settings.tuned"):
+        monkeypatch.setattr(f"h264lite.{module}.why_no_cuda", lambda: None)
     monkeypatch.setattr("h264lite.encoder.settings.device.card_name", lambda: "A card")
     monkeypatch.setattr("h264lite.cli.tune.count_cards", lambda: 2)
     monkeypatch.setattr("h264lite.cli.tune.nvcc_will_run", lambda: False)

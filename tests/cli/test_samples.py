@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from h264lite.encoder.files.video import frame_bytes
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def run(name, *words):

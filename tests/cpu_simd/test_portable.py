@@ -114,6 +114,7 @@ def test_portable_kernels_are_what_their_definitions_say():
              "mv_prediction")  # fmt: skip
     here = Path(__file__).resolve().parent
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
-    done = subprocess.run([*command, *(f"tests/test_{name}.py" for name in names)], cwd=here.parent, capture_output=True,
-                          text=True, timeout=1800, env=os.environ | portable_environment())  # fmt: skip
+    files = [str(here / f"test_{name}.py") for name in names]
+    done = subprocess.run([*command, *files], cwd=here.parent.parent, capture_output=True, text=True, timeout=1800,
+                          env=os.environ | portable_environment())  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

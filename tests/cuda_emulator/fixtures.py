@@ -61,7 +61,8 @@ def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     if getattr(request, "param", "emulated") == "gpu":
         skip_without(cards)
         keep_contexts()
-        monkeypatch.setattr("h264lite.encoder.settings.tuned.cache_file", lambda: Path("no tuning"))  # `auto` might take the CPU
+        no_tuning = Path("no tuning")  # by which `auto` might take the CPU
+        monkeypatch.setattr("h264lite.encoder.settings.tuned.cache_file", lambda: no_tuning)
         yield RealCards(monkeypatch, cards)
         return
     stand_in = EmulatedDriver(devices=cards)

@@ -15,7 +15,7 @@ import pytest
 
 from .. import round_trip, sequences, x264_streams
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent.parent
 SEED = int(os.environ.get("H264LITE_SEED", 20240))
 
 

@@ -19,8 +19,8 @@ from h264lite.encoder.picture.loop import Loop
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
-from h264lite.scheduler.threads.start.copiers import Copiers
-from h264lite.scheduler.threads.start.copy_kernels import OPEN, SHUT
+from h264lite.scheduler.threads.copiers import Copiers
+from h264lite.scheduler.threads.copy_kernels import OPEN, SHUT
 from h264lite.scheduler.trace import Trace
 
 from .. import round_trip

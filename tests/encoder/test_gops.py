@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.errors import DeviceError, DeviceLost, InputError, OptionError
-from h264lite.encoder.gops.gops.gops import Gops, count_lanes, lane_settings
-from h264lite.encoder.gops.gops.queue import GopQueue
+from h264lite.encoder.gops.gops import Gops, count_lanes, lane_settings
+from h264lite.encoder.gops.queue import GopQueue
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 

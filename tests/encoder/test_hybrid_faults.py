@@ -11,8 +11,8 @@ from h264lite.encoder.errors import Error
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.hybrid_executor import HybridExecutor
 from h264lite.scheduler.stages import STAGES
-from h264lite.scheduler.threads.start import watchdog
-from h264lite.scheduler.threads.start.watchdog import Watchdog
+from h264lite.scheduler.threads import watchdog
+from h264lite.scheduler.threads.watchdog import Watchdog
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_cards  # noqa: F401

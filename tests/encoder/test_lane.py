@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.files.read_ahead import AHEAD
-from h264lite.encoder.gops.gops.lane import Lane
-from h264lite.encoder.gops.gops.pace import Pace
-from h264lite.encoder.gops.gops.queue import GopQueue
+from h264lite.encoder.gops.lane import Lane
+from h264lite.encoder.gops.pace import Pace
+from h264lite.encoder.gops.queue import GopQueue
 
 SIZE, KEYINT, PICTURES = 6, 3, 12
 

@@ -24,7 +24,7 @@ from h264lite.encoder.settings.options import (
     read_options,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class RaisesAlways:

@@ -8,13 +8,14 @@ import pytest
 from h264lite.cli.cli import main
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.errors import InputError
+from h264lite.encoder.files.opening import open_source
 from h264lite.encoder.files.read_ahead import AHEAD, TOGETHER, ReadAhead
-from h264lite.encoder.files.video import RawSource, open_source
+from h264lite.encoder.files.video import RawSource
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings import device as device_choice
 from h264lite.encoder.settings.config import Config
-from h264lite.scheduler.threads.start import semaphore
-from h264lite.scheduler.threads.start.readers import Readers
+from h264lite.scheduler.threads import semaphore
+from h264lite.scheduler.threads.readers import Readers
 
 from ..cuda_emulator.driver import EmulatedDriver
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from h264lite.encoder.errors import InputError, OptionError
+from h264lite.encoder.files.opening import open_source
 from h264lite.encoder.files.video import (
     RawSource,
     VideoFormat,
     frame_bytes,
-    open_source,
     parse_y4m_header,
     size_from_name,
 )

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from h264lite.cli.encode import make_config
 from h264lite.encoder.errors import Error
-from h264lite.encoder.files.video import frame_bytes, open_source
+from h264lite.encoder.files.opening import open_source
+from h264lite.encoder.files.video import frame_bytes
 
 GOOD = (b"F25:1", b"F30000:1001", b"F0:0", b"Ip", b"I?", b"A1:1", b"A0:0", b"A12:11", b"C420", b"C420jpeg", b"C420mpeg2",
         b"C420paldv", b"XYSCSS=420JPEG", b"XCOLORRANGE=FULL", b"XCOLORRANGE=LIMITED", b"X", b"XA=B")  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from h264lite.jit import kernel as jit
 from h264lite.jit import parts as jit_parts
+from h264lite.jit import place
 from numba import njit
 
 KERNELS = """
@@ -104,3 +105,17 @@ def test_kernels_from_the_cache(tmp_path: Path) -> None:
     assert run("ramp") == "ramp 30 1 False\n"
     assert run("ramp", "total") == "ramp 30 1 False\ntotal 30 0 True\n"
     assert run("total", "ramp") == "total 30 1 False\nramp 30 1 False\n"
+
+
+def test_an_edit_wherever_a_kernel_depends_gives_it_a_new_entry(tmp_path, monkeypatch):
+    """In its own folder, in one within it, in jit/ and in standard/; not elsewhere."""
+    for folder in ("jit", "standard", "cpu_simd", "cpu_simd/simd", "encoder"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "file.py").write_text("one = 1")
+    monkeypatch.setattr(place, "__file__", str(tmp_path / "jit" / "place.py"))
+    stamp = place.stamp.__wrapped__
+    before = stamp(tmp_path / "cpu_simd")
+    for folder in ("jit", "standard", "cpu_simd", "cpu_simd/simd", "encoder"):
+        (tmp_path / folder / "file.py").write_text("one = 11")
+        assert (stamp(tmp_path / "cpu_simd") != before) == (folder != "encoder"), folder
+        before = stamp(tmp_path / "cpu_simd")

@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 import pytest
-from h264lite.scheduler.threads.start import copy_kernels as copying
-from h264lite.scheduler.threads.start import semaphore
-from h264lite.scheduler.threads.start.copiers import Copiers, Target
-from h264lite.scheduler.threads.start.copy_kernels import OPEN, SHUT
+from h264lite.scheduler.threads import copy_kernels as copying
+from h264lite.scheduler.threads import semaphore
+from h264lite.scheduler.threads.copiers import Copiers, Target
+from h264lite.scheduler.threads.copy_kernels import OPEN, SHUT
 
 
 def picture(rng, height, width, pitch=0):

@@ -9,7 +9,7 @@ import pytest
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.executor import bands, shares
-from h264lite.scheduler.threads.start.pool import PATIENCE, Crew
+from h264lite.scheduler.threads.pool import PATIENCE, Crew
 
 
 @pytest.fixture(params=[1, 2, 5])

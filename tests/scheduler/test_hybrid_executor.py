@@ -17,7 +17,7 @@ from h264lite.scheduler.planning.plan import SPLITS, Plan
 from h264lite.scheduler.planning.planner import make_plan
 from h264lite.scheduler.planning.route import Picture, route
 from h264lite.scheduler.sides import CpuSide
-from h264lite.scheduler.threads.start.watchdog import Watchdog
+from h264lite.scheduler.threads.watchdog import Watchdog
 from h264lite.scheduler.trace import Trace
 
 from .. import round_trip

@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from h264lite.scheduler.threads.start.lazy_task import Later
+from h264lite.scheduler.threads.lazy_task import Later
 
 
 def test_it_runs_once_and_where_it_is_asked_for():

@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 import pytest
-from h264lite.scheduler.threads.start import read_kernels as reading
-from h264lite.scheduler.threads.start import semaphore
-from h264lite.scheduler.threads.start.readers import Readers
+from h264lite.scheduler.threads import read_kernels as reading
+from h264lite.scheduler.threads import semaphore
+from h264lite.scheduler.threads.readers import Readers
 
 SIZE = 100_000
 

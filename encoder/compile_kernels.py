@@ -1,0 +1,40 @@
+"""Compiles the kernels of the CPU path into their cache: all, or with `beside` the stages that another process leaves to it.
+
+    python -m h264lite.encoder.compile_kernels [beside]
+"""
+
+import sys
+import time
+
+import numpy as np
+
+from .encoder import Encoder
+from .pipeline import Pipeline
+from .settings.config import Config
+from .warm_up import BESIDE, load_writers
+
+
+def compile_stages(names: tuple[str, ...] = BESIDE) -> None:
+    """Run stages once on an empty picture, so that their kernels are compiled and cached."""
+    pipeline = Pipeline(Config.from_options(width=32, height=32, threads=1, device="cpu"))
+    load_writers()
+    pipeline.compile(names)
+    pipeline.close()
+
+
+def compile_all() -> float:
+    """Compile everything that an encode on the CPU needs, by a tiny encode; seconds it took."""
+    begin = time.perf_counter()
+    load_writers()
+    with Encoder(32, 32, device="cpu") as encoder:
+        for _ in range(2):
+            encoder.encode(np.zeros((48, 32), np.uint8))
+        encoder.flush()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["beside"]:
+        compile_stages()
+    else:
+        compile_all()

@@ -1,0 +1,80 @@
+"""Which reader or writer a file gets: by its first bytes, by the ending of its name, or as asked."""
+
+import io
+import os
+from fractions import Fraction
+
+from ...files import opened, shown
+from ..errors import InputError, OptionError
+from .output import CONTAINERS, OTHER_ENDINGS, ByteSink, PacketSink, words
+from .output_av import ContainerSink
+from .video import (
+    LONGEST_Y4M_LINE,
+    Y4M_MAGIC,
+    RawSource,
+    Source,
+    VideoFormat,
+    parse_y4m_header,
+    size_from_name,
+    with_length,
+)
+from .video_av import AvSource
+
+
+def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") -> Source:
+    """Open `name` ("-" = standard input) as raw I420, Y4M, or through PyAV.
+
+    `demuxer` auto goes by the first bytes (Y4M says its name), then by the ending of the name.
+    """
+    said = shown(name, "standard input")
+    file = _open(name, said)
+    try:
+        first = file.peek(len(Y4M_MAGIC))[: len(Y4M_MAGIC) + 1]  # left unread; at least one byte unless the file is empty
+        if not first:
+            raise InputError(f"{said}: empty, no frames to encode")
+        if demuxer == "auto":
+            demuxer = _guess(name, first, size)
+        if demuxer == "y4m":
+            header = file.readline(LONGEST_Y4M_LINE)
+            return RawSource(file, said, with_length(file, name, parse_y4m_header(header, said)), True)
+        if demuxer == "av":
+            file.close()
+            return AvSource(name)
+        size = size or size_from_name(name)
+        if size is None:
+            raise OptionError(
+                f"{said}: the size of raw video is unknown: give --input-res WxH, or a name such as x_352x288.yuv"
+            )
+        return RawSource(file, said, with_length(file, name, VideoFormat(*size)))
+    except BaseException as error:
+        file.close()
+        if isinstance(error, OSError):
+            raise InputError(f"{said}: {words(error)}") from None
+        raise
+
+
+def _open(name: str, said: str) -> io.BufferedReader:
+    try:
+        return opened(name, io.DEFAULT_BUFFER_SIZE if name == "-" else 1 << 20)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{said}: {words(error)}") from None
+
+
+def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
+    """raw, y4m or av."""
+    ending = os.path.splitext(name)[1].lower()
+    if ending == ".y4m" or first.startswith(Y4M_MAGIC):
+        return "y4m"
+    if name == "-" or size or ending in (".yuv", ".i420", ".raw", ".420", ".rgb", ""):
+        return "raw"
+    return "av"
+
+
+def open_packets(name: str, fps: Fraction) -> PacketSink:
+    """The sink for the stream: Annex B, or a container by the ending of the name."""
+    ending = os.path.splitext(name)[1].lower()
+    if ending in OTHER_ENDINGS:
+        raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4 and .mkv are")
+    if ending in CONTAINERS:
+        return ContainerSink(name, fps)
+    return ByteSink(name)
