@@ -37,7 +37,7 @@ def compile_beside() -> None:
     H264LITE_COMPILE_BESIDE=0 does without.
     """
     global _begun
-    if _begun or os.environ.get("H264LITE_COMPILE_BESIDE") == "0" or (os.cpu_count() or 1) < 2:
+    if _begun or os.environ.get("H264LITE_COMPILE_BESIDE") == "0" or (os.cpu_count() or 1) < 2 or not kernel_place().writable:
         return
     _begun = True
     environment = os.environ | {"H264LITE_COMPILE_BESIDE": "0"}

@@ -83,7 +83,7 @@ class _Locator(_CacheLocator):
 
 
 class _Results(CompileResultCacheImpl):
-    _locator_classes: ClassVar[list[type[object]]] = [_Locator]
+    _locator_classes: list[type[object]] = [_Locator]  # noqa: RUF012  Numba asks the class
 
     def rebuild(self, target_context, payload):
         """CompileResult._rebuild, which see for the payload."""
@@ -182,7 +182,7 @@ class KernelCache(FunctionCache):
             if self._place.writable:
                 self._save_overload(sig, data)
                 return
-            problem = f"{self._place.folder or 'there is no folder that'} cannot be written"
+            problem = f"{self._place.folder} cannot be written" if self._place.folder else "there is no folder for them"
         except OSError as error:
             problem = f"{self._cache_path}: {(error.strerror or str(error)).lower()}"
         kept.tell_once("write", f"compiled kernels cannot be kept ({problem}), so every process compiles them again: "

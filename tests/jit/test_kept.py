@@ -1,0 +1,194 @@
+"""Files that are kept: loaded only whole and of no other user; the folders of compiled kernels."""
+
+import errno
+import os
+import random
+import warnings
+from pathlib import Path
+
+import pytest
+from h264lite.jit import kept
+from h264lite.jit import place as kernel_place
+
+ME, OTHER = 1234, 4321
+
+
+def status(mode, user=ME, group=ME):
+    return os.stat_result((mode, 0, 0, 1, user, group, 0, 0, 0, 0))
+
+
+@pytest.fixture
+def told():
+    """What is told, instead of warnings."""
+    found = []
+    with kept.told(found.append):
+        yield found
+
+
+def break_it(data, how, rng):
+    """Bytes that a crash or a full disk may leave, or worse."""
+    if how == "empty":
+        return b""
+    if how == "cut":
+        return data[: rng.randrange(len(data))]
+    if how == "zeros":
+        return bytes(len(data))
+    if how == "garbage":
+        return rng.randbytes(rng.randrange(1, 2 * len(data)))
+    if how == "longer":
+        return data + rng.randbytes(rng.randrange(1, 99))
+    place = rng.randrange(len(data))
+    return data[:place] + bytes([data[place] ^ 1 << rng.randrange(8)]) + data[place + 1 :]
+
+
+HOW = ("empty", "cut", "zeros", "garbage", "longer", "bit")
+
+
+def test_what_was_written_is_read(tmp_path):
+    path = tmp_path / "a"
+    for data in (b"", b"abc", bytes(100_000)):
+        kept.write(path, data)
+        assert kept.read(path) == data and kept.problem_of(path) == ""
+    assert os.listdir(tmp_path) == ["a"]
+    assert kept.read(tmp_path / "none") is None and kept.problem_of(tmp_path / "none") == ""
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_damaged_files_are_not_read(tmp_path, told, how):
+    path, rng = tmp_path / "a", random.Random(how)
+    kept.write(path, rng.randbytes(200))
+    whole = path.read_bytes()
+    for _ in range(300):
+        path.write_bytes(break_it(whole, how, rng))
+        assert kept.read(path) is None and kept.problem_of(path) == kept.DAMAGED
+    assert not told  # it is replaced
+
+
+def test_others_cannot_write_to_what_is_written(tmp_path):
+    before = os.umask(0)
+    try:
+        kept.write(tmp_path / "a", b"abc")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
+    kept.write(tmp_path / "a", b"before")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        kept.write(tmp_path / "a", b"behind")
+    assert os.listdir(tmp_path) == ["a"] and kept.read(tmp_path / "a") == b"before"
+
+
+@pytest.mark.parametrize(("mode", "user", "trusted"), [
+    (0o644, ME, True), (0o600, ME, True), (0o644, 0, True), (0o755, 77, True),  # 77: owner of the sources
+    (0o644, OTHER, False), (0o600, 65534, False), (0o646, ME, False), (0o664, ME, False), (0o777, 0, False),
+])  # fmt: skip
+@pytest.mark.parametrize("me", [ME, 0])
+def test_whom_files_are_taken_from(monkeypatch, mode, user, trusted, me):
+    """Root takes no more than others do, as in a container with folders of other users."""
+    monkeypatch.setattr(os, "geteuid", lambda: me)
+    monkeypatch.setattr(kept.os, "stat", lambda path: status(0o644, 77))
+    if user == ME and me == 0:
+        trusted = False
+    assert (kept.distrust(status(mode, user)) == "") == trusted
+
+
+def test_a_group_of_one_may_write(monkeypatch):
+    """As where each user has a group, and files are made with umask 002."""
+    grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
+    monkeypatch.setattr(os, "geteuid", lambda: ME)
+    monkeypatch.setattr(pwd, "getpwuid", lambda number: pwd.struct_passwd(("ann", "", number, ME, "", "", "")))
+    for name, members, alone in (("ann", [], True), ("ann", ["ann"], True), ("ann", ["bob"], False), ("staff", [], False)):
+        group = grp.struct_group((name, "", ME, members))
+        monkeypatch.setattr(grp, "getgrgid", lambda number, group=group: group)
+        assert (kept.distrust(status(0o664)) == "") == alone
+        assert kept.distrust(status(0o666))
+
+    def unknown(number):
+        raise KeyError(number)
+
+    monkeypatch.setattr(grp, "getgrgid", unknown)
+    assert kept.distrust(status(0o664))
+
+
+def test_files_of_others_are_not_read_and_told_once(tmp_path, told, monkeypatch):
+    for name in "ab":
+        kept.write(tmp_path / name, b"abc")
+        (tmp_path / name).chmod(0o666)
+        assert kept.read(tmp_path / name) is None
+    assert told == [f"{tmp_path / 'a'} may be written by other users: not loaded"]
+    kept.write(tmp_path / "a", b"abc")  # replaced
+    assert kept.read(tmp_path / "a") == b"abc"
+
+
+def test_without_a_listener_it_is_a_warning():
+    with kept.told(lambda text: None), warnings.catch_warnings(record=True) as found:  # as if nothing had been told
+        warnings.simplefilter("always")
+        kept._listener = None
+        kept.tell_once("kind", "text")
+        kept.tell_once("kind", "more")
+    assert [(str(entry.message), entry.category) for entry in found] == [("text", RuntimeWarning)]
+
+
+# ---- folders of compiled kernels
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """(sources, NUMBA_CACHE_DIR, the user's cache), and a way to say which folders cannot be written, or read either."""
+    closed = {}
+    access = os.access
+
+    def look(path, mode):
+        return access(path, mode) and not mode & closed.get(Path(path), 0)
+
+    monkeypatch.setattr(kernel_place.os, "access", look)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "given"))
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    return sources, closed
+
+
+def test_where_kernels_are_kept(folders, tmp_path, monkeypatch):
+    sources, closed = folders
+    given = kernel_place.find_place(sources)
+    assert given.folder.parent == tmp_path / "given" and given.writable and not given.refused
+    assert given.folder.stat().st_mode & 0o022 == 0
+    given.folder.chmod(0o777)
+    own = kernel_place.find_place(sources)
+    assert own == kernel_place.Place(sources / "__pycache__", True, (f"{given.folder} may be written by other users",))
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    closed[own.folder] = os.W_OK
+    users = kernel_place.find_place(sources)
+    assert users.folder.parent == tmp_path / "user" / "numba" and users.writable and not users.refused
+    closed[users.folder] = os.W_OK
+    assert kernel_place.find_place(sources) == kernel_place.Place(own.folder, False, ())  # read where nothing can be written
+    closed[own.folder] = closed[users.folder] = os.R_OK
+    assert kernel_place.find_place(sources) == kernel_place.Place(None, False, ())
+
+
+def test_folders_that_cannot_be(folders, tmp_path, monkeypatch):
+    sources, _ = folders
+    (tmp_path / "given").write_bytes(b"a file")
+    assert kernel_place.find_place(sources) == kernel_place.Place(sources / "__pycache__", True, ())
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nothing")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user without a home
+    (sources / "__pycache__").rmdir()
+    (sources / "__pycache__").write_bytes(b"a file")
+    found = kernel_place.find_place(sources)
+    assert not found.writable and not Path("~").exists()
+
+
+def test_refused_folders_are_told(folders, tmp_path, told):
+    sources, _ = folders
+    first = kernel_place.find_place(sources).folder
+    first.chmod(0o775 if os.geteuid() == 0 else 0o757)
+    assert kernel_place.place(sources).folder == sources / "__pycache__"
+    assert told == [f"{first} may be written by other users: no compiled kernels are loaded from there; they are kept in "
+                    f"{sources / '__pycache__'}"]  # fmt: skip

@@ -1,0 +1,287 @@
+"""Compiled kernels on disk: what is damaged or of others is compiled again; where nothing can be kept the work goes on."""
+
+import errno
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from h264lite.cli import cli
+from h264lite.cli import doctor as doctor_command
+from h264lite.encoder import warm_up as first_run
+from h264lite.jit import cache as jit_cache
+from h264lite.jit import kept
+from h264lite.jit import kernel as jit
+from h264lite.jit import place as kernel_place
+from h264lite.scheduler.stages import CPU, files
+
+from .test_kept import HOW, break_it
+
+NUMBA = jit_cache.numba.__version__
+STAMP = (("a.py", 1, 2),)
+KERNEL = """
+import sys
+import numpy as np
+from h264lite.standard import jit, kept, kernel_place
+
+def ramp(n):
+    out = np.empty(n, np.int64)
+    for i in range(n):
+        out[i] = 3 * i
+    return out
+
+with kept.told(lambda text: print("told:", text)):
+    ramp = jit.kernel(ramp)
+    total = int(np.sum(ramp(5)))
+print(total, sum(ramp.stats.cache_hits.values()))
+"""
+
+class Planted:
+    """What a cache of another user may hold: it does something when it is unpickled."""
+
+    def __reduce__(self):
+        return exec, ("import threading; threading.planted = True",)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_kernels():
+    """Imported before tests choose folders, which would hold for other tests as well."""
+    first_run.kernel_problems()
+
+
+def test_versions_of_a_kernel(tmp_path):
+    kernel = jit_cache.KernelFiles(str(tmp_path / "k"), STAMP)
+    assert kernel.load("x") is None and kernel.versions() == {}
+    for key in ("x", "y", "x"):
+        kernel.save(key, [key, 1])
+    assert sorted(os.listdir(tmp_path)) == ["k.1.nbc", "k.2.nbc", "k.nbi"]
+    assert kernel.load("x") == ["x", 1] and kernel.load("y") == ["y", 1] and kernel.load("z") is None
+    assert jit_cache.KernelFiles(str(tmp_path / "k"), (("a.py", 1, 3),)).load("x") is None  # other sources
+    os.replace(tmp_path / "k.2.nbc", tmp_path / "k.1.nbc")  # as where two processes choose a name at once
+    assert kernel.load("x") is None
+    kernel.flush()
+    assert kernel.versions() == {}
+    kept.write(kernel.index, pickle.dumps((("0.1", STAMP), {"x": "k.1.nbc"})))  # another Numba
+    assert kernel.versions() == {}
+    kept.write(kernel.index, b"c" + NUMBA.encode() + b"\nno\n.")  # or one that cannot be read here
+    assert kernel.versions() == {}
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_damaged_versions_are_replaced(tmp_path, how):
+    rng = random.Random(how)
+    kernel = jit_cache.KernelFiles(str(tmp_path / "k"), STAMP)
+    for name in ("k.nbi", "k.1.nbc"):
+        for _ in range(20):
+            kernel.save("x", list(range(30)))
+            path = tmp_path / name
+            path.write_bytes(break_it(path.read_bytes(), how, rng))
+            assert kernel.load("x") is None
+            assert kernel.problems() == [f"{path} {kept.DAMAGED}"]
+            kernel.save("x", "again")
+            assert kernel.load("x") == "again" and kernel.problems() == []
+    assert sorted(os.listdir(tmp_path)) == ["k.1.nbc", "k.nbi"]
+
+
+def test_what_others_planted_is_not_unpickled(tmp_path):
+    kernel = jit_cache.KernelFiles(str(tmp_path / "k"), STAMP)
+    kernel.save("x", 1)
+    for path in (tmp_path / "k.nbi", tmp_path / "k.1.nbc"):
+        kernel.save("x", 1)
+        kept.write(path, pickle.dumps(Planted()))
+        path.chmod(0o666)
+        with kept.told(lambda text: None):
+            assert kernel.load("x") is None
+        assert not hasattr(threading, "planted")
+        assert kernel.problems() == [f"{path} may be written by other users"]
+        path.unlink()
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a kernel in a process of its own, kernels kept in tmp_path/cache: the lines it says."""
+    (tmp_path / "k.py").write_text(KERNEL)
+    root = str(Path(jit.__file__).parents[2])
+
+    def start(before="", **variables):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": root} | variables
+        command = [sys.executable, "-c", f"{before}\nimport runpy; runpy.run_path({str(tmp_path / 'k.py')!r})"]
+        done = subprocess.run(command, env=environment, text=True, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        return (done.stdout + done.stderr).splitlines()
+
+    return start
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_process_with_a_damaged_cache(run, tmp_path, ending):
+    assert run() == ["30 0"] and run() == ["30 1"]
+    (path,) = (tmp_path / "cache").glob(f"*/k.ramp*.{ending}")
+    for data in (b"", path.read_bytes()[:-99], b"nonsense" * 99):
+        path.write_bytes(data)
+        assert run() == ["30 0"] and run() == ["30 1"]
+
+
+def test_a_process_with_the_cache_of_another_user(run, tmp_path):
+    assert run() == ["30 0"]
+    (folder,) = (tmp_path / "cache").iterdir()
+    folder.chmod(0o777)
+    told, result = run()
+    assert result == "30 0" and told == (f"told: {folder} may be written by other users: no compiled kernels are loaded from "
+                                         f"there; they are kept in {tmp_path / '__pycache__'}")  # fmt: skip
+    assert run()[1] == "30 1"  # from there
+
+
+def test_a_process_on_a_full_disk(run, tmp_path):
+    """It says which folder, once, and goes on."""
+    told, result = run("""
+from h264lite.standard import kept
+def full(path, data):
+    raise OSError(28, 'No space left')
+kept.write = full
+""")
+    (folder,) = (tmp_path / "cache").iterdir()
+    assert result == "30 0" and told.startswith(f"told: compiled kernels cannot be kept ({folder}: no space left), so every")
+
+
+def test_a_process_that_can_write_nowhere(run, tmp_path):
+    nowhere = "from h264lite.standard import kernel_place as p\np.find_place = lambda sources: p.Place(None, False, ())"
+    for _ in range(2):
+        told, result = run(nowhere)
+        assert result == "30 0" and told.startswith("told: compiled kernels cannot be kept (there is no folder for them)")
+    assert not (tmp_path / "cache").exists()
+
+
+# ---- first run
+@pytest.fixture
+def kernels(tmp_path, monkeypatch):
+    """A cache as it is once all kernels of the encoder are compiled."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    place = first_run.kernel_place()
+    fresh = kernel_place.stamp(first_run._KERNELS)
+    for module in sorted(files(CPU) | {"entropy"}):
+        for name in ("one", "two"):
+            base = f"{module}.{name}-7{jit_cache._ENDING}"
+            jit_cache.KernelFiles(str(place.folder / base), fresh).save("key", np.arange(9))
+    return place.folder
+
+
+def test_whether_kernels_will_be_compiled(kernels, monkeypatch):
+    assert not first_run.will_compile()
+    (kernels / "stale.old-1.py311.nbi").write_bytes(b"left behind")
+    assert not first_run.will_compile()
+    for name in (f"intra.one-7{jit_cache._ENDING}.1.nbc", f"entropy.two-7{jit_cache._ENDING}.1.nbc"):
+        whole = (kernels / name).read_bytes()
+        (kernels / name).write_bytes(whole[:-1])
+        assert first_run.will_compile()
+        (kernels / name).write_bytes(whole)
+        assert not first_run.will_compile()
+    for path in kernels.glob("step_search*"):
+        path.unlink()
+    assert not first_run.will_compile()  # compiled when it is asked for
+    for path in kernels.glob("deblock*.nbi"):
+        path.unlink()
+    assert first_run.will_compile()
+
+
+def test_times_of_sources_do_not_matter_as_long_as_they_stand(tmp_path, monkeypatch):
+    """Also not one that lies in the future."""
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    for year in (0, 4e9):
+        (sources / "a.py").touch()
+        os.utime(sources / "a.py", (year, year))
+        kernel_place.stamp.cache_clear()
+        assert jit_cache.whole_modules(sources) == set()
+        folder = kernel_place.find_place(sources).folder
+        jit_cache.KernelFiles(f"{folder}/a.k-1{jit_cache._ENDING}", kernel_place.stamp(sources)).save("key", 1)
+        assert jit_cache.whole_modules(sources) == {"a"}
+    kernel_place.stamp.cache_clear()
+
+
+def test_kernels_are_looked_for_where_they_are_kept(kernels, tmp_path, monkeypatch):
+    """As where the package cannot be written: in the user's cache."""
+    os.makedirs(tmp_path / "user" / "numba")
+    os.rename(tmp_path / "cache" / kernels.name, tmp_path / "user" / "numba" / kernels.name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    access, package = os.access, str(first_run._KERNELS)
+    monkeypatch.setattr(kernel_place.os, "access",
+                        lambda path, mode: access(path, mode) and not (str(path).startswith(package) and mode & os.W_OK))
+    assert first_run.kernel_place().folder == tmp_path / "user" / "numba" / kernels.name
+    assert not first_run.will_compile()
+
+
+def test_no_second_process_compiles_what_cannot_be_kept(monkeypatch):
+    started = []
+    monkeypatch.setattr(first_run, "_begun", False)
+    monkeypatch.delenv("H264LITE_COMPILE_BESIDE", raising=False)
+    monkeypatch.setattr(first_run.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(first_run.subprocess, "Popen", lambda *_, **__: started.append(1) or pytest.fail("started"))
+    monkeypatch.setattr(first_run, "find_place", lambda sources: kernel_place.Place(None, False, ()))
+    first_run.compile_beside()
+    assert not started
+
+
+# ---- doctor
+def test_doctor_tells_of_damaged_kernels(tmp_path, monkeypatch, capsys):
+    kernel = jit_cache.KernelFiles(str(tmp_path / "k"), STAMP)
+    kernel.save("x", 1)
+    (tmp_path / "k.1.nbc").write_bytes(b"")
+    monkeypatch.setattr(first_run.KernelCache, "_all", {type("One", (), {"_cache_file": kernel})})
+    assert cli.main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert f"problem: {tmp_path / 'k.1.nbc'} is damaged: not loaded, and compiled again" in said and "all is well" not in said
+
+
+def test_doctor_knows_all_kernels(kernels):
+    """Those of the decoder too."""
+    names = {kernel._py_func.__module__.partition(".")[2] for kernel in first_run.KernelCache._all}
+    assert {"cpu_simd.entropy", "cpu_simd.intra", "decoder.slice_data", "decoder.deblock"} <= names
+
+
+def test_doctor_tells_of_folders_of_others(kernels, capsys, monkeypatch):
+    kernels.chmod(0o777)
+    assert cli.main(["doctor", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    problem = next(text for text in found["problems"] if str(kernels) in text)
+    assert "may be written by other users" in problem and problem.endswith("that you can write and other users cannot")
+    assert found["processor"]["kernel_folder"] == str(first_run._KERNELS / "__pycache__")
+
+
+def test_doctor_tells_where_nothing_can_be_kept(monkeypatch, tmp_path):
+    for folder, words in ((None, "no folder for kernels"), (tmp_path, str(tmp_path))):
+        monkeypatch.setattr(first_run, "find_place", lambda sources, folder=folder: kernel_place.Place(folder, False, ()))
+        monkeypatch.setattr(jit_cache, "find_place", first_run.find_place)
+        found = doctor_command.examine()
+        assert not found["processor"]["compiled"]
+        assert any(text.startswith(f"{words} c") and "every process compiles again" in text for text in found["problems"])
+
+
+def test_doctor_tells_of_a_variable_that_is_of_no_use(monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nothing")
+    monkeypatch.setattr(doctor_command, "will_compile", lambda: False)
+    assert any(text.startswith("NUMBA_CACHE_DIR=/proc/nothing cannot be") for text in doctor_command.examine()["problems"])
+
+
+def test_an_error_of_the_disk_is_told_once(tmp_path, monkeypatch):
+    """For all kernels that are compiled, and by the command as a line."""
+    kernel = jit.kernel(lambda n: n)
+    assert isinstance(kernel._cache, jit_cache.KernelCache)
+    told = []
+
+    def full(*_):
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(jit_cache.kept, "write", full)
+    with kept.told(told.append):
+        for value in (1, 2.0, 3 + 1j):
+            assert kernel(value) == value
+    assert len(told) == 1 and "disk quota exceeded" in told[0] and str(Path(__file__).parent) in told[0]
