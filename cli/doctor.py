@@ -128,7 +128,7 @@ def _caches(problems: list[str]) -> None:
         problems.append(f"{unusable}, so every process compiles again: set {ADVICE}")
     elif given and not place.refused and not (place.folder or Path()).is_relative_to(Path(given).absolute()):
         problems.append(f"{VARIABLE}={given} cannot be written; kernels are kept in {place.folder}")
-    found = _kernel_problems()
+    found = kernel_problems()
     problems += [f"{text}: not loaded, and compiled again when it is needed" for text in found[:MOST_FILES]]
     if len(found) > MOST_FILES:
         problems.append(f"{len(found) - MOST_FILES} more files of compiled kernels are not loaded either")
@@ -174,7 +174,7 @@ def _tuning_line(tuning: dict[str, Any]) -> str:
 __all__ = ["examine", "lines", "run_doctor"]
 
 
-def _kernel_problems() -> list[str]:
+def kernel_problems() -> list[str]:
     """Compiled kernels of encoder and decoder that are there and not loaded, and why."""
     root = Path(__file__).resolve().parent.parent
     for folder in (root / "cpu_simd", root / "decoder"):

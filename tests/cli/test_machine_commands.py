@@ -661,7 +661,7 @@ def test_doctor_names_a_cache_that_cannot_be_used(monkeypatch, tmp_path, homeles
 
 def test_doctor_names_compiled_kernels_that_may_not_be_read(monkeypatch, tmp_path):
     """A folder that may not be entered."""
-    first_run.kernel_problems()  # imports them, which chooses their folders for all tests
+    doctor_command.kernel_problems()  # imports them, which chooses their folders for all tests
 
     def closed(place):
         raise PermissionError(13, "Permission denied", str(place))

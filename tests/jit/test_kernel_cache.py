@@ -28,7 +28,7 @@ STAMP = (("a.py", 1, 2),)
 KERNEL = """
 import sys
 import numpy as np
-from h264lite.standard import jit, kept, kernel_place
+from h264lite.jit import kept, kernel as jit, place as kernel_place
 
 def ramp(n):
     out = np.empty(n, np.int64)
@@ -52,7 +52,7 @@ class Planted:
 @pytest.fixture(scope="module", autouse=True)
 def all_kernels():
     """Imported before tests choose folders, which would hold for other tests as well."""
-    first_run.kernel_problems()
+    doctor_command.kernel_problems()
 
 
 def test_versions_of_a_kernel(tmp_path):
@@ -141,7 +141,7 @@ def test_a_process_with_the_cache_of_another_user(run, tmp_path):
 def test_a_process_on_a_full_disk(run, tmp_path):
     """It says which folder, once, and goes on."""
     told, result = run("""
-from h264lite.standard import kept
+from h264lite.jit import kept
 def full(path, data):
     raise OSError(28, 'No space left')
 kept.write = full
@@ -151,7 +151,7 @@ kept.write = full
 
 
 def test_a_process_that_can_write_nowhere(run, tmp_path):
-    nowhere = "from h264lite.standard import kernel_place as p\np.find_place = lambda sources: p.Place(None, False, ())"
+    nowhere = "from h264lite.jit import place as p\np.find_place = lambda sources: p.Place(None, False, ())"
     for _ in range(2):
         told, result = run(nowhere)
         assert result == "30 0" and told.startswith("told: compiled kernels cannot be kept (there is no folder for them)")
@@ -235,7 +235,7 @@ def test_doctor_tells_of_damaged_kernels(tmp_path, monkeypatch, capsys):
     kernel = jit_cache.KernelFiles(str(tmp_path / "k"), STAMP)
     kernel.save("x", 1)
     (tmp_path / "k.1.nbc").write_bytes(b"")
-    monkeypatch.setattr(first_run.KernelCache, "_all", {type("One", (), {"_cache_file": kernel})})
+    monkeypatch.setattr(jit_cache.KernelCache, "_all", {type("One", (), {"_cache_file": kernel})})
     assert cli.main(["doctor"]) == 1
     said = capsys.readouterr().out
     assert f"problem: {tmp_path / 'k.1.nbc'} is damaged: not loaded, and compiled again" in said and "all is well" not in said
@@ -243,7 +243,7 @@ def test_doctor_tells_of_damaged_kernels(tmp_path, monkeypatch, capsys):
 
 def test_doctor_knows_all_kernels(kernels):
     """Those of the decoder too."""
-    names = {kernel._py_func.__module__.partition(".")[2] for kernel in first_run.KernelCache._all}
+    names = {kernel._py_func.__module__.partition(".")[2] for kernel in jit_cache.KernelCache._all}
     assert {"cpu_simd.entropy", "cpu_simd.intra", "decoder.slice_data", "decoder.deblock"} <= names
 
 
