@@ -1,14 +1,21 @@
-"""nvcc takes every kernel file for every architecture; the report of registers, spills and shared memory."""
+"""nvcc takes every kernel file for every architecture; registers, spills and shared memory; wheels; the cache of modules."""
 
+import errno
 import json
+import os
+import random
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 
 import pytest
 from h264lite.cuda_src.runtime import compiler
+from h264lite.jit import kept
+
+from ..jit.test_kept import HOW, break_it
 
 needs_nvcc = pytest.mark.skipif(compiler.find_nvcc() is None, reason="no nvcc on this machine")
 
@@ -111,3 +118,91 @@ def test_a_wheel_with_kernels(tmp_path, monkeypatch):
     stamp = json.loads(files[f"h264lite/cuda_src/{compiler.STAMP}"])
     assert stamp == {name: compiler.module_key(name) for name in compiler.module_names()}
     assert all(len(files[f"h264lite/cuda_src/{name}.fatbin"]) > 1000 for name in stamp)
+
+
+# ---- the cache of compiled modules
+@pytest.fixture
+def compiling(tmp_path, monkeypatch):
+    """(the cache, calls of the compiler so far), with a compiler that writes down which call it was."""
+    calls = []
+
+    def run_nvcc(name, target, output, include, extra=()):
+        calls.append(name)
+        output.write_bytes(f"{name} {len(calls)}".encode())
+        return ""
+
+    monkeypatch.setattr(compiler, "run_nvcc", run_nvcc)
+    monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
+    monkeypatch.setattr(compiler, "STAMP", "none")
+    monkeypatch.setattr(compiler, "_cached_name", lambda name, arch: f"{name}-{arch}.cubin")
+    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
+    return tmp_path / "h264lite" / "cuda", calls
+
+
+def test_modules_are_compiled_once(compiling):
+    cache, calls = compiling
+    assert compiler.load_codes(["ssd", "intra"], (9, 0)) == compiler.load_codes(["ssd", "intra"], (9, 0))
+    assert sorted(calls) == ["intra", "ssd"] and sorted(os.listdir(cache)) == ["intra-sm_90.cubin", "ssd-sm_90.cubin"]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_damaged_modules_are_replaced(compiling, how):
+    """And count as not compiled before."""
+    (cache, calls), rng = compiling, random.Random(how)
+    for k in range(20):
+        compiler.load_code("ssd", (9, 0))
+        path = cache / "ssd-sm_90.cubin"
+        path.write_bytes(break_it(path.read_bytes(), how, rng))
+        assert compiler.compiled("ssd", (9, 0)) is None
+        assert compiler.load_code("ssd", (9, 0)) == f"ssd {k + 2}".encode()
+        assert compiler.compiled("ssd", (9, 0)) == path
+    assert len(calls) == 21
+
+
+def test_modules_of_other_users_are_not_loaded(compiling):
+    cache, calls = compiling
+    told = []
+    with kept.told(told.append):
+        compiler.load_code("ssd", (9, 0))
+        (cache / "ssd-sm_90.cubin").chmod(0o666)
+        assert compiler.load_code("ssd", (9, 0)) == b"ssd 2"
+        assert told == [f"{cache / 'ssd-sm_90.cubin'} may be written by other users: not loaded"]
+        cache.chmod(0o777)
+        assert compiler.load_code("ssd", (9, 0)) == compiler.load_code("ssd", (9, 0)) == b"ssd 3"
+    own = compiler.cache_folder()
+    assert own != cache and own == compiler.cache_folder() and len(calls) == 3
+    assert len(told) == 2 and told[1].startswith(f"{cache} may be written by other users") and "set H264LITE_CACHE" in told[1]
+
+
+def test_a_full_disk_under_the_cache(compiling, monkeypatch):
+    """What was compiled is used, and one line names the folder."""
+    cache, calls = compiling
+    told = []
+
+    def full(path, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(kept, "write", full)
+    with kept.told(told.append):
+        assert compiler.load_codes(["ssd", "intra", "deblock"], (9, 0))
+    assert len(calls) == 3 and len(told) == 1 and f"({cache}: no space left on device)" in told[0]
+
+
+def test_without_threads_modules_are_compiled_in_turn(compiling, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert compiler.load_codes(["ssd", "intra"], (9, 0)) == [b"ssd 1", b"intra 2"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\0"])
+def test_a_damaged_list_of_a_release_is_not_believed(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(compiler, "HERE", tmp_path)
+    monkeypatch.setattr(compiler, "module_key", lambda name: "key")
+    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
+    (tmp_path / "ssd.fatbin").write_bytes(b"code")
+    (tmp_path / compiler.STAMP).write_text(json.dumps({"ssd": "key"}))
+    assert compiler.compiled("ssd", (9, 0)) == tmp_path / "ssd.fatbin"
+    (tmp_path / compiler.STAMP).write_text(text)
+    assert compiler.compiled("ssd", (9, 0)) is None
