@@ -4,15 +4,19 @@ Sizes of arrays follow from the parameters; parameters that index arrays or tabl
 from the stream it checks itself.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..standard.cabac_contexts import N_CONTEXTS
 from . import layout as at
 from .bitreader import PADDING
 from .errors import StateError
-from .layout import Macroblocks, Motion, Planes, References
+from .layout import References
+from .picture import Pool
 
-# Slice parameters and the least and greatest value that kernels take; those of the picture's size: _picture_size.
+MOST = (1 << 63) - 1
+# Slice parameters and the least and greatest value that kernels take, but for those of a picture's size.
 RANGES = {
     at.P_SLICE_TYPE: (at.SLICE_P, at.SLICE_I),
     at.P_QP: (0, 51),
@@ -26,75 +30,81 @@ RANGES = {
 }
 
 
+class Checked(NamedTuple):
+    """The arrays of a pool that were found to be right, and what parameters of slices in it may be."""
+
+    arrays: tuple[object, ...]
+    low: np.ndarray  # int64[N_PARAMETERS]
+    span: np.ndarray  # uint64[N_PARAMETERS], greatest - least
+
+
 def check_slice_call(
-    data: np.ndarray, s: np.ndarray, p: np.ndarray, mbs: Macroblocks, motion: Motion, planes: Planes
+    pool: Pool, p: np.ndarray, s: np.ndarray, size: int, references: References, factors: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    """StateError unless a slice with the parameters `p` may be parsed and reconstructed in these arrays (layout.py)."""
-    _expect({"p": (p, (at.N_PARAMETERS,)), "s": (s, (at.N_STATE,))})
-    _pool_sizes(int(p[at.P_MB_WIDTH]), int(p[at.P_N_MB]), mbs, motion, planes)
-    slots, n_mb = planes.y.shape[0], int(p[at.P_N_MB])
-    for index, (low, high) in RANGES.items():
-        _within(f"parameter {index}", int(p[index]), low, high)
-    _within("first macroblock", int(p[at.P_FIRST_MB]), 0, n_mb - 1)
-    _within("slice number", int(p[at.P_SLICE_ID]), 0, n_mb - 1)
-    _within("place in the pool", int(p[at.P_SLOT]), 0, slots - 1)
-    _within("place of the co-located picture", int(p[at.P_COL_SLOT]), -1, slots - 1)
-    _within("1 / width", int(p[at.P_ROWS_PER_MB]), *[at.rows_per_mb(int(p[at.P_MB_WIDTH]))] * 2)
-    bits = 8 * (data.size - PADDING)
-    _within("end of the data", int(s[at.S_END]), 0, bits)
-    _within("beginning of the data", int(s[at.S_POS]), 0, bits)
+    """StateError unless a slice with the parameters `p` may be decoded in the arrays of the pool (layout.py).
+
+    s: the reader's state before; size: of the data with its padding; factors: as of scaling.py.
+    """
+    checked = _checked(pool)
+    if p.shape != checked.low.shape or ((p - checked.low).view(np.uint64) > checked.span).any():
+        raise StateError(f"slice parameters {p.tolist()} leave a picture of {pool.mb_width} x {pool.mb_height} macroblocks")
+    bits = 8 * (size - PADDING)
+    if s.shape != (at.N_STATE,) or not (0 <= s[at.S_POS] <= bits and 0 <= s[at.S_END] <= bits):
+        raise StateError(f"the slice data of {bits} bits end before {s[at.S_POS]} or {s[at.S_END]}")
+    if references.slots.shape != (2, 32) or references.slots.max() >= pool.slots:
+        raise StateError(f"references {references.slots.tolist()} are outside a pool of {pool.slots} pictures")
+    _expect(ids=(references.ids, (2, 32)), scale=(references.scale, (32,)), weights=(references.weights, (2, 32, 3, 2)),
+            implicit=(references.implicit, (32, 32)), factors_4x4=(factors[0], (2, 2, 52, 256)),
+            factors_8x8=(factors[1], (2, 52, 64)))  # fmt: skip
 
 
-def check_references(references: References, factors: tuple[np.ndarray, np.ndarray], slots: int) -> None:
-    """StateError unless the reference lists stay within a pool of `slots` pictures, and the factors are all there."""
-    _expect({
-        "slots": (references.slots, (2, 32)), "ids": (references.ids, (2, 32)), "scale": (references.scale, (32,)),
-        "weights": (references.weights, (2, 32, 3, 2)), "implicit": (references.implicit, (32, 32)),
-        "factors of 4x4 blocks": (factors[0], (2, 2, 52, 256)), "factors of 8x8 blocks": (factors[1], (2, 52, 64)),
-    })  # fmt: skip
-    _within("place of a reference", int(references.slots.max()), -1, slots - 1)
+def check_deblocking_call(pool: Pool, table: np.ndarray, slot: int) -> None:
+    """StateError unless the picture at `slot` may be deblocked; every macroblock has its row of the slice table."""
+    _checked(pool)
+    if table.shape[1:] != (at.N_SLICE_COLUMNS,) or not 0 <= slot < pool.slots:
+        raise StateError(f"a slice table of {table.shape}, slot {slot} of {pool.slots}")
+    if pool.mbs.slice_id.view(np.uint32).max() >= len(table):  # -1 is large
+        raise StateError(f"slices {pool.mbs.slice_id.min()} to {pool.mbs.slice_id.max()} in a table of {len(table)}")
 
 
-def check_deblocking_call(
-    mbs: Macroblocks, table: np.ndarray, mb_width: int, planes: Planes, motion: Motion, slot: int
-) -> None:
-    """StateError unless a picture of these arrays may be deblocked; every macroblock has its row of the slice table."""
-    _pool_sizes(mb_width, mbs.slice_id.size, mbs, motion, planes)
-    _expect({"slice table": (table, (len(table), at.N_SLICE_COLUMNS))})
-    _within("place in the pool", slot, 0, planes.y.shape[0] - 1)
-    _within("slice of a macroblock", int(mbs.slice_id.min()), 0, len(table) - 1)
-    _within("slice of a macroblock", int(mbs.slice_id.max()), 0, len(table) - 1)
-    _within("QP of a macroblock", int(mbs.qp.max()), 0, 51)
+def _checked(pool: Pool) -> Checked:
+    """What holds for the arrays of the pool, which are looked at once as long as they are the same."""
+    arrays = (pool.mbs, pool.motion, pool.planes, pool.mb_width, pool.mb_height, pool.slots)
+    if pool.checked is None or any(a is not b for a, b in zip(arrays, pool.checked.arrays)):
+        _check_sizes(pool)
+        pool.checked = Checked(arrays, *_limits(pool))
+    return pool.checked
 
 
-def _pool_sizes(mb_width: int, n_mb: int, mbs: Macroblocks, motion: Motion, planes: Planes) -> None:
-    """The arrays of a pool of pictures of n_mb macroblocks, as layout.py says."""
-    mb_height, rest = divmod(n_mb, mb_width) if mb_width > 0 else (0, 1)
-    if rest or mb_height <= 0:
-        raise StateError(f"{n_mb} macroblocks are no rows of {mb_width}")
-    h, w, slots = 16 * mb_height, 16 * mb_width, planes.y.shape[0]
-    h4, w4, h8, w8 = h // 4, w // 4, h // 8, w // 8
-    per_macroblock = {
-        "slice_id", "mb_type", "transform_8x8", "cbp", "qp", "intra16x16_mode", "chroma_mode", "dc_coded", "bits",
+def _limits(pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Least values and spans of all slice parameters."""
+    n_mb = pool.mb_width * pool.mb_height
+    ranges = RANGES | {
+        at.P_FIRST_MB: (0, n_mb - 1), at.P_SLICE_ID: (0, n_mb - 1), at.P_N_MB: (n_mb, n_mb),
+        at.P_MB_WIDTH: (pool.mb_width, pool.mb_width), at.P_ROWS_PER_MB: (at.rows_per_mb(pool.mb_width),) * 2,
+        at.P_SLOT: (0, pool.slots - 1), at.P_COL_SLOT: (-1, pool.slots - 1),
     }  # fmt: skip
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(per_macroblock, (n_mb,)) | {
+    every = [ranges.get(index, (0, MOST)) for index in range(at.N_PARAMETERS)]
+    return np.array([low for low, _ in every]), np.array([high - low for low, high in every], np.uint64)
+
+
+def _check_sizes(pool: Pool) -> None:
+    """The arrays of a pool, as layout.py says."""
+    n_mb, slots = pool.mb_width * pool.mb_height, pool.slots
+    h, w = 16 * pool.mb_height, 16 * pool.mb_width
+    h4, w4, h8, w8 = h // 4, w // 4, h // 8, w // 8
+    mbs = {
         "sub_type": (n_mb, 4), "intra_mode": (h4, w4), "nonzero": (h4, w4), "nonzero_chroma": (2, h8, w8),
         "mvd": (2, h4, w4, 2), "levels": (n_mb, at.LEVELS_PER_MB), "contexts": (N_CONTEXTS,),
     }  # fmt: skip
-    _expect({name: (array, shapes[name]) for name, array in mbs._asdict().items()})
-    _expect({
-        "mv": (motion.mv, (slots, 2, h4, w4, 2)), "ref_idx": (motion.ref_idx, (slots, 2, h8, w8)),
-        "ref_id": (motion.ref_id, (slots, 2, h8, w8)), "y": (planes.y, (slots, h, w)),
-        "u": (planes.u, (slots, h // 2, w // 2)), "v": (planes.v, (slots, h // 2, w // 2)),
-    })  # fmt: skip
+    _expect(**{name: (array, mbs.get(name, (n_mb,))) for name, array in pool.mbs._asdict().items()})
+    motion, planes = pool.motion, pool.planes
+    _expect(mv=(motion.mv, (slots, 2, h4, w4, 2)), ref_idx=(motion.ref_idx, (slots, 2, h8, w8)),
+            ref_id=(motion.ref_id, (slots, 2, h8, w8)), y=(planes.y, (slots, h, w)),
+            u=(planes.u, (slots, h // 2, w // 2)), v=(planes.v, (slots, h // 2, w // 2)))  # fmt: skip
 
 
-def _expect(arrays: dict[str, tuple[np.ndarray, tuple[int, ...]]]) -> None:
+def _expect(**arrays: tuple[np.ndarray, tuple[int, ...]]) -> None:
     for name, (array, shape) in arrays.items():
         if array.shape != shape or not array.flags.c_contiguous:
             raise StateError(f"{name} is an array of {array.shape}, not {shape}")
-
-
-def _within(name: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise StateError(f"{name} = {value} is outside {low}..{high}")

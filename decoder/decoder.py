@@ -261,7 +261,7 @@ class Decoder:
         if self._sequence is not None:
             self._sequence.buffer.flush(discard=bool(header.no_output_of_prior_pics_flag))
         self._sequence = None  # its memory goes before the new pool takes as much
-        pool = Pool(sps.mb_width, sps.mb_height, slots)
+        pool = Pool(sps, slots)
         self._sequence = Sequence(sps, pool, PictureBuffer(sps, pool.frame, self._ready))
         return self._sequence
 

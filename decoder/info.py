@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 
 from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE, NAL_SPS, ByteStreamSplitter, parse_nal_unit
 from ..standard.levels import level_name
@@ -12,12 +13,12 @@ from ..standard.syntax import (
     SliceHeader,
     Sps,
     parse_pps,
-    parse_sei,
     parse_slice_header,
     parse_sps,
+    sei_messages,
     starts_new_picture,
 )
-from .errors import BitstreamError
+from .errors import BitstreamError, Lines
 
 # Table 7-1
 NAL_NAMES = {
@@ -31,6 +32,8 @@ PROFILE_NAMES = {
     244: "High 4:4:4 Predictive",
 }  # fmt: skip
 
+MOST_MESSAGES = 16  # of an SEI NAL unit that its line names
+
 
 def profile_name(sps: Sps) -> str:
     """A.2: the profile's name, from profile_idc and the constraint flags."""
@@ -43,17 +46,43 @@ def profile_name(sps: Sps) -> str:
 
 @dataclass
 class PictureInfo:
-    """One coded picture: its slice types, size and the QP of its slices."""
+    """The coded picture at work: its slice types, size and the QP of its slices."""
 
     idr: bool
     types: str = ""
     size: int = 0  # bytes of its slices' NAL units
-    qp: list[int] = field(default_factory=list)
+    slices: int = 0
+    qp_sum: int = 0
+    qp_min: int = 99
+    qp_max: int = -99
 
     @property
     def kind(self) -> str:
         """IDR, or the "largest" type of its slices."""
         return "IDR" if self.idr else next((name for name in "BPI" if name in self.types), self.types)
+
+
+@dataclass
+class KindTotals:
+    """Sums over the pictures of a kind: a stream has more pictures than memory should hold."""
+
+    pictures: int = 0
+    size: int = 0
+    size_min: int = 1 << 62
+    size_max: int = 0
+    slices: int = 0
+    qp_sum: int = 0
+    qp_min: int = 99
+    qp_max: int = -99
+
+    def add(self, picture: PictureInfo) -> None:
+        """One more picture."""
+        self.pictures += 1
+        self.size += picture.size
+        self.size_min, self.size_max = min(self.size_min, picture.size), max(self.size_max, picture.size)
+        self.slices += picture.slices
+        self.qp_sum += picture.qp_sum
+        self.qp_min, self.qp_max = min(self.qp_min, picture.qp_min), max(self.qp_max, picture.qp_max)
 
 
 class StreamInfo:
@@ -62,14 +91,16 @@ class StreamInfo:
     def __init__(self) -> None:
         self.sps: dict[int, Sps] = {}
         self.pps: dict[int, Pps] = {}
-        self.sequences: list[str] = []  # distinct sequence parameter sets in use, in words
-        self.pictures: list[PictureInfo] = []
+        self.sequences = Lines()  # distinct sequence parameter sets in use, in words
+        self.pictures = 0
         self.nal_types: Counter[int] = Counter()
-        self.errors: list[str] = []
+        self.errors = Lines()
         self.size = 0
         self.entropy: set[str] = set()
         self._splitter = ByteStreamSplitter()
         self._last: SliceHeader | None = None
+        self._picture: PictureInfo | None = None  # at work
+        self._kinds: dict[str, KindTotals] = {}
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Lines of the NAL units that a piece of the stream completes."""
@@ -92,7 +123,7 @@ class StreamInfo:
             reference = f" ref {unit.nal_ref_idc}" if unit.nal_ref_idc else ""
             return f"{offset:10d} {len(data):8d}  {kind:2d} {name}{reference}{text}"
         except BitstreamError as error:
-            self.errors.append(f"NAL unit at byte {offset}: {error}")
+            self.errors.add(f"NAL unit at byte {offset}: {error}")
             return f"{offset:10d} {len(data):8d}  broken: {error}"
 
     def _describe(self, kind, nal_ref_idc, rbsp, size) -> str:  # type: ignore[no-untyped-def]
@@ -111,7 +142,8 @@ class StreamInfo:
             extra += ", 8x8 transform" if pps.transform_8x8_mode_flag else ""
             return f"  {pps.pic_parameter_set_id}: of SPS {pps.seq_parameter_set_id}, {coding}{extra}"
         if kind == NAL_SEI:
-            return "  payload types " + ", ".join(str(t) for t, _ in parse_sei(rbsp()))
+            types = [str(payload_type) for payload_type, _ in islice(sei_messages(rbsp()), MOST_MESSAGES + 1)]
+            return "  payload types " + ", ".join(types[:MOST_MESSAGES]) + ", ..." * (len(types) > MOST_MESSAGES)
         if kind in (NAL_SLICE, NAL_IDR):
             return self._slice(kind, nal_ref_idc, rbsp(), size)
         return ""
@@ -119,20 +151,24 @@ class StreamInfo:
     def _slice(self, kind: int, nal_ref_idc: int, rbsp: bytes, size: int) -> str:
         header, sps, pps, _ = parse_slice_header(kind, nal_ref_idc, rbsp, self.sps, self.pps)
         if (text := self._sequence(sps)) not in self.sequences:
-            self.sequences.append(text)
-        if self._last is None or starts_new_picture(header, self._last):
-            self.pictures.append(PictureInfo(bool(header.idr)))
+            self.sequences.add(text)
+        if self._last is None or self._picture is None or starts_new_picture(header, self._last):
+            self._end_picture()
+            self._picture = PictureInfo(bool(header.idr))
+            self.pictures += 1
         self._last = header
         self.entropy.add("CABAC" if pps.entropy_coding_mode_flag else "CAVLC")
-        picture, name = self.pictures[-1], SLICE_TYPE_NAMES[header.kind]
+        picture, name, qp = self._picture, SLICE_TYPE_NAMES[header.kind], header.qp(pps)
         picture.size += size
-        picture.qp.append(header.qp(pps))
+        picture.slices += 1
+        picture.qp_sum += qp
+        picture.qp_min, picture.qp_max = min(picture.qp_min, qp), max(picture.qp_max, qp)
         if name not in picture.types:
             picture.types += name
         field_text = " field" if header.field_pic_flag else ""
         return (
-            f"  {name}{field_text}, picture {len(self.pictures) - 1}, first macroblock {header.first_mb_in_slice},"
-            f" frame_num {header.frame_num}, QP {header.qp(pps)}"
+            f"  {name}{field_text}, picture {self.pictures - 1}, first macroblock {header.first_mb_in_slice},"
+            f" frame_num {header.frame_num}, QP {qp}"
         )
 
     @staticmethod
@@ -154,20 +190,22 @@ class StreamInfo:
 
     def summary(self) -> list[str]:
         """The stream in a few lines."""
-        lines = [f"{self.size} bytes, {self.nal_types.total()} NAL units, {len(self.pictures)} pictures"]
+        self._end_picture()
+        lines = [f"{self.size} bytes, {self.nal_types.total()} NAL units, {self.pictures} pictures"]
         lines += self.sequences
         if self.entropy:
             lines.append("entropy coding " + " and ".join(sorted(self.entropy)))
-        for kind in sorted({p.kind for p in self.pictures}, key="IDR I P B".find):
-            chosen = [p for p in self.pictures if p.kind == kind]
-            sizes = [p.size for p in chosen]
-            qps = [qp for p in chosen for qp in p.qp]
+        for kind, k in sorted(self._kinds.items(), key=lambda item: "IDR I P B".find(item[0])):
             lines.append(
-                f"{kind:4s}{len(chosen):6d} pictures, {min(sizes)} to {max(sizes)} bytes"
-                f" (mean {sum(sizes) / len(sizes):.0f}), slice QP {min(qps)} to {max(qps)}"
-                f" (mean {sum(qps) / len(qps):.2f})"
+                f"{kind:4s}{k.pictures:6d} pictures, {k.size_min} to {k.size_max} bytes (mean {k.size / k.pictures:.0f}),"
+                f" slice QP {k.qp_min} to {k.qp_max} (mean {k.qp_sum / k.slices:.2f})"
             )
-        slices = sum(len(p.qp) for p in self.pictures)
-        if slices > len(self.pictures):
-            lines.append(f"{slices / len(self.pictures):.2f} slices a picture")
+        slices = sum(k.slices for k in self._kinds.values())
+        if slices > self.pictures:
+            lines.append(f"{slices / self.pictures:.2f} slices a picture")
         return lines + [f"error: {error}" for error in self.errors]
+
+    def _end_picture(self) -> None:
+        if self._picture is not None:
+            self._kinds.setdefault(self._picture.kind, KindTotals()).add(self._picture)
+            self._picture = None

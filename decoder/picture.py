@@ -1,13 +1,18 @@
 """Pictures: their place in the pool of samples and motion, what marks them, and the frames a decoder gives out."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..standard.cabac_contexts import N_CONTEXTS
-from ..standard.syntax import Sps
+from ..standard.syntax import Pps, Sps
 from .intra_pred import DC
 from .layout import LEVELS_PER_MB, NO_SLICE, Macroblocks, Motion, Planes
+from .scaling import residual_factors
+
+if TYPE_CHECKING:
+    from .bounds import Checked
 
 UNUSED, SHORT_TERM, LONG_TERM = range(3)  # "used for ... reference" (8.2.5)
 NO_SLOT = -1
@@ -90,11 +95,15 @@ class Frame:
 class Pool:
     """Arrays of all pictures of one sequence (layout.py says which), and the state of the picture at work."""
 
-    def __init__(self, mb_width: int, mb_height: int, slots: int) -> None:
+    def __init__(self, sps: Sps, slots: int) -> None:
+        mb_width, mb_height = sps.mb_width, sps.mb_height
         n_mb = mb_width * mb_height
         height, width = 16 * mb_height, 16 * mb_width
         h4, w4, h8, w8 = height // 4, width // 4, height // 8, width // 8
         self.mb_width, self.mb_height, self.slots = mb_width, mb_height, slots
+        self.checked: Checked | None = None  # bounds.py
+        self._sps = sps
+        self._factors: tuple[Pps, tuple[np.ndarray, np.ndarray]] | None = None  # for the last slice
         self.unused_levels = False  # mbs.levels holds what was parsed and not reconstructed
         self.planes = Planes(
             y=np.zeros((slots, height, width), np.uint8),
@@ -124,6 +133,12 @@ class Pool:
             bits=np.zeros(n_mb, np.int32),
             contexts=np.zeros(N_CONTEXTS, np.uint8),
         )
+
+    def factors_for(self, pps: Pps) -> tuple[np.ndarray, np.ndarray]:
+        """What levels are multiplied by (scaling.py)."""
+        if self._factors is None or self._factors[0] is not pps:
+            self._factors = pps, residual_factors(self._sps, pps)
+        return self._factors[1]
 
     def clear(self, slot: int) -> None:
         """What a macroblock has unless its syntax says otherwise, in all of a picture that begins."""

@@ -8,14 +8,13 @@ from ..standard.syntax import I as TYPE_I
 from ..standard.syntax import Pps, SliceHeader
 from . import layout as at
 from .bitreader import PADDING
-from .bounds import check_deblocking_call, check_references, check_slice_call
+from .bounds import check_deblocking_call, check_slice_call
 from .deblock import deblock_picture
 from .errors import CAUSES, BitstreamError, Unsupported
 from .motion import derive_motion
 from .picture import NO_SLOT, SHORT_TERM, Picture, Pool
 from .reconstruct import reconstruct_slice
 from .reference_lists import RefList, kernel_references, reference_lists, weighting
-from .scaling import residual_factors
 from .slice_data import parse_slice
 
 _SLICE_NAMES = {at.SLICE_P: "P", at.SLICE_B: "B", at.SLICE_I: "I"}
@@ -67,9 +66,8 @@ class PictureDecoding:
             if self._stale_mvd:
                 mbs.mvd.fill(0)  # contexts look at that of macroblocks without motion, too
                 self._stale_mvd = False
-        factors = residual_factors(picture.sps, pps)
-        check_slice_call(data, s, p, mbs, pool.motion, pool.planes)
-        check_references(arrays, factors, pool.slots)
+        factors = pool.factors_for(pps)
+        check_slice_call(pool, p, s, data.size, arrays, factors)
         pool.unused_levels = True
         parse_slice(data, s, p, mbs, pool.motion)
         first, end = int(p[at.P_FIRST_MB]), int(p[at.P_END_MB])
@@ -97,7 +95,7 @@ class PictureDecoding:
             )
         table = np.array(self._rows, np.int32)
         if (table[:, at.SLICE_DISABLE] != 1).any():
-            check_deblocking_call(mbs, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot)
+            check_deblocking_call(pool, table, self.picture.slot)
             arrays = (mbs.slice_id, mbs.mb_type, mbs.cbp, mbs.qp, mbs.transform_8x8, mbs.nonzero)
             deblock_picture(arrays, table, pool.mb_width, pool.planes, pool.motion, self.picture.slot)
 

@@ -4,6 +4,9 @@ Each is described once: a function of `rw`, which is a BitWriter or a BitReader,
 `rw.ue("max_num_ref_frames", sps, 0, 16)` = element, kind, legal range. The files: syntax_sps, syntax_pps, syntax_slice.
 """
 
+import re
+from collections.abc import Iterator
+
 from .bits import BitReader, BitstreamError, BitWriter
 from .syntax_pps import Pps, parse_pps, scaling_lists, write_pps
 from .syntax_slice import (
@@ -66,6 +69,7 @@ __all__ = [
     "parse_slice_header",
     "parse_sps",
     "scaling_lists",
+    "sei_messages",
     "starts_new_picture",
     "write_access_unit_delimiter",
     "write_pps",
@@ -76,6 +80,8 @@ __all__ = [
 
 # D.1.1: payloadType
 SEI_USER_DATA_UNREGISTERED, SEI_RECOVERY_POINT = 5, 6
+
+_FF_BYTES = re.compile(rb"\xff*")
 
 
 def write_sei(messages: list[tuple[int, bytes]]) -> bytes:
@@ -93,22 +99,28 @@ def write_sei(messages: list[tuple[int, bytes]]) -> bytes:
 
 def parse_sei(rbsp: bytes) -> list[tuple[int, bytes]]:
     """7.3.2.3: (payloadType, payload) of each message; what they say is not looked at."""
+    return list(sei_messages(rbsp))
+
+
+def sei_messages(rbsp: bytes) -> Iterator[tuple[int, bytes]]:
+    """7.3.2.3: the same one by one, for when the first suffice."""
     reader = BitReader(rbsp)
-    messages = []
     while reader.more_rbsp_data():
-        numbers = []
-        for _ in range(2):
-            number = 0
-            while (byte := reader.get_u(8)) == 255:
-                number += 255
-            numbers.append(number + byte)
-        payload_type, size = numbers
+        payload_type, size = _sei_number(reader, rbsp), _sei_number(reader, rbsp)
         start = reader.position // 8
         if 8 * size > reader.end - reader.position:
             raise BitstreamError(f"an SEI message of {size} bytes is longer than its NAL unit", reader.position)
-        messages.append((payload_type, rbsp[start : start + size]))
+        yield payload_type, rbsp[start : start + size]
         reader.skip(8 * size)
-    return messages
+
+
+def _sei_number(reader: BitReader, rbsp: bytes) -> int:
+    """7.3.2.3.1: bytes of 255 and another, added up."""
+    start = reader.position // 8
+    run = _FF_BYTES.match(rbsp, start)
+    count = run.end() - start if run else 0
+    reader.skip(8 * count)
+    return 255 * count + reader.get_u(8)
 
 
 def write_access_unit_delimiter(primary_pic_type: int) -> bytes:

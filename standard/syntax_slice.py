@@ -10,6 +10,8 @@ from .syntax_sps import Sps
 # Table 7-6: slice_type % 5
 P, B, I, SP, SI = range(5)
 SLICE_TYPE_NAMES = ("P", "B", "I", "SP", "SI")
+# 7.4.3.3: each of 32 reference fields becomes long-term and then unused at most, and 4, 5 and 6 come once.
+MOST_OPERATIONS = 2 * 32 + 3
 
 
 @dataclass
@@ -176,6 +178,8 @@ def _dec_ref_pic_marking(rw: SyntaxElements, header: SliceHeader) -> None:
         if kind == 0:
             del operations[i:]
             return
+        if i == MOST_OPERATIONS:
+            raise BitstreamError(f"more than {MOST_OPERATIONS} memory_management_control_operations")
         if kind in (1, 3):
             rw.ue("difference_of_pic_nums_minus1", operation)
         if kind == 2:

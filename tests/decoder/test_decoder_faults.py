@@ -4,17 +4,27 @@ import linecache
 import random
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from h264lite.decoder import bounds, decoder, picture_decoding
+from h264lite.decoder import decoder, picture_decoding
 from h264lite.decoder.decoder import Decoder
 from h264lite.decoder.errors import MOST_LINES, BitstreamError, StateError
-from h264lite.decoder.layout import Macroblocks, Motion, Planes
-from h264lite.standard.bits import NAL_SPS, nal_unit, parse_nal_unit
-from h264lite.standard.syntax import parse_sps, write_sps
+from h264lite.decoder.info import StreamInfo
+from h264lite.standard.bits import NAL_SPS, BitReader, nal_unit, parse_nal_unit
+from h264lite.standard.syntax import (
+    MarkingOperation,
+    SliceHeader,
+    parse_pps,
+    parse_sei,
+    parse_slice_header,
+    parse_sps,
+    write_sei,
+    write_slice_header,
+    write_sps,
+)
+from h264lite.standard.syntax_slice import MOST_OPERATIONS
 
 from .. import round_trip
 from ..broken import units_of
@@ -243,27 +253,79 @@ def test_dropped_lines_are_counted_after_the_first():
     assert coder.dropped[0].startswith("NAL unit 1 at byte 3")
 
 
+def test_messages_of_info_are_counted_after_the_first():
+    info = StreamInfo()
+    lines = [*info.feed(b"\0\0\1\x80" * 20_000), *info.flush()]
+    assert len(lines) == info.errors.total == 20_000
+    assert len(info.errors) == MOST_LINES + 1 and len(info.summary()) == MOST_LINES + 2
+
+
+def test_info_takes_large_sei_in_one_step(monkeypatch):
+    """Bytes of 255 are counted together, and of many messages the first are named."""
+    calls, get_u = [], BitReader.get_u
+    monkeypatch.setattr(BitReader, "get_u", lambda self, n: calls.append(n) or get_u(self, n))
+    info = StreamInfo()
+    (line,) = [*info.feed(b"\0\0\1\x06" + b"\xff" * 300_000), *info.flush()]
+    assert "the data ends" in line and len(calls) < 5
+    (line,) = [*info.feed(b"\0\0\1\x06" + b"\x05\x00" * 100_000 + b"\x80"), *info.flush()]
+    assert line.endswith("payload types " + "5, " * 16 + "...") and len(calls) < 100
+    assert parse_sei(write_sei([(511, b"x" * 600)])) == [(511, b"x" * 600)]
+
+
+def test_marking_operations_have_an_end(small):
+    """A slice header of a thousand of them is refused before they fill the memory."""
+    units = [parse_nal_unit(unit.lstrip(b"\0")[1:]) for unit in units_of(small[0])]
+    sps, pps = parse_sps(units[0].rbsp()), parse_pps(units[1].rbsp())
+    operations = [MarkingOperation(1, number) for number in range(MOST_OPERATIONS + 1)]
+    header = SliceHeader(nal_unit_type=1, nal_ref_idc=1, slice_type=5, frame_num=1, num_ref_idx_active_override_flag=1,
+                         adaptive_ref_pic_marking_mode_flag=1, marking_operations=operations)  # fmt: skip
+    with pytest.raises(BitstreamError, match="more than"):
+        write_slice_header(header, sps, pps)
+    header.marking_operations = operations[1:]
+    rbsp = write_slice_header(header, sps, pps).to_bytes()
+    assert len(parse_slice_header(1, 1, rbsp, {0: sps}, {0: pps})[0].marking_operations) == MOST_OPERATIONS
+
+
 # What kernels rely on ---------------------------------------------------------------------------------------------------
 
 
-def of_another_size(arrays: Macroblocks | Motion | Planes) -> Iterator[Macroblocks | Motion | Planes]:
-    """The arrays with each cut by one in turn."""
-    for name, array in arrays._asdict().items():
-        yield arrays._replace(**{name: np.ascontiguousarray(array[..., :-1])})
-
-
-@pytest.mark.parametrize("group", [Macroblocks, Motion, Planes])
-@pytest.mark.parametrize("kernel", ["check_slice_call", "check_deblocking_call"])
+@pytest.mark.parametrize("group", ["mbs", "motion", "planes"])
+@pytest.mark.parametrize("kernel", ["parse_slice", "deblock_picture"])
 def test_kernels_are_not_called_with_arrays_of_another_size(small, group, kernel, monkeypatch):
-    calls = []
-    monkeypatch.setattr(picture_decoding, kernel, lambda *arguments: calls.append(arguments))
-    assert len(decoder.decode(small[0])) == len(small[1]) == len(calls)
-    check = getattr(bounds, kernel)
-    check(*calls[1])
-    at = next(n for n, argument in enumerate(calls[1]) if isinstance(argument, group))
-    for changed in of_another_size(calls[1][at]):
-        with pytest.raises(StateError):
-            check(*calls[1][:at], changed, *calls[1][at + 1 :])
+    """Each array of a pool cut by one: no kernel, or no deblocking, runs."""
+    names = getattr(picture_decoding.Pool(parse_sps(parse_nal_unit(units_of(small[0])[0][4:]).rbsp()), 1), group)._fields
+
+    class Cut(picture_decoding.Pool):
+        def cut(self, name: str) -> None:
+            arrays = getattr(self, group)
+            short = np.ascontiguousarray(getattr(arrays, name)[..., :-1])
+            setattr(self, group, arrays._replace(**{name: short}))
+
+    for name in names:
+        with monkeypatch.context() as patch:
+            if kernel == "deblock_picture":  # the last kernel of a picture; the others have run
+                run = picture_decoding.reconstruct_slice
+                pools: list[Cut] = []
+
+                def last(*arguments: object, run=run, pools=pools, name=name) -> tuple[int, int]:
+                    result = run(*arguments)
+                    pools[0].cut(name)
+                    return result
+
+                patch.setattr(picture_decoding, "reconstruct_slice", last)
+                patch.setattr(decoder, "Pool", lambda *arguments, pools=pools: pools.append(Cut(*arguments)) or pools[-1])
+            else:
+
+                def pool(*arguments: object, name=name) -> Cut:
+                    made = Cut(*arguments)
+                    made.cut(name)
+                    return made
+
+                patch.setattr(decoder, "Pool", pool)
+                patch.setattr(Cut, "clear", lambda *arguments: None)
+            patch.setattr(picture_decoding, kernel, None)
+            with pytest.raises(StateError, match=f"^{name} is an array"):
+                decoder.decode(small[0])
 
 
 def test_parameters_that_leave_the_arrays_are_refused(small, monkeypatch):

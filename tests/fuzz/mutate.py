@@ -137,13 +137,12 @@ def changed_slice(unit: Unit, sps_by_id: dict[int, Sps], pps_by_id: dict[int, Pp
     writer = MutatingWriter(rng, _rate(rng))
     syntax_slice._slice_header_start(writer, header)
     syntax_slice.slice_header(writer, header, sps, pps)
-    kept = 8 * len(unit.rbsp) - position
     if pps.entropy_coding_mode_flag:
         writer.align(1)
-        kept -= -position % 8
-    body = int.from_bytes(unit.rbsp, "big") & ((1 << kept) - 1)
-    writer.put_u(kept, body)
-    return Unit(header.nal_unit_type, header.nal_ref_idc, writer.to_bytes())
+        position += -position % 8
+    kept = 8 * len(unit.rbsp) - position
+    writer.put_u(kept, int.from_bytes(unit.rbsp, "big") & ((1 << kept) - 1))
+    return Unit(header.nal_unit_type, header.nal_ref_idc, writer.to_bytes().rstrip(b"\0"))
 
 
 def flipped(rbsp: bytes, rng: random.Random) -> bytes:

@@ -24,12 +24,12 @@ X264 = {
     "constrained intra": {"constrained_intra": 1, "bframes": 2},
     "open GOP": {"open_gop": 1, "keyint": 5, "min_keyint": 1, "bframes": 3, "b_adapt": 0, "b_pyramid": "strict"},
     "intra refresh": {"intra_refresh": 1, "keyint": 6, "bframes": 0},
-    "delimiters, HRD": {"aud": 1, "nal_hrd": "vbr", "bitrate": 100, "vbv_maxrate": 200, "vbv_bufsize": 100},
     "qp 1": {"qp": 1, "bframes": 0, "cabac": 0},
     "qp 1, CABAC": {"qp": 1, "bframes": 1},
     "qp 51": {"qp": 51, "bframes": 3},
     "8x8 intra": {"keyint": 1, "partitions": "i8x8"},
     "CAVLC, 8x8, direct": {"cabac": 0, "bframes": 3, "partitions": "all", "direct": "auto"},
+    "delimiters": {"aud": 1, "pic_struct": 1, "bframes": 1},
     "fake interlaced": {"fake_interlaced": 1, "bframes": 2},
     "interlaced, refused": {"tff": 1, "bframes": 1},
 }
