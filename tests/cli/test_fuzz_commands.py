@@ -9,7 +9,7 @@ import h264lite
 import numpy as np
 import pytest
 
-SEEDED = Path(__file__).with_name("fuzz") / "seeded.py"
+SEEDED = Path(__file__).resolve().parent.parent / "fuzz" / "seeded.py"
 
 
 def campaign(kind, seed, cases):

@@ -1,5 +1,6 @@
 """Frames that other libraries write on streams of their own: slow producers, buffers that are used again at once."""
 
+import os
 import sys
 import types
 import weakref
@@ -165,6 +166,7 @@ def cupy_frames(clip):
 
 
 def jax_frames(clip):
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes three quarters of the GPU's memory
     jax = pytest.importorskip("jax")
     if jax.default_backend() != "gpu":
         pytest.skip("JAX has no GPU here")

@@ -59,7 +59,8 @@ def test_the_command(clip, raw, tmp_path, form, monkeypatch):
         import types
 
         options = [*words, "--input-res", f"{WIDTH}x{HEIGHT}"]
-        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BufferedReader(open(raw, "rb", 0))))
+        opened = io.BufferedReader(open(raw, "rb", 0))
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=opened, fileno=opened.fileno))
         source = "-"
     assert main(["encode", str(raw), str(one), *words]) == 0
     assert main(["encode", source, str(several), *options, "--gops", "3", "--threads", "3"]) == 0

@@ -32,7 +32,7 @@ def work(kind: str, seed: int, side: str, material_file: str) -> None:
     module, material = module_of(kind), pickle.loads(Path(material_file).read_bytes())
     module.warm(material)
     numpy = guard.install(side, *module.modules())
-    used = int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
+    used = _kilobytes("VmSize") << 10
     resource.setrlimit(resource.RLIMIT_AS, (used + EXTRA_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
@@ -51,5 +51,10 @@ def _one(module, material, numpy: guard.GuardedNumpy, rng: random.Random) -> dic
         said["wrong"] = traceback.format_exc(limit=-6)
     said["seconds"] = time.process_time() - start
     faulthandler.cancel_dump_traceback_later()
-    said["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    said["peak"] = _kilobytes("VmHWM") >> 10  # ru_maxrss begins with that of the process which started this one
     return said
+
+
+def _kilobytes(name: str) -> int:
+    """A figure of this process's memory by its name in Linux."""
+    return int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
