@@ -240,10 +240,7 @@ class Pipeline:
             frame.complete()  # threads copied the source meanwhile, for which the card waits: the caller may change it now
         if self.trace is not None:
             self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.number)
-        self.pending.append((frame, ready, self._begin_to_write(frame, ready)))
-
-    def _begin_to_write(self, frame: Frame, ready: Callable[[], None]) -> Task:
-        return self.loop.executor.submit(self._write, frame, ready)
+        self.pending.append((frame, ready, self.loop.executor.submit(self._write, frame, ready)))
 
     def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
         """The bits of a picture whose loop is done."""
@@ -274,22 +271,19 @@ class Pipeline:
         """Pictures whose bits are done, in order; waits until at most `limit` are under way."""
         while self.pending and (len(self.pending) > limit or self.pending[0][-1].done()):
             start = time.perf_counter()
-            self.done.append(self._result(*self.pending[0]))
+            frame, ready, task = self.pending[0]
+            try:
+                self.done.append(self.loop.executor.result(task))
+            except (GpuLost, TwinDiffers, Stuck):
+                raise
+            except Exception:  # it may be over the next time, such as a timeout of a signal's handler
+                self.pending[0] = frame, ready, self.loop.executor.submit(self._write, frame, ready)
+                raise
             if self.trace is not None:
                 self.trace.add(HOST, "loop", "wait", start, time.perf_counter() - start, self.done[-1].index)
             self.pending.popleft()
         self.taken, self.done = self.done, []
         return self.taken
-
-    def _result(self, frame: Frame, ready: Callable[[], None], task: Task) -> EncodedFrame:
-        """A picture with its bits. What stopped that may be over the next time, such as a timeout of a signal's handler."""
-        try:
-            return self.loop.executor.result(task)
-        except (GpuLost, TwinDiffers, Stuck):
-            raise
-        except Exception:
-            self.pending[0] = frame, ready, self._begin_to_write(frame, ready)
-            raise
 
     def _reconstruction(self, frame: Frame) -> Planes:
         """A copy of the decoded picture, cropped as the SPS says."""

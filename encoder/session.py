@@ -32,16 +32,28 @@ class Session:
 
     def feed(self, step: Callable[..., "Iterable[EncodedFrame]"], *given: Any) -> None:
         """step(*given) takes a frame; what is finished is added to `ready`."""
-        self._run((OPEN,), self._feed, step, *given)
+        mine = object()
+        try:
+            self._begin(mine, OPEN)
+            try:
+                self._collect(step(*given))
+            except InputError:
+                raise
+            except BaseException as error:
+                self.state, self._failure = FAILED, error.with_traceback(None)
+                raise
+        finally:  # no function is called here: an interrupt would keep the mark
+            if "call" in self._call and self._call["call"] is mine:
+                del self._call["call"]
 
     def poll(self) -> None:
         """See Gops.poll."""
-        self._run((OPEN, FAILED, FLUSHING), lambda: self._collect(self._pipeline.poll()))
+        self._run(lambda: self._collect(self._pipeline.poll()))
 
     def drain(self) -> None:
         """All that is under way to `ready`; no frame can follow. After an exception it may be called again."""
         if self.state != FLUSHED:
-            self._run((OPEN, FAILED, FLUSHING), self._drain)
+            self._run(self._drain)
 
     def hand_out(self) -> "list[tuple[EncodedFrame, FrameRow]]":
         """`ready`, which is empty then. No call stands between the assignment and the end, so that an interrupt comes before
@@ -68,27 +80,22 @@ class Session:
         if self.state not in states:
             raise Error(f"the encoder is {self.state}: no frame can follow")
 
-    def _run(self, states: tuple[str, ...], step: Callable[..., None], *given: Any) -> None:
-        """step(*given), unless another call is under way."""
+    def _run(self, step: Callable[[], None]) -> None:
+        """What gives finished frames and takes none."""
         mine = object()
         try:
-            if self._call.setdefault("call", mine) is not mine:
-                raise Error("the encoder is in use by another call: one thread at a time may feed it")
-            self.require(*states)
+            self._begin(mine, OPEN, FAILED, FLUSHING)
             self._collect(self._pipeline.taken)  # lost on the way here by an interrupt of the call before
-            step(*given)
-        finally:
-            if self._call["call"] is mine:  # no function's end between: an interrupt there would keep the mark
+            step()
+        finally:  # no function is called here: an interrupt would keep the mark
+            if "call" in self._call and self._call["call"] is mine:
                 del self._call["call"]
 
-    def _feed(self, step: Callable[..., "Iterable[EncodedFrame]"], *given: Any) -> None:
-        try:
-            self._collect(step(*given))
-        except InputError:
-            raise
-        except BaseException as error:
-            self.state, self._failure = FAILED, error.with_traceback(None)
-            raise
+    def _begin(self, mine: object, *states: str) -> None:
+        """`mine` marks the call under way; Error if it is another one."""
+        if self._call.setdefault("call", mine) is not mine:
+            raise Error("the encoder is in use by another call: one thread at a time may feed it")
+        self.require(*states)
 
     def _drain(self) -> None:
         failed = self.state == FAILED
