@@ -98,9 +98,9 @@ class GopQueue:
                 error, self._error = self._error, None
                 raise error
             while self._delivered < self._in_order:
-                self.ready.append(self._finished[self._delivered])
-                self._delivered += 1
-            for number in [number for number in self._finished if number < self._delivered]:
+                number = self._delivered
+                self.ready.append(self._finished[number])
+                self._delivered = number + 1
                 del self._finished[number]
 
     def end(self, cut: bool = False) -> None:
