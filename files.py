@@ -81,8 +81,8 @@ class WholeFile:
             for part in parts:
                 view = memoryview(part).cast("B")
                 size += len(view)
-                while view:
-                    view = view[self._put(view) :]
+                while (taken := self._put(view)) < len(view):
+                    view = view[taken:]
             self._written += size
         except BaseException as error:
             if self._regular:

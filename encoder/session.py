@@ -34,7 +34,8 @@ class Session:
         """step(*given) takes a frame; what is finished is added to `ready`."""
         mine = object()
         try:
-            self._begin(mine, OPEN)
+            if self._call.setdefault("call", mine) is not mine or self.state != OPEN or os.getpid() != self._process:
+                self._refuse(mine, OPEN)
             try:
                 self._collect(step(*given))
             except InputError:
@@ -84,16 +85,17 @@ class Session:
         """What gives finished frames and takes none."""
         mine = object()
         try:
-            self._begin(mine, OPEN, FAILED, FLUSHING)
+            self._call.setdefault("call", mine)
+            self._refuse(mine, OPEN, FAILED, FLUSHING)
             self._collect(self._pipeline.taken)  # lost on the way here by an interrupt of the call before
             step()
         finally:  # no function is called here: an interrupt would keep the mark
             if "call" in self._call and self._call["call"] is mine:
                 del self._call["call"]
 
-    def _begin(self, mine: object, *states: str) -> None:
-        """`mine` marks the call under way; Error if it is another one."""
-        if self._call.setdefault("call", mine) is not mine:
+    def _refuse(self, mine: object, *states: str) -> None:
+        """Error unless `mine` marks the call under way, and the state is one of these."""
+        if self._call.get("call") is not mine:
             raise Error("the encoder is in use by another call: one thread at a time may feed it")
         self.require(*states)
 

@@ -1,7 +1,5 @@
 """Bytes out: files, pipes and containers that end whole, whatever happens on the way."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
 
 from ...files import WholeFile, identity, shown, words
@@ -25,13 +23,17 @@ class ByteSink(WholeFile):
     """See WholeFile; what fails is an OutputError."""
 
     def __init__(self, name: str):
-        with _told():
+        try:
             super().__init__(name)
+        except OSError as error:
+            raise _told(error) from None
 
     def write(self, *parts: bytes | memoryview) -> None:
         """See WholeFile."""
-        with _told():
-            super().write(*parts)
+        try:
+            WholeFile.write(self, *parts)
+        except OSError as error:
+            raise _told(error) from None
 
     def write_packet(self, data: bytes, pts: int, is_keyframe: bool) -> None:
         """See PacketSink."""
@@ -39,16 +41,14 @@ class ByteSink(WholeFile):
 
     def close(self) -> None:
         """See PacketSink."""
-        with _told():
+        try:
             super().close()
+        except OSError as error:
+            raise _told(error) from None
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{error.filename}: {words(error)}") from None
+def _told(error: OSError) -> OutputError:
+    return OutputError(f"{error.filename}: {words(error)}")
 
 
 def check_distinct(named: dict[str, str | None]) -> None:
