@@ -1,4 +1,4 @@
-"""Building the package: kernels of the card are compiled into it where nvcc is; all else stands in setup.cfg.
+"""Building the package: kernels of the GPU are compiled into it where nvcc is; all else stands in setup.cfg.
 
 H264LITE_FATBIN: compute capabilities to compile for, as 80,90 (default: those that nvcc knows of ours); 0: none.
 """

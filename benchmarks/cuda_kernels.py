@@ -4,7 +4,7 @@
         [--merange 16] [--preset medium] [--json FILE]
 
 A picture is encoded; then what it gave the streams is given again in the same order, each kernel with the source, vectors,
-modes and residuals that it had, ten times in a row between two events on its own stream, with nothing else on the card.
+modes and residuals that it had, ten times in a row between two events on its own stream, with nothing else on the GPU.
 Kernels are given as in an encode: programmatic launches, so that a launch's start overlaps the end of the one before. Such
 a row has no waits for other stages and finds its data in the cache: sums are less than what a picture takes (cuda_loop.py).
 The host is ahead: a long search comes before the first event. A kernel that changes what it reads (refinement) is given
@@ -107,22 +107,22 @@ def lines_of(pictures: list[list[Timed]]) -> list[dict[str, Any]]:
 
 
 class Bench:
-    """Times the kernels of pictures that a pipeline on a card encodes."""
+    """Times the kernels of pictures that a pipeline on a GPU encodes."""
 
     def __init__(self, pipeline: Pipeline, batch: int = BATCH, rounds: int = ROUNDS, fill: bool = True) -> None:
         executor = pipeline.loop.executor
         assert isinstance(executor, CudaExecutor)
-        self.pipeline, self.executor, self.card = pipeline, executor, executor.card
+        self.pipeline, self.executor, self.gpu = pipeline, executor, executor.gpu
         self.batch, self.rounds = batch, rounds
         self.frames: list[EncodedFrame] = []
         self.late = self.timed = 0  # rows whose first event came before the host was through; rows
         config = pipeline.config
-        with self.card:
-            self.filler = Filler(self.card, 16 * config.mb_width, 16 * config.mb_height) if fill else None
-            self.begin, self.end = (self.card.event(timing=True) for _ in range(2))
+        with self.gpu:
+            self.filler = Filler(self.gpu, 16 * config.mb_width, 16 * config.mb_height) if fill else None
+            self.begin, self.end = (self.gpu.event(timing=True) for _ in range(2))
 
     def encode(self, *samples: np.ndarray) -> None:
-        """A picture, alone on the card."""
+        """A picture, alone on the GPU."""
         self.frames += self.pipeline.encode(*samples) + self.pipeline.flush()
 
     def picture(self, *samples: np.ndarray) -> list[Timed]:
@@ -132,7 +132,7 @@ class Bench:
         (script,) = self.executor._scripts.values()
         if not any(name.startswith("full_search") for _, name, _ in script.launches()):
             return []
-        with self.card:
+        with self.gpu:
             return list(self._walk(script))
 
     def _walk(self, script: Script) -> Iterator[Timed]:
@@ -143,33 +143,33 @@ class Bench:
         for k in range(next(iter(kernels)), len(script.acts)):
             act = script.acts[k]
             if k not in kernels:
-                self.card.replay(script.some([act]))
+                self.gpu.replay(script.some([act]))
                 continue
             name, stream = kernels[k]
             if name in IN_PLACE:
                 assert before is not None and before[1] is stream, f"{name} is behind no kernel of its stream"
                 us = self._time(script, [before[0], act], stream) - self._time(script, [before[0]], stream)
-                self.card.replay(script.some([act]))  # of what is there now
+                self.gpu.replay(script.some([act]))  # of what is there now
             else:
                 us = self._time(script, [act], stream)
             before = act, stream
             yield Timed(name, names[id(stream)], us)
 
     def _time(self, script: Script, acts: list[Any], stream: Any) -> float:
-        """Microseconds of a script's acts on a stream, given again and again, alone on the card."""
-        card, row, times = self.card, script.some(acts * self.batch), []
-        card.replay(row)
+        """Microseconds of a script's acts on a stream, given again and again, alone on the GPU."""
+        gpu, row, times = self.gpu, script.some(acts * self.batch), []
+        gpu.replay(row)
         for _ in range(self.rounds):
-            card.synchronize()
+            gpu.synchronize()
             if self.filler is not None:
                 self.filler(stream)
-            card.record(self.begin, stream)
-            card.replay(row)
-            card.record(self.end, stream)
-            self.late += card.done(self.begin)
+            gpu.record(self.begin, stream)
+            gpu.replay(row)
+            gpu.record(self.end, stream)
+            self.late += gpu.done(self.begin)
             self.timed += 1
-            card.synchronize(self.end)
-            times.append(1e6 * card.seconds(self.begin, self.end) / self.batch)
+            gpu.synchronize(self.end)
+            times.append(1e6 * gpu.seconds(self.begin, self.end) / self.batch)
         return statistics.median(times)
 
 
@@ -210,11 +210,11 @@ def main() -> int:
         elif timed := bench.picture(*samples):
             found.append(timed)
     lines = lines_of(found)
-    about = {"device": bench.card.name, "clip": args.clip, "pictures": len(found), **options}
+    about = {"device": bench.gpu.name, "clip": args.clip, "pictures": len(found), **options}
     print(", ".join(f"{name} {value}" for name, value in about.items()))
     print_table(lines)
     if bench.late:
-        print(f"the card was ahead of the host in {bench.late} of {bench.timed} rows: these tell the host's time as well")
+        print(f"the GPU was ahead of the host in {bench.late} of {bench.timed} rows: these tell the host's time as well")
     if args.json:
         Path(args.json).write_text(json.dumps({**about, "rows": bench.timed, "late": bench.late, "stages": lines}, indent=1))
     pipeline.close()

@@ -1,4 +1,4 @@
-"""The whole loop on a card: time by stage, of one P frame, and of the command; beside x264 ultrafast on the same machine.
+"""The whole loop on a GPU: time by stage, of one P frame, and of the command; beside x264 ultrafast on the same machine.
 
     H264LITE_SEQUENCES=... python benchmarks/cuda_loop.py [--size 1920x1080] [--frames 600] [--json FILE] [--trace FILE]
 
@@ -31,7 +31,7 @@ from h264lite.scheduler.devices import why_no_cuda
 from h264lite.scheduler.planning.models import guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning, save
 from h264lite.scheduler.stages import BESIDE, HOME, MAIN, STAGES, UP
-from h264lite.scheduler.trace import CARD, HOST, Trace
+from h264lite.scheduler.trace import GPU, HOST, Trace
 
 CLIP = "driving_1920x1080_30"
 REPLAYS = 20
@@ -68,9 +68,9 @@ def planes(picture: np.ndarray, width: int, height: int) -> tuple[np.ndarray, ..
 
 
 def settings(width: int, height: int, options: dict[str, Any], streams: int = 4) -> Config:
-    """Of an encode on a card."""
+    """Of an encode on a GPU."""
     config = Config.from_options(width=width, height=height, device="cuda", **options)
-    return replace(config, card_choices={"streams": streams})
+    return replace(config, gpu_choices={"streams": streams})
 
 
 def run_loop(pictures: list, width: int, height: int, count: int, options: dict[str, Any], streams: int = 4) -> Trace:
@@ -101,18 +101,18 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
             continue
         (whole,) = executor._scripts.values()
         script = without_the_source(whole)
-        card, main = executor.card, executor.streams[MAIN]
-        with card:
-            begin, end = card.event(timing=True), card.event(timing=True)
+        gpu, main = executor.gpu, executor.streams[MAIN]
+        with gpu:
+            begin, end = gpu.event(timing=True), gpu.event(timing=True)
             for _ in range(3):
-                card.replay(script)
-            card.record(begin, main)
+                gpu.replay(script)
+            gpu.record(begin, main)
             for _ in range(REPLAYS):
-                card.replay(script)
-            card.record(end, main)
-            card.synchronize(end)
+                gpu.replay(script)
+            gpu.record(end, main)
+            gpu.synchronize(end)
             found.append(1e3 * begin.time_till(end) / REPLAYS)
-            card.synchronize()
+            gpu.synchronize()
     pipeline.close()
     return statistics.median(found), min(found), max(found)
 
@@ -128,18 +128,18 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
         pipeline.flush()
     executors = [pipeline.loop.executor for pipeline in pipelines]
     assert all(isinstance(executor, CudaExecutor) for executor in executors)
-    card = executors[0].card  # type: ignore[union-attr]
+    gpu = executors[0].gpu  # type: ignore[union-attr]
     rounds = list(zip(*(list(executor._scripts.values())[1:] for executor in executors), strict=True))  # type: ignore[union-attr]
     found = []
-    with card:
+    with gpu:
         for _ in range(3):
-            card.synchronize()
+            gpu.synchronize()
             start = time.perf_counter()
             for _ in range(REPLAYS):
                 for scripts in rounds:
                     for script in scripts:
-                        card.replay(script)
-            card.synchronize()
+                        gpu.replay(script)
+            gpu.synchronize()
             found.append(1e6 * (time.perf_counter() - start) / (REPLAYS * len(rounds) * lanes))
     for pipeline in pipelines:
         pipeline.close()
@@ -156,13 +156,13 @@ def without_the_source(script: Script) -> Script:
 def summary(trace: Trace, first: int) -> dict[str, Any]:
     """Medians in microseconds over the frames from `first` on, all of them P frames."""
     spans = [span for span in trace.spans if span[5] >= first]
-    card = [span for span in spans if span[0] == CARD]
+    gpu = [span for span in spans if span[0] == GPU]
     stages = {}
-    for name in dict.fromkeys(span[2] for span in card):
-        stages[name] = statistics.median(1e6 * span[4] for span in card if span[2] == name)
+    for name in dict.fromkeys(span[2] for span in gpu):
+        stages[name] = statistics.median(1e6 * span[4] for span in gpu if span[2] == name)
     begins: dict[int, float] = {}
     ends: dict[int, float] = {}
-    for _, track, _, begin, seconds, frame in card:
+    for _, track, _, begin, seconds, frame in gpu:
         if track in (MAIN, BESIDE):
             begins[frame] = min(begins.get(frame, begin), begin)
             ends[frame] = max(ends.get(frame, 0.0), begin + seconds)

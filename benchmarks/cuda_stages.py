@@ -1,8 +1,8 @@
-"""Times the CUDA stages one by one with events: median microseconds a launch, ten launches in a row on a busy card.
+"""Times the CUDA stages one by one with events: median microseconds a launch, ten launches in a row on a busy GPU.
 
     python benchmarks/cuda_stages.py [--size 1920x1088] [--repeat 50] [--merange 16] [--json FILE]
 
-The pictures are synthetic (moving texture with noise); each stage runs alone, inputs resident on the card. With a real clip:
+The pictures are synthetic (moving texture with noise); each stage runs alone, inputs resident on the GPU. With a real clip:
 cuda_kernels.py.
 """
 
@@ -36,24 +36,24 @@ BATCH = 10  # launches between two events
 
 
 class Filler:
-    """Keeps a card busy for a millisecond or two, so that the host gets ahead of it: a full search over +-64 of nothing."""
+    """Keeps a GPU busy for a millisecond or two, so that the host gets ahead of it: a full search over +-64 of nothing."""
 
-    def __init__(self, card: device_module.Device, width: int, height: int) -> None:
-        n, far = width * height // 256, card.zeros((height + 192, width + 192), np.uint8)
-        zero = card.zeros((n, 2), np.int16)
-        self.search = (card.zeros((height, width), np.uint8), far, 96, zero, zero, 4, 64, 0, height // 16)
-        self.found = (card.array((n, 41), np.int32), card.array((n, 41, 2), np.int16))
+    def __init__(self, gpu: device_module.Device, width: int, height: int) -> None:
+        n, far = width * height // 256, gpu.zeros((height + 192, width + 192), np.uint8)
+        zero = gpu.zeros((n, 2), np.int16)
+        self.search = (gpu.zeros((height, width), np.uint8), far, 96, zero, zero, 4, 64, 0, height // 16)
+        self.found = (gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16))
 
     def __call__(self, stream: Any) -> None:
         full_search(*self.search, *self.found, stream=stream)
 
 
 class Bench:
-    """Inputs on the card for one frame size, and one line of the table a stage."""
+    """Inputs on the GPU for one frame size, and one line of the table a stage."""
 
-    def __init__(self, card: device_module.Device, width: int, height: int, merange: int, repeat: int) -> None:
-        self.card, self.width, self.height, self.repeat, self.merange = card, width, height, repeat, merange
-        self.stream = card.stream()
+    def __init__(self, gpu: device_module.Device, width: int, height: int, merange: int, repeat: int) -> None:
+        self.gpu, self.width, self.height, self.repeat, self.merange = gpu, width, height, repeat, merange
+        self.stream = gpu.stream()
         self.pad = -(-(merange + 24) // 16) * 16
         self.rows: list[dict[str, Any]] = []
         rng = np.random.default_rng(1)
@@ -64,13 +64,13 @@ class Bench:
         self.second = self.second.astype(np.uint8)
         self.rng = rng
         self.n_mb = width * height // 256
-        self.occupy = Filler(card, width, height)
+        self.occupy = Filler(gpu, width, height)
 
     def time(self, name: str, call: Callable[[], None], floor: str = "") -> None:
-        start, end = self.card.event(timing=True), self.card.event(timing=True)
+        start, end = self.gpu.event(timing=True), self.gpu.event(timing=True)
         times = []
         for k in range(self.repeat + 3):
-            self.occupy(self.stream)  # the host is ahead of the card, so that what lies between the events is the card's time
+            self.occupy(self.stream)  # the host is ahead of the GPU, so that what lies between the events is the GPU's time
             start.record(self.stream)
             for _ in range(BATCH):
                 call()
@@ -85,51 +85,51 @@ class Bench:
         print(f"{name:34s} {one:8.1f} {min(times):8.1f}   {floor}", flush=True)
 
     def run(self) -> None:
-        card, pad, stream = self.card, self.pad, self.stream
+        gpu, pad, stream = self.gpu, self.pad, self.stream
         rows = self.height // 16
         luma = np.zeros((4, self.height + 2 * pad, self.width + 2 * pad), np.uint8)
         luma[0] = np.pad(self.first, pad, mode="edge")
-        on_card = card.upload(luma)
-        source = card.upload(self.second)
-        zero = card.upload(np.zeros((self.n_mb, 2), np.int16))
-        cost = card.array((self.n_mb, 41), np.int32)
-        mv = card.array((self.n_mb, 41, 2), np.int16)
+        on_gpu = gpu.upload(luma)
+        source = gpu.upload(self.second)
+        zero = gpu.upload(np.zeros((self.n_mb, 2), np.int16))
+        cost = gpu.array((self.n_mb, 41), np.int32)
+        mv = gpu.array((self.n_mb, 41, 2), np.int16)
         print(f"{'stage':34s} {'median':>8s} {'least':>8s}   goal (us)")
-        self.time("extend_borders", lambda: extend_borders(on_card[0], pad, stream=stream))
-        self.time("interpolate", lambda: interpolate(on_card, pad, 0, rows, stream=stream), "25")
+        self.time("extend_borders", lambda: extend_borders(on_gpu[0], pad, stream=stream))
+        self.time("interpolate", lambda: interpolate(on_gpu, pad, 0, rows, stream=stream), "25")
         for merange in sorted({16, self.merange}):
             self.time(
                 f"full_search +-{merange}",
                 lambda r=merange: full_search(
-                    source, on_card[0], pad, zero, zero, 4, r, 0, rows, cost, mv, stream=stream
+                    source, on_gpu[0], pad, zero, zero, 4, r, 0, rows, cost, mv, stream=stream
                 ),
                 "70, 55" if merange == 16 else "",
             )
-        full_search(source, on_card[0], pad, zero, zero, 4, 16, 0, rows, cost, mv, stream=stream)
+        full_search(source, on_gpu[0], pad, zero, zero, 4, 16, 0, rows, cost, mv, stream=stream)
         searched, found = cost.get(stream=stream), mv.get(stream=stream)
         for subme in (1, 2, 3, 4, 5):
             cost.put(searched, stream)
             mv.put(found, stream)
 
             def refine(level: int = subme) -> None:
-                subpel_refine(source, on_card, pad, zero, 4, level, 0, rows, cost, mv, stream=stream)
+                subpel_refine(source, on_gpu, pad, zero, 4, level, 0, rows, cost, mv, stream=stream)
 
             self.time(f"subpel_refine, subme {subme}", refine, "100" if subme == 5 else "")
-        self.decide(rows, source, on_card, zero, cost, mv)
+        self.decide(rows, source, on_gpu, zero, cost, mv)
         self.intra(rows, source)
         self.deblock(rows)
 
     def decide(self, rows: int, source: Any, luma: Any, zero: Any, cost: Any, mv: Any) -> None:
         """Centres, mode decision and residual, from what search and refinement found."""
-        card, n, pad, stream = self.card, self.n_mb, self.pad, self.stream
+        gpu, n, pad, stream = self.gpu, self.n_mb, self.pad, self.stream
         chroma = [np.ascontiguousarray(p[::2, ::2]) for p in (self.first, self.second)]
-        coarse = [card.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)]
-        centre, predictor = card.array((n, 2), np.int16), card.array((n, 2), np.int16)
-        prior = [card.upload(np.zeros((n, 4), np.int8)), card.upload(np.zeros((n, 16, 2), np.int16))]
-        chosen = [card.array((n, 4), np.int8), card.array((n, 16, 2), np.int16)]
-        mb_type, sub, cbp = card.array((n,), np.uint8), card.array((n, 4), np.uint8), card.array((n,), np.uint8)
-        slots, slices = card.upload(np.zeros(1, np.int32)), card.upload(np.zeros(rows, np.int32))
-        intra, qp = card.upload(np.full(n, 100000, np.int32)), card.upload(np.full(n, 27, np.uint8))
+        coarse = [gpu.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)]
+        centre, predictor = gpu.array((n, 2), np.int16), gpu.array((n, 2), np.int16)
+        prior = [gpu.upload(np.zeros((n, 4), np.int8)), gpu.upload(np.zeros((n, 16, 2), np.int16))]
+        chosen = [gpu.array((n, 4), np.int8), gpu.array((n, 16, 2), np.int16)]
+        mb_type, sub, cbp = gpu.array((n,), np.uint8), gpu.array((n, 4), np.uint8), gpu.array((n,), np.uint8)
+        slots, slices = gpu.upload(np.zeros(1, np.int32)), gpu.upload(np.zeros(rows, np.int32))
+        intra, qp = gpu.upload(np.full(n, 100000, np.int32)), gpu.upload(np.full(n, 27, np.uint8))
         self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, *coarse, stream=stream))
         self.time("search_centre", lambda: search_centre(
             source, luma[0], pad, *coarse, *prior, 1, 6, 16, 128, 0, rows, centre, predictor, stream=stream
@@ -140,20 +140,20 @@ class Bench:
             source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, 6, 27, 5, 128, 1, 31,
             None, 0, rows, mb_type, sub, *chosen, stream=stream
         ))  # fmt: skip
-        sources = [source, *(card.upload(chroma[1]) for _ in range(2))]
+        sources = [source, *(gpu.upload(chroma[1]) for _ in range(2))]
         refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]
-        rec = [card.array(p.shape, np.uint8) for p in sources]
-        levels, total = card.array((n, 27, 16), np.int16), card.array((n, 24), np.uint8)
-        on_card = card.upload(refs)
+        rec = [gpu.array(p.shape, np.uint8) for p in sources]
+        levels, total = gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8)
+        on_gpu = gpu.upload(refs)
         self.time("inter_residual", lambda: inter_residual(
-            *sources, luma.reshape(1, *luma.shape), on_card, slots, pad, mb_type, sub, *chosen, qp, 0, 1, 0, rows, *rec,
+            *sources, luma.reshape(1, *luma.shape), on_gpu, slots, pad, mb_type, sub, *chosen, qp, 0, 1, 0, rows, *rec,
             levels, total, cbp, stream=stream
         ), "40")  # fmt: skip
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
-        headers = card.upload(np.array([[0, 40], [rows, 0]], np.int32))
-        modes, mode = card.upload(np.full((n, 16), 2, np.int8)), card.upload(np.zeros(n, np.uint8))
-        home = card.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
-        data, sizes = DeviceArray(card, home.ctypes.data, home.shape, home.dtype, home), card.array((rows,), np.int32)
+        headers = gpu.upload(np.array([[0, 40], [rows, 0]], np.int32))
+        modes, mode = gpu.upload(np.full((n, 16), 2, np.int8)), gpu.upload(np.zeros(n, np.uint8))
+        home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
+        data, sizes = DeviceArray(gpu, home.ctypes.data, home.shape, home.dtype, home), gpu.array((rows,), np.int32)
         self.time("write_slices", lambda: write_slices(
             slices, headers, 1, 27, width, *sources, mb_type, sub, *chosen, modes, mode, mode, cbp, qp, levels, total, data,
             sizes, stream=stream
@@ -162,37 +162,37 @@ class Bench:
 
     def intra(self, rows: int, source: Any) -> None:
         """Intra in I and P pictures; the ways in and out."""
-        card, n, stream, width = self.card, self.n_mb, self.stream, self.width // 16
-        planes = [source, *(card.upload(np.ascontiguousarray(self.second[::2, ::2])) for _ in range(2))]
-        rec = [card.upload(p.get()) for p in planes]
-        cost, slices = card.array((n,), np.int32), card.upload(np.zeros(rows, np.int32))
-        qp, modes = card.upload(np.full(n, 27, np.uint8)), card.array((n, 16), np.int8)
-        mode, chroma, cbp = (card.array((n,), np.uint8) for _ in range(3))
-        levels, total = card.array((n, 27, 16), np.int16), card.array((n, 24), np.uint8)
-        inter = card.upload(np.full((1, n, 41), 1 << 20, np.int32))
-        given = card.array((n, 16), np.uint8)
+        gpu, n, stream, width = self.gpu, self.n_mb, self.stream, self.width // 16
+        planes = [source, *(gpu.upload(np.ascontiguousarray(self.second[::2, ::2])) for _ in range(2))]
+        rec = [gpu.upload(p.get()) for p in planes]
+        cost, slices = gpu.array((n,), np.int32), gpu.upload(np.zeros(rows, np.int32))
+        qp, modes = gpu.upload(np.full(n, 27, np.uint8)), gpu.array((n, 16), np.int8)
+        mode, chroma, cbp = (gpu.array((n,), np.uint8) for _ in range(3))
+        levels, total = gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8)
+        inter = gpu.upload(np.full((1, n, 41), 1 << 20, np.int32))
+        given = gpu.array((n, 16), np.uint8)
         self.time("intra_estimate", lambda: intra_estimate(source, 6, inter, 1, slices, 0, rows, cost, given, stream=stream))
         for share, n_ref in ((0.05, 1), (0.3, 1), (1.0, 0)):
-            types = card.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
+            types = gpu.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
             self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda t=types, n_ref=n_ref: intra(
                 *planes, slices, 6, 0, n_ref, given, 0, n, t, modes, mode, chroma, qp, *rec, levels, total, cbp, stream=stream
             ))  # fmt: skip
-        index, blocks = card.array((index_length(width, rows),), np.uint32), card.array((27 * n, 16), np.int16)
+        index, blocks = gpu.array((index_length(width, rows),), np.uint32), gpu.array((27 * n, 16), np.int16)
         self.time("compact", lambda: compact(types, cbp, total, levels, width, index, blocks, stream=stream))
-        errors = card.array((rows,), np.int64)
+        errors = gpu.array((rows,), np.int64)
         high, wide = self.height, self.width
         self.time("ssd, luma", lambda: ssd(source, rec[0], 0, high, wide, 16, 0, rows, errors, stream=stream))
         self.time("load_i420", lambda: load_i420(*planes, wide, wide // 2, wide, high, *rec, stream=stream))
-        rgb = card.upload(self.rng.integers(0, 256, (high, wide, 3)).astype(np.uint8))
+        rgb = gpu.upload(self.rng.integers(0, 256, (high, wide, 3)).astype(np.uint8))
         self.time("load_rgb", lambda: load_rgb(rgb, 3 * wide, None, wide, high, *rec, stream=stream))
 
     def deblock(self, rows: int) -> None:
-        card, rng, n = self.card, self.rng, self.n_mb
+        gpu, rng, n = self.gpu, self.rng, self.n_mb
         chroma = [np.ascontiguousarray(self.second[::2, ::2]) for _ in range(2)]
-        rec = [card.upload(p) for p in (self.second, *chroma)]
+        rec = [gpu.upload(p) for p in (self.second, *chroma)]
         pad = self.pad
         borders = (pad, pad // 2, pad // 2)
-        out = [card.array((p.shape[0] + 2 * b, p.shape[1] + 2 * b), np.uint8) for p, b in zip(rec, borders)]
+        out = [gpu.array((p.shape[0] + 2 * b, p.shape[1] + 2 * b), np.uint8) for p, b in zip(rec, borders)]
         mb_type = np.where(rng.random(n) < 0.05, 0, 4).astype(np.uint8)
         state = [
             mb_type,
@@ -201,8 +201,8 @@ class Bench:
             (rng.random((n, 24)) < 0.3).astype(np.uint8),
             np.full(n, 27, np.uint8),
         ]
-        arrays = [card.upload(a) for a in state]
-        slices = card.upload(np.zeros(rows, np.int32))
+        arrays = [gpu.upload(a) for a in state]
+        slices = gpu.upload(np.zeros(rows, np.int32))
         for wavefront in (False, True):
             self.time(
                 "deblock, wavefront" if wavefront else "deblock, tiles",
@@ -224,15 +224,15 @@ def main() -> int:
     if missing:
         sys.exit(missing)
     width, height = (int(n) for n in options.size.split("x"))
-    card = device_module.Device()
-    with card:
-        print(f"{card.name}, {card.multiprocessors} multiprocessors, {width}x{height}")
-        bench = Bench(card, width, height, options.merange, options.repeat)
+    gpu = device_module.Device()
+    with gpu:
+        print(f"{gpu.name}, {gpu.multiprocessors} multiprocessors, {width}x{height}")
+        bench = Bench(gpu, width, height, options.merange, options.repeat)
         bench.run()
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"device": card.name, "size": options.size, "stages": bench.rows}, file, indent=1)
-    card.close()
+            json.dump({"device": gpu.name, "size": options.size, "stages": bench.rows}, file, indent=1)
+    gpu.close()
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`h264lite bench`: frames a second on the CPU, on the card and on both, by size, on this machine; and what was predicted."""
+"""`h264lite bench`: frames a second on the CPU, on the GPU and on both, by size, on this machine; and what was predicted."""
 
 import argparse
 import json
@@ -59,7 +59,7 @@ def measure_all(
         _say("first run: compiling the kernels, once; a minute or two")
         _say(f"compiled in {compile_all():.0f} s")
     machine = Machine.here()
-    _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.cards) or 'no card'}")
+    _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.gpus) or 'no gpu'}")
     for name, why in absent.items():
         _say(f"without {name}: {why}")
     tuning, why = find_tuning(given.tuning)

@@ -123,7 +123,7 @@ def _refuse(name: str, legal: list[str], word: str) -> None:
 
 
 def _run_encode(given: argparse.Namespace) -> int:
-    waking = Waking(cards_of(given.device, given.devices))  # beside the import of all that encodes
+    waking = Waking(gpus_of(given.device, given.devices))  # beside the import of all that encodes
     try:
         with uncollected():
             from .encode import run_encode
@@ -147,8 +147,8 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def cards_of(device: str | None, devices: str | None) -> list[int]:
-    """The cards that an encode with these options may use, as far as nothing but the options says so."""
+def gpus_of(device: str | None, devices: str | None) -> list[int]:
+    """The GPUs that an encode with these options may use, as far as nothing but the options says so."""
     if devices is None:
         return [0] if device in (None, "auto", "cuda", "hybrid") else []
     try:

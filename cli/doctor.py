@@ -19,7 +19,7 @@ from ..encoder.warm_up import kernel_place, will_compile
 from ..jit import kept
 from ..jit.cache import KernelCache
 from ..jit.place import ADVICE, VARIABLE
-from ..scheduler.devices import card_facts, why_no_cuda
+from ..scheduler.devices import gpu_facts, why_no_cuda
 from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
 from ..version import __version__
 
@@ -44,7 +44,7 @@ def show(text: str) -> None:
 
 
 def examine(tuning_file: str | None = None) -> dict[str, Any]:
-    """Everything that is known, and what is wrong with it. Takes no context of a card."""
+    """Everything that is known, and what is wrong with it. Takes no context of a GPU."""
     problems: list[str] = []
     with kept.told(problems.append):
         return _examine(tuning_file, problems)
@@ -77,20 +77,20 @@ def _version(name: str) -> str:
 
 def _cuda(problems: list[str]) -> dict[str, Any]:
     missing = why_no_cuda()
-    cards = []
-    for card in card_facts.cards():
-        compiled, files = card_facts.kernels(card.capability)
-        cards.append({"name": card.name, "capability": "{}.{}".format(*card.capability), "memory_mib": card.memory >> 20,
-                      "multiprocessors": card.multiprocessors, "kernels_compiled": compiled, "kernel_files": files})
-        if compiled < files and not missing and not card_facts.nvcc():
-            problems.append(f"{card.name}: {files - compiled} of {files} kernel files are not compiled, and there is no nvcc")
-    driver = card_facts.driver_version()
-    if missing and (cards or driver) and _version("pycuda"):
-        problems.append(f"there is an NVIDIA driver, but no card can be used: {missing}")
+    gpus = []
+    for gpu in gpu_facts.gpus():
+        compiled, files = gpu_facts.kernels(gpu.capability)
+        gpus.append({"name": gpu.name, "capability": "{}.{}".format(*gpu.capability), "memory_mib": gpu.memory >> 20,
+                      "multiprocessors": gpu.multiprocessors, "kernels_compiled": compiled, "kernel_files": files})
+        if compiled < files and not missing and not gpu_facts.nvcc():
+            problems.append(f"{gpu.name}: {files - compiled} of {files} kernel files are not compiled, and there is no nvcc")
+    driver = gpu_facts.driver_version()
+    if missing and (gpus or driver) and _version("pycuda"):
+        problems.append(f"there is an NVIDIA driver, but no GPU can be used: {missing}")
     elif missing and driver:
         problems.append(f"there is an NVIDIA driver ({driver}), but {missing}")
-    return {"usable": not missing, "why_not": missing or "", "driver": driver, "cards": cards, "nvcc": card_facts.nvcc(),
-            "cache": card_facts.cache()}  # fmt: skip
+    return {"usable": not missing, "why_not": missing or "", "driver": driver, "gpus": gpus, "nvcc": gpu_facts.nvcc(),
+            "cache": gpu_facts.cache()}  # fmt: skip
 
 
 def _tuning(name: str | None, machine: Machine, problems: list[str]) -> dict[str, Any]:
@@ -148,9 +148,9 @@ def lines(found: dict[str, Any]) -> list[str]:
          "not compiled yet: the first encode does it, in a minute"),
         ("driver", cuda["driver"] or "no NVIDIA driver"),
     ]
-    for k, card in enumerate(cuda["cards"]):
-        rows.append((f"card {k}", f"{card['name']}, sm_{card['capability'].replace('.', '')}, {card['memory_mib']} MiB, "
-                     f"{card['multiprocessors']} multiprocessors; {card['kernels_compiled']} of {card['kernel_files']} "
+    for k, gpu in enumerate(cuda["gpus"]):
+        rows.append((f"GPU {k}", f"{gpu['name']}, sm_{gpu['capability'].replace('.', '')}, {gpu['memory_mib']} MiB, "
+                     f"{gpu['multiprocessors']} multiprocessors; {gpu['kernels_compiled']} of {gpu['kernel_files']} "
                      "kernel files compiled"))  # fmt: skip
     rows.append(("CUDA", "usable" if cuda["usable"] else f"not usable: {cuda['why_not']}"))
     rows += [("nvcc", cuda["nvcc"] or "none"), ("cache", cuda["cache"]), ("tuning", _tuning_line(tuning))]

@@ -5,7 +5,7 @@ import io
 from typing import Any
 
 from ..encoder.errors import OptionError
-from ..scheduler.trace import CARD, Trace
+from ..scheduler.trace import GPU, Trace
 
 FRAMES = 4  # that are drawn: in the middle of the encode, where everything repeats
 WIDTH, ROW = 16.0, 0.34  # inches
@@ -38,7 +38,7 @@ def draw(trace: Trace, title: str = "") -> bytes:
 
     begin, end = window(trace)
     spans = [span for span in trace.spans if span[3] < end and span[3] + span[4] > begin]
-    tracks = sorted({(process, track) for process, track, *_ in spans}, key=lambda key: (key[0] != CARD, key))
+    tracks = sorted({(process, track) for process, track, *_ in spans}, key=lambda key: (key[0] != GPU, key))
     colours = _colours(sorted({name for _, _, name, *_ in spans}))
     figure = Figure(figsize=(WIDTH, 1.2 + ROW * max(1, len(tracks))), layout="constrained")
     FigureCanvasAgg(figure)
@@ -51,7 +51,7 @@ def draw(trace: Trace, title: str = "") -> bytes:
         axes.barh(row, scale * (right - left), 0.82, scale * (left - begin), **box)
         if right - left > LEAST_LABEL * (end - begin):
             axes.text(scale * ((left + right) / 2 - begin), row, name, ha="center", va="center", fontsize=6, clip_on=True)
-    axes.set_yticks(range(len(tracks)), [f"{'card' if process == CARD else 'host'} {track}" for process, track in tracks])
+    axes.set_yticks(range(len(tracks)), [f"{'gpu' if process == GPU else 'host'} {track}" for process, track in tracks])
     axes.set_ylim(max(1, len(tracks)) - 0.5, -0.5)
     axes.set_xlim(0, scale * (end - begin) or 1)
     axes.set_xlabel("milliseconds" if scale == 1e3 else "seconds")

@@ -26,7 +26,7 @@ def add_parsers(commands: Any) -> None:
     tune.set_defaults(run=_tune)
     bench = commands.add_parser(
         "bench", help="frames a second of each device on this machine", allow_abbrev=False,
-        description="Encode pictures of several sizes on the CPU, on the card and on both, by turns; medians. Where there is "
+        description="Encode pictures of several sizes on the CPU, on the GPU and on both, by turns; medians. Where there is "
                     "a tuning file, what it predicts and how far that is off.", epilog=_EXITS,
     )  # fmt: skip
     bench.add_argument("--sizes", metavar="LIST", help="WxH joined by commas [176x144,352x288,1280x720,1920x1080]")
@@ -41,7 +41,7 @@ def add_parsers(commands: Any) -> None:
     bench.set_defaults(run=_bench)
     doctor = commands.add_parser(
         "doctor", help="what is here, what would be used, and why", allow_abbrev=False,
-        description="Processor, cards, driver, compilers, caches, tuning file; what an encode would use, and why.",
+        description="Processor, GPUs, driver, compilers, caches, tuning file; what an encode would use, and why.",
         epilog="exit codes: 0 all is well; 1 something is broken, which is named; 2 wrong usage",
     )  # fmt: skip
     doctor.add_argument("--tuning", metavar="FILE", help="look at this tuning file [the user's cache]")

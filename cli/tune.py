@@ -23,7 +23,7 @@ from ..scheduler.devices import (
     DeviceMemoryError,
     DeviceUnavailable,
     GpuLost,
-    count_cards,
+    count_gpus,
     nvcc_will_run,
     why_no_cuda,
 )
@@ -46,15 +46,15 @@ from .measuring.calibrate import calibrated
 from .measuring.measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, Watched, of_clip, pictures_for, watch
 from .measuring.measure_gops import gop_rate
 
-CARD = "cuda:0"
-CHOICES_AT = (1280, 720)  # where threads and streams are tried; GOPs where there is no card
-GOPS_AT = (1920, 1080)  # where GOPs at once and tiles are tried: with one GOP it is the card that binds there, not the host
+GPU = "cuda:0"
+CHOICES_AT = (1280, 720)  # where threads and streams are tried; GOPs where there is no GPU
+GOPS_AT = (1920, 1080)  # where GOPs at once and tiles are tried: with one GOP it is the GPU that binds there, not the host
 STREAMS = {4: "four streams", 1: "one stream"}  # one spares the host's thread events
 TILE_ROWS = {rows: f"tiles of {rows} macroblock rows" for rows in (Device.tile_rows, 2)}  # one row is for many references
 TURNS = 2
 UNSTEADY = 0.1  # of a time, up and down: worth a word
 WORTH = 1.02  # times as fast, or a choice stays what it was
-RUNS = 5  # encodes on a card at a size, of which the middle one counts: rates differ from one to the next, and so do minutes
+RUNS = 5  # encodes on a GPU at a size, of which the middle one counts: rates differ from one to the next, and so do minutes
 _BAR = 24
 
 
@@ -88,7 +88,7 @@ class Bar:
 
 @dataclass
 class Measured:
-    """A device at a size: its encodes, on a card another one with events around stages."""
+    """A device at a size: its encodes, on a GPU another one with events around stages."""
 
     pictures: Sequence[Planes]
     runs: list[Watched]
@@ -122,38 +122,38 @@ class Tune:
 
     def run(self) -> Models:
         """Everything; the models."""
-        cards = [device for device in self.devices if device != CPU]
-        runs = len(self.sizes) * (1 + 2 * bool(cards)) + self.choices()
+        gpus = [device for device in self.devices if device != CPU]
+        runs = len(self.sizes) * (1 + 2 * bool(gpus)) + self.choices()
         self.each = self.seconds / max(1, runs)
         self.chosen["threads"] = self.choose_threads()
-        if cards:
+        if gpus:
             self.chosen["streams"] = self.choose("streams", CHOICES_AT, STREAMS)
             self.chosen["tile_rows"] = self.choose("tile_rows", GOPS_AT, TILE_ROWS)
         self.chosen["gops"] = self.choose_gops()
         for size in self.sizes:
             pictures = pictures_for(*size, self.clip)
-            for device in self.devices[:2]:  # of several cards the first
+            for device in self.devices[:2]:  # of several GPUs the first
                 self.measure(device, pictures)
-        for _ in range(1, RUNS if cards else 1):
+        for _ in range(1, RUNS if gpus else 1):
             self.again()
         links: dict[tuple[str, str], Link] = {}
-        for ordinal in range(len(cards)):
+        for ordinal in range(len(gpus)):
             self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
             links |= measure_link(ordinal)
         samples = self.samples()
         stages = {key: Curve.measured([(n, t) for n, t, _ in points], min(alone for _, _, alone in points))
                   for key, points in samples.points.items()}  # fmt: skip
         models = Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
-        for device in cards[:1]:
+        for device in gpus[:1]:
             models = calibrated(models, device, [found for found in self.watched if found.device == device])
-        for device in cards[1:]:  # the first stands for those that are alike
-            models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == cards[0]}
+        for device in gpus[1:]:  # the first stands for those that are alike
+            models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == gpus[0]}
         return models
 
     def choices(self) -> int:
         """Runs that compare something."""
-        of_card = TURNS * (len(STREAMS) + len(TILE_ROWS)) + len(self.lanes())
-        return 2 * (self.threads >= 4) + len(self.lanes()) + (of_card if CARD in self.devices else 0)
+        of_gpu = TURNS * (len(STREAMS) + len(TILE_ROWS)) + len(self.lanes())
+        return 2 * (self.threads >= 4) + len(self.lanes()) + (of_gpu if GPU in self.devices else 0)
 
     def measure(self, device: str, pictures: Sequence[Planes]) -> None:
         """One device at one size; left out if even the fewest frames took too long."""
@@ -182,7 +182,7 @@ class Tune:
             self.measured[-1].timed = self.watch(device, pictures, self.each, most=400, timed=True)
 
     def again(self) -> None:
-        """A card's encodes once more, at sizes that do not take long: all sizes before the next time, since what else the
+        """A GPU's encodes once more, at sizes that do not take long: all sizes before the next time, since what else the
         machine does lasts longer than an encode.
         """
         self.bar.step("all sizes again")
@@ -195,7 +195,7 @@ class Tune:
         self, device: str, pictures: Sequence[Planes], seconds: float, most: int = MOST, timed: bool = False
     ) -> Watched:
         """An encode with what was chosen; timed: with events around stages."""
-        return watch(device, pictures, self.chosen["threads"], seconds, most, timed, card_choices=self.chosen)
+        return watch(device, pictures, self.chosen["threads"], seconds, most, timed, gpu_choices=self.chosen)
 
     @property
     def watched(self) -> list[Watched]:
@@ -209,40 +209,40 @@ class Tune:
             if some.timed is None:
                 samples.add_cpu(some.middle)
             else:
-                samples.add_card(some.middle, some.timed)
+                samples.add_gpu(some.middle, some.timed)
         return samples
 
     def choose_threads(self) -> int:
-        """All that the process may use, or half of them where they are halves of the same cores; with a card, beside it."""
+        """All that the process may use, or half of them where they are halves of the same cores; with a GPU, beside it."""
         if self.threads < 4:
             return self.threads
         pictures, rates = pictures_for(*CHOICES_AT, self.clip), {}
         for threads in (self.threads, self.threads // 2):
             self.bar.step(f"{threads} threads")
-            device = CARD if CARD in self.devices else CPU
-            rates[threads] = 1 / watch(device, pictures, threads, self.each, card_choices={}).frame
+            device = GPU if GPU in self.devices else CPU
+            rates[threads] = 1 / watch(device, pictures, threads, self.each, gpu_choices={}).frame
         return self.threads // 2 if rates[self.threads // 2] > WORTH * rates[self.threads] else self.threads
 
     def choose(self, name: str, size: tuple[int, int], values: Mapping[int, str]) -> int:
-        """Of a card: the first of these, unless another one pays more. Each is tried TURNS times, by turns."""
+        """Of a GPU: the first of these, unless another one pays more. Each is tried TURNS times, by turns."""
         pictures, seconds = pictures_for(*size, self.clip), dict.fromkeys(values, math.inf)
         for value, label in TURNS * [*values.items()]:
             self.bar.step(label)
             choices = self.chosen | {name: value}
-            found = watch(CARD, pictures, self.chosen["threads"], self.each, card_choices=choices)
+            found = watch(GPU, pictures, self.chosen["threads"], self.each, gpu_choices=choices)
             seconds[value] = min(seconds[value], found.frame)
         usual, best = next(iter(values)), min(seconds, key=lambda value: seconds[value])
         return best if seconds[best] * WORTH < seconds[usual] else usual
 
     def lanes(self) -> list[int]:
         """Numbers of GOPs at once that are tried."""
-        if CARD in self.devices:
+        if GPU in self.devices:
             return [1, 2, 3, 4] if self.threads >= 4 else [1, 2]
         return sorted({1, min(max(1, self.threads // 2), MOST_GOPS), min(self.threads, MOST_GOPS)})
 
     def choose_gops(self) -> int:
-        """How many GOPs at once on the card, two runs each, by turns; or on the processor where there is none."""
-        device, size, turns = (CARD, GOPS_AT, 2) if CARD in self.devices else (CPU, CHOICES_AT, 1)
+        """How many GOPs at once on the GPU, two runs each, by turns; or on the processor where there is none."""
+        device, size, turns = (GPU, GOPS_AT, 2) if GPU in self.devices else (CPU, CHOICES_AT, 1)
         pictures, rates = pictures_for(*size, self.clip), dict.fromkeys(self.lanes(), 0.0)
         for lanes in turns * self.lanes():
             self.bar.step(f"{lanes} GOP{'s' if lanes > 1 else ''} at once on {device}")
@@ -279,14 +279,14 @@ def run_tune(
     check_writable(path)
     machine = Machine.here()
     missing = why_no_cuda()
-    devices = [CPU] if missing else [CPU, *(f"cuda:{k}" for k in range(count_cards()))]
+    devices = [CPU] if missing else [CPU, *(f"cuda:{k}" for k in range(count_gpus()))]
     tell = (lambda text: None) if quiet else (lambda text: say(f"h264lite tune: {text}"))
-    tell(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.cards)))
+    tell(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.gpus)))
     if will_compile():
         tell("first run: compiling the kernels, once; a minute or two, not counted")
         tell(f"compiled in {compile_all():.0f} s")
     if not missing and nvcc_will_run():
-        tell("first run on this card: nvcc compiles its kernels, once; a minute or so, not counted")
+        tell("first run on this GPU: nvcc compiles its kernels, once; a minute or so, not counted")
     read = None
     if clip is not None:
         pictures = of_clip(clip, 16, input_res)

@@ -1,4 +1,4 @@
-"""Levels as they come from the card (cuda_src/compact.py), back into the array of a frame."""
+"""Levels as they come from the GPU (cuda_src/compact.py), back into the array of a frame."""
 
 import numpy as np
 

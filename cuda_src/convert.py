@@ -1,4 +1,4 @@
-"""Pictures of display size and other layouts on the card, to the padded planes that are coded: launches convert.cu.
+"""Pictures of display size and other layouts on the GPU, to the padded planes that are coded: launches convert.cu.
 
 Sources are bytes at any address; a pitch is the distance of two rows in bytes. What lies beyond the display area repeats
 its last column and row. RGB becomes ITU-R BT.709 limited range in integers, s the sums over the 2x2 samples of a chroma

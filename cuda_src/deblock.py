@@ -1,4 +1,4 @@
-"""Deblocking on the card: the schedule of a tile's lines, and the launches of deblock.cu.
+"""Deblocking on the GPU: the schedule of a tile's lines, and the launches of deblock.cu.
 
 A tile (2x2 macroblocks) needs, of its own edges and its neighbours', the lines found by walking the filter backwards
 from the tile's final samples: which lines wrote a sample that is still needed, and which samples they read. Lines of

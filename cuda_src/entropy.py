@@ -1,4 +1,4 @@
-"""Slice data by CAVLC on the card: launches entropy.cu."""
+"""Slice data by CAVLC on the GPU: launches entropy.cu."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Full search on the card: launches full_search.cu."""
+"""Full search on the GPU: launches full_search.cu."""
 
 from typing import Any
 

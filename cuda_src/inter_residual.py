@@ -1,4 +1,4 @@
-"""Inter macroblocks on the card, prediction to reconstruction: launches inter_residual.cu."""
+"""Inter macroblocks on the GPU, prediction to reconstruction: launches inter_residual.cu."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Half-sample planes and borders on the card: launches interpolate.cu."""
+"""Half-sample planes and borders on the GPU: launches interpolate.cu."""
 
 from typing import Any
 

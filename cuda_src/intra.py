@@ -1,4 +1,4 @@
-"""Intra macroblocks on the card, coding and reconstruction: launches intra.cu."""
+"""Intra macroblocks on the GPU, coding and reconstruction: launches intra.cu."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How macroblocks are best coded as intra, on the card: launches intra_estimate.cu."""
+"""How macroblocks are best coded as intra, on the GPU: launches intra_estimate.cu."""
 
 from typing import Any
 

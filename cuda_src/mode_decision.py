@@ -1,4 +1,4 @@
-"""Mode decision on the card: launches mode_decision.cu."""
+"""Mode decision on the GPU: launches mode_decision.cu."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Search centres on the card: launches search_centre.cu."""
+"""Search centres on the GPU: launches search_centre.cu."""
 
 from typing import Any
 

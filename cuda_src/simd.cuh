@@ -1,4 +1,4 @@
-// Device functions behind which the card's own instructions hide, each with its meaning in plain C++ beside it
+// Device functions behind which the GPU's own instructions hide, each with its meaning in plain C++ beside it
 // (H264LITE_EMULATED: compiled with g++ for the tests), and the few ways in which device code differs from C++.
 #pragma once
 #ifndef H264LITE_EMULATED
@@ -152,7 +152,7 @@ DEVICE void fence_block() {
   asm volatile("fence.acq_rel.cta;" ::: "memory");
 #endif
 }
-// atomic operations on shared memory of one lane (of the card's own functions the compiler makes one for all lanes at a time)
+// atomic operations on shared memory of one lane (of the GPU's own functions the compiler makes one for all lanes at a time)
 DEVICE void set_bits(unsigned *shared, unsigned bits) {
 #ifdef H264LITE_EMULATED
   atomicOr(shared, bits);

@@ -1,4 +1,4 @@
-"""Squared error for PSNR on the card: launches ssd.cu."""
+"""Squared error for PSNR on the GPU: launches ssd.cu."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Half- and quarter-sample refinement on the card: launches subpel_refine.cu."""
+"""Half- and quarter-sample refinement on the GPU: launches subpel_refine.cu."""
 
 from typing import Any
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .errors import InputError, OptionError
 from .files.read_ahead import Read
-from .picture.device_frame import INTERFACE, describe, is_on_card
+from .picture.device_frame import INTERFACE, describe, is_on_gpu
 from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .settings.config import Config
 from .settings.options import ALL, API, OPTIONS, read_options, refuse_unbuilt
@@ -94,12 +94,12 @@ class Encoder:
         """Take one frame; return the packets that are finished, in order. They may lag behind.
 
         frame: uint8[H * 3 // 2, W] I420 for even sizes, or (y, u, v), uint8[H, W] and twice uint8[(H+1)//2, (W+1)//2].
-        With device cuda also an array on the card, whoever made it (`__cuda_array_interface__`): those, NV12 as (y, uv), or
+        With device cuda also an array on the GPU, whoever made it (`__cuda_array_interface__`): those, NV12 as (y, uv), or
         RGB (H, W, 3) or (3, H, W). It is read behind what its `stream` (a number or any library's object; by default the one
         that the array names, or its library's current one: encoder/picture/producer.py) has got so far; what that stream gets
         afterwards may overwrite it.
         """
-        if is_on_card(frame):
+        if is_on_gpu(frame):
             self._session.require(OPEN)
             if self.config.device == "cpu":
                 raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({self.config.device_reason}): copy it "
@@ -107,7 +107,7 @@ class Encoder:
             if self.config.ssim:
                 raise InputError("ssim needs the frames on the host: copy them there, or do without ssim")
             picture = replace(describe(frame, self.config.width, self.config.height, stream), frame=frame)
-            self._session.feed(self._pipeline.encode_on_card, picture)
+            self._session.feed(self._pipeline.encode_on_gpu, picture)
         else:
             self._session.feed(self._encode, check_frame(frame, self.config.width, self.config.height))
         return self._packets()
@@ -202,7 +202,7 @@ def check_frame(frame: Any, width: int, height: int) -> Planes:
 
 def _array(value: Any, name: str) -> np.ndarray:
     if hasattr(value, "__cuda_array_interface__"):
-        raise InputError(f"{name} is on the card, and other planes are not")
+        raise InputError(f"{name} is on the GPU, and other planes are not")
     if not isinstance(value, np.ndarray):
         if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
             raise InputError(f"{name}: {type(value).__name__} is not an array")
@@ -238,7 +238,7 @@ def encode(frames: Iterable[Any], fps: Any = 25, **options: Any) -> bytes:
 def _size_of(frame: Any) -> tuple[int, int]:
     """(width, height) of a frame that will be looked at more closely."""
     part = frame[0] if isinstance(frame, tuple | list) and frame else frame
-    if is_on_card(frame) and hasattr(part, INTERFACE):
+    if is_on_gpu(frame) and hasattr(part, INTERFACE):
         shape = tuple(getattr(part, INTERFACE)["shape"])
         if len(shape) == 3 and 3 in (shape[0], shape[2]):
             return (shape[1], shape[0]) if shape[2] == 3 else (shape[2], shape[1])

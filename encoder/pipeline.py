@@ -39,10 +39,10 @@ from .picture.hybrid_loop import HybridLoop
 from .picture.loop import Loop
 from .picture.slice_writer import SliceWriter
 from .settings.config import Config
-from .warm_up import compile_beside, load_for_a_card, will_compile
+from .warm_up import compile_beside, load_for_a_gpu, will_compile
 
-KEEPING = 6  # of so many decoded pictures the last ones come home, lest the card is lost
-OF_A_CARD = 4  # pictures under way where a card writes the bits: what the host has left to do with one takes little
+KEEPING = 6  # of so many decoded pictures the last ones come home, lest the GPU is lost
+OF_A_GPU = 4  # pictures under way where a GPU writes the bits: what the host has left to do with one takes little
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -83,7 +83,7 @@ class Pipeline:
         self.slice_rows = bands(config.mb_height, config.slices)
         self.writer = SliceWriter(config, self.slice_rows)
         self.in_flight = 0  # pictures whose bits may be under way beside the loop
-        self._loading = threading.Thread(target=load_for_a_card, args=(config.device == "hybrid",), daemon=True)
+        self._loading = threading.Thread(target=load_for_a_gpu, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
             start_threads([self._loading], [])  # else what it loads is loaded when it is needed
         self.count = self.since_idr = self.idr_count = self.number = 0
@@ -119,8 +119,8 @@ class Pipeline:
         frame.loaded()
         return self._encode(frame)
 
-    def encode_on_card(self, picture: DevicePicture) -> list[EncodedFrame]:
-        """The same for a picture that lies on the card."""
+    def encode_on_gpu(self, picture: DevicePicture) -> list[EncodedFrame]:
+        """The same for a picture that lies on the GPU."""
         frame = self.ring[self.count % len(self.ring)]
         for name, pointer in picture.pointers.items():
             try:
@@ -131,7 +131,7 @@ class Pipeline:
         if picture.is_rgb:
             self._say_bt709()
         assert isinstance(frame, HomeFrame)
-        frame.load_from_card(picture)
+        frame.load_from_gpu(picture)
         return self._encode(frame)
 
     def begin_gop(self, gop: int, number: int) -> None:
@@ -155,7 +155,7 @@ class Pipeline:
             try:
                 self.ring += self._places(self.loop, AHEAD)
                 self._reads_ahead = True
-            except (DeviceMemoryError, GpuLost):  # of a card that is lost the first picture tells
+            except (DeviceMemoryError, GpuLost):  # of a GPU that is lost the first picture tells
                 return False
         return self._reads_ahead
 
@@ -166,7 +166,7 @@ class Pipeline:
             self._enter(frame)
             return self._finished(self.in_flight)
         except (GpuLost, DeviceMemoryError) as lost:
-            self._go_on_without_the_card(lost, frame)
+            self._go_on_without_the_gpu(lost, frame)
             return self._finished(self.in_flight)
         except TwinDiffers as error:
             raise Error(f"H264LITE_CHECK: frame {frame.number}: {error}") from None
@@ -178,7 +178,7 @@ class Pipeline:
         try:
             return self._finished(0)
         except GpuLost as lost:
-            self._go_on_without_the_card(lost)
+            self._go_on_without_the_gpu(lost)
             return self._finished(0)
         except Stuck as error:
             raise Error(str(error)) from None
@@ -237,7 +237,7 @@ class Pipeline:
         try:
             ready = self.loop.run(frame)
         finally:
-            frame.complete()  # threads copied the source meanwhile, for which the card waits: the caller may change it now
+            frame.complete()  # threads copied the source meanwhile, for which the GPU waits: the caller may change it now
         if self.trace is not None:
             self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.number)
         self.pending.append((frame, ready, self.loop.executor.submit(self._write, frame, ready)))
@@ -302,7 +302,7 @@ class Pipeline:
         tuning = config.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
         hybrid = Hybrid(picture, config.split, self.warn, models, pins)
-        choices = tuning.choices if tuning is not None and config.card_choices is None else config.card_choices
+        choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
         threads = config.crew if device == "cpu" else config.threads
         executor = make_executor(device, threads, config.mb_height, slices, self.trace, config.ordinal, hybrid, choices)
         try:
@@ -336,14 +336,14 @@ class Pipeline:
         config, executor = self.config, loop.executor
         self.in_flight = config.crew if config.device == "cpu" else config.threads
         if isinstance(executor, CudaExecutor):
-            self.in_flight = min(config.threads, OF_A_CARD)
+            self.in_flight = min(config.threads, OF_A_GPU)
         self._replaceable = config.may_change_device and executor.twins > 0
         by_rows = isinstance(executor, HybridExecutor)
         self._keeps_some = self._replaceable and not by_rows and not self.keep_reconstruction
         return self._places(loop, self._ring_length())
 
     def _ring_length(self) -> int:
-        """Where the card may be lost without end of the encode, decoded pictures come home as well, the last `ref` of every
+        """Where the GPU may be lost without end of the encode, decoded pictures come home as well, the last `ref` of every
         KEEPING, and the ring is longer by as many: whichever picture is the first that did not come home, the references of
         one shortly before it are there, and the sources from there on.
         """
@@ -368,10 +368,10 @@ class Pipeline:
                 frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
         return places
 
-    def _go_on_without_the_card(self, lost: Exception, entering: Frame | None = None) -> None:
+    def _go_on_without_the_gpu(self, lost: Exception, entering: Frame | None = None) -> None:
         """From the first picture whose results did not come home: redo it and those behind it on the CPU.
 
-        DeviceLost, once, if the card was asked for by name: what came home stays to be fetched.
+        DeviceLost, once, if the GPU was asked for by name: what came home stays to be fetched.
         """
         whole = [isinstance(future.exception(), GpuLost) for _, _, future in self.pending]
         first = whole.index(True) if True in whole else len(whole)

@@ -50,8 +50,8 @@ def compile_beside() -> None:
     atexit.register(child.kill)
 
 
-def load_for_a_card(bits: bool = False) -> None:
-    """What the first pictures on a card would wait for, while it is got ready: launchers, their tables, the host's kernels.
+def load_for_a_gpu(bits: bool = False) -> None:
+    """What the first pictures on a GPU would wait for, while it is got ready: launchers, their tables, the host's kernels.
 
     bits: see load_writers.
     """
@@ -60,7 +60,7 @@ def load_for_a_card(bits: bool = False) -> None:
 
 
 def load_writers(bits: bool = False) -> None:
-    """Run the kernels of the host that only pictures from a card need: they are compiled, and loaded before one comes.
+    """Run the kernels of the host that only pictures from a GPU need: they are compiled, and loaded before one comes.
 
     bits: the one that writes slices as well, a fifth of a second that the first picture would wait for.
     """

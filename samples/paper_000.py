@@ -1,4 +1,4 @@
-"""Papers 000 and 002 in cells: full search and step search of 32x32 blocks as plain loops, then rung by rung on a card.
+"""Papers 000 and 002 in cells: full search and step search of 32x32 blocks as plain loops, then rung by rung on a GPU.
 
     python samples/paper_000.py
 """
@@ -25,14 +25,14 @@ for grid, distance in ((3, 32), (7, 16), (13, 8)):
     scalar.step(current, previous, 32, distance, fsbm.SHIFT[grid], grid, True, blocks, vectors, sads)
     print(f"step search {grid:2d}    residue {sads.sum()}, loss {sads.sum() / full.sum():.3f}")
 
-# %% The ladder on a card: the same SADs from every rung (those with a launch a candidate take minutes)
+# %% The ladder on a GPU: the same SADs from every rung (those with a launch a candidate take minutes)
 if reason := available():
-    print(f"no card: {reason}")
+    print(f"no GPU: {reason}")
 else:
-    with Device() as card:
+    with Device() as gpu:
         for name, variant in fsbm.FSBM.items():
             if variant.search not in fsbm.SLOW:
-                ladder = fsbm.Ladder(card, variant, [previous, current])
+                ladder = fsbm.Ladder(gpu, variant, [previous, current])
                 ladder.run(blocks=[0])
                 start = time.perf_counter()
                 _, found = ladder.run()

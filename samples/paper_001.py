@@ -1,4 +1,4 @@
-"""Paper 001 in cells: SADs of 4x4 to 8x8 blocks by addition, then the three scenarios of streams on a card.
+"""Paper 001 in cells: SADs of 4x4 to 8x8 blocks by addition, then the three scenarios of streams on a GPU.
 
     python samples/paper_001.py
 """
@@ -28,16 +28,16 @@ assert np.array_equal(sum(quarters), sads(block, 0, 0))
 best = np.unravel_index(int(sum(quarters).argmin()), (25, 25))
 print(f"8x8 block at ({x}, {y}): vector ({best[1] - 14}, {best[0] - 14}), SAD {int(sum(quarters).min())}")
 
-# %% The scenarios on a card: the same results, other orders of copies and kernels
+# %% The scenarios on a GPU: the same results, other orders of copies and kernels
 if reason := available():
-    print(f"no card: {reason}")
+    print(f"no GPU: {reason}")
 else:
-    with Device() as card:
-        work = streams.Scenarios(card, frames)
+    with Device() as gpu:
+        work = streams.Scenarios(gpu, frames)
         for name, how in streams.SCENARIOS.items():
             work.run(name)
             start = time.perf_counter()
             keys = work.run(name)
             print(f"{name} ({how}): {1000 * (time.perf_counter() - start) / 8:.2f} ms a picture")
         vectors, found = work.vectors(keys)
-        print(f"on the card: vector {vectors[0, 3, y // 4, x // 4].tolist()}, SAD {found[0, 3, y // 4, x // 4]}")
+        print(f"on the GPU: vector {vectors[0, 3, y // 4, x // 4].tolist()}, SAD {found[0, 3, y // 4, x // 4]}")

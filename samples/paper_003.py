@@ -32,11 +32,11 @@ print(f"no search                     {psnr(current, previous) - base:+.2f} dB")
 
 # %% Memories that differ
 if reason := available():
-    print(f"no card: {reason}")
+    print(f"no GPU: {reason}")
 else:
-    with Device() as card:
+    with Device() as gpu:
         for name, variant in MEMORY.items():
-            work = Search(card, variant, current.shape)
+            work = Search(gpu, variant, current.shape)
             vectors, _ = work.vectors(work.run(work.stage(current), work.stage(previous)))
             rule = "inside" if variant.inside else "edges repeated"
             print(f"{name:15s} {rule:14s} {psnr(current, predicted(previous, vectors)) - base:+.2f} dB")

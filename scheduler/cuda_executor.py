@@ -1,7 +1,7 @@
-"""Runs stages on a card: the loop on one stream, what it does not wait for on a second, copies on two more.
+"""Runs stages on a GPU: the loop on one stream, what it does not wait for on a second, copies on two more.
 
 Nothing is allocated once the first pictures are through, and the host waits for nothing but the results of a picture
-(`take`). Arrays of `twins` pictures lie on the card, so that one is uploaded and one downloaded while a third is in the
+(`take`). Arrays of `twins` pictures lie on the GPU, so that one is uploaded and one downloaded while a third is in the
 loop; a picture's arrays are used again when its download has ended.
 """
 
@@ -14,11 +14,11 @@ import numpy as np
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.recording import Place, Script
 from .executor import Step
-from .gpu_memory import CardMemory
+from .gpu_memory import GpuMemory
 from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
 from .threads.copy_kernels import OPEN
 from .threads.lazy_task import Later, Task
-from .trace import CardClock, Trace
+from .trace import GpuClock, Trace
 
 _NOT_TIMED = nullcontext()
 MOST_SCRIPTS = 1024
@@ -27,59 +27,59 @@ LAST = ("extend_luma", "interpolate")  # of a picture, on MAIN and BESIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 
 
-class CudaExecutor(CardMemory):
-    """See Executor. A picture's bits are written on the card; what the host does with them it does when it asks for them."""
+class CudaExecutor(GpuMemory):
+    """See Executor. A picture's bits are written on the GPU; what the host does with them it does when it asks for them."""
 
     twins = 3
 
     def __init__(
-        self, card: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False
+        self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False
     ) -> None:
         """serial: everything on one stream, which spares the host's thread events."""
-        super().__init__(card)
+        super().__init__(gpu)
         self.serial = serial
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
         self._parts: dict[str, tuple[int, ...]] = {
             ROWS: rows, EVEN: rows, TICKETS: rows, SLICES: macroblocks, FRAME: (),
         }  # fmt: skip
-        with card:
-            first = card.stream()
+        with gpu:
+            first = gpu.stream()
             self.streams = {
-                name: first if self.serial else card.stream() for name in (MAIN, BESIDE, UP, HOME)
+                name: first if self.serial else gpu.stream() for name in (MAIN, BESIDE, UP, HOME)
             }
-            self._ended = {name: card.event() for name in WAITED_FOR}
-            self._uploaded, self._downloaded = ([card.event() for _ in range(self.twins)] for _ in range(2))
+            self._ended = {name: gpu.event() for name in WAITED_FOR}
+            self._uploaded, self._downloaded = ([gpu.event() for _ in range(self.twins)] for _ in range(2))
             self._waits: set[tuple[str, str]] = set()  # of this run: which stream waits for which event of _ended already
-            self._clock = CardClock(card, trace, self.streams[MAIN]) if trace is not None and trace.card else None
+            self._clock = GpuClock(gpu, trace, self.streams[MAIN]) if trace is not None and trace.gpu else None
             self._number = 0  # of the picture that is being started
             self._home: dict[Hashable, Any] = {}  # events for the host's waiting, by a picture's place in memory
             self._places: dict[Hashable, Place] = {}
             self._scripts: dict[Any, Script] = {}
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
-                card.record(event, self.streams[MAIN])  # so that the first pictures may wait for them
+                gpu.record(event, self.streams[MAIN])  # so that the first pictures may wait for them
 
     @property
     def gates(self) -> bool:
         """Whether `bring` may have one."""
-        with self.card:
-            return self.card.gates
+        with self.gpu:
+            return self.gpu.gates
 
     def at_work(self) -> Device:
         """See Executor: the context is this thread's."""
-        return self.card
+        return self.gpu
 
     def bring(
         self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], fills: Iterable[tuple[DeviceArray, int]],
         step: Step, state: Mapping[str, Any], gate: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """Start picture `number` beside the loop of the one before: (host array, array on the card) to copy, (array, value)
+        """Start picture `number` beside the loop of the one before: (host array, array on the GPU) to copy, (array, value)
         to fill, and the step that makes planes of them. gate: not before it is open (scheduler/threads/copy_kernels.py).
         """
-        card, k, up = self.card, number % self.twins, self.streams[UP]
+        gpu, k, up = self.gpu, number % self.twins, self.streams[UP]
         self._number = number
-        card.wait(up, self._downloaded[k])
+        gpu.wait(up, self._downloaded[k])
         if gate is not None:
-            card.hold(up, gate, OPEN)
+            gpu.hold(up, gate, OPEN)
         with self._span(UP, "upload"):
             for host, there in pairs:
                 there.put(host, up)
@@ -92,30 +92,30 @@ class CudaExecutor(CardMemory):
         """The main stream, for which the others wait, goes on with a picture when its source is there and the last but one,
         whose slot it may have, is home.
         """
-        card, main, uploaded = self.card, self.streams[MAIN], self._uploaded[number % self.twins]
-        card.record(uploaded, self.streams[UP])
+        gpu, main, uploaded = self.gpu, self.streams[MAIN], self._uploaded[number % self.twins]
+        gpu.record(uploaded, self.streams[UP])
         for event in (uploaded, self._downloaded[(number - 2) % self.twins]):
-            card.wait(main, event)
+            gpu.wait(main, event)
 
-    def bring_from_card(
+    def bring_from_gpu(
         self, number: int, stage: str, pointers: Mapping[str, int], fills: Iterable[tuple[DeviceArray, int]],
         producer: tuple[int | None, bool], state: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """As `bring` for a picture that lies on the card. producer: the stream to be ordered after, and whether that stream
+        """As `bring` for a picture that lies on the GPU. producer: the stream to be ordered after, and whether that stream
         waits until the picture is read; otherwise, and without a stream, the host waits.
         """
         stream, waits = producer
-        card, k, up = self.card, number % self.twins, self.streams[UP]
+        gpu, k, up = self.gpu, number % self.twins, self.streams[UP]
         self._number = number
-        card.wait(up, self._downloaded[k])
+        gpu.wait(up, self._downloaded[k])
         if stream is not None:
             self.others().after(up, stream)
         for array, value in fills:
             array.fill(value, up)
-        self.run([((stage,), self.load_from_card(pointers))], state, {})
+        self.run([((stage,), self.load_from_gpu(pointers))], state, {})
         self._let_in(number)
         if stream is None or not waits:
-            card.synchronize(self._uploaded[k])
+            gpu.synchronize(self._uploaded[k])
         else:
             self.others().before(up, stream)
 
@@ -127,35 +127,35 @@ class CudaExecutor(CardMemory):
                 self._start(STAGES[name], {**state, **more} if more else state)
 
     def _start(self, stage: Stage, state: Mapping[str, Any]) -> None:
-        card, stream = self.card, self.streams[stage.stream]
+        gpu, stream = self.gpu, self.streams[stage.stream]
         self._wait(stage.stream, stage.after.split())
         with self._span(stage.stream, stage.name):
             stage.launch(state, self._parts[stage.split], stream)
         if stage.name in WAITED_FOR:
-            card.record(self._ended[stage.name], stream)
+            gpu.record(self._ended[stage.name], stream)
             self._waits = {wait for wait in self._waits if wait[1] != stage.name}
 
     def _wait(self, track: str, stages: Iterable[str]) -> None:
         """Nothing more is done on a stream until these have ended."""
         for name in stages:
             if (track, name) not in self._waits:
-                self.card.wait(self.streams[track], self._ended[name])
+                self.gpu.wait(self.streams[track], self._ended[name])
                 self._waits.add((track, name))
 
     def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], place: Hashable) -> None:
         """See Executor: beside the loop of the next picture."""
-        card, k, download = self.card, number % self.twins, self.streams[HOME]
+        gpu, k, download = self.gpu, number % self.twins, self.streams[HOME]
         self._wait(HOME, LAST)
         with self._span(HOME, "download"):
             for there, host in pairs:
                 there.get(host, download)
-        card.record(self._downloaded[k], download)
-        card.record(self._event(place), download)
+        gpu.record(self._downloaded[k], download)
+        gpu.record(self._event(place), download)
 
     def _event(self, place: Hashable) -> Any:
         """Of a picture that comes home."""
         if place not in self._home:
-            self._home[place] = self.card.event()
+            self._home[place] = self.gpu.event()
         return self._home[place]
 
     @contextmanager
@@ -163,7 +163,7 @@ class CudaExecutor(CardMemory):
         """Around everything from `bring` to `take`. False: it was all done before for this kind, and is done again, for a
         picture at that place.
 
-        Whoever asks says with the kind which picture had the same arrays on the card and the same numbers; `arrays`: the
+        Whoever asks says with the kind which picture had the same arrays on the GPU and the same numbers; `arrays`: the
         place's in the host's memory, always in the same order.
         """
         if self._clock is not None:
@@ -176,11 +176,11 @@ class CudaExecutor(CardMemory):
             script.uses += 1
             script.move(self._places[place])
             if script.uses == OFTEN:
-                self.card.shorten(script)
-            self.card.replay(script)
+                self.gpu.shorten(script)
+            self.gpu.replay(script)
             yield False
         else:
-            with self.card.writing(self._places[place]) as script:
+            with self.gpu.writing(self._places[place]) as script:
                 yield True
             if len(self._scripts) >= MOST_SCRIPTS:
                 self._scripts.clear()
@@ -188,10 +188,10 @@ class CudaExecutor(CardMemory):
 
     def home(self, place: Hashable) -> "_Home":
         """See Executor."""
-        return _Home(self.card, self._home[place], self._clock)
+        return _Home(self.gpu, self._home[place], self._clock)
 
     @contextmanager
-    def _timed(self, clock: CardClock, track: str, name: str) -> Iterator[None]:
+    def _timed(self, clock: GpuClock, track: str, name: str) -> Iterator[None]:
         before = clock.begin(self.streams[track])
         yield
         clock.end(track, name, before, self.streams[track], self._number)
@@ -210,7 +210,7 @@ class CudaExecutor(CardMemory):
         return future.result()
 
     def finish(self) -> None:
-        """See CardMemory. Scripts hold kernels, which go with their modules."""
+        """See GpuMemory. Scripts hold kernels, which go with their modules."""
         super().finish()
         self._scripts.clear()
         self._places.clear()
@@ -219,20 +219,20 @@ class CudaExecutor(CardMemory):
 class _Home:
     """Waits until a picture is home."""
 
-    def __init__(self, card: Device, event: Any, clock: CardClock | None) -> None:
-        self._card, self._event, self._clock = card, event, clock
+    def __init__(self, gpu: Device, event: Any, clock: GpuClock | None) -> None:
+        self._gpu, self._event, self._clock = gpu, event, clock
         self._spans = clock.take() if clock else []
 
     def __call__(self) -> None:
-        with self._card:
-            self._card.synchronize(self._event)
+        with self._gpu:
+            self._gpu.synchronize(self._event)
             if self._clock:
                 self._clock.resolve(self._spans)
 
     def came(self) -> bool:
         """Whether it is, or never will be."""
         try:
-            with self._card:
-                return self._card.done(self._event)
+            with self._gpu:
+                return self._gpu.done(self._event)
         except GpuLost:
             return True

@@ -4,25 +4,37 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..cuda_src.runtime import facts as card_facts
+from ..cuda_src.runtime import facts as gpu_facts
 from ..cuda_src.runtime.compiler import compiled
-from ..cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_card
+from ..cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_gpu
 from .cuda_executor import CudaExecutor
 from .executor import Executor
 from .hybrid_executor import HybridExecutor
 from .planning.models import Models, guess
-from .planning.plan import HOST, Plan, is_card
+from .planning.plan import HOST, Plan, is_gpu
 from .planning.planner import PINNED_ROWS, TRIES, make_plan
 from .planning.probing import Probing
 from .planning.route import Picture
-from .sides import CardSide, CpuSide
+from .sides import CpuSide, GpuSide
 from .stages import CUDA, files
 from .threads.watchdog import Watchdog, limit_from_environment
 from .trace import Trace
 
 __all__ = [
-    "CudaExecutor", "Device", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "Hybrid", "HybridExecutor", "OneDevice",
-    "card_facts", "card_name", "count_cards", "make_executor", "nvcc_will_run", "why_no_cuda",
+    "CudaExecutor",
+    "Device",
+    "DeviceMemoryError",
+    "DeviceUnavailable",
+    "GpuLost",
+    "Hybrid",
+    "HybridExecutor",
+    "OneDevice",
+    "count_gpus",
+    "gpu_facts",
+    "gpu_name",
+    "make_executor",
+    "nvcc_will_run",
+    "why_no_cuda",
 ]  # fmt: skip
 
 OneDevice = Executor | CudaExecutor
@@ -31,28 +43,28 @@ FEWER_TRIES = 16  # plans that are simulated while pictures wait for one
 
 
 def why_no_cuda() -> str | None:
-    """None if there is a card to use, else what is missing. Takes no context."""
+    """None if there is a GPU to use, else what is missing. Takes no context."""
     return available()
 
 
-def count_cards() -> int:
-    """How many cards the driver reports."""
+def count_gpus() -> int:
+    """How many GPUs the driver reports."""
     return count()
 
 
-def card_name() -> str:
-    """Of the card that is used."""
+def gpu_name() -> str:
+    """Of the GPU that is used."""
     try:
-        return str(first_card().name())
+        return str(first_gpu().name())
     except DeviceUnavailable:
         return "a GPU"
 
 
 def nvcc_will_run() -> bool:
-    """Whether kernels of the card are to be compiled before it can be used."""
+    """Whether kernels of the GPU are to be compiled before it can be used."""
     try:
-        card = first_card()
-        capability = tuple(card.compute_capability())
+        gpu = first_gpu()
+        capability = tuple(gpu.compute_capability())
         return any(compiled(name, capability) is None for name in files(CUDA))
     except DeviceUnavailable:
         return False
@@ -82,10 +94,10 @@ def make_executor(
     device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
     ordinal: int = 0, hybrid: Hybrid | None = None, choices: Mapping[str, int] | None = None,
 ) -> OneDevice | HybridExecutor:  # fmt: skip
-    """For "cpu", "cuda" or "hybrid", with card `ordinal`; DeviceUnavailable or DeviceMemoryError if it cannot be had.
+    """For "cpu", "cuda" or "hybrid", with GPU `ordinal`; DeviceUnavailable or DeviceMemoryError if it cannot be had.
 
     A plan that leaves everything to one device, beside which the others are too slow to matter, or that is pinned, is that
-    device's executor. choices: see CHOSEN in tuning.py; `streams` of a card alone, 1 or else four, and `tile_rows`.
+    device's executor. choices: see CHOSEN in tuning.py; `streams` of a GPU alone, 1 or else four, and `tile_rows`.
     """
     choices = choices or {}
     if device == "hybrid" and hybrid is not None:
@@ -99,16 +111,16 @@ def make_executor(
             plan, may_change = hybrid.plan(names, models)
         if plan.single is None or hybrid.split is not None or may_change:
             return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal, choices)
-        device = "cuda" if is_card(plan.single) else HOST
+        device = "cuda" if is_gpu(plan.single) else HOST
     if device == "cuda":
-        return CudaExecutor(_card(ordinal, choices), n_rows, slices, trace, _serial(choices))
+        return CudaExecutor(_gpu(ordinal, choices), n_rows, slices, trace, _serial(choices))
     return Executor(threads, n_rows, slices, trace)
 
 
-def _card(ordinal: int, choices: Mapping[str, int]) -> Device:
-    card = Device(ordinal)
-    card.tile_rows = choices.get("tile_rows", card.tile_rows)
-    return card
+def _gpu(ordinal: int, choices: Mapping[str, int]) -> Device:
+    gpu = Device(ordinal)
+    gpu.tile_rows = choices.get("tile_rows", gpu.tile_rows)
+    return gpu
 
 
 def _serial(choices: Mapping[str, int]) -> bool:
@@ -120,10 +132,10 @@ def _hybrid(
     trace: Trace | None, ordinal: int, choices: Mapping[str, int],
 ) -> HybridExecutor:  # fmt: skip
     limit = limit_from_environment()
-    card = _card(ordinal, choices)
-    sides: list[CpuSide | CardSide] = [CpuSide(HOST, threads, n_rows, slices, trace)]
+    gpu = _gpu(ordinal, choices)
+    sides: list[CpuSide | GpuSide] = [CpuSide(HOST, threads, n_rows, slices, trace)]
     try:
-        sides.append(CardSide(f"cuda:{ordinal}", card, n_rows, slices, trace))
+        sides.append(GpuSide(f"cuda:{ordinal}", gpu, n_rows, slices, trace))
         replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)[0]
         models.settle()
         probing = None if PINNED_ROWS & set(hybrid.pins) else Probing()

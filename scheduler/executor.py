@@ -95,7 +95,7 @@ class Executor:
         return nullcontext()
 
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
-        """See CudaExecutor: arrays of a card belong to no device of this executor."""
+        """See CudaExecutor: arrays of a GPU belong to no device of this executor."""
         return None, -1
 
     def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]], place: Hashable) -> None:

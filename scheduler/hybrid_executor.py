@@ -1,7 +1,7 @@
 """Runs a route: every side goes through its own operations in order, and waits where one needs what another side does.
 
-The thread that calls is the processor's; before each of its steps it gives the card whatever can be given by then, so a
-card waits for the processor only where it needs its rows, and the processor for a card only where it reads them. Operations
+The thread that calls is the processor's; before each of its steps it gives the GPU whatever can be given by then, so a
+GPU waits for the processor only where it needs its rows, and the processor for a GPU only where it reads them. Operations
 are measured (adaptation.py). Where a plan leaves everything to one device and all that pictures read of earlier ones is in
 its memory, that device's own executor goes on, until a plan divides pictures again. Bytes never change with the plan.
 """
@@ -16,17 +16,17 @@ import numpy as np
 
 from .arrays import NOTHING, Valid, everything
 from .cuda_executor import CudaExecutor
-from .gpu_memory import CardMemory
+from .gpu_memory import GpuMemory
 from .hybrid_queues import Program
 from .planning.adaptation import Adaptation
-from .planning.plan import HOST, Plan, is_card, memory_of
+from .planning.plan import HOST, Plan, is_gpu, memory_of
 from .planning.probing import Probing
 from .planning.route import Copy, Picture, Run, route, whole_in
-from .sides import TWINS, CardSide, CpuSide
+from .sides import TWINS, CpuSide, GpuSide
 from .threads.lazy_task import Task
 from .threads.watchdog import Stuck, Watchdog
 
-EVERY = 8  # the card's clock runs until everything was measured, then for one picture of so many
+EVERY = 8  # the GPU's clock runs until everything was measured, then for one picture of so many
 MOST_PROGRAMS = 256
 
 
@@ -36,7 +36,7 @@ class Work(Protocol):
     def state(self, device: str, reference: int) -> Mapping[str, Any]:
         """What stages may ask for, in a step for one reference."""
 
-    def pairs(self, card: str, op: Copy) -> Sequence[tuple[Any, np.ndarray]]:
+    def pairs(self, gpu: str, op: Copy) -> Sequence[tuple[Any, np.ndarray]]:
         """(there, host) of the rows of a copy."""
 
 
@@ -48,14 +48,14 @@ class UnderWay:
     program: Program
     work: Work
     over: list[bool]  # operations of CPU devices
-    events: dict[int, Any] = field(default_factory=dict)  # behind operations of the card that somebody waits for
+    events: dict[int, Any] = field(default_factory=dict)  # behind operations of the GPU that somebody waits for
     at: list[int] = field(default_factory=list)  # of each queue
     carried: Any = None
     error: BaseException | None = None
 
 
 class HybridExecutor:
-    """CPU sides and at most one card. See Executor for what the loop asks of it.
+    """CPU sides and at most one GPU. See Executor for what the loop asks of it.
 
     replan: makes a plan from models, None: the plan stays. models: takes what was measured (scheduler/planning/models.py).
     hands_over: whether one device's own executor may go on; None: where plans change. serial: see CudaExecutor.
@@ -64,23 +64,23 @@ class HybridExecutor:
     tickets = True
 
     def __init__(
-        self, plan: Plan, sides: Sequence[CpuSide | CardSide], watchdog: Watchdog, models: Any = None,
+        self, plan: Plan, sides: Sequence[CpuSide | GpuSide], watchdog: Watchdog, models: Any = None,
         replan: Callable[[Any], Plan] | None = None, hands_over: bool | None = None, serial: bool = False,
         probing: Probing | None = None,
     ) -> None:  # fmt: skip
         self.sides = {side.device: side for side in sides}
         self.cpus = [side for side in sides if isinstance(side, CpuSide)]
-        cards = [side for side in sides if isinstance(side, CardSide)]
-        if len(cards) > 1 or not self.cpus:
-            raise ValueError(f"devices {list(self.sides)}: at least one CPU and at most one card")
+        gpus = [side for side in sides if isinstance(side, GpuSide)]
+        if len(gpus) > 1 or not self.cpus:
+            raise ValueError(f"devices {list(self.sides)}: at least one CPU and at most one GPU")
         self.adaptation = Adaptation(plan, models, replan, probing)
-        self.side = cards[0] if cards else None
-        self.twins = TWINS if cards else 0
+        self.side = gpus[0] if gpus else None
+        self.twins = TWINS if gpus else 0
         self.hands_over = replan is not None if hands_over is None else hands_over
         self.alone: CpuSide | CudaExecutor | None = None  # whose pictures these are now
         self._serial = serial
-        self._of_card: CudaExecutor | None = None  # once it was alone
-        self._on_card: CardMemory | None = self.side  # who gave the card its last picture
+        self._of_gpu: CudaExecutor | None = None  # once it was alone
+        self._on_gpu: GpuMemory | None = self.side  # who gave the GPU its last picture
         self._watchdog = watchdog
         self._valid: Valid = NOTHING
         self._programs: dict[int, Program] = {}
@@ -90,11 +90,11 @@ class HybridExecutor:
 
     # ---- memory
     def zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        """An array of the host, where a card reaches it."""
+        """An array of the host, where a GPU reaches it."""
         if self.side is None:
             return np.zeros(shape, dtype)
-        with self.side.card:
-            return self.side.card.pinned(shape, dtype)
+        with self.side.gpu:
+            return self.side.gpu.pinned(shape, dtype)
 
     host_zeros = zeros
 
@@ -112,7 +112,7 @@ class HybridExecutor:
 
     def at_work(self, memory: str) -> AbstractContextManager[Any]:
         """Around what a thread does with arrays of a memory."""
-        return nullcontext() if self.side is None or memory == HOST else self.side.card
+        return nullcontext() if self.side is None or memory == HOST else self.side.gpu
 
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
         """See CudaExecutor."""
@@ -131,43 +131,43 @@ class HybridExecutor:
         side = self.sides[device]
         if isinstance(side, CpuSide):
             return side
-        if self._of_card is None:
+        if self._of_gpu is None:
             first = self.cpus[0]
             height = self.adaptation.plan.mb_height
-            self._of_card = CudaExecutor(side.card, height, first.slices, side.trace, self._serial)
-        return self._of_card
+            self._of_gpu = CudaExecutor(side.gpu, height, first.slices, side.trace, self._serial)
+        return self._of_gpu
 
     def hand_over(self, device: str) -> None:
         """From here on one device's executor does the pictures, behind all that was begun."""
         mine = self.alone = self.own(device)
         if isinstance(mine, CudaExecutor):
-            self._give_card_to(mine)
+            self._give_gpu_to(mine)
         elif self._last is not None and self.side is not None:  # copies from and to arrays of the host
             self._wait_for_the_last(self._last)
             self._last = None
 
     def did_alone(self, n_references: int) -> None:
-        """A picture is done, or given to the card; so many references are held behind it."""
-        memory = self.side.device if self.side is not None and self.alone is self._of_card else HOST
+        """A picture is done, or given to the GPU; so many references are held behind it."""
+        memory = self.side.device if self.side is not None and self.alone is self._of_gpu else HOST
         self._valid = everything(memory, n_references, self.adaptation.plan.mb_height)
 
-    def _give_card_to(self, user: CardMemory) -> None:
-        if self._on_card is not user:
-            assert self._on_card is not None
-            user.take_over(self._on_card)
-            self._on_card = user
+    def _give_gpu_to(self, user: GpuMemory) -> None:
+        if self._on_gpu is not user:
+            assert self._on_gpu is not None
+            user.take_over(self._on_gpu)
+            self._on_gpu = user
 
     # ---- a picture
     def begin(self, number: int) -> None:
         """Before anything of picture `number` is given to a side."""
         self.alone = None
         if self.side is not None:
-            self._give_card_to(self.side)
-            with self.side.card:
+            self._give_gpu_to(self.side)
+            with self.side.gpu:
                 self.side.begin(number, self._clocked(number))
 
     def _clocked(self, number: int) -> bool:
-        """Whether the card's operations of a picture are timed."""
+        """Whether the GPU's operations of a picture are timed."""
         side, adaptation = self.side, self.adaptation
         asked = adaptation.probe is not None or not number % EVERY or not adaptation.knows()
         measured = adaptation.models is not None and asked
@@ -208,7 +208,7 @@ class HybridExecutor:
     def _through(
         self, run: UnderWay, side: CpuSide, seconds: dict[str, float], done: threading.Event | None = None
     ) -> None:
-        """One CPU device's way through a picture; whoever comes by gives the card what it can be given."""
+        """One CPU device's way through a picture; whoever comes by gives the GPU what it can be given."""
         try:
             self._pump(run)
             before = self._last
@@ -238,31 +238,31 @@ class HybridExecutor:
         """What the picture before still copies from or to arrays of the host that this one uses."""
         side = self.side
         assert side is not None
-        card, uploaded = side.card, side.uploaded(before.number)
-        with card:
-            self._wait(before, lambda: card.done(uploaded), lambda: f"an upload of frame {before.number} to {side.device}")
+        gpu, uploaded = side.gpu, side.uploaded(before.number)
+        with gpu:
+            self._wait(before, lambda: gpu.done(uploaded), lambda: f"an upload of frame {before.number} to {side.device}")
         self.settle(before)
 
     def settle(self, run: UnderWay) -> None:
         """Wait until what the host needs of a picture for the next ones is there."""
         side = self.side
         if run.carried is not None and side is not None:
-            card = side.card
-            with card:
-                self._wait(run, lambda: card.done(run.carried), lambda: f"a copy of frame {run.number} from {side.device}")
+            gpu = side.gpu
+            with gpu:
+                self._wait(run, lambda: gpu.done(run.carried), lambda: f"a copy of frame {run.number} from {side.device}")
 
     def _is_over(self, run: UnderWay, index: int) -> bool:
         op = run.program.ops[index]
-        if isinstance(op, Run) and not is_card(op.device):
+        if isinstance(op, Run) and not is_gpu(op.device):
             return run.over[index]
         self._pump(run)
         if index not in run.events or self.side is None:
             return False
-        with self.side.card:
-            return self.side.card.done(run.events[index])
+        with self.side.gpu:
+            return self.side.gpu.done(run.events[index])
 
     def _wait(self, run: UnderWay, over: Callable[[], bool], what: Callable[[], str]) -> None:
-        """Until something is over, unless something failed meanwhile; a card that does not come back counts as lost."""
+        """Until something is over, unless something failed meanwhile; a GPU that does not come back counts as lost."""
 
         def look() -> bool:
             if run.error is not None:
@@ -274,7 +274,7 @@ class HybridExecutor:
         except Stuck as stuck:
             side = self.side
             if side is not None and side.device in str(stuck):
-                raise side.card.failed("a wait", stuck) from None
+                raise side.gpu.failed("a wait", stuck) from None
             raise
 
     @staticmethod
@@ -284,11 +284,11 @@ class HybridExecutor:
         return f"{what}, frame {run.number}"
 
     def _pump(self, run: UnderWay) -> None:
-        """Give the card's streams all operations whose needs are over or given."""
+        """Give the GPU's streams all operations whose needs are over or given."""
         side = self.side
         if side is None or all(k == len(q) for k, q in zip(run.at, run.program.queues)):
             return
-        with self._lock, side.card:
+        with self._lock, side.gpu:
             going = True
             while going:
                 going = False
@@ -311,14 +311,14 @@ class HybridExecutor:
         side = self.side
         if side is None:
             return lambda: None
-        with side.card:
-            home, spans, timed = side.end(run.number, self._events.pop() if self._events else side.card.event())
+        with side.gpu:
+            home, spans, timed = side.end(run.number, self._events.pop() if self._events else side.gpu.event())
 
         def wait() -> None:
             assert side is not None
-            with side.card:
-                self._wait(run, lambda: side.card.done(home), lambda: f"frame {run.number} on {side.device}")
-                side.card.synchronize(home)
+            with side.gpu:
+                self._wait(run, lambda: side.gpu.done(home), lambda: f"frame {run.number} on {side.device}")
+                side.gpu.synchronize(home)
                 self.adaptation.measured.extend(side.seconds(spans, timed))
             if home not in self._events:  # asked for again after an interrupt
                 self._events.append(home)
@@ -338,7 +338,7 @@ class HybridExecutor:
         """End the threads, give memory back."""
         self._watchdog.close()
         self.adaptation.settled()
-        if self._of_card is not None:
-            self._of_card.finish()
+        if self._of_gpu is not None:
+            self._of_gpu.finish()
         for side in self.sides.values():
             side.close(keep_host)

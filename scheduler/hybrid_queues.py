@@ -1,9 +1,9 @@
-"""A route as the hybrid executor reads it: groups of stages for CPU devices, queues for the engines of a card."""
+"""A route as the hybrid executor reads it: groups of stages for CPU devices, queues for the engines of a GPU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .planning.plan import HOST, is_card
+from .planning.plan import HOST, is_gpu
 from .planning.route import COMPACT, Copy, Op, Run
 from .stages import FRAME, STAGES
 
@@ -22,7 +22,7 @@ class Group:
 
 @dataclass
 class Program:
-    """A route as the executor reads it: groups of each CPU device, queues of each engine of a card, who is waited for."""
+    """A route as the executor reads it: groups of each CPU device, queues of each engine of a GPU, who is waited for."""
 
     ops: tuple[Op, ...]
     groups: dict[str, list[Group]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Program:
             bits = 0
             for need in op.needs:
                 bits |= before[need] | 1 << need
-            if isinstance(op, Run) and not is_card(op.device):
+            if isinstance(op, Run) and not is_gpu(op.device):
                 made._add(k, op, before, runs)
                 bits |= before[last[op.device]] | 1 << last[op.device] if op.device in last else 0
                 last[op.device] = k
@@ -58,7 +58,7 @@ class Program:
         made.queues = list(queues.values())
         made.waited_for = frozenset(need for op in ops for need in op.needs)
         made.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)
-        made.levels = tuple((op.row0, op.row1) for op in ops if isinstance(op, Run) and not is_card(op.device)
+        made.levels = tuple((op.row0, op.row1) for op in ops if isinstance(op, Run) and not is_gpu(op.device)
                             and "levels" in STAGES[op.stage].writes.split())  # fmt: skip
         return made
 

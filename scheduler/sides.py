@@ -1,4 +1,4 @@
-"""The sides of a plan: CPU threads as one device, a card as another. Each does single operations of a route on its rows."""
+"""The sides of a plan: CPU threads as one device, a GPU as another. Each does single operations of a route on its rows."""
 
 import threading
 import time
@@ -9,13 +9,13 @@ from typing import Any
 from ..cuda_src.runtime.device import Device
 from .arrays import SOURCES
 from .executor import Executor
-from .gpu_memory import CardMemory
+from .gpu_memory import GpuMemory
 from .planning.plan import HOST
 from .planning.route import Copy, Op, Run
 from .stages import EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TICKETS, UP
-from .trace import CardClock, Trace
+from .trace import GpuClock, Trace
 
-TWINS = 3  # pictures whose arrays a card holds: one on its way there, one in the loop, one on its way home
+TWINS = 3  # pictures whose arrays a GPU holds: one on its way there, one in the loop, one on its way home
 Seconds = list[tuple[str, float]]  # by stage
 
 
@@ -82,27 +82,27 @@ class CpuSide(Executor):
         super().close(keep_host)
 
 
-class CardSide(CardMemory):
-    """A card: one stream for stages, one for each direction of copies."""
+class GpuSide(GpuMemory):
+    """A GPU: one stream for stages, one for each direction of copies."""
 
     def __init__(
-        self, device: str, card: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
+        self, device: str, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
     ) -> None:
-        super().__init__(card)
+        super().__init__(gpu)
         self.device = device
         self._slices = (0, slices[-1][1])
         self._pool: list[Any] = []  # events behind operations, by number of the operation
         self._timed: list[Op] = []  # operations of the picture that is being issued, as the clock has them
         self.clocked, self.traced, self.trace = False, trace is not None, trace
         self._late_up: Any = None
-        with card:
-            self.streams = {name: card.stream() for name in (MAIN, UP, HOME)}
-            self._clock = CardClock(card, trace or Trace(), self.streams[MAIN])
-            self._through = [{name: card.event() for name in self.streams} for _ in range(TWINS)]
-            self._loaded = card.event()  # who waits for it waits for what was recorded when he was told to
-            self._carried = [card.event() for _ in range(TWINS)]
+        with gpu:
+            self.streams = {name: gpu.stream() for name in (MAIN, UP, HOME)}
+            self._clock = GpuClock(gpu, trace or Trace(), self.streams[MAIN])
+            self._through = [{name: gpu.event() for name in self.streams} for _ in range(TWINS)]
+            self._loaded = gpu.event()  # who waits for it waits for what was recorded when he was told to
+            self._carried = [gpu.event() for _ in range(TWINS)]
             for event in (*self._carried, *(event for events in self._through for event in events.values())):
-                card.record(event, self.streams[MAIN])
+                gpu.record(event, self.streams[MAIN])
 
     # ---- a picture
     def begin(self, number: int, clocked: bool) -> None:
@@ -110,27 +110,27 @@ class CardSide(CardMemory):
 
         Arrays that only one picture uses come in TWINS copies; what stages hand to each other, and references, once.
         """
-        card, before = self.card, self._through[(number - 1) % TWINS]
+        gpu, before = self.gpu, self._through[(number - 1) % TWINS]
         self.clocked = clocked
         self._late_up = before[MAIN]  # what copies wait for that are no sources
-        card.wait(self.streams[MAIN], before[UP])
-        card.wait(self.streams[MAIN], self._through[(number + 1) % TWINS][HOME])  # the twins' last picture but one
-        card.wait(self.streams[UP], self._through[number % TWINS][MAIN])
-        card.wait(self.streams[UP], self._through[number % TWINS][HOME])
+        gpu.wait(self.streams[MAIN], before[UP])
+        gpu.wait(self.streams[MAIN], self._through[(number + 1) % TWINS][HOME])  # the twins' last picture but one
+        gpu.wait(self.streams[UP], self._through[number % TWINS][MAIN])
+        gpu.wait(self.streams[UP], self._through[number % TWINS][HOME])
         for name in (MAIN, UP):
-            card.wait(self.streams[HOME], before[name])
+            gpu.wait(self.streams[HOME], before[name])
 
     def issue(self, op: Op, number: int, events: Mapping[int, Any], work: Any) -> None:
         """Give a stream its operation, behind what it needs of other streams (`events`)."""
-        card = self.card
+        gpu = self.gpu
         track = MAIN if isinstance(op, Run) else UP if op.target == self.device else HOME
         stream = self.streams[track]
         if track == UP and self._late_up is not None and isinstance(op, Copy) and op.array[0] not in SOURCES:
-            card.wait(stream, self._late_up)
+            gpu.wait(stream, self._late_up)
             self._late_up = None
         for need in op.needs:
             if need in events:
-                card.wait(stream, events[need])
+                gpu.wait(stream, events[need])
         before = self._clock.begin(stream) if self.clocked else None
         if isinstance(op, Run):
             stage = STAGES[op.stage]
@@ -151,22 +151,22 @@ class CardSide(CardMemory):
     def mark(self, index: int, op: Op) -> Any:
         """An event behind an operation that was just issued."""
         while len(self._pool) <= index:
-            self._pool.append(self.card.event())
+            self._pool.append(self.gpu.event())
         track = MAIN if isinstance(op, Run) else UP if op.target == self.device else HOME
-        return self.card.record(self._pool[index], self.streams[track])
+        return self.gpu.record(self._pool[index], self.streams[track])
 
     def carry(self, number: int) -> Any:
         """The event behind the copies that the host waits for before the picture behind this one."""
-        return self.card.record(self._carried[number % TWINS], self.streams[HOME])
+        return self.gpu.record(self._carried[number % TWINS], self.streams[HOME])
 
     def end(self, number: int, home: Any) -> tuple[Any, list[Any], list[Op]]:
         """Behind the last operation: `home`, the event of everything at home, and what the clock noted until then."""
-        card, through = self.card, self._through[number % TWINS]
+        gpu, through = self.gpu, self._through[number % TWINS]
         for name in (MAIN, UP):
-            card.record(through[name], self.streams[name])
-            card.wait(self.streams[HOME], through[name])
-        card.record(home, self.streams[HOME])
-        card.record(through[HOME], self.streams[HOME])
+            gpu.record(through[name], self.streams[name])
+            gpu.wait(self.streams[HOME], through[name])
+        gpu.record(home, self.streams[HOME])
+        gpu.record(through[HOME], self.streams[HOME])
         spans, timed, self._timed = self._clock.take(), self._timed, []
         return home, spans, timed
 
@@ -176,30 +176,30 @@ class CardSide(CardMemory):
 
     def seconds(self, spans: list[Any], timed: list[Op]) -> list[tuple[Op, float]]:
         """What operations took that the clock noted and that are over."""
-        found = [(op, self.card.seconds(before, after)) for op, (_, _, before, after, _) in zip(timed, spans)]
+        found = [(op, self.gpu.seconds(before, after)) for op, (_, _, before, after, _) in zip(timed, spans)]
         if self.traced:
             self._clock.resolve(spans)
         else:
             self._clock.free += [event for _, _, before, after, _ in spans for event in (before, after)]
         return found
 
-    # ---- pictures that lie on the card
+    # ---- pictures that lie on the GPU
     def load(
         self, stage: str, pointers: Mapping[str, int], producer: tuple[int | None, bool], state: Mapping[str, Any]
     ) -> None:
-        """See CudaExecutor.bring_from_card."""
+        """See CudaExecutor.bring_from_gpu."""
         stream, waits = producer
-        card, up = self.card, self.streams[UP]
+        gpu, up = self.gpu, self.streams[UP]
         if stream is not None:
             self.others().after(up, stream)
-        STAGES[stage].launch({**state, **self.load_from_card(pointers)}, (), up)
-        loaded = card.record(self._loaded, up)
+        STAGES[stage].launch({**state, **self.load_from_gpu(pointers)}, (), up)
+        loaded = gpu.record(self._loaded, up)
         for name in (MAIN, HOME):
-            card.wait(self.streams[name], loaded)
+            gpu.wait(self.streams[name], loaded)
         if stream is None or not waits:
-            card.synchronize(loaded)
+            gpu.synchronize(loaded)
         else:
             self.others().before(up, stream)
 
 
-Side = CpuSide | CardSide
+Side = CpuSide | GpuSide

@@ -5,7 +5,7 @@ Arguments carry the names of the frame's state (encoder/picture/frame.py, loop.p
 the picture a call does are ROWS's `row0 row1` (macroblock rows) or SLICES's `first_mb end_mb`. Nothing else in the project
 asks which device runs a stage.
 
-On a card stages run on streams: MAIN is the loop, BESIDE what it does not wait for at once, UP and HOME the ways there and
+On a GPU stages run on streams: MAIN is the loop, BESIDE what it does not wait for at once, UP and HOME the ways there and
 back with what is done on them. `after` names stages of other streams, of this picture or the one before, whose last run
 must have ended; within a stream order is enough, and a picture comes behind all of the last but one (CudaExecutor).
 Streams beside MAIN wait for extend_luma, the last of it, where deblock would do: an event between two kernels of MAIN keeps
@@ -21,7 +21,7 @@ from typing import Any
 # EVEN: rows that take equally long. TICKETS: all threads call it with all rows and share them out among themselves
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
-MAIN, BESIDE, UP, HOME = "main", "beside", "upload", "download"  # streams of a card
+MAIN, BESIDE, UP, HOME = "main", "beside", "upload", "download"  # streams of a GPU
 CPU, CUDA = "cpu_simd", "cuda_src"
 BY_BITS = 6  # from this subme on modes are decided by real bits
 
@@ -79,7 +79,7 @@ class Stage:
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
-        """Start the stage on the card, for one span, on a stream."""
+        """Start the stage on the GPU, for one span, on a stream."""
         names, behind = self._places
         self.cuda_function(*[state[n] for n in names], *part, *[state[n] for n in behind], stream=stream)
 
@@ -175,7 +175,7 @@ TABLE = (
         "decoded_half",
         BESIDE, after="extend_luma",
     ),
-    Stage(  # waits for borders too, and for all three: one wait on the card, one launch of a graph
+    Stage(  # waits for borders too, and for all three: one wait on the GPU, one launch of a graph
         "ssd_y", "ssd.ssd", EVEN, "encoder",
         "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y",
         HOME, after="interpolate",
@@ -190,7 +190,7 @@ TABLE = (
         "source_v decoded_v chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_v", "ssd_v",
         HOME,
     ),
-    # only between the host and a card
+    # only between the host and a GPU
     Stage(
         "load_i420", "convert.load_i420", FRAME, "encoder",
         "given_y given_u given_v pitch chroma_pitch width height source_y source_u source_v",
@@ -233,7 +233,7 @@ def files(folder: str) -> set[str]:
 
 
 def load_launchers() -> None:
-    """Import what launches the stages of a card, and make the table that its first picture would wait for."""
+    """Import what launches the stages of a GPU, and make the table that its first picture would wait for."""
     for stage in TABLE:
         if stage.only != CPU:
             _ = stage.cuda_function
@@ -247,8 +247,8 @@ def picture_steps(
 ) -> list[tuple[tuple[str, ...], int]]:
     """From source to reference: (stages of a step, the reference that they search or -1), in order.
 
-    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home from a card, behind
-    what the loop waits for; to deblock P_Skip is like any P_16x16. On a card what the next picture waits for is started
+    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home from a GPU, behind
+    what the loop waits for; to deblock P_Skip is like any P_16x16. On a GPU what the next picture waits for is started
     first: stages that follow one another on a stream are fewer calls.
     """
     borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*home, "ssd_y", "ssd_u", "ssd_v")

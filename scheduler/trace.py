@@ -1,33 +1,33 @@
-"""A timeline in Chrome's trace format (chrome://tracing, Perfetto): streams of the card, threads of the host, frames."""
+"""A timeline in Chrome's trace format (chrome://tracing, Perfetto): streams of the GPU, threads of the host, frames."""
 
 import json
 import time
 from collections import defaultdict
 from typing import Any
 
-CARD, HOST = 1, 2  # process numbers of the format
+GPU, HOST = 1, 2  # process numbers of the format
 
 
 class Trace:
     """Spans by track. Times are seconds of time.perf_counter(); several threads may add.
 
-    card: the stages of a card are timed as well, by events, which costs the host time.
+    GPU: the stages of a GPU are timed as well, by events, which costs the host time.
     """
 
-    def __init__(self, card: bool = True) -> None:
-        self.card = card
+    def __init__(self, gpu: bool = True) -> None:
+        self.gpu = gpu
         self.start = time.perf_counter()
         self.spans: list[tuple[int, str, str, float, float, int]] = []
 
     def add(self, process: int, track: str, name: str, begin: float, seconds: float, frame: int = -1) -> None:
-        """One span on a track (a stream, a thread) of the card or the host."""
+        """One span on a track (a stream, a thread) of the GPU or the host."""
         self.spans.append((process, track, name, begin, seconds, frame))
 
     def part(self, prefix: str) -> "Trace":
         """The same timeline for one of several alike: its tracks get a prefix."""
         return _Part(self, prefix)
 
-    def seconds(self, process: int = CARD) -> dict[str, list[float]]:
+    def seconds(self, process: int = GPU) -> dict[str, list[float]]:
         """Durations by name."""
         found = defaultdict(list)
         for kind, _, name, _, seconds, _ in list(self.spans):
@@ -46,7 +46,7 @@ class Trace:
             events.append(event | ({"args": {"frame": frame}} if frame >= 0 else {}))
         names: list[dict[str, Any]] = [
             {"name": "process_name", "ph": "M", "pid": number, "args": {"name": name}}
-            for number, name in ((CARD, "card"), (HOST, "host"))
+            for number, name in ((GPU, "gpu"), (HOST, "host"))
         ]
         for (process, track), number in tracks.items():
             names.append({"name": "thread_name", "ph": "M", "pid": process, "tid": number, "args": {"name": track}})
@@ -69,22 +69,22 @@ class _Part(Trace):
         super().add(process, self._prefix + track, name, begin, seconds, frame)
 
 
-class CardClock:
-    """Spans of a card's streams by timing events, which are used again; host times by one event that was waited for."""
+class GpuClock:
+    """Spans of a GPU's streams by timing events, which are used again; host times by one event that was waited for."""
 
-    def __init__(self, card: Any, trace: Trace, stream: Any) -> None:
-        self.card, self.trace = card, trace
+    def __init__(self, gpu: Any, trace: Trace, stream: Any) -> None:
+        self.gpu, self.trace = gpu, trace
         self.free: list[Any] = []
         self.open: list[tuple[str, str, Any, Any, int]] = []  # of the picture that is being started
-        self.base = card.event(timing=True)
-        card.record(self.base, stream)
-        card.synchronize(self.base)
+        self.base = gpu.event(timing=True)
+        gpu.record(self.base, stream)
+        gpu.synchronize(self.base)
         self.base_time = time.perf_counter()
 
     def begin(self, stream: Any) -> Any:
         """The event before a span."""
-        event = self.free.pop() if self.free else self.card.event(timing=True)
-        return self.card.record(event, stream)
+        event = self.free.pop() if self.free else self.gpu.event(timing=True)
+        return self.gpu.record(event, stream)
 
     def end(self, track: str, name: str, before: Any, stream: Any, frame: int) -> None:
         """The event behind it."""
@@ -98,6 +98,6 @@ class CardClock:
     def resolve(self, spans: list[tuple[str, str, Any, Any, int]]) -> None:
         """Add spans whose work has ended to the trace."""
         for track, name, before, after, frame in spans:
-            begin = self.base_time + self.card.seconds(self.base, before)
-            self.trace.add(CARD, track, name, begin, self.card.seconds(before, after), frame)
+            begin = self.base_time + self.gpu.seconds(self.base, before)
+            self.trace.add(GPU, track, name, begin, self.gpu.seconds(before, after), frame)
             self.free += [before, after]

@@ -54,7 +54,7 @@ def listing() -> str:
     return "\n".join(lines)
 
 
-def _open_card(wanted: str) -> device_module.Device | None:
+def _open_gpu(wanted: str) -> device_module.Device | None:
     if wanted == "cpu":
         return None
     reason = device_module.available()
@@ -66,14 +66,14 @@ def _open_card(wanted: str) -> device_module.Device | None:
     return device_module.Device()
 
 
-def _setting(given: argparse.Namespace, card: device_module.Device | None) -> Setting:
+def _setting(given: argparse.Namespace, gpu: device_module.Device | None) -> Setting:
     clip = None
     if given.input:
         size = size_from_name(given.input_res or given.input)
         clip = read_clip(given.input, size, LONGEST)
         if len(clip.frames) < 2:
             raise InputError(f"{given.input}: {len(clip.frames)} pictures, and 2 are needed")
-    return Setting(card, clip, budget=given.budget, repeats=given.repeats, reach=given.reach)
+    return Setting(gpu, clip, budget=given.budget, repeats=given.repeats, reach=given.reach)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -90,10 +90,10 @@ def run(given: argparse.Namespace) -> int:
         raise OptionError(f"{given.repeats}: 1 or more", "repeats")
     if given.plots and importlib.util.find_spec("matplotlib") is None:
         raise OptionError("needs matplotlib: pip install 'h264lite[plot]'", "plots")
-    card = _open_card(given.device)
+    gpu = _open_gpu(given.device)
     tables: list[Table] = []
-    with card or nullcontext():
-        setting = _setting(given, card)
+    with gpu or nullcontext():
+        setting = _setting(given, gpu)
         for paper in PAPERS if name == "all" else (name,):
             found = importlib.import_module(f".paper_{paper}", __package__).run(setting)
             for table in found:
@@ -107,9 +107,9 @@ def run(given: argparse.Namespace) -> int:
     if given.csv:
         Path(given.csv).write_text(to_csv(tables), encoding="utf-8")
     if given.markdown:
-        _write_page(given, tables, plots, card.name if card else None)
-    if card:
-        card.close()
+        _write_page(given, tables, plots, gpu.name if gpu else None)
+    if gpu:
+        gpu.close()
     return 0
 
 
@@ -123,14 +123,14 @@ def _cpu() -> str:
     return f"{name}, {os.cpu_count()} cores seen"
 
 
-def _write_page(given: argparse.Namespace, tables: list[Table], plots: list[Path], card: str | None) -> None:
+def _write_page(given: argparse.Namespace, tables: list[Table], plots: list[Path], gpu: str | None) -> None:
     page = Path(given.markdown)
     words = [w for key in ("input", "input_res", "csv", "plots", "markdown") if (value := getattr(given, key))
              for w in (f"--{key.replace('_', '-')}", value)]  # fmt: skip
     lines = ["# The papers, run again", "",
              "*Italics: what the papers print.* Everything else was measured here, in one run of one command:", "",
              f"    h264lite papers {given.name} {shlex.join([*words, '--device', given.device])}", "",
-             f"{datetime.date.today()}; {card or 'no card'}; {_cpu()}. {NOTES['00']}", ""]  # fmt: skip
+             f"{datetime.date.today()}; {gpu or 'no gpu'}; {_cpu()}. {NOTES['00']}", ""]  # fmt: skip
     for paper, title in PAPERS.items():
         own = [table for table in tables if table.name.startswith(paper)]
         if own:

@@ -7,16 +7,16 @@ _TEXT = """
 Speed-up is the time of the plain loops on one core over that of the variant, copies included; h264lite's vector
 instructions on the same core are 80 times as fast as these loops (see the table of the CPU in paper 004), which flatters
 every speed-up here. Every variant's vectors and SADs are those of a plain definition that leaves out the same candidates:
-`tests/test_papers_*.py`, emulated and on a card. ~: scaled up from a sample of blocks. Clips: BasketballPass is 416x240
+`tests/test_papers_*.py`, emulated and on a GPU. ~: scaled up from a sample of blocks. Clips: BasketballPass is 416x240
 as video 1; which clips and how many pictures the papers took is not in print.
 
 000-I
 What differs: a launch and a copy for each of 16384 candidates cost the same then and now, so these rows stay far slower
-than the CPU (the host program here is Python). Last column: h264lite's full search on the card.
+than the CPU (the host program here is Python). Last column: h264lite's full search on the GPU.
 
 000-II
 What differs: whatever leaves border blocks to the CPU is bound by the CPU, as in print, and streams change nothing then.
-Once all is on the card, today's card gains more than 25 times what the card in print gained, beside plain loops (vector
+Once all is on the GPU, today's GPU gains more than 25 times what the GPU in print gained, beside plain loops (vector
 instructions on one core gain 94 to 105); what is left is three launches and a copy of 16384 SADs a block, so pinned
 memory shows and threads in z do not. Last column: by the larger clip.
 
@@ -30,8 +30,8 @@ of 7 or 13 sees more candidates and leaves less residue, the less the faster the
 CPU repeats the picture's edges, the kernels leave out candidates outside the picture.
 
 000-V
-Loss = residue of the card's search / residue of the CPU's; normalised gain = speed-up / loss. What differs: in print the
-card's full search, which sees fewer candidates, has the smaller residue (31547531 beside 31547568), so the CPU program
+Loss = residue of the GPU's search / residue of the CPU's; normalised gain = speed-up / loss. What differs: in print the
+GPU's full search, which sees fewer candidates, has the smaller residue (31547531 beside 31547568), so the CPU program
 did not choose by the true residue at borders; here it does. The paper's guess that a large clip that gains from the
 larger grid might reach a gain of 1 in the step search can be seen in the last row.
 
@@ -86,9 +86,9 @@ as many dependent steps as the picture is wide and twice as high in macroblocks;
 4x4 SADs in four instructions of 16 bytes; here of 32 or 64.
 
 004-modules
-ms a P picture, preset medium, the product's own stages: one thread on the CPU; on the card its timeline, entropy coding
+ms a P picture, preset medium, the product's own stages: one thread on the CPU; on the GPU its timeline, entropy coding
 on a thread of the CPU. The paper prints no figures. On one core search and refinement take most, and grow with range and
-references; on the card, at +-16, what has dependencies (mode decision, intra) takes more than the search, and entropy
+references; on the GPU, at +-16, what has dependencies (mode decision, intra) takes more than the search, and entropy
 coding on the CPU, in large pictures, more than all.
 """
 

@@ -32,14 +32,14 @@ class Measured:
         self._plain("cpu", 0)
         self._plain("cpu-step", 3)
         for name, variant in {**fsbm.FSBM, **fsbm.STEP}.items():
-            if setting.card:
+            if setting.gpu:
                 self._variant(name, variant)
         product = Product(clip.frames, reach)
         self.product: dict[str, tuple[float, int]] = {"cpu": product.clip_on_cpu()}
         for grid in (3, 7, 13):
             self.product[f"step {grid}"] = Product(clip.frames, 64).clip_on_cpu(grid)
-        if setting.card:
-            self.product["card"] = product.clip_on_card(setting.card)
+        if setting.gpu:
+            self.product["gpu"] = product.clip_on_gpu(setting.gpu)
 
     def _search(self, blocks: list[int], grid: int, inside: bool) -> np.ndarray:
         """SADs int32[pairs, blocks] of the plain loops."""
@@ -70,7 +70,7 @@ class Measured:
             return np.concatenate(list(parts), 1)
 
     def _variant(self, name: str, variant: fsbm.Variant) -> None:
-        ladder = fsbm.Ladder(self.setting.card, variant, self.clip.frames,  # type: ignore[arg-type]
+        ladder = fsbm.Ladder(self.setting.gpu, variant, self.clip.frames,  # type: ignore[arg-type]
                              64 if variant.grid else self.setting.reach)
         seen: dict[int, np.ndarray] = {}
 
@@ -137,7 +137,7 @@ def _table_i(m: Measured) -> Table:
     rows = []
     for name, title in titles(list(published.TABLE_I)):
         seconds, gain = published.TABLE_I[name]
-        rows.append([title, seconds, gain, m.cell(name, 0), m.speed_up(name, "cpu"), m.cell(name, 2), _own(m, name, "card")])
+        rows.append([title, seconds, gain, m.cell(name, 0), m.speed_up(name, "cpu"), m.cell(name, 2), _own(m, name, "gpu")])
     return Table("000-I", "Table I: first solutions' execution time", columns, rows, [columns[1], columns[3]])
 
 
@@ -153,8 +153,8 @@ def _table_ii(ms: list[Measured]) -> Table:
         row: list = [title, *published.TABLE_II.get(name, (None,) * 4)]
         for m in ms:
             row += [m.cell(name, 0), m.speed_up(name, "cpu")]
-        rows.append([*row, _own(ms[-1], name, "card")])
-    for key, title in (("card", "h264lite on the card, 16x16, 41 partitions"), ("cpu", "h264lite on the CPU, one thread")):
+        rows.append([*row, _own(ms[-1], name, "gpu")])
+    for key, title in (("gpu", "h264lite on the GPU, 16x16, 41 partitions"), ("cpu", "h264lite on the CPU, one thread")):
         row = [title, None, None, None, None]
         for m in ms:
             seconds = m.product.get(key, (None, 0))[0]
@@ -203,7 +203,7 @@ def _table_iv(ms: list[Measured]) -> Table:
 
 def _table_v(ms: list[Measured]) -> Table:
     columns = ["video and algorithm", PRINT + "loss", PRINT + "speed-up", PRINT + "normalised gain", "residue, CPU",
-               "residue, card", "loss", "speed-up", "normalised gain", "h264lite is faster by"]  # fmt: skip
+               "residue, GPU", "loss", "speed-up", "normalised gain", "h264lite is faster by"]  # fmt: skip
     rows: list[list] = []
     for name, short in (("threads-in-z", "FSBM"), ("step-13-z", "SS")):
         base = "cpu" if short == "FSBM" else "cpu-step"
@@ -211,7 +211,7 @@ def _table_v(ms: list[Measured]) -> Table:
         for m in ms:
             loss, gain = _loss(m, name, base), m.speed_up(name, base)
             rows.append([f"{_label(m)} {short}", None, None, None, m.cell(base, 1), m.cell(name, 1), loss, gain,
-                         gain / loss if gain and loss else None, _own(m, name, "card" if short == "FSBM" else "step 13")])
+                         gain / loss if gain and loss else None, _own(m, name, "gpu" if short == "FSBM" else "step 13")])
     return Table("000-V", "Table V: final results", columns, rows)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from ...cuda_src.papers import streams
-from ...scheduler.trace import CARD, CardClock, Trace
+from ...scheduler.trace import GPU, GpuClock, Trace
 from . import published
 from .setting import Clip, Product, Setting, wall
 from .table import PRINT, Table
@@ -32,32 +32,32 @@ def overlap(spans: list[tuple[str, str, float, float]]) -> float:
 
 def timeline(setting: Setting, clip: Clip, scenario: str) -> list[tuple[str, str, float, float]]:
     """(stream, what, begin, end), seconds from the first span's begin."""
-    card, trace = setting.card, Trace()
-    assert card is not None
-    clock = CardClock(card, trace, card.stream())
-    work = streams.Scenarios(card, clip.frames, STREAMS, clock)
+    gpu, trace = setting.gpu, Trace()
+    assert gpu is not None
+    clock = GpuClock(gpu, trace, gpu.stream())
+    work = streams.Scenarios(gpu, clip.frames, STREAMS, clock)
     for _ in range(2):  # the second time without allocations
         trace.spans.clear()
         work.run(scenario)
         clock.resolve(clock.take())
     work.close()
-    spans = [(track, name, begin, begin + seconds) for kind, track, name, begin, seconds, _ in trace.spans if kind == CARD]
+    spans = [(track, name, begin, begin + seconds) for kind, track, name, begin, seconds, _ in trace.spans if kind == GPU]
     first = min((span[2] for span in spans), default=0.0)
     return [(track, name, a - first, b - first) for track, name, a, b in spans]
 
 
 def run(setting: Setting) -> list[Table]:
-    """Times and overlap of the scenarios; without a card only what is in print."""
+    """Times and overlap of the scenarios; without a GPU only what is in print."""
     columns = ["scenario", PRINT + "time, scenario 1 = 1"]
     rows: list[list] = [[f"{n[-1]}: {how}", published.SCENARIOS[n]] for n, how in streams.SCENARIOS.items()]
     last: list[float | None] = [None] * len(rows)
     for clip in setting.clips(*CLIPS, frames=PICTURES):
         size = f"{clip.shape[1]}x{clip.shape[0]}"
         columns += [f"{size}, ms a picture", f"{size}, scenario 1 = 1", f"{size}, copies beside kernels, %"]
-        if not setting.card:
+        if not setting.gpu:
             rows = [[*row, None, None, None] for row in rows]
             continue
-        work = streams.Scenarios(setting.card, clip.frames, STREAMS)
+        work = streams.Scenarios(setting.gpu, clip.frames, STREAMS)
         times, keys = {}, {}
         for name in streams.SCENARIOS:
             keys[name] = work.run(name)
@@ -65,7 +65,7 @@ def run(setting: Setting) -> list[Table]:
             setting.timelines[f"{size} {name}"] = timeline(setting, clip, name)
         assert all(np.array_equal(keys["scenario-1"], found) for found in keys.values())
         work.close()
-        product = Product(clip.frames, 16).clip_on_card(setting.card)[0] / (len(clip.frames) - 1)
+        product = Product(clip.frames, 16).clip_on_gpu(setting.gpu)[0] / (len(clip.frames) - 1)
         for k, (row, name) in enumerate(zip(rows, streams.SCENARIOS)):
             row += [1000 * times[name], times[name] / times["scenario-1"], 100 * overlap(setting.timelines[f"{size} {name}"])]
             last[k] = times[name] / product

@@ -27,16 +27,16 @@ class Measured:
         for name, inside in (("cpu", True), ("cpu, edges repeated", False)):
             self.vectors[name] = self.plain(16, 16, inside)
         for name, variant in MEMORY.items():
-            if not setting.card:
+            if not setting.gpu:
                 break
-            search = Search(setting.card, variant, clip.shape, REACH)
+            search = Search(setting.gpu, variant, clip.shape, REACH)
             staged = search.stage(self.current), search.stage(self.reference)
             search.run(*staged)
             self.ms[name] = 1000 * wall(partial(search.run, *staged), 3 * setting.repeats)
             self.vectors[name] = search.vectors(search.run(*staged))[0]
             search.close()
         product = Product([self.reference, self.current], REACH)
-        self.product_ms = 1000 * (product.clip_on_card(setting.card)[0] if setting.card else product.clip_on_cpu()[0])
+        self.product_ms = 1000 * (product.clip_on_gpu(setting.gpu)[0] if setting.gpu else product.clip_on_cpu()[0])
 
     def plain(self, wide: int, high: int, inside: bool) -> np.ndarray:
         """Vectors int16[k, 2] of the plain loops, for blocks of wide x high."""
@@ -126,7 +126,7 @@ def _explanation(setting: Setting, measured: list[Measured], order: list) -> Tab
     inside = [m.psnr(m.vectors["cpu"]) for m in measured]
     printed = [published.TABLE_2["texture"][k][1] if k is not None else None for k in order]
     rows: list[list] = [["in print: texture beside global", *printed]]
-    if setting.card:
+    if setting.gpu:
         rows.append(["texture for global memory, the same candidates", *(
             m.psnr(m.vectors["texture"]) - m.psnr(m.vectors["shared-repeat"]) for m in measured)])
         rows.append(["vectors that differ then", *(

@@ -1,4 +1,4 @@
-"""Paper 004: the inter loop's choices one beside the other, and the time of each module on CPU and card."""
+"""Paper 004: the inter loop's choices one beside the other, and the time of each module on CPU and GPU."""
 
 import statistics
 from functools import partial
@@ -13,7 +13,7 @@ from ...cuda_src.interpolate import interpolate
 from ...cuda_src.papers import loop, scalar
 from ...cuda_src.runtime.device import Device
 from ...cuda_src.subpel_refine import subpel_refine
-from .setting import Clip, Product, Setting, card_time, wall
+from .setting import Clip, Product, Setting, gpu_time, wall
 from .table import Table
 
 CLIPS = ("foreman_352x288_30", "crowd_run_1280x720_50", "driving_1920x1080_30")
@@ -24,19 +24,19 @@ MODULES = ("interpolate", "search_centre", "full_search", "subpel_refine", "intr
 
 
 class Work:
-    """Two pictures on the card, with half-sample planes, and arrays for what is found."""
+    """Two pictures on the GPU, with half-sample planes, and arrays for what is found."""
 
-    def __init__(self, card: Device, clip: Clip, reach: int) -> None:
-        self.card, product = card, Product(clip.frames[:2], reach)
+    def __init__(self, gpu: Device, clip: Clip, reach: int) -> None:
+        self.gpu, product = gpu, Product(clip.frames[:2], reach)
         self.pad, self.rows, n = product.pad, product.rows, product.n_mb
-        self.source = card.upload(product.sources[1])
+        self.source = gpu.upload(product.sources[1])
         luma = np.zeros((4, *product.references[0].shape), np.uint8)
         luma[0] = product.references[0]
-        self.luma = card.upload(luma)
+        self.luma = gpu.upload(luma)
         interpolate(self.luma, self.pad, 0, self.rows)
-        self.zero = card.upload(product.zero)
-        self.cost, self.mv = card.array((n, 41), np.int32), card.array((n, 41, 2), np.int16)
-        self.refined = card.array((n, 41, 2), np.int16)
+        self.zero = gpu.upload(product.zero)
+        self.cost, self.mv = gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16)
+        self.refined = gpu.array((n, 41, 2), np.int16)
         self.reach = reach
 
     def product(self, stream: Any = None) -> None:
@@ -46,15 +46,15 @@ class Work:
 
     def close(self) -> None:
         """Gives the arrays back."""
-        self.card.synchronize()
-        self.card.release(self.source, self.luma, self.zero, self.cost, self.mv, self.refined)
+        self.gpu.synchronize()
+        self.gpu.release(self.source, self.luma, self.zero, self.cost, self.mv, self.refined)
 
 
 def run(setting: Setting) -> list[Table]:
     """Search, refinement, deblocking, the CPU's vectors, the modules."""
     clips = setting.clips(*CLIPS, frames=7)
     tables = [_cpu_searches(clips)]
-    if setting.card:
+    if setting.gpu:
         tables = [_searches(setting, clips), _refinement(setting, clips), _deblocking(setting, clips), *tables]
     return [*tables, _modules(setting, clips)]
 
@@ -64,20 +64,20 @@ def _size(clip: Clip) -> str:
 
 
 def _searches(setting: Setting, clips: list[Clip]) -> Table:
-    card = setting.card
-    assert card is not None
+    gpu = setting.gpu
+    assert gpu is not None
     columns = ["size, range", "no reuse, us", "reuse, whole window, us", "reuse, tiles, us", "reuse is faster by",
                "whole window is faster by", "h264lite, us", "h264lite is faster by"]  # fmt: skip
     rows: list[list] = []
     for clip in clips:
         for reach in [r for r in REACHES if r <= setting.reach] or [setting.reach]:
-            work = Work(card, clip, reach)
+            work = Work(gpu, clip, reach)
             times, found = {}, []
             for name in loop.SEARCHES:
-                times[name] = card_time(card, lambda s, n=name: loop.search(  # type: ignore[misc]
+                times[name] = gpu_time(gpu, lambda s, n=name: loop.search(  # type: ignore[misc]
                     n, work.source, work.luma[0], work.pad, reach, work.cost, work.mv, s), setting.repeats)  # noqa: B023
                 found.append((work.cost.get(), work.mv.get()))
-            own = card_time(card, work.product, setting.repeats)
+            own = gpu_time(gpu, work.product, setting.repeats)
             found.append((work.cost.get(), work.mv.get()))
             assert all(np.array_equal(a, b) for other in found[:-1] for a, b in zip(other, found[-1]))
             best = min(times["whole"], times["tiles"])
@@ -88,18 +88,18 @@ def _searches(setting: Setting, clips: list[Clip]) -> Table:
 
 
 def _refinement(setting: Setting, clips: list[Clip]) -> Table:
-    card = setting.card
-    assert card is not None
+    gpu = setting.gpu
+    assert gpu is not None
     columns = ["size", "seven streams, us", "one launch, us", "one launch is faster by", "h264lite, SAD and SAD, us",
                "h264lite is faster by"]  # fmt: skip
     rows: list[list] = []
-    streams = [card.stream() for _ in loop.COUNTS]
+    streams = [gpu.stream() for _ in loop.COUNTS]
     for clip in clips:
-        work = Work(card, clip, 16)
+        work = Work(gpu, clip, 16)
         work.product()
         times = []
         for own in (streams, ()):
-            times.append(card_time(card, lambda s, own=own: loop.refine(  # type: ignore[misc]
+            times.append(gpu_time(gpu, lambda s, own=own: loop.refine(  # type: ignore[misc]
                 work.source, work.luma, work.pad, work.mv, work.cost, work.refined, own, s), setting.repeats))  # noqa: B023
         work.product()
         vectors = work.mv.get()
@@ -107,7 +107,7 @@ def _refinement(setting: Setting, clips: list[Clip]) -> Table:
         def product(s: Any, work: Work = work) -> None:
             subpel_refine(work.source, work.luma, work.pad, work.zero, 0, 2, 0, work.rows, work.cost, work.mv, 15, s)
 
-        fused = card_time(card, product, setting.repeats)
+        fused = gpu_time(gpu, product, setting.repeats)
         work.mv.put(vectors)
         rows.append([_size(clip), *times, times[0] / times[1], fused, min(times) / fused])
         work.close()
@@ -120,8 +120,8 @@ def _deblock(arguments: list[Any], wavefront: bool, stream: Any) -> None:
 
 
 def _deblocking(setting: Setting, clips: list[Clip]) -> Table:
-    card = setting.card
-    assert card is not None
+    gpu = setting.gpu
+    assert gpu is not None
     columns = ["size", "wavefront, us", "tiles (h264lite), us", "tiles are faster by"]
     rows: list[list] = []
     for clip in clips:
@@ -129,23 +129,23 @@ def _deblocking(setting: Setting, clips: list[Clip]) -> Table:
         luma = product.sources[1]
         n, rows_of_mb = product.n_mb, product.rows
         half = np.ascontiguousarray(luma[::2, ::2])
-        planes = [card.upload(p) for p in (luma, half, half)]
+        planes = [gpu.upload(p) for p in (luma, half, half)]
         mb_type = np.where(rng.random(n) < 0.05, 0, 4).astype(np.uint8)
-        state = [card.upload(a) for a in (
+        state = [gpu.upload(a) for a in (
             mb_type, np.where(mb_type < 3, -1, 0).astype(np.int8).repeat(4).reshape(n, 4),
             rng.integers(-3, 4, (n, 1, 2)).repeat(16, 1).astype(np.int16), (rng.random((n, 24)) < 0.3).astype(np.uint8),
             np.full(n, 27, np.uint8))]  # fmt: skip
-        slices, out = card.upload(np.zeros(rows_of_mb, np.int32)), [card.array(p.shape, np.uint8) for p in planes]
+        slices, out = gpu.upload(np.zeros(rows_of_mb, np.int32)), [gpu.array(p.shape, np.uint8) for p in planes]
         times, found = [], []
         for wavefront in (True, False):
             arguments: list[Any] = [*planes, *state, 0, 0, 0, 0, slices, 0, rows_of_mb, *out]
             call = partial(_deblock, arguments, wavefront)
-            times.append(card_time(card, call, setting.repeats))
+            times.append(gpu_time(gpu, call, setting.repeats))
             found.append([p.get() for p in out])
         assert all(np.array_equal(a, b) for a, b in zip(*found))
         rows.append([_size(clip), *times, times[0] / times[1]])
-        card.synchronize()
-        card.release(*planes, *state, slices, *out)
+        gpu.synchronize()
+        gpu.release(*planes, *state, slices, *out)
     return Table("004-deblocking", "Deblocking: wavefront against tiles", columns, rows, columns[1:3])
 
 
@@ -173,16 +173,16 @@ def _cpu_searches(clips: list[Clip]) -> Table:
     return Table("004-cpu", "Full search on the CPU: plain against vector instructions", columns, rows, columns[1:5])
 
 
-def modules(clip: Clip, reach: int, references: int, card: bool) -> dict[str, float]:
-    """Milliseconds a P picture of each stage, median: kernels on the card by its timeline, or one CPU thread."""
+def modules(clip: Clip, reach: int, references: int, gpu: bool) -> dict[str, float]:
+    """Milliseconds a P picture of each stage, median: kernels on the GPU by its timeline, or one CPU thread."""
     from ...encoder.pipeline import Pipeline
     from ...encoder.settings.config import Config
-    from ...scheduler.trace import CARD, Trace
+    from ...scheduler.trace import GPU, Trace
 
     height, width = clip.shape
     config = Config.from_options(width=width, height=height, fps=30, qp=27, merange=reach, ref=references,
-                                 device="cuda" if card else "cpu", **({} if card else {"threads": 1}))
-    trace = Trace() if card else None
+                                 device="cuda" if gpu else "cpu", **({} if gpu else {"threads": 1}))
+    trace = Trace() if gpu else None
     pipeline = Pipeline(config, trace=trace)
     chroma = np.full(((height + 1) // 2, (width + 1) // 2), 128, np.uint8)
     done = []
@@ -198,7 +198,7 @@ def modules(clip: Clip, reach: int, references: int, card: bool) -> dict[str, fl
         entropy = found.get("entropy", [])
         found = {"entropy": entropy} if entropy else {}
         for kind, _, name, _, seconds, number in trace.spans:
-            if kind == CARD and number >= references:
+            if kind == GPU and number >= references:
                 found.setdefault(name, []).append(seconds)
     return {name: 1000 * statistics.median(values) for name, values in found.items()}
 
@@ -207,9 +207,9 @@ def _modules(setting: Setting, clips: list[Clip]) -> Table:
     columns, cells = ["module"], []
     for k, reach, references in CASES:
         if k < len(clips):
-            for card in (False, True) if setting.card else (False,):
-                columns.append(f"{_size(clips[k])} +-{reach} ref {references}, {'card' if card else 'CPU'}")
-                cells.append(modules(clips[k], reach, references, card))
+            for gpu in (False, True) if setting.gpu else (False,):
+                columns.append(f"{_size(clips[k])} +-{reach} ref {references}, {'gpu' if gpu else 'CPU'}")
+                cells.append(modules(clips[k], reach, references, gpu))
     rows: list[list] = [[name, *(case.get(name) for case in cells)] for name in MODULES]
     rows.append(["all but entropy", *(sum(case.get(name, 0.0) for name in MODULES[:-1]) for case in cells)])
     return Table("004-modules", "Time of each module", columns, rows)

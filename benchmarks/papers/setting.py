@@ -1,4 +1,4 @@
-"""What the measurements share: the card or none, the clips, clocks, and the product's own kernels at the papers' work."""
+"""What the measurements share: the GPU or none, the clips, clocks, and the product's own kernels at the papers' work."""
 
 import os
 import statistics
@@ -33,9 +33,9 @@ class Clip:
 
 @dataclass
 class Setting:
-    """card: None on the CPU alone. clip: one that the user named, in place of all. budget: seconds for a slow variant."""
+    """GPU: None on the CPU alone. clip: one that the user named, in place of all. budget: seconds for a slow variant."""
 
-    card: Device | None = None
+    gpu: Device | None = None
     clip: Clip | None = None
     budget: float = 3.0
     repeats: int = 10
@@ -94,16 +94,16 @@ def wall(call: Callable[[], Any], repeats: int = 1) -> float:
     return statistics.median(times)
 
 
-def card_time(card: Device, call: Callable[[Any], None], repeats: int) -> float:
+def gpu_time(gpu: Device, call: Callable[[Any], None], repeats: int) -> float:
     """Microseconds of what `call(stream)` gives the stream, by events, the median."""
-    stream, start, end = card.stream(), card.event(timing=True), card.event(timing=True)
+    stream, start, end = gpu.stream(), gpu.event(timing=True), gpu.event(timing=True)
     times = []
     for k in range(repeats + 2):
-        card.record(start, stream)
+        gpu.record(start, stream)
         for _ in range(4):
             call(stream)
-        card.record(end, stream)
-        card.synchronize(end)
+        gpu.record(end, stream)
+        gpu.synchronize(end)
         if k >= 2:
             times.append(1000 * start.time_till(end) / 4)
     return statistics.median(times)
@@ -166,13 +166,13 @@ class Product:
         residue = sum(self.on_cpu(n, grid) for n in range(1, len(self.frames)))
         return time.perf_counter() - start, residue
 
-    def clip_on_card(self, card: Device, repeats: int = 5) -> tuple[float, int]:
+    def clip_on_gpu(self, gpu: Device, repeats: int = 5) -> tuple[float, int]:
         """Seconds with copies from and to pinned memory, and residue, of the clip."""
-        stream = card.stream()
-        sources, references = ([self._pinned(card, a) for a in arrays] for arrays in (self.sources, self.references))
-        source, reference = card.array(sources[0].shape, np.uint8), card.array(references[0].shape, np.uint8)
-        zero, cost, mv = card.upload(self.zero), card.array(self.cost.shape, np.int32), card.array(self.mv.shape, np.int16)
-        got_cost, got_mv = card.pinned(self.cost.shape, np.int32), card.pinned(self.mv.shape, np.int16)
+        stream = gpu.stream()
+        sources, references = ([self._pinned(gpu, a) for a in arrays] for arrays in (self.sources, self.references))
+        source, reference = gpu.array(sources[0].shape, np.uint8), gpu.array(references[0].shape, np.uint8)
+        zero, cost, mv = gpu.upload(self.zero), gpu.array(self.cost.shape, np.int32), gpu.array(self.mv.shape, np.int16)
+        got_cost, got_mv = gpu.pinned(self.cost.shape, np.int32), gpu.pinned(self.mv.shape, np.int16)
 
         def clip() -> int:
             residue = 0
@@ -182,7 +182,7 @@ class Product:
                 full_search(source, reference, self.pad, zero, zero, 0, self.reach, 0, self.rows, cost, mv, stream)
                 cost.get(got_cost, stream)
                 mv.get(got_mv, stream)
-                card.synchronize(stream)
+                gpu.synchronize(stream)
                 residue += int(got_cost[:, 40].sum())
             return residue
 
@@ -190,7 +190,7 @@ class Product:
         return wall(clip, repeats), residue
 
     @staticmethod
-    def _pinned(card: Device, array: np.ndarray) -> np.ndarray:
-        staged = card.pinned(array.shape, np.uint8)
+    def _pinned(gpu: Device, array: np.ndarray) -> np.ndarray:
+        staged = gpu.pinned(array.shape, np.uint8)
         staged[:] = array
         return staged

@@ -14,13 +14,13 @@ from ...encoder.files.video import Planes, check_input_res
 from ...encoder.pipeline import EncodedFrame, Pipeline
 from ...encoder.settings.config import Config
 from ...scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD
-from ...scheduler.trace import CARD, HOST, Trace
+from ...scheduler.trace import GPU, HOST, Trace
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8
 WARM = 3  # frames before the measured ones: the first is an I frame, and the next ones allocate;
-WARM_SECONDS = 0.3  # and time, since on a card calls are noted before they are repeated
-WAITS = 0.05  # of the time: where the host's thread waits less for a card, it is what holds the encode up
+WARM_SECONDS = 0.3  # and time, since on a GPU calls are noted before they are repeated
+WAITS = 0.05  # of the time: where the host's thread waits less for a GPU, it is what holds the encode up
 QP = 27
 MOST = 10_000  # pictures of one measurement
 
@@ -105,11 +105,11 @@ class Watched:
     threads: int
     frames: int
     frame: float  # from picture to picture
-    stages: dict[str, float] = field(default_factory=dict)  # CPU: summed over threads; a card: on its streams
+    stages: dict[str, float] = field(default_factory=dict)  # CPU: summed over threads; a GPU: on its streams
     loop: float = 0.0  # the host's thread in the loop
     load: float = 0.0
     entropy: float = 0.0
-    wait: float = 0.0  # the host's thread for a card; a mean, as `frame` is
+    wait: float = 0.0  # the host's thread for a GPU; a mean, as `frame` is
     bits: float = 0.0  # of a P picture
 
     @property
@@ -129,7 +129,7 @@ class Watched:
 
     @property
     def host_binds(self) -> bool:
-        """Whether the thread that keeps a card busy is what the encode waits for, and not the card."""
+        """Whether the thread that keeps a GPU busy is what the encode waits for, and not the GPU."""
         return self.wait < WAITS * self.frame
 
     @property
@@ -148,19 +148,19 @@ def settings(device: str, width: int, height: int, threads: int, **options: Any)
 
 
 def watch(
-    device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = MOST, card_clock: bool = False,
-    card_choices: Mapping[str, int] | None = None, **options: Any,
+    device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = MOST, gpu_clock: bool = False,
+    gpu_choices: Mapping[str, int] | None = None, **options: Any,
 ) -> Watched:
     """Encode for so many seconds, but at least LEAST_FRAMES and at most `most` frames.
 
-    card_clock: stages of a card are timed by events; without them it works as it does for a user. card_choices: how a
-    card is used; nothing else that was measured earlier counts then.
+    gpu_clock: stages of a GPU are timed by events; without them it works as it does for a user. gpu_choices: how a
+    GPU is used; nothing else that was measured earlier counts then.
     """
     height, width = pictures[0][0].shape
     config = settings(device, width, height, threads, **options)
-    if card_choices is not None:
-        config = replace(config, tuning=None, card_choices=card_choices)
-    trace = Trace(card=card_clock)
+    if gpu_choices is not None:
+        config = replace(config, tuning=None, gpu_choices=gpu_choices)
+    trace = Trace(gpu=gpu_clock)
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []
     try:
@@ -182,8 +182,8 @@ def watch(
         names = {name for frame in late for name in frame.stage_seconds}
         result.stages = {name: statistics.median(f.stage_seconds.get(name, 0.0) for f in late) for name in names}
         result.entropy = result.stages.pop(ENTROPY, 0.0)
-    if card_clock:
-        result.stages = _medians(trace, CARD, first)
+    if gpu_clock:
+        result.stages = _medians(trace, GPU, first)
     host = _medians(trace, HOST, max(first, n // 2))
     result.load, result.loop = host.get("load", 0.0), host.get("loop", 0.0)
     if device != CPU:
@@ -202,7 +202,7 @@ def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:
 
 
 def _waited(trace: Trace, late: int) -> float:
-    """Seconds that the host's thread waited for pictures of a card, from `late` on: until it began to write what is left."""
+    """Seconds that the host's thread waited for pictures of a GPU, from `late` on: until it began to write what is left."""
     begins: dict[str, dict[int, float]] = {"wait": {}, ENTROPY: {}}
     for kind, _, name, begin, _, frame in trace.spans:
         if kind == HOST and name in begins and frame >= late:
@@ -237,8 +237,8 @@ class Samples:
         self.add_host(found, max(0.0, between))
         self.add(ENTROPY, found.device, n, found.entropy)
 
-    def add_card(self, found: Watched, timed: Watched) -> None:
-        """Two encodes on a card, `timed` with events around stages; calibrate.py makes one of them. What the card leaves to
+    def add_gpu(self, found: Watched, timed: Watched) -> None:
+        """Two encodes on a GPU, `timed` with events around stages; calibrate.py makes one of them. What the GPU leaves to
         do with a picture's bits, the host's thread does.
         """
         for name, spent in timed.stages.items():
@@ -246,7 +246,7 @@ class Samples:
         self.add_host(found, found.loop + found.entropy)
 
     def add_host(self, found: Watched, issue: float) -> None:
-        """What the host's thread does for a picture. issue: beside a card, or between the loops of two pictures."""
+        """What the host's thread does for a picture. issue: beside a GPU, or between the loops of two pictures."""
         self.add(LOAD, found.device, found.macroblocks, found.load)
         self.add(ISSUE, found.device, found.macroblocks, issue)
 

@@ -18,20 +18,20 @@ from ...scheduler.planning.models import CPU
 from ...scheduler.threads.readers import Readers
 from .measure import MOST, QP, there_and_back
 
-_GOP, _GOP_OF_A_CARD = 12, 48
+_GOP, _GOP_OF_A_GPU = 12, 48
 
 
 def gop_rate(
-    device: str, pictures: Sequence[Planes], threads: int, lanes: int, seconds: float, card_choices: Mapping[str, int]
+    device: str, pictures: Sequence[Planes], threads: int, lanes: int, seconds: float, gpu_choices: Mapping[str, int]
 ) -> float:
-    """Frames a second of a raw file with so many GOPs at once, I frames among them. On a card the first two GOPs of each lane
-    do not count: their kinds of pictures are noted, which takes longer the more lanes there are. card_choices: see Config.
+    """Frames a second of a raw file with so many GOPs at once, I frames among them. On a GPU the first two GOPs of each lane
+    do not count: their kinds of pictures are noted, which takes longer the more lanes there are. gpu_choices: see Config.
     """
     height, width = pictures[0][0].shape
-    keyint = _GOP if device == CPU else _GOP_OF_A_CARD
+    keyint = _GOP if device == CPU else _GOP_OF_A_GPU
     config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
                                  keyint=keyint, psnr=False)  # fmt: skip
-    config = replace(config, tuning=None, card_choices=card_choices)
+    config = replace(config, tuning=None, gpu_choices=gpu_choices)
     count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
     with _endless_file(pictures) as later:
         encoder = Gops(config, lanes) if lanes > 1 else Pipeline(config)

@@ -84,7 +84,7 @@ DEVICE unsigned block_minimum(unsigned key) {
   return keys[0];
 }
 
-// BestResult on the card, first kernel: of each row of results from `first` on. lines uint32[n], SAD << 14 | number.
+// BestResult on the GPU, first kernel: of each row of results from `first` on. lines uint32[n], SAD << 14 | number.
 extern "C" __global__ void row_minimum(const int *results, int first, unsigned *lines) {
   const int n = blockDim.x, at = (first + int(blockIdx.x)) * n + int(threadIdx.x);
   const unsigned best = block_minimum(unsigned(results[at]) << 14 | unsigned(at));

@@ -24,7 +24,7 @@ class Variant:
     title: str
     search: str  # the method of Ladder
     borders: str = "leave out"
-    resident: bool = True  # frames stay on the card, and blocks are cut there
+    resident: bool = True  # frames stay on the GPU, and blocks are cut there
     pinned: bool = False
     streams: int = 1
     grid: int = 0  # of the step search
@@ -55,28 +55,28 @@ SLOW = ("each",)  # a launch a candidate
 class Ladder:
     """One variant at work on a clip. frames: uint8[H, W], lumas; candidates -reach .. reach - 1."""
 
-    def __init__(self, card: Device, variant: Variant, frames: Sequence[np.ndarray], reach: int = 64) -> None:
+    def __init__(self, gpu: Device, variant: Variant, frames: Sequence[np.ndarray], reach: int = 64) -> None:
         if reach not in (8, 16, 32, 64):
             raise ValueError(f"reach {reach}: 8, 16, 32 or 64")
         if variant.grid and reach != 64:
             raise ValueError(f"reach {reach}: the step search has 64")
-        self.card, self.variant, self.reach, self.n = card, variant, reach, 2 * reach
+        self.gpu, self.variant, self.reach, self.n = gpu, variant, reach, 2 * reach
         self.height, self.width = frames[0].shape
         self.stride = 2 * reach + SIZE
         self.frames = [self._staged(frame) for frame in frames]
         self.blocks_across = -(-self.width // SIZE)
         self.n_blocks = self.blocks_across * -(-self.height // SIZE)
-        self.on_card = [card.array(frames[0].shape, np.uint8) for _ in range(2)]
-        self.block, self.area = card.array((SIZE, SIZE), np.uint8), card.array((self.stride, self.stride), np.uint8)
+        self.on_gpu = [gpu.array(frames[0].shape, np.uint8) for _ in range(2)]
+        self.block, self.area = gpu.array((SIZE, SIZE), np.uint8), gpu.array((self.stride, self.stride), np.uint8)
         shape = (variant.grid,) * 2 if variant.grid else (SIZE,) if variant.search == "each" else (self.n, self.n)
-        self.results, self.got = card.array(shape, np.int32), self._host(shape, np.int32)
-        self.lines, self.best = card.array((self.n,), np.uint32), card.array((1,), np.uint32)
+        self.results, self.got = gpu.array(shape, np.int32), self._host(shape, np.int32)
+        self.lines, self.best = gpu.array((self.n,), np.uint32), gpu.array((1,), np.uint32)
         self.got_best = self._host((1,), np.uint32)
-        self.streams = [card.stream() for _ in range(variant.streams)]
-        self.events = [card.event() for _ in range(variant.streams + 1)]
+        self.streams = [gpu.stream() for _ in range(variant.streams)]
+        self.events = [gpu.event() for _ in range(variant.streams + 1)]
 
     def _host(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        return self.card.pinned(shape, dtype) if self.variant.pinned else np.empty(shape, dtype)
+        return self.gpu.pinned(shape, dtype) if self.variant.pinned else np.empty(shape, dtype)
 
     def _staged(self, frame: np.ndarray) -> np.ndarray:
         staged = self._host(frame.shape, np.uint8)
@@ -114,9 +114,9 @@ class Ladder:
 
     def _load(self, n: int) -> None:
         """Picture n becomes the current one, the one before it the reference."""
-        self.on_card.reverse()
+        self.on_gpu.reverse()
         if self.variant.resident:
-            self.on_card[0].put(self.frames[n], self.streams[0])
+            self.on_gpu[0].put(self.frames[n], self.streams[0])
         elif n:
             self.padded = np.pad(self.frames[n - 1], self.reach, mode="edge")
             down, right = -self.height % SIZE + SIZE, -self.width % SIZE + SIZE
@@ -136,16 +136,16 @@ class Ladder:
             self.area.put(np.ascontiguousarray(self.padded[y : y + stride, x : x + stride]), first)
             return
         sizes = [self.width, self.height]
-        self._launch("get_block", (SIZE,), (SIZE,), [self.on_card[0], *sizes, x, y, SIZE, self.block])
+        self._launch("get_block", (SIZE,), (SIZE,), [self.on_gpu[0], *sizes, x, y, SIZE, self.block])
         x, y = x - self.reach, y - self.reach
-        self._launch("get_block", (stride,), (SIZE,), [self.on_card[1], *sizes, x, y, stride, self.area])
+        self._launch("get_block", (stride,), (SIZE,), [self.on_gpu[1], *sizes, x, y, stride, self.area])
 
     def _launch(self, kernel: str, grid: tuple, block: tuple, arguments: list, stream: Any = None) -> None:
-        self.card.launch(MODULE, kernel, grid, block, arguments, stream or self.streams[0])
+        self.gpu.launch(MODULE, kernel, grid, block, arguments, stream or self.streams[0])
 
     def _fetch(self, array: DeviceArray, host: np.ndarray, stream: Any = None) -> np.ndarray:
         array.get(host, stream or self.streams[0])
-        self.card.synchronize(stream or self.streams[0])
+        self.gpu.synchronize(stream or self.streams[0])
         return host
 
     def _result(self, number: int, sad: int) -> tuple[int, int, int]:
@@ -188,9 +188,9 @@ class Ladder:
 
     def _fork(self) -> list[tuple[Any, int, int]]:
         """Other streams wait for the block and area; each with its first row and number of rows of candidates."""
-        self.card.record(self.events[-1], self.streams[0])
+        self.gpu.record(self.events[-1], self.streams[0])
         for stream in self.streams[1:]:
-            self.card.wait(stream, self.events[-1])
+            self.gpu.wait(stream, self.events[-1])
         count = self.n // len(self.streams)
         return [(stream, s * count, count) for s, stream in enumerate(self.streams)]
 
@@ -205,7 +205,7 @@ class Ladder:
         def finish() -> tuple[int, int, int]:
             best, number = NEVER, 0
             for stream, first, count in parts:
-                self.card.synchronize(stream)
+                self.gpu.synchronize(stream)
                 part = self.got[first : first + count].ravel()
                 k = int(part.argmin())
                 if part[k] < best:
@@ -221,13 +221,13 @@ class Ladder:
             arguments = [self.block, self.area, self.stride, first, w, h, self.results]
             self._launch("sad_all", (1, count), (self.n,), arguments, stream)
             self._launch("row_minimum", (count,), (self.n,), [self.results, first, self.lines], stream)
-            self.card.record(event, stream)
-            self.card.wait(first_stream, event)
+            self.gpu.record(event, stream)
+            self.gpu.wait(first_stream, event)
         self._launch("last_minimum", (1,), (self.n,), [self.lines, self.best])
         self.best.get(self.got_best, first_stream)
 
         def finish() -> tuple[int, int, int]:
-            self.card.synchronize(first_stream)
+            self.gpu.synchronize(first_stream)
             key = int(self.got_best[0])
             return self._result(key & (1 << 14) - 1, key >> 14)
 

@@ -45,15 +45,15 @@ def refine(
     stream: Any = None,
 ) -> None:
     """25 candidates about each vector. streams: seven, a kernel each, and `stream`, or the first, waits; none: one kernel."""
-    card, (_, height, stride) = source.device, luma.shape
+    gpu, (_, height, stride) = source.device, luma.shape
     grid = (source.shape[1] // 16, source.shape[0] // 16)
     first, last = [source, luma, stride, height, pad], [mv, cost, refined]
     if not streams:
-        card.launch(MODULE, "refine_all", (*grid, LAYERS), (25, MOST), [*first, *last], stream)
+        gpu.launch(MODULE, "refine_all", (*grid, LAYERS), (25, MOST), [*first, *last], stream)
         return
     stream = stream or streams[0]
-    begun = card.record(card.event(), stream)
+    begun = gpu.record(gpu.event(), stream)
     for mode, (own, count) in enumerate(zip(streams, COUNTS, strict=True)):
-        card.wait(own, begun)
-        card.launch(MODULE, "refine_mode", grid, (25, count), [*first, sum(COUNTS[:mode]), *last], own)
-        card.wait(stream, card.record(card.event(), own))
+        gpu.wait(own, begun)
+        gpu.launch(MODULE, "refine_mode", grid, (25, count), [*first, sum(COUNTS[:mode]), *last], own)
+        gpu.wait(stream, gpu.record(gpu.event(), own))

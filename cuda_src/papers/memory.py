@@ -38,34 +38,34 @@ MEMORY = {
 class Search:
     """One variant for pictures of one shape (H, W); candidates -reach .. reach - 1."""
 
-    def __init__(self, card: Device, variant: Variant, shape: tuple[int, int], reach: int = 16) -> None:
+    def __init__(self, gpu: Device, variant: Variant, shape: tuple[int, int], reach: int = 16) -> None:
         if not 1 <= reach <= LARGEST_REACH:
             raise ValueError(f"reach {reach}: 1 to {LARGEST_REACH}")
-        self.card, self.variant, self.reach = card, variant, reach
+        self.gpu, self.variant, self.reach = gpu, variant, reach
         self.height, self.width = shape
-        self.stream = card.stream()
+        self.stream = gpu.stream()
         self.n_mb = -(-self.width // 16) * -(-self.height // 16)
         stride = pitched(np.empty((1, self.width), np.uint8)).shape[1]
-        self.planes = [card.array((self.height, stride), np.uint8) for _ in range(2)]
-        self.textures = [Texture(card, plane, self.width) for plane in self.planes] if variant.texture else []
-        self.best, self.got = card.array((self.n_mb,), np.uint32), self._host((self.n_mb,), np.uint32)
+        self.planes = [gpu.array((self.height, stride), np.uint8) for _ in range(2)]
+        self.textures = [Texture(gpu, plane, self.width) for plane in self.planes] if variant.texture else []
+        self.best, self.got = gpu.array((self.n_mb,), np.uint32), self._host((self.n_mb,), np.uint32)
 
     def _host(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        return self.card.pinned(shape, dtype) if self.variant.pinned else np.empty(shape, dtype)
+        return self.gpu.pinned(shape, dtype) if self.variant.pinned else np.empty(shape, dtype)
 
     def stage(self, frame: np.ndarray) -> np.ndarray:
         """The frame as `run` takes it: in pageable or pinned memory."""
         return pitched(frame, self._host(self.planes[0].shape, np.uint8))
 
     def search(self) -> None:
-        """The kernel alone, on what lies on the card."""
+        """The kernel alone, on what lies on the GPU."""
         self.best.fill(0xFF, self.stream)
         sizes = [self.width, self.height, self.reach, self.best]
         frames: list[Any] = [*self.planes, self.planes[0].shape[1]]
         if self.variant.texture:
             frames = [texture.handle for texture in self.textures]
         grid = (-(-self.width // 16), (self.height + 3) // 4)
-        self.card.launch(MODULE, self.variant.kernel, grid, (16, 4), [*frames, *sizes], self.stream)
+        self.gpu.launch(MODULE, self.variant.kernel, grid, (16, 4), [*frames, *sizes], self.stream)
 
     def run(self, current: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Two staged frames up, the search, the keys down: uint32[n_mb]."""
@@ -73,7 +73,7 @@ class Search:
             plane.put(frame, self.stream)
         self.search()
         self.best.get(self.got, self.stream)
-        self.card.synchronize(self.stream)
+        self.gpu.synchronize(self.stream)
         return self.got
 
     def vectors(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -85,7 +85,7 @@ class Search:
         """Gives arrays and textures back."""
         for texture in self.textures:
             texture.close()
-        self.card.release(*self.planes, self.best)
+        self.gpu.release(*self.planes, self.best)
 
 
 def predicted(reference: np.ndarray, vectors: np.ndarray, wide: int = 16, high: int = 16) -> np.ndarray:

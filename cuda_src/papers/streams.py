@@ -24,28 +24,28 @@ SIDE, BEFORE = 32, 14  # the window, as the kernel has it
 class Scenarios:
     """A clip of frames uint8[H, W] in pinned memory; each is searched in the one before it.
 
-    clock: begin(stream) and end(track, name, begun, stream, frame), as scheduler/trace.py's CardClock, takes the timeline.
+    clock: begin(stream) and end(track, name, begun, stream, frame), as scheduler/trace.py's GpuClock, takes the timeline.
     """
 
-    def __init__(self, card: Device, frames: Sequence[np.ndarray], streams: int = 4, clock: Any = None) -> None:
-        self.card, self.clock = card, clock
+    def __init__(self, gpu: Device, frames: Sequence[np.ndarray], streams: int = 4, clock: Any = None) -> None:
+        self.gpu, self.clock = gpu, clock
         self.height, self.width = frames[0].shape
-        self.frames = [pitched(f, card.pinned((self.height, pitched(f[:1]).shape[1]), np.uint8)) for f in frames]
+        self.frames = [pitched(f, gpu.pinned((self.height, pitched(f[:1]).shape[1]), np.uint8)) for f in frames]
         self.grid = (self.width // 4, self.height // 4)
         self.shape = (4, self.grid[1], self.grid[0])
-        self.streams = [card.stream() for _ in range(streams)]
+        self.streams = [gpu.stream() for _ in range(streams)]
         plane = self.frames[0].shape
-        self.planes = [[card.array(plane, np.uint8) for _ in range(2)] for _ in range(streams)]
-        self.best = [card.array(self.shape, np.uint32) for _ in range(streams)]
-        self.got = [card.pinned(self.shape, np.uint32) for _ in frames[1:]]
-        self.textures = [Texture(card, array, self.width) for array in self.planes[0]]
-        self.done, self.counted = card.array((1,), np.int32), card.pinned((1,), np.int32)
+        self.planes = [[gpu.array(plane, np.uint8) for _ in range(2)] for _ in range(streams)]
+        self.best = [gpu.array(self.shape, np.uint32) for _ in range(streams)]
+        self.got = [gpu.pinned(self.shape, np.uint32) for _ in frames[1:]]
+        self.textures = [Texture(gpu, array, self.width) for array in self.planes[0]]
+        self.done, self.counted = gpu.array((1,), np.int32), gpu.pinned((1,), np.int32)
         self.turn, self.failures = threading.Lock(), list[str]()
 
     def run(self, scenario: str) -> np.ndarray:
         """uint32[pictures - 1, 4 modes, blocks down, across]: SAD << 10 | candidate, ~0 where there is no such block."""
         {"scenario-1": self._one_loop, "scenario-2": self._separate_loops, "scenario-3": self._locked}[scenario]()
-        self.card.synchronize()
+        self.gpu.synchronize()
         if self.failures:
             raise RuntimeError(self.failures[0])
         return np.stack(self.got)
@@ -72,7 +72,7 @@ class Scenarios:
         with self._span("kernel", s, n):
             current, reference = self.planes[s]
             arguments = [current, reference, current.shape[1], self.width, self.height, self.best[s]]
-            self.card.launch(MODULE, "variable_sads", self.grid, (SIDE, SIDE), arguments, self.streams[s])
+            self.gpu.launch(MODULE, "variable_sads", self.grid, (SIDE, SIDE), arguments, self.streams[s])
 
     def _download(self, n: int, s: int, stream: Any) -> None:
         with self._span("download", s, n):
@@ -110,7 +110,7 @@ class Scenarios:
 
     def _sender(self, numbers: Iterator[int]) -> None:
         try:
-            with self.card:
+            with self.gpu:
                 while True:
                     with self.turn:
                         n = next(numbers, 0)
@@ -124,20 +124,20 @@ class Scenarios:
         stream = self.streams[0]
         self.done.fill(0, stream)
         self._upload(n, 0, stream)
-        self.card.synchronize(stream)
+        self.gpu.synchronize(stream)
         with self._span("kernel", 0, n):
             handles = [texture.handle for texture in self.textures]
             arguments = [*handles, self.width, self.height, self.best[0], self.done]
-            self.card.launch(MODULE, "variable_sads_texture", self.grid, (SIDE, SIDE), arguments, stream)
+            self.gpu.launch(MODULE, "variable_sads_texture", self.grid, (SIDE, SIDE), arguments, stream)
         self.done.get(self.counted, stream)
-        self.card.synchronize(stream)
+        self.gpu.synchronize(stream)
         if self.counted[0] != self.grid[0] * self.grid[1]:
             raise RuntimeError(f"{self.counted[0]} of {self.grid[0] * self.grid[1]} CUDA blocks have done")
         self._download(n, 0, stream)
-        self.card.synchronize(stream)
+        self.gpu.synchronize(stream)
 
     def close(self) -> None:
         """Gives arrays and textures back."""
         for texture in self.textures:
             texture.close()
-        self.card.release(*itertools.chain.from_iterable(self.planes), *self.best, self.done)
+        self.gpu.release(*itertools.chain.from_iterable(self.planes), *self.best, self.done)

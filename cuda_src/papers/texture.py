@@ -1,4 +1,4 @@
-"""Texture objects over arrays on the card, by the driver's own functions: texture references are gone since CUDA 12."""
+"""Texture objects over arrays on the GPU, by the driver's own functions: texture references are gone since CUDA 12."""
 
 import ctypes
 from typing import Any
@@ -35,17 +35,17 @@ class TextureDescriptor(ctypes.Structure):
 
 
 class Texture:
-    """uint8[H, stride] on the card as a texture of `width` columns: point sampling, coordinates clamped to the picture.
+    """uint8[H, stride] on the GPU as a texture of `width` columns: point sampling, coordinates clamped to the picture.
 
     `handle` goes into a launch. What is written into the array later is what later launches see.
     """
 
-    def __init__(self, card: Device, array: DeviceArray, width: int) -> None:
+    def __init__(self, gpu: Device, array: DeviceArray, width: int) -> None:
         height, stride = array.shape
         if stride % PITCH or width > stride:
             raise ValueError(f"stride {stride}: a multiple of {PITCH}, and at least the width {width}")
-        self.card, self.array = card, array
-        self.cuda: Any = getattr(card.driver, "libcuda", None) or ctypes.CDLL("libcuda.so.1")
+        self.gpu, self.array = gpu, array
+        self.cuda: Any = getattr(gpu.driver, "libcuda", None) or ctypes.CDLL("libcuda.so.1")
         resource = ResourceDescriptor(kind=_PITCH_2D)
         resource.res.pitch2D = _Pitch2D(int(array.ptr), _UNSIGNED_8, 1, width, height, stride)
         texture = TextureDescriptor(address_mode=(_CLAMP,) * 3, filter_mode=_POINT, flags=_AS_INTEGER)
@@ -53,7 +53,7 @@ class Texture:
         descriptors = ctypes.byref(resource), ctypes.byref(texture)
         code = self.cuda.cuTexObjectCreate(ctypes.byref(made), *descriptors, ctypes.c_void_p(None))
         if code:
-            raise card.failed("cuTexObjectCreate", f"error {code}")
+            raise gpu.failed("cuTexObjectCreate", f"error {code}")
         self.handle = np.uint64(made.value)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Arrays on a card: a pointer with shape and dtype."""
+"""Arrays on a GPU: a pointer with shape and dtype."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class DeviceArray:
-    """A C-contiguous array on the card. Slices along the first axis share its memory."""
+    """A C-contiguous array on the GPU. Slices along the first axis share its memory."""
 
     __slots__ = ("base", "device", "dtype", "ptr", "shape")
 
@@ -43,7 +43,7 @@ class DeviceArray:
         if isinstance(index, slice):
             first, last, stride = index.indices(self.shape[0])
             if stride != 1:
-                raise IndexError("a slice on the card has step 1")
+                raise IndexError("a slice on the GPU has step 1")
             shape: tuple[int, ...] = (max(0, last - first), *self.shape[1:])
         else:
             first = range(self.shape[0])[index]
@@ -62,14 +62,14 @@ class DeviceArray:
         return DeviceArray(self.device, self.ptr, (*self.shape[:-1], last), kind, self.base or self)
 
     def put(self, host: np.ndarray, stream: Any = None) -> "DeviceArray":
-        """Host to card; asynchronous if `host` is pinned."""
+        """Host to GPU; asynchronous if `host` is pinned."""
         if host.shape != self.shape or host.dtype != self.dtype or not host.flags.c_contiguous:
-            raise ValueError(f"array {host.shape} {host.dtype} does not match {self.shape} {self.dtype} on the card")
+            raise ValueError(f"array {host.shape} {host.dtype} does not match {self.shape} {self.dtype} on the GPU")
         self.device.call("memcpy_htod_async", self.ptr, host, stream)
         return self
 
     def get(self, host: np.ndarray | None = None, stream: Any = None) -> np.ndarray:
-        """Card to host. Without `host`: into a new array, and waits; with a pinned `host` the caller waits."""
+        """GPU to host. Without `host`: into a new array, and waits; with a pinned `host` the caller waits."""
         target = np.empty(self.shape, self.dtype) if host is None else host
         if target.shape != self.shape or target.dtype != self.dtype or not target.flags.c_contiguous:
             raise ValueError(f"array {target.shape} {target.dtype} does not match {self.shape} {self.dtype}")

@@ -1,4 +1,4 @@
-"""From the .cu files to code that a card loads: nvcc, the cache of compiled modules, the fatbins of a release.
+"""From the .cu files to code that a GPU loads: nvcc, the cache of compiled modules, the fatbins of a release.
 
 A module comes from the first of: the fatbin beside its source (made by `python -m h264lite.cuda_src.runtime.compiler`, valid
 while the sources are those it was made from), the per-user cache, nvcc. So a machine without nvcc runs a release, and a
@@ -26,7 +26,7 @@ from ...jit import kept
 
 HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
 ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capability, and PTX of the first for whatever comes later
-LARGEST_TABLE = 512  # elements; larger ones are formulas on the card
+LARGEST_TABLE = 512  # elements; larger ones are formulas on the GPU
 STAMP = "kernels.fatbin"  # JSON: which sources the fatbins were made from
 ADVICE = "H264LITE_CACHE to a folder that you can write and other users cannot"
 OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
@@ -193,7 +193,7 @@ def _cached_name(name: str, arch: str) -> str:
 
 
 def compiled(name: str, capability: tuple[int, int]) -> Path | None:
-    """The file that holds the module for a card of this compute capability, if nvcc is not needed any more."""
+    """The file that holds the module for a GPU of this compute capability, if nvcc is not needed any more."""
     fatbin = HERE / f"{name}.fatbin"
     stamp = HERE / STAMP
     if fatbin.exists() and _made_from(stamp).get(name) == module_key(name):
@@ -212,7 +212,7 @@ def _made_from(stamp: Path) -> dict[str, str]:
 
 
 def load_code(name: str, capability: tuple[int, int]) -> bytes:
-    """The compiled module for a card of this compute capability: fatbin, cache or nvcc, in this order."""
+    """The compiled module for a GPU of this compute capability: fatbin, cache or nvcc, in this order."""
     found = compiled(name, capability)
     code = None if found is None else found.read_bytes() if found.suffix == ".fatbin" else kept.read(found)
     if code is not None:

@@ -1,4 +1,4 @@
-"""Wakes cards while Python imports what will use them: driver and context take 0.3 to 0.4 s (H100), and no interpreter."""
+"""Wakes GPUs while Python imports what will use them: driver and context take 0.3 to 0.4 s (H100), and no interpreter."""
 
 import ctypes
 import importlib.util
@@ -10,14 +10,14 @@ from . import driver
 
 
 class Waking:
-    """The primary contexts of some cards, got on a thread and held until `let_go`: whoever works with one retains it as well,
+    """The primary contexts of some GPUs, got on a thread and held until `let_go`: whoever works with one retains it as well,
     and finds it there. What fails here fails there again, where it is reported.
     """
 
     def __init__(self, ordinals: Iterable[int]) -> None:
         self._ordinals = tuple(ordinals)
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._hold, name="h264lite wakes cards", daemon=True)
+        self._thread = threading.Thread(target=self._hold, name="h264lite wakes GPUs", daemon=True)
         if self._ordinals and driver.is_real() and importlib.util.find_spec("pycuda"):
             start_threads([self._thread], [])
 
@@ -40,7 +40,7 @@ class Waking:
             release(device)
 
     def let_go(self) -> None:
-        """Whoever works with the cards has them, or nobody will: the last one to let go of a context ends it."""
+        """Whoever works with the GPUs has them, or nobody will: the last one to let go of a context ends it."""
         self._over.set()
 
     def close(self) -> None:

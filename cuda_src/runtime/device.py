@@ -1,6 +1,6 @@
-"""The card: context, streams, events, memory, modules; all calls of PyCUDA pass through here.
+"""The GPU: context, streams, events, memory, modules; all calls of PyCUDA pass through here.
 
-The device's primary context is used, so that arrays of PyTorch and CuPy on the same card can be read. It is pushed and
+The device's primary context is used, so that arrays of PyTorch and CuPy on the same GPU can be read. It is pushed and
 popped around each piece of work (`with device:`), per thread. Importing this file imports no CUDA. Arrays and pinned
 buffers come from pools: once an encoder runs, no frame allocates anything.
 """
@@ -23,8 +23,8 @@ from .driver import (
     GpuLost,
     available,
     count,
-    count_cards,
-    first_card,
+    count_gpus,
+    first_gpu,
     load_driver,
     too_old,
     use_driver,
@@ -32,7 +32,7 @@ from .driver import (
 from .recording import KERNEL, NOWHERE, Place, Script, handle, numbers
 
 __all__ = [
-    "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_card",
+    "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_gpu",
     "load_driver", "use_driver",
 ]  # fmt: skip
 
@@ -56,25 +56,25 @@ def _wait(stream: Any, event: Any) -> None:
 
 
 class Device:
-    """One card in use. Enter it (`with device:`) in every thread that works with it."""
+    """One GPU in use. Enter it (`with device:`) in every thread that works with it."""
 
-    tile_rows = 4  # of mode decision, at most: fewer may be faster on another card
+    tile_rows = 4  # of mode decision, at most: fewer may be faster on another GPU
 
     def __init__(self, ordinal: int = 0) -> None:
         self.driver = load_driver()
-        count = count_cards(self.driver)
+        count = count_gpus(self.driver)
         if ordinal >= count:
             raise DeviceUnavailable(f"device {ordinal} was asked for, and the driver reports {count}")
-        card = self.driver.Device(ordinal)
+        gpu = self.driver.Device(ordinal)
         self.ordinal = ordinal
-        self.name = str(card.name()) + (f" (cuda:{ordinal})" if count > 1 else "")
-        self.capability: tuple[int, int] = tuple(card.compute_capability())
+        self.name = str(gpu.name()) + (f" (cuda:{ordinal})" if count > 1 else "")
+        self.capability: tuple[int, int] = tuple(gpu.compute_capability())
         if self.capability < OLDEST:
-            raise DeviceUnavailable(too_old(card))
-        self.multiprocessors = int(card.get_attribute(self.driver.device_attribute.MULTIPROCESSOR_COUNT))
-        self.shared_limit = int(card.get_attribute(self.driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
+            raise DeviceUnavailable(too_old(gpu))
+        self.multiprocessors = int(gpu.get_attribute(self.driver.device_attribute.MULTIPROCESSOR_COUNT))
+        self.shared_limit = int(gpu.get_attribute(self.driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
         try:
-            self.context = card.retain_primary_context()
+            self.context = gpu.retain_primary_context()
         except self.driver.Error as error:
             raise DeviceUnavailable(f"{self.name} gives no context ({error})") from None
         self.lost: str | None = None
@@ -111,12 +111,12 @@ class Device:
             raise GpuLost(self.lost)
 
     def failed(self, what: str, error: object) -> GpuLost:
-        """What to raise, once: from now on the card is lost."""
+        """What to raise, once: from now on the GPU is lost."""
         self.lost = f"{self.name} failed in {what}: {error}"
         return GpuLost(self.lost)
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """A call of the driver; whatever fails loses the card."""
+        """A call of the driver; whatever fails loses the GPU."""
         noted = name.startswith("mem")
         row = None
         if noted and self._script is not None and self._native is not None:
@@ -196,13 +196,13 @@ class Device:
     def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
         """Work that `stream` gets from now on starts when the host has set word[0] to `value`; word: int64[1], page-locked.
 
-        That must not depend on whoever asks, who may have to wait for the card before the next call is through.
+        That must not depend on whoever asks, who may have to wait for the GPU before the next call is through.
         """
         row = self._native.hold_row(handle(stream), word, value) if self._script is not None else None
         self._do("a wait for the host", self._native.hold, stream, word, value, row=row)
 
     def synchronize(self, what: Any = None) -> None:
-        """The host waits for a stream, an event or (None) the whole card."""
+        """The host waits for a stream, an event or (None) the whole GPU."""
         self.check()
         try:
             (what or self.driver.Context).synchronize()
@@ -277,7 +277,7 @@ class Device:
             return self._kept[key]
 
     def constant(self, name: str, values: np.ndarray) -> DeviceArray:
-        """A table on the card, uploaded once."""
+        """A table on the GPU, uploaded once."""
         key = (name, values.shape)
         with self._lock:
             if key not in self._kept:
@@ -363,7 +363,7 @@ class Device:
         context's, which therefore lives as long as they do.
         """
         with suppress(GpuLost), self:
-            self.synchronize()  # so that a card that is lost is known to be
+            self.synchronize()  # so that a GPU that is lost is known to be
         if self.lost:
             self._abandon()
         self._functions.clear()
@@ -393,7 +393,7 @@ class Device:
             with suppress(self.driver.Error):  # closed before
                 self.context.detach()
 
-        thread = threading.Thread(target=let_go, name="h264lite lost card")
+        thread = threading.Thread(target=let_go, name="h264lite lost GPU")
         with suppress(RuntimeError):  # no more threads can be started: the process lets go of it when it ends
             thread.start()
             thread.join()

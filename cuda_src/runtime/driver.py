@@ -1,4 +1,4 @@
-"""PyCUDA's driver, or the tests' stand-in, and which cards it reports; takes no context."""
+"""PyCUDA's driver, or the tests' stand-in, and which GPUs it reports; takes no context."""
 
 import importlib
 from types import ModuleType
@@ -8,15 +8,15 @@ OLDEST = (8, 0)  # compute capability
 
 
 class DeviceUnavailable(Exception):
-    """There is no card to use: no driver, no PyCUDA, no device, too old a device."""
+    """There is no GPU to use: no driver, no PyCUDA, no device, too old a device."""
 
 
 class DeviceMemoryError(Exception):
-    """The card's memory does not hold what was asked for."""
+    """The GPU's memory does not hold what was asked for."""
 
 
 class GpuLost(Exception):
-    """The card failed while it worked: its context is unusable for the rest of the process."""
+    """The GPU failed while it worked: its context is unusable for the rest of the process."""
 
 
 _driver: Any = None
@@ -45,7 +45,7 @@ def load_driver() -> Any:
     return driver
 
 
-def count_cards(driver: Any) -> int:
+def count_gpus(driver: Any) -> int:
     try:
         driver.init()
         return int(driver.Device.count())
@@ -54,35 +54,35 @@ def count_cards(driver: Any) -> int:
 
 
 def count() -> int:
-    """How many cards the driver reports; 0 without a driver."""
+    """How many GPUs the driver reports; 0 without a driver."""
     try:
-        return count_cards(load_driver())
+        return count_gpus(load_driver())
     except DeviceUnavailable:
         return 0
 
 
 def available() -> str | None:
-    """None if a card can be used, else why not. Takes no context."""
+    """None if a GPU can be used, else why not. Takes no context."""
     try:
         driver = load_driver()
-        if not count_cards(driver):
+        if not count_gpus(driver):
             return "the NVIDIA driver reports no device"
-        card = driver.Device(0)
-        if tuple(card.compute_capability()) < OLDEST:
-            return too_old(card)
+        gpu = driver.Device(0)
+        if tuple(gpu.compute_capability()) < OLDEST:
+            return too_old(gpu)
     except DeviceUnavailable as error:
         return str(error)
     return None
 
 
-def first_card() -> Any:
+def first_gpu() -> Any:
     """The driver's device 0, without a context."""
     driver = load_driver()
-    if not count_cards(driver):
+    if not count_gpus(driver):
         raise DeviceUnavailable("the NVIDIA driver reports no device")
     return driver.Device(0)
 
 
-def too_old(card: Any) -> str:
-    major, minor = card.compute_capability()
-    return f"{card.name()} has compute capability {major}.{minor}; {OLDEST[0]}.{OLDEST[1]} or later is needed"
+def too_old(gpu: Any) -> str:
+    major, minor = gpu.compute_capability()
+    return f"{gpu.name()} has compute capability {major}.{minor}; {OLDEST[0]}.{OLDEST[1]} or later is needed"

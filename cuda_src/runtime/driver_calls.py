@@ -132,13 +132,13 @@ class Native:
         self._check("cuStreamWaitEvent", code)
 
     def holds(self) -> bool:
-        """Whether streams of the card whose context is current can wait for a value in memory."""
+        """Whether streams of the GPU whose context is current can wait for a value in memory."""
         if "hold" not in self._address:
             return False
-        card, able = ctypes.c_int(), ctypes.c_int()
-        if self._library.cuCtxGetDevice(ctypes.byref(card)):
+        gpu, able = ctypes.c_int(), ctypes.c_int()
+        if self._library.cuCtxGetDevice(ctypes.byref(gpu)):
             return False
-        asked = ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), card
+        asked = ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), gpu
         return not self._library.cuDeviceGetAttribute(*asked) and bool(able.value)
 
     def hold_row(self, stream: int, word: np.ndarray, value: int) -> list[int]:

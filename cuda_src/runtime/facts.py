@@ -1,4 +1,4 @@
-"""What is known of the cards without using them: no context is taken, nothing is compiled."""
+"""What is known of the GPUs without using them: no context is taken, nothing is compiled."""
 
 import re
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ _KERNEL_MODULE = Path("/proc/driver/nvidia/version")
 
 
 @dataclass(frozen=True)
-class CardFacts:
-    """One card, as its driver describes it."""
+class GpuFacts:
+    """One GPU, as its driver describes it."""
 
     name: str
     capability: tuple[int, int]
@@ -26,8 +26,8 @@ class CardFacts:
         return f"{self.name}, sm_{self.capability[0]}{self.capability[1]}"
 
 
-def cards() -> list[CardFacts]:
-    """Of all cards; none where there is no driver."""
+def gpus() -> list[GpuFacts]:
+    """Of all GPUs; none where there is no driver."""
     try:
         driver = load_driver()
         driver.init()
@@ -37,12 +37,12 @@ def cards() -> list[CardFacts]:
     except driver.Error:
         return []
     attribute = driver.device_attribute.MULTIPROCESSOR_COUNT
-    return [CardFacts(str(card.name()), tuple(card.compute_capability()), _memory(card), int(card.get_attribute(attribute)))
-            for card in found]  # fmt: skip
+    return [GpuFacts(str(gpu.name()), tuple(gpu.compute_capability()), _memory(gpu), int(gpu.get_attribute(attribute)))
+            for gpu in found]  # fmt: skip
 
 
-def _memory(card: object) -> int:
-    total = getattr(card, "total_memory", None)
+def _memory(gpu: object) -> int:
+    total = getattr(gpu, "total_memory", None)
     return int(total()) if total is not None else 0
 
 
@@ -72,7 +72,7 @@ def pycuda_version() -> str:
 
 
 def kernels(capability: tuple[int, int]) -> tuple[int, int]:
-    """(kernel files that are compiled for a card of this compute capability, kernel files)."""
+    """(kernel files that are compiled for a GPU of this compute capability, kernel files)."""
     names = module_names()
     return sum(compiled(name, capability) is not None for name in names), len(names)
 

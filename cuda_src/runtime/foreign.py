@@ -13,9 +13,9 @@ _INVALID_VALUE = 1  # CUresult: the driver does not know the address
 class Foreign:
     """Orders a stream of ours after and before one of somebody else's; entered context."""
 
-    def __init__(self, card: Device) -> None:
-        self.card = card
-        self.cuda: Any = getattr(card.driver, "libcuda", None) or ctypes.CDLL("libcuda.so.1")
+    def __init__(self, gpu: Device) -> None:
+        self.gpu = gpu
+        self.cuda: Any = getattr(gpu.driver, "libcuda", None) or ctypes.CDLL("libcuda.so.1")
         self._event = ctypes.c_void_p()
         self._call("cuEventCreate", ctypes.byref(self._event), ctypes.c_uint(_NO_TIMING))
 
@@ -28,7 +28,7 @@ class Foreign:
             if code == _INVALID_VALUE:
                 return None
             if code:
-                raise self.card.failed("cuPointerGetAttribute", f"error {code}")
+                raise self.gpu.failed("cuPointerGetAttribute", f"error {code}")
         return ordinal.value if kind.value == _DEVICE_MEMORY else None
 
     def after(self, stream: Any, other: int) -> None:
@@ -48,7 +48,7 @@ class Foreign:
         self._call("cuStreamWaitEvent", ctypes.c_void_p(then), self._event, ctypes.c_uint(0))
 
     def _call(self, name: str, *arguments: Any) -> None:
-        self.card.check()
+        self.gpu.check()
         code = getattr(self.cuda, name)(*arguments)
         if code:
-            raise self.card.failed(name, f"error {code}")
+            raise self.gpu.failed(name, f"error {code}")

@@ -21,7 +21,7 @@ _registered: dict[int, np.ndarray] = {}  # by address; stay mapped: a driver tha
 
 class PinnedMemory:
     """Makes arrays for the context that is current, as long as the driver takes blocks. They live as long as somebody has
-    them, page-locked until `close`; for ever if there is none, since a card that is lost gives nothing back.
+    them, page-locked until `close`; for ever if there is none, since a GPU that is lost gives nothing back.
     """
 
     def __init__(self, library: ctypes.CDLL) -> None:
@@ -53,7 +53,7 @@ class PinnedMemory:
         try:
             memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not shared: small pages
             memory.madvise(mmap.MADV_HUGEPAGE)
-            memory.madvise(mmap.MADV_DONTFORK)  # what is written behind a fork might go to pages that the card does not read
+            memory.madvise(mmap.MADV_DONTFORK)  # what is written behind a fork might go to pages that the GPU does not read
         except (OSError, ValueError):
             return None
         whole = np.frombuffer(memory, np.uint8)

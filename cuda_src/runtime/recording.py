@@ -1,6 +1,6 @@
 """What a picture gives the streams, noted, so that a picture of the same kind can be given the same, wherever it lies.
 
-Pictures of a kind have the same arrays on the card, but places of their own in the host's memory: what of these stands in a
+Pictures of a kind have the same arrays on the GPU, but places of their own in the host's memory: what of these stands in a
 call is known by its place in the script's `Place`, and changed before the calls are given for another one.
 """
 

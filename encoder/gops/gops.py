@@ -27,7 +27,7 @@ from .queue import GopQueue
 if TYPE_CHECKING:
     from ..pipeline import EncodedFrame, Pipeline
 
-LANES_OF_A_CARD = 2
+LANES_OF_A_GPU = 2
 SMALL = 1620  # macroblocks: 4CIF
 SLICE = 0.1  # seconds: how long a caller waits before it looks after signals
 
@@ -53,13 +53,13 @@ def _tuned_lanes(config: Config) -> int:
 
 
 def _lanes_that_pay(config: Config, device: str) -> int:
-    """On the CPU a thread for each while pictures are small, else two; on a card one reads beside the other's launches.
-    Beside a card the CPU has one lane, with which it is most likely to keep up (Pace).
+    """On the CPU a thread for each while pictures are small, else two; on a GPU one reads beside the other's launches.
+    Beside a GPU the CPU has one lane, with which it is most likely to keep up (Pace).
     """
     if config.device == "hybrid" or (device == "cpu" and set(config.devices) != {"cpu"}):
         return 1
     if device != "cpu":
-        return LANES_OF_A_CARD if config.threads >= 4 else 1
+        return LANES_OF_A_GPU if config.threads >= 4 else 1
     return config.threads if config.mb_width * config.mb_height <= SMALL else max(1, config.threads // 2)
 
 
@@ -152,8 +152,8 @@ class Gops:
         self.queue.enter(read)
         return self._fetch()
 
-    def encode_on_card(self, picture: Any) -> "list[EncodedFrame]":
-        """Refused: a picture that stays on the card would have to wait there for its GOP's turn."""
+    def encode_on_gpu(self, picture: Any) -> "list[EncodedFrame]":
+        """Refused: a picture that stays on the GPU would have to wait there for its GOP's turn."""
         raise InputError("frames on a GPU are encoded one GOP at a time: gops=1")
 
     def flush(self) -> "list[EncodedFrame]":
@@ -215,7 +215,7 @@ def _end_lanes(queue: GopQueue, process: int) -> None:
 
 
 class Once:
-    """One warning for all lanes: they lose the same card."""
+    """One warning for all lanes: they lose the same GPU."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._said, self._lock = say, False, threading.Lock()
@@ -228,12 +228,12 @@ class Once:
 
 
 def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[Lane]]:
-    """Lanes of one card share a thread, since what they do on the host is Python's, which no two threads do at once."""
+    """Lanes of one GPU share a thread, since what they do on the host is Python's, which no two threads do at once."""
     found: dict[Any, list[Lane]] = {}
-    beside_cards = any(pipeline.config.device == "cuda" for pipeline in pipelines)
+    beside_gpus = any(pipeline.config.device == "cuda" for pipeline in pipelines)
     for k, pipeline in enumerate(pipelines):
         device = pipeline.config.device
-        pace = Pace(pipeline, queue) if beside_cards and device == "cpu" else None
+        pace = Pace(pipeline, queue) if beside_gpus and device == "cpu" else None
         found.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(Lane(pipeline, queue, pace))
     return list(found.values())
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """Where a card takes pictures from the host's memory, some are read there while earlier ones are coded."""
+    """Where a GPU takes pictures from the host's memory, some are read there while earlier ones are coded."""
 
     def __init__(self, pipeline: "Pipeline", queue: GopQueue, pace: Pace | None = None) -> None:
         """pace: of a lane that takes a GOP only if it keeps up with the others."""
@@ -55,23 +55,23 @@ class Lane:
 
     def _pictures(self) -> Iterator[np.ndarray | None]:
         """What is to be coded, in order; None while nothing has come. The next GOP is read while the last is coded."""
-        queue, ahead, on_card = self._queue, self._ahead, self.pipeline.next_buffer() is not None
-        own = np.empty(0 if on_card else queue.picture_bytes, np.uint8)
+        queue, ahead, on_gpu = self._queue, self._ahead, self.pipeline.next_buffer() is not None
+        own = np.empty(0 if on_gpu else queue.picture_bytes, np.uint8)
         while not queue.closing:
-            room = ahead.room if on_card else 1
+            room = ahead.room if on_gpu else 1
             if room and (self._gop is None or queue.is_over(self._gop)):
                 if self._pace is not None and self._gop is not None:
                     self._pace.ends(self._gop.taken)
                 self._gop = queue.next_gop() if self._may_take_another() else None
                 self._rest(self._rests and self._gop is None)  # before a picture is taken: it is not seen waiting any more
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
-            if taken and on_card and callable(taken[0]) and not self.pipeline.read_ahead():
-                on_card, own = False, np.empty(queue.picture_bytes, np.uint8)
+            if taken and on_gpu and callable(taken[0]) and not self.pipeline.read_ahead():
+                on_gpu, own = False, np.empty(queue.picture_bytes, np.uint8)
                 for read in taken:
                     self._begin(self._gop)
                     read(own)
                     yield own
-            elif taken and on_card and callable(taken[0]):
+            elif taken and on_gpu and callable(taken[0]):
                 for read in taken:
                     ahead.begin(read, self.pipeline.next_buffer)
                     self._ahead_of.append(self._gop)  # type: ignore[arg-type]

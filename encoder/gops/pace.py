@@ -1,4 +1,4 @@
-"""Whether the processor takes a GOP beside cards: they may only run so far ahead of it, and would wait for it then."""
+"""Whether the processor takes a GOP beside GPUs: they may only run so far ahead of it, and would wait for it then."""
 
 import time
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ TRIAL = 4  # pictures
 
 
 class Pace:
-    """Of a lane of the processor. Once cards have told theirs it codes a few pictures of a GOP that waits, only to see how
+    """Of a lane of the processor. Once GPUs have told theirs it codes a few pictures of a GOP that waits, only to see how
     long they take.
     """
 

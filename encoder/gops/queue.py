@@ -219,7 +219,7 @@ class GopQueue:
         """Something failed in that GOP: what is whole is kept; later GOPs are not coded, earlier ones are."""
         with self._changed:
             self._end_gop = number if self._end_gop is None else min(self._end_gop, number)
-            if self._failure is None:  # lanes of one card fail alike: the first one tells
+            if self._failure is None:  # lanes of one GPU fail alike: the first one tells
                 self._error = self._failure = error
             self.waiting = 0
             self._tell()

@@ -1,4 +1,4 @@
-"""Frames that lie on a card already: what is accepted of `__cuda_array_interface__`, and what is refused by name."""
+"""Frames that lie on a GPU already: what is accepted of `__cuda_array_interface__`, and what is refused by name."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ INTERFACE = "__cuda_array_interface__"
 
 @dataclass(frozen=True)
 class DevicePicture:
-    """Where a picture lies on the card, as the arguments of the stage that reads it.
+    """Where a picture lies on the GPU, as the arguments of the stage that reads it.
 
     stage: load_i420, load_nv12 or load_rgb; pointers: given_y and so on; numbers: pitches in bytes. frame: what it
     was given as, kept so that its library does not use the memory for something else.
@@ -44,7 +44,7 @@ class _Array:
         return self.strides[-2]
 
 
-def is_on_card(frame: Any) -> bool:
+def is_on_gpu(frame: Any) -> bool:
     """Whether a frame, or one of its planes, has the interface."""
     parts = frame if isinstance(frame, tuple | list) else (frame,)
     return any(hasattr(part, INTERFACE) for part in parts)
@@ -59,7 +59,7 @@ def check_place(name: str, found: int | None, mine: int) -> None:
 
 
 def describe(frame: Any, width: int, height: int, stream: Any = None) -> DevicePicture:
-    """What a frame on the card is; InputError says what is wrong with it.
+    """What a frame on the GPU is; InputError says what is wrong with it.
 
     uint8: I420 (H * 3 // 2, W); (y, u, v); NV12 as (y, uv), uv (H / 2, W) or (H / 2, W / 2, 2); RGB (H, W, 3) or (3, H, W).
     """
@@ -130,7 +130,7 @@ def _producer(arrays: list[_Array], stream: Any) -> Producer:
 
 def _read(value: Any, name: str) -> _Array:
     if not hasattr(value, INTERFACE):
-        raise InputError(f"{name} is not on the card, and other planes are")
+        raise InputError(f"{name} is not on the GPU, and other planes are")
     interface = getattr(value, INTERFACE)
     if not {"shape", "typestr", "data"} <= set(interface):
         raise InputError(f"{name}: its {INTERFACE} says neither shape nor place")

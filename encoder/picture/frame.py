@@ -12,8 +12,8 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
     cbp, qp         uint8[n_mb]            coded_block_pattern; QP_Y
     levels          int16[n_mb, 27, 16]    transform coefficient levels in scan order, blocks as in standard/macroblock.py
     total_coeff     uint8[n_mb, 24]        non-zero levels a block: 16 luma in raster order, 4 Cb, 4 Cr
-    level_index     uint32[mb_height+1+n_mb]  which blocks have levels, for the way home from a card (cuda_src/compact.py)
-    slice_sizes     int32[mb_height]       bits of each slice with its header, from a card (cuda_src/entropy.py)
+    level_index     uint32[mb_height+1+n_mb]  which blocks have levels, for the way home from a GPU (cuda_src/compact.py)
+    slice_sizes     int32[mb_height]       bits of each slice with its header, from a GPU (cuda_src/entropy.py)
     mb_bits         int32[n_mb]            bits of macroblock_layer() as written
     ssd_y/u/v       int64[mb_height]       squared error of the decoded picture
     rec_y/u/v       as the planes: the reconstruction before deblocking, in the workspace
@@ -34,18 +34,18 @@ from ...scheduler.threads.copiers import Copiers, Target
 from ...standard.macroblock import ENTRY_BYTES, N_LEVEL_BLOCKS, N_PARTITIONS
 from .device_frame import DevicePicture
 
-Array = Any  # np.ndarray, or its twin on a card
+Array = Any  # np.ndarray, or its twin on a GPU
 Zeros = Callable[[tuple[int, ...], Any], Array]
-HELPERS = 3  # threads beside the caller's that copy a picture to where a card takes it from: one moves 5 to 7 GB/s
+HELPERS = 3  # threads beside the caller's that copy a picture to where a GPU takes it from: one moves 5 to 7 GB/s
 WORTH_SHARING = 1 << 20  # bytes of such a picture
-_ALIGNED = 256  # bytes; what memory of a card is aligned to
+_ALIGNED = 256  # bytes; what memory of a GPU is aligned to
 
 
 class Frame:
     """A picture on its way through the pipeline; taken from a pool and used again for a later picture.
 
     zeros(shape, dtype) says where its arrays lie. The results of the loop but for the levels are one block of memory, so
-    that they cross from a card to the host in one copy.
+    that they cross from a GPU to the host in one copy.
     """
 
     mb_type: Array
@@ -82,8 +82,8 @@ class Frame:
         self.mb_bits = np.zeros(n_mb, np.int32)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if it is to come home
         self.kept = True  # it does, of this picture
-        self.crossed = False  # the loop ran on cards, and `levels` are in what came home
-        self.coded = False  # it ran on a card that wrote the slices' data too
+        self.crossed = False  # the loop ran on GPUs, and `levels` are in what came home
+        self.coded = False  # it ran on a GPU that wrote the slices' data too
         self.header_bits: tuple[int, ...] = ()  # of each slice
         self.index = 0  # in its pipeline
         self.number = 0  # in the stream
@@ -119,10 +119,10 @@ class Frame:
 
 
 class HomeFrame(Frame):
-    """The host's side of a picture whose loop runs on a card: what goes there, and what comes home.
+    """The host's side of a picture whose loop runs on a GPU: what goes there, and what comes home.
 
     given           y, u, v of display size, the source as it goes there
-    slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]: the slices as the card wrote them (cuda_src/entropy.py)
+    slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]: the slices as the GPU wrote them (cuda_src/entropy.py)
     gate            int64[1] where an upload can wait for the source, OPEN when it is complete
                     (scheduler/threads/copy_kernels.py); or None
     level_blocks    int16[27 n_mb, 16]: the blocks that have levels, one behind the other; where rows cross
@@ -144,7 +144,7 @@ class HomeFrame(Frame):
         self.given = split_planes(self.source, display)
         self._target = Target(self.given)
         self._padded = False
-        self.picture: DevicePicture | None = None  # where the source lies, if on the card
+        self.picture: DevicePicture | None = None  # where the source lies, if on the GPU
         self.gate: np.ndarray | None = None
         self._coming: Copiers | None = None  # who copies the source, until `complete`
 
@@ -183,8 +183,8 @@ class HomeFrame(Frame):
             self._coming.end(self.gate)
             self._coming = None
 
-    def load_from_card(self, picture: DevicePicture) -> None:
-        """The source is on the card; where rows cross, its planes come home with the results (I_PCM takes samples there)."""
+    def load_from_gpu(self, picture: DevicePicture) -> None:
+        """The source is on the GPU; where rows cross, its planes come home with the results (I_PCM takes samples there)."""
         self.complete()
         self.picture = picture
         self._padded = True

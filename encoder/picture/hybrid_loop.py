@@ -9,7 +9,7 @@ import numpy as np
 from ...scheduler.arrays import NEW, Key, Size, byte_span
 from ...scheduler.devices import DeviceMemoryError
 from ...scheduler.hybrid_executor import HybridExecutor, UnderWay
-from ...scheduler.planning.plan import HOST, is_card, memory_of
+from ...scheduler.planning.plan import HOST, is_gpu, memory_of
 from ...scheduler.planning.route import Copy, Picture
 from ...scheduler.sides import TWINS
 from ..settings.config import Config
@@ -95,11 +95,11 @@ class HybridLoop:
         """The loop of the device that does this picture by itself, if one does."""
         executor = self.executor
         device = executor.alone_on(frame.n_ref)
-        if device is None or (not is_card(device) and isinstance(frame, HomeFrame) and frame.picture is not None):
+        if device is None or (not is_gpu(device) and isinstance(frame, HomeFrame) and frame.picture is not None):
             return None
         if device not in self.alone:
             own, arrays = executor.own(device), self.arrays[memory_of(device)]
-            twins = self.twins if is_card(device) else []
+            twins = self.twins if is_gpu(device) else []
             try:
                 self.alone[device] = Loop(self.config, self.slice_rows, own, arrays.on(own), twins)
             except DeviceMemoryError:  # no room for pictures as they come: then by the way that there is
@@ -162,10 +162,10 @@ class _Picture:
             self._states[device, reference] = made
         return self._states[device, reference]
 
-    def pairs(self, card: str, op: Copy) -> list[tuple[Any, np.ndarray]]:
+    def pairs(self, gpu: str, op: Copy) -> list[tuple[Any, np.ndarray]]:
         """See Work."""
         begin, end = byte_span(op.array[0], op.row0, op.row1, self.loop.size)
-        found = zip(self._planes(card, op.array), self._planes(HOST, op.array))
+        found = zip(self._planes(gpu, op.array), self._planes(HOST, op.array))
         return [(there[begin:end], host[begin:end]) for there, host in found]
 
     def _planes(self, memory: str, key: Key) -> list[Any]:

@@ -120,14 +120,14 @@ class Loop:
         return ready
 
     def _there_and_back(self, frame: HomeFrame, slot: int) -> Frame:
-        """The stages on a card: the source goes there, the results come home."""
+        """The stages on a GPU: the source goes there, the results come home."""
         executor, k, picture = self.executor, frame.index % len(self.twins), frame.picture
         there, given = self.twins[k], self.given[k]
         assert isinstance(executor, CudaExecutor)
         fills = [(there.qp, frame.slice_qp)]
         if picture is not None:
             state = self.arrays.constants | there.arrays | picture.numbers
-            executor.bring_from_card(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
+            executor.bring_from_gpu(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
         gate = frame.shut
         kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept, gate is None)
         own = [frame.gate, *(frame.decoded or ())]
@@ -207,7 +207,7 @@ def _slice_first_mb(config: Config, slice_rows: list[tuple[int, int]]) -> np.nda
 
 
 def _given(config: Config, zeros: Zeros) -> dict[str, Any]:
-    """Where a picture of display size arrives on a card, and the names of its parts."""
+    """Where a picture of display size arrives on a GPU, and the names of its parts."""
     given = zeros((sum(height * width for height, width in config.display),), np.uint8)
     y, u, v = split_planes(given, config.display)
     pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}

@@ -133,7 +133,7 @@ class SliceWriter:
         return self._headers[values]
 
     def _escaped(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
-        """7.3.1: payload of slice n, whose data a card wrote; its header comes from here."""
+        """7.3.1: payload of slice n, whose data a GPU wrote; its header comes from here."""
         assert isinstance(frame, HomeFrame)
         bits = int(frame.slice_sizes[n])
         if bits < 0:

@@ -50,10 +50,10 @@ class Config:
     threads_given: bool  # asked for; else as many as the machine has
     device: str  # resolved: what is used; of several the first
     devices: tuple[str, ...]  # "cpu", "cuda:0", ...: what GOPs are shared out to
-    ordinal: int  # of the card, if the device is one
+    ordinal: int  # of the GPU, if the device is one
     gops: int  # encoded at once; 0 = auto
     device_reason: str
-    may_change_device: bool  # a card that is lost does not end the encode
+    may_change_device: bool  # a GPU that is lost does not end the encode
     psnr: bool
     ssim: bool
     sar: tuple[int, int] | None  # sar_width, sar_height
@@ -73,8 +73,8 @@ class Config:
     split: tuple[int, int] | None = None
     tuning: Tuning | None = field(default=None, compare=False, repr=False)  # what was measured on this machine
     tuning_note: str = field(default="", compare=False)  # why the user's own tuning file is not used
-    # how a card is used, whatever `tuning` says: some of CHOSEN in tuning.py
-    card_choices: Mapping[str, int] | None = field(default=None, compare=False)
+    # how a GPU is used, whatever `tuning` says: some of CHOSEN in tuning.py
+    gpu_choices: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property
     def mb_width(self) -> int:

@@ -1,16 +1,16 @@
 """Which device encodes, and why: decided once, before anything is allocated."""
 
-from ...scheduler.devices import card_name, count_cards, why_no_cuda
+from ...scheduler.devices import count_gpus, gpu_name, why_no_cuda
 from ...scheduler.planning.route import Picture
 from ...scheduler.stages import BY_BITS
 from ..errors import DeviceError, OptionError
 from .tuned import Tuning, faster
 
-SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a card
+SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a GPU
 
 
 def _cpu_alone(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str] | None:
-    """(option, its value, what is there for cards) if an option needs stages that no card has; hybrid may split them off."""
+    """(option, its value, what is there for GPUs) if an option needs stages that no GPU has; hybrid may split them off."""
     if subme >= BY_BITS:
         return "subme", str(subme), f"at most {BY_BITS - 1}"
     return ("me", "step", "fsbm") if me == "step" and not hybrid else None
@@ -38,25 +38,25 @@ def choose_device(
             return "cpu", f"no usable GPU ({missing})"
         tuned = faster(tuning, picture) if tuning is not None and picture is not None else None
         if tuned is not None:
-            return tuned[0], f"{card_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
+            return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:
             return "cpu", "too small a picture to fill a GPU"
-        return "cuda", card_name()
+        return "cuda", gpu_name()
     if missing:
         raise DeviceError(f"device {asked}: {missing}; use --device cpu or auto")
-    return asked, f"asked for, {card_name()}"
+    return asked, f"asked for, {gpu_name()}"
 
 
 def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0) -> str:
     """The reason, for devices asked for by name; DeviceError if one is not there."""
-    cards = [int(name.partition(":")[2]) for name in names if name != "cpu"]
+    gpus = [int(name.partition(":")[2]) for name in names if name != "cpu"]
     alone = _cpu_alone(me, subme)
-    if cards and alone:
+    if gpus and alone:
         option, value, instead = alone
         raise OptionError(f"{value} is there for the CPU alone, not for GPUs; use {instead}, or devices cpu", option)
-    missing = why_no_cuda() if cards else None
+    missing = why_no_cuda() if gpus else None
     if missing:
         raise DeviceError(f"devices {','.join(names)}: {missing}; use --device cpu or auto")
-    if cards and max(cards) >= count_cards():
-        raise DeviceError(f"devices {','.join(names)}: there is no cuda:{max(cards)}; the driver reports {count_cards()}")
+    if gpus and max(gpus) >= count_gpus():
+        raise DeviceError(f"devices {','.join(names)}: there is no cuda:{max(gpus)}; the driver reports {count_gpus()}")
     return f"asked for, with {', '.join(names)}"

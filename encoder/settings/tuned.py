@@ -68,12 +68,12 @@ def picture_of(mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pa
     return Picture(Size(mb_width, mb_height, pad), ref, ref, me)
 
 
-def faster(tuning: Tuning, picture: Picture, card: str = "cuda:0") -> tuple[str, str] | None:
+def faster(tuning: Tuning, picture: Picture, gpu: str = "cuda:0") -> tuple[str, str] | None:
     """("cpu", "cuda" or "hybrid", why) for `auto`; None if the file does not know both."""
     pin = tuning.pins.get("device")
     if pin is not None:
         return str(pin), f"pinned in {tuning.place}"
-    found = {device: predict_alone(tuning.models, device, picture) for device in (CPU, card)}
+    found = {device: predict_alone(tuning.models, device, picture) for device in (CPU, gpu)}
     seconds = {device: prediction.seconds for device, prediction in found.items() if prediction is not None}
     if len(seconds) < 2:
         return None
@@ -81,7 +81,7 @@ def faster(tuning: Tuning, picture: Picture, card: str = "cuda:0") -> tuple[str,
     best_name = best.partition(":")[0]
     if 1 / sum(1 / spent for spent in seconds.values()) < WORTH * seconds[best]:  # if they shared all work, and for nothing
         try:
-            both = make_plan((CPU, card), picture, tuning.models, tuning.pins, FEWER_TRIES)
+            both = make_plan((CPU, gpu), picture, tuning.models, tuning.pins, FEWER_TRIES)
         except ValueError:  # not all stages were measured
             return None
         if both.plan.single is None and both.prediction.seconds < WORTH * seconds[best]:

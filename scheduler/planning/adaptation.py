@@ -13,7 +13,7 @@ from typing import Any
 
 from ...start_threads import start_threads
 from ..stages import STAGES
-from .plan import Plan, is_card
+from .plan import Plan, is_gpu
 from .probing import WINDOW, Probing, idle_devices, probe
 from .route import COMPACT, Copy, Op
 
@@ -107,7 +107,7 @@ class Adaptation:
             return
         k = self._idle[self._turn % len(self._idle)]
         device = self.plan.devices[k]
-        if probing.due(is_card(device) or any(of == device for _, of in self._seen)):
+        if probing.due(is_gpu(device) or any(of == device for _, of in self._seen)):
             self.probe = probe(self.plan, k)
             if self.probe is not None:
                 self._window, self._asked = WINDOW, True

@@ -1,4 +1,4 @@
-"""How fast copies between the host and a card are, measured with page-locked memory and events."""
+"""How fast copies between the host and a GPU are, measured with page-locked memory and events."""
 
 import statistics
 
@@ -12,25 +12,25 @@ REPEATS = 12
 
 
 def measure(ordinal: int = 0) -> dict[tuple[str, str], Link]:
-    """Both directions of one card's link."""
-    card, name = Device(ordinal), f"cuda:{ordinal}"
+    """Both directions of one GPU's link."""
+    gpu, name = Device(ordinal), f"cuda:{ordinal}"
     try:
-        with card:
-            stream = card.stream()
-            before, after = card.event(timing=True), card.event(timing=True)
+        with gpu:
+            stream = gpu.stream()
+            before, after = gpu.event(timing=True), gpu.event(timing=True)
             points: dict[tuple[str, str], list[tuple[float, float]]] = {(CPU, name): [], (name, CPU): []}
             for size in SIZES:
-                host, there = card.pinned((size,), np.uint8), card.array((size,), np.uint8)
+                host, there = gpu.pinned((size,), np.uint8), gpu.array((size,), np.uint8)
                 host.fill(0)
                 for way, copy in (((CPU, name), there.put), ((name, CPU), there.get)):
                     times = []
                     for _ in range(REPEATS):
-                        card.record(before, stream)
+                        gpu.record(before, stream)
                         copy(host, stream)
-                        card.record(after, stream)
-                        card.synchronize(after)
+                        gpu.record(after, stream)
+                        gpu.synchronize(after)
                         times.append(before.time_till(after) / 1000)
                     points[way].append((size, statistics.median(times)))
             return {way: Link.measured(found) for way, found in points.items()}
     finally:
-        card.close()
+        gpu.close()

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-CPU = "cpu"  # the device that is no card
+CPU = "cpu"  # the device that is no GPU
 ENTROPY, LOAD, ISSUE = "entropy", "load", "issue"
 WEIGHT = 0.2  # of a new measurement in the average
 _FASTEST = 1e-9  # seconds: what no measurement is below
@@ -98,7 +98,7 @@ class Link:
 class Models:
     """Times of one machine: by (stage, device), and by (source, target) of a link. `threads`: those of the device "cpu".
 
-    streams: of a card that works alone; 1: one thing after another, copies as well.
+    streams: of a GPU that works alone; 1: one thing after another, copies as well.
     """
 
     stages: dict[tuple[str, str], Curve]
@@ -121,7 +121,7 @@ class Models:
         return self._factors.get((stage, device), 1.0) * self._first(stage, device, rows, mb_width)
 
     def copy_seconds(self, source: str, target: str, size: float) -> float:
-        """What a copy takes: nothing where no link is known, since then the memory is shared; between two cards the way
+        """What a copy takes: nothing where no link is known, since then the memory is shared; between two GPUs the way
         through the host, if it is the one that is known.
         """
         link = self.links.get((source, target))
@@ -204,14 +204,14 @@ _CORE = {
     "intra": 4_000, "mark_skipped": 200, "extend_luma": 300, "extend_cb": 80, "extend_cr": 80, "ssd_y": 530, "ssd_u": 140,
     "ssd_v": 140, "rd_decision": 300_000, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
 }  # fmt: skip
-_CARD = {  # (launch and what does not depend on the size, the rest)
+_GPU = {  # (launch and what does not depend on the size, the rest)
     "full_search": (5, 68), "subpel_refine": (5, 65), "inter_residual": (4, 32), "mode_decision": (60, 204),
     "search_centre": (5, 40), "intra_estimate": (3, 10), "deblock": (5, 33), "interpolate": (3, 9), "subsample": (3, 17),
     "intra": (60, 189), "mark_skipped": (2, 1), "extend_luma": (2, 6), "extend_cb": (2, 2), "extend_cr": (2, 2),
     "ssd_y": (2, 4), "ssd_u": (2, 2), "ssd_v": (2, 2), "compact": (4, 46), "write_slices": (12, 30), "load_i420": (3, 3),
     LOAD: (20, 480), ISSUE: (600, 100),
 }  # fmt: skip
-_GUESS_LINK = Link(8e-6, 50e9)  # of that card, pinned memory
+_GUESS_LINK = Link(8e-6, 50e9)  # of that GPU, pinned memory
 _SCALING = 0.6  # of a further thread
 
 
@@ -228,7 +228,7 @@ def guess(devices: Iterable[str], threads: int) -> Models:
                 stages[name, device] = Curve.line(0.0 if alone_only else 5e-6, each if alone_only else each / workers,
                                                   0.0 if alone_only else each)
         else:
-            for name, (launch, rest) in _CARD.items():
+            for name, (launch, rest) in _GPU.items():
                 stages[name, device] = Curve.line(1e-6 * launch, 1e-6 * rest / _GUESS_N)
             links[CPU, device] = links[device, CPU] = _GUESS_LINK
     return Models(stages, links, threads)

@@ -1,4 +1,4 @@
-"""Which device takes which rows of which stage: a value, without threads, clock or card."""
+"""Which device takes which rows of which stage: a value, without threads, clock or GPU."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from functools import cached_property
 
 from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE
 
-HOST = "cpu"  # the memory that all devices share but cards
+HOST = "cpu"  # the memory that all devices share but GPUs
 SPLITS = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not stage.only)
 # Exact in decoding order, or of one folder alone: all rows on one device
 WHOLE = ("step_search", "mode_decision", "rd_decision", "intra")
@@ -19,14 +19,14 @@ EXTENDED = {
 }  # fmt: skip
 
 
-def is_card(device: str) -> bool:
+def is_gpu(device: str) -> bool:
     """Whether a device has memory of its own."""
     return device.startswith("cuda")
 
 
 def memory_of(device: str) -> str:
     """The memory in which a device works."""
-    return device if is_card(device) else HOST
+    return device if is_gpu(device) else HOST
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Plan:
                 raise ValueError(f"{stage}: rows {rows}, and it does not split")
             only = STAGES[stage].only if stage in STAGES else ""
             for device, n in zip(self.devices, rows):
-                if n and only == (CPU if is_card(device) else CUDA):
+                if n and only == (CPU if is_gpu(device) else CUDA):
                     raise ValueError(f"{stage}: is not there for {device}")
 
     def __hash__(self) -> int:
@@ -86,7 +86,7 @@ class Plan:
         rows |= dict.fromkeys(("mode_decision", "intra"), tuple(mb_height * (k == whole) for k in range(count)))
         if me == "step":
             del rows["full_search"]
-            cpu = next((k for k, device in enumerate(devices) if not is_card(device)), 0)
+            cpu = next((k for k, device in enumerate(devices) if not is_gpu(device)), 0)
             rows["step_search"] = tuple(mb_height * (k == cpu) for k in range(count))
         return cls.complete(devices, mb_height, rows)
 

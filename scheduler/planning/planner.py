@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .models import Models
-from .plan import HOST, SPLITS, Plan, is_card
+from .plan import HOST, SPLITS, Plan, is_gpu
 from .route import Picture
 from .row_split_lp import OF_EACH_REFERENCE, REPEATED, Placement, Program
 from .simulate import Prediction, Timeline, predict, simulate
@@ -98,7 +98,7 @@ class Tried:
 def complete(devices: Sequence[str], height: int, rows: Mapping[str, Sequence[int]], me: str) -> Plan:
     """The plan of these rows; the search in steps is there for the processor alone, and only if it is asked for."""
     full = {stage: tuple(n) for stage, n in rows.items()}
-    cpu = next((k for k, device in enumerate(devices) if not is_card(device)), None)
+    cpu = next((k for k, device in enumerate(devices) if not is_gpu(device)), None)
     if me == "step" and cpu is not None:
         full["step_search"] = tuple(height if k == cpu else 0 for k in range(len(devices)))
         full.pop("full_search", None)
@@ -283,15 +283,15 @@ def make_plan(
 
 
 def pinned(devices: Sequence[str], height: int, pins: Mapping[str, Any], me: str = "fsbm") -> tuple[Plan, str] | None:
-    """The plan that a tuning file's pins ask for (rows of the first card, or of the processor), if there are both."""
-    card = next((k for k, device in enumerate(devices) if is_card(device)), None)
+    """The plan that a tuning file's pins ask for (rows of the first GPU, or of the processor), if there are both."""
+    gpu = next((k for k, device in enumerate(devices) if is_gpu(device)), None)
     cpu = next((k for k, device in enumerate(devices) if device == HOST), None)
-    if card is None or cpu is None or not PINNED_ROWS & set(pins):
+    if gpu is None or cpu is None or not PINNED_ROWS & set(pins):
         return None
-    of_card = min(height, pins["rows_gpu"]) if "rows_gpu" in pins else height - min(height, pins["rows_cpu"])
+    of_gpu = min(height, pins["rows_gpu"]) if "rows_gpu" in pins else height - min(height, pins["rows_cpu"])
     rows = [0] * len(devices)
-    rows[card], rows[cpu] = of_card, height - of_card
-    place = cpu if pins.get("whole") == "cpu" or (not of_card and "whole" not in pins) else card
+    rows[gpu], rows[cpu] = of_gpu, height - of_gpu
+    place = cpu if pins.get("whole") == "cpu" or (not of_gpu and "whole" not in pins) else gpu
     whole = tuple(height if k == place else 0 for k in range(len(devices)))
     every: dict[str, Sequence[int]] = dict.fromkeys(SPLITS, tuple(rows))
     every |= dict.fromkeys((DECIDING, CODING), whole)

@@ -205,7 +205,7 @@ class _Route:
         return tuple(sorted(last.values()))
 
     def go_home(self) -> None:
-        """Results to the host's memory: levels of a card that has all of them compacted."""
+        """Results to the host's memory: levels of a GPU that has all of them compacted."""
         for name in RESULTS:
             self.bring((name, NEW), HOST, 0, self.height)
         for name in SOURCES:  # samples of I_PCM

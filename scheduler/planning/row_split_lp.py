@@ -20,7 +20,7 @@ import numpy as np
 from ..arrays import LASTING, NEW, OF_THE_LAST, RESULTS, Key, accesses, bytes_of
 from ..stages import picture_steps
 from .models import Models
-from .plan import EXTENDED, HOST, SPLITS, is_card, memory_of
+from .plan import EXTENDED, HOST, SPLITS, is_gpu, memory_of
 from .route import Picture
 
 OF_EACH_REFERENCE = ("subsample", "search_centre", "full_search", "step_search", "subpel_refine")
@@ -196,11 +196,11 @@ class Program:
             self.at_most([*parts, (-1.0, self.end(feed.reader, k))])
 
     def _results(self) -> None:
-        """Rows of a card cross to the host, and the source crosses to it, within a period."""
+        """Rows of a GPU cross to the host, and the source crosses to it, within a period."""
         size = self.picture.size
         home = sum(bytes_of(name, 1, 2, size) for name in RESULTS)
         for k, device in enumerate(self.devices):
-            if is_card(device) and "deblock" in self.split:
+            if is_gpu(device) and "deblock" in self.split:
                 seconds = self.rate(device, HOST)[1]
                 self.at_most([(seconds * home, self.share("deblock", k)), (-1.0, self.period)])
 

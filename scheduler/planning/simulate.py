@@ -1,6 +1,6 @@
 """What a plan takes by the time models: the operations of pictures in a row, on engines that each work in order.
 
-Pure: no clock, no threads. A device is an engine (a card that does everything has its streams besides), and so is each
+Pure: no clock, no threads. A device is an engine (a GPU that does everything has its streams besides), and so is each
 direction of a link; an operation begins when its engine is free and what it needs is over.
 """
 
@@ -11,12 +11,12 @@ from functools import lru_cache
 from ..arrays import NOTHING
 from ..stages import BESIDE, MAIN, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Models
-from .plan import HOST, Plan, is_card, memory_of
+from .plan import HOST, Plan, is_gpu, memory_of
 from .route import COMPACT, Copy, Op, Picture, Run, route
 
 PICTURES = 3  # simulated in a row; the last one's distance from the one before counts
 MOST_PICTURES = 6  # until the same rows are valid again
-WRITING = "write_slices"  # a card alone writes the bits too, instead of levels for the host
+WRITING = "write_slices"  # a GPU alone writes the bits too, instead of levels for the host
 LOADING = "load_i420"  # samples of display size to planes; where streams are, beside the picture before
 _LOOP = (MAIN, BESIDE, "")  # streams that the next picture waits for
 
@@ -63,8 +63,8 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
     ops = steady(plan, picture) if ops is None else tuple(ops)
     width = picture.size.mb_width
     single = plan.single
-    card = single if single is not None and is_card(single) else None
-    streams = card if models.streams > 1 else None  # a card that works alone uses more than one stream, if it is told so
+    gpu = single if single is not None and is_gpu(single) else None
+    streams = gpu if models.streams > 1 else None  # a GPU that works alone uses more than one stream, if it is told so
     spent, engines = [], []
     moved: dict[tuple[str, str], int] = {}
     for op in ops:
@@ -72,24 +72,24 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
             moved[op.source, op.target] = moved.get((op.source, op.target), 0) + op.bytes
     for op in ops:
         if isinstance(op, Run):
-            stage = WRITING if op.stage == COMPACT and (card or not models.knows(COMPACT, op.device)) else op.stage
+            stage = WRITING if op.stage == COMPACT and (gpu or not models.knows(COMPACT, op.device)) else op.stage
             known = models.knows(stage, op.device)
             spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
             engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))
         else:
-            size = moved[op.source, op.target] if card else op.bytes  # a card alone has its arrays in one block
+            size = moved[op.source, op.target] if gpu else op.bytes  # a GPU alone has its arrays in one block
             spent.append(models.copy_seconds(op.source, op.target, size) * (op.bytes / size if size else 0.0))
-            engines.append((op.source, op.target) if card is None or streams else (card, ""))
-    loading = models.seconds(LOADING, card, picture.size.mb_height, width) if card and models.knows(LOADING, card) else 0.0
+            engines.append((op.source, op.target) if gpu is None or streams else (gpu, ""))
+    loading = models.seconds(LOADING, gpu, picture.size.mb_height, width) if gpu and models.knows(LOADING, gpu) else 0.0
     free: dict[tuple[str, str], float] = {}
-    ended: dict[str, float] = {}  # stages of the card that works alone
+    ended: dict[str, float] = {}  # stages of the GPU that works alone
     last = period = before = 0.0
     spans: list[tuple[float, float]] = []
     made = {memory: 0.0 for memory in {HOST, *map(memory_of, plan.devices)}}  # when its pictures were complete
     for _ in range(PICTURES):
         spans, before = [], last
-        if card is not None and streams is None:
-            free[card, ""] = free.get((card, ""), 0.0) + loading
+        if gpu is not None and streams is None:
+            free[gpu, ""] = free.get((gpu, ""), 0.0) + loading
         for k, op in enumerate(ops):
             engine = engines[k]
             begin = free.get(engine, 0.0)
@@ -134,24 +134,24 @@ class Prediction:
 def predict(plan: Plan, picture: Picture, models: Models, timeline: Timeline | None = None) -> Prediction:
     """The whole encode: the loop, the thread that keeps it busy, the threads that write bits, the links.
 
-    Threads of the processor that work in the loop and write bits do one after the other. A card that works alone writes the
+    Threads of the processor that work in the loop and write bits do one after the other. A GPU that works alone writes the
     bits; what it leaves of them is done by the thread that keeps it busy, and counted there.
     """
     timeline = timeline or simulate(plan, picture, models)
     size, threads, loop = picture.size, models.threads, timeline.seconds
     busy = timeline.busy()
-    cards = [device for device in plan.devices if is_card(device) and busy.get((device,))]
+    gpus = [device for device in plan.devices if is_gpu(device) and busy.get((device,))]
 
     def host(what: str) -> float:
-        owners = (CPU, *cards) if what == ENTROPY else (*cards, CPU)
+        owners = (CPU, *gpus) if what == ENTROPY else (*gpus, CPU)
         known = [device for device in owners if models.knows(what, device)]
         return models.seconds(what, known[0], size.mb_height, size.mb_width) if known else 0.0
 
     bits, load, issue = host(ENTROPY) / threads, host(LOAD), host(ISSUE)
-    pixels = sum(seconds for key, seconds in busy.items() if len(key) == 1 and not is_card(key[0]))
-    if plan.single in cards:
+    pixels = sum(seconds for key, seconds in busy.items() if len(key) == 1 and not is_gpu(key[0]))
+    if plan.single in gpus:
         parts = {"loop": loop, "host thread": load + issue}
-    elif cards:
+    elif gpus:
         parts = {"bits": bits, "loop": loop, "host thread": load + issue}
         parts["processor"] = pixels + bits + (load + issue) / threads
     else:

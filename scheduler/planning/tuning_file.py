@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from ...cpu_simd.simd.vector import SIMD_LEVEL
-from ...cuda_src.runtime.facts import cards, driver_version
+from ...cuda_src.runtime.facts import driver_version, gpus
 from ...files import small_file
 from ...version import __version__
 from ..stages import HOME, STAGES, UP
 from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
 
-FORMAT = 3
+FORMAT = 4
 MOST_BYTES, MOST_LINE = 1 << 18, 2048  # of a file, of a line that is no comment: TOML takes long for a key of many parts
 SIMD = ("portable", "avx2", "avx512")
 MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the options of an encode allow
@@ -51,13 +51,13 @@ class Machine:
     processor: str = ""
     cores: int = 1
     simd: str = SIMD[0]
-    cards: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
     driver: str = ""
 
     @classmethod
     def here(cls) -> "Machine":
-        """This one. Takes no context of a card."""
-        labels = tuple(card.label for card in cards())
+        """This one. Takes no context of a GPU."""
+        labels = tuple(gpu.label for gpu in gpus())
         return cls(__version__, processor(), cores(), SIMD[SIMD_LEVEL], labels, driver_version())
 
     def difference(self, other: "Machine") -> str:
@@ -151,19 +151,19 @@ _HEAD = """\
 _PINS = """\
 # Fixed by hand; take away the # of a line to use it.
 # device = "cuda"   # what --device auto takes: cpu, cuda or hybrid
-# rows_gpu = 52     # macroblock rows that the first card takes of every stage that splits; the processor takes the rest
+# rows_gpu = 52     # macroblock rows that the first GPU takes of every stage that splits; the processor takes the rest
 # rows_cpu = 16     # the same, said for the processor
 # whole = "gpu"     # who runs the stages that do not split: gpu or cpu
 # threads = 16      # threads where --threads does not say
 # gops = 4          # GOPs at once for --gops auto on one device, cpu or cuda
-# streams = 1       # 1: a card does everything in order; 4: copies and what the loop does not wait for run beside it
-# tile_rows = 2     # macroblock rows that blocks of threads of a card share out among them in mode decision: 1, 2 or 4
+# streams = 1       # 1: a GPU does everything in order; 4: copies and what the loop does not wait for run beside it
+# tile_rows = 2     # macroblock rows that blocks of threads of a GPU share out among them in mode decision: 1, 2 or 4
 """
 _STAGES = """\
 # Microseconds of a stage on a device by macroblocks (120 x 68 in a 1080p picture); between the points a straight line.
 # alone: microseconds a macroblock of one thread, since a macroblock row goes to one thread. Besides stages there are
 # load and issue, the host's thread that keeps the device busy, and entropy, one thread that writes the bits of a picture.
-# Those of a card are calibrated: all together they take what an encode took from picture to picture.
+# Those of a GPU are calibrated: all together they take what an encode took from picture to picture.
 """
 
 
@@ -292,18 +292,18 @@ class _Reader:
         return pins
 
     def device(self, key: str, name: str) -> None:
-        card, _, number = name.partition(":")
-        if name != CPU and not (card == "cuda" and number.isdecimal()):
+        gpu, _, number = name.partition(":")
+        if name != CPU and not (gpu == "cuda" and number.isdecimal()):
             raise self.error(key, f"{name!r}: no device; there are {CPU}, cuda:0, cuda:1 and so on")
 
     def machine(self, table: dict[str, Any]) -> Machine:
         self.only(table, "machine", [row.name for row in fields(Machine)])
         for row in fields(Machine):
             value = table.get(row.name)
-            kind = list if row.name == "cards" else int if row.name == "cores" else str
+            kind = list if row.name == "gpus" else int if row.name == "cores" else str
             if not isinstance(value, kind):
                 raise self.error(f"machine.{row.name}", "is missing" if value is None else f"{value!r}: of the wrong kind")
-        return Machine(**{**table, "cards": tuple(map(str, table["cards"]))})
+        return Machine(**{**table, "gpus": tuple(map(str, table["gpus"]))})
 
     def links(self, table: dict[str, Any]) -> dict[tuple[str, str], Link]:
         found = {}

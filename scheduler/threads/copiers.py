@@ -1,4 +1,4 @@
-"""Threads that copy pictures to where a card takes them from."""
+"""Threads that copy pictures to where a GPU takes them from."""
 
 from collections.abc import Sequence
 

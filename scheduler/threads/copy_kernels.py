@@ -3,7 +3,7 @@
 A picture of 1080p is copied in 0.2 ms. Threads of a pool took the longer the more there were (docs/performance.md): each has
 to have the interpreter's lock before it begins and before it ends, and whoever asks waits for the last of them. Here who asks
 copies as well, part by part, and waits for nobody who came too late; between begin and end it does other things. Whoever
-copies the last part opens a gate: what waits there, a card perhaps, does not depend on what else the caller has to wait for.
+copies the last part opens a gate: what waits there, a GPU perhaps, does not depend on what else the caller has to wait for.
 """
 
 from llvmlite import ir

@@ -1,7 +1,7 @@
 """Pictures of files read by threads without the interpreter: jobs by ticket, threads that sleep on a semaphore.
 
 A thread of a pool needs the interpreter's lock before and after each read, and each time whoever encodes waits for it to be
-given back: some half of what the host did for a picture, on a card whose work takes no time (docs/performance.md).
+given back: some half of what the host did for a picture, on a GPU whose work takes no time (docs/performance.md).
 """
 
 from llvmlite import ir

@@ -1,4 +1,4 @@
-"""Threads that read pictures of files to where a card takes them from."""
+"""Threads that read pictures of files to where a GPU takes them from."""
 
 import time
 

@@ -217,7 +217,7 @@ def test_a_tuning_file_that_is_none_ends_nothing_and_waits_for_nothing(clip, tmp
     elif special == "zero":
         place.symlink_to("/dev/zero")
     else:
-        place.write_text("format = 3\n" + ("#" * 300000 if special == "large" else "a." * 100000 + "a = 1"))
+        place.write_text("format = 4\n" + ("#" * 300000 if special == "large" else "a." * 100000 + "a = 1"))
     words = [str(clip), str(tmp_path / "o.264"), *(["--tuning", str(place)] if kind == "asked for" else [])]
     environment = os.environ | {"H264LITE_CACHE": str(tmp_path) if kind == "cache" else ""}
     done = subprocess.run([sys.executable, str(FAKE), "encode", *words], capture_output=True, text=True, timeout=20,

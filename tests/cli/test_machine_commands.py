@@ -26,21 +26,21 @@ from h264lite.jit import place as kernel_place
 from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file, now, read, save
 from h264lite.scheduler.stages import MAIN, TABLE
-from h264lite.scheduler.trace import CARD, HOST, Trace
+from h264lite.scheduler.trace import GPU, HOST, Trace
 
 from .. import fake_pipeline
 from ..cuda_emulator.driver import EmulatedDriver  # before H264LITE_CACHE is another: it keeps its kernels
 
 THREADS = 4
-CORE = guess([CPU], 1)  # the machine that is measured here: times of one core, and of a card
-THE_CARD = guess(["cuda:0"], 1)
-THREAD = {LOAD: (20e-6, 30e-9), ISSUE: (120e-6, 5e-9), ENTROPY: (10e-6, 5e-9)}  # of a card's host: launch, a macroblock
+CORE = guess([CPU], 1)  # the machine that is measured here: times of one core, and of a GPU
+THE_GPU = guess(["cuda:0"], 1)
+THREAD = {LOAD: (20e-6, 30e-9), ISSUE: (120e-6, 5e-9), ENTROPY: (10e-6, 5e-9)}  # of a GPU's host: launch, a macroblock
 
 
-def card_takes(rows, columns, serial=False):
-    """(seconds of a picture on that card, those of its host's thread); one stream is a little faster."""
-    main = [stage.name for stage in TABLE if stage.stream == MAIN and THE_CARD.knows(stage.name, "cuda:0")]
-    loop = sum(THE_CARD.seconds(name, "cuda:0", rows, columns) for name in main) * (0.95 if serial else 1.0)
+def gpu_takes(rows, columns, serial=False):
+    """(seconds of a picture on that GPU, those of its host's thread); one stream is a little faster."""
+    main = [stage.name for stage in TABLE if stage.stream == MAIN and THE_GPU.knows(stage.name, "cuda:0")]
+    loop = sum(THE_GPU.seconds(name, "cuda:0", rows, columns) for name in main) * (0.95 if serial else 1.0)
     own = sum(launch + rows * columns * each for launch, each in THREAD.values())
     return max(loop, own), own
 
@@ -54,23 +54,23 @@ def own_cache(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def card(monkeypatch):
-    """As on a machine with a card, in everything that is asked before one is used."""
+def gpu(monkeypatch):
+    """As on a machine with a GPU, in everything that is asked before one is used."""
     for module in ("encoder.settings.device", "cli.tune", "cli.doctor", "encoder.settings.tuned"):
         monkeypatch.setattr(f"h264lite.{module}.why_no_cuda", lambda: None)
-    monkeypatch.setattr("h264lite.encoder.settings.device.card_name", lambda: "A card")
-    monkeypatch.setattr("h264lite.cli.tune.count_cards", lambda: 2)
+    monkeypatch.setattr("h264lite.encoder.settings.device.gpu_name", lambda: "A GPU")
+    monkeypatch.setattr("h264lite.cli.tune.count_gpus", lambda: 2)
     monkeypatch.setattr("h264lite.cli.tune.nvcc_will_run", lambda: False)
 
 
 def fake_watch(seen):
     """An encode on that machine, without one: times that follow the models exactly."""
 
-    def watch(device, pictures, threads, seconds, most=0, card_clock=False, card_choices=None, **options):
+    def watch(device, pictures, threads, seconds, most=0, gpu_clock=False, gpu_choices=None, **options):
         height, width = pictures[0][0].shape
-        choices = card_choices or {}
+        choices = gpu_choices or {}
         serial, tile_rows = choices.get("streams") == 1, choices.get("tile_rows", 4)
-        seen.append((device, width, height, threads, card_clock, serial, tile_rows))
+        seen.append((device, width, height, threads, gpu_clock, serial, tile_rows))
         rows, columns = -(-height // 16), -(-width // 16)
         threads = threads or 1
         found = Watched(device, width, height, threads, 20, 0.0)
@@ -82,14 +82,14 @@ def fake_watch(seen):
             found.load = 1e-4
             found.frame = found.loop + found.load
         else:
-            found.frame, own = card_takes(rows, columns, serial)
+            found.frame, own = gpu_takes(rows, columns, serial)
             found.frame *= 1.1 if tile_rows > 2 else 1.0
             found.wait = found.frame - own
             clocks = {name: 0.8 * (launch + rows * columns * each) for name, (launch, each) in THREAD.items()}
             found.load, found.loop, found.entropy = clocks[LOAD], clocks[ISSUE], clocks[ENTROPY]
             events = 1.5 if rows * columns < 1000 else 0.8  # times as slow as it is
-            timed = names if card_clock else ()
-            found.stages = {name: events * THE_CARD.seconds(name, device, rows, columns) for name in timed}
+            timed = names if gpu_clock else ()
+            found.stages = {name: events * THE_GPU.seconds(name, device, rows, columns) for name in timed}
         return found
 
     return watch
@@ -112,7 +112,7 @@ def quick(monkeypatch):
 
 
 # ---- tune
-def test_tune_measures_every_stage_on_every_device(quick, card, capfd, monkeypatch):
+def test_tune_measures_every_stage_on_every_device(quick, gpu, capfd, monkeypatch):
     assert cli.main(["tune", "--seconds", "5"]) == 0
     said = capfd.readouterr().err
     tuning = read(cache_file().read_text(), "x")
@@ -121,11 +121,11 @@ def test_tune_measures_every_stage_on_every_device(quick, card, capfd, monkeypat
         for size in measure.SIZES:
             rows, columns = -(-size[1] // 16), -(-size[0] // 16)
             beside, expected = (m.seconds(name, "cuda:0", rows, columns) / m.seconds("intra", "cuda:0", rows, columns)
-                                for m in (tuning.models, THE_CARD))  # fmt: skip
+                                for m in (tuning.models, THE_GPU))  # fmt: skip
             assert beside == pytest.approx(expected, rel=1e-2)
             assert tuning.models.seconds(name, CPU, rows, columns) == pytest.approx(
                 CORE.seconds(name, CPU, rows, columns) / THREADS, rel=0.02)
-    assert tuning.models.knows("full_search", "cuda:1")  # the second card is taken to be like the first
+    assert tuning.models.knows("full_search", "cuda:1")  # the second GPU is taken to be like the first
     assert tuning.models.links["cuda:1", CPU].rate == pytest.approx(4e10)
     assert tuning.models.seconds(ISSUE, "cuda:0", 68, 120) == pytest.approx(130e-6 + 8160 * 10e-9, rel=0.01)
     assert tuning.models.streams == 1
@@ -141,7 +141,7 @@ def test_tune_measures_every_stage_on_every_device(quick, card, capfd, monkeypat
     assert "# Measured in" in cache_file().read_text()
 
 
-def test_what_tune_predicts_is_what_it_measured(quick, card, tmp_path):
+def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
     assert cli.main(["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml"), "--quiet"]) == 0
     models, binds = read((tmp_path / "t.toml").read_text(), "x").models, set()
     for width, height in measure.SIZES:
@@ -151,21 +151,21 @@ def test_what_tune_predicts_is_what_it_measured(quick, card, tmp_path):
                    if CORE.knows(stage.name, CPU) and not stage.only)
         bits = CORE.seconds(ENTROPY, CPU, rows, columns)
         assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
-        card_alone = tuned.predict_alone(models, "cuda:0", tuned.picture_of(columns, rows))
-        frame, own = card_takes(rows, columns, True)
-        assert card_alone.seconds == pytest.approx(frame, rel=5e-3), (width, height)
-        assert card_alone.bound == ("host thread" if frame - own < measure.WAITS * frame else "loop")
-        binds.add(card_alone.bound)
+        gpu_alone = tuned.predict_alone(models, "cuda:0", tuned.picture_of(columns, rows))
+        frame, own = gpu_takes(rows, columns, True)
+        assert gpu_alone.seconds == pytest.approx(frame, rel=5e-3), (width, height)
+        assert gpu_alone.bound == ("host thread" if frame - own < measure.WAITS * frame else "loop")
+        binds.add(gpu_alone.bound)
     assert len(binds) == 2  # events had made the small ones slow
     assert len([row for row in quick if row[0] != CPU and row[1:3] == (176, 144)]) == tune_command.RUNS + 1  # by events
 
 
-def test_the_middle_one_of_several_encodes_on_a_card_counts(quick, card, monkeypatch, tmp_path):
+def test_the_middle_one_of_several_encodes_on_a_gpu_counts(quick, gpu, monkeypatch, tmp_path):
     honest, seen = tune_command.watch, []
 
-    def uneven(device, pictures, threads, seconds, most=0, card_clock=False, **more):
-        found = honest(device, pictures, threads, seconds, most, card_clock, **more)
-        if device != CPU and not card_clock and "gops" in tune.chosen:
+    def uneven(device, pictures, threads, seconds, most=0, gpu_clock=False, **more):
+        found = honest(device, pictures, threads, seconds, most, gpu_clock, **more)
+        if device != CPU and not gpu_clock and "gops" in tune.chosen:
             size = found.width, found.height
             found.frame *= (1.6, 1.0, 0.9, 1.5, 1.0)[seen.count(size)]
             seen.append(size)
@@ -184,11 +184,11 @@ def test_the_middle_one_of_several_encodes_on_a_card_counts(quick, card, monkeyp
     for found in tune.watched:
         rows, columns = found.mb_height, found.mb_width
         if found.device != CPU:
-            assert found.frame == pytest.approx(card_takes(rows, columns, True)[0])
+            assert found.frame == pytest.approx(gpu_takes(rows, columns, True)[0])
     assert tune.bar.done == 4 * (1 + 2) + tune_command.RUNS - 1 + 1 + tune.choices()
 
 
-def test_on_a_card_what_takes_long_is_encoded_once(monkeypatch):
+def test_on_a_gpu_what_takes_long_is_encoded_once(monkeypatch):
     tune = tune_command.Tune(["cpu", "cuda:0"], [], 60.0, 4, tune_command.Bar(0, True))
     tune.each, tune.chosen = 3.0, {"threads": 4}
     frames = {CPU: 1e-3, "cuda:0": 0.4}
@@ -218,7 +218,7 @@ def test_tune_leaves_out_what_takes_too_long(quick, monkeypatch, tmp_path, capfd
     assert read((tmp_path / "t.toml").read_text(), "x").models.knows("deblock", CPU)
 
 
-def test_sizes_that_do_not_fit_are_left_out_and_a_card_that_fails_ends_it(quick, card, monkeypatch, tmp_path, capfd):
+def test_sizes_that_do_not_fit_are_left_out_and_a_gpu_that_fails_ends_it(quick, gpu, monkeypatch, tmp_path, capfd):
     fits, failure = tune_command.watch, Error("device cuda: 100 MiB left, and an array needs 200 MiB")
 
     def watch(device, pictures, *args, **more):
@@ -230,11 +230,11 @@ def test_sizes_that_do_not_fit_are_left_out_and_a_card_that_fails_ends_it(quick,
     words = ["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml")]
     assert cli.main(words) == 0
     assert "3840x2160 on cuda:0: device cuda: 100 MiB left" in capfd.readouterr().err
-    failure = DeviceLost("the card failed in full_search")
+    failure = DeviceLost("the GPU failed in full_search")
     assert cli.main(words) == 1
 
     def lost(ordinal):
-        raise tune_command.GpuLost("the card failed in memcpy_htod_async")
+        raise tune_command.GpuLost("the GPU failed in memcpy_htod_async")
 
     monkeypatch.setattr(tune_command, "watch", fits)
     monkeypatch.setattr(tune_command, "measure_link", lost)
@@ -365,10 +365,10 @@ def test_gops_at_once_are_measured(lanes):
 
 
 @pytest.mark.parametrize("lanes", [1, 2])
-def test_gops_at_once_are_measured_on_a_card_as_from_a_file(lanes, monkeypatch):
-    """Pictures are read ahead to where the card takes them from, each the right one."""
+def test_gops_at_once_are_measured_on_a_gpu_as_from_a_file(lanes, monkeypatch):
+    """Pictures are read ahead to where the GPU takes them from, each the right one."""
     device_module.use_driver(EmulatedDriver())
-    monkeypatch.setattr(measure_gops, "_GOP_OF_A_CARD", 3)
+    monkeypatch.setattr(measure_gops, "_GOP_OF_A_GPU", 3)
     clip, seen = measure.synthetic(48, 48, 4), []
     encode = measure_gops.Pipeline.encode_in_place
 
@@ -400,7 +400,7 @@ def test_first_pictures_do_not_count(monkeypatch):
         assert len(taken) == (8 if warm else 3)
 
 
-def test_links_are_measured_on_the_emulated_card():
+def test_links_are_measured_on_the_emulated_gpu():
     from h264lite.scheduler.planning import links
 
     device_module.use_driver(EmulatedDriver())
@@ -431,7 +431,7 @@ def test_an_encode_takes_what_was_chosen_and_says_what_it_cannot_use(tmp_path):
         Config.from_options(width=64, height=64, tuning=str(cache_file()))
 
 
-def test_auto_goes_by_what_was_measured(card):
+def test_auto_goes_by_what_was_measured(gpu):
     save(tuning_of_here(), cache_file())
     large = Config.from_options(width=1920, height=1080)
     assert large.device == "cuda" and "predicted" in large.device_reason
@@ -442,7 +442,7 @@ def test_auto_goes_by_what_was_measured(card):
     assert Config.from_options(width=1920, height=1080, device="cuda").device == "cuda"
 
 
-def test_auto_goes_by_size_where_a_stage_was_not_measured(card):
+def test_auto_goes_by_size_where_a_stage_was_not_measured(gpu):
     tuning = tuning_of_here()
     for stage, device in list(tuning.models.stages):
         if device == CPU:
@@ -463,11 +463,11 @@ def test_a_pinned_device_that_is_not_there_is_told(monkeypatch, tmp_path):
         assert doctor_command.examine(str(path))["problems"] == [note] * told
 
 
-def test_auto_takes_both_where_that_is_worth_it(card):
+def test_auto_takes_both_where_that_is_worth_it(gpu):
     tuning = tuning_of_here()
     stages = tuning.models.stages
     for stage, device in list(stages):
-        if device == CPU:  # a card like the processor
+        if device == CPU:  # a GPU like the processor
             stages[stage, "cuda:0"] = Curve.line(1e-6, stages[stage, CPU].at(8160) / 8160)
     save(tuning, cache_file())
     config = Config.from_options(width=1920, height=1080)
@@ -535,7 +535,7 @@ def test_bench_compares_both_with_the_better_one(monkeypatch):
     assert "1.30" in bench_command.table([row], ("cpu", "cuda", "hybrid"))[1]
 
 
-def test_bench_says_how_far_predictions_are_off(quick, card, tmp_path, capfd):
+def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
     words = ["bench", "--devices", "cuda", "--rounds", "1", "--sizes", "1920x1080,1024x576"]
     words += ["--json", str(tmp_path / "b.json")]
     assert cli.main(words) == 0
@@ -549,7 +549,7 @@ def test_bench_says_how_far_predictions_are_off(quick, card, tmp_path, capfd):
     for row, (width, height) in zip(found["sizes"], ((1920, 1080), (1024, 576))):
         rows, columns = -(-height // 16), width // 16
         predicted = 1 / tuned.predict_alone(models, "cuda:0", tuned.picture_of(columns, rows)).seconds
-        measured = 1 / (1.1 * card_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
+        measured = 1 / (1.1 * gpu_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
         assert row["predicted_fps"]["cuda"] == pytest.approx(predicted, rel=1e-3)
         assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (predicted / measured - 1), abs=0.1)
         assert f"{predicted:11.1f}{100 * (predicted / measured - 1):+8.1f}%" in said
@@ -565,7 +565,7 @@ def test_bench_leaves_out_predictions_of_devices_that_were_not_measured():
     assert line.index("100.0") + len("100.0") == head.rindex("predicted") + len("predicted") and line.endswith("+25.0%")
 
 
-def test_bench_predicts_for_the_emulated_card(monkeypatch, tmp_path, capfd):
+def test_bench_predicts_for_the_emulated_gpu(monkeypatch, tmp_path, capfd):
     def watch(*args, **more):
         seen.append(measure.watch(*args, **more))
         return seen[-1]
@@ -584,18 +584,18 @@ def test_bench_predicts_for_the_emulated_card(monkeypatch, tmp_path, capfd):
         device_module.use_driver(None)
     assert row["predicted_off_percent"]["cuda"] == pytest.approx(
         100 * (row["predicted_fps"]["cuda"] / row["fps"]["cuda"] - 1))
-    assert row["predicted_fps"]["cuda"] > row["fps"]["cuda"] > 0  # an emulated card is slow
+    assert row["predicted_fps"]["cuda"] > row["fps"]["cuda"] > 0  # an emulated GPU is slow
     found = seen[0]
-    assert 0 < found.wait < 0.5 * found.frame < found.loop  # the host's thread is that card
+    assert 0 < found.wait < 0.5 * found.frame < found.loop  # the host's thread is that GPU
 
 
-def test_bench_without_a_card_says_so_and_refuses_one_that_is_asked_for(monkeypatch):
+def test_bench_without_a_gpu_says_so_and_refuses_one_that_is_asked_for(monkeypatch):
     def absent(**options):
         if options["device"] != "cpu":
-            raise DeviceError("no card")
+            raise DeviceError("no GPU")
 
     monkeypatch.setattr(bench_command.Config, "from_options", staticmethod(absent))
-    assert bench_command.choose(None, None) == (["cpu"], {"cuda": "no card", "hybrid": "no card"})
+    assert bench_command.choose(None, None) == (["cpu"], {"cuda": "no GPU", "hybrid": "no GPU"})
     with pytest.raises(DeviceError):
         bench_command.choose("cuda", None)
 
@@ -603,7 +603,7 @@ def test_bench_without_a_card_says_so_and_refuses_one_that_is_asked_for(monkeypa
 # ---- doctor
 def test_doctor_says_what_is_there(capsys, monkeypatch):
     monkeypatch.setattr(doctor_command, "why_no_cuda", lambda: "no NVIDIA driver on this machine")
-    monkeypatch.setattr(doctor_command.card_facts, "driver_version", lambda: "")
+    monkeypatch.setattr(doctor_command.gpu_facts, "driver_version", lambda: "")
     assert cli.main(["doctor"]) == 0
     said = capsys.readouterr().out
     for words in ("processor:", "SIMD:", "no NVIDIA driver", "nvcc:", "none in use", "1920x1080:", "all is well"):
@@ -625,7 +625,7 @@ def test_doctor_names_what_is_broken(capsys, tmp_path, monkeypatch):
     assert "run h264lite tune" in capsys.readouterr().out
     os.remove(cache_file())
     monkeypatch.setattr(doctor_command, "why_no_cuda", lambda: "PyCUDA is not usable: pip install pycuda")
-    monkeypatch.setattr(doctor_command.card_facts, "driver_version", lambda: "580.1")
+    monkeypatch.setattr(doctor_command.gpu_facts, "driver_version", lambda: "580.1")
     assert cli.main(["doctor"]) == 1
     assert "problem: there is an NVIDIA driver (580.1), but PyCUDA" in capsys.readouterr().out
 
@@ -676,14 +676,14 @@ def test_doctor_names_compiled_kernels_that_may_not_be_read(monkeypatch, tmp_pat
     assert any("__pycache__ cannot be written, so every process compiles again" in text for text in found["problems"])
 
 
-def test_doctor_on_the_emulated_card(monkeypatch, tmp_path):
+def test_doctor_on_the_emulated_gpu(monkeypatch, tmp_path):
     device_module.use_driver(EmulatedDriver())
     try:
         found = doctor_command.examine()
     finally:
         device_module.use_driver(None)
-    assert found["cuda"]["usable"] and found["cuda"]["cards"][0]["kernel_files"] > 10
-    assert any("card 0:" in line for line in doctor_command.lines(found))
+    assert found["cuda"]["usable"] and found["cuda"]["gpus"][0]["kernel_files"] > 10
+    assert any("GPU 0:" in line for line in doctor_command.lines(found))
 
 
 # ---- the chart
@@ -692,8 +692,8 @@ def a_trace(frames=12):
     for n in range(frames):
         at = trace.start + 0.01 * n
         trace.add(HOST, "loop", "loop", at, 0.002, n)
-        trace.add(CARD, "main", "full_search", at + 0.001, 0.004, n)
-        trace.add(CARD, "main", "deblock", at + 0.005, 0.003, n)
+        trace.add(GPU, "main", "full_search", at + 0.001, 0.004, n)
+        trace.add(GPU, "main", "deblock", at + 0.005, 0.003, n)
         trace.add(HOST, "h264lite_0", "entropy", at + 0.009, 0.008, n)
     return trace
 

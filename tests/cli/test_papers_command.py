@@ -1,4 +1,4 @@
-"""`h264lite papers`: its tables, its page, its refusals; on the emulated card with small pictures."""
+"""`h264lite papers`: its tables, its page, its refusals; on the emulated GPU with small pictures."""
 
 import csv
 import subprocess
@@ -18,16 +18,16 @@ from ..cuda_emulator.driver import EmulatedDriver
 
 @pytest.fixture(params=["emulated", "none"])
 def setting(request):
-    """One with a card, one without."""
+    """One with a GPU, one without."""
     clip = made_clip(32, 32, 4)
     if request.param == "none":
         yield Setting(None, clip, budget=0.05, repeats=1, reach=8)
         return
     device_module.use_driver(EmulatedDriver())
-    card = device_module.Device()
-    with card:
-        yield Setting(card, clip, budget=0.05, repeats=1, reach=8)
-    card.close()
+    gpu = device_module.Device()
+    with gpu:
+        yield Setting(gpu, clip, budget=0.05, repeats=1, reach=8)
+    gpu.close()
     device_module.use_driver(None)
 
 
@@ -38,7 +38,7 @@ def test_paper_000(setting):
     for table in tables:
         assert table.note and all(len(row) == len(table.columns) for row in table.rows)
     assert tables[0].column(PRINT + "video 1, s") == [row[0] for row in published.TABLE_I.values()]
-    if setting.card:
+    if setting.gpu:
         found = tables[0].column("blocks as defined") + tables[3].column("blocks as defined")
         assert set(found) == {"defines", "1 of 1"}
         plain = next(row for row in tables[4].rows if row[0].endswith("32x32 SS"))
@@ -49,14 +49,14 @@ def test_paper_001(setting):
     setting.clip = made_clip(16, 16, 3)
     (table,) = paper_001.run(setting)
     assert table.column(PRINT + "time, scenario 1 = 1") == [1.0, 1.15, 1.83]
-    assert len(setting.timelines) == (3 if setting.card else 0)
+    assert len(setting.timelines) == (3 if setting.gpu else 0)
 
 
 def test_paper_003(setting):
     tables = paper_003.run(setting)
     why = {row[0]: row[1] for row in tables[3].rows}
     assert why["candidates outside the picture, which clamping gives"] >= 0 and why["a vector for each 4x4 samples"] > 0
-    if setting.card:
+    if setting.gpu:
         assert why["texture for global memory, the same candidates"] == 0 and why["vectors that differ then"] == 0
         assert tables[0].column("local, dB") == tables[0].column("shared, dB") == [0]
 
@@ -64,7 +64,7 @@ def test_paper_003(setting):
 def test_paper_004(setting, monkeypatch):
     monkeypatch.setattr(paper_004, "CASES", ((0, 16, 1),))
     names = [table.name for table in paper_004.run(setting)]
-    assert names == (["004-search", "004-refinement", "004-deblocking"] if setting.card else []) + ["004-cpu", "004-modules"]
+    assert names == (["004-search", "004-refinement", "004-deblocking"] if setting.gpu else []) + ["004-cpu", "004-modules"]
 
 
 def test_overlap_is_time_of_copies_beside_kernels_of_other_streams():
@@ -88,7 +88,7 @@ def test_cells():
     assert "| r | *1.50* | 2 |" in table.markdown() and table.note == ""
 
 
-def test_command_without_a_card(tmp_path, capsys):
+def test_command_without_a_gpu(tmp_path, capsys):
     """Table, CSV, page and plots of one paper, from a clip that the user names."""
     pytest.importorskip("matplotlib")
     frames = made_clip(48, 32, 3).frames
@@ -100,7 +100,7 @@ def test_command_without_a_card(tmp_path, capsys):
     rows = list(csv.DictReader((tmp_path / "a.csv").open()))
     assert {row["source"] for row in rows} == {"measured"}  # no size of the paper
     page = (tmp_path / "page.md").read_text()
-    assert "(papers-003.png)" in page and "no card" in page and (tmp_path / "papers-003.png").stat().st_size > 5000
+    assert "(papers-003.png)" in page and "no GPU" in page and (tmp_path / "papers-003.png").stat().st_size > 5000
 
 
 def test_listing(capsys):
@@ -118,7 +118,7 @@ def test_refused_by_name(words, code, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_a_card_that_is_not_there(capsys):
+def test_a_gpu_that_is_not_there(capsys):
     driver = EmulatedDriver(devices=0)
     device_module.use_driver(driver)
     try:

@@ -6,7 +6,7 @@ Device memory is host memory between canaries that are checked whenever the host
 arrays is found. Work is done at once, in the order of the calls. After `fail_after` launches the device is lost: the
 next launch fails, or with `silent` it and what follows do nothing, and whoever waits is told, as of a faulting kernel.
 
-Of several cards (`devices`) each has its own memory, context and faults (`cards[1].fail_after`); work for one in the context
+Of several GPUs (`devices`) each has its own memory, context and faults (`GPUs[1].fail_after`); work for one in the context
 of another, with its streams, events or arrays, is an error as it is on real ones.
 """
 
@@ -68,7 +68,7 @@ class Allocation:
         self.memory = np.full(nbytes + 2 * CANARY, POISON, np.uint8)
         self.nbytes = nbytes
         self.driver = driver
-        self.card = driver.current()
+        self.gpu = driver.current()
         skew = -self.memory.ctypes.data % 256 + 256  # 256-byte alignment, as cudaMalloc gives
         self.start = skew
         driver.allocations.append(self)
@@ -116,16 +116,16 @@ class Function:
         values = np.array([int(v) for v in arguments], np.int64)
         driver = self.driver
         with driver.lock:
-            card = driver.current(stream)
+            gpu = driver.current(stream)
             driver.launches += 1
-            card.launches += 1
+            gpu.launches += 1
             driver.log.append((self.name, tuple(grid), tuple(block)))
-            if card.dead():
-                if card.silent or driver.silent:
+            if gpu.dead():
+                if gpu.silent or driver.silent:
                     return
                 raise Error("cuLaunchKernel failed: an injected fault")
             for kind, value in zip(self.formats, arguments):
-                card.owns(int(value) if kind == "P" else 0)
+                gpu.owns(int(value) if kind == "P" else 0)
             code = self.start(self.address, *grid, *block, shared_size, values.ctypes.data, len(values), driver.seed)
         if code:
             raise Error(f"emulated launch of {self.name} ended with {code}")
@@ -143,10 +143,10 @@ class Stream:
     handle = 77
 
     def __init__(self, driver: "EmulatedDriver") -> None:
-        self.driver, self.card = driver, driver.current()
+        self.driver, self.gpu = driver, driver.current()
 
     def synchronize(self) -> None:
-        self.card.check_memory()
+        self.gpu.check_memory()
 
     def wait_for_event(self, event: Any) -> None:
         assert event.recorded, "waits for an event that was not recorded yet"
@@ -158,48 +158,48 @@ class Stream:
 
 class Event:
     def __init__(self, driver: "EmulatedDriver") -> None:
-        self.driver, self.recorded, self.card = driver, False, driver.current()
+        self.driver, self.recorded, self.gpu = driver, False, driver.current()
 
     def record(self, stream: Any = None) -> "Event":
-        if self.driver.current(stream) is not self.card:
+        if self.driver.current(stream) is not self.gpu:
             raise Error("cuEventRecord failed: invalid resource handle")
         self.recorded = True
         return self
 
     def synchronize(self) -> None:
-        self.card.check_memory()
+        self.gpu.check_memory()
 
     def query(self) -> bool:
-        if self.card.dead():
+        if self.gpu.dead():
             raise Error("an injected fault: an illegal memory access was encountered")
-        return not (self.driver.stuck or self.card.stuck)
+        return not (self.driver.stuck or self.gpu.stuck)
 
     def time_since(self, other: Any) -> float:
         return self.time_till(other)
 
     def time_till(self, other: Any) -> float:
-        self.card.check_memory()
+        self.gpu.check_memory()
         return 0.001
 
 
 class Context:
-    """Each thread has a stack of them. The primary context of a card lives as long as somebody has it, and page-locked memory
+    """Each thread has a stack of them. The primary context of a GPU lives as long as somebody has it, and page-locked memory
     as long as the context; as with PyCUDA, a thread that did not get it does not give it back either.
     """
 
     threads: ClassVar[threading.local] = threading.local()
     driver: ClassVar["EmulatedDriver"]
 
-    def __init__(self, card: "Card") -> None:
-        self.card, self.thread, self.valid = card, threading.get_ident(), True
-        card.holders += 1
+    def __init__(self, gpu: "Gpu") -> None:
+        self.gpu, self.thread, self.valid = gpu, threading.get_ident(), True
+        gpu.holders += 1
 
     @classmethod
-    def stack(cls) -> list["Card"]:
-        return vars(cls.threads).setdefault("cards", [])
+    def stack(cls) -> list["Gpu"]:
+        return vars(cls.threads).setdefault("gpus", [])
 
     def push(self) -> None:
-        self.stack().append(self.card)
+        self.stack().append(self.gpu)
 
     @classmethod
     def pop(cls) -> None:
@@ -215,10 +215,10 @@ class Context:
             raise Error("context::detach failed: invalid device context - cannot detach from invalid context")
         self.valid = False
         if threading.get_ident() == self.thread:
-            self.card.given_back()
+            self.gpu.given_back()
 
 
-class Card:
+class Gpu:
     """One of the driver's; its faults are its own, those of the driver are everybody's."""
 
     def __init__(self, driver: "EmulatedDriver", ordinal: int) -> None:
@@ -258,15 +258,15 @@ class Card:
         if self.dead():
             raise Error("an injected fault: an illegal memory access was encountered")
         for allocation in list(self.driver.allocations):
-            if allocation.card is self:
+            if allocation.gpu is self:
                 allocation.check()
 
     def owns(self, pointer: int) -> None:
-        """Error if the pointer is another card's."""
-        if len(self.driver.cards) > 1 and pointer:
+        """Error if the pointer is another GPU's."""
+        if len(self.driver.gpus) > 1 and pointer:
             for allocation in list(self.driver.allocations):
-                if allocation.card is not self and 0 <= pointer - int(allocation) < allocation.nbytes:
-                    raise Error(f"an array of card {allocation.card.ordinal} is used on card {self.ordinal}")
+                if allocation.gpu is not self and 0 <= pointer - int(allocation) < allocation.nbytes:
+                    raise Error(f"an array of GPU {allocation.gpu.ordinal} is used on GPU {self.ordinal}")
 
 
 class EmulatedTexture(ctypes.Structure):
@@ -314,7 +314,7 @@ class EmulatedLibcuda:
 
     def cuPointerGetAttribute(self, value: Any, attribute: Any, pointer: Any) -> int:
         allocations = list(self.driver.allocations)
-        found = next((a.card.ordinal for a in allocations if 0 <= pointer.value - int(a) < a.nbytes), None)
+        found = next((a.gpu.ordinal for a in allocations if 0 <= pointer.value - int(a) < a.nbytes), None)
         if found is None:
             return 1
         value._obj.value = 2 if attribute.value == 2 else found if self.ordinal is None else self.ordinal
@@ -322,7 +322,7 @@ class EmulatedLibcuda:
 
 
 class EmulatedDriver:
-    """seed: order of the threads (0 ascending, 1 descending, else random); memory: bytes of the card."""
+    """seed: order of the threads (0 ascending, 1 descending, else random); memory: bytes of the GPU."""
 
     Error = Error
     MemoryError = OutOfMemory
@@ -351,8 +351,8 @@ class EmulatedDriver:
         self.log: list[tuple] = []
         self.libcuda = EmulatedLibcuda(self)
         Context.driver = self
-        self.cards = [Card(self, ordinal) for ordinal in range(devices)]
-        self.Device = lambda ordinal: self.cards[ordinal]
+        self.gpus = [Gpu(self, ordinal) for ordinal in range(devices)]
+        self.Device = lambda ordinal: self.gpus[ordinal]
         self.Device.count = lambda: devices  # type: ignore[attr-defined]
 
     def init(self) -> None:
@@ -361,15 +361,15 @@ class EmulatedDriver:
     def load_emulated(self, name: str) -> Module:
         return Module(self, library(str(build(name))))
 
-    def current(self, of: Any = None) -> Card:
-        """The card of this thread's context; Error if there is none, or a stream is another card's."""
-        stack = [card for card in Context.stack() if card.driver is self]
-        if not stack and len(self.cards) > 1:
+    def current(self, of: Any = None) -> Gpu:
+        """The GPU of this thread's context; Error if there is none, or a stream is another GPU's."""
+        stack = [gpu for gpu in Context.stack() if gpu.driver is self]
+        if not stack and len(self.gpus) > 1:
             raise Error("no context is current to this thread")
-        card = stack[-1] if stack else self.cards[0]
-        if of is not None and of.card is not card:
-            raise Error("invalid resource handle: a stream of another card")
-        return card
+        gpu = stack[-1] if stack else self.gpus[0]
+        if of is not None and of.gpu is not gpu:
+            raise Error("invalid resource handle: a stream of another GPU")
+        return gpu
 
     def check_memory(self) -> None:
         self.current().check_memory()
@@ -393,8 +393,8 @@ class EmulatedDriver:
         return self.memory - self._used(), self.memory
 
     def _used(self) -> int:
-        card = self.current()
-        return sum(a.nbytes for a in list(self.allocations) if a.card is card)
+        gpu = self.current()
+        return sum(a.nbytes for a in list(self.allocations) if a.gpu is gpu)
 
     def pagelocked_empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         array = np.empty(shape, dtype)
@@ -406,8 +406,8 @@ class EmulatedDriver:
             ctypes.memmove(target, host.ctypes.data, host.nbytes)
 
     def memcpy_dtoh_async(self, host: np.ndarray, source: int, stream: Any = None) -> None:
-        if not (card := self._on(stream, source)).dead():
-            card.check_memory()
+        if not (gpu := self._on(stream, source)).dead():
+            gpu.check_memory()
             ctypes.memmove(host.ctypes.data, source, host.nbytes)
 
     def memcpy_dtod_async(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
@@ -418,7 +418,7 @@ class EmulatedDriver:
         self._on(stream, target)
         ctypes.memset(target, byte, count)
 
-    def _on(self, stream: Any, pointer: int) -> Card:
-        card = self.current(stream)
-        card.owns(pointer)
-        return card
+    def _on(self, stream: Any, pointer: int) -> Gpu:
+        gpu = self.current(stream)
+        gpu.owns(pointer)
+        return gpu

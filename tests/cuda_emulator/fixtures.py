@@ -1,5 +1,5 @@
 """Fixtures of the CUDA tests: each test runs on the emulated device, and on a real one where there is one; or, `driver`,
-whole encodes on cards that fail when they are told: emulated ones, and with `on_cards` real ones too where there are enough.
+whole encodes on GPUs that fail when they are told: emulated ones, and with `on_gpus` real ones too where there are enough.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,11 +11,11 @@ import pytest
 from h264lite.cuda_src.runtime import device as device_module
 
 from .driver import EmulatedDriver
-from .real import RealCards, keep_contexts, skip_without
+from .real import RealGpus, keep_contexts, skip_without
 
 REAL = pytest.param("gpu", marks=pytest.mark.gpu)
 MODES = ("emulated", "emulated-reversed", REAL)  # orders of the emulated threads: ascending, descending
-on_cards = pytest.mark.parametrize("driver", ("emulated", REAL), indirect=True)
+on_gpus = pytest.mark.parametrize("driver", ("emulated", REAL), indirect=True)
 
 
 def open_device(mode: str) -> device_module.Device:
@@ -32,15 +32,15 @@ def open_device(mode: str) -> device_module.Device:
 
 @pytest.fixture(params=MODES)
 def device(request: pytest.FixtureRequest) -> Iterator[device_module.Device]:
-    card = open_device(request.param)
-    with card:
-        yield card
-        card.synchronize()
-    card.close()
+    gpu = open_device(request.param)
+    with gpu:
+        yield gpu
+        gpu.synchronize()
+    gpu.close()
 
 
 @pytest.fixture(params=MODES)
-def card(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
+def gpu(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
     """A driver is in place behind device="cuda"; the emulated one, or None."""
     if request.param == "gpu":
         skip_without()
@@ -54,25 +54,25 @@ def card(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
 
 
 @pytest.fixture
-def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver | RealCards]:
-    """Cards behind device="cuda": CARDS of the test's file, or one; `auto` takes one for pictures of any size."""
+def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver | RealGpus]:
+    """GPUs behind device="cuda": GPUS of the test's file, or one; `auto` takes one for pictures of any size."""
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
-    cards = getattr(request.module, "CARDS", 1)
+    gpus = getattr(request.module, "GPUS", 1)
     if getattr(request, "param", "emulated") == "gpu":
-        skip_without(cards)
+        skip_without(gpus)
         keep_contexts()
         no_tuning = Path("no tuning")  # by which `auto` might take the CPU
         monkeypatch.setattr("h264lite.encoder.settings.tuned.cache_file", lambda: no_tuning)
-        yield RealCards(monkeypatch, cards)
+        yield RealGpus(monkeypatch, gpus)
         return
-    stand_in = EmulatedDriver(devices=cards)
+    stand_in = EmulatedDriver(devices=gpus)
     device_module.use_driver(stand_in)
     yield stand_in
     device_module.use_driver(None)
 
 
 def check_that_nothing_grows(driver: EmulatedDriver, still: Sequence[Any], make: Callable[[], Any]) -> None:
-    """60 frames: behind the 25th neither the card's memory nor pinned memory nor the events grow; at the end all is back."""
+    """60 frames: behind the 25th neither the GPU's memory nor pinned memory nor the events grow; at the end all is back."""
     pinned: list[Any] = []
     driver.pagelocked_empty = lambda shape, kind: pinned.append(shape) or np.empty(shape, kind)
     with make() as encoder:

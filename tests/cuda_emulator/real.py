@@ -1,7 +1,7 @@
-"""Real cards that fail when they are told, as the emulated ones do: for the same tests of what is done then.
+"""Real GPUs that fail when they are told, as the emulated ones do: for the same tests of what is done then.
 
-The cards stay whole, and so does their context, which later tests need: only what the encoder asks of them fails, behind all
-they were given before. What a card does that is broken indeed is tested in processes of their own (broken_card.py).
+The GPUs stay whole, and so does their context, which later tests need: only what the encoder asks of them fails, behind all
+they were given before. What a GPU does that is broken indeed is tested in processes of their own (broken_gpu.py).
 """
 
 import atexit
@@ -21,12 +21,12 @@ KERNEL, COPY = "the kernel ", "mem"  # how the names of launches, and of copies 
 FAULT = "an injected fault"
 
 
-def skip_without(cards: int = 1) -> None:
-    """Skips the test if the machine has not so many real cards that can be used, with the reason."""
+def skip_without(gpus: int = 1) -> None:
+    """Skips the test if the machine has not so many real GPUs that can be used, with the reason."""
     device_module.use_driver(None)
     reason = "H264LITE_TEST_GPU=0" if os.environ.get("H264LITE_TEST_GPU") == "0" else device_module.available()
-    if reason is None and device_module.count() < cards:
-        reason = f"{cards} cards are needed, and the driver reports {device_module.count()}"
+    if reason is None and device_module.count() < gpus:
+        reason = f"{gpus} GPUs are needed, and the driver reports {device_module.count()}"
     if reason:
         pytest.skip(reason)
 
@@ -39,10 +39,10 @@ def keep_contexts() -> None:
         atexit.register(driver.Device(ordinal).retain_primary_context().detach)
 
 
-class RealCard:
-    """See the emulated Card."""
+class RealGpu:
+    """See the emulated GPU."""
 
-    def __init__(self, driver: "RealCards") -> None:
+    def __init__(self, driver: "RealGpus") -> None:
         self.driver = driver
         self.launches = self.allocated = 0
         self.fail_after: int | None = None
@@ -54,15 +54,15 @@ class RealCard:
         return mine or (driver.fail_after is not None and driver.launches > driver.fail_after)
 
 
-class RealCards:
+class RealGpus:
     """As the EmulatedDriver: after `fail_after` launches the next one fails, or with `silent` it and what follows do nothing,
-    and whoever waits is told. monkeypatch: of the test that has the first `cards` cards.
+    and whoever waits is told. monkeypatch: of the test that has the first `gpus` GPUs.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, cards: int) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
         self.launches, self.silent = 0, False
         self.fail_after: int | None = None
-        self.cards = [RealCard(self) for _ in range(cards)]
+        self.gpus = [RealGpu(self) for _ in range(gpus)]
         self._devices: list[Device] = []
         self._lock = threading.RLock()
         for name, mine in (
@@ -88,58 +88,58 @@ class RealCards:
         self._devices.append(device)
 
     def _allocate(self, real: Callable[..., Any], device: Device, *arguments: Any) -> Any:
-        self.cards[device.ordinal].allocated += 1
+        self.gpus[device.ordinal].allocated += 1
         return real(device, *arguments)
 
     def _do(
         self, real: Callable[..., Any], device: Device, what: str, function: Callable[..., Any], *arguments: Any, **more: Any
     ) -> Any:
         device.check()
-        card = self.cards[device.ordinal]
+        gpu = self.gpus[device.ordinal]
         if device._script is not None:  # only noted: `_replay` does it
             return real(device, what, function, *arguments, **more)
         if what.startswith(KERNEL):
-            self._count(card, 1)
-            if card.dead():
-                if card.silent or self.silent:
+            self._count(gpu, 1)
+            if gpu.dead():
+                if gpu.silent or self.silent:
                     return None
                 raise self._lost(device, what)
-        elif what.startswith(COPY) and card.dead():
+        elif what.startswith(COPY) and gpu.dead():
             return None
         return real(device, what, function, *arguments, **more)
 
     def _replay(self, real: Callable[..., None], device: Device, script: Script) -> None:
         """Without the interpreter as long as nothing fails; else call for call, up to the one that does."""
-        card = self.cards[device.ordinal]
+        gpu = self.gpus[device.ordinal]
         kernels = sum(what.startswith(KERNEL) for what, *_ in script.acts)
-        self._count(card, kernels)
-        if not card.dead():
+        self._count(gpu, kernels)
+        if not gpu.dead():
             real(device, script)
             return
-        self._count(card, -kernels)
+        self._count(gpu, -kernels)
         for act in script.acts:
             device._do(act.what, script._call, act)
 
     def _synchronize(self, real: Callable[..., None], device: Device, what: Any = None) -> None:
         device.check()
-        if self.cards[device.ordinal].dead():
+        if self.gpus[device.ordinal].dead():
             raise self._lost(device, "synchronize")
         real(device, what)
 
     def _done(self, real: Callable[..., bool], device: Device, event: Any) -> bool:
         device.check()
-        if self.cards[device.ordinal].dead():
+        if self.gpus[device.ordinal].dead():
             raise self._lost(device, "an event")
         return real(device, event)
 
-    def _count(self, card: RealCard, launches: int) -> None:
+    def _count(self, gpu: RealGpu, launches: int) -> None:
         with self._lock:
             self.launches += launches
-            card.launches += launches
+            gpu.launches += launches
 
     @staticmethod
     def _lost(device: Device, what: str) -> GpuLost:
-        """A card that is lost writes nothing to the host any more, so this one is waited for first."""
+        """A GPU that is lost writes nothing to the host any more, so this one is waited for first."""
         with suppress(device.driver.Error):
             device.driver.Context.synchronize()
         return device.failed(what, FAULT)

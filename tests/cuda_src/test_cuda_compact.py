@@ -1,4 +1,4 @@
-"""Levels compacted on the card and expanded on the host are the levels: empty, sparse, dense frames, all I_PCM, any order."""
+"""Levels compacted on the GPU and expanded on the host are the levels: empty, sparse, dense frames, all I_PCM, any order."""
 
 import numpy as np
 import pytest
@@ -38,13 +38,13 @@ def test_round_trip(device, density):  # noqa: F811
     for mb_width, mb_height in ((5, 3), (1, 1), (33, 2), (70, 1), (1, 9)):
         n_mb = mb_width * mb_height
         levels, held = np.zeros((n_mb, 27, 16), np.int16), np.zeros(n_mb, np.uint32)
-        on_card = device.array((index_length(mb_width, mb_height),), np.uint32), device.array((27 * n_mb, 16), np.int16)
+        on_gpu = device.array((index_length(mb_width, mb_height),), np.uint32), device.array((27 * n_mb, 16), np.int16)
         for pcm in (0.0, 0.2, 1.0):
             *state, want = random_frame(rng, n_mb, density, pcm)
-            compact(*(device.upload(a) for a in (*state, want)), mb_width, *on_card)
-            index = on_card[0].get()
+            compact(*(device.upload(a) for a in (*state, want)), mb_width, *on_gpu)
+            index = on_gpu[0].get()
             count = int(index[mb_height])
-            blocks = on_card[1][:count].get()
+            blocks = on_gpu[1][:count].get()
             assert (np.diff(index[: mb_height + 1].astype(int)) >= 0).all() and index[0] == 0
             for row in rng.permutation(mb_height):
                 expand(index, blocks, mb_width, row, row + 1, held, levels)

@@ -39,7 +39,7 @@ def report(name, architecture, folder):
 @needs_nvcc
 @pytest.mark.parametrize("name", compiler.module_names())
 def test_no_kernel_spills(name, tmp_path, capsys):
-    """On the card that the figures are for; other architectures in the slow test."""
+    """On the GPU that the figures are for; other architectures in the slow test."""
     kernels = report(name, "90", tmp_path)
     assert kernels
     with capsys.disabled():
@@ -55,7 +55,7 @@ def test_every_architecture(architecture, tmp_path):
     for name in compiler.module_names():
         kernels = report(name, architecture, tmp_path)
         print({k: v for k, v in kernels.items()})
-        hot = not name.startswith("papers/")  # those repeat what is in print, and were timed on one card
+        hot = not name.startswith("papers/")  # those repeat what is in print, and were timed on one GPU
         spilling = [kernel for kernel, (_, spilled, _) in kernels.items() if spilled and hot]
         assert not spilling, (architecture, kernels)
 

@@ -1,4 +1,4 @@
-"""Pictures to padded planes on the card, against their definition in NumPy: odd sizes, pitches, any alignment, colours."""
+"""Pictures to padded planes on the GPU, against their definition in NumPy: odd sizes, pitches, any alignment, colours."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def bt709(rgb):
 
 
 def place(device, rng, plane, extra, skew):  # noqa: F811
-    """uint8[rows, bytes] on the card with `extra` bytes after each row, `skew` bytes after an aligned address."""
+    """uint8[rows, bytes] on the GPU with `extra` bytes after each row, `skew` bytes after an aligned address."""
     rows, width = plane.shape
     pitch = width + extra
     memory = rng.integers(0, 256, rows * pitch + skew).astype(np.uint8)

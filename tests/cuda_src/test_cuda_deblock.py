@@ -20,7 +20,7 @@ def expected(planes, state, offsets, idc, slice_first_mb):
     return out
 
 
-def on_card(device, planes, state, offsets, idc, slice_first_mb, bands, pad, wavefront):  # noqa: F811
+def on_gpu(device, planes, state, offsets, idc, slice_first_mb, bands, pad, wavefront):  # noqa: F811
     out = [
         device.array((p.shape[0] + 2 * b, p.shape[1] + 2 * b), np.uint8).fill(0x5A)
         for p, b in zip(planes, (pad, pad // 2, pad // 2))
@@ -67,12 +67,12 @@ def test_twin(device, kind, wavefront):  # noqa: F811
         want = expected(planes, state, offsets, idc, slice_first_mb)
         splits = [[0, mb_height]] if wavefront else [[0, mb_height], list(range(mb_height + 1))]
         for bands in splits:
-            compare(on_card(device, planes, state, offsets, idc, slice_first_mb, bands, 16, wavefront), want)
+            compare(on_gpu(device, planes, state, offsets, idc, slice_first_mb, bands, 16, wavefront), want)
 
 
 @pytest.mark.gpu
 def test_many_pictures(device):  # noqa: F811
-    """Only on a card: enough macroblocks for what acts through a single +-1."""
+    """Only on a GPU: enough macroblocks for what acts through a single +-1."""
     if not hasattr(device.driver, "pagelocked_zeros"):
         pytest.skip("too long for the emulator")
     rng = np.random.default_rng(32)
@@ -82,7 +82,7 @@ def test_many_pictures(device):  # noqa: F811
         first = np.zeros(34, np.int32)
         want = expected(planes, state, (0, 0, 0), 0, first)
         for wavefront in (False, True):
-            compare(on_card(device, planes, state, (0, 0, 0), 0, first, [0, 34], 32, wavefront), want)
+            compare(on_gpu(device, planes, state, (0, 0, 0), 0, first, [0, 34], 32, wavefront), want)
 
 
 def test_schedule_is_a_valid_order():

@@ -1,4 +1,4 @@
-"""The card's wrapper on the stand-in: messages, pools, a lost card; and that importing costs no CUDA."""
+"""The GPU's wrapper on the stand-in: messages, pools, a lost GPU; and that importing costs no CUDA."""
 
 import subprocess
 import sys
@@ -45,7 +45,7 @@ def test_no_pycuda_says_what_to_install(monkeypatch):
         device_module.Device()
 
 
-def test_old_card_and_absent_card():
+def test_old_gpu_and_absent_gpu():
     device_module.use_driver(EmulatedDriver(capability=(7, 5)))
     with pytest.raises(device_module.DeviceUnavailable, match=r"compute capability 7\.5; 8\.0 or later"):
         device_module.Device()
@@ -59,14 +59,14 @@ def test_old_card_and_absent_card():
 def test_out_of_memory_names_the_need(driver):
     driver.memory = 1 << 20
     lacking = pytest.raises(device_module.DeviceMemoryError, match="references of 4096x2304")
-    with device_module.Device() as card, lacking:
-        card.array((1 << 22,), np.uint8, "references of 4096x2304")
+    with device_module.Device() as gpu, lacking:
+        gpu.array((1 << 22,), np.uint8, "references of 4096x2304")
 
 
-def test_a_fault_loses_the_card(driver):
-    card = device_module.Device()
-    with card:
-        plane = card.array((64, 64), np.uint8).fill(1)
+def test_a_fault_loses_the_gpu(driver):
+    gpu = device_module.Device()
+    with gpu:
+        plane = gpu.array((64, 64), np.uint8).fill(1)
         extend_borders(plane, 16)
         driver.fail_after = driver.launches
         with pytest.raises(device_module.GpuLost, match="extend_borders"):
@@ -75,39 +75,39 @@ def test_a_fault_loses_the_card(driver):
         with pytest.raises(device_module.GpuLost):  # once lost, nothing touches it again
             extend_borders(plane, 16)
     with pytest.raises(device_module.GpuLost):
-        card.__enter__()
+        gpu.__enter__()
 
 
 def test_a_write_outside_is_found(driver):
-    with device_module.Device() as card:
-        plane = card.array((64, 64), np.uint8).fill(1)
-        lie = device_module.DeviceArray(card, plane.ptr, (66, 64), np.uint8)
+    with device_module.Device() as gpu:
+        plane = gpu.array((64, 64), np.uint8).fill(1)
+        lie = device_module.DeviceArray(gpu, plane.ptr, (66, 64), np.uint8)
         extend_borders(lie, 16)
         with pytest.raises(device_module.GpuLost, match="outside an array"):
-            card.synchronize()
+            gpu.synchronize()
 
 
 def test_pool_reuses_and_views_share(driver):
-    with device_module.Device() as card:
-        a = card.upload(np.arange(24, dtype=np.int32).reshape(2, 3, 4))
+    with device_module.Device() as gpu:
+        a = gpu.upload(np.arange(24, dtype=np.int32).reshape(2, 3, 4))
         assert np.array_equal(a[1].get(), np.arange(12, 24).reshape(3, 4))
         assert np.array_equal(a[0:1].get(), np.arange(12).reshape(1, 3, 4))
         count = len(driver.allocations)
-        card.release(a)
-        assert card.array((2, 3, 4), np.int32).ptr == a.ptr and len(driver.allocations) == count
+        gpu.release(a)
+        assert gpu.array((2, 3, 4), np.int32).ptr == a.ptr and len(driver.allocations) == count
         assert a.__cuda_array_interface__["shape"] == (2, 3, 4)
         with pytest.raises(ValueError, match="does not match"):
             a.put(np.zeros(3, np.int32))
 
 
 def test_contexts_are_pushed_by_thread(driver):
-    card = device_module.Device()
+    gpu = device_module.Device()
     failures = []
 
     def work():
         try:
-            with card:
-                card.upload(np.zeros(4, np.uint8))
+            with gpu:
+                gpu.upload(np.zeros(4, np.uint8))
         except Exception as error:
             failures.append(error)
 
@@ -123,24 +123,24 @@ def test_contexts_are_pushed_by_thread(driver):
 @pytest.mark.parametrize("keep_host", (False, True))
 def test_who_has_page_locked_memory_has_the_context(driver, keep_host, lost):
     """Which is given back unless arrays of the host live on; and never once it is lost: no call for it succeeds."""
-    card = device_module.Device()
-    with card:
-        array = card.pinned((64,), np.uint8)
+    gpu = device_module.Device()
+    with gpu:
+        array = gpu.pinned((64,), np.uint8)
         array[:] = 7
-        plane = card.array((64, 64), np.uint8)
+        plane = gpu.array((64, 64), np.uint8)
         if lost:
             driver.fail_after = driver.launches
             with pytest.raises(device_module.GpuLost):
                 extend_borders(plane, 16)
-    card.close(keep_host)
-    assert driver.cards[0].holders == (keep_host or lost)
+    gpu.close(keep_host)
+    assert driver.gpus[0].holders == (keep_host or lost)
     assert (array == 7).all() == (keep_host or lost)
-    assert not card.context.valid or (keep_host and not lost)
+    assert not gpu.context.valid or (keep_host and not lost)
 
 
 def test_a_context_may_tell_of_a_kernel_that_failed(driver, monkeypatch):
     """Any call of the driver may; what failed first is what is told."""
-    card, pop = device_module.Device(), Context.pop
+    gpu, pop = device_module.Device(), Context.pop
 
     def failing(*arguments):
         if not arguments:
@@ -148,14 +148,14 @@ def test_a_context_may_tell_of_a_kernel_that_failed(driver, monkeypatch):
         raise Error("an illegal memory access was encountered")
 
     monkeypatch.setattr(Context, "pop", failing)
-    with pytest.raises(device_module.GpuLost, match=r"failed in a pop of its context: an illegal"), card:
+    with pytest.raises(device_module.GpuLost, match=r"failed in a pop of its context: an illegal"), gpu:
         pass
-    card.lost = None
-    with pytest.raises(device_module.GpuLost, match="failed in a kernel: first"), card:
-        raise card.failed("a kernel", "first")
-    card.lost = None
+    gpu.lost = None
+    with pytest.raises(device_module.GpuLost, match="failed in a kernel: first"), gpu:
+        raise gpu.failed("a kernel", "first")
+    gpu.lost = None
     monkeypatch.setattr(Context, "push", failing)
-    with pytest.raises(device_module.GpuLost, match=r"failed in a push of its context: an illegal"), card:
+    with pytest.raises(device_module.GpuLost, match=r"failed in a push of its context: an illegal"), gpu:
         pass
 
 

@@ -1,4 +1,4 @@
-"""Slice data of the card: what the CPU's writer gives, for random states, headers of any length, slices, PCM, long runs."""
+"""Slice data of the GPU: what the CPU's writer gives, for random states, headers of any length, slices, PCM, long runs."""
 
 import numpy as np
 import pytest
@@ -13,14 +13,14 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 SEED = 8264
 
 
-def bits_of(card, state, rows, headers, n_ref, qp):
-    """The bits of each slice as text, header's bits first; None where the card says that it is too long."""
+def bits_of(gpu, state, rows, headers, n_ref, qp):
+    """The bits of each slice as text, header's bits first; None where the GPU says that it is too long."""
     width, height = state.mb_width, len(state.mb_type) // state.mb_width
     first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
     layout = np.array([*zip(rows[:-1], headers), (height, 0)], np.int32)
-    arrays = [card.upload(a) for a in state.arrays()]
-    data, sizes = card.array((height * (width + 1) * ENTRY_BYTES,), np.uint8).fill(0xA5), card.array((height,), np.int32)
-    write_slices(card.upload(first), card.upload(layout), n_ref, qp, width, *arrays[-3:], *arrays[:-3], data, sizes)
+    arrays = [gpu.upload(a) for a in state.arrays()]
+    data, sizes = gpu.array((height * (width + 1) * ENTRY_BYTES,), np.uint8).fill(0xA5), gpu.array((height,), np.int32)
+    write_slices(gpu.upload(first), gpu.upload(layout), n_ref, qp, width, *arrays[-3:], *arrays[:-3], data, sizes)
     bytes_, found = data.get(), sizes.get()
     places = [bytes_[row * (width + 1) * ENTRY_BYTES :] for row in rows[:-1]]
     return [None if n < 0 else "".join(format(b, "08b") for b in p[: -(-n // 8)])[:n] for n, p in zip(found, places)]
@@ -34,7 +34,7 @@ def expected(state, rows, headers, n_ref, qp):
         bits = np.zeros(n_mb, np.int32)
         end = write_slice_data(out, header, row0 * width, row1 * width, width, n_ref, qp, *state.arrays(), bits)
         whole = "".join(format(b, "08b") for b in out[: end // 8])
-        texts.append(whole[: whole.rindex("1") + 1])  # the card leaves rbsp_alignment_zero_bit out
+        texts.append(whole[: whole.rindex("1") + 1])  # the GPU leaves rbsp_alignment_zero_bit out
     return texts
 
 

@@ -15,12 +15,12 @@ def both(device, source, reference, pad, centre, predictor, lam, merange, splits
     n_mb, rows = len(centre), source.shape[0] // 16
     cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
     cpu.full_search(source, reference, pad, centre, predictor, lam, merange, 0, rows, cost, mv)
-    on_card = [device.upload(a) for a in (source, reference, centre, predictor)]
+    on_gpu = [device.upload(a) for a in (source, reference, centre, predictor)]
     out = device.array((n_mb, 41), np.int32).fill(0xEE), device.array((n_mb, 41, 2), np.int16).fill(0xEE)
     edges = [rows * k // splits for k in range(splits + 1)]
     for row0, row1 in pairwise(edges):
         if row1 > row0:
-            full_search(*on_card[:2], pad, *on_card[2:], lam, merange, row0, row1, *out)
+            full_search(*on_gpu[:2], pad, *on_gpu[2:], lam, merange, row0, row1, *out)
     np.testing.assert_array_equal(out[0].get(), cost)
     np.testing.assert_array_equal(out[1].get(), mv)
 

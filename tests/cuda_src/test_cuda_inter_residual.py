@@ -33,7 +33,7 @@ def test_twin(device, kind, largest):  # noqa: F811
         state["mb_type"][rng.random(n_mb) < 0.1] = 0
         state["mb_type"][state["mb_type"] == P_SKIP] = P_16x16  # before this stage only --subme 6 skips, on the CPU alone
         offset, trellis = int(rng.integers(-12, 13)), int(qp != 35)
-        card = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
+        gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
         source, refs = [device.upload(p) for p in planes], [device.upload(p) for p in pool]
         rec = [np.full_like(p, 55) for p in planes]
         out = [device.upload(p) for p in rec]
@@ -45,10 +45,10 @@ def test_twin(device, kind, largest):  # noqa: F811
         )  # fmt: skip
         for row in range(rows):
             inter_residual(
-                *source, *refs, PAD, card["mb_type"], card["sub_mb_type"], card["ref_idx"], card["mv"], card["qp"],
-                offset, trellis, row, row + 1, *out, card["levels"], card["total_coeff"], card["cbp"],
+                *source, *refs, PAD, gpu["mb_type"], gpu["sub_mb_type"], gpu["ref_idx"], gpu["mv"], gpu["qp"],
+                offset, trellis, row, row + 1, *out, gpu["levels"], gpu["total_coeff"], gpu["cbp"],
             )  # fmt: skip
         for name in WRITTEN:
-            np.testing.assert_array_equal(card[name].get(), want[name], err_msg=name)
+            np.testing.assert_array_equal(gpu[name].get(), want[name], err_msg=name)
         for name, a, b in zip("yuv", out, rec):
             np.testing.assert_array_equal(a.get(), b, err_msg=name)

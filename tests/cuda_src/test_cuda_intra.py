@@ -19,12 +19,12 @@ def both(device, planes, state, slice_first_mb, lam, offset, rec, parts, given=N
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
     modes = device.upload(given)
     sources, slices = [device.upload(p) for p in planes], device.upload(slice_first_mb)
-    out, card = [device.upload(p) for p in rec], {name: device.upload(a) for name, a in state.items()}
+    out, gpu = [device.upload(p) for p in rec], {name: device.upload(a) for name, a in state.items()}
     for first_mb, end_mb in parts:
         intra(
-            *sources, slices, lam, offset, n_ref, modes, first_mb, end_mb, card["mb_type"], card["intra4x4_mode"],
-            card["intra16x16_mode"], card["intra_chroma_mode"], card["qp"], *out, card["levels"], card["total_coeff"],
-            card["cbp"],
+            *sources, slices, lam, offset, n_ref, modes, first_mb, end_mb, gpu["mb_type"], gpu["intra4x4_mode"],
+            gpu["intra16x16_mode"], gpu["intra_chroma_mode"], gpu["qp"], *out, gpu["levels"], gpu["total_coeff"],
+            gpu["cbp"],
         )  # fmt: skip
     cpu.intra(
         *planes, slice_first_mb, lam, offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
@@ -32,7 +32,7 @@ def both(device, planes, state, slice_first_mb, lam, offset, rec, parts, given=N
         state["total_coeff"], state["cbp"],
     )  # fmt: skip
     for name in WRITTEN:
-        np.testing.assert_array_equal(card[name].get(), state[name], err_msg=name)
+        np.testing.assert_array_equal(gpu[name].get(), state[name], err_msg=name)
     for name, a, b in zip("yuv", out, rec):
         np.testing.assert_array_equal(a.get(), b, err_msg=name)
     return state
@@ -103,7 +103,7 @@ def test_every_mode_is_used(device):  # noqa: F811
 
 @pytest.mark.gpu
 def test_a_large_picture(device):  # noqa: F811
-    """Only on a card: rows on many multiprocessors at once, again and again."""
+    """Only on a GPU: rows on many multiprocessors at once, again and again."""
     if not hasattr(device.driver, "pagelocked_zeros"):
         pytest.skip("too long for the emulator")
     rng = np.random.default_rng(64)

@@ -16,7 +16,7 @@ def test_twin(device, kind):  # noqa: F811
     for width, height in ((16, 16), (48, 64), (144, 32), (16, 48), (80, 16), (128, 48)):
         source = picture(rng, height, width, kind)[0]
         rows = height // 16
-        on_card = device.upload(source)
+        on_gpu = device.upload(source)
         for lam in (0, 1, 20, 91):
             want = np.zeros(width * rows // 16, np.int32)
             want_modes = np.full((want.size, 16), 99, np.uint8)
@@ -29,6 +29,6 @@ def test_twin(device, kind):  # noqa: F811
                 got = device.array(want.shape, np.int32).fill(0x55)
                 modes = device.array(want_modes.shape, np.uint8).fill(0x55)
                 for row0, row1 in zip(split, split[1:]):
-                    intra_estimate(on_card, lam, inter_there, n_ref, slices_there, row0, row1, got, modes)
+                    intra_estimate(on_gpu, lam, inter_there, n_ref, slices_there, row0, row1, got, modes)
                 np.testing.assert_array_equal(got.get(), want)
                 np.testing.assert_array_equal(modes.get(), want_modes)

@@ -10,7 +10,7 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.stages import HOME, UP
 
 from .. import round_trip
-from ..cuda_emulator.fixtures import card, device  # noqa: F401
+from ..cuda_emulator.fixtures import device, gpu  # noqa: F401
 
 WIDTH, HEIGHT = 34, 18
 
@@ -20,14 +20,14 @@ def pipeline_of(**options):
 
 
 @pytest.mark.parametrize("options", ({}, {"ref": 2, "merange": 8, "subme": 1}), ids=str)
-def test_kernels_of_pictures(card, options):  # noqa: F811
+def test_kernels_of_pictures(gpu, options):  # noqa: F811
     """Each has a line and its stream; pictures that were timed between are those that come out, refined once."""
     clip = round_trip.noise_clip(WIDTH, HEIGHT, 4, 5)
     wanted = pipeline_of(device="cpu", **options)
     expected = [frame for planes in clip for frame in wanted.encode(*planes)] + wanted.flush()
     wanted.close()
     pipeline = pipeline_of(device="cuda", **options)
-    bench = Bench(pipeline, batch=2, rounds=1, fill=card is None)
+    bench = Bench(pipeline, batch=2, rounds=1, fill=gpu is None)
     pictures = [bench.picture(*planes) for planes in clip]
     pipeline.close()
     assert [frame.data for frame in bench.frames] == [frame.data for frame in expected] and len(expected) == len(clip)
@@ -92,7 +92,7 @@ def test_what_works_in_place_is_subtracted():
     bench = Bench.__new__(Bench)
     stream = object()
     bench.executor = types.SimpleNamespace(streams={MAIN: stream})
-    bench.card = types.SimpleNamespace(replay=lambda script: given.append([act[0] for act in script.acts]))
+    bench.gpu = types.SimpleNamespace(replay=lambda script: given.append([act[0] for act in script.acts]))
     bench._time = lambda script, acts, on: given.append([act[0] for act in acts]) or {1: 70.0, 2: 105.0}[len(acts)]
     script = cuda_kernels.Script()
     for name in ("full_search_16", "refine_sad_satd"):
@@ -104,8 +104,8 @@ def test_what_works_in_place_is_subtracted():
     assert given == [[search], ["an event"], [search, refine], [search], [refine], ["an event"]]
 
 
-def test_without_a_card(monkeypatch):
-    monkeypatch.setattr(cuda_kernels, "why_no_cuda", lambda: "there is no card")
+def test_without_a_gpu(monkeypatch):
+    monkeypatch.setattr(cuda_kernels, "why_no_cuda", lambda: "there is no GPU")
     monkeypatch.setattr("sys.argv", ["cuda_kernels.py"])
-    with pytest.raises(SystemExit, match="there is no card"):
+    with pytest.raises(SystemExit, match="there is no GPU"):
         cuda_kernels.main()

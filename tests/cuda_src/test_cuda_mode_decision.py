@@ -127,7 +127,7 @@ def test_many_launches(device, monkeypatch, launch):  # noqa: F811
 
 @pytest.mark.parametrize("n_ref", [1, 16])
 def test_more_tiles_than_run_at_once(device, n_ref):  # noqa: F811
-    """The emulator runs 64 blocks at once, a card with little shared memory few: those that wait are not waited for."""
+    """The emulator runs 64 blocks at once, a GPU with little shared memory few: those that wait are not waited for."""
     rng = np.random.default_rng(SEED)
     pad, width, height = 48, 16, 16 * (290 if n_ref == 1 else 20)
     if n_ref > 1 and hasattr(device.driver, "load_emulated"):

@@ -23,16 +23,16 @@ def test_twin(device, kind, merange):  # noqa: F811
         previous_mv = rng.integers(-150, 151, (n_mb, 16, 2)).astype(np.int16)
         coarse = [np.zeros(cpu.coarse_shape(height, width), np.uint8) for _ in range(2)]
         out = [np.zeros((n_mb, 2), np.int16) for _ in range(2)]
-        card_in = [device.upload(a) for a in (source, reference)]
-        card_previous = [device.upload(a) for a in (previous_ref, previous_mv)]
-        card_coarse = [device.array(c.shape, np.uint8).fill(7) for c in coarse]
-        card_out = [device.array((n_mb, 2), np.int16).fill(7) for _ in out]
+        gpu_in = [device.upload(a) for a in (source, reference)]
+        gpu_previous = [device.upload(a) for a in (previous_ref, previous_mv)]
+        gpu_coarse = [device.array(c.shape, np.uint8).fill(7) for c in coarse]
+        gpu_out = [device.array((n_mb, 2), np.int16).fill(7) for _ in out]
         cpu.subsample(source, reference, pad, 0, rows, *coarse)
         args = (2, lam, merange, max_mv_y)
         cpu.search_centre(source, reference, pad, *coarse, previous_ref, previous_mv, *args, 0, rows, *out)
         for row in range(0, rows, step):
-            subsample(*card_in, pad, row, min(row + step, rows), *card_coarse)
+            subsample(*gpu_in, pad, row, min(row + step, rows), *gpu_coarse)
         for row in range(0, rows, step):
-            search_centre(*card_in, pad, *card_coarse, *card_previous, *args, row, min(row + step, rows), *card_out)
-        for a, b in zip((*card_coarse, *card_out), (*coarse, *out)):
+            search_centre(*gpu_in, pad, *gpu_coarse, *gpu_previous, *args, row, min(row + step, rows), *gpu_out)
+        for a, b in zip((*gpu_coarse, *gpu_out), (*coarse, *out)):
             np.testing.assert_array_equal(a.get(), b)

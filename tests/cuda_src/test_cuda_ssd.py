@@ -22,7 +22,7 @@ def test_twin(device, kind):  # noqa: F811
             source[:], decoded[:] = 255, 0
         want, got = np.zeros(rows, np.int64), device.array((rows,), np.int64).fill(0x55)
         cpu.ssd(source, decoded, border, height, width, unit, 0, rows, want)
-        on_card = [device.upload(a) for a in (source, decoded)]
+        on_gpu = [device.upload(a) for a in (source, decoded)]
         for row in range(rows):
-            ssd(*on_card, border, height, width, unit, row, row + 1, got)
+            ssd(*on_gpu, border, height, width, unit, row, row + 1, got)
         assert got.get().tolist() == want.tolist()

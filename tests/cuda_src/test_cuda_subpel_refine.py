@@ -31,10 +31,10 @@ def test_twin(device, kind, subme):  # noqa: F811
     pad = 48
     for width, height, lam, kinds in ((48, 32, 4, 31), (16, 16, 91, 31), (32, 48, 9, 15), (32, 48, 1, 1), (32, 16, 9, 7)):
         source, luma, predictor, cost, mv = case(rng, kind, width, height, pad, 18)
-        on_card = [device.upload(a) for a in (source, luma, predictor, cost, mv)]
+        on_gpu = [device.upload(a) for a in (source, luma, predictor, cost, mv)]
         rows = height // 16
         cpu.subpel_refine(source, luma, pad, predictor, lam, subme, 0, rows, cost, mv, kinds)
         for row in range(rows):
-            subpel_refine(*on_card[:2], pad, on_card[2], lam, subme, row, row + 1, *on_card[3:], kinds=kinds)
-        np.testing.assert_array_equal(on_card[4].get(), mv)
-        np.testing.assert_array_equal(on_card[3].get(), cost)
+            subpel_refine(*on_gpu[:2], pad, on_gpu[2], lam, subme, row, row + 1, *on_gpu[3:], kinds=kinds)
+        np.testing.assert_array_equal(on_gpu[4].get(), mv)
+        np.testing.assert_array_equal(on_gpu[3].get(), cost)

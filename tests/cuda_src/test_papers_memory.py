@@ -28,8 +28,8 @@ def expected(kind, height, width, reach, inside):
     return naive.full(*pair(kind, height, width, reach), 16, reach, inside)
 
 
-def found(card, name, current, reference, reach):
-    search = memory.Search(card, memory.MEMORY[name], current.shape, reach)
+def found(gpu, name, current, reference, reach):
+    search = memory.Search(gpu, memory.MEMORY[name], current.shape, reach)
     keys = search.run(search.stage(current), search.stage(reference))
     result = search.vectors(keys)
     search.close()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cuda_src.papers import streams
-from h264lite.scheduler.trace import CARD, CardClock, Trace
+from h264lite.scheduler.trace import GPU, GpuClock, Trace
 
 from .. import naive_papers as naive
 from ..cuda_cases import KINDS, SEED, plane
@@ -66,12 +66,12 @@ def test_timeline(device):  # noqa: F811
     pictures = moving("smooth", 8, 32, 4)
     trace = Trace()
     stream = device.stream()
-    clock = CardClock(device, trace, stream)
+    clock = GpuClock(device, trace, stream)
     work = streams.Scenarios(device, pictures, 2, clock)
     for scenario in streams.SCENARIOS:
         work.run(scenario)
         clock.resolve(clock.take())
-        counts = {name: len(seconds) for name, seconds in trace.seconds(CARD).items()}
+        counts = {name: len(seconds) for name, seconds in trace.seconds(GPU).items()}
         assert counts == dict.fromkeys(("upload", "kernel", "download"), 3), scenario
         assert {span[1] for span in trace.spans} == ({"stream 0"} if scenario == "scenario-3" else {"stream 0", "stream 1"})
         trace.spans.clear()

@@ -13,7 +13,7 @@ from h264lite.cuda_src.runtime.pinned import ALIGNED, LARGE_PAGE, LARGEST_BLOCK,
 
 
 class FakeDriver:
-    """What is registered, by address; refuses the n-th block, or says that a card has another address for it."""
+    """What is registered, by address; refuses the n-th block, or says that a GPU has another address for it."""
 
     def __init__(self, refused=99, elsewhere=False, kept=False):
         self.sizes, self.given_back, self.refused, self.elsewhere, self.kept = {}, [], refused, elsewhere, kept
@@ -93,7 +93,7 @@ def test_pages_are_large():
 
 
 @needs_large_pages
-def test_a_fork_leaves_pages_where_the_card_reads_them():
+def test_a_fork_leaves_pages_where_the_gpu_reads_them():
     """dc: a child gets no copy, for which the parent's pages might have to move."""
     array = PinnedMemory(FakeDriver()).zeros((LARGE_PAGE,), np.uint8)
     assert "dc" in said_of_the_mapping(array.ctypes.data, "VmFlags")
@@ -101,7 +101,7 @@ def test_a_fork_leaves_pages_where_the_card_reads_them():
 
 @needs_large_pages
 def test_what_the_driver_still_has_stays_mapped():
-    """Of a card that is lost nothing is given back, and a process may have other contexts."""
+    """Of a GPU that is lost nothing is given back, and a process may have other contexts."""
     for lost in (True, False):
         driver = FakeDriver(kept=not lost)
         memory = PinnedMemory(driver)

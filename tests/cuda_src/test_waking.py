@@ -1,4 +1,4 @@
-"""Cards are woken beside imports: which, for how long, and that nobody hears of it where it fails."""
+"""GPUs are woken beside imports: which, for how long, and that nobody hears of it where it fails."""
 
 import ctypes
 import gc
@@ -16,11 +16,11 @@ from h264lite.cuda_src.runtime.driver import use_driver
 
 
 class Library:
-    """The driver with so many cards: notes what is asked of it."""
+    """The driver with so many GPUs: notes what is asked of it."""
 
-    def __init__(self, cards, works=True):
+    def __init__(self, gpus, works=True):
         self.calls, self.held = [], []
-        self.cards, self.works = cards, works
+        self.gpus, self.works = gpus, works
 
     def cuInit(self, flags):
         self.calls.append("init")
@@ -28,7 +28,7 @@ class Library:
 
     def cuDeviceGet(self, device, ordinal):
         device._obj.value = 10 + ordinal
-        return 0 if ordinal < self.cards else 101
+        return 0 if ordinal < self.gpus else 101
 
     def cuDevicePrimaryCtxRetain(self, context, device):
         self.held.append(device.value)
@@ -58,12 +58,12 @@ def library(monkeypatch):
     return there
 
 
-@pytest.mark.parametrize(("ordinals", "cards"), [((0,), 1), ((1, 0), 2), ((0, 7), 1)])
-def test_contexts_are_held_until_they_are_let_go(library, ordinals, cards):
-    """And a card that is not there is left out."""
-    driver = library(Library(cards))
+@pytest.mark.parametrize(("ordinals", "gpus"), [((0,), 1), ((1, 0), 2), ((0, 7), 1)])
+def test_contexts_are_held_until_they_are_let_go(library, ordinals, gpus):
+    """And a GPU that is not there is left out."""
+    driver = library(Library(gpus))
     woken = waking.Waking(ordinals)
-    expected, end = [10 + n for n in ordinals if n < cards], time.monotonic() + 10
+    expected, end = [10 + n for n in ordinals if n < gpus], time.monotonic() + 10
     while driver.held != expected and time.monotonic() < end:
         time.sleep(0.001)
     assert driver.held == expected
@@ -92,12 +92,12 @@ def test_nothing_is_woken_for_nobody(library, monkeypatch):
     assert not driver.calls
 
 
-@pytest.mark.parametrize(("device", "devices", "cards"), [
+@pytest.mark.parametrize(("device", "devices", "gpus"), [
     (None, None, [0]), ("auto", None, [0]), ("cuda", None, [0]), ("hybrid", None, [0]), ("cpu", None, []),
     (None, "cuda:1,cpu", [1]), (None, "cuda,cuda:3", [0, 3]), (None, "cpu", []), (None, "gpu", []), ("cuda", "", []),
 ])  # fmt: skip
-def test_which_cards(device, devices, cards):
-    assert cli.cards_of(device, devices) == cards
+def test_which_gpus(device, devices, gpus):
+    assert cli.gpus_of(device, devices) == gpus
 
 
 def test_the_command_lets_go_when_it_has_its_own(monkeypatch, tmp_path):
@@ -105,8 +105,8 @@ def test_the_command_lets_go_when_it_has_its_own(monkeypatch, tmp_path):
     seen = []
 
     class Waking:
-        def __init__(self, cards):
-            seen.append(cards)
+        def __init__(self, gpus):
+            seen.append(gpus)
 
         def let_go(self):
             seen.append("let go")

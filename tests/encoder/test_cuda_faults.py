@@ -1,4 +1,4 @@
-"""A card that is lost, full or absent: the same bytes from the CPU, or whole frames and one clear line."""
+"""A GPU that is lost, full or absent: the same bytes from the CPU, or whole frames and one clear line."""
 
 import math
 import time
@@ -14,7 +14,7 @@ from h264lite.encoder.pipeline import KEEPING
 
 from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
-from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_cards  # noqa: F401
+from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 8
 
@@ -32,7 +32,7 @@ def launches(driver, clip, **options):  # noqa: F811
     return launches_by_frame(driver, clip, lambda: h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", **options))
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("silent", (False, True))
 @pytest.mark.parametrize(
     "options", ({"threads": 1}, {"threads": 3, "ref": 3}, {"threads": 4, "keyint": 3, "ref": 2}), ids=str
@@ -53,11 +53,11 @@ def test_auto_goes_on_with_the_same_bytes(driver, clip, options, silent):  # noq
             assert len(decoded) == FRAMES
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize(
     "options", ({"threads": 1}, {"threads": 2, "ref": 3, "keyint": 17}, {"threads": 3, "ref": 6}), ids=str
 )
-def test_pictures_whose_references_stayed_on_the_card_are_done_again(driver, options):  # noqa: F811
+def test_pictures_whose_references_stayed_on_the_gpu_are_done_again(driver, options):  # noqa: F811
     """Of six decoded pictures the last ones come home, and the ring has gone round."""
     clip = round_trip.noise_clip(34, 18, 33, 7)
     expected, _ = round_trip.encode(clip, 34, 18, device="cpu", **options)
@@ -81,7 +81,7 @@ def raw_file(clip, tmp_path):
 @pytest.mark.parametrize("words", ("--threads 1", "--threads 3 --ref 2", "--seek 2", "--frames 3 --threads 2"))
 @pytest.mark.parametrize("lost", (None, 0, 2))
 def test_a_raw_file_is_read_ahead(driver, clip, tmp_path, monkeypatch, capfd, words, lost):  # noqa: F811
-    """Each frame where it belongs, whoever is early or late, and whether the card is lost meanwhile."""
+    """Each frame where it belongs, whoever is early or late, and whether the GPU is lost meanwhile."""
     source, out, numbers = raw_file(clip, tmp_path), tmp_path / "out.264", []
     later = RawSource.later
 
@@ -112,7 +112,7 @@ def test_a_raw_file_that_is_cut_off(driver, clip, tmp_path, capfd):  # noqa: F81
     assert len(round_trip.ffmpeg_frames((tmp_path / "out.264").read_bytes())) == FRAMES - 1
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("silent", (False, True))
 def test_cuda_by_name_finishes_the_file(driver, clip, tmp_path, capfd, silent):  # noqa: F811
     counts = launches(driver, clip)
@@ -130,7 +130,7 @@ def test_cuda_by_name_finishes_the_file(driver, clip, tmp_path, capfd, silent): 
         assert held <= frame  # fewer if a thread that writes bits came late
 
 
-@on_cards
+@on_gpus
 def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
     counts = launches(driver, clip)
     driver.launches, driver.fail_after = counts[0], counts[4] + 2
@@ -147,7 +147,7 @@ def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
     assert lost == 1 and [p.pts for p in packets] == [0, 1, 2, 3]
 
 
-def test_a_full_card(driver, clip):  # noqa: F811
+def test_a_full_gpu(driver, clip):  # noqa: F811
     """Whether it is full when the encode starts or when the first picture needs the stages' own arrays."""
     expected, _ = encode(clip, device="cpu")
     encode(clip, device="cuda")
@@ -163,7 +163,7 @@ def test_a_full_card(driver, clip):  # noqa: F811
         assert not driver.allocations, "what was allocated before is given back"
 
 
-def test_no_card(clip):
+def test_no_gpu(clip):
     device_module.use_driver(EmulatedDriver(devices=0))
     try:
         with pytest.raises(DeviceError, match="no device") as caught:

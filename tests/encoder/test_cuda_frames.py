@@ -1,4 +1,4 @@
-"""Frames that lie on the card: every layout gives the stream of the same picture on the host; the rest is refused by name."""
+"""Frames that lie on the GPU: every layout gives the stream of the same picture on the host; the rest is refused by name."""
 
 import h264lite
 import numpy as np
@@ -8,14 +8,14 @@ from h264lite.encoder.errors import DeviceLost, InputError
 from h264lite.encoder.pipeline import KEEPING
 
 from .. import round_trip
-from ..cuda_emulator.fixtures import card  # noqa: F401
+from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_src.test_cuda_convert import bt709
 
 FRAMES = 6
 
 
 class Array:
-    """Somebody's array on the card: a window into memory of ours, with an interface of its own."""
+    """Somebody's array on the GPU: a window into memory of ours, with an interface of its own."""
 
     def __init__(self, memory, shape=None, strides=None, offset=0, stream=1, version=3, typestr="|u1"):
         self.memory = memory
@@ -26,7 +26,7 @@ class Array:
 
 
 @pytest.fixture
-def device(card):  # noqa: F811
+def device(gpu):  # noqa: F811
     other = Device()  # as another library would have it: the same primary context
     with other:
         yield other
@@ -96,9 +96,9 @@ def test_rgb(device):
         encode([tuple(bt709(clip[0])), frame], 17, 33, device="cuda")
 
 
-def test_it_is_ordered_behind_the_producer(device, card):  # noqa: F811
+def test_it_is_ordered_behind_the_producer(device, gpu):  # noqa: F811
     """And the producer's later work behind the reading."""
-    if card is None:
+    if gpu is None:
         pytest.skip("only the emulated driver notes it")
 
     class Stream:
@@ -111,17 +111,17 @@ def test_it_is_ordered_behind_the_producer(device, card):  # noqa: F811
         ({"stream": None}, 9, [(9, 77), (77, 9)]), ({"stream": 5}, Stream(), [(4711, 77), (77, 4711)]),
         ({"stream": 5}, 0, [(1, 77), (77, 1)]),
     ):  # fmt: skip
-        card.libcuda.ordered.clear()
+        gpu.libcuda.ordered.clear()
         with h264lite.Encoder(34, 18, 30, device="cuda", threads=1) as encoder:
             encoder.encode(upload(device, packed, **more), stream=given)
-        assert card.libcuda.ordered == expected
+        assert gpu.libcuda.ordered == expected
 
 
-def test_refusals(device, card):  # noqa: F811
+def test_refusals(device, gpu):  # noqa: F811
     width, height = 34, 18
     y, u, v = round_trip.noise_clip(width, height, 1, 3)[0]
     packed = np.concatenate([p.ravel() for p in (y, u, v)]).reshape(-1, width)
-    on_card = [upload(device, p) for p in (y, u, v)]
+    on_gpu = [upload(device, p) for p in (y, u, v)]
     memory = device.upload(np.zeros(4 * width * height, np.uint8))
     for frame, words in (
         (upload(device, packed[:-1]), r"shape \(26, 34\).*\(27, 34\)"),
@@ -131,15 +131,15 @@ def test_refusals(device, card):  # noqa: F811
         (Array(memory, (3, width, height)), r"RGB is \(18, 34, 3\)"),
         (Array(memory, (4,)), "two dimensions"),
         (Array(memory, packed.shape, stream=0), "stream 0"),
-        (tuple(on_card[:1]), "1 planes"),
-        ((on_card[0], on_card[1], v), "plane v is not on the card"),
-        ((y, on_card[1], on_card[2]), "plane y is not on the card"),
-        ((on_card[1], *on_card[1:]), r"plane y of shape \(9, 17\)"),
-        ((on_card[0], on_card[0]), "plane uv of shape"),
-        ((Array(memory, (height, width), (-width, 1)), *on_card[1:]), "turned over"),
-        ((Array(memory, (height, width), (2 * width, 2)), *on_card[1:]), "neighbours"),
-        ((on_card[0], on_card[1], Array(memory, v.shape, (40, 1))), "must be alike"),
-        ((upload(device, y, stream=3), upload(device, u, stream=4), on_card[2]), "different streams"),
+        (tuple(on_gpu[:1]), "1 planes"),
+        ((on_gpu[0], on_gpu[1], v), "plane v is not on the GPU"),
+        ((y, on_gpu[1], on_gpu[2]), "plane y is not on the GPU"),
+        ((on_gpu[1], *on_gpu[1:]), r"plane y of shape \(9, 17\)"),
+        ((on_gpu[0], on_gpu[0]), "plane uv of shape"),
+        ((Array(memory, (height, width), (-width, 1)), *on_gpu[1:]), "turned over"),
+        ((Array(memory, (height, width), (2 * width, 2)), *on_gpu[1:]), "neighbours"),
+        ((on_gpu[0], on_gpu[1], Array(memory, v.shape, (40, 1))), "must be alike"),
+        ((upload(device, y, stream=3), upload(device, u, stream=4), on_gpu[2]), "different streams"),
     ):
         with pytest.raises(InputError, match=words):
             encode([frame], width, height, device="cuda")
@@ -155,14 +155,14 @@ def test_refusals(device, card):  # noqa: F811
 
     with pytest.raises(InputError, match="lies on no GPU"):
         encode([Array(Host)], width, height, device="cuda")
-    if card is not None:
-        card.libcuda.ordinal = 1
+    if gpu is not None:
+        gpu.libcuda.ordinal = 1
         with pytest.raises(InputError, match=r"lies on GPU 1.*GPU 0"):
             encode([upload(device, packed)], width, height, device="cuda")
 
 
-def test_a_lost_card_takes_them_with_it(device, card, monkeypatch):  # noqa: F811
-    if card is None:
+def test_a_lost_gpu_takes_them_with_it(device, gpu, monkeypatch):  # noqa: F811
+    if gpu is None:
         pytest.skip("only the emulated driver can be lost")
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
     clip = round_trip.noise_clip(34, 18, FRAMES, 3)
@@ -170,7 +170,7 @@ def test_a_lost_card_takes_them_with_it(device, card, monkeypatch):  # noqa: F81
     packets = []
     with h264lite.Encoder(34, 18, 30) as encoder:
         for n, frame in enumerate(frames):
-            card.fail_after = card.launches + 5 if n == 3 else None
+            gpu.fail_after = gpu.launches + 5 if n == 3 else None
             if n == 3:
                 with pytest.raises(DeviceLost, match="lost with it"):
                     encoder.encode(frame)
@@ -180,13 +180,13 @@ def test_a_lost_card_takes_them_with_it(device, card, monkeypatch):  # noqa: F81
             encoder.encode(frames[4])
         packets += encoder.flush()
     assert [packet.pts for packet in packets] == [0, 1, 2]
-    card.fail_after = None
+    gpu.fail_after = None
 
 
 @pytest.mark.parametrize(("there", "lost"), [((6, 7, 8, 9), 10), ((6, 7), 9), ((1, 2), 9), ((), 10)])
-def test_pictures_that_would_be_done_again_may_lie_there(device, card, monkeypatch, there, lost):  # noqa: F811
-    """The card is lost at a picture of the host, whose references did not come home; those before it are done again."""
-    if card is None:
+def test_pictures_that_would_be_done_again_may_lie_there(device, gpu, monkeypatch, there, lost):  # noqa: F811
+    """The GPU is lost at a picture of the host, whose references did not come home; those before it are done again."""
+    if gpu is None:
         pytest.skip("only the emulated driver can be lost")
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
     clip = round_trip.noise_clip(34, 18, 12, 3)
@@ -197,7 +197,7 @@ def test_pictures_that_would_be_done_again_may_lie_there(device, card, monkeypat
         with h264lite.Encoder(34, 18, 30, qp=24, threads=2) as encoder:
             packets = []
             for n, frame in enumerate(frames):
-                card.fail_after, card.silent = (card.launches, True) if n == lost else (card.fail_after, card.silent)
+                gpu.fail_after, gpu.silent = (gpu.launches, True) if n == lost else (gpu.fail_after, gpu.silent)
                 packets += encoder.encode(frame)
             return b"".join(packet.data for packet in packets + encoder.flush())
 
@@ -209,22 +209,22 @@ def test_pictures_that_would_be_done_again_may_lie_there(device, card, monkeypat
             with pytest.warns(RuntimeWarning, match="going on with the CPU"):
                 assert found() == expected
     finally:
-        card.fail_after, card.silent = None, False
+        gpu.fail_after, gpu.silent = None, False
 
 
-def test_a_card_that_fails_when_asked_for_a_pointer(device, card, monkeypatch):  # noqa: F811
-    """Only where the driver does not know the address it lies on no card."""
-    if card is None:
+def test_a_gpu_that_fails_when_asked_for_a_pointer(device, gpu, monkeypatch):  # noqa: F811
+    """Only where the driver does not know the address it lies on no GPU."""
+    if gpu is None:
         pytest.skip("only the emulated driver fails")
     frame = upload(device, np.zeros((27, 34), np.uint8))
     with h264lite.Encoder(34, 18, device="cuda") as encoder:
         encoder.encode(frame)
-        monkeypatch.setattr(card.libcuda, "cuPointerGetAttribute", lambda *given: 700)
+        monkeypatch.setattr(gpu.libcuda, "cuPointerGetAttribute", lambda *given: 700)
         with pytest.raises(DeviceLost, match=r"cuPointerGetAttribute: error 700.*lost with it"):
             encoder.encode(frame)
 
 
-def test_large_pictures_are_copied_by_several_threads(card, monkeypatch):  # noqa: F811
+def test_large_pictures_are_copied_by_several_threads(gpu, monkeypatch):  # noqa: F811
     clip = round_trip.noise_clip(33, 35, 4, 9)
     expected, _ = round_trip.encode(clip, 33, 35, device="cpu")
     monkeypatch.setattr("h264lite.encoder.picture.frame.WORTH_SHARING", 0)

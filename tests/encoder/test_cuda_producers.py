@@ -15,7 +15,7 @@ from h264lite.encoder.picture.producer import LEGACY_STREAM, Producer, common
 
 from .. import round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver
-from ..cuda_emulator.fixtures import card  # noqa: F401
+from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
 
 WIDTH, HEIGHT, FRAMES = 64, 48, 7
@@ -52,18 +52,18 @@ class LazyStream:
 
 
 @pytest.fixture
-def side(card, monkeypatch):  # noqa: F811
+def side(gpu, monkeypatch):  # noqa: F811
     """A lazy stream with the number SIDE of the emulated driver: what it has got is done when another stream waits for it."""
-    if not isinstance(card, EmulatedDriver):
+    if not isinstance(gpu, EmulatedDriver):
         pytest.skip("real producers have a test of their own")
-    stream, wait = LazyStream(), card.libcuda.cuStreamWaitEvent
+    stream, wait = LazyStream(), gpu.libcuda.cuStreamWaitEvent
 
     def ordered(then, event, flags):
-        if card.libcuda.last == SIDE:
+        if gpu.libcuda.last == SIDE:
             stream.catch_up()
         return wait(then, event, flags)
 
-    monkeypatch.setattr(card.libcuda, "cuStreamWaitEvent", ordered)
+    monkeypatch.setattr(gpu.libcuda, "cuStreamWaitEvent", ordered)
     return stream
 
 
@@ -108,7 +108,7 @@ def install(monkeypatch, kind):
 
 @pytest.mark.parametrize("device", ("cuda", "hybrid"))
 @pytest.mark.parametrize("kind", ("torch", "cupy", "jax", "dlpack"))
-def test_side_streams_that_are_late(clip, side, card, kind, device, monkeypatch):  # noqa: F811
+def test_side_streams_that_are_late(clip, side, gpu, kind, device, monkeypatch):  # noqa: F811
     """One buffer, written by a stream that no array names: each frame is there when it is read."""
     make = install(monkeypatch, kind)
     other = Device()
@@ -121,7 +121,7 @@ def test_side_streams_that_are_late(clip, side, card, kind, device, monkeypatch)
                 yield make(buffer, side)
 
         found = encode(frames(), device=device)
-        orders = card.libcuda.ordered
+        orders = gpu.libcuda.ordered
         if kind in ("torch", "cupy"):  # and the producer's stream waits each time until its frame is read
             assert [order for order in orders if order[1] == SIDE] == [(77, SIDE)] * FRAMES
         else:  # the host does
@@ -193,12 +193,12 @@ def test_real_producers_on_side_streams(clip, frames, device):
 
 
 @pytest.mark.parametrize("device", ("cuda", "hybrid"))
-def test_streams_end_before_their_context(clip, card, device, monkeypatch):  # noqa: F811
+def test_streams_end_before_their_context(clip, gpu, device, monkeypatch):  # noqa: F811
     """PyCUDA gives back nothing of a context that was let go of: 2.8 MiB of each encoder stayed taken."""
-    if not isinstance(card, EmulatedDriver):
+    if not isinstance(gpu, EmulatedDriver):
         pytest.skip("real GPUs have a test of their own")
     alive, counts = weakref.WeakSet(), []
-    make, detach = card.Stream, Context.detach
+    make, detach = gpu.Stream, Context.detach
 
     def noted():
         stream = make()
@@ -209,7 +209,7 @@ def test_streams_end_before_their_context(clip, card, device, monkeypatch):  # n
         counts.append(len(alive))
         detach(self)
 
-    monkeypatch.setattr(card, "Stream", noted)
+    monkeypatch.setattr(gpu, "Stream", noted)
     monkeypatch.setattr(Context, "detach", counted)
     encode(planes(clip), device=device)
     assert counts and not any(counts)

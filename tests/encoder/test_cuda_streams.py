@@ -1,4 +1,4 @@
-"""Whole encodes on the card give the bytes of the CPU: on the emulated device, and on a real one where there is one."""
+"""Whole encodes on the GPU give the bytes of the CPU: on the emulated device, and on a real one where there is one."""
 
 import hashlib
 import itertools
@@ -10,7 +10,7 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.scheduler import cuda_executor
 
 from .. import round_trip, sequences
-from ..cuda_emulator.fixtures import card  # noqa: F401
+from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
 from .test_streams import ALL, planes
 
@@ -31,30 +31,30 @@ def compare(clip, width, height, **options):
     """Bytes and reconstruction of both devices."""
     found, decoded = round_trip.encode(clip, width, height, device="cuda", **options)
     wanted, expected = round_trip.encode(clip, width, height, device="cpu", **options)
-    round_trip.assert_same(decoded, expected, "the card's reconstruction")
+    round_trip.assert_same(decoded, expected, "the GPU's reconstruction")
     assert hashlib.sha256(found).digest() == hashlib.sha256(wanted).digest()
 
 
 @pytest.mark.parametrize("tools", TOOLS, ids=str)
-def test_tools(card, tools):  # noqa: F811
+def test_tools(gpu, tools):  # noqa: F811
     compare(round_trip.noise_clip(66, 66, 5, 3), 66, 66, **tools)
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
-def test_sizes(card, width, height):  # noqa: F811
+def test_sizes(gpu, width, height):  # noqa: F811
     compare(round_trip.noise_clip(width, height, 3, width), width, height, qp=24)
 
 
 @pytest.mark.parametrize("threads", (1, 2, 3, 4))
-def test_pictures_and_gops_at_once(card, threads):  # noqa: F811
+def test_pictures_and_gops_at_once(gpu, threads):  # noqa: F811
     """Pictures whose bits are under way, and lanes: timing changes no byte."""
     clip = round_trip.noise_clip(34, 18, 9, 6)
-    for gops in (5 - threads,) if card else (1, 2, 3, 4):  # the emulated one takes its time
+    for gops in (5 - threads,) if gpu else (1, 2, 3, 4):  # the emulated one takes its time
         compare(clip, 34, 18, qp=24, ref=2, keyint=2 + threads % 2, threads=threads, gops=gops)
 
 
 @pytest.mark.parametrize("options", ({}, {"keyint": 7, "ref": 3}, {"keyint": 1}), ids=str)
-def test_pictures_that_are_started_as_others_were(card, monkeypatch, options):  # noqa: F811
+def test_pictures_that_are_started_as_others_were(gpu, monkeypatch, options):  # noqa: F811
     """Once all arrays were in use, a picture's work is given to the streams again as it was noted."""
     replayed, replay = [], device_module.Device.replay
     monkeypatch.setattr(device_module.Device, "replay", lambda self, script: replayed.append(replay(self, script)))
@@ -67,8 +67,8 @@ def test_pictures_that_are_started_as_others_were(card, monkeypatch, options):  
     "options", ({}, {"ref": 2, "slices": 2}, {"keyint": 6, "merange": 32}, {"qp": 2}, {"gops": 2, "keyint": 20}), ids=str
 )
 def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
-    """On a real card alone: as soon as a picture comes again its kernels are joined; pictures of a size that fills
-    the card little, and of one where kernels overlap.
+    """On a real GPU alone: as soon as a picture comes again its kernels are joined; pictures of a size that fills
+    the GPU little, and of one where kernels overlap.
     """
     skip_without()
     joined, shorten = [], device_module.Device.shorten
@@ -84,14 +84,14 @@ def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
     assert len(joined) >= 6 and all(calls < 0.85 * acts for calls, acts in joined), joined
 
 
-def test_a_real_clip(card):  # noqa: F811
+def test_a_real_clip(gpu):  # noqa: F811
     """So small a part of it that the emulator is done in seconds."""
     clip = sequences.clip("foreman_176x144_30")
     cut = [tuple(p[: s, : s + s // 2] for p, s in zip(frame, (64, 32, 32))) for frame in planes(clip, 4)]
     compare(cut, 96, 64, qp=27)
 
 
-def test_the_timeline(card, tmp_path):  # noqa: F811
+def test_the_timeline(gpu, tmp_path):  # noqa: F811
     """Every stage, copy and thread of every picture; nothing of a picture before its upload."""
     source, out = tmp_path / "in_48x32.yuv", tmp_path / "trace.json"
     clip = round_trip.noise_clip(48, 32, 4, 3)
@@ -114,7 +114,7 @@ def test_the_timeline(card, tmp_path):  # noqa: F811
 @pytest.mark.parametrize("qp", (12, 27, 40))
 @pytest.mark.parametrize("name", ALL)
 def test_all_clips(name, qp):
-    """On a real card alone: real clips x keyint x ref x merange x slices."""
+    """On a real GPU alone: real clips x keyint x ref x merange x slices."""
     skip_without()
     clip = sequences.clip(name)
     frames = planes(clip, min(clip.frames, 14 if clip.width < 700 else 4))
@@ -128,7 +128,7 @@ def test_all_clips(name, qp):
 @pytest.mark.slow
 @pytest.mark.gpu
 def test_all_sizes():
-    """On a real card alone: 25 sizes and more, odd ones among them."""
+    """On a real GPU alone: 25 sizes and more, odd ones among them."""
     skip_without()
     for width, height in itertools.product((1, 2, 16, 33, 130, 175, 640), (1, 15, 34, 98, 144, 361)):
         print(width, height)

@@ -1,4 +1,4 @@
-"""Pictures copied by threads while the card already has their launches: the upload waits until everything is there."""
+"""Pictures copied by threads while the GPU already has their launches: the upload waits until everything is there."""
 
 import ctypes
 import time
@@ -31,9 +31,9 @@ SIZE = 66, 50
 
 
 def start(size=SIZE, timed=False, **options):
-    """timed: every stage of the card, and nothing is replayed."""
+    """timed: every stage of the GPU, and nothing is replayed."""
     config = Config.from_options(width=size[0], height=size[1], qp=27, **options)
-    return Pipeline(config, trace=Trace(card=True) if timed else None)
+    return Pipeline(config, trace=Trace(gpu=True) if timed else None)
 
 
 def stream(clip, size=SIZE, **options):
@@ -50,7 +50,7 @@ def stream(clip, size=SIZE, **options):
 
 
 class Waits:
-    """What an emulated card does that really waits, in the thread that asked: (gate, value) of each; what happens then."""
+    """What an emulated GPU does that really waits, in the thread that asked: (gate, value) of each; what happens then."""
 
     def __init__(self):
         self.gates, self.then = [], lambda gate: None
@@ -69,8 +69,8 @@ class Waits:
 def waits(monkeypatch):
     found = Waits()
 
-    def hold(card, stream, word, value):
-        card._do("a wait for the host", found.until_open, stream, word, value)
+    def hold(gpu, stream, word, value):
+        gpu._do("a wait for the host", found.until_open, stream, word, value)
 
     monkeypatch.setattr(frame_module, "WORTH_SHARING", 0)
     monkeypatch.setattr(device_module.Device, "gates", True)
@@ -81,7 +81,7 @@ def waits(monkeypatch):
 
 
 def test_a_picture_that_comes_late_is_waited_for(waits, monkeypatch):
-    """Nothing is copied before the card has come to the gate: then it is shut, and what is uploaded is the whole picture."""
+    """Nothing is copied before the GPU has come to the gate: then it is shut, and what is uploaded is the whole picture."""
     clip, begin, end, held = round_trip.noise_clip(*SIZE, 9, 9), Copiers.begin, Copiers.end, []
 
     def later(copiers, target, sources, gate):
@@ -95,7 +95,7 @@ def test_a_picture_that_comes_late_is_waited_for(waits, monkeypatch):
         begin(*held.pop())
 
     def ended(copiers, gate):
-        assert not held or gate is copiers._no_gate, "the card never came to the gate"
+        assert not held or gate is copiers._no_gate, "the GPU never came to the gate"
         end(copiers, gate)
 
     wanted = stream(clip, device="cpu", threads=1)
@@ -134,7 +134,7 @@ def test_pictures_that_are_there_do_not_wait(waits):
 
 @pytest.mark.parametrize("error", (KeyboardInterrupt, device_module.GpuLost))
 def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
-    """Else the card would wait for ever, and with it whoever ends the encode."""
+    """Else the GPU would wait for ever, and with it whoever ends the encode."""
     clip = round_trip.noise_clip(*SIZE, 3, 5)
     pipeline = start(device="cuda", threads=3)
     run, shut = Loop.run, []
@@ -214,13 +214,13 @@ def native_with(**functions):
 
 
 def test_the_driver_is_asked_whether_streams_can_wait():
-    def answer(value, attribute, card):
-        assert (attribute.value, card.value) == (CAN_USE_64_BIT_STREAM_MEM_OPS, 5)
+    def answer(value, attribute, gpu):
+        assert (attribute.value, gpu.value) == (CAN_USE_64_BIT_STREAM_MEM_OPS, 5)
         value._obj.value = able
         return code
 
-    def current(card):
-        card._obj.value = 5
+    def current(gpu):
+        gpu._obj.value = 5
         return 0
 
     native = native_with(cuDeviceGetAttribute=answer, cuCtxGetDevice=current)
@@ -256,8 +256,8 @@ def test_what_the_driver_gets():
 @pytest.mark.parametrize(
     "options", ({}, {"keyint": 7, "ref": 2}, {"device": "auto"}, {"device": "hybrid"}, {"timed": True}), ids=str
 )
-def test_on_a_real_card(monkeypatch, options):
-    """Pictures that are copied long before the card comes to them, and such that are not; scripts noted, replayed, joined."""
+def test_on_a_real_gpu(monkeypatch, options):
+    """Pictures that are copied long before the GPU comes to them, and such that are not; scripts noted, replayed, joined."""
     skip_without()
     asked, hold, options = [], device_module.Device.hold, {"device": "cuda", "threads": 4, **options}
     monkeypatch.setattr(device_module.Device, "hold", lambda *given: asked.append(hold(*given)))

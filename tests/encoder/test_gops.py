@@ -17,7 +17,7 @@ from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 
 from .. import round_trip
-from ..cuda_emulator.fixtures import driver, on_cards  # noqa: F401
+from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 11
 
@@ -336,17 +336,17 @@ def test_lanes_share_out_threads_and_devices(driver):  # noqa: F811
     assert count_lanes(Config.from_options(width=1920, height=1080, device="cpu", gops="auto", threads=64), None) == 1
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("devices, gops", (("cuda:0", 2), ("cuda:0,cpu", 2), ("cpu,cuda:0", 4)))
-def test_same_bytes_on_a_card(driver, clip, devices, gops):  # noqa: F811
+def test_same_bytes_on_a_gpu(driver, clip, devices, gops):  # noqa: F811
     expected, _ = encode(clip, device="cpu", keyint=3, ref=2)
     found, decoded = encode(clip, devices=devices, gops=gops, keyint=3, ref=2, threads=2)
     assert found == expected and len(decoded) == FRAMES
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("silent", (False, True))
-def test_a_lost_card_with_auto(driver, clip, silent):  # noqa: F811
+def test_a_lost_gpu_with_auto(driver, clip, silent):  # noqa: F811
     expected, _ = encode(clip, device="cpu", keyint=3)
     begin = driver.launches
     encode(clip, keyint=3, gops=2, threads=2)
@@ -362,9 +362,9 @@ def test_a_lost_card_with_auto(driver, clip, silent):  # noqa: F811
         assert len(texts) == 1 and "going on with the CPU" in texts[0], texts
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("gops", (2, 3, 4))
-def test_a_lost_card_by_name(driver, clip, raw, tmp_path, capfd, gops):  # noqa: F811
+def test_a_lost_gpu_by_name(driver, clip, raw, tmp_path, capfd, gops):  # noqa: F811
     expected, _ = encode(clip, device="cpu", keyint=2, fps=25)
     out = tmp_path / "out.264"
     driver.launches, driver.fail_after, driver.silent = 0, 150, False

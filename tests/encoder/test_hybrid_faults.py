@@ -1,4 +1,4 @@
-"""A card that is lost, or hangs, while the processor does other rows: the same bytes, one warning; and who hangs is named."""
+"""A GPU that is lost, or hangs, while the processor does other rows: the same bytes, one warning; and who hangs is named."""
 
 import threading
 import warnings
@@ -15,7 +15,7 @@ from h264lite.scheduler.threads import watchdog
 from h264lite.scheduler.threads.watchdog import Watchdog
 
 from .. import round_trip
-from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_cards  # noqa: F401
+from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
 from ..scheduler.test_hybrid_executor import encode_with, two_processors
 from .test_cuda_frames import Array
 from .test_hybrid_streams import config, encode
@@ -28,7 +28,7 @@ def clip():
     return round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 5)
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("silent", (False, True))
 @pytest.mark.parametrize(
     ("split", "options"), ((("half", 1), {"threads": 1}), (("one", 1), {"threads": 3, "ref": 3}),
@@ -51,7 +51,7 @@ def test_it_goes_on_with_the_same_bytes(driver, clip, split, options, silent):  
             assert b"".join(packet.data for packet in packets) == expected, (frame, at)
 
 
-def test_a_card_that_hangs_counts_as_lost(driver, clip, monkeypatch):  # noqa: F811
+def test_a_gpu_that_hangs_counts_as_lost(driver, clip, monkeypatch):  # noqa: F811
     """Its events never come: whoever waits gives up, names what it waits for, and the processor goes on."""
     monkeypatch.setenv(watchdog.VARIABLE, "0.3")
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu"))
@@ -63,7 +63,7 @@ def test_a_card_that_hangs_counts_as_lost(driver, clip, monkeypatch):  # noqa: F
     assert b"".join(packet.data for packet in packets) == expected
 
 
-def test_a_full_card(driver, clip):  # noqa: F811
+def test_a_full_gpu(driver, clip):  # noqa: F811
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu"))
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid")
     encode(clip, settings)
@@ -81,7 +81,7 @@ def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
     check_that_nothing_grows(driver, still, lambda: h264lite.Encoder.from_config(settings))
 
 
-def test_nothing_is_allocated_for_frames_on_the_card(driver):  # noqa: F811
+def test_nothing_is_allocated_for_frames_on_the_gpu(driver):  # noqa: F811
     settings, other = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=1), Device()
     with other:
         clip = round_trip.noise_clip(WIDTH, HEIGHT, 2, 2)
@@ -132,6 +132,6 @@ def test_a_limit_that_is_none(driver, monkeypatch, text):  # noqa: F811
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="at least one CPU and at most one card"):
+    with pytest.raises(ValueError, match="at least one CPU and at most one GPU"):
         HybridExecutor(None, [], Watchdog(0))
     assert replace(Config.from_options(width=16, height=16), split=(0, 1)).split == (0, 1)

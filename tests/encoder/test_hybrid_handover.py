@@ -11,13 +11,13 @@ from h264lite.scheduler.planning.route import Picture, route, whole_in
 from h264lite.scheduler.sides import CpuSide
 
 from .. import round_trip
-from ..cuda_emulator.fixtures import driver, on_cards  # noqa: F401
+from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from .test_cuda_frames import upload
 from .test_hybrid_streams import config, encode
 
 WIDTH, HEIGHT, ROWS, FRAMES = 34, 66, 5, 14
 DEVICES = ("cpu", "cuda:0")
-PLANS = {"split": (2, 1), "other split": (4, 0), "cpu": (ROWS, 0), "card": (0, 1)}
+PLANS = {"split": (2, 1), "other split": (4, 0), "cpu": (ROWS, 0), "gpu": (0, 1)}
 OWN = {"c": CpuSide, "g": CudaExecutor, "-": type(None)}
 
 
@@ -42,7 +42,7 @@ def encode_by(changes, clip, keep=True, **options):
     return b"".join(packet.data for packet in packets), alone, packets
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize(
     "options", ({"threads": 1}, {"threads": 2, "ref": 3, "slices": 2}, {"threads": 3, "ref": 3, "qp": 3},
                 {"threads": 4, "ref": 2, "no_deblock": True}), ids=str,
@@ -51,9 +51,9 @@ def test_to_one_device_and_back(driver, clip, options):  # noqa: F811
     """The first picture of a plan still gathers what the device lacks; from the next on it works alone."""
     expected, decoded = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
     for changes, who in (
-        ({2: "card", 6: "split", 8: "cpu", 11: "other split"}, "---ggg---cc---"),
-        ({1: "cpu", 4: "card", 7: "cpu", 9: "split", 10: "card"}, "--cc-gg-c--ggg"),
-        ({0: "card", 9: "split"}, "ggggggggg-----"),
+        ({2: "gpu", 6: "split", 8: "cpu", 11: "other split"}, "---ggg---cc---"),
+        ({1: "cpu", 4: "gpu", 7: "cpu", 9: "split", 10: "gpu"}, "--cc-gg-c--ggg"),
+        ({0: "gpu", 9: "split"}, "ggggggggg-----"),
         ({0: "cpu", 5: "other split", 6: "split"}, "ccccc---------"),
     ):
         found, alone, packets = encode_by(changes, clip, **options)
@@ -67,7 +67,7 @@ def test_where_a_group_of_pictures_begins(driver, clip, threads):  # noqa: F811
     """An IDR picture reads nothing of earlier ones: whoever does everything begins with it, at once."""
     options = {"threads": threads, "ref": 3, "keyint": 4}
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
-    changes = {3: "card", 4: "cpu", 7: "split", 8: "card", 12: "cpu", 13: "card"}
+    changes = {3: "gpu", 4: "cpu", 7: "split", 8: "gpu", 12: "cpu", 13: "gpu"}
     found, alone, _ = encode_by(changes, clip, **options)
     assert alone == "----ccc-ggggc-" and found == expected
 
@@ -76,21 +76,21 @@ def test_every_picture_of_a_change(driver, clip):  # noqa: F811
     """Wherever the plan changes, there and back after one picture or three."""
     expected, _ = encode(clip[:8], config(WIDTH, HEIGHT, device="cpu", ref=3))
     for at in (1, 2, 4):
-        for device in ("cpu", "card"):
+        for device in ("cpu", "gpu"):
             for back in (1, 3):
                 found, _, _ = encode_by({at: device, at + back: "split"}, clip[:8], ref=3)
                 assert found == expected, (at, device, back)
 
 
-def test_pictures_that_lie_on_the_card(driver, clip):  # noqa: F811
-    """The card takes them as they are; for the processor alone they come down as before, whatever the plan."""
+def test_pictures_that_lie_on_the_gpu(driver, clip):  # noqa: F811
+    """The GPU takes them as they are; for the processor alone they come down as before, whatever the plan."""
     from h264lite.cuda_src.runtime.device import Device
 
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", qp=3))
     device = Device()
     with device:
         frames = [tuple(upload(device, plane) for plane in planes) if n % 3 else planes for n, planes in enumerate(clip)]
-        found, alone, _ = encode_by({2: "card", 7: "cpu", 11: "split"}, frames, qp=3)
+        found, alone, _ = encode_by({2: "gpu", 7: "cpu", 11: "split"}, frames, qp=3)
     assert found == expected and alone == "---gggg--c----"
     device.close()
 
@@ -98,12 +98,12 @@ def test_pictures_that_lie_on_the_card(driver, clip):  # noqa: F811
 LOSSES = ({"threads": 1}, {"threads": 3, "ref": 3}, {"threads": 2, "ref": 2, "keyint": 5})
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("silent", (False, True))
 @pytest.mark.parametrize("options", LOSSES, ids=str)
-def test_the_card_is_lost_after_it_took_over(driver, clip, options, silent):  # noqa: F811
+def test_the_gpu_is_lost_after_it_took_over(driver, clip, options, silent):  # noqa: F811
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
-    changes = {2: "card", 10: "split"}
+    changes = {2: "gpu", 10: "split"}
     counts, real = [], h264lite.Encoder.encode
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(h264lite.Encoder, "encode", lambda self, *a: (counts.append(driver.launches), real(self, *a))[1])
@@ -119,8 +119,8 @@ def test_the_card_is_lost_after_it_took_over(driver, clip, options, silent):  # 
         assert found == expected, frame
 
 
-@on_cards
-def test_a_card_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
+@on_gpus
+def test_a_gpu_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
     """Nobody notices while the processor works alone; who divides pictures again does, and goes on."""
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", ref=2))
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
@@ -146,7 +146,7 @@ def test_a_card_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
 
 
 def test_no_room_for_it(driver, clip):  # noqa: F811
-    """Where the card has no memory left for pictures as they come, the general way goes on."""
+    """Where the GPU has no memory left for pictures as they come, the general way goes on."""
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu"))
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid")
     with h264lite.Encoder.from_config(settings) as encoder:
@@ -154,7 +154,7 @@ def test_no_room_for_it(driver, clip):  # noqa: F811
         executor.hands_over, executor.adaptation.models = True, None
         packets = [packet for planes in clip[:3] for packet in encoder.encode(tuple(planes))]
         driver.memory = sum(allocation.nbytes for allocation in driver.allocations)
-        executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["card"]))
+        executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["gpu"]))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             packets += [packet for planes in clip[3:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
@@ -164,7 +164,7 @@ def test_no_room_for_it(driver, clip):  # noqa: F811
 
 def test_nothing_is_allocated_once_both_ways_were_gone(driver, clip):  # noqa: F811
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
-    plans = [Plan.split(DEVICES, ROWS, *PLANS[name]) for name in ("split", "card", "split", "cpu")]
+    plans = [Plan.split(DEVICES, ROWS, *PLANS[name]) for name in ("split", "gpu", "split", "cpu")]
     with h264lite.Encoder.from_config(settings) as encoder:
         executor = encoder._pipeline.loop.executor
         executor.hands_over, executor.adaptation.models = True, None

@@ -16,7 +16,7 @@ from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file,
 
 from .. import round_trip
 from ..cuda_emulator.driver import BUILT
-from ..cuda_emulator.fixtures import card  # noqa: F401
+from ..cuda_emulator.fixtures import gpu  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def own_cache(monkeypatch, tmp_path):
 
 
 def tune(pins=None, slower=1.0, link=None):
-    """A file that says: the card takes `slower` times what the processor takes, and copies what `link` says."""
+    """A file that says: the GPU takes `slower` times what the processor takes, and copies what `link` says."""
     models = guess([CPU, "cuda:0"], 2)
     fast = ("mode_decision", "intra", "extend_luma", "extend_cb", "extend_cr", ENTROPY, LOAD, ISSUE, "compact", "load_i420")
     for stage, device in list(models.stages):
@@ -47,7 +47,7 @@ def encode(clip, width, height, device, **options):
     return b"".join(packet.data for packet in packets), executor
 
 
-def test_a_plan_for_equal_devices_gives_both_rows_and_the_same_bytes(card):  # noqa: F811
+def test_a_plan_for_equal_devices_gives_both_rows_and_the_same_bytes(gpu):  # noqa: F811
     clip = round_trip.noise_clip(66, 130, 5, 3)
     expected, _ = encode(clip, 66, 130, "cpu")
     tune()
@@ -58,7 +58,7 @@ def test_a_plan_for_equal_devices_gives_both_rows_and_the_same_bytes(card):  # n
     assert executor.adaptation.models.drift() >= 0
 
 
-def test_where_one_device_is_better_it_works_alone(card):  # noqa: F811
+def test_where_one_device_is_better_it_works_alone(gpu):  # noqa: F811
     clip = round_trip.noise_clip(66, 66, 3, 3)
     expected, _ = encode(clip, 66, 66, "cpu")
     tune(slower=1e4)
@@ -66,8 +66,8 @@ def test_where_one_device_is_better_it_works_alone(card):  # noqa: F811
     assert isinstance(executor, Executor) and found == expected
 
 
-def test_an_idle_card_is_measured_again(card, monkeypatch):  # noqa: F811
-    """The file says that the card is slow, so the processor works alone; the card is asked, and then does the pictures."""
+def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
+    """The file says that the GPU is slow, so the processor works alone; the GPU is asked, and then does the pictures."""
     monkeypatch.setattr("h264lite.scheduler.devices.Probing", lambda: Probing(share=1.0))
     monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", 0.0)
     clip = round_trip.noise_clip(66, 66, 4, 3)
@@ -92,13 +92,13 @@ def test_an_idle_card_is_measured_again(card, monkeypatch):  # noqa: F811
             if adaptation.probe is not None:
                 assert executor.alone is None and adaptation.this.rows["full_search"] == (4, 1)
         packets += encoder.flush()
-        if card is not None:  # the emulated one is fast by its own clock
+        if gpu is not None:  # the emulated one is fast by its own clock
             assert adaptation.probes >= 2 and isinstance(executor.alone, CudaExecutor)
     expected, _ = encode(pictures, 66, 66, "cpu", ref=2, keyint=25)
     assert b"".join(packet.data for packet in packets) == expected
 
 
-def test_who_could_add_next_to_nothing_is_not_there(card, monkeypatch):  # noqa: F811
+def test_who_could_add_next_to_nothing_is_not_there(gpu, monkeypatch):  # noqa: F811
     """Far below the other's rate a device is not worth memory and threads of its own; a pinned plan stays as it is."""
     for limit, pins, kind in ((0.0, {}, HybridExecutor), (1.0, {}, Executor), (0.0, {"rows_gpu": 0}, Executor)):
         monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", limit)
@@ -107,7 +107,7 @@ def test_who_could_add_next_to_nothing_is_not_there(card, monkeypatch):  # noqa:
             assert type(encoder._pipeline.loop.executor) is kind
 
 
-def test_rows_that_are_pinned_are_taken(card):  # noqa: F811
+def test_rows_that_are_pinned_are_taken(gpu):  # noqa: F811
     clip = round_trip.noise_clip(66, 66, 4, 3)
     expected, _ = encode(clip, 66, 66, "cpu")
     tune({"rows_gpu": 2})

@@ -12,7 +12,7 @@ from h264lite.scheduler.planning.models import CPU, guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning
 
 from .. import round_trip, sequences
-from ..cuda_emulator.fixtures import card  # noqa: F401
+from ..cuda_emulator.fixtures import gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
 from .test_cuda_frames import upload
 from .test_cuda_streams import TOOLS
@@ -48,38 +48,38 @@ def compare(clip, width, height, splits, **options):
         assert found == expected, split
 
 
-@pytest.mark.parametrize("whole", (0, 1), ids=("whole stages on the processor", "whole stages on the card"))
-def test_every_split(card, whole):  # noqa: F811
+@pytest.mark.parametrize("whole", (0, 1), ids=("whole stages on the processor", "whole stages on the GPU"))
+def test_every_split(gpu, whole):  # noqa: F811
     clip = round_trip.noise_clip(50, 82, 6, 3)
     compare(clip, 50, 82, [(rows, whole) for rows in SPLITS], ref=2)
 
 
 @pytest.mark.parametrize("threads", (1, 2, 3, 4))
-def test_frames_in_flight(card, threads):  # noqa: F811
+def test_frames_in_flight(gpu, threads):  # noqa: F811
     clip = round_trip.noise_clip(50, 66, 12, 4)
-    splits = ("half",) if card else SPLITS  # the emulated one takes its time
+    splits = ("half",) if gpu else SPLITS  # the emulated one takes its time
     compare(clip, 50, 66, [(rows, threads % 2) for rows in splits], ref=3, threads=threads, keyint=9)
 
 
 @pytest.mark.parametrize("gops", (1, 2, 3, 4))
-def test_gops_at_once(card, gops):  # noqa: F811
-    """Each lane with a card's streams and threads of its own: every split in every number of them."""
+def test_gops_at_once(gpu, gops):  # noqa: F811
+    """Each lane with a GPU's streams and threads of its own: every split in every number of them."""
     clip = round_trip.noise_clip(18, 50, 8, 5)
     splits = [(rows, (gops + k) % 2) for k, rows in enumerate(SPLITS)]
     compare(clip, 18, 50, splits, ref=2, keyint=2, gops=gops, threads=gops)
 
 
 @pytest.mark.parametrize("tools", (*TOOLS, {"ref": 3, "slices": 3, "keyint": 4}, {"me": "step", "ref": 2}), ids=str)
-def test_tools(card, tools):  # noqa: F811
+def test_tools(gpu, tools):  # noqa: F811
     compare(round_trip.noise_clip(50, 66, 4, 3), 50, 66, [("half", len(tools) % 2)], **tools)
 
 
 @pytest.mark.parametrize(("width", "height"), ((16, 16), (17, 33), (1, 1), (3, 65), (48, 80)))
-def test_sizes(card, width, height):  # noqa: F811
+def test_sizes(gpu, width, height):  # noqa: F811
     compare(round_trip.noise_clip(width, height, 4, width), width, height, [("half", 1), ("all but one", 0)])
 
 
-def test_pictures_that_lie_on_the_card(card):  # noqa: F811
+def test_pictures_that_lie_on_the_gpu(gpu):  # noqa: F811
     """Rows of their source come down for the processor, and all of it for I_PCM; mixed with pictures of the host."""
     from h264lite.cuda_src.runtime.device import Device
 
@@ -94,18 +94,18 @@ def test_pictures_that_lie_on_the_card(card):  # noqa: F811
     device.close()
 
 
-def test_levels_that_a_later_stage_drops(card):  # noqa: F811
-    """What the processor coded as inter and the card then codes as intra: its old levels do not stay for a later picture."""
+def test_levels_that_a_later_stage_drops(gpu):  # noqa: F811
+    """What the processor coded as inter and the GPU then codes as intra: its old levels do not stay for a later picture."""
     compare(round_trip.noise_clip(34, 66, 14, 5), 34, 66, [("half", 1), ("all but one", 1)], ref=3, qp=3, threads=3)
 
 
-def test_it_needs_a_card(monkeypatch):
-    monkeypatch.setattr("h264lite.encoder.settings.device.why_no_cuda", lambda: "no card today")
-    with pytest.raises(DeviceError, match="device hybrid: no card today"):
+def test_it_needs_a_gpu(monkeypatch):
+    monkeypatch.setattr("h264lite.encoder.settings.device.why_no_cuda", lambda: "no GPU today")
+    with pytest.raises(DeviceError, match="device hybrid: no GPU today"):
         h264lite.Encoder(64, 64, device="hybrid")
 
 
-def test_a_plan_for_one_device_is_that_device(card, monkeypatch):  # noqa: F811
+def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
     """Nobody pays for two sides where one does everything and the other could not add much."""
     monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", 1.0)
     with h264lite.Encoder(64, 64, device="hybrid") as encoder:
@@ -115,7 +115,7 @@ def test_a_plan_for_one_device_is_that_device(card, monkeypatch):  # noqa: F811
         encoder.flush()
 
 
-def test_a_stage_that_was_not_measured_is_guessed(card):  # noqa: F811
+def test_a_stage_that_was_not_measured_is_guessed(gpu):  # noqa: F811
     """`h264lite tune` measures the full search alone."""
     plain = replace(Config.from_options(width=50, height=82, threads=2, device="hybrid", me="step"), threads_given=True)
     models = guess([CPU, "cuda:0"], 2)
@@ -126,8 +126,8 @@ def test_a_stage_that_was_not_measured_is_guessed(card):  # noqa: F811
 
 
 @pytest.mark.parametrize("split", (None, "half"))
-def test_what_the_tuning_file_says_of_a_card(card, split):  # noqa: F811
-    """Streams and the variant of a kernel, chosen or pinned: other work on the card, the same bytes."""
+def test_what_the_tuning_file_says_of_a_gpu(gpu, split):  # noqa: F811
+    """Streams and the variant of a kernel, chosen or pinned: other work on the GPU, the same bytes."""
     clip, device = round_trip.noise_clip(50, 82, 4, 7), "cuda" if split is None else "hybrid"
     plain = config(50, 82, split and (split, 1), device=device)
     tuning = Tuning(Machine.here(), guess([CPU, "cuda:0"], 2), chosen={"streams": 1, "tile_rows": 4}, pins={"tile_rows": 2})
@@ -136,12 +136,12 @@ def test_what_the_tuning_file_says_of_a_card(card, split):  # noqa: F811
     with h264lite.Encoder.from_config(tuned) as encoder:
         executor = encoder._pipeline.loop.executor
         alone = executor.side if split else executor
-        assert alone.card.tile_rows == 2 and (executor.serial if split is None else executor.own("cuda:0").serial)
-    told = replace(tuned, card_choices={"tile_rows": 1})
+        assert alone.gpu.tile_rows == 2 and (executor.serial if split is None else executor.own("cuda:0").serial)
+    told = replace(tuned, gpu_choices={"tile_rows": 1})
     with h264lite.Encoder.from_config(told) as encoder:  # whatever the file says
         executor = encoder._pipeline.loop.executor
         alone = executor.side if split else executor
-        assert alone.card.tile_rows == 1 and not (executor.serial if split is None else executor.own("cuda:0").serial)
+        assert alone.gpu.tile_rows == 1 and not (executor.serial if split is None else executor.own("cuda:0").serial)
     cpu = encode(clip, config(50, 82, device="cpu"))[0]
     assert all(encode(clip, some)[0] == cpu for some in (tuned, told, plain))
 
@@ -149,7 +149,7 @@ def test_what_the_tuning_file_says_of_a_card(card, split):  # noqa: F811
 @pytest.mark.gpu
 @pytest.mark.parametrize("gops", (1, 3))
 def test_a_real_clip(gops):
-    """On a real card alone: every device and split at 352x288, one GOP at a time and several."""
+    """On a real GPU alone: every device and split at 352x288, one GOP at a time and several."""
     skip_without()
     clip = sequences.clip("foreman_352x288_30")
     frames, options = planes(clip, 12), {"keyint": 4, "ref": 2, "qp": 27, "threads": 3, "gops": gops}

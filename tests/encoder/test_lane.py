@@ -1,4 +1,4 @@
-"""Lanes: who has which GOP, when the next one is read, and whether the processor takes one beside cards."""
+"""Lanes: who has which GOP, when the next one is read, and whether the processor takes one beside GPUs."""
 
 import time
 import types
@@ -15,7 +15,7 @@ SIZE, KEYINT, PICTURES = 6, 3, 12
 
 
 class FakePipeline:
-    """Where a card takes pictures from, and the first byte of each that was coded, by GOPs."""
+    """Where a GPU takes pictures from, and the first byte of each that was coded, by GOPs."""
 
     def __init__(self):
         self.ring = [np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)]
@@ -117,17 +117,17 @@ def queue(request):
     queue.close()
 
 
-def beside_a_card(queue, seconds):
+def beside_a_gpu(queue, seconds):
     lane = Lane(processor := FakeProcessor(seconds), queue, Pace(processor, queue))
     return lane, lane.steps(), processor
 
 
-def test_the_processor_waits_for_the_pace_of_the_cards(queue):
-    lane, steps, processor = beside_a_card(queue, 0)
+def test_the_processor_waits_for_the_pace_of_the_gpus(queue):
+    lane, steps, processor = beside_a_gpu(queue, 0)
     assert not next(steps) and lane.left_out and not processor.coded
-    assert not queue.somebody_rests(), "cards read ahead beside it"
+    assert not queue.somebody_rests(), "GPUs read ahead beside it"
     queue.wait_for_paces(0)
-    queue.tell_pace("card", 1.0)
+    queue.tell_pace("gpu", 1.0)
     assert next(steps) and not lane.left_out
     trial, gop = processor.coded
     assert trial[1] == [0, 1, 2] and gop == (0, [0]), "what was tried is coded again by whoever takes it"
@@ -136,20 +136,20 @@ def test_the_processor_waits_for_the_pace_of_the_cards(queue):
 
 
 @pytest.mark.parametrize(("pace", "takes"), [(0.020, True), (0.001, False)])
-def test_the_processor_takes_a_gop_if_the_cards_need_not_wait_for_it(queue, pace, takes):
+def test_the_processor_takes_a_gop_if_the_gpus_need_not_wait_for_it(queue, pace, takes):
     """They may be three GOPs ahead; it takes 20 ms a picture, the first one, which may be compiled for, does not count."""
-    lane, steps, processor = beside_a_card(queue, 0.020)
-    queue.tell_pace("card", pace)
+    lane, steps, processor = beside_a_gpu(queue, 0.020)
+    queue.tell_pace("gpu", pace)
     assert next(steps) == takes != lane.left_out
     assert len(processor.coded) == 1 + takes
-    queue.tell_pace("card", 10.0)  # it has become slow
+    queue.tell_pace("gpu", 10.0)  # it has become slow
     assert next(steps) and not lane.left_out and len(processor.coded) == 2, "tried once"
     assert queue.keeps_up(29.0) and not queue.keeps_up(31.0)
 
 
 def test_a_gop_that_takes_longer_than_the_trial_counts(queue):
-    lane, steps, processor = beside_a_card(queue, 0.001)
-    queue.tell_pace("card", 0.010)
+    lane, steps, processor = beside_a_gpu(queue, 0.001)
+    queue.tell_pace("gpu", 0.010)
     assert next(steps)
     processor.seconds = 0.1
     assert [next(steps) for _ in range(KEYINT - 1)] == [True] * (KEYINT - 1)
@@ -164,8 +164,8 @@ def test_what_cannot_be_read_is_told_by_whoever_codes_it():
 
     for _ in range(KEYINT):
         queue.enter(bad)
-    queue.tell_pace("card", 1.0)
-    lane, steps, _ = beside_a_card(queue, 0)
+    queue.tell_pace("gpu", 1.0)
+    lane, steps, _ = beside_a_gpu(queue, 0)
     queue.collect()
     assert not next(steps) and lane.left_out and queue.ready == []
     queue.close()

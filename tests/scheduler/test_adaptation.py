@@ -12,14 +12,14 @@ from h264lite.scheduler.planning.probing import LEAST, LOADING, MOST, PART, SHAR
 from h264lite.scheduler.planning.route import Picture, Run
 from h264lite.scheduler.planning.simulate import predict, steady
 
-CARD = "cuda:0"
-BOTH = (CPU, CARD)
+GPU = "cuda:0"
+BOTH = (CPU, GPU)
 PICTURE = Picture(Size(40, 23, 48), 1, 1)
 
 
-def machine(cpu=1.0, card=1.0, threads=4):
+def machine(cpu=1.0, gpu=1.0, threads=4):
     """The guess with the stages of both devices slower by a factor."""
-    found, factor = guess(BOTH, threads), {CPU: cpu, CARD: card}
+    found, factor = guess(BOTH, threads), {CPU: cpu, GPU: gpu}
     for (stage, device), curve in list(found.stages.items()):
         if stage not in (ENTROPY, LOAD, ISSUE):
             points = tuple((n, factor[device] * seconds) for n, seconds in curve.points)
@@ -65,8 +65,8 @@ class Encode:
 
 @pytest.mark.parametrize(
     ("true", "believed", "idle"),
-    (((1, 1), (1, 250), CARD), ((1, 1), (0.5, 300), CARD), ((1, 10), (40, 10), CPU)),
-    ids=("a slow card that is fast", "both wrong", "a slow processor that is not"),
+    (((1, 1), (1, 250), GPU), ((1, 1), (0.5, 300), GPU), ((1, 10), (40, 10), CPU)),
+    ids=("a slow GPU that is fast", "both wrong", "a slow processor that is not"),
 )  # fmt: skip
 def test_a_device_that_is_idle_for_wrong_reasons_is_found_out(true, believed, idle):
     encode = Encode(machine(*true), machine(*believed))
@@ -84,7 +84,7 @@ def test_a_device_that_is_idle_for_wrong_reasons_is_found_out(true, believed, id
     assert (encode.asked[0] > LOADING / SHARE) == (idle == CPU), "kernels of the processor would have to be loaded first"
 
 
-@pytest.mark.parametrize("slow", ((1, 400), (8, 1)), ids=("card", "processor"))
+@pytest.mark.parametrize("slow", ((1, 400), (8, 1)), ids=("gpu", "processor"))
 def test_who_is_idle_for_good_reasons_is_asked_ever_more_rarely(slow):
     encode = Encode(machine(*slow), machine(*slow))
     assert encode.adaptation.plan.single is not None
@@ -149,14 +149,14 @@ def test_what_a_probe_asks_for(height):
 
 
 def test_stages_that_were_never_measured_follow():
-    models = Models({(stage, CARD): Curve.line(0, 1e-6) for stage in ("deblock", "ssd_y", "intra", "issue")})
-    models.follow(CARD, ("intra",))
-    assert models.seconds("intra", CARD, 1, 100) == pytest.approx(1e-4)
+    models = Models({(stage, GPU): Curve.line(0, 1e-6) for stage in ("deblock", "ssd_y", "intra", "issue")})
+    models.follow(GPU, ("intra",))
+    assert models.seconds("intra", GPU, 1, 100) == pytest.approx(1e-4)
     for _ in range(60):
-        models.observe("deblock", CARD, 1, 100, 3e-4, 50)
-        models.observe("ssd_y", CARD, 1, 100, 1e-4, 50)
-    models.follow(CARD, ("intra", "deblock", "unknown"))
-    assert models.seconds("intra", CARD, 1, 100) == pytest.approx(2e-4, rel=1e-3)
-    assert models.seconds("deblock", CARD, 1, 100) == pytest.approx(3e-4, rel=1e-3)
-    assert models.seconds("issue", CARD, 1, 100) == pytest.approx(1e-4)
+        models.observe("deblock", GPU, 1, 100, 3e-4, 50)
+        models.observe("ssd_y", GPU, 1, 100, 1e-4, 50)
+    models.follow(GPU, ("intra", "deblock", "unknown"))
+    assert models.seconds("intra", GPU, 1, 100) == pytest.approx(2e-4, rel=1e-3)
+    assert models.seconds("deblock", GPU, 1, 100) == pytest.approx(3e-4, rel=1e-3)
+    assert models.seconds("issue", GPU, 1, 100) == pytest.approx(1e-4)
     assert models.drift() == pytest.approx(1.0, rel=0.01)  # 2 of 1 and 0 of 1: as samples of whole pictures

@@ -160,7 +160,7 @@ def ledger(monkeypatch):
 def encode(frames=9, keep=False, choices=None, **options):
     clip = round_trip.noise_clip(50, 34, frames, 1)
     config = Config.from_options(width=50, height=34, threads=2, device="cuda", **options)
-    pipeline = Pipeline(replace(config, card_choices=choices), keep)
+    pipeline = Pipeline(replace(config, gpu_choices=choices), keep)
     for planes in clip:
         pipeline.encode(*planes)
     pipeline.flush()
@@ -218,7 +218,7 @@ def test_a_source_overwritten_too_early_is_found(ledger, monkeypatch):
     whole = cuda_executor.CudaExecutor.bring
 
     def careless(self, number, *more):
-        self._downloaded = [self.card.record(self.card.event(), self.streams["upload"])]
+        self._downloaded = [self.gpu.record(self.gpu.event(), self.streams["upload"])]
         whole(self, number, *more)
 
     monkeypatch.setattr(cuda_executor.CudaExecutor, "bring", careless)

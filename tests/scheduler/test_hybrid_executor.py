@@ -1,4 +1,4 @@
-"""The executor without a card: two processors of unequal speed share the rows as their speeds say, and learn these."""
+"""The executor without a GPU: two processors of unequal speed share the rows as their speeds say, and learn these."""
 
 import random
 import time

@@ -84,7 +84,7 @@ def test_links_that_are_not_known_cost_nothing_and_known_ones_follow():
     assert models.copy_seconds("cpu", "cuda:0", 10**6) == pytest.approx(2 * (1e-5 + 1e-3), rel=1e-3)
 
 
-def test_between_two_cards_a_copy_goes_through_the_host():
+def test_between_two_gpus_a_copy_goes_through_the_host():
     models = Models({}, {("cuda:0", CPU): Link(1e-5, 1e9), (CPU, "cuda:1"): Link(2e-5, 2e9)})
     assert models.copy_seconds("cuda:0", "cuda:1", 10**6) == pytest.approx(3e-5 + 1.5e-3)
     assert models.copy_seconds("cpu:a", "cpu:b", 10**6) == 0

@@ -14,8 +14,8 @@ from h264lite.scheduler.planning.route import Copy, Picture, Run
 from h264lite.scheduler.planning.row_split_lp import REPEATED, Program, feeds
 from h264lite.scheduler.planning.simulate import predict, simulate, steady
 
-CARD = "cuda:0"
-BOTH = (CARD, CPU)
+GPU = "cuda:0"
+BOTH = (GPU, CPU)
 STAGES = (*SPLITS, DECIDING, CODING, "extend_luma", "extend_cb", "extend_cr")
 SIZES = [Size(4, 3, 48), Size(11, 9, 48), Size(15, 11, 64), Size(22, 18, 48), Size(40, 23, 48)]
 HD = Picture(Size(120, 68, 48), 1, 1)
@@ -26,18 +26,18 @@ def picture_of(size, n_ref=1):
 
 
 def random_machine(rng):
-    """From a slow card beside a fast processor to the reverse, fast links and slow ones."""
+    """From a slow GPU beside a fast processor to the reverse, fast links and slow ones."""
     known = guess(BOTH, rng.choice([1, 2, 4, 8, 16]))
     stages = {}
     total = {device: sum(known.stages[stage, device].at(8160) for stage in SPLITS) for device in BOTH}
     cpu = 10 ** rng.uniform(-0.7, 0.7)
-    card = cpu * total[CPU] / total[CARD] * 10 ** rng.uniform(-1, 0.7)
+    gpu = cpu * total[CPU] / total[GPU] * 10 ** rng.uniform(-1, 0.7)
     for (stage, device), curve in known.stages.items():
-        slower = (card if device == CARD else cpu) * 10 ** rng.uniform(-0.4, 0.4)
+        slower = (gpu if device == GPU else cpu) * 10 ** rng.uniform(-0.4, 0.4)
         launch = 10 ** rng.uniform(-6, -4) if stage not in (ENTROPY, LOAD) else 0.0
         each = slower * curve.at(8160) / 8160
         stages[stage, device] = Curve.line(launch, each, slower * curve.alone)
-    links = {way: Link(10 ** rng.uniform(-6, -4), 10 ** rng.uniform(8.7, 10.7)) for way in ((CPU, CARD), (CARD, CPU))}
+    links = {way: Link(10 ** rng.uniform(-6, -4), 10 ** rng.uniform(8.7, 10.7)) for way in ((CPU, GPU), (GPU, CPU))}
     return Models(stages, links, known.threads)
 
 
@@ -80,47 +80,47 @@ def test_a_thousand_random_machines():
     assert 50 < shared < 950  # both kinds occur
 
 
-# ---- the machines of the papers: a quad core beside a card of the GTX 480/580 class, 1080p, exhaustive search
-# Published, in abstracts: 40 frames a second on both, up to 2.5 times the card alone (Momcilovic, Roma, Sousa, J. Real-Time
+# ---- the machines of the papers: a quad core beside a GPU of the GTX 480/580 class, 1080p, exhaustive search
+# Published, in abstracts: 40 frames a second on both, up to 2.5 times the GPU alone (Momcilovic, Roma, Sousa, J. Real-Time
 # Image Proc. 2013): 62.5 ms there; more than 5 times the quad core (Ilic et al., FEVES, ICPP 2014): 125 ms there; earlier 25
 # frames a second, a gain of 1.5 to 2 (HeteroPar 2012). Full search on a GTX 480 18.25 ms (Sayadi et al., IET CDT 2018).
-# Deblocking on cards went by wavefronts: 1309 frames a second without are 19.5 times those with, so 14.9 ms (luma), and 10.2
+# Deblocking on GPUs went by wavefronts: 1309 frames a second without are 19.5 times those with, so 14.9 ms (luma), and 10.2
 # times software, so 7.8 ms (Pieters et al., TCSVT 21(1), 2011). Not published: what deblocking took in the first system. With
-# Pieters' figures the totals do not agree (both could not reach 40 frames a second); 40 ms on the card and 4 ms on the
+# Pieters' figures the totals do not agree (both could not reach 40 frames a second); 40 ms on the GPU and 4 ms on the
 # processor agree with all three. How the rest divides into search, refinement, interpolation and residual: in the ratios of
 # this project's stages on one core (docs/performance.md). Those inter loops had no other stages. PCIe 2.0 x16: 6 GB/s.
-PAPER_CARD, PAPER_CPU = 62.5e-3, 125e-3
+PAPER_GPU, PAPER_CPU = 62.5e-3, 125e-3
 PAPER_STAGES = ("full_search", "subpel_refine", "interpolate", "inter_residual")
 
 
 def paper_machine(wavefront, software):
-    """Seconds of deblocking on the card and on the processor; of the wavefront's steps 120 do not depend on the rows."""
+    """Seconds of deblocking on the GPU and on the processor; of the wavefront's steps 120 do not depend on the rows."""
     core = {stage: guess([CPU], 1).seconds(stage, CPU, 68, 120) for stage in PAPER_STAGES}
     stages = {(stage, device): Curve.line(0, 1e-12) for stage in STAGES for device in BOTH}
-    for device, total, deblock in ((CARD, PAPER_CARD, wavefront), (CPU, PAPER_CPU, software)):
+    for device, total, deblock in ((GPU, PAPER_GPU, wavefront), (CPU, PAPER_CPU, software)):
         for stage, seconds in core.items():
             each = (total - deblock) * seconds / sum(core.values()) / 8160
             stages[stage, device] = Curve.line(10e-6, each, 4 * each if device == CPU else 0.0)
     stages["deblock", CPU] = Curve.line(10e-6, software / 8160)
-    stages["deblock", CARD] = Curve.line(wavefront * 120 / 256, wavefront * 136 / 256 / 8160)
-    return Models(stages, {(CPU, CARD): Link(15e-6, 6e9), (CARD, CPU): Link(15e-6, 6e9)}, 4)
+    stages["deblock", GPU] = Curve.line(wavefront * 120 / 256, wavefront * 136 / 256 / 8160)
+    return Models(stages, {(CPU, GPU): Link(15e-6, 6e9), (GPU, CPU): Link(15e-6, 6e9)}, 4)
 
 
 def test_the_machine_of_the_papers_gains_what_they_report():
     gains = []
     for deblocking in ((14.9e-3, 7.8e-3), (25e-3, 4e-3), (40e-3, 4e-3)):
         found = make_plan(BOTH, HD, paper_machine(*deblocking))
-        assert found.alone[CARD] == pytest.approx(PAPER_CARD, rel=0.02)
+        assert found.alone[GPU] == pytest.approx(PAPER_GPU, rel=0.02)
         assert found.alone[CPU] == pytest.approx(PAPER_CPU, rel=0.02)
         rows = found.plan.rows
-        assert 0.5 < rows["full_search"][0] / 68 < 0.95, found.explain()  # both search, the card more of it
+        assert 0.5 < rows["full_search"][0] / 68 < 0.95, found.explain()  # both search, the GPU more of it
         assert rows["deblock"][1] > 0.8 * 68, found.explain()  # the processor deblocks
-        gains.append(found.alone[CARD] / found.prediction.seconds)
+        gains.append(found.alone[GPU] / found.prediction.seconds)
     assert gains == sorted(gains) and gains[0] > 1.35 and 2.2 < gains[-1] < 2.6, gains
     assert PAPER_CPU / found.prediction.seconds > 4.5
 
 
-def test_a_data_centre_card_gets_nearly_all_pixels():
+def test_a_data_centre_gpu_gets_nearly_all_pixels():
     models = guess(BOTH, 16)  # times of docs/performance.md: an H200 beside 16 cores
     for size in (Size(120, 68, 48), Size(240, 135, 48)):
         found = make_plan(BOTH, picture_of(size), models)
@@ -156,11 +156,11 @@ def test_three_devices(extend):
 
 def test_a_device_that_lacks_a_stage_gets_none_of_it():
     models = guess(BOTH, 4)
-    del models.stages["deblock", CARD]
+    del models.stages["deblock", GPU]
     found = make_plan(BOTH, HD, models)
-    assert found.plan.rows["deblock"] == (0, 68) and CARD not in found.alone
+    assert found.plan.rows["deblock"] == (0, 68) and GPU not in found.alone
     with pytest.raises(ValueError, match="nothing was measured"):
-        make_plan((CARD,), HD, models)
+        make_plan((GPU,), HD, models)
 
 
 def test_the_search_in_steps_stays_on_the_processor():
@@ -217,7 +217,7 @@ def test_what_writes_what_somebody_else_reads():
 def test_the_program_balances_what_costs_nothing_to_move():
     stages = {(s, d): Curve.line(0, {CPU: 3e-6}.get(d, 1e-6)) for s in SPLITS for d in BOTH}
     stages |= {(s, d): Curve.line(0, 1e-12) for s in STAGES if s not in SPLITS for d in BOTH}
-    links = {(CPU, CARD): Link(0, 1e15), (CARD, CPU): Link(0, 1e15)}
+    links = {(CPU, GPU): Link(0, 1e15), (GPU, CPU): Link(0, 1e15)}
     solved = Program(HD, BOTH, Models(stages, links), {DECIDING: 0, CODING: 0, "interpolate": REPEATED}).solve()
     assert solved["full_search"][0] == pytest.approx(51, abs=0.5)
     assert all(sum(rows) == pytest.approx(68) for rows in solved.values())
@@ -253,17 +253,17 @@ def test_it_explains_itself():
     text = found.explain()
     assert "full_search" in text and "copies cpu to cuda:0" in text and "cuda:0 alone 6" in text
     assert found.plan.seconds == found.timeline.seconds
-    assert found.plan.stage_seconds["full_search", CARD] > 0
+    assert found.plan.stage_seconds["full_search", GPU] > 0
     alone = make_plan((CPU,), HD, guess([CPU], 2)).explain()
     assert "everything on cpu" in alone and "decided by loop" in alone
 
 
 def test_bits_and_the_host_bound_the_rate():
     models = guess(BOTH, 2)
-    slow = Models(models.stages | {(ENTROPY, CPU): Curve.line(0, 1e-5), (ISSUE, CARD): Curve.line(3e-3, 0)}, models.links, 2)
-    plan = Plan.complete((CARD,), 68, dict.fromkeys((*SPLITS, DECIDING, CODING), (68,)))
-    prediction = predict(plan, HD, slow)  # the card writes the bits
-    assert prediction.parts["host thread"] == pytest.approx(3e-3 + models.seconds(LOAD, CARD, 68, 120))
+    slow = Models(models.stages | {(ENTROPY, CPU): Curve.line(0, 1e-5), (ISSUE, GPU): Curve.line(3e-3, 0)}, models.links, 2)
+    plan = Plan.complete((GPU,), 68, dict.fromkeys((*SPLITS, DECIDING, CODING), (68,)))
+    prediction = predict(plan, HD, slow)  # the GPU writes the bits
+    assert prediction.parts["host thread"] == pytest.approx(3e-3 + models.seconds(LOAD, GPU, 68, 120))
     assert prediction.seconds == prediction.parts["host thread"] and prediction.bound == "host thread"
     rows = dict.fromkeys(SPLITS, (34, 34)) | dict.fromkeys((DECIDING, CODING), (0, 68))
     divided = predict(Plan.complete(BOTH, 68, rows), HD, slow)  # then the processor writes them

@@ -28,20 +28,20 @@ from h264lite.scheduler.stages import CUDA, STAGES, TABLE
 
 HEIGHT = 7
 SIZE = Size(5, HEIGHT, 48)
-CARD = ("cpu", "cuda:0")
+GPU = ("cpu", "cuda:0")
 
 
 # ---- plans
 def test_forced_splits():
     for first in range(HEIGHT + 1):
         for whole in (0, 1):
-            plan = Plan.split(CARD, HEIGHT, first, whole)
+            plan = Plan.split(GPU, HEIGHT, first, whole)
             assert plan.span("full_search", 0) == (0, first) and plan.span("full_search", 1) == (first, HEIGHT)
             assert plan.span("intra", whole) == (0, HEIGHT) and not plan.rows["intra"][1 - whole]
             assert plan.single == {(HEIGHT, 0): "cpu", (0, 1): "cuda:0"}.get((first, whole))
-            again = Plan.split(CARD, HEIGHT, first, whole)
+            again = Plan.split(GPU, HEIGHT, first, whole)
             assert plan == again and hash(plan) == hash(again)
-    step = Plan.split(CARD, HEIGHT, 0, 1, "step")
+    step = Plan.split(GPU, HEIGHT, 0, 1, "step")
     assert step.rows["step_search"] == (HEIGHT, 0) and "full_search" not in step.rows and step.single is None
     assert Plan.split(("cpu",), HEIGHT, HEIGHT, 0).single == "cpu"
 
@@ -52,14 +52,14 @@ def test_forced_splits():
 ))  # fmt: skip
 def test_plans_that_are_refused(rows, words):
     with pytest.raises(ValueError, match=words):
-        Plan.complete(CARD, HEIGHT, rows)
+        Plan.complete(GPU, HEIGHT, rows)
 
 
 def test_every_stage_has_its_rows():
     assert {*SPLITS, *WHOLE, *EXTENDED} == {stage.name for stage in TABLE if stage.only != CUDA}
-    plan = Plan.split(CARD, HEIGHT, 2, 1)
+    plan = Plan.split(GPU, HEIGHT, 2, 1)
     assert plan.rows["extend_luma"] == (HEIGHT, HEIGHT) and plan.span("extend_luma", 1) == (0, HEIGHT)
-    alone = Plan.complete(CARD, HEIGHT, {stage: (0, HEIGHT) for stage in (*SPLITS, "mode_decision", "intra")})
+    alone = Plan.complete(GPU, HEIGHT, {stage: (0, HEIGHT) for stage in (*SPLITS, "mode_decision", "intra")})
     assert alone.rows["extend_luma"] == (0, HEIGHT) and alone.single == "cuda:0"
 
 
@@ -186,7 +186,7 @@ def pictures(ref, keyint, count, **more):
         yield n, Picture(SIZE, min(n % keyint, ref), ref, **more)
 
 
-@pytest.mark.parametrize("devices", (CARD, ("cuda:0", "cpu"), ("cpu", "cpu:1"), ("cuda:0", "cpu", "cuda:1")), ids=str)
+@pytest.mark.parametrize("devices", (GPU, ("cuda:0", "cpu"), ("cpu", "cpu:1"), ("cuda:0", "cpu", "cuda:1")), ids=str)
 @pytest.mark.parametrize(("ref", "keyint"), ((1, 20), (3, 20), (2, 3)))
 def test_any_split_in_any_order_is_one_device(devices, ref, keyint):
     for seed in range(6):
@@ -207,7 +207,7 @@ def test_any_split_in_any_order_is_one_device(devices, ref, keyint):
 @pytest.mark.parametrize("what", ("needs", "copies", "reach"))
 def test_the_machine_finds_what_is_missing(monkeypatch, what):
     """A route without its needs, without some copies or with too short a reach is found out."""
-    plan, one = Plan.split(CARD, HEIGHT, 3, 1), Plan.split(("cpu",), HEIGHT, HEIGHT, 0)
+    plan, one = Plan.split(GPU, HEIGHT, 3, 1), Plan.split(("cpu",), HEIGHT, HEIGHT, 0)
     differ = 0
     for seed in range(10):
         many, alone, valid, nothing = Machine(plan, seed), Machine(one, 0), NOTHING, NOTHING
@@ -247,11 +247,11 @@ def copied(ops, source):
 
 
 def test_only_rows_that_the_other_side_lacks():
-    ops = steady(Plan.split(CARD, HEIGHT, 2, 1))
+    ops = steady(Plan.split(GPU, HEIGHT, 2, 1))
     up, down = copied(ops, "cpu"), copied(ops, "cuda:0")
     assert up["source_y", NEW] == HEIGHT and up["search_cost", 0] == 2 and up["luma", NEW] == 2 and up["half", 0] == 2
     assert down["half", 0] == HEIGHT - 2 and down["luma", NEW] == HEIGHT - 2 and ("source_y", NEW) not in down
-    assert down["rec_y", NEW] == 3  # intra is on the card, and deblocking looks a row further
+    assert down["rec_y", NEW] == 3  # intra is on the GPU, and deblocking looks a row further
     assert down["level_index", NEW] == HEIGHT and ("levels", NEW) not in down and up["levels", NEW] == 2
     assert all(op.row0 < op.row1 and op.bytes > 0 for op in ops if isinstance(op, Copy))
 
@@ -265,8 +265,8 @@ def test_what_shares_memory_copies_nothing():
     assert intra in runs["mark_skipped", "cpu:slow", -1].needs or intra in runs["deblock", "cpu:slow", -1].needs
 
 
-def test_all_on_the_card_crosses_once():
-    ops = steady(Plan.complete(CARD, HEIGHT, {stage: (0, HEIGHT) for stage in (*SPLITS, "mode_decision", "intra")}))
+def test_all_on_the_gpu_crosses_once():
+    ops = steady(Plan.complete(GPU, HEIGHT, {stage: (0, HEIGHT) for stage in (*SPLITS, "mode_decision", "intra")}))
     assert set(copied(ops, "cpu")) == {(name, NEW) for name in SOURCES}
     assert set(copied(ops, "cuda:0")) == {(name, NEW) for name in (*RESULTS, "level_index")} - {("qp", NEW)}
 

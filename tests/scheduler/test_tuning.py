@@ -72,12 +72,12 @@ def test_the_file_explains_itself():
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    (("format = 3", "format = 2"), ("format 2", "reads 3", "run h264lite tune")),
+    (("format = 4", "format = 3"), ("format 3", "reads 4", "run h264lite tune")),
     (("[pins]", "[pins]\nrows_gpu = 5000"), ("pins.rows_gpu", "5000", "0..4096")),
     (("[pins]", "[pins]\nrows_gpu = 1.5"), ("pins.rows_gpu", "1.5")),
     (("[pins]", "[pins]\nrows_gpu = true"), ("pins.rows_gpu", "True")),
     (("[pins]", "[pins]\nrow_gpu = 1"), ("pins.row_gpu", "unknown", "rows_gpu")),
-    (("[pins]", "[pins]\nwhole = 'card'"), ("pins.whole", "cpu, gpu")),
+    (("[pins]", "[pins]\nwhole = 'GPU'"), ("pins.whole", "cpu, gpu")),
     (("[pins]", "[pins]\nrows_gpu = 1\nrows_cpu = 3"), ("rows_gpu and rows_cpu",)),
     (("threads = 16", "threads = 0"), ("chosen.threads", "1..256")),
     (("[pins]", "[pins]\nthreads = 257"), ("pins.threads", "1..256")),
@@ -88,7 +88,7 @@ def test_the_file_explains_itself():
     (("latency = 8", "latency = -8"), ("latency", "-8")),
     (("rate = 50", "rate = 0"), ("rate",)),
     (("cpu to cuda:0", "cpu cuda:0"), ("cpu cuda:0", "to cuda:0")),
-    (("cpu to cuda:0", "cpu to card"), ("links.cpu to card", "'card'", "cuda:0")),
+    (("cpu to cuda:0", "cpu to GPU"), ("links.cpu to GPU", "'GPU'", "cuda:0")),
     (('stages."cuda:0"', 'stages."gpu"'), ("stages.gpu", "'gpu'", "cuda:0")),
     (('stages."cuda:0"', 'stages."cuda:one"'), ("stages.cuda:one", "cuda:0")),
     (("deblock = ", "debolck = "), ("stages.cpu.debolck", "unknown", "deblock")),
@@ -155,7 +155,7 @@ def test_numbers_agree_with_the_options():
 
 def test_pins_are_read_from_a_file_of_another_machine_and_format(tmp_path):
     path = tmp_path / "t.toml"
-    path.write_text(to_toml(a_tuning(pins={"gops": 3}, machine=Machine("0"))).replace("format = 3", "format = 2"))
+    path.write_text(to_toml(a_tuning(pins={"gops": 3}, machine=Machine("0"))).replace("format = 4", "format = 3"))
     assert pins_of(path) == {"gops": 3}
     path.write_text("[pins]\ngop = 3")
     with pytest.raises(TuningError, match="unknown"):
@@ -185,7 +185,7 @@ def test_a_pipe_is_written_to(tmp_path):
 
 @pytest.mark.parametrize(("field", "value", "words"), [
     ("processor", "Another", "'Another' there"), ("cores", 8, "cores 8 there, 16 here"), ("simd", "avx2", "avx2"),
-    ("cards", (), "none there"), ("driver", "535.1", "535.1"), ("version", "1.1", "version 1.1, this is 1.2"),
+    ("gpus", (), "none there"), ("driver", "535.1", "535.1"), ("version", "1.1", "version 1.1, this is 1.2"),
 ])
 def test_a_file_of_another_machine_or_version_is_refused(tmp_path, field, value, words):
     path = tmp_path / "t.toml"

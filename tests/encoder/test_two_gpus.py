@@ -1,4 +1,4 @@
-"""Two cards: GOPs on both give the bytes of the processor; one that is lost takes nobody along; doctor and tune know both."""
+"""Two GPUs: GOPs on both give the bytes of the processor; one that is lost takes nobody along; doctor and tune know both."""
 
 import warnings
 
@@ -16,11 +16,11 @@ from h264lite.scheduler.planning.tuning_file import cache_file, read
 from .. import round_trip
 from ..cli.test_machine_commands import quick  # noqa: F401
 from ..cuda_emulator.driver import Error
-from ..cuda_emulator.fixtures import driver, on_cards  # noqa: F401
+from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
 from .test_cuda_frames import upload
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 12
-CARDS = 2  # of the fixture `driver`
+GPUS = 2  # of the fixture `driver`
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +37,15 @@ def encode(clip, **options):
     return round_trip.encode(clip, WIDTH, HEIGHT, keyint=2, **options)
 
 
-def test_the_emulated_cards_are_strict(driver):  # noqa: F811
-    """What a real driver refuses: another card's arrays and streams, work without a context."""
+def test_the_emulated_gpus_are_strict(driver):  # noqa: F811
+    """What a real driver refuses: another GPU's arrays and streams, work without a context."""
     one, two = device_module.Device(0), device_module.Device(1)
     with one:
         array, stream = one.zeros((64,), "u1"), one.stream()
-    with pytest.raises(GpuLost, match=r"emulated device \(cuda:1\) failed.*array of card 0 is used on card 1"), two:
+    with pytest.raises(GpuLost, match=r"emulated device \(cuda:1\) failed.*array of GPU 0 is used on GPU 1"), two:
         two.call("memset_d8_async", array.ptr, 1, 64, None)
     two = device_module.Device(1)
-    with pytest.raises(GpuLost, match="a stream of another card"), two:
+    with pytest.raises(GpuLost, match="a stream of another GPU"), two:
         two.zeros((64,), "u1").fill(1, stream)
     with pytest.raises(Error, match="no context is current"):
         driver.Stream()
@@ -53,7 +53,7 @@ def test_the_emulated_cards_are_strict(driver):  # noqa: F811
         device_module.Device(2)
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("gops", (None, 1, 2, 3, 4))
 @pytest.mark.parametrize("devices", ("cuda:0,cuda:1", "cuda:0,cuda:1,cpu", "cuda:1"))
 def test_same_bytes(driver, clip, devices, gops):  # noqa: F811
@@ -66,21 +66,21 @@ def test_same_bytes(driver, clip, devices, gops):  # noqa: F811
     found, decoded = encode(clip, devices=devices, ref=2, threads=3, **({} if gops is None else {"gops": gops}))
     assert found == expected and len(decoded) == FRAMES
     # a lane whose thread comes late may find no GOP left, but its arrays were there
-    assert [bool(card.allocated) for card in driver.cards] == ["cuda:0" in devices, True]
+    assert [bool(gpu.allocated) for gpu in driver.gpus] == ["cuda:0" in devices, True]
     assert not driver.allocations
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("silent", (False, True))
 @pytest.mark.parametrize("lost", (0, 1))
 def test_one_is_lost_by_name(driver, clip, raw, tmp_path, capfd, lost, silent):  # noqa: F811
     """The encode ends with one line that says which; what is written is whole frames. Nothing if the other did it all."""
     expected, _ = encode(clip, device="cpu", fps=25)
     out = tmp_path / "out.264"
-    card = driver.cards[lost]
-    card.fail_after, card.silent = 5, silent
+    gpu = driver.gpus[lost]
+    gpu.fail_after, gpu.silent = 5, silent
     code = main(["encode", str(raw), str(out), "--devices", "cuda:0,cuda:1", "--keyint", "2", "--threads", "2"])
-    if card.launches <= 5:
+    if gpu.launches <= 5:
         assert code == 0 and out.read_bytes() == expected
         return
     assert code == 1
@@ -89,40 +89,40 @@ def test_one_is_lost_by_name(driver, clip, raw, tmp_path, capfd, lost, silent): 
     data, held = round_trip.written(out)  # nothing if it had the first GOP
     assert f"holds {held} frame" in said[0], said
     assert expected.startswith(data) and held < FRAMES
-    card.fail_after = None
+    gpu.fail_after = None
 
 
-@on_cards
+@on_gpus
 @pytest.mark.parametrize("silent", (False, True))
 def test_one_is_lost_with_auto(driver, clip, silent):  # noqa: F811
-    """`auto` is the first card: the processor goes on for it; the other card is nobody's."""
+    """`auto` is the first GPU: the processor goes on for it; the other GPU is nobody's."""
     expected, _ = encode(clip, device="cpu")
     for gops in (1, 2, 3):
         for after in (3, 40, 90):
-            driver.cards[0].launches, driver.cards[0].fail_after, driver.cards[0].silent = 0, after, silent
+            driver.gpus[0].launches, driver.gpus[0].fail_after, driver.gpus[0].silent = 0, after, silent
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 found, _ = encode(clip, gops=gops, threads=2)
-            driver.cards[0].fail_after = None
+            driver.gpus[0].fail_after = None
             texts = [str(w.message) for w in said if w.category is RuntimeWarning]
             assert found == expected, (gops, after)
             assert len(texts) == 1 and "(cuda:0)" in texts[0] and "going on with the CPU" in texts[0], texts
-    assert not driver.cards[1].launches
+    assert not driver.gpus[1].launches
 
 
-@on_cards
-def test_the_other_card_lives(driver, clip):  # noqa: F811
+@on_gpus
+def test_the_other_gpu_lives(driver, clip):  # noqa: F811
     """After one was lost, an encode on the other one is as ever."""
     expected, _ = encode(clip, device="cpu")
-    driver.cards[0].fail_after = 0
+    driver.gpus[0].fail_after = 0
     with pytest.raises(h264lite.Error, match=r"\(cuda:0\) failed"):
         encode(clip, devices="cuda:0")
     found, _ = encode(clip, devices="cuda:1")
     assert found == expected
 
 
-@on_cards
-def test_a_picture_on_the_other_card_is_refused(driver, clip):  # noqa: F811
+@on_gpus
+def test_a_picture_on_the_other_gpu_is_refused(driver, clip):  # noqa: F811
     other = device_module.Device(1)
     with other:
         planes = tuple(upload(other, plane) for plane in clip[0])
@@ -134,7 +134,7 @@ def test_a_picture_on_the_other_card_is_refused(driver, clip):  # noqa: F811
     other.close()
 
 
-def test_a_card_that_is_not_there(driver, clip):  # noqa: F811
+def test_a_gpu_that_is_not_there(driver, clip):  # noqa: F811
     with pytest.raises(DeviceError, match="there is no cuda:2; the driver reports 2"):
         encode(clip, devices="cuda:0,cuda:2")
 
@@ -142,8 +142,8 @@ def test_a_card_that_is_not_there(driver, clip):  # noqa: F811
 def test_doctor_and_links(driver, monkeypatch, tmp_path):  # noqa: F811
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
     found = doctor_command.examine()
-    assert len(found["cuda"]["cards"]) == 2
-    assert [any(f"card {k}:" in line for line in doctor_command.lines(found)) for k in (0, 1, 2)] == [True, True, False]
+    assert len(found["cuda"]["gpus"]) == 2
+    assert [any(f"GPU {k}:" in line for line in doctor_command.lines(found)) for k in (0, 1, 2)] == [True, True, False]
     assert set(links.measure(1)) == {("cpu", "cuda:1"), ("cuda:1", "cpu")}
     assert not driver.allocations
 
@@ -156,4 +156,4 @@ def test_tune_measures_the_links_of_both(driver, quick, monkeypatch, tmp_path): 
     assert {("cpu", "cuda:0"), ("cpu", "cuda:1"), ("cuda:1", "cpu")} <= set(tuning.models.links)
     assert tuning.models.knows("deblock", "cuda:1")
     assert {row[0] for row in quick} == {"cpu", "cuda:0"}  # the first stands for both
-    assert len(tuning.machine.cards) == 2
+    assert len(tuning.machine.gpus) == 2

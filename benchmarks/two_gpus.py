@@ -1,9 +1,9 @@
-"""GOPs on one card and on two, beside the processor: frames a second of the command, by how many GOPs are encoded at once.
+"""GOPs on one GPU and on two, beside the processor: frames a second of the command, by how many GOPs are encoded at once.
 
-    H264LITE_SEQUENCES=... python benchmarks/two_cards.py [--size 1920x1080] [--frames 600] [--keyint 30] [--rounds 3]
+    H264LITE_SEQUENCES=... python benchmarks/two_gpus.py [--size 1920x1080] [--frames 600] [--keyint 30] [--rounds 3]
 
 Raw file to stream, in memory where the system has such files. Pictures as in cuda_loop.py. Medians over rounds, which take
-all settings by turns; all streams must be the same. --devices: other rows than those that the cards there are allow.
+all settings by turns; all streams must be the same. --devices: other rows than those that the GPUs there are allow.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import cuda_loop
-from h264lite.scheduler.devices import card_name, count_cards
+from h264lite.scheduler.devices import count_gpus, gpu_name
 
 ROWS = ("cuda:0", "cuda:1", "cuda:0,cpu", "cuda:0,cuda:1", "cuda:0,cuda:1,cpu")
 GOPS = ("1", "2", "3", "4", "auto")
@@ -28,9 +28,9 @@ def possible(devices: str, gops: str) -> bool:
     return gops == "auto" or int(gops) >= len(devices.split(","))
 
 
-def there(devices: str, cards: int) -> bool:
-    """Whether the machine has these cards."""
-    return all(name == "cpu" or int(name.partition(":")[2]) < cards for name in devices.split(","))
+def there(devices: str, gpus: int) -> bool:
+    """Whether the machine has these GPUs."""
+    return all(name == "cpu" or int(name.partition(":")[2]) < gpus for name in devices.split(","))
 
 
 def measure(source: Path, rows: list[str], words: list[str], rounds: int) -> tuple[dict[str, dict[str, list[float]]], str]:
@@ -77,18 +77,18 @@ def main() -> int:
     parser.add_argument("--devices", nargs="+", help=f"rows of the table; {' '.join(ROWS)}")
     parser.add_argument("--json")
     args = parser.parse_args()
-    cards = count_cards()
-    rows = [row for row in args.devices or ROWS if there(row, cards)]
+    gpus = count_gpus()
+    rows = [row for row in args.devices or ROWS if there(row, gpus)]
     for row in args.devices or ROWS:
         if row not in rows:
-            print(f"without {row}: the driver reports {cards} cards")
+            print(f"without {row}: the driver reports {gpus} GPUs")
     if not rows:
         return 1
     width, height = (int(n) for n in args.size.split("x"))
     kind, pictures = cuda_loop.load(width, height, 60)
     pictures = pictures + pictures[-2:0:-1]  # forwards and backwards: no cut
     words = ["--qp", str(args.qp), "--threads", str(args.threads), "--keyint", str(args.keyint)]
-    print(f"{args.size} {kind}, {args.frames} frames, {os.cpu_count()} cores, {cards} x {card_name() if cards else 'card'}")
+    print(f"{args.size} {kind}, {args.frames} frames, {os.cpu_count()} cores, {gpus} x {gpu_name() if gpus else 'gpu'}")
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         source = Path(folder) / f"in_{args.size}.yuv"
         with source.open("wb") as file:
@@ -101,7 +101,7 @@ def main() -> int:
     print("\n" + "\n".join(table(rates)))
     one, two = rates.get(ROWS[0]), rates.get("cuda:0,cuda:1")
     if one and two:
-        print(f"two cards: {best(two) / best(one):.2f} times one, the best of each")
+        print(f"two GPUs: {best(two) / best(one):.2f} times one, the best of each")
     print(f"SHA-256 of all streams: {stream}")
     if args.json:
         found: dict[str, Any] = {"size": args.size, "clip": kind, "frames": args.frames, "keyint": args.keyint, "qp": args.qp}

@@ -1,6 +1,6 @@
-"""A card whose context is broken for good, in a process of its own: the same bytes and a warning, or whole frames and an end.
+"""A GPU whose context is broken for good, in a process of its own: the same bytes and a warning, or whole frames and an end.
 
-Emulated at one picture, on a real card at the first, the second, one in the middle and the last.
+Emulated at one picture, on a real GPU at the first, the second, one in the middle and the last.
 """
 
 import os
@@ -11,7 +11,7 @@ import sys
 import pytest
 from h264lite.cli.cli import main
 
-from .. import broken_card, round_trip
+from .. import broken_gpu, round_trip
 from ..cuda_emulator.fixtures import REAL
 from ..cuda_emulator.real import skip_without
 
@@ -38,13 +38,13 @@ def expected(raw, *words):
 
 
 def encode(kind, at, raw, out, *words, **environment):
-    """(exit code, what was written, lines on standard error) of the command whose card breaks before picture `at`."""
+    """(exit code, what was written, lines on standard error) of the command whose GPU breaks before picture `at`."""
     if kind == "gpu":
         skip_without(2 if environment else 1)
-    program = [sys.executable, "-X", "faulthandler", broken_card.__file__, str(at)]
+    program = [sys.executable, "-X", "faulthandler", broken_gpu.__file__, str(at)]
     done = subprocess.run(
         [*program, "encode", str(raw), str(out), *OPTIONS, *words], stderr=subprocess.PIPE, text=True, timeout=300,
-        env={**os.environ, "BROKEN_CARD": kind, **environment},
+        env={**os.environ, "BROKEN_GPU": kind, **environment},
     )  # fmt: skip
     assert "Traceback" not in done.stderr and done.returncode in (0, 1), done.stderr
     return done.returncode, *round_trip.written(out), done.stderr.splitlines()
@@ -81,7 +81,7 @@ def test_cuda_by_name_ends(kind, at, raw, tmp_path):
 
 @somewhere
 @pytest.mark.parametrize("device", ("hybrid", "auto"))
-def test_lanes_lose_the_same_card(kind, raw, tmp_path, device):
+def test_lanes_lose_the_same_gpu(kind, raw, tmp_path, device):
     """One warning for all of them; the GOP that each was at, and those behind it, are the processor's."""
     words = ("--keyint", "2", "--gops", "3")
     code, data, _, lines = encode(kind, 3, raw, tmp_path / "out.264", "--device", device, *words)
@@ -99,7 +99,7 @@ def test_one_line_is_said(raw, tmp_path, words):
 
 @somewhere
 @pytest.mark.parametrize("ordinal", (0, 1))
-def test_one_of_two_cards(kind, raw, tmp_path, ordinal):
+def test_one_of_two_gpus(kind, raw, tmp_path, ordinal):
     """The encode ends with the name of the one that broke, and with whole frames of whichever GOPs were done."""
     words = ("--keyint", "4", "--devices", "cuda:0,cuda:1")
     found = encode(kind, 1, raw, tmp_path / "out.264", *words, BROKEN_ORDINAL=str(ordinal))

@@ -1,13 +1,13 @@
-"""The command line on a card that breaks for good, as a program, since nobody can mend a context within its process:
+"""The command line on a GPU that breaks for good, as a program, since nobody can mend a context within its process:
 
-    python broken_card.py 3 encode in.yuv out.264 --device hybrid ...
+    python broken_gpu.py 3 encode in.yuv out.264 --device hybrid ...
 
-Before picture 3 the card gets a kernel of this project that works on an address where nothing is, ahead of all that its
+Before picture 3 the GPU gets a kernel of this project that works on an address where nothing is, ahead of all that its
 streams get from then on: an illegal access, after which no call for that context succeeds. `hybrid` divides each picture in
-halves, `auto` takes the card for pictures of any size, and no tuning file has a say.
+halves, `auto` takes the GPU for pictures of any size, and no tuning file has a say.
 
-BROKEN_CARD=emulated: the same on emulated cards, of which whoever waits is told that they are lost.
-BROKEN_ORDINAL=N: of two cards, each of which takes a GOP before any begins, card N breaks before its own picture 3.
+BROKEN_GPU=emulated: the same on emulated GPUs, of which whoever waits is told that they are lost.
+BROKEN_ORDINAL=N: of two GPUs, each of which takes a GOP before any begins, GPU N breaks before its own picture 3.
 """
 
 import os
@@ -26,32 +26,32 @@ from h264lite.encoder.settings import device, tuned
 NOWHERE = 256  # an address that no process has
 
 
-def break_for_good(card: Device) -> None:
+def break_for_good(gpu: Device) -> None:
     """On the default stream, for which streams made without flags wait: nothing that follows is done."""
-    if hasattr(card.driver, "cards"):
-        broken = card.driver.cards[card.ordinal]
+    if hasattr(gpu.driver, "gpus"):
+        broken = gpu.driver.gpus[gpu.ordinal]
         broken.fail_after, broken.silent = broken.launches, True
         return
-    with card:
-        extend_borders(DeviceArray(card, NOWHERE, (256, 256), "u1"), 32)
+    with gpu:
+        extend_borders(DeviceArray(gpu, NOWHERE, (256, 256), "u1"), 32)
 
 
 def install(at: int, ordinal: int | None) -> None:
-    """The card, or of two the one of that number, breaks when picture `at` is about to enter."""
+    """The GPU, or of two the one of that number, breaks when picture `at` is about to enter."""
     encode, make_config = Pipeline._encode, encode_command.make_config
     lock, together, broken = threading.Lock(), threading.Barrier(2), []
 
     def encode_broken(self: Pipeline, frame: Any) -> Any:
         executor = self.loop.executor
-        card = executor.side.card if getattr(executor, "side", None) else getattr(executor, "card", None)
+        gpu = executor.side.gpu if getattr(executor, "side", None) else getattr(executor, "gpu", None)
         if ordinal is not None and self.count == 0:
             together.wait(60)
         with lock:
-            mine = ordinal is None or (card is not None and card.ordinal == ordinal)
+            mine = ordinal is None or (gpu is not None and gpu.ordinal == ordinal)
             number = self.number if ordinal is None else self.count
-            if card is not None and mine and number == at and not broken:
-                broken.append(card)
-                break_for_good(card)
+            if gpu is not None and mine and number == at and not broken:
+                broken.append(gpu)
+                break_for_good(gpu)
         return encode(self, frame)
 
     def divided(*arguments: Any) -> Any:
@@ -67,7 +67,7 @@ def install(at: int, ordinal: int | None) -> None:
 if __name__ == "__main__":
     from h264lite.__main__ import main
 
-    if os.environ.get("BROKEN_CARD") == "emulated":
+    if os.environ.get("BROKEN_GPU") == "emulated":
         from cuda_emulator.driver import EmulatedDriver  # type: ignore[import-not-found]
 
         use_driver(EmulatedDriver(devices=2 if "BROKEN_ORDINAL" in os.environ else 1))
