@@ -24,13 +24,13 @@ import numpy as np
 from h264lite.benchmarks import clips
 from h264lite.benchmarks.cuda_loop import planes
 from h264lite.benchmarks.cuda_stages import BATCH, Filler
-from h264lite.cuda_src.runtime.recording import Script
+from h264lite.cuda_src.runtime.recording import Recording
 from h264lite.cuda_src.subpel_refine import KERNELS as REFINEMENTS
 from h264lite.encoder.pipeline import EncodedFrame, Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.devices import why_no_cuda
-from h264lite.scheduler.stages import BESIDE, MAIN
+from h264lite.scheduler.stages import MAIN, SIDE
 
 ROUNDS = 3  # rows of a kernel in a picture
 FIRST = 4  # picture that is measured; before, arrays are made and compiled code is loaded
@@ -56,7 +56,7 @@ TABLE = (
     Row("intra", ("intra_given", "intra")),
     Row("deblock", ("deblock_strengths", "deblock_tiles"), 30),
     Row("extend_luma", ("extend_borders",), on=MAIN),
-    Row("extend_chroma", ("extend_borders",), on=BESIDE),
+    Row("extend_chroma", ("extend_borders",), on=SIDE),
     Row("interpolate", ("interpolate",), 25),
     Row("mark_skipped", ("mark_skipped",)),
     Row("ssd", ("ssd",)),
@@ -135,7 +135,7 @@ class Bench:
         with self.gpu:
             return list(self._walk(script))
 
-    def _walk(self, script: Script) -> Iterator[Timed]:
+    def _walk(self, script: Recording) -> Iterator[Timed]:
         """All from the source's conversion on again, in order, so that each kernel finds what it found before."""
         kernels = {k: (name, stream) for k, name, stream in script.launches()}
         names = {id(stream): name for name, stream in self.executor.streams.items()}
@@ -155,7 +155,7 @@ class Bench:
             before = act, stream
             yield Timed(name, names[id(stream)], us)
 
-    def _time(self, script: Script, acts: list[Any], stream: Any) -> float:
+    def _time(self, script: Recording, acts: list[Any], stream: Any) -> float:
         """Microseconds of a script's acts on a stream, given again and again, alone on the GPU."""
         gpu, row, times = self.gpu, script.some(acts * self.batch), []
         gpu.replay(row)

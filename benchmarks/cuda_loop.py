@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 from h264lite.cli.cli import main as command
-from h264lite.cuda_src.runtime.recording import Script
+from h264lite.cuda_src.runtime.recording import Recording
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.devices import why_no_cuda
 from h264lite.scheduler.planning.models import guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning, save
-from h264lite.scheduler.stages import BESIDE, HOME, MAIN, STAGES, UP
+from h264lite.scheduler.stages import D2H, H2D, MAIN, SIDE, STAGES
 from h264lite.scheduler.trace import GPU, HOST, Trace
 
 CLIP = "driving_1920x1080_30"
@@ -123,7 +123,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
     """
     pipelines = [Pipeline(settings(width, height, options)) for _ in range(lanes)]
     for k, pipeline in enumerate(pipelines):
-        for n in range(1 + math.lcm(CudaExecutor.twins, pipeline.config.ref + 1)):  # arrays and slots in all pairs
+        for n in range(1 + math.lcm(CudaExecutor.frames_on_device, pipeline.config.ref + 1)):  # arrays and slots in all pairs
             pipeline.encode(*planes(pictures[(n + 7 * k) % len(pictures)], width, height))
         pipeline.flush()
     executors = [pipeline.loop.executor for pipeline in pipelines]
@@ -146,7 +146,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
     return min(found)
 
 
-def without_the_source(script: Script) -> Script:
+def without_the_source(script: Recording) -> Recording:
     """What a picture gives the streams once its source is there: the same one's upload would wait for its download."""
     kernels = list(script.launches())
     loaded = [name for _, name, _ in kernels].index("load_planes")
@@ -163,7 +163,7 @@ def summary(trace: Trace, first: int) -> dict[str, Any]:
     begins: dict[int, float] = {}
     ends: dict[int, float] = {}
     for _, track, _, begin, seconds, frame in gpu:
-        if track in (MAIN, BESIDE):
+        if track in (MAIN, SIDE):
             begins[frame] = min(begins.get(frame, begin), begin)
             ends[frame] = max(ends.get(frame, 0.0), begin + seconds)
     host = {name: statistics.median(1e6 * span[4] for span in spans if span[0] == HOST and span[2] == name)
@@ -171,7 +171,7 @@ def summary(trace: Trace, first: int) -> dict[str, Any]:
     order = sorted(ends)
     return {
         "stages_us": {name: round(value, 1) for name, value in stages.items()},
-        "stream": {name: STAGES[name].stream if name in STAGES else {"upload": UP}.get(name, HOME) for name in stages},
+        "stream": {name: STAGES[name].stream if name in STAGES else {"upload": H2D}.get(name, D2H) for name in stages},
         "frame_first_to_last_us": round(statistics.median(1e6 * (ends[n] - begins[n]) for n in order), 1),
         "frame_period_us": round(statistics.median(1e6 * (ends[b] - ends[a]) for a, b in zip(order, order[1:])), 1),
         "host_us": {name: round(value, 1) for name, value in host.items()},

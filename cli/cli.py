@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from ..console import say, silence
-from ..cuda_src.runtime.context_warmup import Waking
+from ..cuda_src.runtime.context_warmup import ContextWarmup
 from ..encoder.errors import Error
 from ..encoder.files.output import words
 from ..encoder.settings.option_types import read_devices
@@ -123,14 +123,14 @@ def _refuse(name: str, legal: list[str], word: str) -> None:
 
 
 def _run_encode(given: argparse.Namespace) -> int:
-    waking = Waking(gpus_of(given.device, given.devices))  # beside the import of all that encodes
+    waking = ContextWarmup(gpus_of(given.device, given.devices))  # beside the import of all that encodes
     try:
         with uncollected():
             from .encode import run_encode
 
         values = {row.name: getattr(given, row.name) for row in OPTIONS if row.scope != API}
         told = {name: value for name, value in values.items() if value is not None}
-        return run_encode(given.input, given.output, told, waking.let_go)
+        return run_encode(given.input, given.output, told, waking.release)
     finally:
         waking.close()
 

@@ -43,7 +43,7 @@ from ..scheduler.planning.tuning_file import (
     save,
 )
 from .measuring.calibrate import calibrated
-from .measuring.measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, Watched, of_clip, pictures_for, watch
+from .measuring.measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, TimedEncode, of_clip, pictures_for, watch
 from .measuring.measure_gops import gop_rate
 
 GPU = "cuda:0"
@@ -91,11 +91,11 @@ class Measured:
     """A device at a size: its encodes, on a GPU another one with events around stages."""
 
     pictures: Sequence[Planes]
-    runs: list[Watched]
-    timed: Watched | None = None
+    runs: list[TimedEncode]
+    timed: TimedEncode | None = None
 
     @property
-    def middle(self) -> Watched:
+    def middle(self) -> TimedEncode:
         """The encode that counts."""
         return sorted(self.runs, key=lambda found: found.frame)[len(self.runs) // 2]
 
@@ -193,12 +193,12 @@ class Tune:
 
     def watch(
         self, device: str, pictures: Sequence[Planes], seconds: float, most: int = MOST, timed: bool = False
-    ) -> Watched:
+    ) -> TimedEncode:
         """An encode with what was chosen; timed: with events around stages."""
         return watch(device, pictures, self.chosen["threads"], seconds, most, timed, gpu_choices=self.chosen)
 
     @property
-    def watched(self) -> list[Watched]:
+    def watched(self) -> list[TimedEncode]:
         """The encodes that count."""
         return [some.middle for some in self.measured]
 

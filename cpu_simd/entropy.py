@@ -129,14 +129,6 @@ def put_intra4x4_modes(out, sink, mb, intra4x4_mode, left, above, mb_width):
 
 
 @helper
-def put_mvd(out, sink, mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb):
-    """7.3.5.1, 8.4.1.3: mvd_l0 of the partition of bw x bh 4x4 blocks at block (bx, by)."""
-    px, py = predict_mv(mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb)
-    put_se(out, sink, np.int64(mv[mb, by * 4 + bx, 0]) - px)
-    put_se(out, sink, np.int64(mv[mb, by * 4 + bx, 1]) - py)
-
-
-@helper
 def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
     """7.3.5, 7.3.5.1, 7.3.5.2: mb_type, sub_mb_type, ref_idx_l0 and mvd_l0 of a P macroblock.
 

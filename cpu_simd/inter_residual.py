@@ -5,9 +5,9 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, N_LEVEL_BLOCKS, P_SKIP
 from .macroblock_coding import (
-    cheap_score,
     clear_levels,
     code_chroma,
+    decimate_score,
     load_macroblock,
     pcm_is_cheaper,
     scan_luma,
@@ -35,7 +35,7 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
         score = 0
         for block in range(4 * quadrant, 4 * quadrant + 4):
             if (coded >> BLOCK_TO_RASTER[block]) & 1:
-                score += cheap_score(mb, block, levels)
+                score += decimate_score(mb, block, levels)
         if score >= THRESHOLD_8x8:
             cbp |= 1 << quadrant
             total += score

@@ -83,7 +83,7 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
                 block = zigzag(load_block(quantised, 256 + 64 * (k >> 1) + 4 * column))
                 store(levels, 16 * (N_LEVEL_BLOCKS * mb + n), block)
                 total_coeff[mb, n] = count_nonzero(block)
-                score += cheap_score(mb, n, levels)
+                score += decimate_score(mb, n, levels)
                 found = True
         if found and score >= threshold:
             left = True
@@ -134,7 +134,7 @@ def code_chroma(
 
 
 @helper
-def cheap_score(mb, block, levels):
+def decimate_score(mb, block, levels):
     """What the levels of a block are worth: 9 if any is above 1, else by the zeros before each.
 
     Not part of the standard. Isolated ones far up the scan cost many bits and give little: 3, 2, 2, 1, 1, 1 for runs

@@ -164,7 +164,7 @@ def inside(x, y, x0, y0, width, height, pad, max_mv_y):
 
 
 @helper
-def keep_choice(window, mb, ref_idx, mv):
+def commit_motion(window, mb, ref_idx, mv):
     """The window's 16 blocks into the state of macroblock mb."""
     for k in range(16):
         by, bx = k >> 2, k & 3
@@ -232,7 +232,7 @@ def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, bes
             if cost < best:
                 best = cost
                 mb_type[mb] = P_16x8 if shape == 0 else P_8x16
-                keep_choice(window, mb, ref_idx, mv)
+                commit_motion(window, mb, ref_idx, mv)
     if kinds & 4:
         cost = lam * BITS_8x8
         subs = 0  # two bits a quadrant
@@ -247,7 +247,7 @@ def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, bes
             mb_type[mb] = P_8x8
             for q in range(4):
                 sub_mb_type[mb, q] = subs >> 2 * q & 3
-            keep_choice(window, mb, ref_idx, mv)
+            commit_motion(window, mb, ref_idx, mv)
     return best
 
 
@@ -312,7 +312,7 @@ def _decide_rows(
                 mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv,
                 distortion, lam, max_mv_y, n_ref, window, ref_idx, mv,
             )  # fmt: skip
-            keep_choice(window, mb, ref_idx, mv)
+            commit_motion(window, mb, ref_idx, mv)
             if not skipped:
                 find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 0, 40, distortion)
                 best = smaller_partitions(
@@ -323,7 +323,7 @@ def _decide_rows(
                     for q in range(4):
                         sub_mb_type[mb, q] = SUB_8x8
                     put(window, 0, 0, 4, 4, -1, 0, 0)
-                    keep_choice(window, mb, ref_idx, mv)
+                    commit_motion(window, mb, ref_idx, mv)
             store_release(progress, 1 + my, mx + 1)
         my = row0 + fetch_add(progress, 0, 1)
 

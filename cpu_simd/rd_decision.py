@@ -22,9 +22,9 @@ from .mode_decision import (
     BITS_16x8,
     choose_reference,
     choose_sub_type,
+    commit_motion,
     find_distortions,
     inside,
-    keep_choice,
     load_window,
     wait_for_above,
     whole_macroblock,
@@ -152,7 +152,7 @@ def set_up(
         if cost >= limit:
             return False, estimate
         estimate = min(estimate, cost)
-    keep_choice(window, mb, ref_idx, mv)
+    commit_motion(window, mb, ref_idx, mv)
     mb_type[mb] = P_SKIP if step == 1 else P_16x8 if step == 2 else P_8x16 if step == 3 else P_8x8 if step == 4 else P_16x16
     return True, estimate
 
@@ -226,7 +226,7 @@ def _decide_rows(
             if intra_cost[mb] + lam * BITS_INTRA < estimate:
                 mb_type[mb] = I_16x16
                 put_motion(window, 0, 0, 4, 4, -1, 0, 0)
-                keep_choice(window, mb, ref_idx, mv)
+                commit_motion(window, mb, ref_idx, mv)
                 for k in range(24):
                     total_coeff[mb, k] = INTRA_COUNT
             if mb_type[mb] != P_8x8:

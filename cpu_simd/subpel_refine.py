@@ -46,7 +46,7 @@ _whole = make_shuffle((*[_NONE] * (LARGE + 8), LARGE + 5))
 
 
 @helper
-def hopeful(cost, mb, lam, kinds, every):
+def worth_refining(cost, mb, lam, kinds, every):
     """The partitions to refine in macroblock mb: those of `kinds` (see ALL_KINDS) that may still win, or every one.
 
     cost: int32[n_mb, 41], of integer vectors.
@@ -178,7 +178,7 @@ def _refine_rows(
             store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
         origin = (y0 + pad) * stride + x0 + pad
         px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
-        wanted = hopeful(cost, mb, lam, kinds, every)
+        wanted = worth_refining(cost, mb, lam, kinds, every)
         for k in range(41):
             if not wanted >> k & 1:
                 cost[mb, k] = HOPELESS

@@ -133,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, ratios + (threadIdx.x >> 5) * 16 * 32 + lane);
   else quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
   // what is not worth its bits
-  int score = cheap_score(c), group = score;
+  int score = decimate_score(c), group = score;
   if (luma) {  // a quadrant's blocks are lanes that differ in bits 0 and 2
     group += __shfl_xor_sync(0xffffu, group, 1);
     group += __shfl_xor_sync(0xffffu, group, 4);

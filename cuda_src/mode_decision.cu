@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   const unsigned mark = unsigned(turn) % 0xffffffu + 1;  // never 0, which words hold that nobody wrote
   unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
   const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(remembered + place * slot_bytes); };
-  get_to_know(p, tile, remembered, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
+  load_neighbourhood(p, tile, remembered, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
     const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);

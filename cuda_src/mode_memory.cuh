@@ -105,7 +105,7 @@ DEVICE Motion guess(const Picture &p, int mb) {
 }
 
 // Begins to remember the macroblocks of a tile; all threads of a block, of which there are `threads`
-DEVICE void get_to_know(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, Blocks &seen,
+DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, Blocks &seen,
                         const signed char *ref_idx, const unsigned *mv, int row0, int row1, int threads) {
   const int n_mb = p.mb_width * p.mb_height, each = 41 * p.n_ref;
   const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(memory + place * slot_bytes); };

@@ -75,7 +75,7 @@ DEVICE int quantise_dc(int value, int qp, int dead_zone) {
 }
 
 // What the levels of a block are worth: 9 if any is above 1, else by the zeros before each (not part of the standard)
-DEVICE int cheap_score(const int *c) {
+DEVICE int decimate_score(const int *c) {
   int score = 0, run = 0;
   bool large = false;
 #pragma unroll

@@ -11,7 +11,7 @@ from ..jit.inlining import inlined, outlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, is_intra, partition_size
-from .words import copy8, copy16, turn_in, turn_out
+from .words import copy8, copy16, transpose_in, turn_out
 
 # bS 2 for the pieces whose bits are set, one bit a piece.
 STRENGTHS_2 = np.array([sum(2 << 4 * k for k in range(4) if i >> k & 1) for i in range(16)], np.int64)
@@ -223,7 +223,7 @@ def filter_luma(plane, start, across, along, strengths, thresholds, lines):
     """
     first = start - np.uint64(4) * across
     if across == 1:
-        turn_in(lines, plane, first, plane, first + np.uint64(8) * along, along)
+        transpose_in(lines, plane, first, plane, first + np.uint64(8) * along, along)
     else:
         for row in range(8):
             copy16(lines, np.uint64(16 * row), plane, first + np.uint64(row) * across)
@@ -244,7 +244,7 @@ def filter_chroma(u_plane, v_plane, start, across, along, strengths, of_u, of_v,
     eight = np.uint64(8)
     first = start - np.uint64(4) * across
     if across == 1:
-        turn_in(lines, u_plane, first, v_plane, first, along)
+        transpose_in(lines, u_plane, first, v_plane, first, along)
     else:
         for row in range(2, 6):
             at, to = first + np.uint64(row) * across, np.uint64(16 * row)

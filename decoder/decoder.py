@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from ..standard.bits import (
     NAL_AUD,
     NAL_END_OF_SEQUENCE,
@@ -319,8 +317,3 @@ def decode(data: bytes) -> list[Frame]:
     """All frames of a whole stream."""
     decoder = Decoder()
     return [*decoder.decode(data), *decoder.flush()]
-
-
-def decode_planes(data: bytes) -> np.ndarray:
-    """All frames of a whole stream of one size as planar I420, uint8[frames, width * height * 3 / 2]."""
-    return np.array([np.frombuffer(frame.to_bytes(), np.uint8) for frame in decode(data)])

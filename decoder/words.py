@@ -152,7 +152,7 @@ if _PLAIN:
         add8(plane, to + np.uint64(8), rest, at + np.uint64(8))
 
     @helper
-    def turn_in(lines, first, at, second, at2, stride):
+    def transpose_in(lines, first, at, second, at2, stride):
         """Eight rows of 8 samples at first[at] and eight at second[at2] into `lines`, as 8 rows of 16."""
         for i in range(64):
             y, x = np.uint64(i & 7), np.uint64(i >> 3)
@@ -161,7 +161,7 @@ if _PLAIN:
 
     @helper
     def turn_out(lines, first, at, second, at2, stride):
-        """The reverse of turn_in."""
+        """The reverse of transpose_in."""
         for i in range(64):
             y, x = np.uint64(i & 7), np.uint64(i >> 3)
             first[at + y * stride + x] = lines[np.uint64(16) * x + y]
@@ -185,6 +185,6 @@ if _PLAIN:
         return n
 
 else:
-    turn_in, turn_out = _turn(True), _turn(False)
+    transpose_in, turn_out = _turn(True), _turn(False)
     add8, add16 = _add(8), _add(16)
     copy8, copy16, peek32, leading_zeros32 = _copy(8), _copy(16), intrinsic(_peek), intrinsic(_zeros)

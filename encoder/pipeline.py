@@ -25,24 +25,24 @@ from ..scheduler.devices import (
 from ..scheduler.executor import bands
 from ..scheduler.planning.route import Picture
 from ..scheduler.threads.copiers import Copiers
-from ..scheduler.threads.copy_kernels import OPEN
+from ..scheduler.threads.copy_kernels import READY
 from ..scheduler.threads.lazy_task import Task
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .errors import DeviceError, DeviceLost, Error, InputError
-from .files.read_ahead import AHEAD
+from .files.read_ahead import READ_AHEAD_FRAMES
 from .picture.device_frame import DevicePicture, check_place
-from .picture.frame import HELPERS, Frame, HomeFrame
+from .picture.frame import HELPERS, Frame, HostFrame
 from .picture.hybrid_loop import HybridLoop
 from .picture.loop import Loop
 from .picture.slice_writer import SliceWriter
 from .settings.config import Config
-from .warm_up import compile_beside, load_for_a_gpu, will_compile
+from .warm_up import compile_beside, load_for_gpu, will_compile
 
-KEEPING = 6  # of so many decoded pictures the last ones come home, lest the GPU is lost
-OF_A_GPU = 4  # pictures under way where a GPU writes the bits: what the host has left to do with one takes little
+DOWNLOAD_CYCLE = 6  # of so many decoded pictures the last ones come home, lest the GPU is lost
+IN_FLIGHT_ON_GPU = 4  # pictures under way where a GPU writes the bits: what the host has left to do with one takes little
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -83,7 +83,7 @@ class Pipeline:
         self.slice_rows = bands(config.mb_height, config.slices)
         self.writer = SliceWriter(config, self.slice_rows)
         self.in_flight = 0  # pictures whose bits may be under way beside the loop
-        self._loading = threading.Thread(target=load_for_a_gpu, args=(config.device == "hybrid",), daemon=True)
+        self._loading = threading.Thread(target=load_for_gpu, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
             start_threads([self._loading], [])  # else what it loads is loaded when it is needed
         self.count = self.since_idr = self.idr_count = self.number = 0
@@ -115,7 +115,7 @@ class Pipeline:
     def encode_in_place(self) -> list[EncodedFrame]:
         """The same for a picture that lies in `next_buffer()` already."""
         frame = self.ring[self.count % len(self.ring)]
-        assert isinstance(frame, HomeFrame)
+        assert isinstance(frame, HostFrame)
         frame.loaded()
         return self._encode(frame)
 
@@ -130,7 +130,7 @@ class Pipeline:
             check_place(name.removeprefix("given_"), found, mine)
         if picture.is_rgb:
             self._say_bt709()
-        assert isinstance(frame, HomeFrame)
+        assert isinstance(frame, HostFrame)
         frame.load_from_gpu(picture)
         return self._encode(frame)
 
@@ -146,14 +146,14 @@ class Pipeline:
         at most `in_flight` pictures wait for their bits.
         """
         frame = self.ring[(self.count + ahead) % len(self.ring)]
-        return frame.source if isinstance(frame, HomeFrame) else None
+        return frame.source if isinstance(frame, HostFrame) else None
 
     def read_ahead(self) -> bool:
         """Before the first picture: whether there are places for pictures that are read while earlier ones are encoded."""
-        if not self._reads_ahead and isinstance(self.ring[0], HomeFrame):
+        if not self._reads_ahead and isinstance(self.ring[0], HostFrame):
             assert not self.count, "pictures have places already"
             try:
-                self.ring += self._places(self.loop, AHEAD)
+                self.ring += self._places(self.loop, READ_AHEAD_FRAMES)
                 self._reads_ahead = True
             except (DeviceMemoryError, GpuLost):  # of a GPU that is lost the first picture tells
                 return False
@@ -213,7 +213,7 @@ class Pipeline:
         frame.n_ref = min(self.since_idr, self.config.ref)
         frame.slice_qp = self.config.i_qp if frame.is_idr else self.config.qp
         frame.header_bits = self.writer.header_bits(frame)
-        frame.kept = not self._keeps_some or frame.index % KEEPING >= KEEPING - self.config.ref
+        frame.kept = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= DOWNLOAD_CYCLE - self.config.ref
         self.since_idr += 1
 
     def _say_bt709(self) -> None:
@@ -245,7 +245,7 @@ class Pipeline:
     def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
         """The bits of a picture whose loop is done."""
         ready()
-        frame.arrive()
+        frame.unpack_levels()
         start = time.perf_counter()
         data = self.writer.access_unit(frame)
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
@@ -303,7 +303,7 @@ class Pipeline:
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
         hybrid = Hybrid(picture, config.split, self.warn, models, pins)
         choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
-        threads = config.crew if device == "cpu" else config.threads
+        threads = config.stage_threads if device == "cpu" else config.threads
         executor = make_executor(device, threads, config.mb_height, slices, self.trace, config.ordinal, hybrid, choices)
         try:
             if isinstance(executor, HybridExecutor):
@@ -334,10 +334,10 @@ class Pipeline:
     def _make_ring(self, loop: Loop | HybridLoop) -> list[Frame]:
         """Pictures under way, the one in the loop, and those that are read meanwhile, if somebody does."""
         config, executor = self.config, loop.executor
-        self.in_flight = config.crew if config.device == "cpu" else config.threads
+        self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
         if isinstance(executor, CudaExecutor):
-            self.in_flight = min(config.threads, OF_A_GPU)
-        self._replaceable = config.may_change_device and executor.twins > 0
+            self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU)
+        self._replaceable = config.may_change_device and executor.frames_on_device > 0
         by_rows = isinstance(executor, HybridExecutor)
         self._keeps_some = self._replaceable and not by_rows and not self.keep_reconstruction
         return self._places(loop, self._ring_length())
@@ -347,20 +347,21 @@ class Pipeline:
         KEEPING, and the ring is longer by as many: whichever picture is the first that did not come home, the references of
         one shortly before it are there, and the sources from there on.
         """
-        length = self.in_flight + 1 + self._reads_ahead * AHEAD + self._replaceable * self.config.ref
-        return length + self._keeps_some * (KEEPING - 1)
+        length = self.in_flight + 1 + self._reads_ahead * READ_AHEAD_FRAMES + self._replaceable * self.config.ref
+        return length + self._keeps_some * (DOWNLOAD_CYCLE - 1)
 
     def _places(self, loop: Loop | HybridLoop, count: int) -> list[Frame]:
         """So many pictures of the ring."""
         config, executor = self.config, loop.executor
         size, by_rows = (config.mb_width, config.mb_height), isinstance(executor, HybridExecutor)
-        places = [HomeFrame(*size, executor.host_zeros, config.display, by_rows) if executor.twins else Frame(*size)
+        on_host = not executor.frames_on_device
+        places = [Frame(*size) if on_host else HostFrame(*size, executor.host_zeros, config.display, by_rows)
                   for _ in range(count)]
-        if isinstance(executor, CudaExecutor) and executor.gates:
+        if isinstance(executor, CudaExecutor) and executor.upload_fences:
             for frame in places:
-                assert isinstance(frame, HomeFrame)
-                frame.gate = executor.host_zeros((1,), np.int64)
-                frame.gate[0] = OPEN
+                assert isinstance(frame, HostFrame)
+                frame.upload_fence = executor.host_zeros((1,), np.int64)
+                frame.upload_fence[0] = READY
         if self._replaceable or self.keep_reconstruction:
             luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
             chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)
@@ -384,7 +385,7 @@ class Pipeline:
             raise DeviceLost(str(lost)) from None
         at = self._references_home(again[0])
         redone = [self._in_ring(index) for index in range(at.index, again[0].index)]  # written: for what they leave behind
-        if any(isinstance(frame, HomeFrame) and frame.picture is not None for frame in (*redone, *again)):
+        if any(isinstance(frame, HostFrame) and frame.picture is not None for frame in (*redone, *again)):
             raise DeviceLost(f"{lost}; frames that lay there are lost with it") from None
         self.warn(f"{lost}; going on with the CPU from frame {again[0].number}")
         self.loop.executor.close(keep_host=True)  # the pictures of the ring are used on

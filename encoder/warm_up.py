@@ -50,7 +50,7 @@ def compile_beside() -> None:
     atexit.register(child.kill)
 
 
-def load_for_a_gpu(bits: bool = False) -> None:
+def load_for_gpu(bits: bool = False) -> None:
     """What the first pictures on a GPU would wait for, while it is got ready: launchers, their tables, the host's kernels.
 
     bits: see load_writers.
@@ -68,14 +68,14 @@ def load_writers(bits: bool = False) -> None:
 
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
-    from .picture.frame import HomeFrame
+    from .picture.frame import HostFrame
     from .picture.slice_writer import SliceWriter
     from .settings.config import Config
 
-    frame = HomeFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
-    frame.is_idr = frame.crossed = frame.coded = True
+    frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
+    frame.is_idr = frame.levels_packed = frame.bits_from_gpu = True
     frame.slice_sizes[0] = 8 * frame.slice_data.size
-    frame.arrive()
+    frame.unpack_levels()
     copiers = Copiers(1)
     copiers.copy(Target(frame.given), [np.zeros_like(plane) for plane in frame.given])
     copiers.close()
@@ -86,5 +86,5 @@ def load_writers(bits: bool = False) -> None:
     writer = SliceWriter(Config.from_options(width=32, height=32, threads=1, device="cpu"), [(0, 2)])
     writer.access_unit(frame)
     if bits:
-        frame.coded = False
+        frame.bits_from_gpu = False
         writer.access_unit(frame)

@@ -72,7 +72,7 @@ _ALIASES: dict[str, tuple[tuple[str, int | str], ...]] = {
 # The same on every side, or of one side alone: nothing that crosses
 CONSTANTS = frozenset(
     "pad chroma_pad luma_unit chroma_unit width height chroma_width chroma_height merange step_grid max_mv_y subme mb_width "
-    "partition_kinds chroma_qp_offset trellis alpha_offset beta_offset disable_idc slice_first_mb lam n_ref slice_qp "
+    "partition_mask chroma_qp_offset trellis alpha_offset beta_offset disable_idc slice_first_mb lam n_ref slice_qp "
     "ref_slots distance progress level_blocks slice_headers slice_data slice_sizes "
     "given_y given_u given_v given_uv given_rgb pitch chroma_pitch plane_pitch".split()
 )
@@ -108,8 +108,8 @@ RESULTS = (  # what a picture's bits are made of, and its statistics; levels bes
     "total_coeff", "ssd_y", "ssd_u", "ssd_v",
 )  # fmt: skip
 SOURCES, DECODED = ("source_y", "source_u", "source_v"), ("luma", "cb", "cr")
-LASTING = ("luma", "half", "cb", "cr")  # of every reference; and of the picture before:
-OF_THE_LAST = ("ref_idx", "mv")
+REFERENCE_ARRAYS = ("luma", "half", "cb", "cr")  # of every reference; and of the picture before:
+PREVIOUS_FRAME_ARRAYS = ("ref_idx", "mv")
 
 
 def storage(name: str, reference: int, n_ref: int) -> tuple[Key, ...]:
@@ -179,14 +179,15 @@ def bytes_of(array: str, row0: int, row1: int, size: Size) -> int:
 
 
 Rows = tuple[tuple[int, int], ...]  # intervals, sorted, apart
-Valid = tuple[tuple[Key, tuple[tuple[str, Rows], ...]], ...]  # which rows of an array are right in which memory
-NOTHING: Valid = ()
+Residency = tuple[tuple[Key, tuple[tuple[str, Rows], ...]], ...]  # which rows of an array are right in which memory
+NOTHING: Residency = ()
 
 
 @cache
-def everything(memory: str, n_references: int, mb_height: int) -> Valid:
+def everything(memory: str, n_references: int, mb_height: int) -> Residency:
     """A picture was done in one memory alone, which holds so many references behind it."""
-    keys = [(name, k) for name in LASTING for k in range(n_references)] + [(name, 0) for name in OF_THE_LAST]
+    keys = [(name, k) for name in REFERENCE_ARRAYS for k in range(n_references)]
+    keys += [(name, 0) for name in PREVIOUS_FRAME_ARRAYS]
     return freeze({key: {memory: ((0, mb_height),)} for key in keys})
 
 
@@ -208,6 +209,6 @@ def common(rows: Rows, row0: int, row1: int) -> Rows:
     return tuple((max(a, row0), min(b, row1)) for a, b in rows if max(a, row0) < min(b, row1))
 
 
-def freeze(valid: Mapping[Key, Mapping[str, Rows]]) -> Valid:
+def freeze(valid: Mapping[Key, Mapping[str, Rows]]) -> Residency:
     """As a value that can be a key."""
     return tuple(sorted((key, tuple(sorted((m, rows) for m, rows in held.items() if rows))) for key, held in valid.items()))

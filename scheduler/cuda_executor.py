@@ -1,8 +1,8 @@
 """Runs stages on a GPU: the loop on one stream, what it does not wait for on a second, copies on two more.
 
-Nothing is allocated once the first pictures are through, and the host waits for nothing but the results of a picture
-(`take`). Arrays of `twins` pictures lie on the GPU, so that one is uploaded and one downloaded while a third is in the
-loop; a picture's arrays are used again when its download has ended.
+Nothing is allocated after the first frames, and the host waits for nothing but the results of a frame (`take`). Arrays of
+`frames_on_device` frames lie on the GPU: one is uploaded and one downloaded while a third is in the loop. A frame's arrays
+are used again after its download.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
-from ..cuda_src.runtime.recording import Place, Script
+from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .executor import Step
 from .gpu_memory import GpuMemory
-from .stages import BESIDE, EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TABLE, TICKETS, UP, Stage
-from .threads.copy_kernels import OPEN
-from .threads.lazy_task import Later, Task
+from .stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SIDE, SLICES, STAGES, TABLE, TICKETS, Stage
+from .threads.copy_kernels import READY
+from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
 
 _NOT_TIMED = nullcontext()
-MOST_SCRIPTS = 1024
+MOST_RECORDINGS = 1024
 OFTEN = 4  # times that a picture of a kind has come again: more will, so its calls are made fewer
 LAST = ("extend_luma", "interpolate")  # of a picture, on MAIN and BESIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
@@ -30,7 +30,7 @@ WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 class CudaExecutor(GpuMemory):
     """See Executor. A picture's bits are written on the GPU; what the host does with them it does when it asks for them."""
 
-    twins = 3
+    frames_on_device = 3
 
     def __init__(
         self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False
@@ -45,67 +45,67 @@ class CudaExecutor(GpuMemory):
         with gpu:
             first = gpu.stream()
             self.streams = {
-                name: first if self.serial else gpu.stream() for name in (MAIN, BESIDE, UP, HOME)
+                name: first if self.serial else gpu.stream() for name in (MAIN, SIDE, H2D, D2H)
             }
             self._ended = {name: gpu.event() for name in WAITED_FOR}
-            self._uploaded, self._downloaded = ([gpu.event() for _ in range(self.twins)] for _ in range(2))
+            self._uploaded, self._downloaded = ([gpu.event() for _ in range(self.frames_on_device)] for _ in range(2))
             self._waits: set[tuple[str, str]] = set()  # of this run: which stream waits for which event of _ended already
             self._clock = GpuClock(gpu, trace, self.streams[MAIN]) if trace is not None and trace.gpu else None
             self._number = 0  # of the picture that is being started
             self._home: dict[Hashable, Any] = {}  # events for the host's waiting, by a picture's place in memory
-            self._places: dict[Hashable, Place] = {}
-            self._scripts: dict[Any, Script] = {}
+            self._host_buffers: dict[Hashable, HostBuffers] = {}
+            self._recordings: dict[Any, Recording] = {}
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
                 gpu.record(event, self.streams[MAIN])  # so that the first pictures may wait for them
 
     @property
-    def gates(self) -> bool:
-        """Whether `bring` may have one."""
+    def upload_fences(self) -> bool:
+        """Whether `upload_frame` may have one."""
         with self.gpu:
-            return self.gpu.gates
+            return self.gpu.upload_fences
 
     def at_work(self) -> Device:
         """See Executor: the context is this thread's."""
         return self.gpu
 
-    def bring(
+    def upload_frame(
         self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], fills: Iterable[tuple[DeviceArray, int]],
-        step: Step, state: Mapping[str, Any], gate: np.ndarray | None = None,
+        step: Step, state: Mapping[str, Any], upload_fence: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """Start picture `number` beside the loop of the one before: (host array, array on the GPU) to copy, (array, value)
         to fill, and the step that makes planes of them. gate: not before it is open (scheduler/threads/copy_kernels.py).
         """
-        gpu, k, up = self.gpu, number % self.twins, self.streams[UP]
+        gpu, k, up = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
         gpu.wait(up, self._downloaded[k])
-        if gate is not None:
-            gpu.hold(up, gate, OPEN)
-        with self._span(UP, "upload"):
+        if upload_fence is not None:
+            gpu.hold(up, upload_fence, READY)
+        with self._span(H2D, "upload"):
             for host, there in pairs:
                 there.put(host, up)
         for array, value in fills:
             array.fill(value, up)
         self.run([step], state, {})
-        self._let_in(number)
+        self._start_when_uploaded(number)
 
-    def _let_in(self, number: int) -> None:
+    def _start_when_uploaded(self, number: int) -> None:
         """The main stream, for which the others wait, goes on with a picture when its source is there and the last but one,
         whose slot it may have, is home.
         """
-        gpu, main, uploaded = self.gpu, self.streams[MAIN], self._uploaded[number % self.twins]
-        gpu.record(uploaded, self.streams[UP])
-        for event in (uploaded, self._downloaded[(number - 2) % self.twins]):
+        gpu, main, uploaded = self.gpu, self.streams[MAIN], self._uploaded[number % self.frames_on_device]
+        gpu.record(uploaded, self.streams[H2D])
+        for event in (uploaded, self._downloaded[(number - 2) % self.frames_on_device]):
             gpu.wait(main, event)
 
-    def bring_from_gpu(
+    def import_device_frame(
         self, number: int, stage: str, pointers: Mapping[str, int], fills: Iterable[tuple[DeviceArray, int]],
         producer: tuple[int | None, bool], state: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """As `bring` for a picture that lies on the GPU. producer: the stream to be ordered after, and whether that stream
-        waits until the picture is read; otherwise, and without a stream, the host waits.
+        """As `upload_frame` for a frame that lies on the GPU. producer: the stream to be ordered after, and whether that
+        stream waits until the frame is read; otherwise, and without a stream, the host waits.
         """
         stream, waits = producer
-        gpu, k, up = self.gpu, number % self.twins, self.streams[UP]
+        gpu, k, up = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
         gpu.wait(up, self._downloaded[k])
         if stream is not None:
@@ -113,7 +113,7 @@ class CudaExecutor(GpuMemory):
         for array, value in fills:
             array.fill(value, up)
         self.run([((stage,), self.load_from_gpu(pointers))], state, {})
-        self._let_in(number)
+        self._start_when_uploaded(number)
         if stream is None or not waits:
             gpu.synchronize(self._uploaded[k])
         else:
@@ -142,53 +142,53 @@ class CudaExecutor(GpuMemory):
                 self.gpu.wait(self.streams[track], self._ended[name])
                 self._waits.add((track, name))
 
-    def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], place: Hashable) -> None:
+    def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], slot: Hashable) -> None:
         """See Executor: beside the loop of the next picture."""
-        gpu, k, download = self.gpu, number % self.twins, self.streams[HOME]
-        self._wait(HOME, LAST)
-        with self._span(HOME, "download"):
+        gpu, k, download = self.gpu, number % self.frames_on_device, self.streams[D2H]
+        self._wait(D2H, LAST)
+        with self._span(D2H, "download"):
             for there, host in pairs:
                 there.get(host, download)
         gpu.record(self._downloaded[k], download)
-        gpu.record(self._event(place), download)
+        gpu.record(self._event(slot), download)
 
-    def _event(self, place: Hashable) -> Any:
+    def _event(self, slot: Hashable) -> Any:
         """Of a picture that comes home."""
-        if place not in self._home:
-            self._home[place] = self.gpu.event()
-        return self._home[place]
+        if slot not in self._home:
+            self._home[slot] = self.gpu.event()
+        return self._home[slot]
 
     @contextmanager
-    def once(self, kind: Hashable, place: Hashable, arrays: Iterable[np.ndarray]) -> Iterator[bool]:
-        """Around everything from `bring` to `take`. False: it was all done before for this kind, and is done again, for a
-        picture at that place.
+    def record_or_replay(self, key: Hashable, slot: Hashable, arrays: Iterable[np.ndarray]) -> Iterator[bool]:
+        """Around everything from `upload_frame` to `take`. Yields True while the calls are recorded, False when a recording
+        with this key was replayed on these buffers.
 
-        Whoever asks says with the kind which picture had the same arrays on the GPU and the same numbers; `arrays`: the
-        place's in the host's memory, always in the same order.
+        key: equal for frames with the same arrays on the GPU and the same numbers. slot: identifies the host buffers;
+        arrays: these buffers, always in the same order.
         """
         if self._clock is not None:
             yield True
             return
-        if place not in self._places:
-            self._places[place] = Place(self._event(place), *arrays)
-        if kind in self._scripts:
-            script = self._scripts[kind]
-            script.uses += 1
-            script.move(self._places[place])
-            if script.uses == OFTEN:
-                self.gpu.shorten(script)
-            self.gpu.replay(script)
+        if slot not in self._host_buffers:
+            self._host_buffers[slot] = HostBuffers(self._event(slot), *arrays)
+        if key in self._recordings:
+            recording = self._recordings[key]
+            recording.uses += 1
+            recording.rebind(self._host_buffers[slot])
+            if recording.uses == OFTEN:
+                self.gpu.fuse_into_graphs(recording)
+            self.gpu.replay(recording)
             yield False
         else:
-            with self.gpu.writing(self._places[place]) as script:
+            with self.gpu.record_calls(self._host_buffers[slot]) as recording:
                 yield True
-            if len(self._scripts) >= MOST_SCRIPTS:
-                self._scripts.clear()
-            self._scripts[kind] = script
+            if len(self._recordings) >= MOST_RECORDINGS:
+                self._recordings.clear()
+            self._recordings[key] = recording
 
-    def home(self, place: Hashable) -> "_Home":
+    def home(self, slot: Hashable) -> "_Home":
         """See Executor."""
-        return _Home(self.gpu, self._home[place], self._clock)
+        return _Home(self.gpu, self._home[slot], self._clock)
 
     @contextmanager
     def _timed(self, clock: GpuClock, track: str, name: str) -> Iterator[None]:
@@ -200,10 +200,10 @@ class CudaExecutor(GpuMemory):
         """Around what a stream is given, for the timeline if there is one."""
         return self._timed(self._clock, track, name) if self._clock else _NOT_TIMED
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> Later:
+    def submit(self, function: Callable[..., Any], *args: Any) -> LazyTask:
         """See Executor. The task waits for a picture: its last argument is what `home` gave."""
         home: _Home = args[-1]
-        return Later(home.came, function, *args)
+        return LazyTask(home.came, function, *args)
 
     def result(self, future: Task) -> Any:
         """See Executor."""
@@ -212,8 +212,8 @@ class CudaExecutor(GpuMemory):
     def finish(self) -> None:
         """See GpuMemory. Scripts hold kernels, which go with their modules."""
         super().finish()
-        self._scripts.clear()
-        self._places.clear()
+        self._recordings.clear()
+        self._host_buffers.clear()
 
 
 class _Home:

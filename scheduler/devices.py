@@ -15,10 +15,10 @@ from .planning.plan import HOST, Plan, is_gpu
 from .planning.planner import PINNED_ROWS, TRIES, make_plan
 from .planning.probing import Probing
 from .planning.route import Picture
-from .sides import CpuSide, GpuSide
 from .stages import CUDA, files
 from .threads.watchdog import Watchdog, limit_from_environment
 from .trace import Trace
+from .workers import CpuWorker, GpuWorker
 
 __all__ = [
     "CudaExecutor",
@@ -86,8 +86,8 @@ class Hybrid:
             return Plan.split(devices, self.picture.size.mb_height, *self.split, self.picture.me), False
         made = make_plan(devices, self.picture, models, self.pins, tries)
         best = min(made.alone.values(), default=0.0)
-        hopeful = [device for device, seconds in made.alone.items() if HOPELESS * seconds < best]
-        return made.plan, not made.pinned and len(hopeful) > 1
+        worth_refining = [device for device, seconds in made.alone.items() if HOPELESS * seconds < best]
+        return made.plan, not made.pinned and len(worth_refining) > 1
 
 
 def make_executor(
@@ -133,15 +133,15 @@ def _hybrid(
 ) -> HybridExecutor:  # fmt: skip
     limit = limit_from_environment()
     gpu = _gpu(ordinal, choices)
-    sides: list[CpuSide | GpuSide] = [CpuSide(HOST, threads, n_rows, slices, trace)]
+    workers: list[CpuWorker | GpuWorker] = [CpuWorker(HOST, threads, n_rows, slices, trace)]
     try:
-        sides.append(GpuSide(f"cuda:{ordinal}", gpu, n_rows, slices, trace))
+        workers.append(GpuWorker(f"cuda:{ordinal}", gpu, n_rows, slices, trace))
         replan = None if hybrid.split else lambda models: hybrid.plan(plan.devices, models, FEWER_TRIES)[0]
         models.settle()
         probing = None if PINNED_ROWS & set(hybrid.pins) else Probing()
         watchdog, serial = Watchdog(limit, hybrid.warn), _serial(choices)
-        return HybridExecutor(plan, sides, watchdog, models, replan, serial=serial, probing=probing)
+        return HybridExecutor(plan, workers, watchdog, models, replan, serial=serial, probing=probing)
     except BaseException:
-        for side in sides:
+        for side in workers:
             side.close()
         raise

@@ -14,7 +14,7 @@ import numpy as np
 from .check import beside, twin
 from .stages import EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage
 from .threads.lazy_task import Task
-from .threads.pool import Crew, Part
+from .threads.pool import Part, WorkerPool
 from .trace import HOST, Trace
 
 LEAST_BAND = 40  # macroblocks: below that a call costs more than it shares out
@@ -43,16 +43,16 @@ class Executor:
     """`threads` threads over a picture of `n_rows` macroblock rows; slices: (first, end) macroblock of each.
 
     What an executor for another device has as well: `zeros` makes arrays where the stages run, `host_zeros` those that
-    cross over; `twins` is how many pictures it holds on its side (0: it works on the host's own arrays); `tickets` whether
-    its mode decision counts in `progress`, from 0 on.
+    cross over; `frames_on_device` is how many frames it holds on its side (0: it works on the host's own arrays); `tickets`
+    whether its mode decision counts in `progress`, from 0 on.
     """
 
-    twins, tickets = 0, True
+    frames_on_device, tickets = 0, True
 
     def __init__(
         self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite"
     ) -> None:
-        self._crew = Crew(threads, name)
+        self._worker_pool = WorkerPool(threads, name)
         self._twin = twin()
         self._trace = trace
         self.threads, self._mb_width = threads, slices[-1][1] // n_rows
@@ -98,18 +98,14 @@ class Executor:
         """See CudaExecutor: arrays of a GPU belong to no device of this executor."""
         return None, -1
 
-    def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]], place: Hashable) -> None:
-        """End picture `number`: (array of the stages' side, host array) to copy; place: the same for pictures of the same
+    def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]], slot: Hashable) -> None:
+        """End picture `number`: (array of the stages' side, host array) to copy; slot: identifies the
         host arrays.
         """
         for source, target in pairs:
             target[...] = source
 
-    def once(self, key: Hashable) -> AbstractContextManager[bool]:
-        """Around everything that a picture gives to the stages' side; False if it is done already."""
-        return nullcontext(True)
-
-    def home(self, place: Hashable) -> Callable[[], None]:
+    def home(self, slot: Hashable) -> Callable[[], None]:
         """What waits until the last picture taken at a place is on the host."""
         return lambda: None
 
@@ -121,7 +117,7 @@ class Executor:
         is added to `seconds`, summed over threads.
         """
         times: list[tuple[str, float]] = []
-        self._crew.run([self._split(names, {**state, **more} if more else state, times) for names, more in steps])
+        self._worker_pool.run([self._split(names, {**state, **more} if more else state, times) for names, more in steps])
         for name, spent in times:
             seconds[name] = seconds.get(name, 0.0) + spent
 
@@ -150,15 +146,15 @@ class Executor:
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Task:
         """Start a task that runs beside what follows."""
-        return self._crew.submit(function, *args)
+        return self._worker_pool.submit(function, *args)
 
     def result(self, future: Task) -> Any:
         """What the task returned; waits for it."""
-        return self._crew.result(future)
+        return self._worker_pool.result(future)
 
     def close(self, keep_host: bool = False) -> None:
         """Wait for running tasks and end the threads; `keep_host`: arrays of `host_zeros` are used on."""
-        self._crew.close()
+        self._worker_pool.close()
 
 
 def _part(

@@ -12,7 +12,7 @@ from .stages import CUDA, MAIN, files
 
 
 class GpuMemory:
-    """Arrays on a GPU, and the streams of one user of it; several users of one GPU take turns (`take_over`)."""
+    """Arrays on a GPU, and the streams of one user of it; several users of one GPU take turns (`order_after`)."""
 
     streams: dict[str, Any]
     tickets = False  # see Executor
@@ -71,7 +71,7 @@ class GpuMemory:
             self._foreign = Foreign(self.gpu)
         return self._foreign
 
-    def take_over(self, other: "GpuMemory") -> None:
+    def order_after(self, other: "GpuMemory") -> None:
         """All that is given to these streams from now on comes after all that `other` has given to its own."""
         gpu = self.gpu
         with gpu:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays import NOTHING, Valid, everything
+from .arrays import NOTHING, Residency, everything
 from .cuda_executor import CudaExecutor
 from .gpu_memory import GpuMemory
 from .hybrid_queues import Program
@@ -22,9 +22,9 @@ from .planning.adaptation import Adaptation
 from .planning.plan import HOST, Plan, is_gpu, memory_of
 from .planning.probing import Probing
 from .planning.route import Copy, Picture, Run, route, whole_in
-from .sides import TWINS, CpuSide, GpuSide
 from .threads.lazy_task import Task
 from .threads.watchdog import Stuck, Watchdog
+from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker
 
 EVERY = 8  # the GPU's clock runs until everything was measured, then for one picture of so many
 MOST_PROGRAMS = 256
@@ -41,7 +41,7 @@ class Work(Protocol):
 
 
 @dataclass
-class UnderWay:
+class InFlightFrame:
     """A picture whose operations are being given out."""
 
     number: int
@@ -50,7 +50,7 @@ class UnderWay:
     over: list[bool]  # operations of CPU devices
     events: dict[int, Any] = field(default_factory=dict)  # behind operations of the GPU that somebody waits for
     at: list[int] = field(default_factory=list)  # of each queue
-    carried: Any = None
+    refs_copied: Any = None
     error: BaseException | None = None
 
 
@@ -64,28 +64,28 @@ class HybridExecutor:
     tickets = True
 
     def __init__(
-        self, plan: Plan, sides: Sequence[CpuSide | GpuSide], watchdog: Watchdog, models: Any = None,
+        self, plan: Plan, workers: Sequence[CpuWorker | GpuWorker], watchdog: Watchdog, models: Any = None,
         replan: Callable[[Any], Plan] | None = None, hands_over: bool | None = None, serial: bool = False,
         probing: Probing | None = None,
     ) -> None:  # fmt: skip
-        self.sides = {side.device: side for side in sides}
-        self.cpus = [side for side in sides if isinstance(side, CpuSide)]
-        gpus = [side for side in sides if isinstance(side, GpuSide)]
+        self.workers = {side.device: side for side in workers}
+        self.cpus = [side for side in workers if isinstance(side, CpuWorker)]
+        gpus = [side for side in workers if isinstance(side, GpuWorker)]
         if len(gpus) > 1 or not self.cpus:
-            raise ValueError(f"devices {list(self.sides)}: at least one CPU and at most one GPU")
+            raise ValueError(f"devices {list(self.workers)}: at least one CPU and at most one GPU")
         self.adaptation = Adaptation(plan, models, replan, probing)
         self.side = gpus[0] if gpus else None
-        self.twins = TWINS if gpus else 0
+        self.frames_on_device = FRAMES_ON_DEVICE if gpus else 0
         self.hands_over = replan is not None if hands_over is None else hands_over
-        self.alone: CpuSide | CudaExecutor | None = None  # whose pictures these are now
+        self.alone: CpuWorker | CudaExecutor | None = None  # whose pictures these are now
         self._serial = serial
         self._of_gpu: CudaExecutor | None = None  # once it was alone
         self._on_gpu: GpuMemory | None = self.side  # who gave the GPU its last picture
         self._watchdog = watchdog
-        self._valid: Valid = NOTHING
+        self._valid: Residency = NOTHING
         self._programs: dict[int, Program] = {}
         self._lock = threading.RLock()
-        self._last: UnderWay | None = None
+        self._last: InFlightFrame | None = None
         self._events: list[Any] = []  # for the host's waiting, to be used again
 
     # ---- memory
@@ -119,17 +119,17 @@ class HybridExecutor:
         return self.side.ordinal_of(pointer) if self.side else (None, -1)
 
     # ---- one device alone
-    def alone_on(self, n_ref: int) -> str | None:
+    def single_device_for(self, n_ref: int) -> str | None:
         """The device that can do the next picture, with so many references, by itself; None: the general way."""
         plan, device = self.adaptation.plan, self.adaptation.plan.single
         if device is None or not self.hands_over or self.adaptation.probe is not None or not self.adaptation.knows():
             return None
         return device if n_ref == 0 or whole_in(self._valid, memory_of(device), plan.mb_height) else None
 
-    def own(self, device: str) -> CpuSide | CudaExecutor:
+    def own(self, device: str) -> CpuWorker | CudaExecutor:
         """The executor of a device for whole pictures."""
-        side = self.sides[device]
-        if isinstance(side, CpuSide):
+        side = self.workers[device]
+        if isinstance(side, CpuWorker):
             return side
         if self._of_gpu is None:
             first = self.cpus[0]
@@ -137,7 +137,7 @@ class HybridExecutor:
             self._of_gpu = CudaExecutor(side.gpu, height, first.slices, side.trace, self._serial)
         return self._of_gpu
 
-    def hand_over(self, device: str) -> None:
+    def switch_to(self, device: str) -> None:
         """From here on one device's executor does the pictures, behind all that was begun."""
         mine = self.alone = self.own(device)
         if isinstance(mine, CudaExecutor):
@@ -154,7 +154,7 @@ class HybridExecutor:
     def _give_gpu_to(self, user: GpuMemory) -> None:
         if self._on_gpu is not user:
             assert self._on_gpu is not None
-            user.take_over(self._on_gpu)
+            user.order_after(self._on_gpu)
             self._on_gpu = user
 
     # ---- a picture
@@ -173,7 +173,7 @@ class HybridExecutor:
         measured = adaptation.models is not None and asked
         return side is not None and (side.traced or measured)
 
-    def picture(self, number: int, picture: Picture, work: Work, seconds: dict[str, float]) -> tuple["UnderWay", Any]:
+    def picture(self, number: int, picture: Picture, work: Work, seconds: dict[str, float]) -> tuple["InFlightFrame", Any]:
         """All operations of a picture. Returns it, and what waits until all is at home."""
         ops, self._valid = route(self.adaptation.this, picture, self._valid)
         program = self._programs.get(id(ops))
@@ -181,7 +181,7 @@ class HybridExecutor:
             if len(self._programs) >= MOST_PROGRAMS:
                 self._programs.clear()
             program = self._programs[id(ops)] = Program.of(ops)
-        run = UnderWay(number, program, work, [False] * len(ops), at=[0] * len(program.queues))
+        run = InFlightFrame(number, program, work, [False] * len(ops), at=[0] * len(program.queues))
         others = [side for side in self.cpus[1:] if program.groups.get(side.device)]
         left = [threading.Event() for _ in others]
         for side, done in zip(others, left):
@@ -197,7 +197,7 @@ class HybridExecutor:
         self._last = run
         return run, ready
 
-    def _leave(self, side: CpuSide, done: threading.Event, number: int) -> None:
+    def _leave(self, side: CpuWorker, done: threading.Event, number: int) -> None:
         """Wait until a side has left the picture; one that does not is left alone, as nobody can stop it."""
         try:
             self._watchdog.wait(done.is_set, lambda: f"{side.doing} on {side.device}, frame {number}")
@@ -206,7 +206,7 @@ class HybridExecutor:
             raise
 
     def _through(
-        self, run: UnderWay, side: CpuSide, seconds: dict[str, float], done: threading.Event | None = None
+        self, run: InFlightFrame, side: CpuWorker, seconds: dict[str, float], done: threading.Event | None = None
     ) -> None:
         """One CPU device's way through a picture; whoever comes by gives the GPU what it can be given."""
         try:
@@ -234,7 +234,7 @@ class HybridExecutor:
             if done is not None:
                 done.set()
 
-    def _wait_for_the_last(self, before: UnderWay) -> None:
+    def _wait_for_the_last(self, before: InFlightFrame) -> None:
         """What the picture before still copies from or to arrays of the host that this one uses."""
         side = self.side
         assert side is not None
@@ -243,15 +243,15 @@ class HybridExecutor:
             self._wait(before, lambda: gpu.done(uploaded), lambda: f"an upload of frame {before.number} to {side.device}")
         self.settle(before)
 
-    def settle(self, run: UnderWay) -> None:
+    def settle(self, run: InFlightFrame) -> None:
         """Wait until what the host needs of a picture for the next ones is there."""
         side = self.side
-        if run.carried is not None and side is not None:
+        if run.refs_copied is not None and side is not None:
             gpu = side.gpu
             with gpu:
-                self._wait(run, lambda: gpu.done(run.carried), lambda: f"a copy of frame {run.number} from {side.device}")
+                self._wait(run, lambda: gpu.done(run.refs_copied), lambda: f"a copy of frame {run.number} from {side.device}")
 
-    def _is_over(self, run: UnderWay, index: int) -> bool:
+    def _is_over(self, run: InFlightFrame, index: int) -> bool:
         op = run.program.ops[index]
         if isinstance(op, Run) and not is_gpu(op.device):
             return run.over[index]
@@ -261,7 +261,7 @@ class HybridExecutor:
         with self.side.gpu:
             return self.side.gpu.done(run.events[index])
 
-    def _wait(self, run: UnderWay, over: Callable[[], bool], what: Callable[[], str]) -> None:
+    def _wait(self, run: InFlightFrame, over: Callable[[], bool], what: Callable[[], str]) -> None:
         """Until something is over, unless something failed meanwhile; a GPU that does not come back counts as lost."""
 
         def look() -> bool:
@@ -278,12 +278,12 @@ class HybridExecutor:
             raise
 
     @staticmethod
-    def _name(run: UnderWay, index: int) -> str:
+    def _name(run: InFlightFrame, index: int) -> str:
         op = run.program.ops[index]
         what = f"{op.stage} on {op.device}" if isinstance(op, Run) else f"{op.array[0]} from {op.source} to {op.target}"
         return f"{what}, frame {run.number}"
 
-    def _pump(self, run: UnderWay) -> None:
+    def _pump(self, run: InFlightFrame) -> None:
         """Give the GPU's streams all operations whose needs are over or given."""
         side = self.side
         if side is None or all(k == len(q) for k, q in zip(run.at, run.program.queues)):
@@ -299,15 +299,15 @@ class HybridExecutor:
                         side.issue(op, run.number, run.events, run.work)
                         if index in run.program.waited_for:
                             run.events[index] = side.mark(index, op)
-                        if index == run.program.carried:
-                            run.carried = side.carry(run.number)
+                        if index == run.program.refs_copied:
+                            run.refs_copied = side.carry(run.number)
                         run.at[queue] += 1
                         going = True
 
-    def _may_go(self, run: UnderWay, index: int) -> bool:
+    def _may_go(self, run: InFlightFrame, index: int) -> bool:
         return all(run.over[need] or need in run.events for need in run.program.ops[index].needs)
 
-    def _end(self, run: UnderWay) -> Callable[[], None]:
+    def _end(self, run: InFlightFrame) -> Callable[[], None]:
         side = self.side
         if side is None:
             return lambda: None
@@ -340,5 +340,5 @@ class HybridExecutor:
         self.adaptation.settled()
         if self._of_gpu is not None:
             self._of_gpu.finish()
-        for side in self.sides.values():
+        for side in self.workers.values():
             side.close(keep_host)

@@ -28,7 +28,7 @@ class Program:
     groups: dict[str, list[Group]] = field(default_factory=dict)
     queues: list[list[int]] = field(default_factory=list)
     waited_for: frozenset[int] = frozenset()
-    carried: int = -1  # the last copy of what the host's next picture reads
+    refs_copied: int = -1  # the last copy of what the host's next picture reads
     compacts: bool = False
     levels: tuple[tuple[int, int], ...] = ()  # rows of them that CPU devices write
 
@@ -54,7 +54,7 @@ class Program:
                 mine.append(k)
             before.append(bits)
             if isinstance(op, Copy) and op.target == HOST and op.array[0] in ("ref_idx", "mv", "luma", "cb", "cr", "half"):
-                made.carried = k
+                made.refs_copied = k
         made.queues = list(queues.values())
         made.waited_for = frozenset(need for op in ops for need in op.needs)
         made.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)

@@ -21,7 +21,7 @@ from typing import Any
 # EVEN: rows that take equally long. TICKETS: all threads call it with all rows and share them out among themselves
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
-MAIN, BESIDE, UP, HOME = "main", "beside", "upload", "download"  # streams of a GPU
+MAIN, SIDE, H2D, D2H = "main", "beside", "upload", "download"  # streams of a GPU
 CPU, CUDA = "cpu_simd", "cuda_src"
 BY_BITS = 6  # from this subme on modes are decided by real bits
 
@@ -109,7 +109,7 @@ TABLE = (
     ),
     Stage(
         "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
-        "source_y reference_luma pad predictor lam subme row0 row1 search_cost search_mv partition_kinds",
+        "source_y reference_luma pad predictor lam subme row0 row1 search_cost search_mv partition_mask",
         "search_cost search_mv",
         after="interpolate",
     ),
@@ -121,13 +121,13 @@ TABLE = (
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
         "source_y ref_luma ref_slots pad all_cost all_mv all_predictor intra_cost slice_first_mb lam slice_qp subme "
-        "max_mv_y n_ref partition_kinds progress row0 row1 mb_type sub_mb_type ref_idx mv",
+        "max_mv_y n_ref partition_mask progress row0 row1 mb_type sub_mb_type ref_idx mv",
         "progress mb_type sub_mb_type ref_idx mv",
     ),
     Stage(
         "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
         "source_y source_u source_v ref_luma ref_chroma ref_slots pad all_cost all_mv all_predictor intra_cost "
-        "slice_first_mb lam slice_qp chroma_qp_offset trellis max_mv_y n_ref partition_kinds progress row0 row1 mb_type "
+        "slice_first_mb lam slice_qp chroma_qp_offset trellis max_mv_y n_ref partition_mask progress row0 row1 mb_type "
         "sub_mb_type ref_idx mv levels total_coeff",
         "progress mb_type sub_mb_type ref_idx mv levels total_coeff",
         only=CPU,
@@ -148,7 +148,7 @@ TABLE = (
         "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
         "slice_first_mb ref_idx mv cbp mb_width row0 row1 mb_type",
         "mb_type",
-        HOME, after="extend_luma",
+        D2H, after="extend_luma",
     ),
     Stage(
         "deblock", "deblock.deblock", EVEN, "8.7",
@@ -161,66 +161,66 @@ TABLE = (
         "extend_cb", "interpolate.extend_borders", FRAME, "8.4.2.2",
         "decoded_u chroma_pad",
         "decoded_u",
-        BESIDE, after="extend_luma",
+        SIDE, after="extend_luma",
     ),
     Stage(
         "extend_cr", "interpolate.extend_borders", FRAME, "8.4.2.2",
         "decoded_v chroma_pad",
         "decoded_v",
-        BESIDE, after="extend_luma",
+        SIDE, after="extend_luma",
     ),
     Stage(
         "interpolate", "interpolate.interpolate", EVEN, "8.4.2.2.1",
         "decoded_luma pad row0 row1",
         "decoded_half",
-        BESIDE, after="extend_luma",
+        SIDE, after="extend_luma",
     ),
     Stage(  # waits for borders too, and for all three: one wait on the GPU, one launch of a graph
         "ssd_y", "ssd.ssd", EVEN, "encoder",
         "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y",
-        HOME, after="interpolate",
+        D2H, after="interpolate",
     ),
     Stage(
         "ssd_u", "ssd.ssd", EVEN, "encoder",
         "source_u decoded_u chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_u", "ssd_u",
-        HOME,
+        D2H,
     ),
     Stage(
         "ssd_v", "ssd.ssd", EVEN, "encoder",
         "source_v decoded_v chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_v", "ssd_v",
-        HOME,
+        D2H,
     ),
     # only between the host and a GPU
     Stage(
         "load_i420", "convert.load_i420", FRAME, "encoder",
         "given_y given_u given_v pitch chroma_pitch width height source_y source_u source_v",
         "source_y source_u source_v",
-        UP, only=CUDA,
+        H2D, only=CUDA,
     ),
     Stage(
         "load_nv12", "convert.load_nv12", FRAME, "encoder",
         "given_y given_uv pitch chroma_pitch width height source_y source_u source_v",
         "source_y source_u source_v",
-        UP, only=CUDA,
+        H2D, only=CUDA,
     ),
     Stage(
         "load_rgb", "convert.load_rgb", FRAME, "encoder",
         "given_rgb pitch plane_pitch width height source_y source_u source_v",
         "source_y source_u source_v",
-        UP, only=CUDA,
+        H2D, only=CUDA,
     ),
     Stage(
         "compact", "compact.compact", FRAME, "encoder",
         "mb_type cbp total_coeff levels mb_width level_index level_blocks",
         "level_index level_blocks",
-        HOME, after="extend_luma", only=CUDA,
+        D2H, after="extend_luma", only=CUDA,
     ),
     Stage(
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2",
         "slice_first_mb slice_headers n_ref slice_qp mb_width source_y source_u source_v mb_type sub_mb_type ref_idx mv "
         "intra4x4_mode intra16x16_mode intra_chroma_mode cbp qp levels total_coeff slice_data slice_sizes",
         "slice_data slice_sizes",
-        HOME, after="extend_luma", only=CUDA,
+        D2H, after="extend_luma", only=CUDA,
     ),
 )  # fmt: skip
 

@@ -213,7 +213,7 @@ def satd(difference):
     return int(total) // 2
 
 
-def hopeful(cost, lam, kinds):
+def worth_refining(cost, lam, kinds):
     """Which of 41 partitions are refined up to subme 4: those whose layer costs little more than the undivided block."""
     wanted = np.zeros(41, bool)
     wanted[40] = True
@@ -237,7 +237,7 @@ def subpel_refine(source, luma, pad, predictor, lam, subme, mb, mb_width, cost, 
     cost, mv = cost.astype(int), mv.astype(int)
     if subme == 0:
         return cost, mv
-    wanted = hopeful(cost, lam if subme < 5 else 1 << 20, kinds if subme < 5 else 7)
+    wanted = worth_refining(cost, lam if subme < 5 else 1 << 20, kinds if subme < 5 else 7)
     wanted[:16] |= subme >= 5 and kinds & 16 > 0
     wanted[16:32] |= subme >= 5 and kinds & 8 > 0
     wanted[36:40] &= kinds & 2 > 0

@@ -12,7 +12,7 @@ from ...encoder.settings.tuned import alone, picture_of
 from ...scheduler.planning.models import ISSUE, LOAD, Curve, Models
 from ...scheduler.planning.simulate import simulate
 from ...scheduler.stages import STAGES
-from .measure import Watched
+from .measure import TimedEncode
 
 HOST = (LOAD, ISSUE)  # what the thread that keeps a GPU busy does for a picture
 NEAR = 0.002  # of a time: then it is the same
@@ -20,7 +20,7 @@ _ROUNDS = 100
 _BESIDE_COPIES = 0.05  # of a frame that stages keep at least, whatever copies are believed to take
 
 
-def calibrated(models: Models, device: str, encodes: Sequence[Watched]) -> Models:
+def calibrated(models: Models, device: str, encodes: Sequence[TimedEncode]) -> Models:
     """The models with all stages of the GPU multiplied by one factor at each size, and what its host's thread does by
     another: a picture's loop, simulated with everything on the GPU, takes as long as a frame took, or no longer than that
     where the thread binds (Watched.host_binds); the thread takes its own part of it.
@@ -36,7 +36,7 @@ def calibrated(models: Models, device: str, encodes: Sequence[Watched]) -> Model
     return models
 
 
-def loop_factor(models: Models, device: str, found: Watched) -> float:
+def loop_factor(models: Models, device: str, found: TimedEncode) -> float:
     """What the GPU's stages are to be multiplied by at this size."""
     copies = loop_seconds(replace(models, stages={}), device, found)
     wanted = found.frame * (1 - 2 * NEAR) if found.host_binds else found.frame  # so that it is the thread that binds
@@ -44,13 +44,13 @@ def loop_factor(models: Models, device: str, found: Watched) -> float:
     return min(1.0, value) if found.host_binds else value
 
 
-def loop_seconds(models: Models, device: str, found: Watched) -> float:
+def loop_seconds(models: Models, device: str, found: TimedEncode) -> float:
     """From picture to picture with everything on the GPU, as the models say."""
     picture = picture_of(found.mb_width, found.mb_height)
     return simulate(alone(device, found.mb_height), picture, models).seconds
 
 
-def host_seconds(models: Models, device: str, found: Watched) -> float:
+def host_seconds(models: Models, device: str, found: TimedEncode) -> float:
     """Of the host's thread for a picture, as the models say."""
     return sum(models.seconds(name, device, found.mb_height, found.mb_width) for name in HOST)
 

@@ -87,7 +87,7 @@ def of_clip(name: str, count: int, input_res: tuple[int, int] | None = None) -> 
         source.close()
 
 
-def there_and_back(pictures: Sequence[Planes], n: int) -> Planes:
+def ping_pong(pictures: Sequence[Planes], n: int) -> Planes:
     """Picture n of a clip that runs forwards and backwards for ever, so that there is no cut."""
     period = max(1, 2 * len(pictures) - 2)
     k = n % period
@@ -96,7 +96,7 @@ def there_and_back(pictures: Sequence[Planes], n: int) -> Planes:
 
 # ---- one encode that is watched
 @dataclass
-class Watched:
+class TimedEncode:
     """An encode of a few frames: what its P pictures took, medians in seconds."""
 
     device: str  # "cpu", "cuda:0"
@@ -150,7 +150,7 @@ def settings(device: str, width: int, height: int, threads: int, **options: Any)
 def watch(
     device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = MOST, gpu_clock: bool = False,
     gpu_choices: Mapping[str, int] | None = None, **options: Any,
-) -> Watched:
+) -> TimedEncode:
     """Encode for so many seconds, but at least LEAST_FRAMES and at most `most` frames.
 
     gpu_clock: stages of a GPU are timed by events; without them it works as it does for a user. gpu_choices: how a
@@ -170,13 +170,14 @@ def watch(
         while first < 0 or n < first + LEAST_FRAMES or (time.perf_counter() - begin < seconds and n < first + most):
             if first < 0 and n >= WARM and time.perf_counter() - begin >= min(WARM_SECONDS, seconds / 4):
                 first, after_first = n, time.perf_counter()
-            finished += pipeline.encode(*there_and_back(pictures, n))
+            finished += pipeline.encode(*ping_pong(pictures, n))
             n += 1
         finished += pipeline.flush()
         spent = time.perf_counter() - after_first
     finally:
         pipeline.close()
-    result = Watched(device, width, height, config.crew if device == CPU else config.threads, n - first, spent / (n - first))
+    threads = config.stage_threads if device == CPU else config.threads
+    result = TimedEncode(device, width, height, threads, n - first, spent / (n - first))
     late = [frame for frame in finished if frame.index >= first]
     if late[0].stage_seconds:
         names = {name for frame in late for name in frame.stage_seconds}
@@ -222,7 +223,7 @@ class Samples:
         """One measurement."""
         self.points.setdefault((stage, device), []).append((macroblocks, seconds, alone))
 
-    def add_cpu(self, found: Watched) -> None:
+    def add_cpu(self, found: TimedEncode) -> None:
         """An encode on the processor. What a stage took of all threads becomes its share of the loop's time.
 
         While the loop runs, the threads also write the bits of the picture before: that is taken off.
@@ -237,7 +238,7 @@ class Samples:
         self.add_host(found, max(0.0, between))
         self.add(ENTROPY, found.device, n, found.entropy)
 
-    def add_gpu(self, found: Watched, timed: Watched) -> None:
+    def add_gpu(self, found: TimedEncode, timed: TimedEncode) -> None:
         """Two encodes on a GPU, `timed` with events around stages; calibrate.py makes one of them. What the GPU leaves to
         do with a picture's bits, the host's thread does.
         """
@@ -245,7 +246,7 @@ class Samples:
             self.add(name, timed.device, timed.macroblocks, spent)
         self.add_host(found, found.loop + found.entropy)
 
-    def add_host(self, found: Watched, issue: float) -> None:
+    def add_host(self, found: TimedEncode, issue: float) -> None:
         """What the host's thread does for a picture. issue: beside a GPU, or between the loops of two pictures."""
         self.add(LOAD, found.device, found.macroblocks, found.load)
         self.add(ISSUE, found.device, found.macroblocks, issue)
@@ -258,5 +259,14 @@ def pictures_for(width: int, height: int, clip: Callable[[int], list[Planes]] | 
 
 
 __all__ = [
-    "CPU", "LEAST_FRAMES", "SIZES", "Samples", "Watched", "of_clip", "pictures_for", "synthetic", "there_and_back", "watch",
+    "CPU",
+    "LEAST_FRAMES",
+    "SIZES",
+    "Samples",
+    "TimedEncode",
+    "of_clip",
+    "pictures_for",
+    "ping_pong",
+    "synthetic",
+    "watch",
 ]  # fmt: skip

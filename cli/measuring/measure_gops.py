@@ -16,7 +16,7 @@ from ...encoder.pipeline import EncodedFrame, Pipeline
 from ...encoder.settings.config import Config
 from ...scheduler.planning.models import CPU
 from ...scheduler.threads.readers import Readers
-from .measure import MOST, QP, there_and_back
+from .measure import MOST, QP, ping_pong
 
 _GOP, _GOP_OF_A_GPU = 12, 48
 
@@ -43,7 +43,7 @@ def gop_rate(
                     count.add(encoder.encode_later(later(n)))
             elif not encoder.read_ahead():
                 for n in count:
-                    count.add(encoder.encode(*there_and_back(pictures, n)))
+                    count.add(encoder.encode(*ping_pong(pictures, n)))
             else:
                 with Readers(THREADS) as readers:
                     for _ in ReadAhead(readers).each(map(later, count), encoder.next_buffer):
@@ -60,11 +60,11 @@ def _endless_file(pictures: Sequence[Planes]) -> Iterator[Callable[[int], Read]]
     height, width = pictures[0][0].shape
     period = max(1, 2 * len(pictures) - 2)
     with tempfile.TemporaryDirectory(prefix="h264lite") as folder:
-        name = f"{folder}/there_and_back.yuv"
+        name = f"{folder}/ping_pong.yuv"
         try:
             with open(name, "wb") as file:
                 for n in range(period):
-                    file.writelines(plane.tobytes() for plane in there_and_back(pictures, n))
+                    file.writelines(plane.tobytes() for plane in ping_pong(pictures, n))
         except OSError as error:
             raise OutputError(f"{name}: {words(error)}") from None
         source = open_source(name, (width, height), "yuv")

@@ -121,7 +121,7 @@ def _make_load(vec):
 
 
 load_u8x8, load_u8x16, load_u8x32 = _make_load(u8x8), _make_load(u8x16), _make_load(u8x32)
-load_u16x8, load_u16x16 = _make_load(u16x8), _make_load(u16x16)
+load_u16x16 = _make_load(u16x16)
 
 
 @intrinsic
@@ -148,17 +148,6 @@ def load_4_u8x4(typingctx, array, i0, i1, i2, i3):
         return builder.bitcast(value, u8x16.ir)
 
     return u8x16(array, types.intp, types.intp, types.intp, types.intp), codegen
-
-
-@intrinsic
-def load_2_u8x8(typingctx, array, i0, i1):
-    """Two groups of eight samples, from two offsets, as one u8x16."""
-
-    def codegen(context, builder, sig, args):
-        a, b = (_load(builder, _address(context, builder, sig.args[0], args[0], i, u8x8.ir)) for i in args[1:])
-        return builder.shuffle_vector(a, b, _mask(range(16)))
-
-    return u8x16(array, types.intp, types.intp), codegen
 
 
 @intrinsic

@@ -78,11 +78,6 @@ class DeviceArray:
             self.device.synchronize(stream)
         return target
 
-    def copy_from(self, other: "DeviceArray", stream: Any = None) -> None:
-        if other.nbytes != self.nbytes:
-            raise ValueError(f"{other.nbytes} bytes do not fit {self.nbytes}")
-        self.device.call("memcpy_dtod_async", self.ptr, other.ptr, self.nbytes, stream)
-
     def fill(self, byte: int, stream: Any = None) -> "DeviceArray":
         self.device.call("memset_d8_async", self.ptr, byte, self.nbytes, stream)
         return self

@@ -89,15 +89,6 @@ def _nested(flat: str, shape: tuple[int, ...]) -> str:
 
 
 @cache
-def source_key() -> str:
-    """SHA-256 over every kernel source and header, and the generated tables."""
-    digest = hashlib.sha256(tables_header().encode())
-    for path in sorted([*HERE.glob("**/*.cu"), *HERE.glob("**/*.cuh")]):
-        digest.update(path.relative_to(HERE).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
-
-
-@cache
 def module_key(name: str) -> str:
     """SHA-256 over one kernel file, what it includes (directly or not), and the compiler's options."""
     digest = hashlib.sha256(" ".join(OPTIONS).encode())

@@ -9,8 +9,8 @@ from ...start_threads import start_threads
 from . import driver
 
 
-class Waking:
-    """The primary contexts of some GPUs, got on a thread and held until `let_go`: whoever works with one retains it as well,
+class ContextWarmup:
+    """The primary contexts of some GPUs, got on a thread and held until `release`: whoever works with one retains it as well,
     and finds it there. What fails here fails there again, where it is reported.
     """
 
@@ -39,12 +39,12 @@ class Waking:
         for device in held:
             release(device)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Whoever works with the GPUs has them, or nobody will: the last one to let go of a context ends it."""
         self._over.set()
 
     def close(self) -> None:
-        """As `let_go`, and waits until it is done."""
-        self.let_go()
+        """As `release`, and waits until it is done."""
+        self.release()
         if self._thread.ident is not None:
             self._thread.join()

@@ -29,7 +29,7 @@ from .driver import (
     too_old,
     use_driver,
 )  # fmt: skip
-from .recording import KERNEL, NOWHERE, Place, Script, handle, numbers
+from .recording import KERNEL, NO_BUFFERS, HostBuffers, Recording, handle, numbers
 
 __all__ = [
     "Device", "DeviceArray", "DeviceMemoryError", "DeviceUnavailable", "GpuLost", "available", "count", "first_gpu",
@@ -37,12 +37,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _native(error: type[Exception]) -> Any:
+def _driver_calls(error: type[Exception]) -> Any:
     """native.Native: the driver's functions by address; None where they cannot be had."""
-    from .driver_calls import Native  # imports Numba
+    from .driver_calls import DriverCalls  # imports Numba
 
     try:
-        return Native(error)
+        return DriverCalls(error)
     except (OSError, AttributeError):
         return None
 
@@ -78,8 +78,8 @@ class Device:
         except self.driver.Error as error:
             raise DeviceUnavailable(f"{self.name} gives no context ({error})") from None
         self.lost: str | None = None
-        self._script: Script | None = None
-        self._native: Any = None if hasattr(self.driver, "load_emulated") else _native(self.driver.LogicError)
+        self._script: Recording | None = None
+        self._driver_calls: Any = None if hasattr(self.driver, "load_emulated") else _driver_calls(self.driver.LogicError)
         self._code: dict[str, bytes] = {}
         self._lock = threading.RLock()
         self._modules: dict[str, Any] = {}
@@ -119,8 +119,8 @@ class Device:
         """A call of the driver; whatever fails loses the GPU."""
         noted = name.startswith("mem")
         row = None
-        if noted and self._script is not None and self._native is not None:
-            row = self._native.row(name, *numbers(arguments))
+        if noted and self._script is not None and self._driver_calls is not None:
+            row = self._driver_calls.row(name, *numbers(arguments))
         return self._do(name, getattr(self.driver, name), *arguments, noted=noted, row=row)
 
     def _do(self, what: str, function: Callable[..., Any], *given: Any, noted: bool = True, **more: Any) -> Any:
@@ -128,8 +128,8 @@ class Device:
         self.check()
         if noted and self._script is not None:
             self._script.add(what, function, given, **more)
-            if self._native is not None:
-                return None  # `writing` does it in the end
+            if self._driver_calls is not None:
+                return None  # `record_calls` does it in the end
         try:
             return function(*given)
         except self.driver.Error as error:
@@ -137,23 +137,23 @@ class Device:
 
     # ---- the same work again, without asking how
     @contextmanager
-    def writing(self, place: Place = NOWHERE) -> Iterator[Script]:
+    def record_calls(self, place: HostBuffers = NO_BUFFERS) -> Iterator[Recording]:
         """What streams are given by this thread, launches, copies and events, is noted in the script, and done in the end."""
-        script = Script(place)
+        script = Recording(place)
         self._script = script
         try:
             yield script
         finally:
             self._script = None
-        if self._native is not None:
+        if self._driver_calls is not None:
             self.replay(script)
 
-    def shorten(self, script: Script) -> None:
+    def fuse_into_graphs(self, script: Recording) -> None:
         """From now on fewer calls of the driver give the streams the same. It pays for what comes again and again."""
-        if self._native is not None:
-            script.consist_of(self._native.joined(script.acts))
+        if self._driver_calls is not None:
+            script.set_commands(self._driver_calls.joined(script.acts))
 
-    def replay(self, script: Script) -> None:
+    def replay(self, script: Recording) -> None:
         """Give the streams the same again."""
         self.check()
         what = ""
@@ -162,7 +162,7 @@ class Device:
                 what = names[0]
                 if callable(part):
                     part()
-                elif (failed := self._native.replay(part)) >= 0:
+                elif (failed := self._driver_calls.replay(part)) >= 0:
                     raise self.failed(names[failed >> 32], f"CUDA error {failed & 0xFFFFFFFF}")
         except self.driver.Error as error:
             raise self.failed(what, error) from error
@@ -174,32 +174,33 @@ class Device:
     def event(self, timing: bool = False) -> Any:
         """An event; who waits for it on the host sleeps instead of turning in circles."""
         flags = self.driver.event_flags
-        if self._native is not None and not timing:
-            return self._do("an event", self._native.event, int(flags.BLOCKING_SYNC) | int(flags.DISABLE_TIMING), noted=False)
+        if self._driver_calls is not None and not timing:
+            kind = int(flags.BLOCKING_SYNC) | int(flags.DISABLE_TIMING)
+            return self._do("an event", self._driver_calls.event, kind, noted=False)
         return self.call("Event", flags.BLOCKING_SYNC | (0 if timing else flags.DISABLE_TIMING))
 
     def record(self, event: Any, stream: Any = None) -> Any:
-        row = self._native.row("record", handle(event), handle(stream)) if self._script and self._native else None
+        row = self._driver_calls.row("record", handle(event), handle(stream)) if self._script and self._driver_calls else None
         self._do("an event", _record, event, stream, row=row)
         return event
 
     def wait(self, stream: Any, event: Any) -> None:
         """Work that `stream` gets from now on starts after `event`."""
-        row = self._native.row("wait", handle(stream), handle(event)) if self._script and self._native else None
-        self._do("an event", _wait if self._native is None else self._native.wait, stream, event, row=row)
+        row = self._driver_calls.row("wait", handle(stream), handle(event)) if self._script and self._driver_calls else None
+        self._do("an event", _wait if self._driver_calls is None else self._driver_calls.wait, stream, event, row=row)
 
     @property
-    def gates(self) -> bool:
+    def upload_fences(self) -> bool:
         """Whether streams can `hold`; the context is current."""
-        return self._native is not None and self._native.holds()
+        return self._driver_calls is not None and self._driver_calls.holds()
 
     def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
         """Work that `stream` gets from now on starts when the host has set word[0] to `value`; word: int64[1], page-locked.
 
         That must not depend on whoever asks, who may have to wait for the GPU before the next call is through.
         """
-        row = self._native.hold_row(handle(stream), word, value) if self._script is not None else None
-        self._do("a wait for the host", self._native.hold, stream, word, value, row=row)
+        row = self._driver_calls.hold_row(handle(stream), word, value) if self._script is not None else None
+        self._do("a wait for the host", self._driver_calls.hold, stream, word, value, row=row)
 
     def synchronize(self, what: Any = None) -> None:
         """The host waits for a stream, an event or (None) the whole GPU."""
@@ -293,7 +294,7 @@ class Device:
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """A page-locked host array of zeros, which transfers reach without a copy."""
-        if self._native is not None and (array := self._native.pinned.zeros(shape, dtype)) is not None:
+        if self._driver_calls is not None and (array := self._driver_calls.pinned.zeros(shape, dtype)) is not None:
             return array
         try:
             array = self.driver.pagelocked_empty(tuple(shape), np.dtype(dtype))
@@ -351,10 +352,10 @@ class Device:
         if self._script is not None:
             arrays = ((k, a.base) for k, a in enumerate(arguments) if type(a) is DeviceArray)
             more["things"] = [(k, base) for k, base in arrays if type(base) is np.ndarray]
-            own = self._native and self._native.function(module, name, self._code[module], shared)
+            own = self._driver_calls and self._driver_calls.function(module, name, self._code[module], shared)
             if own is not None:
-                waits = self._native.waits(module, own)
-                more["row"], more["launch"] = self._native.launch_row(own, *sizes, shared, stream, values, waits)
+                waits = self._driver_calls.waits(module, own)
+                more["row"], more["launch"] = self._driver_calls.launch_record(own, *sizes, shared, stream, values, waits)
         start = partial(function.prepared_async_call, *sizes, stream, shared_size=shared)
         self._do(KERNEL + name, start, *values, **more)
 
@@ -370,8 +371,8 @@ class Device:
         self._modules.clear()
         if not self.lost:
             with self:
-                if self._native is not None:
-                    self._native.unload()
+                if self._driver_calls is not None:
+                    self._driver_calls.unload()
                 for allocation in self._allocations:
                     allocation.free()
                 for memory in [] if keep_host else [array.base for array in self._pinned]:

@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 from ...jit.kernel import kernel
 from .graph import FEWEST, Graphs, Launch
 from .pinned import PinnedMemory
-from .recording import KERNEL, Act, handle
+from .recording import KERNEL, Command, handle
 
 ARGUMENTS = 11  # of cuLaunchKernel, which has the most
 PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
@@ -89,7 +89,7 @@ class Memory:
         return self._held, at, self._address + at
 
 
-class Native:
+class DriverCalls:
     """The driver's functions by address, and handles of kernels; for the context that is current."""
 
     early = True  # kernels are started while the one before them on their stream ends; False to see what that is worth
@@ -188,7 +188,7 @@ class Native:
         """A call as a row."""
         return [self._address[what], *arguments, *[0] * (ARGUMENTS - len(arguments))]
 
-    def launch_row(
+    def launch_record(
         self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int],
         waits: bool = False,
     ) -> tuple[list[int], Launch]:  # fmt: skip
@@ -210,23 +210,23 @@ class Native:
             return self.row("launch_ex", config, function, pointers, 0), launch
         return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), launch
 
-    def joined(self, acts: Sequence[Act]) -> list[Act]:
+    def joined(self, acts: Sequence[Command]) -> list[Command]:
         """The same in fewer calls: kernels that follow one another on a stream are one graph, if the driver makes it; but not
         those with arguments that are a place's, since a graph has its own.
         """
-        found: list[Act] = []
-        for stream, some in groupby(acts, lambda act: None if act.launch is None or act.spots else act.launch.stream):
+        found: list[Command] = []
+        for stream, some in groupby(acts, lambda act: None if act.launch is None or act.patches else act.launch.stream):
             neighbours = list(some)
             found += neighbours if stream is None else self._as_graph(neighbours)
         return found
 
-    def _as_graph(self, acts: list[Act]) -> list[Act]:
+    def _as_graph(self, acts: list[Command]) -> list[Command]:
         launches = [act.launch for act in acts]
         made = self._graphs.chain(launches) if self._graphs is not None and len(acts) >= FEWEST else None
         if made is None:
             return acts
         names = KERNEL + ", ".join(act.what.removeprefix(KERNEL) for act in acts)
-        return [Act(names, None, row=self.row("launch_graph", made, launches[0].stream))]
+        return [Command(names, None, row=self.row("launch_graph", made, launches[0].stream))]
 
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""

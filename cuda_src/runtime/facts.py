@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from .compiler import cache_folder, compiled, find_nvcc, module_names, nvcc_version
@@ -61,14 +60,6 @@ def driver_version() -> str:
     except Exception:  # no driver, no PyCUDA, or a stand-in that knows no version
         return ""
     return f"CUDA {number // 1000}.{number % 1000 // 10}"
-
-
-def pycuda_version() -> str:
-    """Empty if PyCUDA is not installed."""
-    try:
-        return version("pycuda")
-    except PackageNotFoundError:
-        return ""
 
 
 def kernels(capability: tuple[int, int]) -> tuple[int, int]:

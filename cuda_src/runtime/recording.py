@@ -1,7 +1,7 @@
 """What a picture gives the streams, noted, so that a picture of the same kind can be given the same, wherever it lies.
 
 Pictures of a kind have the same arrays on the GPU, but places of their own in the host's memory: what of these stands in a
-call is known by its place in the script's `Place`, and changed before the calls are given for another one.
+call is known by its place in the script's `HostBuffers`, and changed before the calls are given for another one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ def numbers(arguments: Sequence[Any]) -> list[int]:
     return [*found, *([] if size is None else [size]), handle(arguments[-1])]
 
 
-class Place:
+class HostBuffers:
     """What is a picture's own: arrays of the host, and events. Pictures of a kind have the same number of them."""
 
     def __init__(self, *things: Any) -> None:
@@ -53,10 +53,10 @@ class Place:
         return int(thing.ctypes.data) if isinstance(thing, np.ndarray) else handle(thing)
 
 
-NOWHERE = Place()
+NO_BUFFERS = HostBuffers()
 
 
-class Act(NamedTuple):
+class Command(NamedTuple):
     """One call that streams get."""
 
     what: str  # its name in messages
@@ -64,14 +64,14 @@ class Act(NamedTuple):
     given: Sequence[Any] = ()
     row: list[int] | None = None  # the same for native.replay_rows: a function, then what it is given
     launch: Any = None  # native.Launch of a kernel, whose arguments are `given`
-    spots: Sequence[tuple[int, int]] = ()  # which of `given` are the place's, and which of it
+    patches: Sequence[tuple[int, int]] = ()  # which of `given` are the place's, and which of it
 
 
-class Script:
+class Recording:
     """What was given to the streams, in order, for a picture at a place."""
 
-    def __init__(self, place: Place = NOWHERE) -> None:
-        self.acts: list[Act] = []
+    def __init__(self, place: HostBuffers = NO_BUFFERS) -> None:
+        self.acts: list[Command] = []
         self.uses = 0
         self._place = place
         self._parts: list[tuple[Any, list[str]]] | None = None
@@ -83,7 +83,7 @@ class Script:
     ) -> None:  # fmt: skip
         """Note one call. things: which of `given` may be a place's, and what they are, if not all as they are."""
         found = [(k, self._place.find(thing)) for k, thing in (enumerate(given) if things is None else things)]
-        self.acts.append(Act(what, do, given, row, launch, [(k, which) for k, which in found if which is not None]))
+        self.acts.append(Command(what, do, given, row, launch, [(k, which) for k, which in found if which is not None]))
 
     def launches(self) -> Iterator[tuple[int, str, Any]]:
         """Kernels in order: where in `acts`, name, stream. What does it has got grid, block and stream already."""
@@ -91,7 +91,7 @@ class Script:
             if act.what.startswith(KERNEL):
                 yield k, act.what.removeprefix(KERNEL), act.do.args[2]
 
-    def move(self, place: Place) -> None:
+    def rebind(self, place: HostBuffers) -> None:
         """From now on it is for what lies at `place`."""
         if place is self._place:
             return
@@ -99,19 +99,19 @@ class Script:
         for memory, at, which in self._spots:
             memory[at] = place.numbers[which]
 
-    def some(self, acts: Iterable[Act]) -> "Script":
+    def some(self, acts: Iterable[Command]) -> "Recording":
         """Another script of acts of this one."""
-        other = Script(self._place)
+        other = Recording(self._place)
         other.acts = list(acts)
         return other
 
     def parts(self) -> list[tuple[Any, list[str]]]:
         """Neighbouring rows as one array, other calls as they are; with the names of each."""
         if self._parts is None:
-            self.consist_of(self.acts)
+            self.set_commands(self.acts)
         return self._parts or []
 
-    def consist_of(self, acts: Iterable[Act]) -> None:
+    def set_commands(self, acts: Iterable[Command]) -> None:
         """These do the same as `acts`, in fewer calls."""
         self._parts, self._spots = [], []
         for is_row, neighbours in groupby(acts, lambda act: act.row is not None):
@@ -121,20 +121,20 @@ class Script:
             else:
                 self._parts += [(partial(self._call, act), [act.what]) for act in some if act.do is not None]
 
-    def _rows(self, acts: Sequence[Act]) -> np.ndarray:
+    def _rows(self, acts: Sequence[Command]) -> np.ndarray:
         """int64[n, m]: rows of acts, for the place where the script is."""
         rows = np.array([act.row for act in acts], np.int64)
-        numbers = self._place.numbers if any(act.spots for act in acts) else []
+        numbers = self._place.numbers if any(act.patches for act in acts) else []
         for row, act in zip(rows, acts):
-            for k, which in act.spots:
+            for k, which in act.patches:
                 memory, at = (row.data, 1 + k) if act.launch is None else (act.launch.arguments.data, k)
                 memory[at] = numbers[which]
                 self._spots.append((memory, at, which))
         return rows
 
-    def _call(self, act: Act) -> None:
+    def _call(self, act: Command) -> None:
         """One call, for the place where the script is then."""
         given, place = list(act.given), self._place
-        for k, which in act.spots:
+        for k, which in act.patches:
             given[k] = place.number(which) if isinstance(given[k], int) else place.things[which]
         act.do(*given)

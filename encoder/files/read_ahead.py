@@ -9,8 +9,8 @@ import numpy as np
 from ...scheduler.threads.readers import Readers
 
 THREADS = 4  # that read for one pipeline
-AHEAD = 7  # pictures that may be on their way behind the next one
-TOGETHER = 2  # pictures that are begun at once: who asks a queue for them asks less often
+READ_AHEAD_FRAMES = 7  # pictures that may be on their way behind the next one
+READ_BATCH = 2  # pictures that are begun at once: who asks a queue for them asks less often
 
 Read = Callable[[np.ndarray], None]
 """Fills uint8[n], I420 of display size, with a picture; InputError if it does not become whole."""
@@ -42,7 +42,7 @@ class ReadAhead:
     @property
     def room(self) -> int:
         """How many may be begun now: TOGETHER, or none."""
-        return TOGETHER if len(self) + TOGETHER <= AHEAD + 1 else 0
+        return READ_BATCH if len(self) + READ_BATCH <= READ_AHEAD_FRAMES + 1 else 0
 
     def begin(self, read: Read, buffer: Callable[[int], np.ndarray | None]) -> None:
         """Read another picture; `buffer`: see Pipeline.next_buffer."""
@@ -54,7 +54,7 @@ class ReadAhead:
     def each(self, reads: Iterator[Read], buffer: Callable[[int], np.ndarray | None]) -> Iterator[np.ndarray]:
         """The places of all of them, read, one after another."""
         while True:
-            while len(self) <= AHEAD and (read := next(reads, None)) is not None:
+            while len(self) <= READ_AHEAD_FRAMES and (read := next(reads, None)) is not None:
                 self.begin(read, buffer)
             if not self:
                 return

@@ -21,7 +21,7 @@ from ..files.read_ahead import Read
 from ..picture.frame import split_planes
 from ..settings.config import Config
 from .lane import Lane
-from .pace import Pace
+from .pace import CpuLaneThrottle
 from .queue import GopQueue
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LANES_OF_A_GPU = 2
 SMALL = 1620  # macroblocks: 4CIF
-SLICE = 0.1  # seconds: how long a caller waits before it looks after signals
+POLL_SECONDS = 0.1  # seconds: how long a caller waits before it looks after signals
 
 
 def count_lanes(config: Config, frames: int | None) -> int:
@@ -179,12 +179,12 @@ class Gops:
         """Whether a lane still has something to do."""
         return self.queue.busy()
 
-    def poll(self, seconds: float = SLICE) -> "list[EncodedFrame]":
+    def poll(self, seconds: float = POLL_SECONDS) -> "list[EncodedFrame]":
         """What is finished and in order; waits a little if that is little and more is under way."""
         self._wait(seconds)
         return self._fetch()
 
-    def _wait(self, seconds: float = SLICE) -> None:
+    def _wait(self, seconds: float = POLL_SECONDS) -> None:
         """A little; what is finished is collected, so that there is something to wait for. Raises what a lane failed with."""
         self.queue.wait(seconds)
         self.queue.collect()
@@ -233,7 +233,7 @@ def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[L
     beside_gpus = any(pipeline.config.device == "cuda" for pipeline in pipelines)
     for k, pipeline in enumerate(pipelines):
         device = pipeline.config.device
-        pace = Pace(pipeline, queue) if beside_gpus and device == "cpu" else None
+        pace = CpuLaneThrottle(pipeline, queue) if beside_gpus and device == "cpu" else None
         found.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(Lane(pipeline, queue, pace))
     return list(found.values())
 
@@ -245,8 +245,8 @@ def work(queue: GopQueue, lanes: list[Lane]) -> None:
         news = queue.news
         steps = [(turn, next(turn, None)) for turn in turns]
         turns = [turn for turn, step in steps if step is not None]
-        if turns and all(lane.left_out for lane in lanes):
-            queue.wait_for_paces(SLICE)
+        if turns and all(lane.excluded for lane in lanes):
+            queue.wait_for_paces(POLL_SECONDS)
         elif turns and not any(step for _, step in steps):
             queue.wait_for_news(news)
 

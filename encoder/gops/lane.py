@@ -10,7 +10,7 @@ import numpy as np
 from ...scheduler.threads.readers import Readers
 from ..files.read_ahead import THREADS, ReadAhead
 from ..picture.frame import split_planes
-from .pace import Pace
+from .pace import CpuLaneThrottle
 from .queue import Gop, GopQueue
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 class Lane:
     """Where a GPU takes pictures from the host's memory, some are read there while earlier ones are coded."""
 
-    def __init__(self, pipeline: "Pipeline", queue: GopQueue, pace: Pace | None = None) -> None:
+    def __init__(self, pipeline: "Pipeline", queue: GopQueue, pace: CpuLaneThrottle | None = None) -> None:
         """pace: of a lane that takes a GOP only if it keeps up with the others."""
         self.pipeline, self._queue = pipeline, queue
         self._pace, self._since = pace, 0.0
-        self.left_out = False  # it would not keep up
+        self.excluded = False  # it would not keep up
         self._readers = Readers(THREADS)
         self._ahead = ReadAhead(self._readers)
         self._ahead_of: deque[Gop] = deque()  # the GOPs of pictures that are being read
@@ -93,13 +93,13 @@ class Lane:
         """A GOP, while pictures of another one are read: one at most, and none that a lane without work could have."""
         if self._pace is not None:
             self._leave_out(not self._pace.keeps_up())
-            return not self.left_out
+            return not self.excluded
         return not self._ahead or (self._ahead_of[-1] is self._at and not self._queue.somebody_rests())
 
-    def _leave_out(self, left_out: bool) -> None:
-        if left_out != self.left_out:
-            self.left_out = left_out
-            self._queue.leave_out(1 if left_out else -1)
+    def _leave_out(self, excluded: bool) -> None:
+        if excluded != self.excluded:
+            self.excluded = excluded
+            self._queue.leave_out(1 if excluded else -1)
 
     def _begin(self, gop: Gop | None) -> None:
         """The next picture is one of that GOP."""
@@ -109,7 +109,7 @@ class Lane:
             if self._pace is not None:
                 self._pace.begins()
             elif self._at is not None:
-                self._queue.tell_pace(self, (now - self._since) / self._queue.keyint)
+                self._queue.report_frame_time(self, (now - self._since) / self._queue.keyint)
             self._at, self._since = gop, now
             self.pipeline.begin_gop(gop.number, gop.number * self._queue.keyint)
 

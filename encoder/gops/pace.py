@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TRIAL = 4  # pictures
 
 
-class Pace:
+class CpuLaneThrottle:
     """Of a lane of the processor. Once GPUs have told theirs it codes a few pictures of a GOP that waits, only to see how
     long they take.
     """

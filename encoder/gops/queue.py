@@ -178,7 +178,7 @@ class GopQueue:
             return self._idle > self._left_out
 
     # ---- lanes of unequal speed
-    def tell_pace(self, lane: Any, seconds: float) -> None:
+    def report_frame_time(self, lane: Any, seconds: float) -> None:
         """What a picture takes a lane that others have to keep up with."""
         with self._changed:
             self.paces[lane] = seconds

@@ -82,8 +82,8 @@ class Frame:
         self.mb_bits = np.zeros(n_mb, np.int32)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if it is to come home
         self.kept = True  # it does, of this picture
-        self.crossed = False  # the loop ran on GPUs, and `levels` are in what came home
-        self.coded = False  # it ran on a GPU that wrote the slices' data too
+        self.levels_packed = False  # the loop ran on GPUs, and `levels` are in what came home
+        self.bits_from_gpu = False  # it ran on a GPU that wrote the slices' data too
         self.header_bits: tuple[int, ...] = ()  # of each slice
         self.index = 0  # in its pipeline
         self.number = 0  # in the stream
@@ -110,7 +110,7 @@ class Frame:
     def complete(self) -> None:
         """All of the source is there when it returns."""
 
-    def arrive(self) -> None:
+    def unpack_levels(self) -> None:
         """The results are there."""
 
     def samples(self) -> tuple[Array, ...]:
@@ -118,7 +118,7 @@ class Frame:
         return self.planes
 
 
-class HomeFrame(Frame):
+class HostFrame(Frame):
     """The host's side of a picture whose loop runs on a GPU: what goes there, and what comes home.
 
     given           y, u, v of display size, the source as it goes there
@@ -145,7 +145,7 @@ class HomeFrame(Frame):
         self._target = Target(self.given)
         self._padded = False
         self.picture: DevicePicture | None = None  # where the source lies, if on the GPU
-        self.gate: np.ndarray | None = None
+        self.upload_fence: np.ndarray | None = None
         self._coming: Copiers | None = None  # who copies the source, until `complete`
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: Copiers | None = None) -> None:
@@ -159,11 +159,11 @@ class HomeFrame(Frame):
         if beside is None or self.source.size < WORTH_SHARING:
             for target, plane in zip(self.given, (y, u, v)):
                 np.copyto(target, plane)
-        elif self.gate is None or not beside.helps:
+        elif self.upload_fence is None or not beside.helps:
             beside.copy(self._target, (y, u, v))
         else:
             self._coming = beside
-            beside.begin(self._target, (y, u, v), self.gate)
+            beside.begin(self._target, (y, u, v), self.upload_fence)
 
     def loaded(self) -> None:
         """The source lies where it is uploaded from."""
@@ -172,15 +172,15 @@ class HomeFrame(Frame):
         self.picture = None
 
     @property
-    def shut(self) -> np.ndarray | None:
+    def pending_fence(self) -> np.ndarray | None:
         """The gate at which the upload has to wait, if it has to."""
-        return self.gate if self._coming is not None else None
+        return self.upload_fence if self._coming is not None else None
 
     def complete(self) -> None:
         """See Frame. Whoever gave the planes may change them again."""
         if self._coming is not None:
-            assert self.gate is not None
-            self._coming.end(self.gate)
+            assert self.upload_fence is not None
+            self._coming.end(self.upload_fence)
             self._coming = None
 
     def load_from_gpu(self, picture: DevicePicture) -> None:
@@ -197,15 +197,15 @@ class HomeFrame(Frame):
             self._padded = True
         return self.planes
 
-    def came_whole(self, row0: int = 0, row1: int | None = None) -> None:
+    def mark_levels_dirty(self, row0: int = 0, row1: int | None = None) -> None:
         """`levels` of macroblock rows [row0, row1) are written by stages or come home as they are: whatever they hold, the
         next way home clears it."""
         width, height = self._size
         self._held[width * row0 : width * (height if row1 is None else row1)] = (1 << N_LEVEL_BLOCKS) - 1
 
-    def arrive(self) -> None:
+    def unpack_levels(self) -> None:
         """`levels` from what came home, if they are there."""
-        if not self.crossed:
+        if not self.levels_packed:
             return
         mb_width, mb_height = self._size
         expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._held, self.levels)

@@ -8,12 +8,12 @@ import numpy as np
 
 from ...scheduler.arrays import NEW, Key, Size, byte_span
 from ...scheduler.devices import DeviceMemoryError
-from ...scheduler.hybrid_executor import HybridExecutor, UnderWay
+from ...scheduler.hybrid_executor import HybridExecutor, InFlightFrame
 from ...scheduler.planning.plan import HOST, is_gpu, memory_of
 from ...scheduler.planning.route import Copy, Picture
-from ...scheduler.sides import TWINS
+from ...scheduler.workers import FRAMES_ON_DEVICE
 from ..settings.config import Config
-from .frame import Frame, HomeFrame
+from .frame import Frame, HostFrame
 from .loop import Arrays, Loop
 
 _PLANES = {"luma": slice(0, 1), "half": slice(1, 4), "cb": slice(0, 1), "cr": slice(1, 2)}  # of a reference's arrays
@@ -26,11 +26,11 @@ class HybridLoop:
         self.config, self.slice_rows, self.executor = config, slice_rows, executor
         self.alone: dict[str, Loop] = {}  # of devices that did whole pictures
         self.arrays: dict[str, Arrays] = {HOST: Arrays(config, slice_rows, executor)}
-        self.twins: list[Frame] = []
+        self.frames_on_device: list[Frame] = []
         side = executor.side
         if side is not None:
             self.arrays[side.device] = Arrays(config, slice_rows, side)
-            self.twins = [Frame(config.mb_width, config.mb_height, side.zeros) for _ in range(TWINS)]
+            self.frames_on_device = [Frame(config.mb_width, config.mb_height, side.zeros) for _ in range(FRAMES_ON_DEVICE)]
             for arrays in self.arrays.values():  # one list of slots for all memories
                 arrays.references.held = self.arrays[HOST].references.held
         executor.adaptation.mb_width = config.mb_width
@@ -52,7 +52,7 @@ class HybridLoop:
         if frame.is_idr:
             self.references.clear()
         slot = self.references.free_slot()
-        picture = frame.picture if isinstance(frame, HomeFrame) else None
+        picture = frame.picture if isinstance(frame, HostFrame) else None
         executor.begin(frame.index)
         there = self._there(frame)
         work = _Picture(self, frame, there, slot)
@@ -70,10 +70,10 @@ class HybridLoop:
         wanted = frame.decoded is not None
         asked = Picture(self.size, frame.n_ref, config.ref, config.me, source, wanted)
         under_way, home = executor.picture(frame.index, asked, work, frame.stage_seconds)
-        if isinstance(frame, HomeFrame):
-            frame.coded, frame.crossed = False, under_way.program.compacts
-            for rows in under_way.program.levels if frame.crossed else [(0, config.mb_height)]:
-                frame.came_whole(*rows)
+        if isinstance(frame, HostFrame):
+            frame.bits_from_gpu, frame.levels_packed = False, under_way.program.compacts
+            for rows in under_way.program.levels if frame.levels_packed else [(0, config.mb_height)]:
+                frame.mark_levels_dirty(*rows)
         self.references.push(slot, config.ref)
         self.previous = there
         if not wanted:
@@ -89,26 +89,28 @@ class HybridLoop:
     def _there(self, frame: Frame) -> dict[str, Frame]:
         """A picture's arrays in each memory."""
         side = self.executor.side
-        return {HOST: frame} if side is None else {HOST: frame, side.device: self.twins[frame.index % TWINS]}
+        if side is None:
+            return {HOST: frame}
+        return {HOST: frame, side.device: self.frames_on_device[frame.index % FRAMES_ON_DEVICE]}
 
     def _loop_alone(self, frame: Frame) -> Loop | None:
         """The loop of the device that does this picture by itself, if one does."""
         executor = self.executor
-        device = executor.alone_on(frame.n_ref)
-        if device is None or (not is_gpu(device) and isinstance(frame, HomeFrame) and frame.picture is not None):
+        device = executor.single_device_for(frame.n_ref)
+        if device is None or (not is_gpu(device) and isinstance(frame, HostFrame) and frame.picture is not None):
             return None
         if device not in self.alone:
             own, arrays = executor.own(device), self.arrays[memory_of(device)]
-            twins = self.twins if is_gpu(device) else []
+            frames_on_device = self.frames_on_device if is_gpu(device) else []
             try:
-                self.alone[device] = Loop(self.config, self.slice_rows, own, arrays.on(own), twins)
+                self.alone[device] = Loop(self.config, self.slice_rows, own, arrays.on(own), frames_on_device)
             except DeviceMemoryError:  # no room for pictures as they come: then by the way that there is
                 executor.hands_over = False
                 return None
         loop = self.alone[device]
         if executor.alone is not loop.executor:
             loop.previous = self.previous.get(memory_of(device))
-            executor.hand_over(device)
+            executor.switch_to(device)
         return loop
 
     def _run_alone(self, loop: Loop, frame: Frame) -> Callable[[], None]:
@@ -118,7 +120,7 @@ class HybridLoop:
         self.executor.did_alone(len(self.references.held))
         return ready
 
-    def _decoded(self, under_way: UnderWay, frame: Frame, slot: int) -> None:
+    def _decoded(self, under_way: InFlightFrame, frame: Frame, slot: int) -> None:
         """The decoded picture to where it was asked for; before `slot` is used again."""
         self.executor.settle(under_way)
         assert frame.decoded is not None
@@ -157,7 +159,7 @@ class _Picture:
             else:
                 made = arrays.state(self.frame, self.there[device], self.slot, self.previous.get(device))
                 side = self.loop.executor.side
-                if side is not None and device == side.device and isinstance(self.frame, HomeFrame):
+                if side is not None and device == side.device and isinstance(self.frame, HostFrame):
                     made["level_blocks"] = side.across(self.frame.level_blocks)
             self._states[device, reference] = made
         return self._states[device, reference]

@@ -11,7 +11,7 @@ from ...scheduler.stages import picture_steps
 from ...standard.macroblock import I_4x4
 from ..decisions.quantiser import LAMBDA
 from ..settings.config import Config
-from .frame import Frame, HomeFrame, References, Workspace, Zeros, split_planes
+from .frame import Frame, HostFrame, References, Workspace, Zeros, split_planes
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
 KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
@@ -85,16 +85,18 @@ class Loop:
 
     def __init__(
         self, config: Config, slice_rows: list[tuple[int, int]], executor: OneDevice, arrays: Arrays | None = None,
-        twins: list[Frame] | None = None,
+        frames_on_device: list[Frame] | None = None,
     ) -> None:  # fmt: skip
-        """arrays, twins: those of a loop that this one takes turns with."""
+        """arrays, frames_on_device: those of a loop that this one takes turns with."""
         width, height = config.mb_width, config.mb_height
         self.config, self.slice_rows = config, slice_rows
         self.executor = executor
         self.arrays = Arrays(config, slice_rows, executor) if arrays is None else arrays
         self.references = self.arrays.references
-        self.twins = [Frame(width, height, executor.zeros) for _ in range(executor.twins)] if twins is None else twins
-        self.given = [_given(config, executor.zeros) for _ in self.twins]
+        if frames_on_device is None:
+            frames_on_device = [Frame(width, height, executor.zeros) for _ in range(executor.frames_on_device)]
+        self.frames_on_device = frames_on_device
+        self.given = [_given(config, executor.zeros) for _ in self.frames_on_device]
         self.previous: Frame | None = None  # whose vectors tell where to search
 
     def run(self, frame: Frame) -> Callable[[], None]:
@@ -103,15 +105,15 @@ class Loop:
             self.references.clear()
         slot = self.references.free_slot()
         with self.executor.at_work():
-            frame.coded, frame.crossed = bool(self.twins), False
-            if frame.coded:
-                assert isinstance(frame, HomeFrame)
-                there = self._there_and_back(frame, slot)
+            frame.bits_from_gpu, frame.levels_packed = bool(self.frames_on_device), False
+            if frame.bits_from_gpu:
+                assert isinstance(frame, HostFrame)
+                there = self._run_on_gpu(frame, slot)
             else:
                 there = frame
                 frame.samples()
-                if isinstance(frame, HomeFrame):
-                    frame.came_whole()
+                if isinstance(frame, HostFrame):
+                    frame.mark_levels_dirty()
                 self._stages(frame, there, slot)
                 self.executor.take(frame.index, self._decoded(frame, slot), id(frame))
             ready = self.executor.home(id(frame))
@@ -119,24 +121,24 @@ class Loop:
         self.previous = there
         return ready
 
-    def _there_and_back(self, frame: HomeFrame, slot: int) -> Frame:
+    def _run_on_gpu(self, frame: HostFrame, slot: int) -> Frame:
         """The stages on a GPU: the source goes there, the results come home."""
-        executor, k, picture = self.executor, frame.index % len(self.twins), frame.picture
-        there, given = self.twins[k], self.given[k]
+        executor, k, picture = self.executor, frame.index % len(self.frames_on_device), frame.picture
+        there, given = self.frames_on_device[k], self.given[k]
         assert isinstance(executor, CudaExecutor)
         fills = [(there.qp, frame.slice_qp)]
         if picture is not None:
             state = self.arrays.constants | there.arrays | picture.numbers
-            executor.bring_from_gpu(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
-        gate = frame.shut
-        kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept, gate is None)
-        own = [frame.gate, *(frame.decoded or ())]
+            executor.import_device_frame(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
+        upload_fence = frame.pending_fence
+        kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept, upload_fence is None)
+        own = [frame.upload_fence, *(frame.decoded or ())]
         mine = [frame.source, frame.block, frame.slice_data, *(array for array in own if array is not None)]
-        with executor.once((k, slot, tuple(self.references.held), kind), id(frame), mine) as fresh:
+        with executor.record_or_replay((k, slot, tuple(self.references.held), kind), id(frame), mine) as fresh:
             if fresh:
                 if picture is None:
                     state, source = self.arrays.constants | there.arrays | given, [(frame.source, given["given"])]
-                    executor.bring(frame.index, source, fills, (("load_i420",), {}), state, gate)
+                    executor.upload_frame(frame.index, source, fills, (("load_i420",), {}), state, upload_fence)
                 headers = executor.constant(self._slice_headers(frame))
                 data = executor.across(frame.slice_data)
                 self._stages(frame, there, slot, ("write_slices",), slice_headers=headers, slice_data=data)
@@ -221,7 +223,7 @@ def _constants(config: Config) -> dict[str, Any]:
         "width": config.width, "height": config.height,
         "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
         "merange": config.merange, "step_grid": config.step_grid, "max_mv_y": config.max_mv_y, "subme": config.subme,
-        "mb_width": config.mb_width, "partition_kinds": _partition_kinds(config.partitions, config.max_mvs_per_2mb),
+        "mb_width": config.mb_width, "partition_mask": _partition_kinds(config.partitions, config.max_mvs_per_2mb),
         "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
         "disable_idc": config.disable_deblocking_idc,

@@ -20,7 +20,7 @@ from ...standard.syntax import (
     write_sps,
 )
 from ..settings.config import Config
-from .frame import Frame, HomeFrame
+from .frame import Frame, HostFrame
 
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 says that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
@@ -109,7 +109,7 @@ class SliceWriter:
         units = [self.parameter_sets] if frame.is_idr else []
         unit_type, ref_idc = (NAL_IDR, MOST_NEEDED) if frame.is_idr else (NAL_SLICE, NEEDED)
         for n, (row0, row1) in enumerate(self.slice_rows):
-            if frame.coded:
+            if frame.bits_from_gpu:
                 payload = self._escaped(frame, n, row0, row1)
                 units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), payload]
             else:
@@ -134,7 +134,7 @@ class SliceWriter:
 
     def _escaped(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
         """7.3.1: payload of slice n, whose data a GPU wrote; its header comes from here."""
-        assert isinstance(frame, HomeFrame)
+        assert isinstance(frame, HostFrame)
         bits = int(frame.slice_sizes[n])
         if bits < 0:
             raise RuntimeError(TOO_LONG)

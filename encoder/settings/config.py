@@ -87,7 +87,7 @@ class Config:
         return self.coded_height // 16
 
     @property
-    def crew(self) -> int:
+    def stage_threads(self) -> int:
         """Threads that share the stages of a picture on the CPU: those asked for, or as many as have enough to do."""
         busy = max(2, self.mb_width * self.mb_height // MB_A_THREAD)
         return self.threads if self.threads_given else min(self.threads, busy)

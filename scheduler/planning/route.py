@@ -12,16 +12,16 @@ from functools import lru_cache
 from ..arrays import (
     ALL,
     DECODED,
-    LASTING,
     NEW,
-    OF_THE_LAST,
+    PREVIOUS_FRAME_ARRAYS,
+    REFERENCE_ARRAYS,
     RESULTS,
     SOURCES,
     Access,
     Key,
+    Residency,
     Rows,
     Size,
-    Valid,
     accesses,
     bytes_of,
     common,
@@ -110,7 +110,7 @@ class _Hazards:
 class _Route:
     """The list under way."""
 
-    def __init__(self, plan: Plan, picture: Picture, valid: Valid) -> None:
+    def __init__(self, plan: Plan, picture: Picture, valid: Residency) -> None:
         self.plan, self.picture, self.size = plan, picture, picture.size
         self.height = picture.size.mb_height
         self.memories = tuple(dict.fromkeys([HOST, *(memory_of(device) for device in plan.devices)]))
@@ -138,7 +138,7 @@ class _Route:
             memory = memory_of(self.plan.devices[device])
             for use in uses:
                 if use.reach is not None:
-                    self.bring(use.key, memory, *self._rows(use.reach, row0, row1))
+                    self.ensure_resident(use.key, memory, *self._rows(use.reach, row0, row1))
         for device, row0, row1 in spans:
             self.run(name, self.plan.devices[device], row0, row1, reference, uses)
         for use in uses:
@@ -161,7 +161,7 @@ class _Route:
             mine = memory_of(self.plan.devices[device])
             held[mine] = union(held.get(mine, ()), row0, row1)
 
-    def bring(self, key: Key, memory: str, row0: int, row1: int) -> None:
+    def ensure_resident(self, key: Key, memory: str, row0: int, row1: int) -> None:
         """Copy what a memory lacks of rows [row0, row1); rows that are nowhere are nobody's yet."""
         held = self.valid.get(key, {})
         lacking: Rows = ((row0, row1),)
@@ -207,12 +207,12 @@ class _Route:
     def go_home(self) -> None:
         """Results to the host's memory: levels of a GPU that has all of them compacted."""
         for name in RESULTS:
-            self.bring((name, NEW), HOST, 0, self.height)
+            self.ensure_resident((name, NEW), HOST, 0, self.height)
         for name in SOURCES:  # samples of I_PCM
-            self.bring((name, NEW), HOST, 0, self.height)
+            self.ensure_resident((name, NEW), HOST, 0, self.height)
         if self.picture.decoded:
             for name in DECODED:
-                self.bring((name, NEW), HOST, 0, self.height)
+                self.ensure_resident((name, NEW), HOST, 0, self.height)
         levels = self.valid.get(("levels", NEW), {})
         whole = [m for m, rows in levels.items() if rows == ((0, self.height),)]
         if whole and HOST not in whole and not levels.get(HOST):
@@ -222,32 +222,27 @@ class _Route:
             self.run(COMPACT, device, 0, self.height, -1, uses)
             self.copy(("level_index", NEW), 0, self.height, whole[0], HOST)
         else:
-            self.bring(("levels", NEW), HOST, 0, self.height)
+            self.ensure_resident(("levels", NEW), HOST, 0, self.height)
 
-    def left_behind(self) -> Valid:
+    def left_behind(self) -> Residency:
         """`valid` of the next picture."""
         after: dict[Key, dict[str, Rows]] = {}
         for (name, number), held in self.valid.items():
-            if name in LASTING and number + 1 < self.picture.limit:
+            if name in REFERENCE_ARRAYS and number + 1 < self.picture.limit:
                 framed = self.extended.get((name, number))
                 after[name, number + 1] = held if framed is None else {m: rows for m, rows in held.items() if m in framed}
-            elif name in OF_THE_LAST and number == NEW:
+            elif name in PREVIOUS_FRAME_ARRAYS and number == NEW:
                 after[name, 0] = held
         return freeze(after)
 
 
-def forget(valid: Valid, memory: str) -> Valid:
-    """`valid` without what was in one memory."""
-    return freeze({key: {m: rows for m, rows in held if m != memory} for key, held in valid})
-
-
-def whole_in(valid: Valid, memory: str, mb_height: int) -> bool:
+def whole_in(valid: Residency, memory: str, mb_height: int) -> bool:
     """Whether a memory has all that pictures leave to the next ones."""
     return all(((memory, ((0, mb_height),)) in held) for _, held in valid)
 
 
 @lru_cache(4096)
-def route(plan: Plan, picture: Picture, valid: Valid) -> tuple[tuple[Op, ...], Valid]:
+def route(plan: Plan, picture: Picture, valid: Residency) -> tuple[tuple[Op, ...], Residency]:
     """Operations of one picture in the order in which they are issued, and what is valid behind it."""
     made = _Route(plan, picture, () if picture.n_ref == 0 else valid)
     made.start()

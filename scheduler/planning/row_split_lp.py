@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import LASTING, NEW, OF_THE_LAST, RESULTS, Key, accesses, bytes_of
+from ..arrays import NEW, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, RESULTS, Key, accesses, bytes_of
 from ..stages import picture_steps
 from .models import Models
 from .plan import EXTENDED, HOST, SPLITS, is_gpu, memory_of
@@ -49,7 +49,7 @@ def feeds(picture: Picture) -> tuple[list[str], list[Feed]]:
         for name, reference in steps:
             for use in accesses(name, reference, picture.n_ref):
                 (array, number), reach = use.key, use.reach
-                before = number == 0 and array in (*LASTING, *OF_THE_LAST)
+                before = number == 0 and array in (*REFERENCE_ARRAYS, *PREVIOUS_FRAME_ARRAYS)
                 writer = writers.get((array, NEW) if before else use.key)
                 if not first and reach is not None and writer and writer != name and number <= 0:
                     key = writer, name, max(reach) > picture.size.mb_height, before

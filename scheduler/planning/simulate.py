@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..arrays import NOTHING
-from ..stages import BESIDE, MAIN, STAGES
+from ..stages import MAIN, SIDE, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Models
 from .plan import HOST, Plan, is_gpu, memory_of
 from .route import COMPACT, Copy, Op, Picture, Run, route
@@ -18,7 +18,7 @@ PICTURES = 3  # simulated in a row; the last one's distance from the one before 
 MOST_PICTURES = 6  # until the same rows are valid again
 WRITING = "write_slices"  # a GPU alone writes the bits too, instead of levels for the host
 LOADING = "load_i420"  # samples of display size to planes; where streams are, beside the picture before
-_LOOP = (MAIN, BESIDE, "")  # streams that the next picture waits for
+_LOOP = (MAIN, SIDE, "")  # streams that the next picture waits for
 
 
 @lru_cache(4096)

@@ -18,14 +18,14 @@ from ...cpu_simd.simd.vector import SIMD_LEVEL
 from ...cuda_src.runtime.facts import driver_version, gpus
 from ...files import small_file
 from ...version import __version__
-from ..stages import HOME, STAGES, UP
+from ..stages import D2H, H2D, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
 
 FORMAT = 4
 MOST_BYTES, MOST_LINE = 1 << 18, 2048  # of a file, of a line that is no comment: TOML takes long for a key of many parts
 SIMD = ("portable", "avx2", "avx512")
 MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the options of an encode allow
-TIMED = (*STAGES, UP, HOME, LOAD, ISSUE, ENTROPY)  # what a device may have times of
+TIMED = (*STAGES, H2D, D2H, LOAD, ISSUE, ENTROPY)  # what a device may have times of
 EVERYWHERE = tuple(stage.name for stage in STAGES.values() if not stage.only)  # what each device must have them of
 # what may be pinned: (lowest, highest) of a number, or its words
 PINS: dict[str, tuple[Any, ...]] = {

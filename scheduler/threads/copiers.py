@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .copy_kernels import BOARD, OVER, begin_copy, end_copy, help_to_copy
-from .semaphore import Sleepers, address
+from .semaphore import NoGilThreads, address
 
 
 class Target:
@@ -18,7 +18,7 @@ class Target:
         self.rows = np.array([(address(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
 
 
-class Copiers(Sleepers):
+class Copiers(NoGilThreads):
     """The caller and `helpers` threads."""
 
     def __init__(self, helpers: int) -> None:
@@ -36,7 +36,7 @@ class Copiers(Sleepers):
         self._begin(help_to_copy)
         return bool(self._threads)
 
-    def begin(self, target: Target, sources: Sequence[np.ndarray], gate: np.ndarray) -> None:
+    def begin(self, target: Target, sources: Sequence[np.ndarray], upload_fence: np.ndarray) -> None:
         """As `copy`, while the caller does something else until `end`; arrays stay as they are until then.
 
         gate: int64[1], OPEN as soon as everything is there, if somebody `helps`, whatever the caller does; else SHUT.
@@ -49,8 +49,8 @@ class Copiers(Sleepers):
             else:
                 np.copyto(target.planes[k], source)
                 rows[k, 1] = 0
-        begin_copy(self._board, rows, gate, len(self._threads), semaphore.post, semaphore.memory)
+        begin_copy(self._job_ring, rows, upload_fence, len(self._threads), semaphore.post, semaphore.memory)
 
-    def end(self, gate: np.ndarray) -> None:
+    def end(self, upload_fence: np.ndarray) -> None:
         """Everything is there when it returns; gate: of `begin`."""
-        end_copy(self._board, gate)
+        end_copy(self._job_ring, upload_fence)

@@ -17,11 +17,11 @@ from ...jit.kernel import kernel
 # The board, int64[BOARD]: tickets taken, tickets given out, parts done, whether it is over, address of the gate, each on a
 # cache line of its own; then PLACES parts, by ticket: target, source, bytes of a row, bytes from a row of the source to the
 # next, rows
-TAKEN, READY, DONE, OVER, GATE, PARTS = 0, 8, 16, 24, 32, 40
+TAKEN, POSTED, DONE, OVER, GATE, PARTS = 0, 8, 16, 24, 32, 40
 PLACES, WORDS = 64, 5
 BOARD = PARTS + PLACES * WORDS
 PART = 1 << 17  # bytes of a part, at least
-SHUT, OPEN = 0, 1  # a gate: whether what waits there may go on
+PENDING, READY = 0, 1  # of a fence: whether what waits for it may go on
 LOOKS = 256  # at a counter, before another thread may have the processor
 
 
@@ -55,67 +55,69 @@ def open_gate(typingctx, address):
 
     def codegen(context, builder, sig, args):
         word = ir.IntType(64)
-        builder.store_atomic(ir.Constant(word, OPEN), builder.inttoptr(args[0], word.as_pointer()), "release", 8)
+        builder.store_atomic(ir.Constant(word, READY), builder.inttoptr(args[0], word.as_pointer()), "release", 8)
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
 
 
 @kernel
-def copy_what_is_ready(board):
+def copy_what_is_ready(job_ring):
     """Copies parts until somebody has the last one."""
     while True:
-        ticket = load_acquire(board, TAKEN)
-        if ticket >= load_acquire(board, READY):
+        ticket = load_acquire(job_ring, TAKEN)
+        if ticket >= load_acquire(job_ring, POSTED):
             return
-        if not take_one(board, TAKEN, ticket):
+        if not take_one(job_ring, TAKEN, ticket):
             continue
         at = PARTS + WORDS * (ticket % PLACES)
-        target, source, width, pitch, rows = board[at], board[at + 1], board[at + 2], board[at + 3], board[at + 4]
+        job = job_ring[at : at + WORDS]
+        target, source, width, pitch, rows = job[0], job[1], job[2], job[3], job[4]
         if pitch == width:
             width, rows = width * rows, 1
         for k in range(rows):
             copy_bytes(target + k * width, source + k * pitch, width)
-        gate = board[GATE]  # which nobody changes before it is open
-        if fetch_add(board, DONE, 1) + 1 == board[READY]:
-            open_gate(gate)
+        upload_fence = job_ring[GATE]  # which nobody changes before it is open
+        if fetch_add(job_ring, DONE, 1) + 1 == job_ring[POSTED]:
+            open_gate(upload_fence)
 
 
 @kernel
-def begin_copy(board, planes, gate, helpers, post, semaphore):
+def begin_copy(job_ring, planes, upload_fence, helpers, post, semaphore):
     """As many helpers begin to copy planes. What was begun before has ended. gate: int64[1], shut until all is there.
 
     planes: int64[n <= 8, 5], address of the target, whose rows follow one another, of the source, 0 if there is nothing to
     copy, bytes of a row, from one of the source to the next, rows; post: address of sem_post; semaphore: int64[8], a sem_t.
     """
-    gate[0] = SHUT
-    board[GATE] = gate.ctypes.data
+    upload_fence[0] = PENDING
+    job_ring[GATE] = upload_fence.ctypes.data
     total = 0
     for k in range(planes.shape[0]):
         total += planes[k, 2] * planes[k, 4]
     part = max(PART, total // (PLACES // 4))  # rows of more than half a part make more parts
-    ticket = board[READY]
+    ticket = job_ring[POSTED]
     for k in range(planes.shape[0]):
         target, source, width, pitch, left = planes[k, 0], planes[k, 1], planes[k, 2], planes[k, 3], planes[k, 4]
         while source != 0 and left > 0:
             rows = min(left, max(1, part // width))
             at = PARTS + WORDS * (ticket % PLACES)
-            board[at], board[at + 1], board[at + 2], board[at + 3], board[at + 4] = target, source, width, pitch, rows
+            job = job_ring[at : at + WORDS]
+            job[0], job[1], job[2], job[3], job[4] = target, source, width, pitch, rows
             target, source, left = target + rows * width, source + rows * pitch, left - rows
             ticket += 1
-    if ticket == board[READY]:
-        gate[0] = OPEN
-    store_release(board, READY, ticket)
-    for _ in range(min(helpers, ticket - board[TAKEN])):
+    if ticket == job_ring[POSTED]:
+        upload_fence[0] = READY
+    store_release(job_ring, POSTED, ticket)
+    for _ in range(min(helpers, ticket - job_ring[TAKEN])):
         call_with(post, semaphore.ctypes.data)
 
 
 @kernel
-def end_copy(board, gate):
+def end_copy(job_ring, upload_fence):
     """Copies what is left, and returns when all is there."""
-    copy_what_is_ready(board)
+    copy_what_is_ready(job_ring)
     looks = 0
-    while load_acquire(gate, 0) != OPEN:
+    while load_acquire(upload_fence, 0) != READY:
         looks += 1
         pause()
         if looks % LOOKS == 0:
@@ -123,10 +125,10 @@ def end_copy(board, gate):
 
 
 @kernel
-def help_to_copy(board, wait, semaphore):
+def help_to_copy(job_ring, wait, semaphore):
     """A helper's life. wait: address of sem_wait. It holds what it sleeps on, whoever else lets go of it."""
     while True:
         call_with(wait, semaphore.ctypes.data)
-        if load_acquire(board, OVER) != 0:
+        if load_acquire(job_ring, OVER) != 0:
             return
-        copy_what_is_ready(board)
+        copy_what_is_ready(job_ring)

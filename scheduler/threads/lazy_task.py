@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError
 from typing import Any, TypeAlias
 
 
-class Later:
+class LazyTask:
     """As a Future of a task that runs when its result is asked for, in the thread that asks; one thread alone asks.
 
     A thread of its own would wait for the interpreter's lock, and others for its waking, longer than the task takes.
@@ -98,4 +98,4 @@ class QueuedTask:
         return self._error
 
 
-Task: TypeAlias = QueuedTask | Later  # run by a thread of a crew, or by the one that asks
+Task: TypeAlias = QueuedTask | LazyTask  # run by a thread of a crew, or by the one that asks

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...jit.atomics import take, wait_until
 from ...start_threads import start_threads
-from .lazy_task import Later, QueuedTask, Task
+from .lazy_task import LazyTask, QueuedTask, Task
 
 ROUNDS = 2_000  # looks at a counter in one call, some 0.1 ms; the interpreter is free meanwhile
 PATIENCE = 0.002  # seconds of looking before a thread sleeps
@@ -121,7 +121,7 @@ def _work(shared: _Shared) -> None:
                 shared.sleep(seen)
 
 
-class Crew:
+class WorkerPool:
     """`threads` threads, the caller's among them, or fewer where the system starts no more; if it is one, all runs there."""
 
     def __init__(self, threads: int, name: str = "h264lite") -> None:
@@ -156,7 +156,7 @@ class Crew:
     def submit(self, function: Callable[..., Any], *args: Any) -> Task:
         """Start a task that runs beside what follows, or with one thread when somebody asks for its result."""
         if not self._threads:
-            return Later(lambda: True, function, *args)
+            return LazyTask(lambda: True, function, *args)
         task = QueuedTask(function, *args)
         self._shared.tasks.append(task)
         self._shared.post()

@@ -14,7 +14,7 @@ from .copy_kernels import call_with
 
 # The board, int64[BOARD]: jobs given out, jobs taken, whether it is over, each on a cache line of its own; then PLACES jobs,
 # by ticket: descriptor of the file, where in it, address, bytes, how many of them came
-READY, TAKEN, OVER, JOBS = 0, 8, 16, 24
+POSTED, TAKEN, OVER, JOBS = 0, 8, 16, 24
 PLACES, WORDS = 64, 5
 BOARD = JOBS + PLACES * WORDS
 UNDER_WAY = -1
@@ -34,39 +34,40 @@ def read_at(typingctx, function, file, target, count, offset):
 
 
 @quick_kernel
-def begin_to_read(board, file, offset, target, count, post, semaphore):
+def begin_to_read(job_ring, file, offset, target, count, post, semaphore):
     """A job for whoever wakes first; its ticket. One thread gives jobs out, at most PLACES at once.
 
     target: an address; post: address of sem_post; semaphore: int64[8], a sem_t.
     """
-    ticket = board[READY]
+    ticket = job_ring[POSTED]
     at = JOBS + WORDS * (ticket % PLACES)
-    board[at], board[at + 1], board[at + 2], board[at + 3], board[at + 4] = file, offset, target, count, UNDER_WAY
-    store_release(board, READY, ticket + 1)
+    job = job_ring[at : at + WORDS]
+    job[0], job[1], job[2], job[3], job[4] = file, offset, target, count, UNDER_WAY
+    store_release(job_ring, POSTED, ticket + 1)
     call_with(post, semaphore.ctypes.data)
     return ticket
 
 
 @quick_kernel
-def bytes_that_came(board, ticket):
+def bytes_that_came(job_ring, ticket):
     """Of a job: less than there were to be if the file ended or could not be read; UNDER_WAY."""
-    return load_acquire(board, JOBS + WORDS * (ticket % PLACES) + 4)
+    return load_acquire(job_ring, JOBS + WORDS * (ticket % PLACES) + 4)
 
 
 @kernel
-def read_what_is_asked(board, read, wait, semaphore):
+def read_what_is_asked(job_ring, read, wait, semaphore):
     """A thread's life. read, wait: addresses of pread and sem_wait. It holds what it sleeps on, whoever lets go of it."""
     while True:
         if call_with(wait, semaphore.ctypes.data) != 0:  # a signal
             continue
-        if load_acquire(board, OVER) != 0:
+        if load_acquire(job_ring, OVER) != 0:
             return
-        ticket = fetch_add(board, TAKEN, 1)  # there is one: the semaphore counts them
+        ticket = fetch_add(job_ring, TAKEN, 1)  # there is one: the semaphore counts them
         at = JOBS + WORDS * (ticket % PLACES)
-        came, count = 0, board[at + 3]
+        came, count = 0, job_ring[at + 3]
         while came < count:
-            got = read_at(read, board[at], board[at + 2] + came, count - came, board[at + 1] + came)
+            got = read_at(read, job_ring[at], job_ring[at + 2] + came, count - came, job_ring[at + 1] + came)
             if got <= 0:
                 break
             came += got
-        store_release(board, at + 4, came)
+        store_release(job_ring, at + 4, came)

@@ -5,12 +5,12 @@ import time
 import numpy as np
 
 from .read_kernels import BOARD, OVER, UNDER_WAY, begin_to_read, bytes_that_came, read_what_is_asked
-from .semaphore import Sleepers, address, c_function
+from .semaphore import NoGilThreads, address, c_function
 
 NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between looks at what has not come
 
 
-class Readers(Sleepers):
+class Readers(NoGilThreads):
     """`threads` threads for one that asks. Once they are closed nothing is written to a place any more."""
 
     def __init__(self, threads: int) -> None:
@@ -24,12 +24,12 @@ class Readers(Sleepers):
         semaphore = self._begin(read_what_is_asked, self._pread)
         if not self._threads:
             return None
-        return int(begin_to_read(self._board, file, offset, address(place), place.size, semaphore.post, semaphore.memory))
+        return int(begin_to_read(self._job_ring, file, offset, address(place), place.size, semaphore.post, semaphore.memory))
 
     def came(self, ticket: int) -> int:
         """Waits; how many bytes there were, fewer than asked for if the file ended or could not be read."""
         nap = NAP
-        while (came := bytes_that_came(self._board, ticket)) == UNDER_WAY:
+        while (came := bytes_that_came(self._job_ring, ticket)) == UNDER_WAY:
             time.sleep(nap)
             nap = min(2 * nap, LONGEST_NAP)
         return int(came)

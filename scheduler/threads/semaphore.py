@@ -32,14 +32,14 @@ class Semaphore:
             self._library.sem_post(ctypes.c_void_p(address(self.memory)))
 
 
-class Sleepers:
+class NoGilThreads:
     """Up to `count` threads that work on a board, as many as start; none where the C library has no semaphores.
 
     board: int64[n]; board[over] is set when they are to end. They hold the board and what they sleep on, but not this.
     """
 
-    def __init__(self, board: np.ndarray, over: int, count: int, name: str) -> None:
-        self._board, self._over, self._count, self._name = board, over, count, name
+    def __init__(self, job_ring: np.ndarray, over: int, count: int, name: str) -> None:
+        self._job_ring, self._over, self._count, self._name = job_ring, over, count, name
         self._semaphore: Semaphore | None = None
         self._threads: list[threading.Thread] = []
 
@@ -47,7 +47,7 @@ class Sleepers:
         """With the first work, since many never have any. life(board, *given, address of sem_wait, sem_t): a thread's."""
         if self._semaphore is None:
             semaphore = self._semaphore = Semaphore()
-            everything = (self._board, *given, semaphore.wait, semaphore.memory)
+            everything = (self._job_ring, *given, semaphore.wait, semaphore.memory)
             wanted = (threading.Thread(target=life, args=everything, name=f"h264lite {self._name} {k}", daemon=True)
                       for k in range(self._count if semaphore.wait else 0))
             start_threads(wanted, self._threads)
@@ -61,7 +61,7 @@ class Sleepers:
         self._threads = []
 
     def _end(self) -> None:
-        self._board[self._over] = 1
+        self._job_ring[self._over] = 1
         if self._semaphore is not None:
             self._semaphore.wake(len(self._threads))
 

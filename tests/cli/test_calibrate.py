@@ -4,7 +4,7 @@ import random
 
 import pytest
 from h264lite.cli.measuring.calibrate import calibrated, host_seconds, loop_seconds
-from h264lite.cli.measuring.measure import Samples, Watched, _waited
+from h264lite.cli.measuring.measure import Samples, TimedEncode, _waited
 from h264lite.encoder.settings.tuned import predict_alone
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.planning.models import CPU, ISSUE, LOAD, Curve, Link, Models, guess
@@ -20,7 +20,7 @@ LINKS = {(CPU, GPU): Link(1e-5, 5e10), (GPU, CPU): Link(1e-5, 5e10)}
 
 def watched(size, frame, wait=0.3):
     """An encode whose thread waits this share of the time, while clocks see 0.8 of what it does itself."""
-    found = Watched(GPU, *size, 8, 100, frame, wait=wait * frame)
+    found = TimedEncode(GPU, *size, 8, 100, frame, wait=wait * frame)
     found.load, found.loop, found.entropy = (share * 0.8 * frame * (1 - wait) for share in (0.3, 0.5, 0.2))
     return found
 
@@ -29,7 +29,7 @@ def measured(encodes, events, streams=4):
     """Models of a GPU of the guess with stages `events` times too slow, by macroblocks, and of what clocks see."""
     known, samples = guess([GPU], 1), Samples()
     for found in encodes:
-        timed = Watched(GPU, found.width, found.height, 8, 9, 0.0)
+        timed = TimedEncode(GPU, found.width, found.height, 8, 9, 0.0)
         timed.stages = {name: curve.at(found.macroblocks) * events(found.macroblocks)
                         for (name, _), curve in known.stages.items() if name not in (LOAD, ISSUE, "entropy")}  # fmt: skip
         samples.add_gpu(found, timed)

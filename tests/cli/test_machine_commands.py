@@ -14,7 +14,7 @@ from h264lite.cli import cli, gantt
 from h264lite.cli import doctor as doctor_command
 from h264lite.cli import tune as tune_command
 from h264lite.cli.measuring import measure, measure_gops
-from h264lite.cli.measuring.measure import Samples, Watched
+from h264lite.cli.measuring.measure import Samples, TimedEncode
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
@@ -73,7 +73,7 @@ def fake_watch(seen):
         seen.append((device, width, height, threads, gpu_clock, serial, tile_rows))
         rows, columns = -(-height // 16), -(-width // 16)
         threads = threads or 1
-        found = Watched(device, width, height, threads, 20, 0.0)
+        found = TimedEncode(device, width, height, threads, 20, 0.0)
         names = [stage.name for stage in TABLE if CORE.knows(stage.name, CPU) and not stage.only]
         if device == CPU:
             busy = {name: CORE.seconds(name, CPU, rows, columns) for name in names}
@@ -192,7 +192,8 @@ def test_on_a_gpu_what_takes_long_is_encoded_once(monkeypatch):
     tune = tune_command.Tune(["cpu", "cuda:0"], [], 60.0, 4, tune_command.Bar(0, True))
     tune.each, tune.chosen = 3.0, {"threads": 4}
     frames = {CPU: 1e-3, "cuda:0": 0.4}
-    monkeypatch.setattr(tune_command, "watch", lambda device, *args, **more: Watched(device, 64, 64, 4, 9, frames[device]))
+    timed = lambda device, *args, **more: TimedEncode(device, 64, 64, 4, 9, frames[device])  # noqa: E731
+    monkeypatch.setattr(tune_command, "watch", timed)
     for device in frames:
         tune.measure(device, measure.synthetic(64, 64, 1))
     tune.again()
@@ -338,7 +339,7 @@ def test_synthetic_pictures_look_like_video():
     assert all((a[0] == b[0]).all() for a, b in zip(pictures, measure.synthetic(176, 144, 6)))  # the same every time
     first, second = pictures[0][0].astype(int), pictures[1][0].astype(int)
     assert first.std() > 20 and 1 < np.abs(first - second).mean() < 30
-    assert [measure.there_and_back([(n,) for n in range(4)], k)[0] for k in range(8)] == [0, 1, 2, 3, 2, 1, 0, 1]
+    assert [measure.ping_pong([(n,) for n in range(4)], k)[0] for k in range(8)] == [0, 1, 2, 3, 2, 1, 0, 1]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (3, 5), (9, 2), (175, 143)])
@@ -380,7 +381,7 @@ def test_gops_at_once_are_measured_on_a_gpu_as_from_a_file(lanes, monkeypatch):
     assert measure_gops.gop_rate("cuda:0", clip, 4, lanes, 0.0, {"streams": 1}) > 0
     device_module.use_driver(None)
     assert len(seen) >= 9 * lanes, "three GOPs a lane"
-    expected = (b"".join(plane.tobytes() for plane in measure.there_and_back(clip, n)) for n in range(len(seen)))
+    expected = (b"".join(plane.tobytes() for plane in measure.ping_pong(clip, n)) for n in range(len(seen)))
     assert sorted(seen) == sorted(expected)
 
 
@@ -527,7 +528,8 @@ def test_bench_compares_both_with_the_better_one(monkeypatch):
     """Of the same round."""
     rates = {"cpu": [100.0, 50.0, 80.0], "cuda": [50.0, 150.0, 40.0], "hybrid": [130.0, 65.0, 120.0]}
     by_round = {name: iter(values) for name, values in rates.items()}
-    monkeypatch.setattr(bench_command, "watch", lambda name, *_, **__: Watched(name, 16, 16, 1, 9, 1 / next(by_round[name])))
+    timed = lambda name, *_, **__: TimedEncode(name, 16, 16, 1, 9, 1 / next(by_round[name]))  # noqa: E731
+    monkeypatch.setattr(bench_command, "watch", timed)
     given = types.SimpleNamespace(rounds=3, threads=1, run_seconds=1.0, tuning=None)
     row = bench_command.measure((16, 16), ("cpu", "cuda", "hybrid"), [], given)
     assert row["hybrid_over_better"] == pytest.approx(1.3) and row["fps"]["hybrid"] == pytest.approx(120)
@@ -570,7 +572,7 @@ def test_bench_predicts_for_the_emulated_gpu(monkeypatch, tmp_path, capfd):
         seen.append(measure.watch(*args, **more))
         return seen[-1]
 
-    seen: list[Watched] = []
+    seen: list[TimedEncode] = []
     monkeypatch.setattr(bench_command, "watch", watch)
     monkeypatch.setattr(measure, "LEAST_FRAMES", 3)
     monkeypatch.setattr(measure, "WARM", 1)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.cuda_src.runtime.device import Device, GpuLost
-from h264lite.cuda_src.runtime.recording import Script
+from h264lite.cuda_src.runtime.recording import Recording
 
 KERNEL, COPY = "the kernel ", "mem"  # how the names of launches, and of copies and fills, begin
 FAULT = "an injected fault"
@@ -108,7 +108,7 @@ class RealGpus:
             return None
         return real(device, what, function, *arguments, **more)
 
-    def _replay(self, real: Callable[..., None], device: Device, script: Script) -> None:
+    def _replay(self, real: Callable[..., None], device: Device, script: Recording) -> None:
         """Without the interpreter as long as nothing fails; else call for call, up to the one that does."""
         gpu = self.gpus[device.ordinal]
         kernels = sum(what.startswith(KERNEL) for what, *_ in script.acts)

@@ -4,10 +4,10 @@ import types
 
 import pytest
 from h264lite.benchmarks import cuda_kernels
-from h264lite.benchmarks.cuda_kernels import BESIDE, MAIN, TABLE, Bench, Timed
+from h264lite.benchmarks.cuda_kernels import MAIN, SIDE, TABLE, Bench, Timed
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
-from h264lite.scheduler.stages import HOME, UP
+from h264lite.scheduler.stages import D2H, H2D
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import device, gpu  # noqa: F401
@@ -36,8 +36,8 @@ def test_kernels_of_pictures(gpu, options):  # noqa: F811
     lines = cuda_kernels.lines_of(pictures[1:])
     assert [line["stage"] for line in lines] == stages
     streams = {line["stage"]: line["stream"] for line in lines}
-    assert (streams["load_i420"], streams["extend_luma"], streams["interpolate"]) == (UP, MAIN, BESIDE)
-    assert (streams["write_slices"], streams["full_search"], streams["extend_chroma"]) == (HOME, MAIN, BESIDE)
+    assert (streams["load_i420"], streams["extend_luma"], streams["interpolate"]) == (H2D, MAIN, SIDE)
+    assert (streams["write_slices"], streams["full_search"], streams["extend_chroma"]) == (D2H, MAIN, SIDE)
     last = [timed.kernel for timed in pictures[-1]]
     assert last.count("ssd") == 3 and last.count("extend_borders") == 3
     assert last.count("search_centre") == (2 if options else 1), "a search of each reference"
@@ -62,7 +62,7 @@ def test_sums():
     """Of kernels of a stage, of those that occur several times; the same kernel on two streams is two stages."""
     picture = [
         Timed("new", MAIN, 1.0), Timed("deblock_tiles", MAIN, 20.0), Timed("deblock_strengths", MAIN, 5.0),
-        Timed("extend_borders", MAIN, 3.0), Timed("extend_borders", BESIDE, 2.0), Timed("extend_borders", BESIDE, 1.5),
+        Timed("extend_borders", MAIN, 3.0), Timed("extend_borders", SIDE, 2.0), Timed("extend_borders", SIDE, 1.5),
         Timed("refine_sad_satd", MAIN, 30.0),
     ]  # fmt: skip
     expected = {

@@ -7,9 +7,9 @@ import types
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import compiler
-from h264lite.cuda_src.runtime.driver_calls import ARGUMENTS, Memory, Native, replay_rows
+from h264lite.cuda_src.runtime.driver_calls import ARGUMENTS, DriverCalls, Memory, replay_rows
 from h264lite.cuda_src.runtime.graph import Graphs
-from h264lite.cuda_src.runtime.recording import KERNEL, Place, Script
+from h264lite.cuda_src.runtime.recording import KERNEL, HostBuffers, Recording
 
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)  # as cuLaunchKernel
 
@@ -46,11 +46,11 @@ def test_a_launch_that_may_start_early():
         seen.append((sizes, stream, count & 0xFFFFFFFF, attribute, function, values, extra))
         return 0
 
-    native = Native.__new__(Native)
+    native = DriverCalls.__new__(DriverCalls)
     native._memory = Memory()
     native._address = {"launch_ex": ctypes.cast(launch_ex, ctypes.c_void_p).value}
     stream = types.SimpleNamespace(handle=1 << 40)
-    rows = [native.launch_row(1 << 41, (1, 2, 3), (4, 5, 6), 7, stream, [1 << 42, k], True) for k in range(-1, 1500)]
+    rows = [native.launch_record(1 << 41, (1, 2, 3), (4, 5, 6), 7, stream, [1 << 42, k], True) for k in range(-1, 1500)]
     assert len({id(held) for _, held in rows}) > 2, "several arrays hold the arguments"
     assert replay_rows(np.array([row for row, _ in rows], np.int64)) == -1
     for k, call in enumerate(seen):
@@ -65,7 +65,7 @@ def test_kernels_that_may_start_early_wait_first():
         value._obj.value = {5: version}[which.value]
         return 0
 
-    native = Native.__new__(Native)
+    native = DriverCalls.__new__(DriverCalls)
     native._library, native._versions = types.SimpleNamespace(cuFuncGetAttribute=attribute), {}
     for name in compiler.module_names():
         if not native.waits(name, 1):
@@ -136,7 +136,7 @@ class FakeGraphs:
 
 
 def native_with(library):
-    native = Native.__new__(Native)
+    native = DriverCalls.__new__(DriverCalls)
     native._memory, native._address, native._graphs = Memory(), {"launch": 1, "launch_ex": 2}, Graphs(library)
     native._address["launch_graph"] = native._graphs.launch
     return native
@@ -144,13 +144,13 @@ def native_with(library):
 
 def script_of(native, *streams, early=True):
     """Kernels 1, 2, ... on these streams; None: an event."""
-    script = Script()
+    script = Recording()
     for k, stream in enumerate(streams, 1):
         if stream is None:
             script.add("an event", print, row=native.row("launch", k))
         else:
             on = types.SimpleNamespace(handle=stream)
-            row, launch = native.launch_row(k, (1, 2, 3), (4, 5, 6), 7, on, [1000 + k], early)
+            row, launch = native.launch_record(k, (1, 2, 3), (4, 5, 6), 7, on, [1000 + k], early)
             script.add(f"{KERNEL}{k}", print, [1000 + k], row, launch)
     return script
 
@@ -162,7 +162,7 @@ def test_kernels_that_follow_one_another_are_one_graph(early):
     script = script_of(native, 7, 7, 7, None, 7, 8, 8, None, None, 9, early=early)
     native_rows = script.parts()[0][0]
     assert len(native_rows) == 10
-    script.consist_of(native.joined(script.acts))
+    script.set_commands(native.joined(script.acts))
     ((rows, names),) = script.parts()
     assert names == [KERNEL + "1, 2, 3", "an event", KERNEL + "5", KERNEL + "6, 7", "an event", "an event", KERNEL + "10"]
     assert rows[[0, 3], :3].tolist() == [[native._graphs.launch, 101, 7], [native._graphs.launch, 102, 8]]
@@ -183,7 +183,7 @@ def test_without_graphs_calls_stay_as_they_are(fails):
     native = native_with(library)
     script = script_of(native, 7, 7, None)
     before = script.parts()[0][0].copy()
-    script.consist_of(native.joined(script.acts))
+    script.set_commands(native.joined(script.acts))
     assert script.parts()[0][0].tolist() == before.tolist() and library.destroyed == 1
     native._graphs = None  # an older driver
     assert native.joined(script.acts) == script.acts
@@ -193,7 +193,7 @@ def test_without_graphs_calls_stay_as_they_are(fails):
 
 def test_a_script_keeps_the_order():
     done = []
-    script = Script()
+    script = Recording()
     for k, row in enumerate(([1], [2], None, [3], None)):
         script.add(f"act {k}", done.append, (k,), row)
     parts = script.parts()
@@ -208,31 +208,31 @@ def test_a_script_is_given_for_another_place():
     """Addresses of the host's arrays and events, in rows, in arguments of kernels and in calls of Python; nothing else."""
     native = native_with(FakeGraphs())
     events = (types.SimpleNamespace(handle=handle) for handle in (5, 6))
-    here, there = (Place(event, np.zeros(40, np.uint8), np.zeros(50, np.uint8)) for event in events)
+    here, there = (HostBuffers(event, np.zeros(40, np.uint8), np.zeros(50, np.uint8)) for event in events)
     stream, seen = types.SimpleNamespace(handle=7), []
     done, source, target = here.things
     addresses = [array.ctypes.data for array in here.things[1:]]
-    script = Script(here)
+    script = Recording(here)
     script.add("a copy", print, (12, source, stream), native.row("launch", 12, addresses[0], 40, 7))
     for value, thing in ((5, None), (addresses[1], target), (6, None)):  # 5 and 6: numbers that are no handles
-        row, launch = native.launch_row(3, (1, 1, 1), (1, 1, 1), 0, stream, [value, 5], True)
+        row, launch = native.launch_record(3, (1, 1, 1), (1, 1, 1), 0, stream, [value, 5], True)
         script.add(f"{KERNEL}{value}", print, (value, 5), row, launch, [(0, thing)])
     script.add("an event", print, (done, stream), native.row("launch", 5, 7))
     things = [(1, source), (2, target)]
     script.add("from Python", lambda *given: seen.append(given), (9, source, addresses[1]), things=things)
     for shorter in (False, True):
         if shorter:
-            script.consist_of(native.joined(script.acts))
+            script.set_commands(native.joined(script.acts))
         (rows, names), (call, _) = script.parts()
         assert len(names) == 5, "a kernel with an address of a place is in no graph, and what is beside it stays alone"
         for place in (there, here):
-            script.move(place)
+            script.rebind(place)
             first, second = (array.ctypes.data for array in place.things[1:])
             assert rows[0, 1:4].tolist() == [12, first, 40] and rows[4, 1:3].tolist() == [place.things[0].handle, 7]
             assert [act.launch.arguments.tolist() for act in script.acts[1:4]] == [[5, 5], [second, 5], [6, 5]]
             call()
             assert seen.pop()[0::2] == (9, second) and not seen
-    script.move(there)
+    script.rebind(there)
     call()
     assert seen[0][1] is there.things[1]
 
@@ -240,4 +240,4 @@ def test_a_script_is_given_for_another_place():
 def test_arrays_that_no_place_knows_are_refused():
     """They would be read and written for whichever picture comes later."""
     with pytest.raises(ValueError, match=r"an array \(3,\) uint8 of the host"):
-        Script(Place()).add("a copy", print, (1, np.zeros(3, np.uint8), None))
+        Recording(HostBuffers()).add("a copy", print, (1, np.zeros(3, np.uint8), None))

@@ -62,12 +62,12 @@ def library(monkeypatch):
 def test_contexts_are_held_until_they_are_let_go(library, ordinals, gpus):
     """And a GPU that is not there is left out."""
     driver = library(Library(gpus))
-    woken = waking.Waking(ordinals)
+    woken = waking.ContextWarmup(ordinals)
     expected, end = [10 + n for n in ordinals if n < gpus], time.monotonic() + 10
     while driver.held != expected and time.monotonic() < end:
         time.sleep(0.001)
     assert driver.held == expected
-    woken.let_go()
+    woken.release()
     woken.close()
     assert driver.calls == ["init"] and not driver.held
     woken.close()
@@ -76,19 +76,19 @@ def test_contexts_are_held_until_they_are_let_go(library, ordinals, gpus):
 def test_what_fails_is_left_to_others(library):
     for driver in (OSError("no such file"), Library(1, works=False), object()):
         library(driver)
-        woken = waking.Waking([0])
+        woken = waking.ContextWarmup([0])
         woken.close()
         assert not getattr(driver, "held", None)
 
 
 def test_nothing_is_woken_for_nobody(library, monkeypatch):
     driver = library(Library(1))
-    waking.Waking([]).close()
+    waking.ContextWarmup([]).close()
     use_driver(object())
-    waking.Waking([0]).close()
+    waking.ContextWarmup([0]).close()
     use_driver(None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)  # no PyCUDA
-    waking.Waking([0]).close()
+    waking.ContextWarmup([0]).close()
     assert not driver.calls
 
 
@@ -104,18 +104,18 @@ def test_the_command_lets_go_when_it_has_its_own(monkeypatch, tmp_path):
     """Before the first frame; in the end in any case, and waits for it."""
     seen = []
 
-    class Waking:
+    class ContextWarmup:
         def __init__(self, gpus):
             seen.append(gpus)
 
-        def let_go(self):
+        def release(self):
             seen.append("let go")
 
         def close(self):
             seen.append("closed")
 
     encode = encode_command._encode
-    monkeypatch.setattr(cli, "Waking", Waking)
+    monkeypatch.setattr(cli, "ContextWarmup", ContextWarmup)
     monkeypatch.setattr(encode_command, "_encode", lambda *given: (seen.append("encodes"), encode(*given))[1])
     source, out = tmp_path / "a_16x16.yuv", str(tmp_path / "a.264")
     source.write_bytes(np.zeros(2 * 384, np.uint8).tobytes())

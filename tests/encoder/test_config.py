@@ -79,14 +79,15 @@ def test_colour_description_takes_the_numbers_of_annex_e():
 
 
 def test_threads_are_counted():
-    assert config(threads=3).threads == config(threads=3).crew == 3
+    assert config(threads=3).threads == config(threads=3).stage_threads == 3
     assert 1 <= config().threads <= (os.cpu_count() or 1)
 
 
 def test_a_small_picture_has_fewer_threads_unless_they_are_asked_for(monkeypatch):
     monkeypatch.setattr("h264lite.encoder.settings.config.available_cores", lambda: 16)
-    crews = [Config.from_options(width=w, height=h, device="cpu").crew for w, h in ((16, 16), (352, 288), (1280, 720))]
-    assert crews == [2, 3, 16] and Config.from_options(width=16, height=16, device="cpu", threads=16).crew == 16
+    sizes = (16, 16), (352, 288), (1280, 720)
+    threads = [Config.from_options(width=w, height=h, device="cpu").stage_threads for w, h in sizes]
+    assert threads == [2, 3, 16] and Config.from_options(width=16, height=16, device="cpu", threads=16).stage_threads == 16
 
 
 def test_a_config_is_frozen_and_complete():

@@ -10,7 +10,7 @@ from h264lite.cli.cli import main
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error
 from h264lite.encoder.files.video import RawSource
-from h264lite.encoder.pipeline import KEEPING
+from h264lite.encoder.pipeline import DOWNLOAD_CYCLE
 
 from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
@@ -191,8 +191,8 @@ def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
         for _ in range(5 * len(pipeline.ring)):
             encoder.encode(frame)
         ref, executor = encoder.config.ref, pipeline.loop.executor
-        period = KEEPING if pipeline.config.may_change_device else ref
-        numbers = range(math.lcm(executor.twins, ref + 1, period))
-        kinds = {(n % executor.twins, n % (ref + 1), n % period >= period - ref) for n in numbers}
+        period = DOWNLOAD_CYCLE if pipeline.config.may_change_device else ref
+        numbers = range(math.lcm(executor.frames_on_device, ref + 1, period))
+        kinds = {(n % executor.frames_on_device, n % (ref + 1), n % period >= period - ref) for n in numbers}
         assert len(executor._scripts) == ref + len(kinds)
         assert len(executor._places) == len(pipeline.ring)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.errors import DeviceLost, InputError
-from h264lite.encoder.pipeline import KEEPING
+from h264lite.encoder.pipeline import DOWNLOAD_CYCLE
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
@@ -202,7 +202,7 @@ def test_pictures_that_would_be_done_again_may_lie_there(device, gpu, monkeypatc
             return b"".join(packet.data for packet in packets + encoder.flush())
 
     try:
-        if lost - max(there, default=-9) < KEEPING:
+        if lost - max(there, default=-9) < DOWNLOAD_CYCLE:
             with pytest.raises(DeviceLost, match="lost with it"):
                 found()
         else:

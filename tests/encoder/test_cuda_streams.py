@@ -71,14 +71,14 @@ def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
     the GPU little, and of one where kernels overlap.
     """
     skip_without()
-    joined, shorten = [], device_module.Device.shorten
+    joined, fuse_into_graphs = [], device_module.Device.fuse_into_graphs
 
     def count(device, script):
-        shorten(device, script)
+        fuse_into_graphs(device, script)
         joined.append((sum(len(names) for _, names in script.parts()), len(script.acts)))
 
     monkeypatch.setattr(cuda_executor, "OFTEN", 1)
-    monkeypatch.setattr(device_module.Device, "shorten", count)
+    monkeypatch.setattr(device_module.Device, "fuse_into_graphs", count)
     for width, height, frames in ((66, 50, 60), (640, 352, 44)):
         compare(round_trip.noise_clip(width, height, frames, 4), width, height, **{"qp": 27, **options})
     assert len(joined) >= 6 and all(calls < 0.85 * acts for calls, acts in joined), joined

@@ -11,7 +11,7 @@ from h264lite.cuda_src.runtime.driver_calls import (
     ARGUMENTS,
     CAN_USE_64_BIT_STREAM_MEM_OPS,
     STREAM_WAIT_VALUE_EQ,
-    Native,
+    DriverCalls,
     replay_rows,
 )
 from h264lite.encoder.picture import frame as frame_module
@@ -20,7 +20,7 @@ from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.threads.copiers import Copiers
-from h264lite.scheduler.threads.copy_kernels import OPEN, SHUT
+from h264lite.scheduler.threads.copy_kernels import PENDING, READY
 from h264lite.scheduler.trace import Trace
 
 from .. import round_trip
@@ -53,14 +53,15 @@ class Waits:
     """What an emulated GPU does that really waits, in the thread that asked: (gate, value) of each; what happens then."""
 
     def __init__(self):
-        self.gates, self.then = [], lambda gate: None
+        self.upload_fences, self.then = [], lambda upload_fence: None
 
-    def until_open(self, stream, gate, value):
-        assert all(before[0] == OPEN for before, _ in self.gates if before is not gate), "of pictures that were taken"
-        self.gates.append((gate, value))
-        self.then(gate)
+    def until_open(self, stream, upload_fence, value):
+        others = [before for before, _ in self.upload_fences if before is not upload_fence]
+        assert all(before[0] == READY for before in others), "of pictures that were taken"
+        self.upload_fences.append((upload_fence, value))
+        self.then(upload_fence)
         end = time.monotonic() + 30
-        while gate[0] != value:
+        while upload_fence[0] != value:
             assert time.monotonic() < end, "helpers copy and open it, whatever the thread that asked is doing"
             time.sleep(0)
 
@@ -73,7 +74,7 @@ def waits(monkeypatch):
         gpu._do("a wait for the host", found.until_open, stream, word, value)
 
     monkeypatch.setattr(frame_module, "WORTH_SHARING", 0)
-    monkeypatch.setattr(device_module.Device, "gates", True)
+    monkeypatch.setattr(device_module.Device, "upload_fences", True)
     monkeypatch.setattr(device_module.Device, "hold", hold)
     device_module.use_driver(EmulatedDriver())
     yield found
@@ -84,36 +85,36 @@ def test_a_picture_that_comes_late_is_waited_for(waits, monkeypatch):
     """Nothing is copied before the GPU has come to the gate: then it is shut, and what is uploaded is the whole picture."""
     clip, begin, end, held = round_trip.noise_clip(*SIZE, 9, 9), Copiers.begin, Copiers.end, []
 
-    def later(copiers, target, sources, gate):
-        if gate is copiers._no_gate:  # whoever compiles kernels meanwhile
-            return begin(copiers, target, sources, gate)
-        gate[0] = SHUT
-        return held.append((copiers, target, sources, gate))
+    def later(copiers, target, sources, upload_fence):
+        if upload_fence is copiers._no_gate:  # whoever compiles kernels meanwhile
+            return begin(copiers, target, sources, upload_fence)
+        upload_fence[0] = PENDING
+        return held.append((copiers, target, sources, upload_fence))
 
-    def then(gate):
-        assert gate[0] == SHUT and held[0][3] is gate and len(held) == 1
+    def then(upload_fence):
+        assert upload_fence[0] == PENDING and held[0][3] is upload_fence and len(held) == 1
         begin(*held.pop())
 
-    def ended(copiers, gate):
-        assert not held or gate is copiers._no_gate, "the GPU never came to the gate"
-        end(copiers, gate)
+    def ended(copiers, upload_fence):
+        assert not held or upload_fence is copiers._no_gate, "the GPU never came to the gate"
+        end(copiers, upload_fence)
 
     wanted = stream(clip, device="cpu", threads=1)
     monkeypatch.setattr(Copiers, "begin", later)
     monkeypatch.setattr(Copiers, "end", ended)
     waits.then = then
-    assert stream(clip, device="cuda", threads=3) == wanted and len(waits.gates) == 9 and not held
+    assert stream(clip, device="cuda", threads=3) == wanted and len(waits.upload_fences) == 9 and not held
 
 
 def test_every_picture_that_threads_copy_is_waited_for(waits):
     clip = round_trip.noise_clip(*SIZE, 14, 3)
     wanted = stream(clip, device="cpu", threads=1)
-    assert stream(clip, device="cuda", threads=1) == wanted and not waits.gates, "no thread would open one"
+    assert stream(clip, device="cuda", threads=1) == wanted and not waits.upload_fences, "no thread would open one"
     assert stream(clip, device="cuda", threads=3) == wanted
-    assert len(waits.gates) == 14 and all(value == OPEN for _, value in waits.gates)
-    assert len({id(gate) for gate, _ in waits.gates}) > 3
-    waits.gates.clear()
-    assert stream(clip, timed=True, device="cuda", threads=3) == wanted and len(waits.gates) == 14
+    assert len(waits.upload_fences) == 14 and all(value == READY for _, value in waits.upload_fences)
+    assert len({id(upload_fence) for upload_fence, _ in waits.upload_fences}) > 3
+    waits.upload_fences.clear()
+    assert stream(clip, timed=True, device="cuda", threads=3) == wanted and len(waits.upload_fences) == 14
 
 
 def test_pictures_that_are_there_do_not_wait(waits):
@@ -129,7 +130,7 @@ def test_pictures_that_are_there_do_not_wait(waits):
             frames += pipeline.encode_in_place()
     frames += pipeline.flush()
     pipeline.close()
-    assert b"".join(frame.data for frame in frames) == wanted and len(waits.gates) == 6
+    assert b"".join(frame.data for frame in frames) == wanted and len(waits.upload_fences) == 6
 
 
 @pytest.mark.parametrize("error", (KeyboardInterrupt, device_module.GpuLost))
@@ -137,11 +138,11 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
     """Else the GPU would wait for ever, and with it whoever ends the encode."""
     clip = round_trip.noise_clip(*SIZE, 3, 5)
     pipeline = start(device="cuda", threads=3)
-    run, shut = Loop.run, []
+    run, pending_fence = Loop.run, []
 
     def fails(loop, frame):
-        shut.append(frame.shut is not None)
-        if len(shut) == 2:
+        pending_fence.append(frame.pending_fence is not None)
+        if len(pending_fence) == 2:
             raise error("now")
         return run(loop, frame)
 
@@ -149,15 +150,16 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
     pipeline.encode(*clip[0])
     with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else Exception, match="now"):
         pipeline.encode(*clip[1])
-    assert shut == [True, True] and all(frame.shut is None for frame in pipeline.ring)
+    assert pending_fence == [True, True] and all(frame.pending_fence is None for frame in pipeline.ring)
     assert np.array_equal(pipeline.ring[1].given[0], clip[1][0])
     frame = pipeline.ring[2]
     frame.load(*clip[2], pipeline._copying)  # interrupted between this and the loop
-    assert frame.shut is frame.gate
+    assert frame.pending_fence is frame.upload_fence
     end, found = pipeline.loop.executor.close, []
 
     def close():
-        found.append(frame.shut is None and frame.gate[0] == OPEN and np.array_equal(frame.given[0], clip[2][0]))
+        ready = frame.pending_fence is None and frame.upload_fence[0] == READY
+        found.append(ready and np.array_equal(frame.given[0], clip[2][0]))
         end()
 
     monkeypatch.setattr(pipeline.loop.executor, "close", close)
@@ -171,14 +173,14 @@ def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, mo
     pipeline, seen = start(device="cuda", threads=3), []
 
     def interrupted(frame):
-        seen.append(frame.shut is not None)
+        seen.append(frame.pending_fence is not None)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pipeline, "_choose_type", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pipeline.encode(*planes)
     frame = pipeline.ring[0]
-    assert seen == [True] and frame.shut is None and np.array_equal(frame.given[0], planes[0])
+    assert seen == [True] and frame.pending_fence is None and np.array_equal(frame.given[0], planes[0])
     pipeline.close()
 
 
@@ -189,7 +191,7 @@ def test_a_place_that_is_loaded_twice_has_the_second_picture(waits):
     for planes in (first, second):
         frame.load(*planes, pipeline._copying)
     assert all(np.array_equal(a, b[: a.shape[0], : a.shape[1]]) for a, b in zip(second, frame.samples()))
-    assert frame.shut is None
+    assert frame.pending_fence is None
     pipeline.close()
 
 
@@ -207,7 +209,7 @@ def test_an_interrupt_before_anything_is_copied_leaves_nothing_to_wait_for(waits
 
 
 def native_with(**functions):
-    native = Native.__new__(Native)
+    native = DriverCalls.__new__(DriverCalls)
     native._library, native._error = types.SimpleNamespace(**functions), RuntimeError
     native._address = {}
     return native
@@ -246,10 +248,10 @@ def test_what_the_driver_gets():
     native = native_with(cuStreamWaitValue64_v2=wait_value)
     native._address["hold"] = ctypes.cast(wait_value, ctypes.c_void_p).value
     word, queue = np.zeros(1, np.int64), types.SimpleNamespace(handle=1 << 40)
-    native.hold(queue, word, OPEN)
-    row = native.hold_row(queue.handle, word, OPEN)
+    native.hold(queue, word, READY)
+    row = native.hold_row(queue.handle, word, READY)
     assert len(row) == 1 + ARGUMENTS and replay_rows(np.array([row], np.int64)) == -1
-    assert seen == [(1 << 40, word.ctypes.data, OPEN, STREAM_WAIT_VALUE_EQ)] * 2
+    assert seen == [(1 << 40, word.ctypes.data, READY, STREAM_WAIT_VALUE_EQ)] * 2
 
 
 @pytest.mark.gpu
@@ -270,5 +272,5 @@ def test_on_a_real_gpu(monkeypatch, options):
         noted = len(asked)
         assert noted or options["device"] == "hybrid"  # which may code by rows
         with monkeypatch.context() as without:
-            without.setattr(CudaExecutor, "gates", False)
+            without.setattr(CudaExecutor, "upload_fences", False)
             assert stream(clip, size, **options) == wanted and len(asked) == noted

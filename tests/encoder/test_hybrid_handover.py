@@ -8,7 +8,7 @@ from h264lite.scheduler.arrays import NOTHING, Size, everything
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.planning.plan import Plan
 from h264lite.scheduler.planning.route import Picture, route, whole_in
-from h264lite.scheduler.sides import CpuSide
+from h264lite.scheduler.workers import CpuWorker
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
@@ -18,7 +18,7 @@ from .test_hybrid_streams import config, encode
 WIDTH, HEIGHT, ROWS, FRAMES = 34, 66, 5, 14
 DEVICES = ("cpu", "cuda:0")
 PLANS = {"split": (2, 1), "other split": (4, 0), "cpu": (ROWS, 0), "gpu": (0, 1)}
-OWN = {"c": CpuSide, "g": CudaExecutor, "-": type(None)}
+OWN = {"c": CpuWorker, "g": CudaExecutor, "-": type(None)}
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_a_gpu_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
             if n == 3:
                 executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["cpu"]))
             if n == 6:
-                assert isinstance(executor.alone, CpuSide)
+                assert isinstance(executor.alone, CpuWorker)
                 driver.fail_after = driver.launches
             if n == 9:
                 executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["split"]))

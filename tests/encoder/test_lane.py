@@ -6,9 +6,9 @@ import types
 import numpy as np
 import pytest
 from h264lite.encoder.errors import InputError
-from h264lite.encoder.files.read_ahead import AHEAD
+from h264lite.encoder.files.read_ahead import READ_AHEAD_FRAMES
 from h264lite.encoder.gops.lane import Lane
-from h264lite.encoder.gops.pace import Pace
+from h264lite.encoder.gops.pace import CpuLaneThrottle
 from h264lite.encoder.gops.queue import GopQueue
 
 SIZE, KEYINT, PICTURES = 6, 3, 12
@@ -18,7 +18,7 @@ class FakePipeline:
     """Where a GPU takes pictures from, and the first byte of each that was coded, by GOPs."""
 
     def __init__(self):
-        self.ring = [np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)]
+        self.ring = [np.zeros(SIZE, np.uint8) for _ in range(READ_AHEAD_FRAMES + 2)]
         self.count, self.coded, self.reads_ahead = 0, [], False
 
     def read_ahead(self):
@@ -118,17 +118,17 @@ def queue(request):
 
 
 def beside_a_gpu(queue, seconds):
-    lane = Lane(processor := FakeProcessor(seconds), queue, Pace(processor, queue))
+    lane = Lane(processor := FakeProcessor(seconds), queue, CpuLaneThrottle(processor, queue))
     return lane, lane.steps(), processor
 
 
 def test_the_processor_waits_for_the_pace_of_the_gpus(queue):
     lane, steps, processor = beside_a_gpu(queue, 0)
-    assert not next(steps) and lane.left_out and not processor.coded
+    assert not next(steps) and lane.excluded and not processor.coded
     assert not queue.somebody_rests(), "GPUs read ahead beside it"
     queue.wait_for_paces(0)
-    queue.tell_pace("gpu", 1.0)
-    assert next(steps) and not lane.left_out
+    queue.report_frame_time("gpu", 1.0)
+    assert next(steps) and not lane.excluded
     trial, gop = processor.coded
     assert trial[1] == [0, 1, 2] and gop == (0, [0]), "what was tried is coded again by whoever takes it"
     assert [next(steps) for _ in range(PICTURES - 1)] == [True] * (PICTURES - 1)
@@ -139,21 +139,21 @@ def test_the_processor_waits_for_the_pace_of_the_gpus(queue):
 def test_the_processor_takes_a_gop_if_the_gpus_need_not_wait_for_it(queue, pace, takes):
     """They may be three GOPs ahead; it takes 20 ms a picture, the first one, which may be compiled for, does not count."""
     lane, steps, processor = beside_a_gpu(queue, 0.020)
-    queue.tell_pace("gpu", pace)
-    assert next(steps) == takes != lane.left_out
+    queue.report_frame_time("gpu", pace)
+    assert next(steps) == takes != lane.excluded
     assert len(processor.coded) == 1 + takes
-    queue.tell_pace("gpu", 10.0)  # it has become slow
-    assert next(steps) and not lane.left_out and len(processor.coded) == 2, "tried once"
+    queue.report_frame_time("gpu", 10.0)  # it has become slow
+    assert next(steps) and not lane.excluded and len(processor.coded) == 2, "tried once"
     assert queue.keeps_up(29.0) and not queue.keeps_up(31.0)
 
 
 def test_a_gop_that_takes_longer_than_the_trial_counts(queue):
     lane, steps, processor = beside_a_gpu(queue, 0.001)
-    queue.tell_pace("gpu", 0.010)
+    queue.report_frame_time("gpu", 0.010)
     assert next(steps)
     processor.seconds = 0.1
     assert [next(steps) for _ in range(KEYINT - 1)] == [True] * (KEYINT - 1)
-    assert not next(steps) and lane.left_out
+    assert not next(steps) and lane.excluded
 
 
 def test_what_cannot_be_read_is_told_by_whoever_codes_it():
@@ -164,10 +164,10 @@ def test_what_cannot_be_read_is_told_by_whoever_codes_it():
 
     for _ in range(KEYINT):
         queue.enter(bad)
-    queue.tell_pace("gpu", 1.0)
+    queue.report_frame_time("gpu", 1.0)
     lane, steps, _ = beside_a_gpu(queue, 0)
     queue.collect()
-    assert not next(steps) and lane.left_out and queue.ready == []
+    assert not next(steps) and lane.excluded and queue.ready == []
     queue.close()
 
 

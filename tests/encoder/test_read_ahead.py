@@ -9,7 +9,7 @@ from h264lite.cli.cli import main
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.files.opening import open_source
-from h264lite.encoder.files.read_ahead import AHEAD, TOGETHER, ReadAhead
+from h264lite.encoder.files.read_ahead import READ_AHEAD_FRAMES, READ_BATCH, ReadAhead
 from h264lite.encoder.files.video import RawSource
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings import device as device_choice
@@ -20,7 +20,7 @@ from h264lite.scheduler.threads.readers import Readers
 from ..cuda_emulator.driver import EmulatedDriver
 
 SIZE = 48 * 32 * 3 // 2
-PICTURES = 3 * TOGETHER + 1
+PICTURES = 3 * READ_BATCH + 1
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def source(tmp_path):
 
 def values(source, numbers):
     """The pictures in order, each read ahead as far as there is room."""
-    ring, waiting = deque(np.zeros(SIZE, np.uint8) for _ in range(AHEAD + 2)), list(numbers)
+    ring, waiting = deque(np.zeros(SIZE, np.uint8) for _ in range(READ_AHEAD_FRAMES + 2)), list(numbers)
     with Readers(2) as readers:
         ahead = ReadAhead(readers)
         while waiting or ahead:
             while ahead.room and waiting:
                 for _ in range(min(ahead.room, len(waiting))):
                     ahead.begin(source.later(waiting.pop(0)), ring.__getitem__)
-                assert len(ahead) <= AHEAD + 1
+                assert len(ahead) <= READ_AHEAD_FRAMES + 1
             place = ahead.next()
             assert place is ring[0] and (place == place[0]).all()
             ring.rotate(-1)
@@ -58,7 +58,7 @@ def test_each_where_it_belongs(source, monkeypatch):
     assert list(values(source, range(PICTURES))) == list(range(PICTURES)) == by_python
 
 
-@pytest.mark.parametrize("whole", range(2 * TOGETHER))
+@pytest.mark.parametrize("whole", range(2 * READ_BATCH))
 def test_what_is_there_comes_before_the_error(source, whole):
     """A file that has become shorter."""
     with source.path.open("r+b") as file:
@@ -89,7 +89,7 @@ def test_without_places_pictures_are_read_one_at_a_time(tmp_path, monkeypatch, g
     expected, places = out.read_bytes(), Pipeline._places
 
     def full(self, loop, count):
-        if count == AHEAD:
+        if count == READ_AHEAD_FRAMES:
             raise error("nothing is left")
         return places(self, loop, count)
 
@@ -111,10 +111,10 @@ def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
         pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4))
         short, first = len(pipeline.ring), pipeline.next_buffer()
         assert [pipeline.read_ahead(), pipeline.read_ahead()] == 2 * [device != "cpu"]
-        assert len(pipeline.ring) >= pipeline.in_flight + 1 + (device != "cpu") * AHEAD
+        assert len(pipeline.ring) >= pipeline.in_flight + 1 + (device != "cpu") * READ_AHEAD_FRAMES
         assert (len(pipeline.ring) > short) == (device != "cpu") and pipeline.next_buffer() is first
         if device != "cpu":
-            assert len({pipeline.next_buffer(k).ctypes.data for k in range(AHEAD + 1)}) == AHEAD + 1
+            assert len({pipeline.next_buffer(k).ctypes.data for k in range(READ_AHEAD_FRAMES + 1)}) == READ_AHEAD_FRAMES + 1
             assert all((frame.decoded is not None) == (device == "auto") for frame in pipeline.ring)
         pipeline.close()
         late = Pipeline(Config.from_options(width=16, height=16, device="cuda", threads=4))

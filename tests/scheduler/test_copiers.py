@@ -9,7 +9,7 @@ import pytest
 from h264lite.scheduler.threads import copy_kernels as copying
 from h264lite.scheduler.threads import semaphore
 from h264lite.scheduler.threads.copiers import Copiers, Target
-from h264lite.scheduler.threads.copy_kernels import OPEN, SHUT
+from h264lite.scheduler.threads.copy_kernels import PENDING, READY
 
 
 def picture(rng, height, width, pitch=0):
@@ -47,8 +47,8 @@ def test_picture_after_picture_with_helpers_that_come_late():
             assert all(np.array_equal(a, b) for a, b in zip(targets[n % 3], sources[n % 4])), n
         if n % 500 == 0:
             time.sleep(0.002)  # helpers are asleep again
-    board = copiers._board
-    assert board[copying.TAKEN] == board[copying.READY] == board[copying.DONE] > 20 * copying.PLACES
+    job_ring = copiers._job_ring
+    assert job_ring[copying.TAKEN] == job_ring[copying.READY] == job_ring[copying.DONE] > 20 * copying.PLACES
     copiers.close()
 
 
@@ -66,33 +66,33 @@ def test_what_is_not_rows_of_bytes_is_copied_as_well():
 def test_helpers_copy_and_open_the_gate_by_themselves():
     """Of picture after picture; the one whose planes none of them can copy is there at once."""
     rng = np.random.default_rng(11)
-    copiers, gates = Copiers(2), [np.full(1, OPEN, np.int64) for _ in range(3)]
+    copiers, upload_fences = Copiers(2), [np.full(1, READY, np.int64) for _ in range(3)]
     sources = [picture(rng, 360, 640) for _ in range(4)]
-    targets = [[np.zeros_like(plane) for plane in sources[0]] for _ in gates]
+    targets = [[np.zeros_like(plane) for plane in sources[0]] for _ in upload_fences]
     places = [Target(planes) for planes in targets]
     assert copiers.helps
     for n in range(600):
-        gate, end = gates[n % 3], time.monotonic() + 30
-        copiers.begin(places[n % 3], sources[n % 4], gate)
-        while n % 2 and gate[0] != OPEN:
+        upload_fence, end = upload_fences[n % 3], time.monotonic() + 30
+        copiers.begin(places[n % 3], sources[n % 4], upload_fence)
+        while n % 2 and upload_fence[0] != READY:
             assert time.monotonic() < end
             time.sleep(0)
-        copiers.end(gate)
-        assert gate[0] == OPEN and all(np.array_equal(a, b) for a, b in zip(targets[n % 3], sources[n % 4])), n
+        copiers.end(upload_fence)
+        assert upload_fence[0] == READY and all(np.array_equal(a, b) for a, b in zip(targets[n % 3], sources[n % 4])), n
     odd = [plane.T.copy().T for plane in sources[0]]
-    copiers.begin(places[0], odd, gates[0])
-    assert gates[0][0] == OPEN and all(np.array_equal(a, b) for a, b in zip(targets[0], odd))
+    copiers.begin(places[0], odd, upload_fences[0])
+    assert upload_fences[0][0] == READY and all(np.array_equal(a, b) for a, b in zip(targets[0], odd))
     copiers.close()
 
 
 def test_a_gate_is_shut_until_the_last_part_is_there():
     """Nobody helps, so nothing is copied before the caller does."""
-    copiers, gate = Copiers(0), np.full(1, OPEN, np.int64)
+    copiers, upload_fence = Copiers(0), np.full(1, READY, np.int64)
     source, target = [np.ones((64, 64), np.uint8)], [np.zeros((64, 64), np.uint8)]
-    copiers.begin(Target(target), source, gate)
-    assert gate[0] == SHUT and not target[0].any() and not copiers.helps
-    copiers.end(gate)
-    assert gate[0] == OPEN and target[0].all()
+    copiers.begin(Target(target), source, upload_fence)
+    assert upload_fence[0] == PENDING and not target[0].any() and not copiers.helps
+    copiers.end(upload_fence)
+    assert upload_fence[0] == READY and target[0].all()
 
 
 def refused(name):

@@ -9,12 +9,12 @@ import pytest
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.executor import bands, shares
-from h264lite.scheduler.threads.pool import PATIENCE, Crew
+from h264lite.scheduler.threads.pool import PATIENCE, WorkerPool
 
 
 @pytest.fixture(params=[1, 2, 5])
 def crew(request):
-    crew = Crew(request.param)
+    crew = WorkerPool(request.param)
     yield crew
     crew.close()
 
@@ -104,7 +104,7 @@ def test_an_error_ends_the_steps(crew, error):
 
 
 def test_waiting_threads_sleep_and_wake():
-    crew = Crew(3)
+    crew = WorkerPool(3)
     time.sleep(10 * PATIENCE + 0.05)
     before = time.process_time()
     time.sleep(0.2)
@@ -116,7 +116,7 @@ def test_waiting_threads_sleep_and_wake():
 
 def test_a_crew_that_is_dropped_ends_its_threads():
     before = threading.active_count()
-    crew = Crew(4)
+    crew = WorkerPool(4)
     assert threading.active_count() == before + 3
     del crew
     gc.collect()

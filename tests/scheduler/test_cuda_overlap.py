@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from h264lite.cuda_src.runtime import device as device_module
-from h264lite.encoder.picture.frame import HomeFrame, References
+from h264lite.encoder.picture.frame import HostFrame, References
 from h264lite.encoder.picture.slice_writer import SliceWriter
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
@@ -54,13 +54,13 @@ class Ledger:
                 self.merge(actor, self.clock(self.host()))
             mine = self.clock(actor)
             mine[actor] = mine.get(actor, 0) + 1
-            for spans, writing in ((reads, False), (writes, True)):
+            for spans, record_calls in ((reads, False), (writes, True)):
                 for begin, end in spans:
                     for before in self.accesses:
-                        if begin < before[1] and before[0] < end and (writing or before[2]):
+                        if begin < before[1] and before[0] < end and (record_calls or before[2]):
                             if mine.get(before[3], 0) < before[4]:
                                 self.races.append(f"{what} may run beside {before[5]}")
-                    self.accesses.append((begin, end, writing, actor, mine[actor], what))
+                    self.accesses.append((begin, end, record_calls, actor, mine[actor], what))
 
     def record(self, event, stream):
         with self.lock:
@@ -86,7 +86,7 @@ def ledger(monkeypatch):
     Array, Device = device_module.DeviceArray, device_module.Device
     launch, put, get, fill = Stage.launch, Array.put, Array.get, Array.fill
     record, wait, synchronize = Device.record, Device.wait, Device.synchronize
-    load, access_unit, write, finished = HomeFrame.load, SliceWriter.access_unit, Pipeline._write, Pipeline._finished
+    load, access_unit, write, finished = HostFrame.load, SliceWriter.access_unit, Pipeline._write, Pipeline._finished
 
     def spans(state, names):
         return [span(state[name]) for name in names if isinstance(state.get(name), Array)]
@@ -147,7 +147,7 @@ def ledger(monkeypatch):
     for owner, name, function in (
         (Stage, "launch", noted_launch), (Array, "put", noted_put), (Array, "get", noted_get), (Array, "fill", noted_fill),
         (Device, "record", noted_record), (Device, "wait", noted_wait), (Device, "synchronize", noted_synchronize),
-        (HomeFrame, "load", noted_load), (SliceWriter, "access_unit", noted_unit), (Pipeline, "_write", noted_write),
+        (HostFrame, "load", noted_load), (SliceWriter, "access_unit", noted_unit), (Pipeline, "_write", noted_write),
         (Pipeline, "_finished", noted_finished), (cuda_executor._Home, "came", lambda self: False),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
@@ -200,7 +200,7 @@ def test_a_slot_used_again_at_once_is_found(ledger, monkeypatch, options):
 def test_a_slot_used_again_too_early_is_found(ledger, monkeypatch, options):
     """A picture behind the last but two, and not the last but one."""
     ledger.waits = False
-    let_in = cuda_executor.CudaExecutor._let_in
+    let_in = cuda_executor.CudaExecutor._start_when_uploaded
 
     def careless(self, number):
         events = self._downloaded
@@ -208,13 +208,13 @@ def test_a_slot_used_again_too_early_is_found(ledger, monkeypatch, options):
         let_in(self, number)
         self._downloaded = events
 
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "_let_in", careless)
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "_start_when_uploaded", careless)
     encode(7, **options)
     assert any("deblock" in race for race in ledger.races)
 
 
 def test_a_source_overwritten_too_early_is_found(ledger, monkeypatch):
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "twins", 1)
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "frames_on_device", 1)
     whole = cuda_executor.CudaExecutor.bring
 
     def careless(self, number, *more):

@@ -16,9 +16,9 @@ from h264lite.scheduler.planning.models import Curve, Models
 from h264lite.scheduler.planning.plan import SPLITS, Plan
 from h264lite.scheduler.planning.planner import make_plan
 from h264lite.scheduler.planning.route import Picture, route
-from h264lite.scheduler.sides import CpuSide
 from h264lite.scheduler.threads.watchdog import Watchdog
 from h264lite.scheduler.trace import Trace
+from h264lite.scheduler.workers import CpuWorker
 
 from .. import round_trip
 from .test_route import HEIGHT, random_plan
@@ -31,8 +31,8 @@ def two_processors(width, height, first, whole=0, slowdowns=(1.0, 1.0), limit=0.
     """A hybrid executor over two threads, each slowed down."""
     mb_width, mb_height = -(-width // 16), -(-height // 16)
     parts = [(mb_width * a, mb_width * b) for a, b in bands(mb_height, slices)]
-    sides = [CpuSide(name, 1, mb_height, parts, trace, factor) for name, factor in zip(NAMES, slowdowns)]
-    return HybridExecutor(Plan.split(NAMES, mb_height, first, whole), sides, Watchdog(limit), models, replan)
+    workers = [CpuWorker(name, 1, mb_height, parts, trace, factor) for name, factor in zip(NAMES, slowdowns)]
+    return HybridExecutor(Plan.split(NAMES, mb_height, first, whole), workers, Watchdog(limit), models, replan)
 
 
 def encode_with(executor, clip, width, height, monkeypatch, seconds=None, shares=None, **options):
@@ -81,7 +81,7 @@ def test_groups_and_who_is_waited_for():
     assert sorted(done) == list(range(len(ops)))
     for group in groups:
         assert all(need < group.runs[-1] for need in group.needs)
-    assert program.compacts and program.carried > 0
+    assert program.compacts and program.refs_copied > 0
 
 
 @pytest.mark.parametrize("devices", (("cpu", "cuda:0"), NAMES, ("cpu", "cuda:0", "cpu:slow")), ids=str)

@@ -3,12 +3,12 @@
 import threading
 
 import pytest
-from h264lite.scheduler.threads.lazy_task import Later
+from h264lite.scheduler.threads.lazy_task import LazyTask
 
 
 def test_it_runs_once_and_where_it_is_asked_for():
     ran = []
-    task = Later(lambda: False, lambda a, b: ran.append(threading.get_ident()) or a + b, 2, 3)
+    task = LazyTask(lambda: False, lambda a, b: ran.append(threading.get_ident()) or a + b, 2, 3)
     assert not ran and not task.done()
     assert task.result() == 5 == task.result() and task.done() and task.exception() is None
     assert ran == [threading.get_ident()]
@@ -16,14 +16,14 @@ def test_it_runs_once_and_where_it_is_asked_for():
 
 def test_it_is_done_where_it_would_not_wait():
     came = [False]
-    task = Later(lambda: came[0], int, "7")
+    task = LazyTask(lambda: came[0], int, "7")
     assert not task.done()
     came[0] = True
     assert task.done() and task.result() == 7
 
 
 def test_what_it_raised_is_kept():
-    task = Later(lambda: True, divmod, 1, 0)
+    task = LazyTask(lambda: True, divmod, 1, 0)
     assert isinstance(task.exception(), ZeroDivisionError) and task.done()
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
@@ -38,7 +38,7 @@ def test_an_interrupted_task_may_be_asked_again():
             raise answer
         return "whole"
 
-    task = Later(lambda: True, work)
+    task = LazyTask(lambda: True, work)
     with pytest.raises(KeyboardInterrupt):
         task.result()
     assert task.result() == "whole" and not answers

@@ -36,7 +36,7 @@ def test_every_byte(file, threads):
             for ticket, offset, place in zip(tickets, offsets, places):
                 assert readers.came(ticket) == SIZE
                 assert np.array_equal(place, content[offset : offset + SIZE])
-        assert readers._board[reading.READY] == readers._board[reading.TAKEN] == len(places) * (3 * reading.PLACES // 8)
+        assert readers._job_ring[reading.READY] == readers._job_ring[reading.TAKEN] == len(places) * (3 * reading.PLACES // 8)
         found = readers._threads
         assert len(found) == threads
     assert not any(thread.is_alive() for thread in found)
@@ -78,14 +78,14 @@ def test_short_reads_go_on():
         return len(part)
 
     sleeps = semaphore.Semaphore()
-    board, place = np.zeros(reading.BOARD, np.int64), np.zeros(90, np.uint8)
-    life = board, ctypes.cast(read, ctypes.c_void_p).value, sleeps.wait, sleeps.memory
+    job_ring, place = np.zeros(reading.BOARD, np.int64), np.zeros(90, np.uint8)
+    life = job_ring, ctypes.cast(read, ctypes.c_void_p).value, sleeps.wait, sleeps.memory
     thread = threading.Thread(target=reading.read_what_is_asked, args=life, daemon=True)
     thread.start()
-    ticket = reading.begin_to_read(board, 9, 5, semaphore.address(place), place.size, sleeps.post, sleeps.memory)
-    while (came := reading.bytes_that_came(board, ticket)) == reading.UNDER_WAY:
+    ticket = reading.begin_to_read(job_ring, 9, 5, semaphore.address(place), place.size, sleeps.post, sleeps.memory)
+    while (came := reading.bytes_that_came(job_ring, ticket)) == reading.UNDER_WAY:
         time.sleep(0.001)
-    board[reading.OVER] = 1
+    job_ring[reading.OVER] = 1
     sleeps.wake(1)
     thread.join(20)
     assert came == 90 and bytes(place) == content[5:95] and asked == [(9, 90, 5), (9, 57, 38), (9, 24, 71)]

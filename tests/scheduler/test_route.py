@@ -8,11 +8,11 @@ from h264lite.encoder.picture.frame import Frame, References, Workspace
 from h264lite.scheduler.arrays import (
     CONSTANTS,
     DECODED,
-    LASTING,
     LAYOUTS,
     NEW,
     NOTHING,
-    OF_THE_LAST,
+    PREVIOUS_FRAME_ARRAYS,
+    REFERENCE_ARRAYS,
     RESULTS,
     SOURCES,
     Size,
@@ -107,7 +107,7 @@ class Machine:
 
     def start(self, n, picture):
         for name, memory in self.memories.items():
-            for key in [key for key in memory if key[1] == NEW or key[0] not in (*LASTING, *OF_THE_LAST)]:
+            for key in [key for key in memory if key[1] == NEW or key[0] not in (*REFERENCE_ARRAYS, *PREVIOUS_FRAME_ARRAYS)]:
                 del memory[key]
             for filled in ("qp",) if picture.n_ref else ("qp", "mb_type", "ref_idx", "mv"):
                 memory[filled, NEW] = [("filled", n)] * HEIGHT
@@ -158,10 +158,10 @@ class Machine:
             found |= {name: self.rows("cpu", (name, NEW)) for name in DECODED}
         found = {name: list(rows) for name, rows in found.items()}
         for memory in self.memories.values():  # numbers of the next picture
-            for name in LASTING:
+            for name in REFERENCE_ARRAYS:
                 for k in range(picture.limit - 1, -1, -1):
                     memory[name, k] = memory.pop((name, k - 1), [("nothing", name, k)] * HEIGHT)
-            for name in OF_THE_LAST:
+            for name in PREVIOUS_FRAME_ARRAYS:
                 memory[name, 0] = memory.pop((name, NEW), [("nothing", name, NEW)] * HEIGHT)
         return found
 

@@ -18,7 +18,7 @@ from h264lite.encoder.encoder import Encoder, encode
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.scheduler.planning.adaptation import Adaptation
 from h264lite.scheduler.threads.copiers import Copiers, Target
-from h264lite.scheduler.threads.pool import Crew
+from h264lite.scheduler.threads.pool import WorkerPool
 from h264lite.scheduler.threads.watchdog import Watchdog
 from h264lite.start_threads import start_threads
 
@@ -82,7 +82,7 @@ def test_threads_leave_room_for_what_follows(monkeypatch, error):
 def test_a_crew_of_fewer(refuse, limit):
     """Half of those that could be started, since others have to start as well."""
     refuse(limit)
-    crew, done = Crew(6), []
+    crew, done = WorkerPool(6), []
     assert len(crew._threads) == (5 if limit == 5 else limit // 2)
     crew.run([[lambda k=k: done.append(k) for k in range(20)]] * 2)
     assert sorted(done) == sorted([*range(20)] * 2)
@@ -120,7 +120,7 @@ def test_helpers_that_do_not_start_are_done_without(refuse, monkeypatch):
     watchdog.close()
     monkeypatch.setattr(waking.driver, "is_real", lambda: True)
     monkeypatch.setattr(waking.importlib.util, "find_spec", lambda name: True)
-    waking.Waking([0]).close()
+    waking.ContextWarmup([0]).close()
     copiers, source, target = Copiers(2), np.arange(64, dtype=np.uint8).reshape(8, 8), np.zeros((8, 8), np.uint8)
     copiers.copy(Target([target]), [source])
     copiers.close()

@@ -12,14 +12,14 @@ from .executor import Executor
 from .gpu_memory import GpuMemory
 from .planning.plan import HOST
 from .planning.route import Copy, Op, Run
-from .stages import EVEN, FRAME, HOME, MAIN, ROWS, SLICES, STAGES, TICKETS, UP
+from .stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICES, STAGES, TICKETS
 from .trace import GpuClock, Trace
 
-TWINS = 3  # pictures whose arrays a GPU holds: one on its way there, one in the loop, one on its way home
+FRAMES_ON_DEVICE = 3  # pictures whose arrays a GPU holds: one on its way there, one in the loop, one on its way home
 Seconds = list[tuple[str, float]]  # by stage
 
 
-class CpuSide(Executor):
+class CpuWorker(Executor):
     """Threads of the processor. slowdown: every kernel takes that many times as long as it computes, the rest asleep."""
 
     def __init__(
@@ -40,7 +40,7 @@ class CpuSide(Executor):
             self._spans[row0, row1] = self._parts_of(row0, row1)
         times: Seconds = []
         begin = time.perf_counter()
-        self._crew.run([self._split(names, state, times, self._spans[row0, row1])])
+        self._worker_pool.run([self._split(names, state, times, self._spans[row0, row1])])
         wall = time.perf_counter() - begin
         of_all = sum(spent for _, spent in times) or 1.0
         found = dict.fromkeys(names, 0.0)
@@ -82,7 +82,7 @@ class CpuSide(Executor):
         super().close(keep_host)
 
 
-class GpuSide(GpuMemory):
+class GpuWorker(GpuMemory):
     """A GPU: one stream for stages, one for each direction of copies."""
 
     def __init__(
@@ -96,11 +96,11 @@ class GpuSide(GpuMemory):
         self.clocked, self.traced, self.trace = False, trace is not None, trace
         self._late_up: Any = None
         with gpu:
-            self.streams = {name: gpu.stream() for name in (MAIN, UP, HOME)}
+            self.streams = {name: gpu.stream() for name in (MAIN, H2D, D2H)}
             self._clock = GpuClock(gpu, trace or Trace(), self.streams[MAIN])
-            self._through = [{name: gpu.event() for name in self.streams} for _ in range(TWINS)]
+            self._through = [{name: gpu.event() for name in self.streams} for _ in range(FRAMES_ON_DEVICE)]
             self._loaded = gpu.event()  # who waits for it waits for what was recorded when he was told to
-            self._carried = [gpu.event() for _ in range(TWINS)]
+            self._carried = [gpu.event() for _ in range(FRAMES_ON_DEVICE)]
             for event in (*self._carried, *(event for events in self._through for event in events.values())):
                 gpu.record(event, self.streams[MAIN])
 
@@ -110,22 +110,22 @@ class GpuSide(GpuMemory):
 
         Arrays that only one picture uses come in TWINS copies; what stages hand to each other, and references, once.
         """
-        gpu, before = self.gpu, self._through[(number - 1) % TWINS]
+        gpu, before = self.gpu, self._through[(number - 1) % FRAMES_ON_DEVICE]
         self.clocked = clocked
         self._late_up = before[MAIN]  # what copies wait for that are no sources
-        gpu.wait(self.streams[MAIN], before[UP])
-        gpu.wait(self.streams[MAIN], self._through[(number + 1) % TWINS][HOME])  # the twins' last picture but one
-        gpu.wait(self.streams[UP], self._through[number % TWINS][MAIN])
-        gpu.wait(self.streams[UP], self._through[number % TWINS][HOME])
-        for name in (MAIN, UP):
-            gpu.wait(self.streams[HOME], before[name])
+        gpu.wait(self.streams[MAIN], before[H2D])
+        gpu.wait(self.streams[MAIN], self._through[(number + 1) % FRAMES_ON_DEVICE][D2H])  # the twins' last picture but one
+        gpu.wait(self.streams[H2D], self._through[number % FRAMES_ON_DEVICE][MAIN])
+        gpu.wait(self.streams[H2D], self._through[number % FRAMES_ON_DEVICE][D2H])
+        for name in (MAIN, H2D):
+            gpu.wait(self.streams[D2H], before[name])
 
     def issue(self, op: Op, number: int, events: Mapping[int, Any], work: Any) -> None:
         """Give a stream its operation, behind what it needs of other streams (`events`)."""
         gpu = self.gpu
-        track = MAIN if isinstance(op, Run) else UP if op.target == self.device else HOME
+        track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
         stream = self.streams[track]
-        if track == UP and self._late_up is not None and isinstance(op, Copy) and op.array[0] not in SOURCES:
+        if track == H2D and self._late_up is not None and isinstance(op, Copy) and op.array[0] not in SOURCES:
             gpu.wait(stream, self._late_up)
             self._late_up = None
         for need in op.needs:
@@ -140,7 +140,7 @@ class GpuSide(GpuMemory):
         else:
             pairs = work.pairs(self.device, op)
             for there, host in pairs:
-                if track == UP:
+                if track == H2D:
                     there.put(host, stream)
                 else:
                     there.get(host, stream)
@@ -152,27 +152,27 @@ class GpuSide(GpuMemory):
         """An event behind an operation that was just issued."""
         while len(self._pool) <= index:
             self._pool.append(self.gpu.event())
-        track = MAIN if isinstance(op, Run) else UP if op.target == self.device else HOME
+        track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
         return self.gpu.record(self._pool[index], self.streams[track])
 
     def carry(self, number: int) -> Any:
         """The event behind the copies that the host waits for before the picture behind this one."""
-        return self.gpu.record(self._carried[number % TWINS], self.streams[HOME])
+        return self.gpu.record(self._carried[number % FRAMES_ON_DEVICE], self.streams[D2H])
 
     def end(self, number: int, home: Any) -> tuple[Any, list[Any], list[Op]]:
         """Behind the last operation: `home`, the event of everything at home, and what the clock noted until then."""
-        gpu, through = self.gpu, self._through[number % TWINS]
-        for name in (MAIN, UP):
+        gpu, through = self.gpu, self._through[number % FRAMES_ON_DEVICE]
+        for name in (MAIN, H2D):
             gpu.record(through[name], self.streams[name])
-            gpu.wait(self.streams[HOME], through[name])
-        gpu.record(home, self.streams[HOME])
-        gpu.record(through[HOME], self.streams[HOME])
+            gpu.wait(self.streams[D2H], through[name])
+        gpu.record(home, self.streams[D2H])
+        gpu.record(through[D2H], self.streams[D2H])
         spans, timed, self._timed = self._clock.take(), self._timed, []
         return home, spans, timed
 
     def uploaded(self, number: int) -> Any:
         """The event behind the last upload of a picture."""
-        return self._through[number % TWINS][UP]
+        return self._through[number % FRAMES_ON_DEVICE][H2D]
 
     def seconds(self, spans: list[Any], timed: list[Op]) -> list[tuple[Op, float]]:
         """What operations took that the clock noted and that are over."""
@@ -187,19 +187,16 @@ class GpuSide(GpuMemory):
     def load(
         self, stage: str, pointers: Mapping[str, int], producer: tuple[int | None, bool], state: Mapping[str, Any]
     ) -> None:
-        """See CudaExecutor.bring_from_gpu."""
+        """See CudaExecutor.import_device_frame."""
         stream, waits = producer
-        gpu, up = self.gpu, self.streams[UP]
+        gpu, up = self.gpu, self.streams[H2D]
         if stream is not None:
             self.others().after(up, stream)
         STAGES[stage].launch({**state, **self.load_from_gpu(pointers)}, (), up)
         loaded = gpu.record(self._loaded, up)
-        for name in (MAIN, HOME):
+        for name in (MAIN, D2H):
             gpu.wait(self.streams[name], loaded)
         if stream is None or not waits:
             gpu.synchronize(loaded)
         else:
             self.others().before(up, stream)
-
-
-Side = CpuSide | GpuSide
