@@ -106,19 +106,20 @@ class KernelFiles:
     """The versions of a kernel, a file each, and an index of them by their keys; `base`: folder and name without endings."""
 
     def __init__(self, base: str, fresh: Stamp) -> None:
-        self._base, self._stamp = base, fresh
+        self._base, self._made = base, (numba.__version__, fresh)
         self.index = Path(f"{base}.nbi")
 
     def versions(self):
         """{key: name of its file}; none that were made from other sources or by another Numba, or of a damaged index."""
-        made = _unpickled(kept.read(self.index))
-        return made[1] if made is not None and made[0] == (numba.__version__, self._stamp) else {}
+        found = _unpickled(kept.read(self.index))
+        return found[1] if found is not None and found[0] == self._made else {}
 
     def load(self, key):
         """What was saved, None if it is not there or damaged."""
         name = self.versions().get(key)
         found = _unpickled(kept.read(self.index.with_name(name))) if name is not None else None
-        return found[1] if found is not None and found[0] == key else None  # another, where two processes wrote at once
+        # Another, where two processes wrote at once or one ended between its files: of another key, or of older sources.
+        return found[1] if found is not None and found[0] == (self._made, key) else None
 
     def save(self, key, payload):
         """OSError if it cannot be written."""
@@ -127,12 +128,12 @@ class KernelFiles:
             taken = set(versions.values())
             names = (f"{os.path.basename(self._base)}.{number}.nbc" for number in itertools.count(1))
             versions[key] = next(name for name in names if name not in taken)
-            kept.write(self.index, dumps(((numba.__version__, self._stamp), versions)))
-        kept.write(self.index.with_name(versions[key]), dumps((key, payload)))
+            kept.write(self.index, dumps((self._made, versions)))
+        kept.write(self.index.with_name(versions[key]), dumps(((self._made, key), payload)))
 
     def flush(self):
         """Forget all versions."""
-        kept.write(self.index, dumps(((numba.__version__, self._stamp), {})))
+        kept.write(self.index, dumps((self._made, {})))
 
     def problems(self) -> list[str]:
         """Which files are there and not loaded, and why."""

@@ -25,12 +25,16 @@ class _NoEnvironment:
 
 
 class _ClosedLibrary(JITCodeLibrary):
-    """The code of a kernel that keeps the helpers linked into it for itself."""
+    """The code of a kernel that keeps the helpers linked into it for itself.
+
+    Private functions have no symbols. Internal ones have, and LLVM's linker in memory (RuntimeDyld) knows symbols of all
+    objects by name alone: it would lead another kernel's calls of the same helper to one that takes fewer arguments.
+    """
 
     def _optimize_final_module(self):
         for function in self._final_module.functions:
             if function.linkage == Linkage.linkonce_odr:
-                function.linkage = Linkage.internal
+                function.linkage = Linkage.private
         super()._optimize_final_module()
 
 

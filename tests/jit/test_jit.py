@@ -33,6 +33,39 @@ for name in sys.argv[1:]:
     print(name, int(np.sum(function(5))), sum(function.stats.cache_hits.values()), "scipy.linalg" in sys.modules)
 """
 
+SHARED = """
+import sys
+import numpy as np
+from h264lite.jit.inlining import outlined
+from h264lite.jit.kernel import closed_kernel, helper, kernel
+
+@helper
+def turn(values):
+    outlined()
+    for i in range(values.size):
+        values[i] = 100 - values[i]
+
+@helper
+def turn_twice(values):
+    turn(values)
+    for i in range(values.size):
+        values[i] *= 2
+    turn(values)
+
+@closed_kernel
+def closed(values):
+    turn_twice(values)
+
+@kernel
+def shared(values):
+    turn_twice(values)
+
+values = np.arange(4)
+for name in sys.argv[1:]:
+    globals()[name](values)
+print(*values)
+"""
+
 
 @jit.helper
 def double(x):
@@ -78,6 +111,20 @@ def test_closed_kernels() -> None:
         kernel(values)
         code.append("".join(kernel.inspect_llvm().values()))
     assert "define linkonce_odr" in code[0] and "define linkonce_odr" not in code[1]
+
+
+@pytest.mark.parametrize("order", ["closed turn_twice", "closed shared", "shared closed turn_twice"])
+def test_what_a_closed_kernel_makes_of_a_helper_is_called_by_no_other(order, tmp_path) -> None:
+    """There it takes fewer arguments. In a process of its own, since a wrong call ends it."""
+    (tmp_path / "shared.py").write_text(SHARED)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(jit.__file__).parents[2])}
+    values = np.arange(4)
+    for _ in order.split():
+        values = 100 - 2 * (100 - values)
+    for _ in range(2):  # compiled, from the cache
+        command = [sys.executable, str(tmp_path / "shared.py"), *order.split()]
+        done = subprocess.run(command, env=environment, text=True, capture_output=True)
+        assert (done.returncode, done.stdout.split()) == (0, [str(value) for value in values])
 
 
 def test_helpers_called_from_python() -> None:

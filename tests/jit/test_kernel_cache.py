@@ -24,6 +24,7 @@ from h264lite.scheduler.stages import CPU, files
 from .test_kept import HOW, break_it
 
 NUMBA = jit_cache.numba.__version__
+kept_write = kept.write
 STAMP = (("a.py", 1, 2),)
 KERNEL = """
 import sys
@@ -71,6 +72,19 @@ def test_versions_of_a_kernel(tmp_path):
     assert kernel.versions() == {}
     kept.write(kernel.index, b"c" + NUMBA.encode() + b"\nno\n.")  # or one that cannot be read here
     assert kernel.versions() == {}
+
+
+def test_code_of_older_sources_does_not_count_under_a_new_index(tmp_path, monkeypatch):
+    """As where a process ends between its two files, or another one with the older sources still writes."""
+    older, newer = (jit_cache.KernelFiles(str(tmp_path / "k"), (("a.py", 1, size),)) for size in (2, 3))
+    older.save("x", "older")
+    with monkeypatch.context() as patch:
+        patch.setattr(jit_cache.kept, "write", lambda path, data: kept_write(path, data) if path.suffix == ".nbi" else 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            newer.save("x", "newer")
+    assert list(newer.versions()) == ["x"] and newer.load("x") is None
+    newer.save("x", "newer")
+    assert newer.load("x") == "newer" and older.load("x") is None
 
 
 @pytest.mark.parametrize("how", HOW)
