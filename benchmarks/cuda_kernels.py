@@ -127,9 +127,9 @@ class Bench:
 
     def picture(self, *samples: np.ndarray) -> list[Timed]:
         """Encodes a picture, then times its kernels. Nothing of an I picture."""
-        self.executor._scripts.clear()  # so that the picture's is the one there is, noted before or not
+        self.executor._recordings.clear()  # so that the picture's is the one there is, noted before or not
         self.encode(*samples)
-        (script,) = self.executor._scripts.values()
+        (script,) = self.executor._recordings.values()
         if not any(name.startswith("full_search") for _, name, _ in script.launches()):
             return []
         with self.gpu:

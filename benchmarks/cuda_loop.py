@@ -94,12 +94,12 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
     assert isinstance(executor, CudaExecutor)
     found = []
     for n in range(40):
-        executor._scripts.clear()  # so that the picture's is the one there is, noted before or not
+        executor._recordings.clear()  # so that the picture's is the one there is, noted before or not
         pipeline.encode(*planes(pictures[n], width, height))
         pipeline.flush()
         if n < 4:
             continue
-        (whole,) = executor._scripts.values()
+        (whole,) = executor._recordings.values()
         script = without_the_source(whole)
         gpu, main = executor.gpu, executor.streams[MAIN]
         with gpu:
@@ -129,7 +129,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
     executors = [pipeline.loop.executor for pipeline in pipelines]
     assert all(isinstance(executor, CudaExecutor) for executor in executors)
     gpu = executors[0].gpu  # type: ignore[union-attr]
-    rounds = list(zip(*(list(executor._scripts.values())[1:] for executor in executors), strict=True))  # type: ignore[union-attr]
+    rounds = list(zip(*(list(executor._recordings.values())[1:] for executor in executors), strict=True))  # type: ignore[union-attr]
     found = []
     with gpu:
         for _ in range(3):

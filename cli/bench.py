@@ -59,7 +59,7 @@ def measure_all(
         _say("first run: compiling the kernels, once; a minute or two")
         _say(f"compiled in {compile_all():.0f} s")
     machine = Machine.here()
-    _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.gpus) or 'no gpu'}")
+    _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.gpus) or 'no GPU'}")
     for name, why in absent.items():
         _say(f"without {name}: {why}")
     tuning, why = find_tuning(given.tuning)

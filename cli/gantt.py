@@ -51,7 +51,7 @@ def draw(trace: Trace, title: str = "") -> bytes:
         axes.barh(row, scale * (right - left), 0.82, scale * (left - begin), **box)
         if right - left > LEAST_LABEL * (end - begin):
             axes.text(scale * ((left + right) / 2 - begin), row, name, ha="center", va="center", fontsize=6, clip_on=True)
-    axes.set_yticks(range(len(tracks)), [f"{'gpu' if process == GPU else 'host'} {track}" for process, track in tracks])
+    axes.set_yticks(range(len(tracks)), [f"{'GPU' if process == GPU else 'host'} {track}" for process, track in tracks])
     axes.set_ylim(max(1, len(tracks)) - 0.5, -0.5)
     axes.set_xlim(0, scale * (end - begin) or 1)
     axes.set_xlabel("milliseconds" if scale == 1e3 else "seconds")

@@ -130,7 +130,7 @@ def _write_page(given: argparse.Namespace, tables: list[Table], plots: list[Path
     lines = ["# The papers, run again", "",
              "*Italics: what the papers print.* Everything else was measured here, in one run of one command:", "",
              f"    h264lite papers {given.name} {shlex.join([*words, '--device', given.device])}", "",
-             f"{datetime.date.today()}; {gpu or 'no gpu'}; {_cpu()}. {NOTES['00']}", ""]  # fmt: skip
+             f"{datetime.date.today()}; {gpu or 'no GPU'}; {_cpu()}. {NOTES['00']}", ""]  # fmt: skip
     for paper, title in PAPERS.items():
         own = [table for table in tables if table.name.startswith(paper)]
         if own:

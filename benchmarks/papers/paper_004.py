@@ -208,7 +208,7 @@ def _modules(setting: Setting, clips: list[Clip]) -> Table:
     for k, reach, references in CASES:
         if k < len(clips):
             for gpu in (False, True) if setting.gpu else (False,):
-                columns.append(f"{_size(clips[k])} +-{reach} ref {references}, {'gpu' if gpu else 'CPU'}")
+                columns.append(f"{_size(clips[k])} +-{reach} ref {references}, {'GPU' if gpu else 'CPU'}")
                 cells.append(modules(clips[k], reach, references, gpu))
     rows: list[list] = [[name, *(case.get(name) for case in cells)] for name in MODULES]
     rows.append(["all but entropy", *(sum(case.get(name, 0.0) for name in MODULES[:-1]) for case in cells)])

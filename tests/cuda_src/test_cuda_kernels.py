@@ -48,7 +48,7 @@ def test_the_stream_of_a_kernel(device):  # noqa: F811
     """A script tells kernels with their streams, in order, and nothing else that was noted."""
     one, two = device.stream(), device.stream()
     planes = [device.zeros((16, 64), "u1") for _ in range(2)]
-    with device.writing() as script:
+    with device.record_calls() as script:
         planes[0].fill(7, one)
         for stream, plane in zip((two, None, one), (*planes, planes[0])):
             device.launch("interpolate", "extend_borders", (1, 2), (64, 8), [plane, 64, 16, 4], stream)
@@ -94,7 +94,7 @@ def test_what_works_in_place_is_subtracted():
     bench.executor = types.SimpleNamespace(streams={MAIN: stream})
     bench.gpu = types.SimpleNamespace(replay=lambda script: given.append([act[0] for act in script.acts]))
     bench._time = lambda script, acts, on: given.append([act[0] for act in acts]) or {1: 70.0, 2: 105.0}[len(acts)]
-    script = cuda_kernels.Script()
+    script = cuda_kernels.Recording()
     for name in ("full_search_16", "refine_sad_satd"):
         script.add(f"the kernel {name}", types.SimpleNamespace(args=((1,), (1,), stream)))
         script.add("an event", None)

@@ -194,5 +194,5 @@ def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
         period = DOWNLOAD_CYCLE if pipeline.config.may_change_device else ref
         numbers = range(math.lcm(executor.frames_on_device, ref + 1, period))
         kinds = {(n % executor.frames_on_device, n % (ref + 1), n % period >= period - ref) for n in numbers}
-        assert len(executor._scripts) == ref + len(kinds)
-        assert len(executor._places) == len(pipeline.ring)
+        assert len(executor._recordings) == ref + len(kinds)
+        assert len(executor._host_buffers) == len(pipeline.ring)

@@ -151,7 +151,7 @@ def ledger(monkeypatch):
         (Pipeline, "_finished", noted_finished), (cuda_executor._Home, "came", lambda self: False),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "once", lambda self, *_: nullcontext(True))  # what is replayed is noted
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "record_or_replay", lambda self, *_: nullcontext(True))  # what is replayed is noted
     device_module.use_driver(EmulatedDriver())
     yield found
     device_module.use_driver(None)
@@ -215,12 +215,12 @@ def test_a_slot_used_again_too_early_is_found(ledger, monkeypatch, options):
 
 def test_a_source_overwritten_too_early_is_found(ledger, monkeypatch):
     monkeypatch.setattr(cuda_executor.CudaExecutor, "frames_on_device", 1)
-    whole = cuda_executor.CudaExecutor.bring
+    whole = cuda_executor.CudaExecutor.upload_frame
 
     def careless(self, number, *more):
         self._downloaded = [self.gpu.record(self.gpu.event(), self.streams["upload"])]
         whole(self, number, *more)
 
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "bring", careless)
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "upload_frame", careless)
     encode(5)
     assert any("load_i420" in race for race in ledger.races)
