@@ -102,7 +102,7 @@ class Pipeline:
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> list[EncodedFrame]:
         """Take one picture: uint8 planes of display size. Return what is finished, in order."""
-        frame = self.ring[self.count % len(self.ring)]
+        frame = self._next_frame()
         start = time.perf_counter()
         try:
             frame.load(y, u, v, self._copying)
@@ -114,14 +114,14 @@ class Pipeline:
 
     def encode_in_place(self) -> list[EncodedFrame]:
         """The same for a picture that lies in `next_buffer()` already."""
-        frame = self.ring[self.count % len(self.ring)]
+        frame = self._next_frame()
         assert isinstance(frame, HostFrame)
         frame.loaded()
         return self._encode(frame)
 
     def encode_on_gpu(self, picture: DevicePicture) -> list[EncodedFrame]:
         """The same for a picture that lies on the GPU."""
-        frame = self.ring[self.count % len(self.ring)]
+        frame = self._next_frame()
         for name, pointer in picture.pointers.items():
             try:
                 found, mine = self.loop.executor.ordinal_of(pointer)
@@ -133,6 +133,12 @@ class Pipeline:
         assert isinstance(frame, HostFrame)
         frame.load_from_gpu(picture)
         return self._encode(frame)
+
+    def _next_frame(self) -> Frame:
+        """The next of the ring. After an interrupt more may be under way than the ring has places for."""
+        if len(self.pending) > self.in_flight:
+            self._finish(self.in_flight)
+        return self.ring[self.count % len(self.ring)]
 
     def begin_gop(self, gop: int, number: int) -> None:
         """The next picture is picture `number` of the stream and begins GOP `gop`; both count from 0."""
@@ -269,6 +275,12 @@ class Pipeline:
 
     def _finished(self, limit: int) -> list[EncodedFrame]:
         """Pictures whose bits are done, in order; waits until at most `limit` are under way."""
+        self._finish(limit)
+        self.taken, self.done = self.done, []
+        return self.taken
+
+    def _finish(self, limit: int) -> None:
+        """Those pictures to `done`."""
         while self.pending and (len(self.pending) > limit or self.pending[0][-1].done()):
             start = time.perf_counter()
             frame, ready, task = self.pending[0]
@@ -282,8 +294,6 @@ class Pipeline:
             if self.trace is not None:
                 self.trace.add(HOST, "loop", "wait", start, time.perf_counter() - start, self.done[-1].index)
             self.pending.popleft()
-        self.taken, self.done = self.done, []
-        return self.taken
 
     def _reconstruction(self, frame: Frame) -> Planes:
         """A copy of the decoded picture, cropped as the SPS says."""

@@ -151,7 +151,8 @@ def ledger(monkeypatch):
         (Pipeline, "_finished", noted_finished), (cuda_executor._Home, "came", lambda self: False),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "record_or_replay", lambda self, *_: nullcontext(True))  # what is replayed is noted
+    always = lambda self, *_: nullcontext(True)  # noqa: E731  what is replayed is noted
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "record_or_replay", always)
     device_module.use_driver(EmulatedDriver())
     yield found
     device_module.use_driver(None)

@@ -36,7 +36,8 @@ def test_every_byte(file, threads):
             for ticket, offset, place in zip(tickets, offsets, places):
                 assert readers.came(ticket) == SIZE
                 assert np.array_equal(place, content[offset : offset + SIZE])
-        assert readers._job_ring[reading.POSTED] == readers._job_ring[reading.TAKEN] == len(places) * (3 * reading.PLACES // 8)
+        job_ring = readers._job_ring
+        assert job_ring[reading.POSTED] == job_ring[reading.TAKEN] == len(places) * (3 * reading.PLACES // 8)
         found = readers._threads
         assert len(found) == threads
     assert not any(thread.is_alive() for thread in found)
