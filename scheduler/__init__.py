@@ -1,1 +1,1 @@
-"""Where and when stages run."""
+"""Executors, stage table, planning and threads: where and when stages run."""

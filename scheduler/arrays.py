@@ -1,8 +1,8 @@
-"""What the arrays of the stage table are made of, for whoever divides pictures by rows: layout, aliases, reach.
+"""The arrays of the stage table by macroblock rows: layout, storage behind each name, rows that stages read.
 
-An array is known by its storage and a number: NEW for the picture in the loop, k for what belongs to reference k of
-RefPicList0 (reference 0 is the picture before). Names of the stage table are views of such arrays: "reference_y" is the
-integer samples of the reference that a step searches, "ref_luma" those of all references with their half samples.
+An array is identified by storage and number: NEW for the frame in the loop, k for arrays of reference k of RefPicList0
+(reference 0 is the frame before). Names of the stage table are views of such arrays: "reference_y" is the integer samples of
+the reference that a step searches, "ref_luma" the integer and half samples of all references.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from functools import cache
 
 from .stages import EVEN, ROWS, STAGES
 
-NEW = -1  # the picture in the loop
+NEW = -1  # the frame in the loop
 THIS, EACH = "the reference of the step", "each reference"
 Key = tuple[str, int]  # storage, number
 
@@ -22,7 +22,7 @@ COARSE_BORDER = 32  # coarse samples
 
 @dataclass(frozen=True)
 class Layout:
-    """size: bytes a macroblock (MACROBLOCKS) or row (PER_ROW), else samples a macroblock's side; planes: that many alike."""
+    """size: bytes a macroblock (MACROBLOCKS) or row (PER_ROW), else samples a side of a macroblock; planes: equal planes."""
 
     kind: str
     size: int
@@ -31,7 +31,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Size:
-    """Of a picture in macroblocks; pad: border of luma references in samples."""
+    """Size of a frame in macroblocks; pad: border of luma references in samples."""
 
     mb_width: int
     mb_height: int
@@ -69,7 +69,7 @@ _ALIASES: dict[str, tuple[tuple[str, int | str], ...]] = {
     "all_predictor": (("predictor", EACH),), "all_cost": (("search_cost", EACH),), "all_mv": (("search_mv", EACH),),
 }  # fmt: skip
 
-# The same on every side, or of one side alone: nothing that crosses
+# Arguments that are equal on all devices, or used on one device only: never copied
 CONSTANTS = frozenset(
     "pad chroma_pad luma_unit chroma_unit width height chroma_width chroma_height merange step_grid max_mv_y subme mb_width "
     "partition_mask chroma_qp_offset trellis alpha_offset beta_offset disable_idc slice_first_mb lam n_ref slice_qp "
@@ -77,7 +77,7 @@ CONSTANTS = frozenset(
     "given_y given_u given_v given_uv given_rgb pitch chroma_pitch plane_pitch".split()
 )
 
-# Rows above and below its own that a stage that splits reads of an array; ALL: wherever vectors point
+# Rows above and below its own rows that a stage reads of an array; ALL: all rows, by motion vectors
 ALL = (1 << 20, 1 << 20)
 _REACH: dict[tuple[str, str], tuple[int, int]] = {
     ("search_centre", "reference_y"): ALL,
@@ -94,7 +94,7 @@ _REACH: dict[tuple[str, str], tuple[int, int]] = {
     ("interpolate", "decoded_luma"): (1, 1),
 } | {("deblock", name): (1, 1) for name in ("rec_y", "rec_u", "rec_v", "mb_type", "ref_idx", "mv", "total_coeff", "qp")}
 
-# What a stage changes only in part, so that the rest has to be there before
+# Arrays that a stage changes only in part, so that their rows must be resident before
 _CHANGED: dict[str, tuple[str, ...]] = {
     "subpel_refine": ("search_cost", "search_mv"),
     "inter_residual": ("mb_type", "ref_idx", "mv"),
@@ -103,12 +103,12 @@ _CHANGED: dict[str, tuple[str, ...]] = {
     "extend_luma": ("decoded_y",), "extend_cb": ("decoded_u",), "extend_cr": ("decoded_v",),
 }  # fmt: skip
 
-RESULTS = (  # what a picture's bits are made of, and its statistics; levels besides
+RESULTS = (  # input of the entropy coding, without levels, and statistics of a frame
     "mb_type", "sub_mb_type", "ref_idx", "mv", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", "cbp", "qp",
     "total_coeff", "ssd_y", "ssd_u", "ssd_v",
 )  # fmt: skip
 SOURCES, DECODED = ("source_y", "source_u", "source_v"), ("luma", "cb", "cr")
-REFERENCE_ARRAYS = ("luma", "half", "cb", "cr")  # of every reference; and of the picture before:
+REFERENCE_ARRAYS = ("luma", "half", "cb", "cr")  # of each reference; next line: of the frame before
 PREVIOUS_FRAME_ARRAYS = ("ref_idx", "mv")
 
 
@@ -127,7 +127,7 @@ def storage(name: str, reference: int, n_ref: int) -> tuple[Key, ...]:
 
 @dataclass(frozen=True)
 class Access:
-    """What a stage does with one array: rows above and below its own that it reads (None: none), whether it writes."""
+    """Use of one array by a stage. reach: rows above and below its own that it reads, None: it reads none."""
 
     key: Key
     reach: tuple[int, int] | None
@@ -179,13 +179,13 @@ def bytes_of(array: str, row0: int, row1: int, size: Size) -> int:
 
 
 Rows = tuple[tuple[int, int], ...]  # intervals, sorted, apart
-Residency = tuple[tuple[Key, tuple[tuple[str, Rows], ...]], ...]  # which rows of an array are right in which memory
+Residency = tuple[tuple[Key, tuple[tuple[str, Rows], ...]], ...]  # valid rows of each array in each memory
 NOTHING: Residency = ()
 
 
 @cache
 def everything(memory: str, n_references: int, mb_height: int) -> Residency:
-    """A picture was done in one memory alone, which holds so many references behind it."""
+    """Residency after a frame that was done in one memory, with `n_references` references held."""
     keys = [(name, k) for name in REFERENCE_ARRAYS for k in range(n_references)]
     keys += [(name, 0) for name in PREVIOUS_FRAME_ARRAYS]
     return freeze({key: {memory: ((0, mb_height),)} for key in keys})
@@ -210,5 +210,5 @@ def common(rows: Rows, row0: int, row1: int) -> Rows:
 
 
 def freeze(valid: Mapping[Key, Mapping[str, Rows]]) -> Residency:
-    """As a value that can be a key."""
+    """The residency as a hashable value."""
     return tuple(sorted((key, tuple(sorted((m, rows) for m, rows in held.items() if rows))) for key, held in valid.items()))

@@ -1,8 +1,8 @@
-"""H264LITE_CHECK=1: each call of a kernel runs beside its portable twin, and the first difference ends the encode.
+"""H264LITE_CHECK=1: compares each kernel call with a portable build of the kernel; the first difference ends the encode.
 
-The twin is the same source in a process of its own, compiled for the least processor of its kind (NUMBA_CPU_NAME=generic),
-where every operation of cpu_simd/simd/vector.py is plain LLVM in the registers that all processors have. It gets a copy
-of all arguments; then all arrays must be equal, those that the kernel has no business with as well. Calls come one at a time.
+The twin is the same source in another process, compiled for the least processor of the architecture
+(NUMBA_CPU_NAME=generic), where each operation of cpu_simd/simd/vector.py is plain LLVM on baseline registers. It gets a copy
+of all arguments; after the call all arrays must be equal, also those that the kernel must not write. Calls are serialised.
 """
 
 import atexit
@@ -23,15 +23,15 @@ import numpy as np
 from .stages import CPU, Stage
 
 _FOLDER = Path(__file__).resolve().parent.parent / CPU
-_COARSE_BORDER = 64  # of search_centre's pictures, both sides
+_COARSE_BORDER = 64  # of the coarse planes of search_centre, both sides together
 
 
 class TwinDiffers(Exception):
-    """A kernel and its portable twin do not agree."""
+    """A kernel and its portable twin differ."""
 
 
 def _freeze(value: Any) -> Any:
-    """An argument as it goes to the other process: views keep their strides, by which kernels are compiled."""
+    """An argument for the other process: views keep their strides, because kernels are compiled by them."""
     if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
         return value
     return _View(np.ascontiguousarray(value), value.strides)
@@ -51,9 +51,9 @@ class _View:
 
 
 def portable_environment() -> dict[str, str]:
-    """What makes another process compile for the least processor, into a cache of its own."""
+    """Environment in which another process compiles for the least processor, into its own cache."""
     changes = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "H264LITE_CHECK": "0"}
-    if os.access(_FOLDER, os.W_OK) or "NUMBA_CACHE_DIR" in os.environ:  # in one cache their code might get mixed up
+    if os.access(_FOLDER, os.W_OK) or "NUMBA_CACHE_DIR" in os.environ:  # one cache could mix the code of both
         changes["NUMBA_CACHE_DIR"] = str(Path(os.environ.get("NUMBA_CACHE_DIR") or _FOLDER / "__pycache__") / "portable")
     return changes
 
@@ -70,11 +70,11 @@ class Twin:
 
     def call(self, where: str, function: str, arguments: Mapping[str, Any], native: Callable[..., Any],
              size: tuple[int, int], pad: int = 0) -> Any:  # fmt: skip
-        """Run file.function of cpu_simd/ there, here by `native`, and compare; returns what it returned.
+        """Run file.function of cpu_simd/ in the twin and `native` here, and compare. Returns the result.
 
-        arguments: by name, in order; size: (width, height) of the picture in macroblocks, pad: border of its references.
+        arguments: by name, in order; size: (width, height) of the frame in macroblocks; pad: border of its references.
         """
-        with self._lock:  # until all is compared: parts of a picture share its arrays
+        with self._lock:  # until all is compared, because bands of a frame share its arrays
             assert self._process.stdin is not None and self._process.stdout is not None
             try:
                 pickle.dump((function, [_freeze(value) for value in arguments.values()]), self._process.stdin, -1)
@@ -91,7 +91,7 @@ class Twin:
             return mine
 
     def check_entropy(self, write: Callable[..., int], args: Sequence[Any], height: int) -> int:
-        """entropy.write_slice_data, which is in no stage table, with its twin; height: macroblock rows."""
+        """entropy.write_slice_data, which is no stage of the table, with its twin; height: macroblock rows."""
         arguments = dict(zip(inspect.signature(write).parameters, args))
         size = arguments["mb_width"], height
         return int(self.call("entropy", "entropy.write_slice_data", arguments, lambda: write(*args), size))
@@ -109,7 +109,7 @@ class Twin:
 
 
 def serve() -> None:
-    """The other process's life: calls from standard input, answers to standard output."""
+    """Main loop of the other process: calls from standard input, answers to standard output."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:
@@ -128,7 +128,7 @@ def serve() -> None:
 
 
 def twin() -> Twin | None:
-    """The process, started when first asked for; None unless H264LITE_CHECK=1."""
+    """The twin, started at the first call; None unless H264LITE_CHECK=1."""
     return _the_twin() if os.environ.get("H264LITE_CHECK", "0") not in ("", "0") else None
 
 
@@ -136,7 +136,7 @@ _the_twin = functools.cache(Twin)
 
 
 def compare(where: str, arguments: Mapping[str, Any], after: Sequence[Any], size: tuple[int, int], pad: int) -> None:
-    """Raise TwinDiffers at the first difference of arrays from what the twin made of them, `after`."""
+    """Raise TwinDiffers at the first difference between arrays and those of the twin, `after`."""
     for (name, array), other in zip(arguments.items(), after):
         if isinstance(array, np.ndarray) and not np.array_equal(array, other):
             index = tuple(int(i) for i in np.argwhere(array != other)[0])
@@ -146,7 +146,7 @@ def compare(where: str, arguments: Mapping[str, Any], after: Sequence[Any], size
 
 
 def macroblock_row(index: tuple[int, ...], shape: tuple[int, ...], size: tuple[int, int], pad: int) -> int | None:
-    """The macroblock row of an element of a frame's array; None if the array's shape does not tell."""
+    """The macroblock row of an element of a frame's array; None if the shape does not determine it."""
     width, height = size
     if width * height in shape:
         return index[shape.index(width * height)] // width
@@ -159,7 +159,7 @@ def macroblock_row(index: tuple[int, ...], shape: tuple[int, ...], size: tuple[i
 
 
 def beside(other: Twin, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call`, the stage as a function of its span, with its twin."""
+    """`call`, a stage as a function of its span, compared with its twin."""
     size = int(state["mb_width"]), len(state["slice_first_mb"])
 
     def run(*part: int) -> None:

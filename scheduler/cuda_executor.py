@@ -1,8 +1,8 @@
-"""Runs stages on a GPU: the loop on one stream, what it does not wait for on a second, copies on two more.
+"""Runs whole frames on one GPU: the coding loop on one stream, stages outside the loop on a second, copies on two more.
 
-Nothing is allocated after the first frames, and the host waits for nothing but the results of a frame (`take`). Arrays of
-`frames_on_device` frames lie on the GPU: one is uploaded and one downloaded while a third is in the loop. A frame's arrays
-are used again after its download.
+Nothing is allocated after the first frames, and the host waits only for the results of a frame (`take`). Arrays of
+`frames_on_device` frames lie on the GPU: one frame is uploaded and one downloaded while a third is in the loop. The arrays
+of a frame are reused after its download.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -22,20 +22,20 @@ from .trace import GpuClock, Trace
 
 _NOT_TIMED = nullcontext()
 MOST_RECORDINGS = 1024
-OFTEN = 4  # times that a picture of a kind has come again: more will, so its calls are made fewer
-LAST = ("extend_luma", "interpolate")  # of a picture, on MAIN and BESIDE
+OFTEN = 4  # replays of a recording before its kernel launches are fused into CUDA graphs
+LAST = ("extend_luma", "interpolate")  # last stages of a frame, on MAIN and on SIDE
 WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 
 
 class CudaExecutor(GpuMemory):
-    """See Executor. A picture's bits are written on the GPU; what the host does with them it does when it asks for them."""
+    """See Executor. The GPU writes the bits of a frame; the host finishes them when it asks for the result."""
 
     frames_on_device = 3
 
     def __init__(
         self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False
     ) -> None:
-        """serial: everything on one stream, which spares the host's thread events."""
+        """serial: everything on one stream, so that the host thread issues fewer event calls."""
         super().__init__(gpu)
         self.serial = serial
         rows, macroblocks = (0, n_rows), (0, slices[-1][1])
@@ -49,31 +49,33 @@ class CudaExecutor(GpuMemory):
             }
             self._ended = {name: gpu.event() for name in WAITED_FOR}
             self._uploaded, self._downloaded = ([gpu.event() for _ in range(self.frames_on_device)] for _ in range(2))
-            self._waits: set[tuple[str, str]] = set()  # of this run: which stream waits for which event of _ended already
+            self._waits: set[tuple[str, str]] = set()  # of this run: (stream, stage) that already have a wait
             self._clock = GpuClock(gpu, trace, self.streams[MAIN]) if trace is not None and trace.gpu else None
-            self._number = 0  # of the picture that is being started
-            self._home: dict[Hashable, Any] = {}  # events for the host's waiting, by a picture's place in memory
+            self._number = 0  # of the frame that is being started
+            self._home: dict[Hashable, Any] = {}  # download events that the host waits for, by slot
             self._host_buffers: dict[Hashable, HostBuffers] = {}
             self._recordings: dict[Any, Recording] = {}
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
-                gpu.record(event, self.streams[MAIN])  # so that the first pictures may wait for them
+                gpu.record(event, self.streams[MAIN])  # the first frames wait for events that no frame has recorded
 
     @property
     def upload_fences(self) -> bool:
-        """Whether `upload_frame` may have one."""
+        """Whether `upload_frame` accepts an upload fence."""
         with self.gpu:
             return self.gpu.upload_fences
 
     def at_work(self) -> Device:
-        """See Executor: the context is this thread's."""
+        """See Executor: makes the CUDA context current in this thread."""
         return self.gpu
 
     def upload_frame(
         self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], fills: Iterable[tuple[DeviceArray, int]],
         step: Step, state: Mapping[str, Any], upload_fence: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """Start picture `number` beside the loop of the one before: (host array, array on the GPU) to copy, (array, value)
-        to fill, and the step that makes planes of them. gate: not before it is open (scheduler/threads/copy_kernels.py).
+        """Start frame `number` while the frame before is in the loop.
+
+        pairs: (host array, GPU array) to copy; fills: (array, value); step: converts the uploaded samples to planes;
+        upload_fence: the copies start once it is READY (scheduler/threads/copy_kernels.py).
         """
         gpu, k, up = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
@@ -89,8 +91,9 @@ class CudaExecutor(GpuMemory):
         self._start_when_uploaded(number)
 
     def _start_when_uploaded(self, number: int) -> None:
-        """The main stream, for which the others wait, goes on with a picture when its source is there and the last but one,
-        whose slot it may have, is home.
+        """Make MAIN wait for this frame's upload and for the download of frame `number` - 2, whose slot it may reuse.
+
+        The other streams wait for MAIN.
         """
         gpu, main, uploaded = self.gpu, self.streams[MAIN], self._uploaded[number % self.frames_on_device]
         gpu.record(uploaded, self.streams[H2D])
@@ -101,8 +104,10 @@ class CudaExecutor(GpuMemory):
         self, number: int, stage: str, pointers: Mapping[str, int], fills: Iterable[tuple[DeviceArray, int]],
         producer: tuple[int | None, bool], state: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """As `upload_frame` for a frame that lies on the GPU. producer: the stream to be ordered after, and whether that
-        stream waits until the frame is read; otherwise, and without a stream, the host waits.
+        """As `upload_frame`, for a frame that is already on the GPU.
+
+        producer: (stream to be ordered after or None, whether that stream waits until the frame is read). If it does not
+        wait, or there is no stream, the host waits.
         """
         stream, waits = producer
         gpu, k, up = self.gpu, number % self.frames_on_device, self.streams[H2D]
@@ -120,7 +125,7 @@ class CudaExecutor(GpuMemory):
             self.others().before(up, stream)
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
-        """Start steps over the whole picture, on their streams; see Executor."""
+        """Start steps over the whole frame, on their streams; see Executor."""
         self._waits.clear()
         for names, more in steps:
             for name in names:
@@ -136,14 +141,14 @@ class CudaExecutor(GpuMemory):
             self._waits = {wait for wait in self._waits if wait[1] != stage.name}
 
     def _wait(self, track: str, stages: Iterable[str]) -> None:
-        """Nothing more is done on a stream until these have ended."""
+        """Make a stream wait for the end of these stages, once a run."""
         for name in stages:
             if (track, name) not in self._waits:
                 self.gpu.wait(self.streams[track], self._ended[name])
                 self._waits.add((track, name))
 
     def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], slot: Hashable) -> None:
-        """See Executor: beside the loop of the next picture."""
+        """See Executor: start the download, which runs while the next frame is in the loop."""
         gpu, k, download = self.gpu, number % self.frames_on_device, self.streams[D2H]
         self._wait(D2H, LAST)
         with self._span(D2H, "download"):
@@ -153,7 +158,7 @@ class CudaExecutor(GpuMemory):
         gpu.record(self._event(slot), download)
 
     def _event(self, slot: Hashable) -> Any:
-        """Of a picture that comes home."""
+        """The download event of a slot."""
         if slot not in self._home:
             self._home[slot] = self.gpu.event()
         return self._home[slot]
@@ -197,11 +202,11 @@ class CudaExecutor(GpuMemory):
         clock.end(track, name, before, self.streams[track], self._number)
 
     def _span(self, track: str, name: str) -> AbstractContextManager[None]:
-        """Around what a stream is given, for the timeline if there is one."""
+        """Around the calls of one span of a stream; timed if there is a trace."""
         return self._timed(self._clock, track, name) if self._clock else _NOT_TIMED
 
     def submit(self, function: Callable[..., Any], *args: Any) -> LazyTask:
-        """See Executor. The task waits for a picture: its last argument is what `home` gave."""
+        """See Executor. The task waits for a download: its last argument is the result of `home`."""
         home: _Home = args[-1]
         return LazyTask(home.came, function, *args)
 
@@ -210,14 +215,14 @@ class CudaExecutor(GpuMemory):
         return future.result()
 
     def finish(self) -> None:
-        """See GpuMemory. Scripts hold kernels, which go with their modules."""
+        """See GpuMemory. Recordings are dropped, because they hold kernels of modules that are unloaded."""
         super().finish()
         self._recordings.clear()
         self._host_buffers.clear()
 
 
 class _Home:
-    """Waits until a picture is home."""
+    """Waits for the download of a frame."""
 
     def __init__(self, gpu: Device, event: Any, clock: GpuClock | None) -> None:
         self._gpu, self._event, self._clock = gpu, event, clock
@@ -230,7 +235,7 @@ class _Home:
                 self._clock.resolve(self._spans)
 
     def came(self) -> bool:
-        """Whether it is, or never will be."""
+        """Whether the download has ended, or the GPU is lost."""
         try:
             with self._gpu:
                 return self._gpu.done(self._event)

@@ -1,4 +1,4 @@
-"""Which devices there are to run stages on, and an executor for one of them."""
+"""The devices of this machine, and the executor for a device."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,22 +38,22 @@ __all__ = [
 ]  # fmt: skip
 
 OneDevice = Executor | CudaExecutor
-HOPELESS = 0.3  # of the best device's frames a second: below, and with no part in the plan, a device is not kept ready
-FEWER_TRIES = 16  # plans that are simulated while pictures wait for one
+HOPELESS = 0.3  # share of the best device's frame rate below which a device without rows in the plan is not kept ready
+FEWER_TRIES = 16  # plans that are simulated when frames wait for a plan
 
 
 def why_no_cuda() -> str | None:
-    """None if there is a GPU to use, else what is missing. Takes no context."""
+    """None if a GPU can be used, else what is missing. Creates no context."""
     return available()
 
 
 def count_gpus() -> int:
-    """How many GPUs the driver reports."""
+    """Number of GPUs that the driver reports."""
     return count()
 
 
 def gpu_name() -> str:
-    """Of the GPU that is used."""
+    """Name of the GPU that is used."""
     try:
         return str(first_gpu().name())
     except DeviceUnavailable:
@@ -61,7 +61,7 @@ def gpu_name() -> str:
 
 
 def nvcc_will_run() -> bool:
-    """Whether kernels of the GPU are to be compiled before it can be used."""
+    """Whether GPU kernels must be compiled before the GPU can be used."""
     try:
         gpu = first_gpu()
         capability = tuple(gpu.compute_capability())
@@ -72,16 +72,16 @@ def nvcc_will_run() -> bool:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """What device "hybrid" is planned from. picture: a typical one; split: see Config."""
+    """Input of the plan of device "hybrid". picture: a typical frame; split: see Config."""
 
     picture: Picture
     split: tuple[int, int] | None = None
     warn: Callable[[str], None] | None = None
-    models: Models | None = None  # of this machine; without, a guess that the first pictures correct
+    models: Models | None = None  # of this machine; None: a guess that the first frames correct
     pins: Mapping[str, Any] = field(default_factory=dict)  # of its tuning file
 
     def plan(self, devices: tuple[str, ...], models: Models, tries: int = TRIES) -> tuple[Plan, bool]:
-        """The planner's, or the one that was told; whether another one may follow that has use for a second device."""
+        """(the planner's or the forced plan, whether a later plan may use a second device)."""
         if self.split is not None:
             return Plan.split(devices, self.picture.size.mb_height, *self.split, self.picture.me), False
         made = make_plan(devices, self.picture, models, self.pins, tries)
@@ -94,10 +94,11 @@ def make_executor(
     device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
     ordinal: int = 0, hybrid: Hybrid | None = None, choices: Mapping[str, int] | None = None,
 ) -> OneDevice | HybridExecutor:  # fmt: skip
-    """For "cpu", "cuda" or "hybrid", with GPU `ordinal`; DeviceUnavailable or DeviceMemoryError if it cannot be had.
+    """The executor for "cpu", "cuda" or "hybrid", with GPU `ordinal`. Raises DeviceUnavailable or DeviceMemoryError.
 
-    A plan that leaves everything to one device, beside which the others are too slow to matter, or that is pinned, is that
-    device's executor. choices: see CHOSEN in tuning.py; `streams` of a GPU alone, 1 or else four, and `tile_rows`.
+    If the plan leaves everything to one device, and is pinned or the other devices are too slow, the result is the executor
+    of that device. choices: see CHOSEN in planning/tuning_file.py; `streams` of a GPU that works alone (1, else four) and
+    `tile_rows`.
     """
     choices = choices or {}
     if device == "hybrid" and hybrid is not None:
@@ -106,7 +107,7 @@ def make_executor(
         models = (hybrid.models if known and hybrid.models else guess(names, threads)).with_threads(threads)
         try:
             plan, may_change = hybrid.plan(names, models)
-        except ValueError:  # a stage was not measured, as the search in steps is not
+        except ValueError:  # a stage was not measured; step_search never is
             models = guess(names, threads).with_threads(threads)
             plan, may_change = hybrid.plan(names, models)
         if plan.single is None or hybrid.split is not None or may_change:

@@ -1,6 +1,6 @@
-"""Runs the stage table on CPU threads: bands of the picture inside a stage, tasks that outlive it beside the next frame.
+"""Runs the stage table on CPU threads: stages in bands of the frame, and tasks that run during the next frame.
 
-The executor knows stages, bands and a crew of threads. Results never depend on the number of threads or bands.
+Results never depend on the number of threads or bands.
 """
 
 import threading
@@ -17,9 +17,9 @@ from .threads.lazy_task import Task
 from .threads.pool import Part, WorkerPool
 from .trace import HOST, Trace
 
-LEAST_BAND = 40  # macroblocks: below that a call costs more than it shares out
-EVEN_BAND = 1000  # macroblocks that justify a second band for each thread where rows take equally long
-Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and the state that only they see
+LEAST_BAND = 40  # macroblocks: a smaller band costs more in the call than it gains
+EVEN_BAND = 1000  # macroblocks a thread that justify a second band for it in EVEN stages
+Step = tuple[Sequence[str], Mapping[str, Any]]  # stages, and state for these stages only
 
 
 def bands(n_rows: int, n_bands: int) -> list[tuple[int, int]]:
@@ -30,7 +30,7 @@ def bands(n_rows: int, n_bands: int) -> list[tuple[int, int]]:
 
 
 def shares(n_rows: int, threads: int, least: int) -> list[tuple[int, int]]:
-    """Bands for threads that take the next one when they are free: tall ones first, `least` rows at the end."""
+    """Bands that free threads take in order: tall bands first, down to `least` rows."""
     cuts = [0]
     while cuts[-1] < n_rows:
         left = n_rows - cuts[-1]
@@ -40,11 +40,11 @@ def shares(n_rows: int, threads: int, least: int) -> list[tuple[int, int]]:
 
 
 class Executor:
-    """`threads` threads over a picture of `n_rows` macroblock rows; slices: (first, end) macroblock of each.
+    """`threads` threads over a frame of `n_rows` macroblock rows; slices: (first, end) macroblock of each.
 
-    What an executor for another device has as well: `zeros` makes arrays where the stages run, `host_zeros` those that
-    cross over; `frames_on_device` is how many frames it holds on its side (0: it works on the host's own arrays); `tickets`
-    whether its mode decision counts in `progress`, from 0 on.
+    Executors of all devices share this interface. `zeros` makes arrays in the memory of the stages, `host_zeros` host arrays
+    for uploads and downloads; `frames_on_device`: frames in the memory of a GPU (0: stages work on host arrays);
+    `tickets`: whether mode decision counts in `progress`, from 0 on.
     """
 
     frames_on_device, tickets = 0, True
@@ -60,7 +60,7 @@ class Executor:
         self._parts = self._parts_of(0, n_rows)
 
     def _parts_of(self, row0: int, row1: int) -> dict[str, list[Any]]:
-        """How stages of each kind are shared out over macroblock rows [row0, row1); slices are those of the picture."""
+        """Parts of stages by kind of split, for macroblock rows [row0, row1); slices: those of the frame."""
         n_rows, threads = row1 - row0, self.threads
         n_mb = n_rows * self._mb_width
         rows = shares(n_rows, threads, -(-LEAST_BAND // self._mb_width)) if threads > 1 else [(0, n_rows)]
@@ -71,11 +71,11 @@ class Executor:
         }  # fmt: skip
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> Any:
-        """An array of the stages' side."""
+        """An array of zeros in the memory of the stages."""
         return np.zeros(shape, dtype)
 
     def host_zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        """An array of the host, from or to which pictures are copied."""
+        """A host array of zeros, for uploads and downloads."""
         return np.zeros(shape, dtype)
 
     def constant(self, values: np.ndarray) -> Any:
@@ -83,38 +83,36 @@ class Executor:
         return values
 
     def interior(self, plane: Any, border: int) -> Any:
-        """What `deblock` writes of a plane with a border."""
+        """The output of `deblock` in a plane with a border."""
         return plane[border:-border, border:-border]
 
     def fill(self, array: Any, value: int) -> None:
-        """Every element of an array of the stages' side, in the order of the stages."""
+        """Set all elements of an array of `zeros`, in order with the stages."""
         array.fill(value)
 
     def at_work(self) -> AbstractContextManager[Any]:
-        """Around whatever the loop does for one picture."""
+        """Around the work of the loop for one frame."""
         return nullcontext()
 
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
-        """See CudaExecutor: arrays of a GPU belong to no device of this executor."""
+        """See GpuMemory: a pointer belongs to no device of this executor."""
         return None, -1
 
     def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]], slot: Hashable) -> None:
-        """End picture `number`: (array of the stages' side, host array) to copy; slot: identifies the
-        host arrays.
-        """
+        """End frame `number`: pairs: (array of the stages, host array) to copy; slot: identifies the host arrays."""
         for source, target in pairs:
             target[...] = source
 
     def home(self, slot: Hashable) -> Callable[[], None]:
-        """What waits until the last picture taken at a place is on the host."""
+        """A function that waits for the last download (`take`) of a slot."""
         return lambda: None
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
-        """Run steps over the whole picture, one after another, and return when they are done.
+        """Run steps over the whole frame, in sequence, and return when they are done.
 
-        A band of the picture goes through all stages of a step that split by rows, so each may read of the others'
-        results only what its own band wrote; stages that take the whole frame run beside them. The time spent in each
-        is added to `seconds`, summed over threads.
+        A band goes through all stages of a step that split by rows, so that each stage may read only rows of other stages
+        of the step that its own band wrote; whole-frame stages run concurrently. The time of each stage is added to
+        `seconds`, summed over threads.
         """
         times: list[tuple[str, float]] = []
         self._worker_pool.run([self._split(names, {**state, **more} if more else state, times) for names, more in steps])
@@ -125,7 +123,7 @@ class Executor:
         self, names: Sequence[str], state: Mapping[str, Any], times: list[tuple[str, float]],
         spans: Mapping[str, list[Any]] | None = None,
     ) -> list[Part]:  # fmt: skip
-        """The parts of a step, over the whole picture or `spans`."""
+        """The parts of a step, over the whole frame or `spans`."""
         parts: list[Part] = []
         spans = spans or self._parts
         chain = []
@@ -141,19 +139,19 @@ class Executor:
         return parts
 
     def _around(self, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
-        """The stage as a function of its span, with what is to happen besides."""
+        """The stage as a function of its span, with the comparison of check.py if that is on."""
         return call if self._twin is None else beside(self._twin, stage, state, call)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Task:
-        """Start a task that runs beside what follows."""
+        """Start a task that runs concurrently with later work."""
         return self._worker_pool.submit(function, *args)
 
     def result(self, future: Task) -> Any:
-        """What the task returned; waits for it."""
+        """Wait for a task and return its result."""
         return self._worker_pool.result(future)
 
     def close(self, keep_host: bool = False) -> None:
-        """Wait for running tasks and end the threads; `keep_host`: arrays of `host_zeros` are used on."""
+        """Wait for running tasks and end the threads; keep_host: arrays of `host_zeros` stay in use."""
         self._worker_pool.close()
 
 
@@ -161,7 +159,7 @@ def _part(
     chain: Sequence[tuple[str, Callable[..., Any]]], span: tuple[int, ...], times: list[tuple[str, float]],
     trace: Trace | None,
 ) -> Part:
-    """A span of the picture through bound stages."""
+    """A part: bound stages on one span."""
 
     def run() -> None:
         for name, call in chain:

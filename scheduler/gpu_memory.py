@@ -1,4 +1,4 @@
-"""A GPU's memory and streams, as whoever runs stages there has them."""
+"""Arrays on a GPU and the streams of one user: the base of `CudaExecutor` and `GpuWorker`."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +21,7 @@ class GpuMemory:
         self.gpu = gpu
         self._foreign: Foreign | None = None
         self._constants: dict[tuple[str, tuple[int, ...], bytes], DeviceArray] = {}
-        self._ends: dict[str, Any] = {}  # of the streams, when somebody else takes over
+        self._ends: dict[str, Any] = {}  # events at the ends of the streams, for the next user of the GPU
         with gpu:
             gpu.load(files(CUDA))
 
@@ -36,7 +36,7 @@ class GpuMemory:
             return self.gpu.pinned(shape, dtype)
 
     def constant(self, values: np.ndarray) -> DeviceArray:
-        """See Executor: uploaded once for its contents."""
+        """See Executor: equal contents are uploaded once."""
         key = (values.dtype.str, values.shape, values.tobytes())
         if key not in self._constants:
             with self.gpu:
@@ -45,34 +45,34 @@ class GpuMemory:
         return self._constants[key]
 
     def interior(self, plane: DeviceArray, border: int) -> DeviceArray:
-        """See Executor: the launcher finds the border by itself."""
+        """See Executor: the plane itself, because the launcher computes the border."""
         return plane
 
     def fill(self, array: DeviceArray, value: int) -> None:
-        """See Executor. Elements are bytes, or all of their bytes alike."""
+        """See Executor. Elements are bytes, or have equal bytes."""
         array.fill(value & 255, self.streams[MAIN])
 
     def across(self, array: np.ndarray) -> DeviceArray:
-        """An array from `host_zeros` as kernels reach it: page-locked memory has the same address on both sides."""
+        """An array from `host_zeros` for kernels: page-locked memory has the same address on host and GPU."""
         return DeviceArray(self.gpu, array.ctypes.data, array.shape, array.dtype, array)
 
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
-        """The device that a pointer belongs to (None: to none), and the one of this GPU."""
+        """(ordinal of the device that owns a pointer or None, ordinal of this GPU)."""
         with self.gpu:
             return self.others().ordinal_of(pointer), self.gpu.ordinal
 
     def load_from_gpu(self, pointers: Mapping[str, int]) -> dict[str, DeviceArray]:
-        """Samples of somebody else on this GPU, as a stage that converts them takes them."""
+        """Foreign samples on this GPU as arguments of a stage that converts them."""
         return {name: DeviceArray(self.gpu, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
 
     def others(self) -> Foreign:
-        """Other libraries' streams and pointers."""
+        """Access to streams and pointers of other libraries."""
         if self._foreign is None:
             self._foreign = Foreign(self.gpu)
         return self._foreign
 
     def order_after(self, other: "GpuMemory") -> None:
-        """All that is given to these streams from now on comes after all that `other` has given to its own."""
+        """Order all later work of these streams after all work that `other` has issued to its streams."""
         gpu = self.gpu
         with gpu:
             for name, stream in other.streams.items():
@@ -84,8 +84,9 @@ class GpuMemory:
                     gpu.wait(stream, end)
 
     def finish(self) -> None:
-        """Wait until nothing is under way, and give the streams back while their context lives: PyCUDA frees nothing of a
-        context that was let go of. Those of a lost GPU stay, since no call of the driver succeeds for it.
+        """Wait for all work, and free the streams while their context exists: PyCUDA frees nothing of a released context.
+
+        Streams of a lost GPU are not freed, because no driver call succeeds for it.
         """
         with suppress(GpuLost), self.gpu:
             for stream in self.streams.values():
@@ -96,7 +97,7 @@ class GpuMemory:
             self._ends.clear()
 
     def close(self, keep_host: bool = False) -> None:
-        """`finish`, and give memory back; `keep_host`: but for `host_zeros`."""
+        """`finish`, and free memory; keep_host: except arrays of `host_zeros`."""
         self.finish()
         self._constants.clear()
         self.gpu.close(keep_host)

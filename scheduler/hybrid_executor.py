@@ -1,9 +1,10 @@
-"""Runs a route: every side goes through its own operations in order, and waits where one needs what another side does.
+"""Runs frames on CPU workers and a GPU together, by the route that a plan gives.
 
-The thread that calls is the processor's; before each of its steps it gives the GPU whatever can be given by then, so a
-GPU waits for the processor only where it needs its rows, and the processor for a GPU only where it reads them. Operations
-are measured (adaptation.py). Where a plan leaves everything to one device and all that pictures read of earlier ones is in
-its memory, that device's own executor goes on, until a plan divides pictures again. Bytes never change with the plan.
+Each worker does its own operations in order, and waits where one needs the result of another worker. The calling thread is
+the CPU's: before each step it issues every GPU operation that can be issued. So the GPU waits for the CPU only where it
+needs rows of the CPU, and the CPU waits for the GPU only where it reads rows of the GPU. Operations are measured
+(adaptation.py). If a plan leaves everything to one device, and its memory holds all that frames read of earlier frames, the
+executor of that device takes over until a plan divides frames again. The plan never changes the bytes of the stream.
 """
 
 import threading
@@ -26,39 +27,39 @@ from .threads.lazy_task import Task
 from .threads.watchdog import Stuck, Watchdog
 from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker
 
-EVERY = 8  # the GPU's clock runs until everything was measured, then for one picture of so many
+EVERY = 8  # GPU operations are timed until all have been measured, then in one of EVERY frames
 MOST_PROGRAMS = 256
 
 
 class Work(Protocol):
-    """What the loop knows of a picture: arrays by side."""
+    """The arrays of a frame, by device."""
 
     def state(self, device: str, reference: int) -> Mapping[str, Any]:
-        """What stages may ask for, in a step for one reference."""
+        """The arguments of stages, by name, in a step for one reference."""
 
     def pairs(self, gpu: str, op: Copy) -> Sequence[tuple[Any, np.ndarray]]:
-        """(there, host) of the rows of a copy."""
+        """(GPU array, host array) of the rows of a copy."""
 
 
 @dataclass
 class InFlightFrame:
-    """A picture whose operations are being given out."""
+    """A frame whose operations are being issued."""
 
     number: int
     program: Program
     work: Work
-    over: list[bool]  # operations of CPU devices
-    events: dict[int, Any] = field(default_factory=dict)  # behind operations of the GPU that somebody waits for
-    at: list[int] = field(default_factory=list)  # of each queue
+    over: list[bool]  # by operation: whether a CPU worker has done it
+    events: dict[int, Any] = field(default_factory=dict)  # by operation of the GPU that another operation needs: its event
+    at: list[int] = field(default_factory=list)  # of each queue: the next operation to issue
     refs_copied: Any = None
     error: BaseException | None = None
 
 
 class HybridExecutor:
-    """CPU sides and at most one GPU. See Executor for what the loop asks of it.
+    """CPU workers and at most one GPU worker. See Executor for the methods that the coding loop calls.
 
-    replan: makes a plan from models, None: the plan stays. models: takes what was measured (scheduler/planning/models.py).
-    hands_over: whether one device's own executor may go on; None: where plans change. serial: see CudaExecutor.
+    replan: makes a plan from models; None: the plan stays. models: takes the measurements (scheduler/planning/models.py).
+    hands_over: whether the executor of one device may take over; None: if plans change. serial: see CudaExecutor.
     """
 
     tickets = True
@@ -77,20 +78,20 @@ class HybridExecutor:
         self.side = gpus[0] if gpus else None
         self.frames_on_device = FRAMES_ON_DEVICE if gpus else 0
         self.hands_over = replan is not None if hands_over is None else hands_over
-        self.alone: CpuWorker | CudaExecutor | None = None  # whose pictures these are now
+        self.alone: CpuWorker | CudaExecutor | None = None  # the executor of one device that has taken over
         self._serial = serial
-        self._of_gpu: CudaExecutor | None = None  # once it was alone
-        self._on_gpu: GpuMemory | None = self.side  # who gave the GPU its last picture
+        self._of_gpu: CudaExecutor | None = None  # made when the GPU first works alone
+        self._on_gpu: GpuMemory | None = self.side  # the user of the GPU that issued its last frame
         self._watchdog = watchdog
         self._valid: Residency = NOTHING
         self._programs: dict[int, Program] = {}
         self._lock = threading.RLock()
         self._last: InFlightFrame | None = None
-        self._events: list[Any] = []  # for the host's waiting, to be used again
+        self._events: list[Any] = []  # free events of ended frames
 
     # ---- memory
     def zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        """An array of the host, where a GPU reaches it."""
+        """An array of the host; page-locked if there is a GPU."""
         if self.side is None:
             return np.zeros(shape, dtype)
         with self.side.gpu:
@@ -111,7 +112,7 @@ class HybridExecutor:
         array.fill(value)
 
     def at_work(self, memory: str) -> AbstractContextManager[Any]:
-        """Around what a thread does with arrays of a memory."""
+        """Around the use of arrays of a memory: makes its GPU context, if any, current in this thread."""
         return nullcontext() if self.side is None or memory == HOST else self.side.gpu
 
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
@@ -120,14 +121,14 @@ class HybridExecutor:
 
     # ---- one device alone
     def single_device_for(self, n_ref: int) -> str | None:
-        """The device that can do the next picture, with so many references, by itself; None: the general way."""
+        """The device that can do the next frame, with `n_ref` references, alone; None if the work is divided."""
         plan, device = self.adaptation.plan, self.adaptation.plan.single
         if device is None or not self.hands_over or self.adaptation.probe is not None or not self.adaptation.knows():
             return None
         return device if n_ref == 0 or whole_in(self._valid, memory_of(device), plan.mb_height) else None
 
     def own(self, device: str) -> CpuWorker | CudaExecutor:
-        """The executor of a device for whole pictures."""
+        """The executor of a device for whole frames."""
         side = self.workers[device]
         if isinstance(side, CpuWorker):
             return side
@@ -138,16 +139,16 @@ class HybridExecutor:
         return self._of_gpu
 
     def switch_to(self, device: str) -> None:
-        """From here on one device's executor does the pictures, behind all that was begun."""
+        """Let the executor of one device do the next frames, ordered after all that was started."""
         mine = self.alone = self.own(device)
         if isinstance(mine, CudaExecutor):
             self._give_gpu_to(mine)
-        elif self._last is not None and self.side is not None:  # copies from and to arrays of the host
+        elif self._last is not None and self.side is not None:  # copies to and from arrays of the host may be under way
             self._wait_for_the_last(self._last)
             self._last = None
 
     def did_alone(self, n_references: int) -> None:
-        """A picture is done, or given to the GPU; so many references are held behind it."""
+        """Note that a frame was done by, or issued to, one device, after which `n_references` references are held."""
         memory = self.side.device if self.side is not None and self.alone is self._of_gpu else HOST
         self._valid = everything(memory, n_references, self.adaptation.plan.mb_height)
 
@@ -157,9 +158,9 @@ class HybridExecutor:
             user.order_after(self._on_gpu)
             self._on_gpu = user
 
-    # ---- a picture
+    # ---- a frame
     def begin(self, number: int) -> None:
-        """Before anything of picture `number` is given to a side."""
+        """Called before any operation of frame `number` is issued."""
         self.alone = None
         if self.side is not None:
             self._give_gpu_to(self.side)
@@ -167,14 +168,14 @@ class HybridExecutor:
                 self.side.begin(number, self._clocked(number))
 
     def _clocked(self, number: int) -> bool:
-        """Whether the GPU's operations of a picture are timed."""
+        """Whether the GPU operations of a frame are timed."""
         side, adaptation = self.side, self.adaptation
         asked = adaptation.probe is not None or not number % EVERY or not adaptation.knows()
         measured = adaptation.models is not None and asked
         return side is not None and (side.traced or measured)
 
     def picture(self, number: int, picture: Picture, work: Work, seconds: dict[str, float]) -> tuple["InFlightFrame", Any]:
-        """All operations of a picture. Returns it, and what waits until all is at home."""
+        """Do or issue all operations of a frame. Returns it, and a function that waits for its downloads."""
         ops, self._valid = route(self.adaptation.this, picture, self._valid)
         program = self._programs.get(id(ops))
         if program is None:
@@ -188,7 +189,7 @@ class HybridExecutor:
             side.start(lambda side=side, done=done: self._through(run, side, seconds, done))  # type: ignore[misc]
         try:
             self._through(run, self.cpus[0], seconds)
-        finally:  # nobody works on a picture that is given up
+        finally:  # no worker works on a frame after it was abandoned
             for side, done in zip(others, left):
                 self._leave(side, done, number)
         if run.error is not None:
@@ -198,7 +199,7 @@ class HybridExecutor:
         return run, ready
 
     def _leave(self, side: CpuWorker, done: threading.Event, number: int) -> None:
-        """Wait until a side has left the picture; one that does not is left alone, as nobody can stop it."""
+        """Wait until a worker has left the frame; one that hangs cannot be stopped and is abandoned."""
         try:
             self._watchdog.wait(done.is_set, lambda: f"{side.doing} on {side.device}, frame {number}")
         except Stuck:
@@ -208,7 +209,7 @@ class HybridExecutor:
     def _through(
         self, run: InFlightFrame, side: CpuWorker, seconds: dict[str, float], done: threading.Event | None = None
     ) -> None:
-        """One CPU device's way through a picture; whoever comes by gives the GPU what it can be given."""
+        """Do the operations of one CPU worker; issue GPU operations that have become ready between its groups."""
         try:
             self._pump(run)
             before = self._last
@@ -235,7 +236,7 @@ class HybridExecutor:
                 done.set()
 
     def _wait_for_the_last(self, before: InFlightFrame) -> None:
-        """What the picture before still copies from or to arrays of the host that this one uses."""
+        """Wait for the copies of the frame before to and from host arrays that this frame uses."""
         side = self.side
         assert side is not None
         gpu, uploaded = side.gpu, side.uploaded(before.number)
@@ -244,7 +245,7 @@ class HybridExecutor:
         self.settle(before)
 
     def settle(self, run: InFlightFrame) -> None:
-        """Wait until what the host needs of a picture for the next ones is there."""
+        """Wait for the downloads of a frame that the host reads in the next frames."""
         side = self.side
         if run.refs_copied is not None and side is not None:
             gpu = side.gpu
@@ -262,7 +263,7 @@ class HybridExecutor:
             return self.side.gpu.done(run.events[index])
 
     def _wait(self, run: InFlightFrame, over: Callable[[], bool], what: Callable[[], str]) -> None:
-        """Until something is over, unless something failed meanwhile; a GPU that does not come back counts as lost."""
+        """Wait until `over`, and raise the error of a worker that failed. A GPU that exceeds the limit counts as lost."""
 
         def look() -> bool:
             if run.error is not None:
@@ -284,7 +285,7 @@ class HybridExecutor:
         return f"{what}, frame {run.number}"
 
     def _pump(self, run: InFlightFrame) -> None:
-        """Give the GPU's streams all operations whose needs are over or given."""
+        """Issue all GPU operations whose needs are done or issued."""
         side = self.side
         if side is None or all(k == len(q) for k, q in zip(run.at, run.program.queues)):
             return
@@ -320,7 +321,7 @@ class HybridExecutor:
                 self._wait(run, lambda: side.gpu.done(home), lambda: f"frame {run.number} on {side.device}")
                 side.gpu.synchronize(home)
                 self.adaptation.measured.extend(side.seconds(spans, timed))
-            if home not in self._events:  # asked for again after an interrupt
+            if home not in self._events:  # there already if this is called again after an interrupt
                 self._events.append(home)
 
         return wait
@@ -331,11 +332,11 @@ class HybridExecutor:
         return (self.alone or self.cpus[0]).submit(function, *args)
 
     def result(self, future: Task) -> Any:
-        """See Executor; whoever's task it is."""
+        """See Executor; for tasks of every executor."""
         return self.cpus[0].result(future)
 
     def close(self, keep_host: bool = False) -> None:
-        """End the threads, give memory back."""
+        """End the threads and free memory; keep_host: see Executor.close."""
         self._watchdog.close()
         self.adaptation.settled()
         if self._of_gpu is not None:

@@ -1,4 +1,4 @@
-"""A route as the hybrid executor reads it: groups of stages for CPU devices, queues for the engines of a GPU."""
+"""Issue order of a route: groups of stages for CPU devices, queues for the engines of a GPU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from .stages import FRAME, STAGES
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of one CPU device that go through one step together."""
+    """Runs of one CPU device that are done together in one step."""
 
     runs: tuple[int, ...]
     stages: tuple[str, ...]
@@ -22,23 +22,23 @@ class Group:
 
 @dataclass
 class Program:
-    """A route as the executor reads it: groups of each CPU device, queues of each engine of a GPU, who is waited for."""
+    """Groups of each CPU device, queues of each engine of a GPU, and operations that others wait for."""
 
     ops: tuple[Op, ...]
     groups: dict[str, list[Group]] = field(default_factory=dict)
     queues: list[list[int]] = field(default_factory=list)
     waited_for: frozenset[int] = frozenset()
-    refs_copied: int = -1  # the last copy of what the host's next picture reads
+    refs_copied: int = -1  # index of the last download that the host reads in the next frame
     compacts: bool = False
-    levels: tuple[tuple[int, int], ...] = ()  # rows of them that CPU devices write
+    levels: tuple[tuple[int, int], ...] = ()  # [row0, row1) of levels that CPU devices write
 
     @classmethod
     def of(cls, ops: tuple[Op, ...]) -> "Program":
-        """Made once for a route."""
+        """Made once a route."""
         made, queues = cls(ops), dict[tuple[str, ...], list[int]]()
-        before: list[int] = []  # of each operation: all that must be over before it, as bits
+        before: list[int] = []  # by operation: bit mask of all operations that must be over before it
         last: dict[str, int] = {}
-        runs = 0  # of CPU devices so far, as bits
+        runs = 0  # bit mask of the runs of CPU devices so far
         for k, op in enumerate(ops):
             bits = 0
             for need in op.needs:
@@ -63,7 +63,7 @@ class Program:
         return made
 
     def _add(self, k: int, op: Run, before: Sequence[int], runs: int) -> None:
-        """To the device's last group, if that then waits for no other CPU device besides: two might wait for each other."""
+        """Add a run to the last group of its device, or to a new one if that group could deadlock with another device."""
         groups = self.groups.setdefault(op.device, [])
         if groups:
             group = groups[-1]

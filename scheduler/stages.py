@@ -1,15 +1,14 @@
-"""THE stage table: what each stage is called, its function, what it reads and writes, how it splits, what it waits for.
+"""The stage table: name, function, arguments, split, stream and dependencies of each stage.
 
 A stage has one name everywhere: `function` is file.function in cpu_simd/ and, with the same arguments, in cuda_src/.
-Arguments carry the names of the frame's state (encoder/picture/frame.py, loop.py beside it); the two that say which part of
-the picture a call does are ROWS's `row0 row1` (macroblock rows) or SLICES's `first_mb end_mb`. Nothing else in the project
-asks which device runs a stage.
+Arguments have the names of the frame's state (encoder/picture/frame.py and loop.py). Two arguments select the part of the
+frame that a call does: `row0 row1` (macroblock rows) for ROWS, `first_mb end_mb` for SLICES. No other module decides by
+device which function runs a stage.
 
-On a GPU stages run on streams: MAIN is the loop, BESIDE what it does not wait for at once, UP and HOME the ways there and
-back with what is done on them. `after` names stages of other streams, of this picture or the one before, whose last run
-must have ended; within a stream order is enough, and a picture comes behind all of the last but one (CudaExecutor).
-Streams beside MAIN wait for extend_luma, the last of it, where deblock would do: an event between two kernels of MAIN keeps
-the second waiting.
+On a GPU, MAIN runs the coding loop, SIDE the stages that the loop does not need at once, H2D and D2H the copies and the
+stages next to them. `after` names stages on other streams, of this frame or the one before, whose event is waited for;
+stages of one stream run in order. Frame n starts when frame n - 2 has been downloaded (CudaExecutor). Other streams wait for
+extend_luma, the last stage of MAIN, although deblock would suffice: an event between two kernels of MAIN delays the second.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,17 +17,17 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-# EVEN: rows that take equally long. TICKETS: all threads call it with all rows and share them out among themselves
+# EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
 MAIN, SIDE, H2D, D2H = "main", "beside", "upload", "download"  # streams of a GPU
 CPU, CUDA = "cpu_simd", "cuda_src"
-BY_BITS = 6  # from this subme on modes are decided by real bits
+BY_BITS = 6  # lowest subme with mode decision by coded bits (rd_decision)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A row of the table: `writes` are those of its arguments, or parts of them, that it changes."""
+    """A row of the table. writes: the arguments that the stage changes, in whole or in part."""
 
     name: str
     function: str
@@ -38,27 +37,27 @@ class Stage:
     writes: str
     stream: str = MAIN
     after: str = ""
-    only: str = ""  # the folder that has it, if the other one has not
+    only: str = ""  # the only folder that has the stage; empty: both have it
 
     @property
     def span(self) -> tuple[str, ...]:
-        """Names of the arguments that say which part of the picture a call does."""
+        """Names of the arguments that select the part of the frame."""
         return _SPAN[self.split]
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The state it depends on."""
+        """Arguments that it reads and does not write, without the span."""
         without = (*self.writes.split(), *self.span)
         return tuple(name for name in self.arguments.split() if name not in without)
 
     @cached_property
     def cpu_function(self) -> Callable[..., Any]:
-        """The kernel, imported when the stage first runs."""
+        """The CPU kernel, imported at the first use."""
         return self._import(CPU)
 
     @cached_property
     def cuda_function(self) -> Callable[..., Any]:
-        """The launcher; takes a `stream` besides."""
+        """The CUDA launcher, which also takes `stream`."""
         return self._import(CUDA)
 
     def _import(self, folder: str) -> Callable[..., Any]:
@@ -67,19 +66,19 @@ class Stage:
 
     @cached_property
     def _places(self) -> tuple[list[str], list[str]]:
-        """Names of the arguments before and behind the span."""
+        """Names of the arguments before and after the span."""
         span, names = self.span, self.arguments.split()
         at = names.index(span[0]) if span else len(names)
         return names[:at], names[at + len(span) :]
 
     def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
-        """The stage on the CPU as a function of its span alone; every other argument is the state of that name."""
+        """The CPU function with all arguments bound to the state of their names, except the span."""
         function, (names, behind) = self.cpu_function, self._places
         before, after = [state[name] for name in names], [state[name] for name in behind]
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
-        """Start the stage on the GPU, for one span, on a stream."""
+        """Start the stage on the GPU for one span (`part`)."""
         names, behind = self._places
         self.cuda_function(*[state[n] for n in names], *part, *[state[n] for n in behind], stream=stream)
 
@@ -175,7 +174,7 @@ TABLE = (
         "decoded_half",
         SIDE, after="extend_luma",
     ),
-    Stage(  # waits for borders too, and for all three: one wait on the GPU, one launch of a graph
+    Stage(  # one wait serves all three SSD stages, which then fuse into one graph launch
         "ssd_y", "ssd.ssd", EVEN, "encoder",
         "source_y decoded_y pad height width luma_unit row0 row1 ssd_y", "ssd_y",
         D2H, after="interpolate",
@@ -190,7 +189,7 @@ TABLE = (
         "source_v decoded_v chroma_pad chroma_height chroma_width chroma_unit row0 row1 ssd_v", "ssd_v",
         D2H,
     ),
-    # only between the host and a GPU
+    # only on a GPU: input conversion, and results for the download
     Stage(
         "load_i420", "convert.load_i420", FRAME, "encoder",
         "given_y given_u given_v pitch chroma_pitch width height source_y source_u source_v",
@@ -228,12 +227,12 @@ STAGES = {stage.name: stage for stage in TABLE}
 
 
 def files(folder: str) -> set[str]:
-    """Files of CPU's or CUDA's folder that hold stages."""
+    """Names of the files in folder CPU or CUDA that hold stages."""
     return {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
 
 
 def load_launchers() -> None:
-    """Import what launches the stages of a GPU, and make the table that its first picture would wait for."""
+    """Import the CUDA launchers and make the deblocking schedules, so that the first frame does not wait for them."""
     for stage in TABLE:
         if stage.only != CPU:
             _ = stage.cuda_function
@@ -245,11 +244,11 @@ def load_launchers() -> None:
 def picture_steps(
     n_ref: int, me: str = "fsbm", home: tuple[str, ...] = (), subme: int = 0
 ) -> list[tuple[tuple[str, ...], int]]:
-    """From source to reference: (stages of a step, the reference that they search or -1), in order.
+    """The steps of a frame, in order: (stages of a step, index of the reference that they search or -1).
 
-    n_ref: references of the picture, 0 for an I picture; home: stages that prepare the results' way home from a GPU, behind
-    what the loop waits for; to deblock P_Skip is like any P_16x16. On a GPU what the next picture waits for is started
-    first: stages that follow one another on a stream are fewer calls.
+    n_ref: references of the frame, 0 for an I picture; home: GPU stages that prepare results for the download, after the
+    stages that the loop waits for. mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages
+    that the next frame needs are started first; consecutive stages of one stream need fewer driver calls.
     """
     borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*home, "ssd_y", "ssd_u", "ssd_v")
     if n_ref:

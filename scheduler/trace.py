@@ -11,7 +11,7 @@ GPU, HOST = 1, 2  # process numbers of the format
 class Trace:
     """Spans by track. Times are seconds of time.perf_counter(); several threads may add.
 
-    GPU: the stages of a GPU are timed as well, by events, which costs the host time.
+    gpu: GPU stages are timed too, by events, which costs host time.
     """
 
     def __init__(self, gpu: bool = True) -> None:
@@ -24,7 +24,7 @@ class Trace:
         self.spans.append((process, track, name, begin, seconds, frame))
 
     def part(self, prefix: str) -> "Trace":
-        """The same timeline for one of several alike: its tracks get a prefix."""
+        """A view of this timeline whose tracks get a prefix, for one of several lanes."""
         return _Part(self, prefix)
 
     def seconds(self, process: int = GPU) -> dict[str, list[float]]:
@@ -36,7 +36,7 @@ class Trace:
         return dict(found)
 
     def document(self) -> dict[str, Any]:
-        """What the file holds; microseconds from the start."""
+        """The document of the file; times in microseconds from the start."""
         tracks: dict[tuple[int, str], int] = {}
         events: list[dict[str, Any]] = []
         for process, track, name, begin, seconds, frame in sorted(self.spans, key=lambda span: span[3]):
@@ -53,7 +53,7 @@ class Trace:
         return {"traceEvents": names + events, "displayTimeUnit": "ms"}
 
     def to_json(self) -> bytes:
-        """The document as a file's contents."""
+        """The document as bytes of a file."""
         return json.dumps(self.document()).encode()
 
 
@@ -70,33 +70,33 @@ class _Part(Trace):
 
 
 class GpuClock:
-    """Spans of a GPU's streams by timing events, which are used again; host times by one event that was waited for."""
+    """Spans of GPU streams from reused timing events, converted to host time by one base event that the host waited for."""
 
     def __init__(self, gpu: Any, trace: Trace, stream: Any) -> None:
         self.gpu, self.trace = gpu, trace
         self.free: list[Any] = []
-        self.open: list[tuple[str, str, Any, Any, int]] = []  # of the picture that is being started
+        self.open: list[tuple[str, str, Any, Any, int]] = []  # spans of the frame that is being started
         self.base = gpu.event(timing=True)
         gpu.record(self.base, stream)
         gpu.synchronize(self.base)
         self.base_time = time.perf_counter()
 
     def begin(self, stream: Any) -> Any:
-        """The event before a span."""
+        """Record and return the event before a span."""
         event = self.free.pop() if self.free else self.gpu.event(timing=True)
         return self.gpu.record(event, stream)
 
     def end(self, track: str, name: str, before: Any, stream: Any, frame: int) -> None:
-        """The event behind it."""
+        """Record the event after a span."""
         self.open.append((track, name, before, self.begin(stream), frame))
 
     def take(self) -> list[tuple[str, str, Any, Any, int]]:
-        """Spans since the last time; to be given to `resolve` once they are over."""
+        """Spans since the last call, for `resolve` once they have ended."""
         taken, self.open = self.open, []
         return taken
 
     def resolve(self, spans: list[tuple[str, str, Any, Any, int]]) -> None:
-        """Add spans whose work has ended to the trace."""
+        """Add ended spans to the trace and free their events."""
         for track, name, before, after, frame in spans:
             begin = self.base_time + self.gpu.seconds(self.base, before)
             self.trace.add(GPU, track, name, begin, self.gpu.seconds(before, after), frame)

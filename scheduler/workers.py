@@ -1,4 +1,4 @@
-"""The sides of a plan: CPU threads as one device, a GPU as another. Each does single operations of a route on its rows."""
+"""The workers of a hybrid executor: CPU threads as one device, a GPU as another. Each does operations of a route."""
 
 import threading
 import time
@@ -15,12 +15,12 @@ from .planning.route import Copy, Op, Run
 from .stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SLICES, STAGES, TICKETS
 from .trace import GpuClock, Trace
 
-FRAMES_ON_DEVICE = 3  # pictures whose arrays a GPU holds: one on its way there, one in the loop, one on its way home
+FRAMES_ON_DEVICE = 3  # frames whose arrays a GPU holds: one uploaded, one in the loop, one downloaded
 Seconds = list[tuple[str, float]]  # by stage
 
 
 class CpuWorker(Executor):
-    """Threads of the processor. slowdown: every kernel takes that many times as long as it computes, the rest asleep."""
+    """CPU threads. slowdown: each kernel call is stretched by sleep to that many times its CPU time."""
 
     def __init__(
         self, device: str, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None,
@@ -28,14 +28,14 @@ class CpuWorker(Executor):
     ) -> None:  # fmt: skip
         super().__init__(threads, n_rows, slices, trace, "h264lite" if device == HOST else f"h264lite {device}")
         self.device, self.slowdown = device, slowdown
-        self.doing = ""  # what it does or did last
-        self.abandoned = False  # its threads do not come back
+        self.doing = ""  # the stages of the last call, for messages
+        self.abandoned = False  # its threads hang and cannot be ended
         self._spans: dict[tuple[int, int], dict[str, list[Any]]] = {}
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def work(self, names: Sequence[str], row0: int, row1: int, state: Mapping[str, Any]) -> Seconds:
-        """One step of stages on rows [row0, row1); wall seconds of each."""
+        """Run one step of stages on rows [row0, row1). Returns the wall seconds of each."""
         if (row0, row1) not in self._spans:
             self._spans[row0, row1] = self._parts_of(row0, row1)
         times: Seconds = []
@@ -62,7 +62,7 @@ class CpuWorker(Executor):
         return slowed
 
     def start(self, work: Callable[[], None]) -> None:
-        """On a thread of its own, which is one of the side's."""
+        """Run `work` on a thread of this worker, which counts as one of its threads."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name=f"h264lite {self.device}", daemon=True)
             self._thread.start()
@@ -83,7 +83,7 @@ class CpuWorker(Executor):
 
 
 class GpuWorker(GpuMemory):
-    """A GPU: one stream for stages, one for each direction of copies."""
+    """A GPU: one stream for stages, one for each direction of copies (H2D, D2H)."""
 
     def __init__(
         self, device: str, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None
@@ -91,37 +91,37 @@ class GpuWorker(GpuMemory):
         super().__init__(gpu)
         self.device = device
         self._slices = (0, slices[-1][1])
-        self._pool: list[Any] = []  # events behind operations, by number of the operation
-        self._timed: list[Op] = []  # operations of the picture that is being issued, as the clock has them
+        self._pool: list[Any] = []  # events recorded after operations, by index of the operation
+        self._timed: list[Op] = []  # operations of the frame that is being issued, in the order of the clock's spans
         self.clocked, self.traced, self.trace = False, trace is not None, trace
         self._late_up: Any = None
         with gpu:
             self.streams = {name: gpu.stream() for name in (MAIN, H2D, D2H)}
             self._clock = GpuClock(gpu, trace or Trace(), self.streams[MAIN])
             self._through = [{name: gpu.event() for name in self.streams} for _ in range(FRAMES_ON_DEVICE)]
-            self._loaded = gpu.event()  # who waits for it waits for what was recorded when he was told to
+            self._loaded = gpu.event()  # reused: a wait binds to the latest record
             self._carried = [gpu.event() for _ in range(FRAMES_ON_DEVICE)]
             for event in (*self._carried, *(event for events in self._through for event in events.values())):
                 gpu.record(event, self.streams[MAIN])
 
-    # ---- a picture
+    # ---- a frame
     def begin(self, number: int, clocked: bool) -> None:
-        """Order picture `number` behind the ones before it; sources may go up beside the loop of the picture before.
+        """Order frame `number` after the frames before; its source may be uploaded while the frame before is in the loop.
 
-        Arrays that only one picture uses come in TWINS copies; what stages hand to each other, and references, once.
+        Arrays of one frame exist FRAMES_ON_DEVICE times; arrays between stages, and references, exist once.
         """
         gpu, before = self.gpu, self._through[(number - 1) % FRAMES_ON_DEVICE]
         self.clocked = clocked
-        self._late_up = before[MAIN]  # what copies wait for that are no sources
+        self._late_up = before[MAIN]  # event that uploads other than sources wait for
         gpu.wait(self.streams[MAIN], before[H2D])
-        gpu.wait(self.streams[MAIN], self._through[(number + 1) % FRAMES_ON_DEVICE][D2H])  # the twins' last picture but one
+        gpu.wait(self.streams[MAIN], self._through[(number + 1) % FRAMES_ON_DEVICE][D2H])  # frame number - 2
         gpu.wait(self.streams[H2D], self._through[number % FRAMES_ON_DEVICE][MAIN])
         gpu.wait(self.streams[H2D], self._through[number % FRAMES_ON_DEVICE][D2H])
         for name in (MAIN, H2D):
             gpu.wait(self.streams[D2H], before[name])
 
     def issue(self, op: Op, number: int, events: Mapping[int, Any], work: Any) -> None:
-        """Give a stream its operation, behind what it needs of other streams (`events`)."""
+        """Issue an operation to its stream, after the operations of other streams that it needs (`events`)."""
         gpu = self.gpu
         track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
         stream = self.streams[track]
@@ -149,18 +149,18 @@ class GpuWorker(GpuMemory):
             self._timed.append(op)
 
     def mark(self, index: int, op: Op) -> Any:
-        """An event behind an operation that was just issued."""
+        """Record an event after an operation that was just issued."""
         while len(self._pool) <= index:
             self._pool.append(self.gpu.event())
         track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
         return self.gpu.record(self._pool[index], self.streams[track])
 
     def carry(self, number: int) -> Any:
-        """The event behind the copies that the host waits for before the picture behind this one."""
+        """Record the event after the downloads that the host waits for before the next frame."""
         return self.gpu.record(self._carried[number % FRAMES_ON_DEVICE], self.streams[D2H])
 
     def end(self, number: int, home: Any) -> tuple[Any, list[Any], list[Op]]:
-        """Behind the last operation: `home`, the event of everything at home, and what the clock noted until then."""
+        """After the last operation. Returns `home`, recorded after all downloads, the spans and the timed operations."""
         gpu, through = self.gpu, self._through[number % FRAMES_ON_DEVICE]
         for name in (MAIN, H2D):
             gpu.record(through[name], self.streams[name])
@@ -171,11 +171,11 @@ class GpuWorker(GpuMemory):
         return home, spans, timed
 
     def uploaded(self, number: int) -> Any:
-        """The event behind the last upload of a picture."""
+        """The event after the last upload of a frame."""
         return self._through[number % FRAMES_ON_DEVICE][H2D]
 
     def seconds(self, spans: list[Any], timed: list[Op]) -> list[tuple[Op, float]]:
-        """What operations took that the clock noted and that are over."""
+        """Seconds of timed operations that have ended."""
         found = [(op, self.gpu.seconds(before, after)) for op, (_, _, before, after, _) in zip(timed, spans)]
         if self.traced:
             self._clock.resolve(spans)
@@ -183,7 +183,7 @@ class GpuWorker(GpuMemory):
             self._clock.free += [event for _, _, before, after, _ in spans for event in (before, after)]
         return found
 
-    # ---- pictures that lie on the GPU
+    # ---- frames that are already on the GPU
     def load(
         self, stage: str, pointers: Mapping[str, int], producer: tuple[int | None, bool], state: Mapping[str, Any]
     ) -> None:

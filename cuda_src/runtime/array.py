@@ -62,14 +62,14 @@ class DeviceArray:
         return DeviceArray(self.device, self.ptr, (*self.shape[:-1], last), kind, self.base or self)
 
     def put(self, host: np.ndarray, stream: Any = None) -> "DeviceArray":
-        """Host to GPU; asynchronous if `host` is pinned."""
+        """Upload; asynchronous if `host` is page-locked."""
         if host.shape != self.shape or host.dtype != self.dtype or not host.flags.c_contiguous:
             raise ValueError(f"array {host.shape} {host.dtype} does not match {self.shape} {self.dtype} on the GPU")
         self.device.call("memcpy_htod_async", self.ptr, host, stream)
         return self
 
     def get(self, host: np.ndarray | None = None, stream: Any = None) -> np.ndarray:
-        """GPU to host. Without `host`: into a new array, and waits; with a pinned `host` the caller waits."""
+        """Download. Without `host` into a new array, and waits; with a page-locked `host` the caller must wait."""
         target = np.empty(self.shape, self.dtype) if host is None else host
         if target.shape != self.shape or target.dtype != self.dtype or not target.flags.c_contiguous:
             raise ValueError(f"array {target.shape} {target.dtype} does not match {self.shape} {self.dtype}")

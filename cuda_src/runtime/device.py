@@ -1,8 +1,8 @@
-"""The GPU: context, streams, events, memory, modules; all calls of PyCUDA pass through here.
+"""One GPU: context, streams, events, memory, modules. All calls of PyCUDA are made here.
 
-The device's primary context is used, so that arrays of PyTorch and CuPy on the same GPU can be read. It is pushed and
-popped around each piece of work (`with device:`), per thread. Importing this file imports no CUDA. Arrays and pinned
-buffers come from pools: once an encoder runs, no frame allocates anything.
+It uses the primary context of the device, so that arrays of PyTorch and CuPy on the same GPU can be read. Each thread pushes
+and pops the context around its work (`with device:`). Importing this file imports no CUDA. Arrays and page-locked buffers
+come from pools: after the first frames of an encoder nothing is allocated.
 """
 
 import math
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def _driver_calls(error: type[Exception]) -> Any:
-    """native.Native: the driver's functions by address; None where they cannot be had."""
+    """DriverCalls: driver functions by address; None if they are not available."""
     from .driver_calls import DriverCalls  # imports Numba
 
     try:
@@ -58,7 +58,7 @@ def _wait(stream: Any, event: Any) -> None:
 class Device:
     """One GPU in use. Enter it (`with device:`) in every thread that works with it."""
 
-    tile_rows = 4  # of mode decision, at most: fewer may be faster on another GPU
+    tile_rows = 4  # maximum macroblock rows of a tile of mode decision; fewer may be faster on another GPU
 
     def __init__(self, ordinal: int = 0) -> None:
         self.driver = load_driver()
@@ -95,7 +95,7 @@ class Device:
         self.check()
         try:
             self.context.push()
-        except self.driver.Error as error:  # any call may tell of a kernel that failed
+        except self.driver.Error as error:  # any call may report an earlier kernel failure
             raise self.failed("a push of its context", error) from error
         return self
 
@@ -111,12 +111,12 @@ class Device:
             raise GpuLost(self.lost)
 
     def failed(self, what: str, error: object) -> GpuLost:
-        """What to raise, once: from now on the GPU is lost."""
+        """Mark the GPU as lost, and return the error to raise."""
         self.lost = f"{self.name} failed in {what}: {error}"
         return GpuLost(self.lost)
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """A call of the driver; whatever fails loses the GPU."""
+        """Call the driver, or record the call; after any failure the GPU counts as lost."""
         noted = name.startswith("mem")
         row = None
         if noted and self._script is not None and self._driver_calls is not None:
@@ -124,21 +124,21 @@ class Device:
         return self._do(name, getattr(self.driver, name), *arguments, noted=noted, row=row)
 
     def _do(self, what: str, function: Callable[..., Any], *given: Any, noted: bool = True, **more: Any) -> Any:
-        """more: see Script.add."""
+        """more: see Recording.add."""
         self.check()
         if noted and self._script is not None:
             self._script.add(what, function, given, **more)
             if self._driver_calls is not None:
-                return None  # `record_calls` does it in the end
+                return None  # `record_calls` does the calls at its end
         try:
             return function(*given)
         except self.driver.Error as error:
             raise self.failed(what, error) from error
 
-    # ---- the same work again, without asking how
+    # ---- recordings
     @contextmanager
     def record_calls(self, place: HostBuffers = NO_BUFFERS) -> Iterator[Recording]:
-        """What streams are given by this thread, launches, copies and events, is noted in the script, and done in the end."""
+        """Record launches, copies and event calls into the yielded recording, and do them at the end."""
         script = Recording(place)
         self._script = script
         try:
@@ -149,12 +149,12 @@ class Device:
             self.replay(script)
 
     def fuse_into_graphs(self, script: Recording) -> None:
-        """From now on fewer calls of the driver give the streams the same. It pays for what comes again and again."""
+        """Replace runs of kernel launches by CUDA graphs, for recordings that are replayed often."""
         if self._driver_calls is not None:
             script.set_commands(self._driver_calls.joined(script.acts))
 
     def replay(self, script: Recording) -> None:
-        """Give the streams the same again."""
+        """Do the calls of a recording."""
         self.check()
         what = ""
         try:
@@ -172,7 +172,7 @@ class Device:
         return self.call("Stream")
 
     def event(self, timing: bool = False) -> Any:
-        """An event; who waits for it on the host sleeps instead of turning in circles."""
+        """An event. A host thread that waits for it sleeps and does not spin."""
         flags = self.driver.event_flags
         if self._driver_calls is not None and not timing:
             kind = int(flags.BLOCKING_SYNC) | int(flags.DISABLE_TIMING)
@@ -185,25 +185,25 @@ class Device:
         return event
 
     def wait(self, stream: Any, event: Any) -> None:
-        """Work that `stream` gets from now on starts after `event`."""
+        """Order later work of `stream` after `event`."""
         row = self._driver_calls.row("wait", handle(stream), handle(event)) if self._script and self._driver_calls else None
         self._do("an event", _wait if self._driver_calls is None else self._driver_calls.wait, stream, event, row=row)
 
     @property
     def upload_fences(self) -> bool:
-        """Whether streams can `hold`; the context is current."""
+        """Whether streams can `hold`. The context must be current."""
         return self._driver_calls is not None and self._driver_calls.holds()
 
     def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
-        """Work that `stream` gets from now on starts when the host has set word[0] to `value`; word: int64[1], page-locked.
+        """Let later work of `stream` wait until the host has set word[0] to `value`. word: int64[1], page-locked.
 
-        That must not depend on whoever asks, who may have to wait for the GPU before the next call is through.
+        Another thread must be able to set it: the calling thread may block in its next driver call until the GPU goes on.
         """
         row = self._driver_calls.hold_row(handle(stream), word, value) if self._script is not None else None
         self._do("a wait for the host", self._driver_calls.hold, stream, word, value, row=row)
 
     def synchronize(self, what: Any = None) -> None:
-        """The host waits for a stream, an event or (None) the whole GPU."""
+        """Wait on the host for a stream, an event or (None) the whole GPU."""
         self.check()
         try:
             (what or self.driver.Context).synchronize()
@@ -211,7 +211,7 @@ class Device:
             raise self.failed("synchronize", error) from error
 
     def done(self, event: Any) -> bool:
-        """Whether an event has come; without waiting."""
+        """Whether an event has completed; does not wait."""
         self.check()
         try:
             return bool(event.query())
@@ -219,7 +219,7 @@ class Device:
             raise self.failed("an event", error) from error
 
     def seconds(self, before: Any, after: Any) -> float:
-        """Between two events with timing that have come."""
+        """Seconds between two completed timing events."""
         self.check()
         try:
             return float(before.time_till(after)) / 1000
@@ -252,13 +252,13 @@ class Device:
         return allocation
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
-        """As np.zeros; done when it returns."""
+        """As np.zeros; complete on return."""
         array = self.array(shape, dtype, f"an array of {'x'.join(map(str, shape))} {np.dtype(dtype)}").fill(0)
         self.synchronize()
         return array
 
     def upload(self, host: np.ndarray, stream: Any = None) -> DeviceArray:
-        """A new array with these contents; done when it returns. No part of a script."""
+        """A new array with these contents; complete on return. Not recorded."""
         host = np.ascontiguousarray(host)
         script, self._script = self._script, None
         array = self.array(host.shape, host.dtype).put(host, stream)
@@ -267,7 +267,7 @@ class Device:
         return array
 
     def scratch(self, name: str, shape: Sequence[int], dtype: Any, stream: Any, zeros: bool = False) -> DeviceArray:
-        """A stage's own intermediate array, kept for the next frame on the same stream. zeros: at first, in no script."""
+        """An intermediate array of a stage, kept for later frames on the same stream. zeros: filled once, not recorded."""
         key = (name, tuple(shape), stream)
         with self._lock:
             if key not in self._kept:
@@ -286,14 +286,14 @@ class Device:
             return self._kept[key]
 
     def release(self, *arrays: DeviceArray) -> None:
-        """Gives whole arrays (not slices) back to the pool; their work must be done."""
+        """Return whole arrays (not slices) to the pool; their work must be done."""
         with self._lock:
             for array in arrays:
                 nbytes = max(256, -(-array.nbytes // 256) * 256)
                 self._free.setdefault(nbytes, []).append(array.ptr)
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        """A page-locked host array of zeros, which transfers reach without a copy."""
+        """A page-locked host array of zeros, for copies without a staging buffer."""
         if self._driver_calls is not None and (array := self._driver_calls.pinned.zeros(shape, dtype)) is not None:
             return array
         try:
@@ -306,7 +306,7 @@ class Device:
 
     # ---- kernels
     def load(self, modules: Iterable[str]) -> None:
-        """Loads kernel files; those that have to be compiled are compiled side by side."""
+        """Load kernel files; those that must be compiled are compiled concurrently."""
         wanted = [module for module in modules if module not in self._modules]
         if hasattr(self.driver, "load_emulated"):
             self._modules |= {module: self.driver.load_emulated(module) for module in wanted}
@@ -360,11 +360,12 @@ class Device:
         self._do(KERNEL + name, start, *values, **more)
 
     def close(self, keep_host: bool = False) -> None:
-        """Frees the memory and lets go of the primary context. With `keep_host` page-locked arrays stay valid: they are the
-        context's, which therefore lives as long as they do.
+        """Free the memory and release the primary context.
+
+        keep_host: page-locked arrays stay valid; they belong to the context, which therefore is not released.
         """
         with suppress(GpuLost), self:
-            self.synchronize()  # so that a GPU that is lost is known to be
+            self.synchronize()  # detects a lost GPU
         if self.lost:
             self._abandon()
         self._functions.clear()
@@ -385,9 +386,10 @@ class Device:
             self.context.detach()
 
     def _abandon(self) -> None:
-        """A lost context is left as it is: no call of the driver for it succeeds, and PyCUDA says so of each that frees.
+        """Detach a lost context in another thread, so that PyCUDA frees nothing of it.
 
-        It makes none for a context that another thread than the one that got it has let go of.
+        No driver call succeeds for a lost context, and PyCUDA reports each failed free; it makes none for a context that was
+        detached in another thread than the one that retained it.
         """
 
         def let_go() -> None:
@@ -395,6 +397,6 @@ class Device:
                 self.context.detach()
 
         thread = threading.Thread(target=let_go, name="h264lite lost GPU")
-        with suppress(RuntimeError):  # no more threads can be started: the process lets go of it when it ends
+        with suppress(RuntimeError):  # no thread can be started: the context ends with the process
             thread.start()
             thread.join()

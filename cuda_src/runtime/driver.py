@@ -1,4 +1,4 @@
-"""PyCUDA's driver, or the tests' stand-in, and which GPUs it reports; takes no context."""
+"""PyCUDA's driver or the stand-in of the tests, and the GPUs that it reports. Creates no context."""
 
 import importlib
 from types import ModuleType
@@ -8,11 +8,11 @@ OLDEST = (8, 0)  # compute capability
 
 
 class DeviceUnavailable(Exception):
-    """There is no GPU to use: no driver, no PyCUDA, no device, too old a device."""
+    """No GPU can be used: no driver, no PyCUDA, no device, or a device that is too old."""
 
 
 class DeviceMemoryError(Exception):
-    """The GPU's memory does not hold what was asked for."""
+    """The memory of the GPU is too small for a request."""
 
 
 class GpuLost(Exception):
@@ -23,13 +23,13 @@ _driver: Any = None
 
 
 def use_driver(driver: Any) -> None:
-    """Takes `driver` in place of pycuda.driver (the tests' stand-in; None: back to PyCUDA)."""
+    """Use `driver` instead of pycuda.driver (the stand-in of the tests; None: PyCUDA again)."""
     global _driver
     _driver = driver
 
 
 def is_real() -> bool:
-    """Whether no stand-in is in use."""
+    """Whether PyCUDA is used, and no stand-in."""
     return _driver is None
 
 
@@ -54,7 +54,7 @@ def count_gpus(driver: Any) -> int:
 
 
 def count() -> int:
-    """How many GPUs the driver reports; 0 without a driver."""
+    """Number of GPUs that the driver reports; 0 without a driver."""
     try:
         return count_gpus(load_driver())
     except DeviceUnavailable:
@@ -62,7 +62,7 @@ def count() -> int:
 
 
 def available() -> str | None:
-    """None if a GPU can be used, else why not. Takes no context."""
+    """None if a GPU can be used, else the reason. Creates no context."""
     try:
         driver = load_driver()
         if not count_gpus(driver):

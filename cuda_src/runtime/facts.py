@@ -1,4 +1,4 @@
-"""What is known of the GPUs without using them: no context is taken, nothing is compiled."""
+"""Properties of the GPUs of this machine, without a context and without compiling."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _KERNEL_MODULE = Path("/proc/driver/nvidia/version")
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """One GPU, as its driver describes it."""
+    """Properties of one GPU, from the driver."""
 
     name: str
     capability: tuple[int, int]
@@ -26,7 +26,7 @@ class GpuFacts:
 
 
 def gpus() -> list[GpuFacts]:
-    """Of all GPUs; none where there is no driver."""
+    """Facts of all GPUs; empty without a driver."""
     try:
         driver = load_driver()
         driver.init()
@@ -46,7 +46,7 @@ def _memory(gpu: object) -> int:
 
 
 def driver_version() -> str:
-    """Of the NVIDIA driver; empty without one."""
+    """Version of the NVIDIA driver; empty without one."""
     try:
         found = re.search(r"\s(\d{3,}\.\d+(\.\d+)?)\s", _KERNEL_MODULE.read_text())
         if found:
@@ -63,7 +63,7 @@ def driver_version() -> str:
 
 
 def kernels(capability: tuple[int, int]) -> tuple[int, int]:
-    """(kernel files that are compiled for a GPU of this compute capability, kernel files)."""
+    """(number of kernel files compiled for a GPU of this compute capability, number of kernel files)."""
     names = module_names()
     return sum(compiled(name, capability) is not None for name in names), len(names)
 
@@ -75,7 +75,7 @@ def nvcc() -> str:
         return ""
     try:
         return f"{path}, {nvcc_version(path)}"
-    except Exception as error:  # a compiler that does not even say its version
+    except Exception as error:  # a compiler that cannot report its version
         return f"{path}, which fails ({error})"
 
 

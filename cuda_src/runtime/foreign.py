@@ -1,4 +1,4 @@
-"""Pointers and streams of other libraries, by the driver's own functions: PyCUDA does not wrap them."""
+"""Pointers and streams of other libraries, by driver functions that PyCUDA does not wrap."""
 
 import ctypes
 from typing import Any
@@ -11,7 +11,7 @@ _INVALID_VALUE = 1  # CUresult: the driver does not know the address
 
 
 class Foreign:
-    """Orders a stream of ours after and before one of somebody else's; entered context."""
+    """Orders own streams after and before foreign streams. The context must be current."""
 
     def __init__(self, gpu: Device) -> None:
         self.gpu = gpu
@@ -20,7 +20,7 @@ class Foreign:
         self._call("cuEventCreate", ctypes.byref(self._event), ctypes.c_uint(_NO_TIMING))
 
     def ordinal_of(self, pointer: int) -> int | None:
-        """The device whose memory it points to; None: no device's."""
+        """Ordinal of the device that owns the memory of a pointer; None: no device."""
         kind, ordinal = ctypes.c_uint(), ctypes.c_int()
         for value, attribute in ((kind, _MEMORY_TYPE), (ordinal, _ORDINAL)):
             where = ctypes.c_void_p(pointer)
@@ -32,15 +32,15 @@ class Foreign:
         return ordinal.value if kind.value == _DEVICE_MEMORY else None
 
     def after(self, stream: Any, other: int) -> None:
-        """What `stream` gets from now on starts after what the foreign stream has got."""
+        """Order later work of `stream` after the work issued to the foreign stream `other`."""
         self._order(other, int(stream.handle))
 
     def before(self, stream: Any, other: int) -> None:
-        """What the foreign stream gets from now on starts after what `stream` has got."""
+        """Order later work of the foreign stream `other` after the work issued to `stream`."""
         self._order(int(stream.handle), other)
 
     def close(self) -> None:
-        """Nothing is ordered any more."""
+        """Free the event."""
         self._call("cuEventDestroy_v2", self._event)
 
     def _order(self, first: int, then: int) -> None:

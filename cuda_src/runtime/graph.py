@@ -1,6 +1,6 @@
-"""Kernels that follow one another on a stream as one graph: a launch of it takes the host as long as one kernel's.
+"""CUDA graphs of consecutive kernels of a stream: one graph launch costs the host as much as one kernel launch.
 
-Only kernels: events, copies and whatever other streams do between them stay calls of the driver, in their order.
+Only kernels: events, copies and calls for other streams between them stay driver calls, in order.
 """
 
 import ctypes
@@ -8,15 +8,15 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-FEWEST = 2  # kernels that are worth a graph
+FEWEST = 2  # minimum kernels of a graph
 # CUDA_KERNEL_NODE_PARAMS: function, grid, block, shared memory, a gap, arguments, more of them, kernel, context
 NODE = struct.Struct("Q7I4x4Q")
-# CUgraphEdgeData (port it leaves, port it enters, type): programmatic, the next may start while this one ends; or in full
+# CUgraphEdgeData (from port, to port, type): EARLY is programmatic, the next may start while this ends; WHOLE: after its end
 EARLY, WHOLE = bytes([1, 0, 1, 0, 0, 0, 0, 0]), bytes(8)
 
 
 class Launch(NamedTuple):
-    """A kernel as it is given to a stream."""
+    """A kernel launch."""
 
     function: int
     grid: Sequence[int]
@@ -24,15 +24,15 @@ class Launch(NamedTuple):
     shared: int
     stream: int
     pointers: int  # address of the addresses of its arguments
-    early: bool  # it may be started while the one before it ends
-    arguments: Any  # int64[n], where they are
+    early: bool  # whether it may start while the kernel before it ends
+    arguments: Any  # int64[n], the memory of the arguments
 
 
 class Graphs:
-    """Makes graphs, and gives them back in the end; for the context that is current."""
+    """Makes graphs, and frees them in `close`; in the current context."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        """AttributeError: the driver is older than CUDA 12.3."""
+        """AttributeError if the driver is older than CUDA 12.3."""
         self._create, self._destroy = library.cuGraphCreate, library.cuGraphDestroy
         self._add, self._connect = library.cuGraphAddKernelNode_v2, library.cuGraphAddDependencies_v2
         self._instantiate, self._give_back = library.cuGraphInstantiateWithFlags, library.cuGraphExecDestroy
@@ -40,7 +40,7 @@ class Graphs:
         self._made: list[ctypes.c_void_p] = []
 
     def chain(self, launches: Sequence[Launch]) -> int | None:
-        """CUgraphExec of kernels one behind the other; None if the driver does not make it."""
+        """CUgraphExec of kernels in sequence; None if the driver cannot make it."""
         graph, made = ctypes.c_void_p(), ctypes.c_void_p()
         if self._create(ctypes.byref(graph), ctypes.c_uint(0)):
             return None
@@ -53,7 +53,7 @@ class Graphs:
         return made.value
 
     def _fill(self, graph: ctypes.c_void_p, launches: Sequence[Launch]) -> int:
-        """CUresult of the first call that failed."""
+        """Add the kernels to a graph. Returns 0, or the CUresult of the first call that failed."""
         before = None
         for one in launches:
             node = ctypes.c_void_p()
@@ -69,7 +69,7 @@ class Graphs:
         return 0
 
     def close(self) -> None:
-        """Nothing is launched any more."""
+        """Free the graphs, which must not be launched any more."""
         for made in self._made:
             self._give_back(made)
         self._made.clear()

@@ -1,7 +1,7 @@
-"""Page-locked arrays of the host, cut from blocks of large pages that the driver is told of.
+"""Page-locked host arrays, cut from blocks of large pages that are registered with the driver.
 
-Large pages are got, registered and given back faster than the driver's own page-locked memory, of which nobody promises that
-it is zeros (docs/performance.md).
+Large pages are allocated, registered and freed faster than page-locked memory of the driver, which need not be zero
+(docs/performance.md).
 """
 
 import ctypes
@@ -12,20 +12,22 @@ from typing import Any
 
 import numpy as np
 
-LARGE_PAGE = 2 << 20  # bytes; what blocks begin at and consist of
+LARGE_PAGE = 2 << 20  # bytes; alignment and unit of blocks
 LARGEST_BLOCK = 8 << 20
 ALIGNED = SMALL_PAGE = 4096  # arrays share no page
-PORTABLE, DEVICE_MAP = 1, 2  # CU_MEMHOSTREGISTER flags: for all contexts, and kernels reach it
-_registered: dict[int, np.ndarray] = {}  # by address; stay mapped: a driver that has what is not fails in what comes next
+PORTABLE, DEVICE_MAP = 1, 2  # CU_MEMHOSTREGISTER flags: for all contexts; mapped for kernels
+_registered: dict[int, np.ndarray] = {}  # by address; kept mapped: a registered block that is unmapped makes later driver calls fail
 
 
 class PinnedMemory:
-    """Makes arrays for the context that is current, as long as the driver takes blocks. They live as long as somebody has
-    them, page-locked until `close`; for ever if there is none, since a GPU that is lost gives nothing back.
+    """Makes arrays for the current context, as long as the driver accepts blocks.
+
+    Arrays live as long as references to them, page-locked until `close`. Without `close`, as for a lost GPU, blocks stay for
+    ever.
     """
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        """AttributeError: the driver has no such functions."""
+        """AttributeError if the driver has no such functions."""
         self._register, self._unregister = library.cuMemHostRegister_v2, library.cuMemHostUnregister
         self._address_there = library.cuMemHostGetDevicePointer_v2
         self._blocks: list[np.ndarray] = []
@@ -33,7 +35,7 @@ class PinnedMemory:
         self._usable = hasattr(mmap, "MADV_HUGEPAGE")
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray | None:
-        """As np.zeros; None: not from here."""
+        """As np.zeros; None if no block can be had."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         size = -(-nbytes // ALIGNED) * ALIGNED
         if self._left.size < size:
@@ -48,18 +50,18 @@ class PinnedMemory:
         return array.view(dtype).reshape(shape)
 
     def _block(self, size: int) -> np.ndarray | None:
-        """uint8[size or a little more], zeros; None if the driver does not take it, or would have another address for it."""
+        """uint8[>= size], zeros; None if the driver refuses it, or maps it at another address."""
         size = -(-size // LARGE_PAGE) * LARGE_PAGE
         try:
-            memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not shared: small pages
+            memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # a shared mapping would have small pages
             memory.madvise(mmap.MADV_HUGEPAGE)
-            memory.madvise(mmap.MADV_DONTFORK)  # what is written behind a fork might go to pages that the GPU does not read
+            memory.madvise(mmap.MADV_DONTFORK)  # after a fork, writes could go to copied pages that the GPU does not read
         except (OSError, ValueError):
             return None
         whole = np.frombuffer(memory, np.uint8)
         skipped = -whole.ctypes.data % LARGE_PAGE
         block, there = whole[skipped : skipped + size], ctypes.c_void_p()
-        block[::SMALL_PAGE] = 0  # as measured: the driver found all pages there
+        block[::SMALL_PAGE] = 0  # touch all pages, as when this was measured
         address = ctypes.c_void_p(block.ctypes.data)
         if self._register(address, ctypes.c_size_t(size), ctypes.c_uint(PORTABLE | DEVICE_MAP)):
             return None
@@ -70,7 +72,7 @@ class PinnedMemory:
         return block
 
     def close(self) -> None:
-        """Nothing is copied to or from the arrays any more; they stay what they are."""
+        """Unregister the blocks. Copies must have ended; the arrays keep their contents."""
         for block in self._blocks:
             if not self._unregister(ctypes.c_void_p(block.ctypes.data)):
                 del _registered[block.ctypes.data]

@@ -1,7 +1,7 @@
-"""What a picture gives the streams, noted, so that a picture of the same kind can be given the same, wherever it lies.
+"""Recordings of the driver calls of a frame, to be replayed for frames of the same kind.
 
-Pictures of a kind have the same arrays on the GPU, but places of their own in the host's memory: what of these stands in a
-call is known by its place in the script's `HostBuffers`, and changed before the calls are given for another one.
+Frames of a kind use the same arrays on the GPU, but different host buffers. Arguments of a command that refer to host
+buffers are noted as indices into `HostBuffers`, and are replaced before a replay with other buffers.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,12 +15,12 @@ KERNEL = "the kernel "  # in messages, before its name
 
 
 def handle(stream: Any) -> int:
-    """Of a stream or an event; None is the default stream."""
+    """The driver handle of a stream or an event; None: the default stream."""
     return 0 if stream is None else int(stream.handle)
 
 
 def numbers(arguments: Sequence[Any]) -> list[int]:
-    """Arguments of a copy or a fill as numbers: the host's arrays as address, and size where there is no other."""
+    """Arguments of a copy or a fill as numbers: a host array becomes its address, followed at the end by its size."""
     found: list[int] = []
     size = next((a.nbytes for a in arguments if isinstance(a, np.ndarray)), None)
     for argument in arguments[:-1]:
@@ -29,14 +29,14 @@ def numbers(arguments: Sequence[Any]) -> list[int]:
 
 
 class HostBuffers:
-    """What is a picture's own: arrays of the host, and events. Pictures of a kind have the same number of them."""
+    """The host arrays and events of one frame. Frames of a kind have the same number of them."""
 
     def __init__(self, *things: Any) -> None:
         self.things = things
         self._which = {id(thing): k for k, thing in enumerate(things)}
 
     def find(self, thing: Any) -> int | None:
-        """Which of the things it is, if it is one. ValueError for another array of the host, which nobody would change."""
+        """Index of a thing, or None. ValueError for another host array, which `rebind` could not replace."""
         which = self._which.get(id(thing))
         if which is None and isinstance(thing, np.ndarray):
             raise ValueError(f"an array {thing.shape} {thing.dtype} of the host that is not the picture's")
@@ -44,11 +44,11 @@ class HostBuffers:
 
     @cached_property
     def numbers(self) -> list[int]:
-        """Addresses of arrays, handles of events."""
+        """Addresses of the arrays and handles of the events."""
         return [self.number(which) for which in range(len(self.things))]
 
     def number(self, which: int) -> int:
-        """The one of a thing."""
+        """Address or handle of one thing."""
         thing = self.things[which]
         return int(thing.ctypes.data) if isinstance(thing, np.ndarray) else handle(thing)
 
@@ -57,42 +57,42 @@ NO_BUFFERS = HostBuffers()
 
 
 class Command(NamedTuple):
-    """One call that streams get."""
+    """One driver call of a recording."""
 
     what: str  # its name in messages
-    do: Any  # what does it, called with
+    do: Any  # the callable, called with `given`
     given: Sequence[Any] = ()
-    row: list[int] | None = None  # the same for native.replay_rows: a function, then what it is given
-    launch: Any = None  # native.Launch of a kernel, whose arguments are `given`
-    patches: Sequence[tuple[int, int]] = ()  # which of `given` are the place's, and which of it
+    row: list[int] | None = None  # the same call for driver_calls.replay_rows: address of the function, then its arguments
+    launch: Any = None  # graph.Launch of a kernel, whose arguments are `given`
+    patches: Sequence[tuple[int, int]] = ()  # (index in `given`, index in HostBuffers) of arguments to replace
 
 
 class Recording:
-    """What was given to the streams, in order, for a picture at a place."""
+    """The driver calls of a frame, in order, bound to host buffers."""
 
     def __init__(self, place: HostBuffers = NO_BUFFERS) -> None:
         self.acts: list[Command] = []
         self.uses = 0
         self._place = place
         self._parts: list[tuple[Any, list[str]]] | None = None
-        self._spots: list[tuple[memoryview, int, int]] = []  # numbers in memory; which of them, and which of the place
+        self._spots: list[tuple[memoryview, int, int]] = []  # (argument memory, index in it, index in HostBuffers)
 
     def add(
         self, what: str, do: Any, given: Sequence[Any] = (), row: list[int] | None = None, launch: Any = None,
         things: Iterable[tuple[int, Any]] | None = None,
     ) -> None:  # fmt: skip
-        """Note one call. things: which of `given` may be a place's, and what they are, if not all as they are."""
+        """Note one call. things: (index in `given`, object) of arguments that may be host buffers; None: all of `given`."""
         found = [(k, self._place.find(thing)) for k, thing in (enumerate(given) if things is None else things)]
         self.acts.append(Command(what, do, given, row, launch, [(k, which) for k, which in found if which is not None]))
 
     def launches(self) -> Iterator[tuple[int, str, Any]]:
-        """Kernels in order: where in `acts`, name, stream. What does it has got grid, block and stream already."""
+        """Kernels in order: (index in `acts`, name, stream). Their callables have grid, block and stream bound."""
         for k, act in enumerate(self.acts):
             if act.what.startswith(KERNEL):
                 yield k, act.what.removeprefix(KERNEL), act.do.args[2]
 
     def rebind(self, place: HostBuffers) -> None:
-        """From now on it is for what lies at `place`."""
+        """Bind the recording to the host buffers `place`."""
         if place is self._place:
             return
         self._place = place
@@ -100,19 +100,19 @@ class Recording:
             memory[at] = place.numbers[which]
 
     def some(self, acts: Iterable[Command]) -> "Recording":
-        """Another script of acts of this one."""
+        """A recording of some of these commands."""
         other = Recording(self._place)
         other.acts = list(acts)
         return other
 
     def parts(self) -> list[tuple[Any, list[str]]]:
-        """Neighbouring rows as one array, other calls as they are; with the names of each."""
+        """Runs of rows as one array each, other calls as callables; each with the names of its commands."""
         if self._parts is None:
             self.set_commands(self.acts)
         return self._parts or []
 
     def set_commands(self, acts: Iterable[Command]) -> None:
-        """These do the same as `acts`, in fewer calls."""
+        """Set the commands that a replay does instead of `self.acts`: the same work in fewer calls."""
         self._parts, self._spots = [], []
         for is_row, neighbours in groupby(acts, lambda act: act.row is not None):
             some = list(neighbours)
@@ -122,7 +122,7 @@ class Recording:
                 self._parts += [(partial(self._call, act), [act.what]) for act in some if act.do is not None]
 
     def _rows(self, acts: Sequence[Command]) -> np.ndarray:
-        """int64[n, m]: rows of acts, for the place where the script is."""
+        """int64[n, m]: rows of commands, bound to the current host buffers."""
         rows = np.array([act.row for act in acts], np.int64)
         numbers = self._place.numbers if any(act.patches for act in acts) else []
         for row, act in zip(rows, acts):
@@ -133,7 +133,7 @@ class Recording:
         return rows
 
     def _call(self, act: Command) -> None:
-        """One call, for the place where the script is then."""
+        """Do one call with the current host buffers."""
         given, place = list(act.given), self._place
         for k, which in act.patches:
             given[k] = place.number(which) if isinstance(given[k], int) else place.things[which]

@@ -1,6 +1,6 @@
-"""What is measured while pictures are encoded, into the models; and a new plan when these have moved far enough.
+"""Adapts the plan during an encode: measurements update the models, and a new plan is made when the models have drifted.
 
-Devices that the plan leaves idle are measured now and then as well (probing.py).
+Devices that the plan leaves idle are measured from time to time (probing.py).
 """
 
 import threading
@@ -17,19 +17,20 @@ from .plan import Plan, is_gpu
 from .probing import WINDOW, Probing, idle_devices, probe
 from .route import COMPACT, Copy, Op
 
-DRIFT = 0.1  # share of the measured time by which models have moved before there is a new plan
-SETTLING = 3  # pictures between two plans at least
-FIRST, FIRST_COUNTS = 3, 12  # the least of so many first measurements is taken into the average so many times
-SPIKE = 2.0  # times what was expected: no later measurement counts for more
+DRIFT = 0.1  # share of the measured time by which the models must change before a new plan is made
+SETTLING = 3  # minimum frames between two plans
+FIRST, FIRST_COUNTS = 3, 12  # the least of the FIRST first measurements enters the average FIRST_COUNTS times
+SPIKE = 2.0  # limit of later measurements, as a multiple of the expected time
 
 
 class Adaptation:
-    """The plan, and what becomes of it. models: None: nothing is measured; replan: from models to a plan, None: it stays.
+    """The current plan and its changes. models: None: nothing is measured; replan: makes a plan from models, None: it stays.
 
-    probing: when idle devices are asked; None: never. clock: seconds. `probe`: the plan of this picture, if it is one.
+    probing: decides when idle devices are measured; None: never. clock: seconds. `probe`: the plan of this frame if it is a
+    probe.
     """
 
-    mb_width = 1  # macroblocks in a row; the loop says it
+    mb_width = 1  # macroblocks in a row; set by the loop
     beside = True  # plans are made on a thread
 
     def __init__(
@@ -44,17 +45,17 @@ class Adaptation:
         self._replan, self._clock = replan, clock
         self._probing = probing if replan is not None and models is not None else None
         self._idle = idle_devices(plan)
-        self._window = self._turn = 0  # pictures until a probe is paid; whose turn it is
-        self._asked = False  # a probe has not been answered yet
-        self._begun = 0.0  # the last picture, or the last probe
+        self._window = self._turn = 0  # frames left in the WINDOW of a probe; index of the next idle device
+        self._asked = False  # no measurement of the last probe has arrived yet
+        self._begun = 0.0  # time at which the last frame or probe began
         self._since_plan = 0
         self._planning: Future[Plan | None] | None = None
         self._planner: threading.Thread | None = None
-        self._known: Plan | None = None  # of which everything was measured
-        self._seen: dict[tuple[str, str], list[float]] = {}  # seconds a row, of the first ones on each device
+        self._known: Plan | None = None  # the last plan with all stages measured
+        self._seen: dict[tuple[str, str], list[float]] = {}  # by (stage, device): seconds a row of the first measurements
 
     def knows(self) -> bool:
-        """Whether everything that the plan says was measured: a plan from guesses for some stages would move just these."""
+        """Whether all stages of the plan were measured; otherwise a new plan would move just the guessed stages."""
         if self.models is not None and self._known is not self.plan:
             pairs = [(stage, d) for stage, rows in self.plan.rows.items() for d, n in zip(self.plan.devices, rows) if n]
             if any(len(self._seen.get(pair, ())) <= FIRST for pair in pairs):
@@ -64,15 +65,15 @@ class Adaptation:
 
     @property
     def this(self) -> Plan:
-        """The plan of this picture."""
+        """The plan of this frame."""
         return self.probe or self.plan
 
     def learn(self, n_ref: int = 1) -> None:
-        """Before a picture with so many references: what was measured, into the models; a new plan if they have drifted.
+        """Called before a frame with `n_ref` references: update the models, and start a new plan if they have drifted.
 
-        It is made beside the pictures.
+        The plan is made in a thread while frames are encoded.
         """
-        if self.models is None or self._planning is not None:  # who plans holds the interpreter, and others up
+        if self.models is None or self._planning is not None:  # planning holds the interpreter's lock
             self.measured.clear()
         answered = False
         while self.measured:
@@ -91,7 +92,7 @@ class Adaptation:
             self._probe(n_ref)
 
     def _probe(self, n_ref: int) -> None:
-        """Keep the account; make this picture a probe if it is time for one."""
+        """Update the probing account; make this frame a probe if one is due."""
         probing, now = self._probing, self._clock()
         assert probing is not None
         self.probe = None
@@ -127,7 +128,7 @@ class Adaptation:
             self._make_plan(*work)
 
     def _adopt(self) -> None:
-        """The plan that was made; None if it could not be."""
+        """Use the plan that was made, or keep the old one if planning failed."""
         assert self._planning is not None
         made, self._planning = self._planning.result(), None
         if self._probing is not None and made is not None:
@@ -138,7 +139,7 @@ class Adaptation:
         self.change(made if made is not None else self.plan)
 
     def change(self, plan: Plan) -> None:
-        """What holds from the next picture on."""
+        """Use a plan from the next frame on."""
         self._since_plan = 0
         if plan != self.plan:
             self.plans.append(plan)
@@ -146,8 +147,10 @@ class Adaptation:
         self.plan = plan
 
     def _take(self, op: Op, seconds: float) -> bool:
-        """One measurement; whether it says how fast an idle device is. A stage's first loads kernels; the least of the next
-        ones counts for many; spikes are cut off.
+        """Take one measurement. Returns whether it is of an idle device.
+
+        The first of a stage is dropped, because it loads kernels; the least of the next FIRST counts FIRST_COUNTS times;
+        later ones are limited to SPIKE times the expected time.
         """
         if isinstance(op, Copy):
             self.models.observe_copy(op.source, op.target, op.bytes, seconds)
@@ -175,10 +178,10 @@ class Adaptation:
         assert self._replan is not None
         try:
             future.set_result(self._replan(models))
-        except Exception:  # the plan that there is goes on
+        except Exception:  # the current plan stays
             future.set_result(None)
 
     def settled(self) -> None:
-        """Wait until no plan is being made."""
+        """Wait for the planning thread."""
         if self._planner is not None:
             self._planner.join()

@@ -1,4 +1,4 @@
-"""How fast copies between the host and a GPU are, measured with page-locked memory and events."""
+"""Measures the speed of copies between host and GPU, with page-locked memory and events."""
 
 import statistics
 
@@ -12,7 +12,7 @@ REPEATS = 12
 
 
 def measure(ordinal: int = 0) -> dict[tuple[str, str], Link]:
-    """Both directions of one GPU's link."""
+    """Latency and rate of both directions of the link of GPU `ordinal`, by (source, target)."""
     gpu, name = Device(ordinal), f"cuda:{ordinal}"
     try:
         with gpu:

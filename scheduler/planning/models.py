@@ -1,8 +1,8 @@
-"""What things take on this machine: seconds of each stage on each device and of each link, measured, as functions of size.
+"""Time models: measured seconds of each stage on each device, and of each link, as functions of size.
 
 A stage's time is a curve over macroblocks (the functional performance models of Ilic, Momcilovic, Roma and Sousa, FEVES,
-ICPP 2014): straight lines between measured points. What is not a stage of the table has a name besides: ISSUE and LOAD, the
-host's thread that keeps a device busy; ENTROPY, one thread that writes the bits of a picture.
+ICPP 2014): straight lines between measured points. Three times are not of stages: ISSUE and LOAD, of the host thread that
+keeps a device busy; ENTROPY, of one thread that writes the bits of a frame.
 """
 
 import math
@@ -10,17 +10,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-CPU = "cpu"  # the device that is no GPU
+CPU = "cpu"  # the device of the CPU threads
 ENTROPY, LOAD, ISSUE = "entropy", "load", "issue"
 WEIGHT = 0.2  # of a new measurement in the average
-_FASTEST = 1e-9  # seconds: what no measurement is below
+_FASTEST = 1e-9  # lower limit of a measurement in seconds
 
 
 @dataclass(frozen=True)
 class Curve:
     """Seconds by macroblocks. points: (macroblocks, seconds), ascending in both.
 
-    alone: seconds that a macroblock takes a single thread; a row goes to one thread, so few rows leave the others idle.
+    alone: seconds a macroblock of one thread; a row goes to one thread, so that few rows leave the others idle.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -28,13 +28,13 @@ class Curve:
 
     @classmethod
     def line(cls, launch: float, each: float, alone: float = 0.0) -> "Curve":
-        """`launch` seconds and `each` for every macroblock."""
+        """A straight line: `launch` seconds plus `each` seconds a macroblock."""
         return cls(((0.0, launch), (1000.0, launch + 1000 * each)), alone)
 
     @classmethod
     def measured(cls, points: Iterable[tuple[float, float]], alone: float = 0.0) -> "Curve":
-        """From measurements: more macroblocks never take less, so where they seem to, neighbours share their mean."""
-        blocks: list[tuple[list[float], float]] = []  # sizes, and what each of them takes
+        """From measurements (macroblocks, seconds); points that decrease are replaced by the mean of their neighbours."""
+        blocks: list[tuple[list[float], float]] = []  # sizes, and the seconds of each of them
         for n, seconds in sorted(points):
             sizes, mean = [float(n)], max(seconds, _FASTEST)
             while blocks and (blocks[-1][1] > mean or blocks[-1][0][-1] == sizes[0]):
@@ -45,7 +45,7 @@ class Curve:
         return cls(tuple((n, mean) for sizes, mean in blocks for n in dict.fromkeys(sizes)), alone)
 
     def seconds(self, rows: float, mb_width: int, threads: int = 1) -> float:
-        """Of so many macroblock rows; 0 of none. threads: who shares the rows out, where `alone` is known."""
+        """Seconds of macroblock rows; 0 for none. threads: the number that shares the rows, used if `alone` is known."""
         if rows <= 0:
             return 0.0
         spent = self.at(rows * mb_width)
@@ -54,9 +54,9 @@ class Curve:
         return spent
 
     def at(self, n: float) -> float:
-        """Seconds of n > 0 macroblocks: between two points a straight line, outside them their outermost line.
+        """Seconds of n > 0 macroblocks: linear between points, and extrapolated by the outermost line.
 
-        Below the first point never less than in proportion to it: a line through two points may meet 0 too early.
+        Below the first point the result is at least proportional to it, because the line may reach 0 too early.
         """
         points = self.points
         first, short = points[0]
@@ -68,7 +68,7 @@ class Curve:
         return max(value, short * n / first if 0 < n < first else 0.0, _FASTEST)
 
     def launch_and_each(self, n: float) -> tuple[float, float]:
-        """The line through a twentieth and all of n macroblocks: what a linear program takes for the curve."""
+        """(launch, each) of the line through n / 20 and n macroblocks: the curve for the linear program."""
         few, all_of_it = self.at(n / 20), self.at(n)
         each = (all_of_it - few) / (n - n / 20)
         return max(0.0, all_of_it - each * n), each
@@ -76,18 +76,18 @@ class Curve:
 
 @dataclass(frozen=True)
 class Link:
-    """One direction between two devices."""
+    """Copies in one direction between two devices."""
 
     latency: float  # seconds
     rate: float  # bytes a second
 
     def seconds(self, size: float) -> float:
-        """Of a copy of so many bytes."""
+        """Seconds of a copy of `size` bytes."""
         return self.latency + size / self.rate
 
     @classmethod
     def measured(cls, points: Iterable[tuple[float, float]]) -> "Link":
-        """From (bytes, seconds): the rate of the largest, the latency that the smallest has left."""
+        """From (bytes, seconds): the line through the smallest and the largest copy."""
         points = sorted(points)
         (few, short), (many, long) = points[0], points[-1]
         rate = (many - few) / max(long - short, _FASTEST)
@@ -96,33 +96,34 @@ class Link:
 
 @dataclass
 class Models:
-    """Times of one machine: by (stage, device), and by (source, target) of a link. `threads`: those of the device "cpu".
+    """Times of one machine: by (stage, device), and by (source, target) of a link. threads: of the device "cpu".
 
-    streams: of a GPU that works alone; 1: one thing after another, copies as well.
+    streams: of a GPU that works alone; 1: all work in order, also copies.
     """
 
     stages: dict[tuple[str, str], Curve]
     links: dict[tuple[str, str], Link] = field(default_factory=dict)
     threads: int = 1
     streams: int = 4
-    _factors: dict[tuple[str, str], float] = field(default_factory=dict)  # measured over predicted, averaged
-    _settled: dict[tuple[str, str], float] = field(default_factory=dict)  # the same when the plan was made
-    _last: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds as first predicted, at the last size
+    _factors: dict[tuple[str, str], float] = field(default_factory=dict)  # average of measured / predicted
+    _settled: dict[tuple[str, str], float] = field(default_factory=dict)  # factors when the plan was made
+    _last: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds without factor, at the last size
     _link_factors: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def knows(self, stage: str, device: str) -> bool:
-        """Whether the stage was measured there."""
+        """Whether the stage was measured on the device."""
         return (stage, device) in self.stages
 
     def seconds(self, stage: str, device: str, rows: float, mb_width: int) -> float:
-        """What the stage takes on the device for so many macroblock rows; nothing for none."""
+        """Seconds of the stage on the device for macroblock rows; 0 for none."""
         if not rows:
             return 0.0
         return self._factors.get((stage, device), 1.0) * self._first(stage, device, rows, mb_width)
 
     def copy_seconds(self, source: str, target: str, size: float) -> float:
-        """What a copy takes: nothing where no link is known, since then the memory is shared; between two GPUs the way
-        through the host, if it is the one that is known.
+        """Seconds of a copy of `size` bytes; 0 without a link, because the memory is shared.
+
+        Between two GPUs without a direct link the copy goes through the host.
         """
         link = self.links.get((source, target))
         if link is None and CPU not in (source, target):
@@ -130,7 +131,7 @@ class Models:
         return self._link_factors.get((source, target), 1.0) * link.seconds(size) if link and size else 0.0
 
     def line(self, stage: str, device: str, mb_width: int, mb_height: int) -> tuple[float, float]:
-        """(launch seconds, seconds a row) of the stage on the device, for pictures of this size."""
+        """(launch seconds, seconds a row) of the stage on the device, for frames of this size."""
         launch, each = self.stages[stage, device].launch_and_each(mb_width * mb_height)
         factor = self._factors.get((stage, device), 1.0)
         return factor * launch, factor * each * mb_width
@@ -138,7 +139,7 @@ class Models:
     def observe(
         self, stage: str, device: str, rows: float, mb_width: int, seconds: float, stands_for: float | None = None
     ) -> None:
-        """Take a measurement into the average. stands_for: rows that it counts for in `drift`, if it is a sample of more."""
+        """Add a measurement to the average. stands_for: rows that it represents in `drift`; None: its own rows."""
         first = self._first(stage, device, rows, mb_width) if self.knows(stage, device) else 0.0
         if not first:
             if rows > 0:
@@ -150,7 +151,7 @@ class Models:
         self._factors[key] = old + WEIGHT * (seconds / first - old)
 
     def follow(self, device: str, stages: Iterable[str]) -> None:
-        """Those of the stages that were never measured again on a device move as all those together that were."""
+        """Scale stages without new measurements on a device by the total change of those with new measurements."""
         found = [(self._factors[key] * first, first) for key, first in self._last.items() if key[1] == device]
         before = sum(first for _, first in found)
         if before:
@@ -160,27 +161,27 @@ class Models:
                     self._factors[stage, device] = ratio
 
     def observe_copy(self, source: str, target: str, size: float, seconds: float) -> None:
-        """The same for a link."""
+        """Add a measurement of a link to the average."""
         link = self.links.get((source, target))
         if link and size:
             old = self._link_factors.get((source, target), 1.0)
             self._link_factors[source, target] = old + WEIGHT * (seconds / link.seconds(size) - old)
 
     def drift(self) -> float:
-        """How far measurements have moved since `settle`, as a share of all that was measured."""
+        """Change of the measured times since `settle`, as a share of their sum."""
         moved = sum(abs(self._factors[key] - self._settled.get(key, 1.0)) * first for key, first in self._last.items())
         before = sum(self._settled.get(key, 1.0) * first for key, first in self._last.items())
         return moved / before if before else 0.0
 
     def settle(self) -> None:
-        """A plan was made from the models as they are now."""
+        """Note that a plan was made from the current models."""
         self._settled = dict(self._factors)
 
     def _first(self, stage: str, device: str, rows: float, mb_width: int) -> float:
         return self.stages[stage, device].seconds(rows, mb_width, self.threads if device == CPU else 1)
 
     def with_threads(self, threads: int) -> "Models":
-        """A copy for fewer threads of the processor (more change nothing): as one thread's own time allows."""
+        """A copy for fewer CPU threads, by the times of one thread; more threads change nothing."""
         stages = dict(self.stages)
         if threads >= self.threads:
             return Models(stages, dict(self.links), self.threads, self.streams)
@@ -195,8 +196,8 @@ class Models:
         return sorted({device for _, device in self.stages}, key=lambda name: (name != CPU, name))
 
 
-# One core of a Xeon at 2.5 GHz with AVX-512 and an H200, 1080p, real video, preset medium (docs/performance.md): where
-# nothing was measured yet, a first guess that the first pictures correct. Microseconds a picture of 8160 macroblocks.
+# First guess without measurements, corrected by the first frames: microseconds a frame of 8160 macroblocks. From one core of
+# a Xeon at 2.5 GHz with AVX-512 and an H200, 1080p, real video, preset medium (docs/performance.md).
 _GUESS_N = 8160
 _CORE = {
     "full_search": 45_000, "step_search": 23_000, "subpel_refine": 35_000, "inter_residual": 24_200, "mode_decision": 9_900,
@@ -204,19 +205,19 @@ _CORE = {
     "intra": 4_000, "mark_skipped": 200, "extend_luma": 300, "extend_cb": 80, "extend_cr": 80, "ssd_y": 530, "ssd_u": 140,
     "ssd_v": 140, "rd_decision": 300_000, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
 }  # fmt: skip
-_GPU = {  # (launch and what does not depend on the size, the rest)
+_GPU = {  # (launch and other constant time, time in proportion to the size)
     "full_search": (5, 68), "subpel_refine": (5, 65), "inter_residual": (4, 32), "mode_decision": (60, 204),
     "search_centre": (5, 40), "intra_estimate": (3, 10), "deblock": (5, 33), "interpolate": (3, 9), "subsample": (3, 17),
     "intra": (60, 189), "mark_skipped": (2, 1), "extend_luma": (2, 6), "extend_cb": (2, 2), "extend_cr": (2, 2),
     "ssd_y": (2, 4), "ssd_u": (2, 2), "ssd_v": (2, 2), "compact": (4, 46), "write_slices": (12, 30), "load_i420": (3, 3),
     LOAD: (20, 480), ISSUE: (600, 100),
 }  # fmt: skip
-_GUESS_LINK = Link(8e-6, 50e9)  # of that GPU, pinned memory
-_SCALING = 0.6  # of a further thread
+_GUESS_LINK = Link(8e-6, 50e9)  # of the same GPU, page-locked memory
+_SCALING = 0.6  # speed of each further thread, relative to the first
 
 
 def guess(devices: Iterable[str], threads: int) -> Models:
-    """Models of a machine that nothing was measured on: right in kind, wrong in number."""
+    """Models of a machine without measurements: plausible ratios, wrong absolute times."""
     stages: dict[tuple[str, str], Curve] = {}
     links: dict[tuple[str, str], Link] = {}
     for device in devices:
@@ -235,7 +236,7 @@ def guess(devices: Iterable[str], threads: int) -> Models:
 
 
 def as_table(models: Models) -> Mapping[str, Mapping[str, Curve]]:
-    """{device: {stage: curve}} with what was measured since taken in."""
+    """{device: {stage: curve}} with the later measurements applied."""
     table: dict[str, dict[str, Curve]] = {}
     for (stage, device), curve in models.stages.items():
         factor = models._factors.get((stage, device), 1.0)

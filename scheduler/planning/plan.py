@@ -1,4 +1,4 @@
-"""Which device takes which rows of which stage: a value, without threads, clock or GPU."""
+"""The plan: which device takes which rows of which stage. A value, without threads, clock or GPU."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,11 +6,11 @@ from functools import cached_property
 
 from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE
 
-HOST = "cpu"  # the memory that all devices share but GPUs
+HOST = "cpu"  # the memory of all devices except GPUs
 SPLITS = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not stage.only)
-# Exact in decoding order, or of one folder alone: all rows on one device
+# Stages in decoding order, or in one folder only: all rows on one device
 WHOLE = ("step_search", "mode_decision", "rd_decision", "intra")
-# Every device that reads references extends the borders of its own copy: rows cross, borders need not
+# Each memory whose device reads references extends the borders itself, so that borders are not copied. By stage: readers
 EXTENDED = {
     "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "mode_decision", "inter_residual",
                     "interpolate"),
@@ -20,7 +20,7 @@ EXTENDED = {
 
 
 def is_gpu(device: str) -> bool:
-    """Whether a device has memory of its own."""
+    """Whether a device is a GPU, with its own memory."""
     return device.startswith("cuda")
 
 
@@ -31,10 +31,10 @@ def memory_of(device: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows of each device in each stage; the devices take rows from the top in their order.
+    """Rows of each device in each stage; devices take rows from the top, in their order.
 
-    rows: by stage, one number a device. They add up to mb_height, or the stage is done more than once: then each number
-    is mb_height or 0. seconds: predicted for a P picture's loop, 0 unknown; stage_seconds: predicted by (stage, device).
+    rows: by stage, one number a device. The sum is mb_height, or the stage is repeated on several devices: then each
+    number is mb_height or 0. seconds: predicted for the loop of a P picture, 0: unknown; stage_seconds: by (stage, device).
     """
 
     devices: tuple[str, ...]
@@ -67,7 +67,7 @@ class Plan:
         cls, devices: Sequence[str], mb_height: int, rows: Mapping[str, Sequence[int]], seconds: float = 0.0,
         stage_seconds: Mapping[tuple[str, str], float] | None = None,
     ) -> "Plan":  # fmt: skip
-        """With the borders, which follow from the rest: in each memory the first device that reads references makes them."""
+        """A plan with the border stages added: in each memory the first device that reads references runs them."""
         found = {stage: tuple(n) for stage, n in rows.items()}
         for stage, readers in EXTENDED.items():
             reading = [k for k in range(len(devices)) if any(found[reader][k] for reader in readers if reader in found)]
@@ -77,9 +77,10 @@ class Plan:
 
     @classmethod
     def split(cls, devices: Sequence[str], mb_height: int, first: int, whole: int, me: str = "fsbm") -> "Plan":
-        """Forced: device 0 takes `first` rows of every stage that splits, device 1 the rest; `whole` what does not split.
+        """A forced plan: device 0 takes `first` rows of each stage that splits, device 1 the rest.
 
-        Of the motion searches only `me` has rows; what only a CPU has is on the first CPU.
+        whole: the device of the stages that do not split. Only the motion search `me` has rows; CPU-only stages run on the
+        first CPU.
         """
         count = len(devices)
         rows = dict.fromkeys(SPLITS, (first, mb_height - first, *[0] * (count - 2)) if count > 1 else (mb_height,))
@@ -104,6 +105,6 @@ class Plan:
 
     @cached_property
     def single(self) -> str | None:
-        """The device that does everything, if one does."""
+        """The device that does all stages, or None."""
         used = {k for rows in self.rows.values() for k, n in enumerate(rows) if n}
         return self.devices[used.pop()] if len(used) == 1 else None

@@ -1,8 +1,8 @@
-"""The planner: from time models to a plan, and why. Pure; docs/tuning.md says how to read and to overrule it.
+"""The planner: finds the fastest plan by the time models, and explains it. Pure; docs/tuning.md: how to read and override it.
 
-Linear programs say where the cuts lie if rows were divisible and copies ran beside work (program.py); their solutions are
-rounded, simulated with the very operations that the executor will do (simulate.py), and improved by small moves. The plans
-that leave everything to one device are always among the candidates, so that no plan is worse than the better device.
+Linear programs give the cuts for divisible rows and copies concurrent with work (row_split_lp.py). Their solutions are
+rounded, simulated with the same operations that the executor does (simulate.py), and improved by small moves. Plans that
+leave everything to one device are always candidates, so that no plan is worse than the faster device.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,28 +18,28 @@ from .route import Picture
 from .row_split_lp import OF_EACH_REFERENCE, REPEATED, Placement, Program
 from .simulate import Prediction, Timeline, predict, simulate
 
-DECIDING, CODING = "mode_decision", "intra"  # stages that do not split
+DECIDING, CODING = "mode_decision", "intra"  # the stages that do not split
 SEARCHING = ("subsample", "search_centre", "full_search", "subpel_refine", "intra_estimate")
 REBUILDING = ("inter_residual", "mark_skipped", "deblock", "ssd_y", "ssd_u", "ssd_v", "interpolate")
 PINNED_ROWS = {"rows_gpu", "rows_cpu"}
-TRIES = 60  # plans that are simulated
-_WORTH = 0.999  # of the time, or a change is none
+TRIES = 60  # maximum simulated plans
+_WORTH = 0.999  # a plan must be below this share of the best time to replace it
 
 
 @dataclass
 class Planned:
-    """A plan, what it was chosen from, and what it will take."""
+    """A plan, its predicted times, and the alternatives."""
 
     plan: Plan
     timeline: Timeline
     prediction: Prediction
     picture: Picture
-    alone: dict[str, float]  # seconds of a picture by device, if it did everything
+    alone: dict[str, float]  # seconds a frame by device, if it works alone
     tried: int
     pinned: str = ""
 
     def explain(self) -> str:
-        """The plan in words, with predicted times."""
+        """Text of the plan with predicted times."""
         plan, height = self.plan, self.plan.mb_height
         seconds = self.prediction.seconds
         lines = [f"plan: {_where(plan)}; predicted {_ms(seconds)} a picture ({1 / seconds:.0f} fps), decided by "
@@ -79,24 +79,24 @@ def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms"
 
 
-Rows = dict[str, tuple[int, ...]]  # of the stages that split, and of those that do not
+Rows = dict[str, tuple[int, ...]]  # by stage: rows of each device; also of stages that do not split
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A plan that was simulated."""
+    """A simulated plan."""
 
     timeline: Timeline
     prediction: Prediction
 
     @property
     def score(self) -> float:
-        """Seconds of a picture; where something else than the loop decides, the shorter loop is a little better."""
+        """Seconds a frame; among plans with another bottleneck than the loop, the shorter loop is slightly better."""
         return self.prediction.seconds + 1e-3 * self.timeline.seconds
 
 
 def complete(devices: Sequence[str], height: int, rows: Mapping[str, Sequence[int]], me: str) -> Plan:
-    """The plan of these rows; the search in steps is there for the processor alone, and only if it is asked for."""
+    """The plan of these rows; step_search exists on the CPU only, and replaces full_search if `me` is "step"."""
     full = {stage: tuple(n) for stage, n in rows.items()}
     cpu = next((k for k, device in enumerate(devices) if not is_gpu(device)), None)
     if me == "step" and cpu is not None:
@@ -107,7 +107,7 @@ def complete(devices: Sequence[str], height: int, rows: Mapping[str, Sequence[in
 
 @dataclass
 class _Search:
-    """Candidates, each simulated once."""
+    """The candidates; each is simulated once."""
 
     devices: tuple[str, ...]
     picture: Picture
@@ -121,7 +121,7 @@ class _Search:
         return self.picture.size.mb_height
 
     def try_rows(self, rows: Mapping[str, Sequence[int]]) -> bool:
-        """Whether these rows are better than all before."""
+        """Try a candidate. Returns whether it is better than all before."""
         try:
             plan = complete(self.devices, self.height, rows, self.picture.me)
         except ValueError:
@@ -139,12 +139,12 @@ class _Search:
         return True
 
     def possible(self, plan: Plan) -> bool:
-        """Whether every stage that runs was measured where it runs."""
+        """Whether each stage was measured on its devices."""
         return all(self.models.knows(stage, device)
                    for stage, rows in plan.rows.items() for device, n in zip(plan.devices, rows) if n)  # fmt: skip
 
     def least(self, plan: Plan) -> float:
-        """What a plan takes at least: all that one of several devices does, one thing after another."""
+        """Lower bound of the seconds of a plan: the largest sum of the stage times of one device."""
         width, n_ref = self.picture.size.mb_width, self.picture.n_ref
         return max(sum(self.models.seconds(stage, device, rows[k], width) * (n_ref if stage in OF_EACH_REFERENCE else 1)
                        for stage, rows in plan.rows.items()) for k, device in enumerate(plan.devices)
@@ -156,17 +156,17 @@ class _Search:
 
     # ---- candidates
     def alone(self) -> dict[str, float]:
-        """Everything on one device; seconds of a picture. Besides, what splits on one and what does not on another."""
+        """Try all stages on one device, and those that do not split on another. Returns seconds a frame of single devices."""
         for k, j in product(range(len(self.devices)), repeat=2):
             self.try_rows(dict.fromkeys(SPLITS, self.whole(k)) | dict.fromkeys((DECIDING, CODING), self.whole(j)))
         return {plan.single: tried.prediction.seconds for plan, tried in self.seen.items() if plan.single is not None}
 
     def programs(self) -> None:
-        """The solutions of the linear programs, and the same with one cut for all stages; with all devices or some."""
+        """Try solutions of the linear programs, and the same with one cut for all stages, for each set of devices."""
         height, count = self.height, len(self.devices)
         for used in (some for n in range(2, count + 1) for some in combinations(range(count), n)):
             every = tuple(height if k in used else 0 for k in range(count))
-            for k in used:  # rows in proportion to speed: what the programs miss, which do not see rows wait for rows
+            for k in used:  # in proportion to speed: the LP does not model waits between rows
                 self.try_rows(dict.fromkeys(SPLITS, self.by_speed(used)) | dict.fromkeys((DECIDING, CODING), self.whole(k)))
             for placement in placements(used):
                 solved = self.solved(used, placement)
@@ -178,7 +178,7 @@ class _Search:
                     self.try_rows({stage: common if stage in solved else n for stage, n in rows.items()})
 
     def by_speed(self, used: Sequence[int]) -> tuple[int, ...]:
-        """One cut for all stages that split: each device's rows as its speed in all of them together."""
+        """One cut for all stages that split: rows in proportion to the speed of each device over all these stages."""
         models, width = self.models, self.picture.size.mb_width
         speeds = [0.0] * len(self.devices)
         for k in used:
@@ -189,7 +189,7 @@ class _Search:
         return rounded([self.height * speed / total for speed in speeds], self.height)
 
     def solved(self, used: Sequence[int], placement: Placement) -> dict[str, np.ndarray]:
-        """Rows by stage that splits, as fractions; none for devices that are not used."""
+        """The solution of one linear program: fractional rows by stage that splits, 0 for devices that are not used."""
         place = {stage: k if k == REPEATED else used.index(int(k)) for stage, k in placement.items()}
         found = Program(self.picture, [self.devices[k] for k in used], self.models, place).solve() or {}
         full = {stage: np.zeros(len(self.devices)) for stage in found}
@@ -198,7 +198,7 @@ class _Search:
         return full
 
     def improve(self) -> None:
-        """Small moves from the best, until none helps or enough were tried."""
+        """Try small moves from the best plan, until none helps or `tries` is reached."""
         moved = True
         while moved and len(self.seen) < self.tries and self.best is not None:
             moved = False
@@ -210,7 +210,7 @@ class _Search:
                     break
 
     def moves(self, plan: Plan) -> Iterable[Rows]:
-        """Neighbours of a plan: cuts of groups of stages, by less and less; the places of what does not split."""
+        """Neighbours of a plan: cuts of groups of stages moved by decreasing steps, other devices for unsplit stages."""
         rows = {stage: n for stage, n in plan.rows.items() if stage in SPLITS or stage in (DECIDING, CODING)}
         count, height = len(self.devices), self.height
         every = tuple([height] * count)
@@ -236,7 +236,7 @@ class _Search:
 
 
 def placements(devices: Iterable[int]) -> list[Placement]:
-    """Where stages that do not split may go: both on one device; interpolation split, or done by everyone for himself."""
+    """Placements of stages that do not split: both on one device; interpolation split, or repeated on every device."""
     found: list[Placement] = []
     for k in devices:
         found += [{DECIDING: k, CODING: k}, {DECIDING: k, CODING: k, "interpolate": REPEATED}]
@@ -244,7 +244,7 @@ def placements(devices: Iterable[int]) -> list[Placement]:
 
 
 def rounded(shares: Iterable[float], height: int) -> tuple[int, ...]:
-    """Whole rows whose cuts are the nearest."""
+    """Integer rows with the nearest cuts."""
     total, cuts = 0.0, [0]
     for share in shares:
         total += share
@@ -254,7 +254,7 @@ def rounded(shares: Iterable[float], height: int) -> tuple[int, ...]:
 
 
 def shifted(rows: tuple[int, ...], cut: int, by: int) -> tuple[int, ...]:
-    """The cut behind device `cut` moved down by so many rows, as far as there are any."""
+    """Move the cut after device `cut` down by `by` rows, within the rows of its neighbours."""
     by = max(-rows[cut], min(by, rows[cut + 1]))
     return (*rows[:cut], rows[cut] + by, rows[cut + 1] - by, *rows[cut + 2 :])
 
@@ -262,7 +262,7 @@ def shifted(rows: tuple[int, ...], cut: int, by: int) -> tuple[int, ...]:
 def make_plan(
     devices: Sequence[str], picture: Picture, models: Models, pins: Mapping[str, Any] | None = None, tries: int = TRIES
 ) -> Planned:
-    """The best plan that was found for P pictures like this one. ValueError if no device can do all stages it must."""
+    """The best plan found for P pictures like this one. ValueError if no plan has all its stages measured."""
     search = _Search(tuple(devices), picture, models, tries)
     alone = search.alone()
     forced = pinned(search.devices, picture.size.mb_height, pins or {}, picture.me)
@@ -283,7 +283,7 @@ def make_plan(
 
 
 def pinned(devices: Sequence[str], height: int, pins: Mapping[str, Any], me: str = "fsbm") -> tuple[Plan, str] | None:
-    """The plan that a tuning file's pins ask for (rows of the first GPU, or of the processor), if there are both."""
+    """The plan of the pins of a tuning file, and its description; None without row pins, or without a GPU and a CPU."""
     gpu = next((k for k, device in enumerate(devices) if is_gpu(device)), None)
     cpu = next((k for k, device in enumerate(devices) if device == HOST), None)
     if gpu is None or cpu is None or not PINNED_ROWS & set(pins):

@@ -1,8 +1,8 @@
-"""What a plan means for one picture: which stage runs where on which rows, and which rows have to be copied before.
+"""The route of a frame: the runs of stages and the copies of rows that a plan gives for one frame.
 
-Pure. The executor does exactly these operations; the planner times exactly these. Rows are copied when a stage reads them
-where they are not, and only those; what devices leave behind for the next picture is `valid`, in numbers of that picture,
-so that after a few pictures everything repeats and is looked up.
+Pure. The executor does exactly these operations, and the planner times exactly these. Rows are copied only if a stage reads
+them in a memory where they are not valid. The residency after a frame is numbered for the next frame, so that routes repeat
+after a few frames and are looked up.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,10 +37,9 @@ COMPACT = "compact"
 
 @dataclass(frozen=True)
 class Picture:
-    """What routing asks about a picture.
+    """The properties of a frame that determine its route.
 
-    limit: how many references are held behind it; source: the memory in which its samples are; decoded: the decoded
-    picture is wanted in the host's memory.
+    limit: references held after it; source: the memory of its samples; decoded: whether the decoded frame is downloaded.
     """
 
     size: Size
@@ -53,7 +52,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Run:
-    """A stage on a device; needs: indices of operations of other engines that must be over; step: which of the picture's."""
+    """A stage on a device. needs: indices of operations of other engines that must be over; step: index in the frame."""
 
     stage: str
     device: str
@@ -66,7 +65,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Copy:
-    """Rows of an array from one memory to another."""
+    """A copy of rows of an array from one memory to another."""
 
     array: Key
     row0: int
@@ -82,12 +81,12 @@ Op = Run | Copy
 
 
 def engine(op: Op) -> tuple[str, ...]:
-    """What does an operation: a device, or one direction between two memories. One after another, in order."""
+    """The engine of an operation: a device, or one direction between two memories. It works in order."""
     return (op.device,) if isinstance(op, Run) else (op.source, op.target)
 
 
 class _Hazards:
-    """Who wrote, and who has read since, which rows of an array in a memory."""
+    """By (array, memory): operations that wrote rows, and those that read them since."""
 
     def __init__(self) -> None:
         self.writers: dict[tuple[Key, str], list[tuple[int, int, int]]] = {}
@@ -108,21 +107,21 @@ class _Hazards:
 
 
 class _Route:
-    """The list under way."""
+    """A route under construction."""
 
     def __init__(self, plan: Plan, picture: Picture, valid: Residency) -> None:
         self.plan, self.picture, self.size = plan, picture, picture.size
         self.height = picture.size.mb_height
         self.memories = tuple(dict.fromkeys([HOST, *(memory_of(device) for device in plan.devices)]))
         self.valid: dict[Key, dict[str, Rows]] = {key: dict(held) for key, held in valid}
-        self.extended: dict[Key, set[str]] = {}  # memories that have borders round the picture in the loop
+        self.extended: dict[Key, set[str]] = {}  # memories with borders around the frame in the loop
         self.hazards = _Hazards()
         self.ops: list[Op] = []
         self.engines: list[tuple[str, ...]] = []
         self.step = 0
 
     def start(self) -> None:
-        """What holds before the first stage: the source, and what is filled in every memory."""
+        """Residency before the first stage: the source, and the arrays that are filled in every memory."""
         whole: Rows = ((0, self.height),)
         filled = ("qp",) if self.picture.n_ref else ("qp", "mb_type", "ref_idx", "mv")
         for name in filled:
@@ -131,7 +130,7 @@ class _Route:
             self.valid[name, NEW] = {self.picture.source: whole}
 
     def stage(self, name: str, reference: int) -> None:
-        """The copies that a stage needs, then its runs."""
+        """Add the copies that a stage needs, then its runs."""
         uses = accesses(name, reference, self.picture.n_ref)
         spans = self.plan.spans(name)
         for device, row0, row1 in spans:
@@ -149,7 +148,7 @@ class _Route:
         return max(0, row0 - reach[0]), min(self.height, row1 + reach[1])
 
     def _written(self, use: Access, spans: Sequence[tuple[int, int, int]], borders: bool) -> None:
-        """borders: no sample of the picture changes, so who has none of them keeps what it has until the next picture."""
+        """Note the writes of a stage. borders: only borders change, so rows elsewhere stay valid until the next frame."""
         held = self.valid.setdefault(use.key, {})
         if borders:
             self.extended[use.key] = {memory_of(self.plan.devices[k]) for k, _, _ in spans}
@@ -162,7 +161,7 @@ class _Route:
             held[mine] = union(held.get(mine, ()), row0, row1)
 
     def ensure_resident(self, key: Key, memory: str, row0: int, row1: int) -> None:
-        """Copy what a memory lacks of rows [row0, row1); rows that are nowhere are nobody's yet."""
+        """Copy the rows of [row0, row1) that a memory lacks; rows valid in no memory are uninitialised and need no copy."""
         held = self.valid.get(key, {})
         lacking: Rows = ((row0, row1),)
         for a, b in held.get(memory, ()):
@@ -197,7 +196,7 @@ class _Route:
         self.engines.append((device,))
 
     def _needs(self, needs: set[int], engine: tuple[str, ...]) -> tuple[int, ...]:
-        """The last of every other engine: each works in order."""
+        """The last needed operation of each other engine, because engines work in order."""
         last: dict[tuple[str, ...], int] = {}
         for n in needs:
             if self.engines[n] != engine:
@@ -205,10 +204,10 @@ class _Route:
         return tuple(sorted(last.values()))
 
     def go_home(self) -> None:
-        """Results to the host's memory: levels of a GPU that has all of them compacted."""
+        """Add the downloads of results; levels are compacted first if a GPU has all of them."""
         for name in RESULTS:
             self.ensure_resident((name, NEW), HOST, 0, self.height)
-        for name in SOURCES:  # samples of I_PCM
+        for name in SOURCES:  # for samples of I_PCM
             self.ensure_resident((name, NEW), HOST, 0, self.height)
         if self.picture.decoded:
             for name in DECODED:
@@ -225,7 +224,7 @@ class _Route:
             self.ensure_resident(("levels", NEW), HOST, 0, self.height)
 
     def left_behind(self) -> Residency:
-        """`valid` of the next picture."""
+        """The residency before the next frame."""
         after: dict[Key, dict[str, Rows]] = {}
         for (name, number), held in self.valid.items():
             if name in REFERENCE_ARRAYS and number + 1 < self.picture.limit:
@@ -237,13 +236,13 @@ class _Route:
 
 
 def whole_in(valid: Residency, memory: str, mb_height: int) -> bool:
-    """Whether a memory has all that pictures leave to the next ones."""
+    """Whether all arrays of a residency are whole in one memory."""
     return all(((memory, ((0, mb_height),)) in held) for _, held in valid)
 
 
 @lru_cache(4096)
 def route(plan: Plan, picture: Picture, valid: Residency) -> tuple[tuple[Op, ...], Residency]:
-    """Operations of one picture in the order in which they are issued, and what is valid behind it."""
+    """The operations of a frame in issue order, and the residency after it."""
     made = _Route(plan, picture, () if picture.n_ref == 0 else valid)
     made.start()
     for names, reference in picture_steps(picture.n_ref, picture.me):

@@ -1,13 +1,13 @@
 """The linear program of row splits: how many macroblock rows of each stage each device takes, fractions allowed.
 
-After Momcilovic, Ilic, Roma and Sousa (IEEE Trans. Multimedia 16(1), 2014; FEVES, ICPP 2014), written anew for the arrays of
-state.py: pictures follow one another, and the period T from one to the next is minimised. Unknown are rows r[s, k] of stage s
-on device k, when it ends there, e[s, k], and how far each cut between two devices moves from stage to stage.
+After Momcilovic, Ilic, Roma and Sousa (IEEE Trans. Multimedia 16(1), 2014; FEVES, ICPP 2014), for the arrays of arrays.py.
+Frames follow one another, and the period T between them is minimised. Unknowns: rows r[s, k] of stage s on device k, its end
+e[s, k] there, and the distance by which each cut between two devices moves from stage to stage.
 
-    sum over k of r[s, k] = rows of the picture
+    sum over k of r[s, k] = rows of the frame
     e[s, k] >= e[stage before, k] + launch + each r[s, k] + bytes of rows that the cut moved / rate
-    e[s, k] >= e[w, j] + latency + bytes of what j wrote in stage w and k lacks / rate + launch + each r[s, k]
-    (less T where w is a stage of the picture before)
+    e[s, k] >= e[w, j] + latency + bytes that j wrote in stage w and k lacks / rate + launch + each r[s, k]
+    (minus T if w is a stage of the frame before)
     work of a device, bytes of a link / rate <= T
 """
 
@@ -24,28 +24,28 @@ from .plan import EXTENDED, HOST, SPLITS, is_gpu, memory_of
 from .route import Picture
 
 OF_EACH_REFERENCE = ("subsample", "search_centre", "full_search", "step_search", "subpel_refine")
-REPEATED = "repeated"  # every device does all rows for itself
-Placement = Mapping[str, int | str]  # of stages that do not split: the device's number, or REPEATED
+REPEATED = "repeated"  # each device does all rows itself
+Placement = Mapping[str, int | str]  # by stage that does not split: index of its device, or REPEATED
 
 
 @dataclass(frozen=True)
 class Feed:
-    """What a stage reads that another one wrote: bytes a row; all_rows: of the whole picture, else of its own rows."""
+    """Data that one stage reads from another. all_rows: the reader reads all rows, else only its own rows."""
 
     writer: str
     reader: str
     bytes_a_row: float
     all_rows: bool
-    before: bool  # written for the picture before
+    before: bool  # written in the frame before
 
 
 def feeds(picture: Picture) -> tuple[list[str], list[Feed]]:
-    """(stages in their order, who reads from whom). Stages of several references count once, their bytes as often as read."""
+    """(stages in order, feeds between them). A stage of several references counts once, its bytes as often as read."""
     writers: dict[Key, str] = {}
     order: list[str] = []
     found: dict[tuple[str, str, bool, bool], float] = {}
     steps = [(name, reference) for names, reference in picture_steps(picture.n_ref, picture.me) for name in names]
-    for first in (True, False):  # once to know who wrote in the picture before
+    for first in (True, False):  # the first pass finds the writers of the frame before
         for name, reference in steps:
             for use in accesses(name, reference, picture.n_ref):
                 (array, number), reach = use.key, use.reach
@@ -62,7 +62,7 @@ def feeds(picture: Picture) -> tuple[list[str], list[Feed]]:
 
 
 class Program:
-    """One program: for one picture, devices, models, and one placement of what does not split."""
+    """One linear program: for one frame, devices, models, and one placement of stages that do not split."""
 
     def __init__(self, picture: Picture, devices: Sequence[str], models: Models, placement: Placement) -> None:
         self.picture, self.devices, self.models = picture, tuple(devices), models
@@ -71,7 +71,7 @@ class Program:
         self.order, self.feeds = feeds(picture)
         self.split = [name for name in self.order if name in SPLITS and name not in placement]
         self.columns: dict[tuple[str, str, int], int] = {}
-        self.rows: list[tuple[dict[int, float], float]] = []  # coefficients, and what their sum must not exceed
+        self.rows: list[tuple[dict[int, float], float]] = []  # (coefficients, upper limit of their sum)
         self.equal: list[tuple[dict[int, float], float]] = []
 
     def column(self, kind: str, stage: str = "", k: int = 0) -> int:
@@ -120,14 +120,14 @@ class Program:
 
     def solve(self) -> dict[str, np.ndarray] | None:
         """{stage that splits: rows of each device}; None if the program has no solution."""
-        from scipy.optimize import linprog  # a third of a second, which an encode on one device does without
+        from scipy.optimize import linprog  # takes a third of a second, spared by encodes on one device
 
         self._build()
         n = len(self.columns)
         cost = np.zeros(n)
         cost[self.column("T")] = 1.0
         moves = [column for (kind, _, _), column in self.columns.items() if kind == "m"]
-        cost[moves] = 1e-9  # of equal solutions the quietest
+        cost[moves] = 1e-9  # among equal solutions, the one that moves cuts least
         upper = [None if kind != "r" else self.height for kind, _, _ in self.columns]
         found = linprog(cost, *_sparse(self.rows, n), *_sparse(self.equal, n), bounds=[(0, high) for high in upper],
                         method="highs")  # fmt: skip
@@ -158,7 +158,7 @@ class Program:
         self._results()
 
     def _moves(self) -> None:
-        """m[s, k] >= how far the cut between devices k and k + 1 moves to the stage from the ones whose rows it reads."""
+        """m[s, k] >= distance between the cuts after device k of a stage and of a stage whose rows it reads."""
         for feed in self.feeds:
             if feed.all_rows or feed.reader not in self.split or feed.writer not in self.split:
                 continue
@@ -181,7 +181,7 @@ class Program:
         return parts
 
     def _fed(self, feed: Feed, k: int, work: list[tuple[float, tuple[dict[int, float], float]]]) -> None:
-        """What other devices wrote has to arrive before the stage can start."""
+        """Rows written by other devices must arrive before the stage starts."""
         both_split = feed.reader in self.split and feed.writer in self.split
         if self.placement.get(feed.writer) == REPEATED or (both_split and not feed.all_rows):
             return
@@ -196,7 +196,7 @@ class Program:
             self.at_most([*parts, (-1.0, self.end(feed.reader, k))])
 
     def _results(self) -> None:
-        """Rows of a GPU cross to the host, and the source crosses to it, within a period."""
+        """Results of a GPU are downloaded within a period."""
         size = self.picture.size
         home = sum(bytes_of(name, 1, 2, size) for name in RESULTS)
         for k, device in enumerate(self.devices):

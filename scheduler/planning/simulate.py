@@ -1,7 +1,7 @@
-"""What a plan takes by the time models: the operations of pictures in a row, on engines that each work in order.
+"""Predicts the time of a plan from the time models: simulates the operations of consecutive frames on in-order engines.
 
-Pure: no clock, no threads. A device is an engine (a GPU that does everything has its streams besides), and so is each
-direction of a link; an operation begins when its engine is free and what it needs is over.
+Pure: no clock, no threads. Each device is an engine (for a GPU that works alone each of its streams), and so is each
+direction of a link; an operation begins when its engine is free and its needs are over.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from .models import CPU, ENTROPY, ISSUE, LOAD, Models
 from .plan import HOST, Plan, is_gpu, memory_of
 from .route import COMPACT, Copy, Op, Picture, Run, route
 
-PICTURES = 3  # simulated in a row; the last one's distance from the one before counts
-MOST_PICTURES = 6  # until the same rows are valid again
-WRITING = "write_slices"  # a GPU alone writes the bits too, instead of levels for the host
-LOADING = "load_i420"  # samples of display size to planes; where streams are, beside the picture before
-_LOOP = (MAIN, SIDE, "")  # streams that the next picture waits for
+PICTURES = 3  # simulated frames; the time between the last two counts
+MOST_PICTURES = 6  # routed frames until the residency repeats
+WRITING = "write_slices"  # runs instead of compact on a GPU that works alone: it writes the bits too
+LOADING = "load_i420"  # conversion of samples to planes; with several streams it runs during the frame before
+_LOOP = (MAIN, SIDE, "")  # streams that the next frame waits for
 
 
 @lru_cache(4096)
 def steady(plan: Plan, picture: Picture) -> tuple[Op, ...]:
-    """The operations of a P picture among others like it: the same rows are valid before it and behind it."""
+    """Operations of a P picture in the steady state: the residency before and after it is the same."""
     valid, ops = NOTHING, tuple[Op, ...]()
     for _ in range(MOST_PICTURES):
         ops, after = route(plan, picture, valid)
@@ -35,11 +35,11 @@ def steady(plan: Plan, picture: Picture) -> tuple[Op, ...]:
 
 @dataclass(frozen=True)
 class Timeline:
-    """When each operation of the last picture begins and ends, in seconds from the end of the picture before."""
+    """Begin and end of each operation of the last frame, in seconds from the end of the frame before."""
 
     ops: tuple[Op, ...]
     spans: tuple[tuple[float, float], ...]
-    seconds: float  # from picture to picture
+    seconds: float  # from frame to frame
 
     def busy(self) -> dict[tuple[str, ...], float]:
         """Seconds of work by device, (device,), and link, (source, target)."""
@@ -50,7 +50,7 @@ class Timeline:
         return found
 
     def stage_seconds(self) -> dict[tuple[str, str], float]:
-        """By (stage, device); references of one picture together."""
+        """Seconds by (stage, device), summed over the references of a frame."""
         found: dict[tuple[str, str], float] = {}
         for op, (begin, end) in zip(self.ops, self.spans):
             if isinstance(op, Run):
@@ -59,12 +59,12 @@ class Timeline:
 
 
 def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | None = None) -> Timeline:
-    """PICTURES pictures in a row."""
+    """Simulate PICTURES consecutive frames. ops: None: those of the steady state."""
     ops = steady(plan, picture) if ops is None else tuple(ops)
     width = picture.size.mb_width
     single = plan.single
     gpu = single if single is not None and is_gpu(single) else None
-    streams = gpu if models.streams > 1 else None  # a GPU that works alone uses more than one stream, if it is told so
+    streams = gpu if models.streams > 1 else None  # only a GPU that works alone has several streams, by tuning
     spent, engines = [], []
     moved: dict[tuple[str, str], int] = {}
     for op in ops:
@@ -77,15 +77,15 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
             spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
             engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))
         else:
-            size = moved[op.source, op.target] if gpu else op.bytes  # a GPU alone has its arrays in one block
+            size = moved[op.source, op.target] if gpu else op.bytes  # a GPU that works alone copies its arrays in one block
             spent.append(models.copy_seconds(op.source, op.target, size) * (op.bytes / size if size else 0.0))
             engines.append((op.source, op.target) if gpu is None or streams else (gpu, ""))
     loading = models.seconds(LOADING, gpu, picture.size.mb_height, width) if gpu and models.knows(LOADING, gpu) else 0.0
     free: dict[tuple[str, str], float] = {}
-    ended: dict[str, float] = {}  # stages of the GPU that works alone
+    ended: dict[str, float] = {}  # end of each stage of the GPU that works alone
     last = period = before = 0.0
     spans: list[tuple[float, float]] = []
-    made = {memory: 0.0 for memory in {HOST, *map(memory_of, plan.devices)}}  # when its pictures were complete
+    made = {memory: 0.0 for memory in {HOST, *map(memory_of, plan.devices)}}  # by memory: end of the frame before
     for _ in range(PICTURES):
         spans, before = [], last
         if gpu is not None and streams is None:
@@ -96,7 +96,7 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
             for need in op.needs:
                 begin = max(begin, spans[need][1])
             if isinstance(op, Copy):
-                if not op.needs and op.array[1] >= 0:  # of pictures before
+                if not op.needs and op.array[1] >= 0:  # array of an earlier frame
                     begin = max(begin, made[op.source])
             elif op.device == streams:
                 for other in STAGES[op.stage].after.split():
@@ -116,26 +116,26 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds from picture to picture, and what they consist of: the slowest of `parts` decides."""
+    """Predicted seconds a frame. parts: seconds by bottleneck; the slowest decides."""
 
     parts: dict[str, float] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
-        """A picture."""
+        """Seconds a frame."""
         return max(self.parts.values())
 
     @property
     def bound(self) -> str:
-        """What decides."""
+        """Name of the slowest part."""
         return max(self.parts, key=lambda name: self.parts[name])
 
 
 def predict(plan: Plan, picture: Picture, models: Models, timeline: Timeline | None = None) -> Prediction:
-    """The whole encode: the loop, the thread that keeps it busy, the threads that write bits, the links.
+    """Predict a whole encode: the loop, the host thread that issues it, the threads that write bits, the links.
 
-    Threads of the processor that work in the loop and write bits do one after the other. A GPU that works alone writes the
-    bits; what it leaves of them is done by the thread that keeps it busy, and counted there.
+    CPU threads that work in the loop and write bits do both in sequence. A GPU that works alone writes the bits; the rest of
+    that work is part of the host thread's time.
     """
     timeline = timeline or simulate(plan, picture, models)
     size, threads, loop = picture.size, models.threads, timeline.seconds

@@ -1,7 +1,7 @@
-"""Tuning files: what `h264lite tune` measured on a machine, as TOML that a person can read and edit; docs/tuning.md.
+"""Tuning files: measurements of `h264lite tune` as TOML that users can read and edit; docs/tuning.md.
 
-A file holds for one machine and one version. Another machine's, another version's or a damaged file is refused where it was
-asked for by name, and left out with a message where it was found in the user's cache.
+A file is valid for one machine and one version. A file of another machine or version, or a damaged one, is an error if the
+user named it, and is skipped with a message if it is in the user's cache.
 """
 
 import os
@@ -22,12 +22,12 @@ from ..stages import D2H, H2D, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
 
 FORMAT = 4
-MOST_BYTES, MOST_LINE = 1 << 18, 2048  # of a file, of a line that is no comment: TOML takes long for a key of many parts
+MOST_BYTES, MOST_LINE = 1 << 18, 2048  # of a file; of a line that is no comment, because a key of many parts takes TOML long
 SIMD = ("portable", "avx2", "avx512")
 MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the options of an encode allow
-TIMED = (*STAGES, H2D, D2H, LOAD, ISSUE, ENTROPY)  # what a device may have times of
-EVERYWHERE = tuple(stage.name for stage in STAGES.values() if not stage.only)  # what each device must have them of
-# what may be pinned: (lowest, highest) of a number, or its words
+TIMED = (*STAGES, H2D, D2H, LOAD, ISSUE, ENTROPY)  # stages and copies that a device may have times for
+EVERYWHERE = tuple(stage.name for stage in STAGES.values() if not stage.only)  # stages that each device must have times for
+# what may be pinned: (lowest, highest) of a number, or the legal words
 PINS: dict[str, tuple[Any, ...]] = {
     "rows_gpu": (0, MOST_ROWS), "rows_cpu": (0, MOST_ROWS), "whole": ("cpu", "gpu"), "device": ("cpu", "cuda", "hybrid"),
     "threads": (1, MOST_THREADS), "gops": (1, MOST_GOPS), "streams": (1, 4), "tile_rows": (1, 4),
@@ -36,7 +36,7 @@ CHOSEN = {name: PINS[name] for name in ("threads", "gops", "streams", "tile_rows
 
 
 class TuningError(Exception):
-    """A tuning file that cannot be used, and why; `foreign` if it is sound, but of another machine or version."""
+    """A tuning file cannot be used. foreign: it is valid, but of another machine or version."""
 
     def __init__(self, text: str, foreign: bool = False) -> None:
         super().__init__(text)
@@ -45,7 +45,7 @@ class TuningError(Exception):
 
 @dataclass(frozen=True)
 class Machine:
-    """What a tuning file holds for: if one of these differs, what was measured says nothing."""
+    """The machine of a tuning file: if a field differs, the measurements do not apply."""
 
     version: str = __version__
     processor: str = ""
@@ -56,12 +56,12 @@ class Machine:
 
     @classmethod
     def here(cls) -> "Machine":
-        """This one. Takes no context of a GPU."""
+        """This machine. Creates no GPU context."""
         labels = tuple(gpu.label for gpu in gpus())
         return cls(__version__, processor(), cores(), SIMD[SIMD_LEVEL], labels, driver_version())
 
     def difference(self, other: "Machine") -> str:
-        """The first thing in which `other` differs, in words; empty if nothing does."""
+        """Text of the first field in which `other` differs; empty if none does."""
         for row in fields(self):
             mine, theirs = getattr(self, row.name), getattr(other, row.name)
             if mine != theirs:
@@ -71,7 +71,7 @@ class Machine:
 
 @dataclass
 class Tuning:
-    """What a file holds. chosen: see CHOSEN; pins: what a person fixed, see PINS."""
+    """Contents of a tuning file. chosen: see CHOSEN; pins: fixed by the user, see PINS."""
 
     machine: Machine
     models: Models
@@ -79,15 +79,15 @@ class Tuning:
     chosen: dict[str, int] = field(default_factory=dict)
     pins: dict[str, Any] = field(default_factory=dict)
     place: str = ""  # the file's name
-    report: tuple[str, ...] = ()  # lines for whoever reads the file
+    report: tuple[str, ...] = ()  # comment lines for the reader of the file
 
     def value(self, name: str) -> Any:
-        """What was pinned, else what was chosen, else None."""
+        """The pinned value, else the chosen value, else None."""
         return self.pins.get(name, self.chosen.get(name))
 
     @property
     def choices(self) -> dict[str, int]:
-        """What was pinned or chosen of CHOSEN."""
+        """Pinned or chosen values of the names in CHOSEN."""
         return {name: self.value(name) for name in CHOSEN if self.value(name) is not None}
 
     @property
@@ -133,7 +133,7 @@ def cache_file() -> Path:
 
 
 def now() -> str:
-    """The time as files have it."""
+    """The current time (UTC) in the format of tuning files."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
 
 
@@ -199,7 +199,7 @@ def _toml(value: Any) -> str:
 
 
 def _escaped(text: str, special: str = "") -> str:
-    """Text in one line: what cannot be printed, and `special`, by numbers as TOML has them."""
+    """Text in one line, with unprintable characters and `special` as TOML escapes."""
     return "".join(c if c.isprintable() and c not in special else f"\\U{ord(c):08x}" for c in text)
 
 
@@ -213,13 +213,13 @@ def _show(value: Any) -> str:
 
 # ---- reading
 def read(text: str, place: str) -> Tuning:
-    """A file's contents; TuningError names file, key and what is wrong with it."""
+    """Parse a tuning file; TuningError names file, key and fault."""
     tuning: Tuning = _parsed(text, place, _checked)
     return tuning
 
 
 def _parsed(text: str, place: str, check: Callable[["_Reader", dict[str, Any]], Any]) -> Any:
-    """What `check` makes of the table that the text is."""
+    """The result of `check` for the TOML table of the text."""
     try:
         return check(_Reader(place), tomllib.loads(text))
     except (ValueError, RecursionError) as error:  # besides TOMLDecodeError: numbers of too many digits, brackets too deep
@@ -227,7 +227,7 @@ def _parsed(text: str, place: str, check: Callable[["_Reader", dict[str, Any]], 
 
 
 def _checked(reader: "_Reader", table: dict[str, Any]) -> Tuning:
-    """A table's contents."""
+    """The contents of a TOML table, checked."""
     place = reader.place
     if table.get("format") != FORMAT:
         raise TuningError(f"{place}: format {table.get('format')!r}; this version reads {FORMAT}: run h264lite tune")
@@ -331,7 +331,7 @@ class _Reader:
 
 def _text(path: Path) -> str:
     try:
-        text = small_file(path, MOST_BYTES).decode("utf-8-sig")  # an editor may have put a mark before it
+        text = small_file(path, MOST_BYTES).decode("utf-8-sig")  # an editor may have added a byte order mark
     except UnicodeDecodeError:
         raise TuningError(f"{path}: damaged, no text") from None
     except (OSError, ValueError) as error:
@@ -342,7 +342,7 @@ def _text(path: Path) -> str:
 
 
 def load(path: Path, machine: Machine) -> Tuning:
-    """The file for this machine; TuningError says why not."""
+    """Load a file for this machine; TuningError if it cannot be used."""
     text = _text(path)
     tuning = read(text, str(path))
     if tuning.machine.version != machine.version:
@@ -355,7 +355,7 @@ def load(path: Path, machine: Machine) -> Tuning:
 
 
 def find(machine: Machine) -> tuple[Tuning | None, str]:
-    """(what the user's cache holds for this machine, why nothing if there is a file that cannot be used)."""
+    """(tuning from the user's cache for this machine or None, reason if a file there cannot be used)."""
     try:
         path = cache_file()
         return (load(path, machine) if may_exist(path) else None), ""
@@ -364,7 +364,7 @@ def find(machine: Machine) -> tuple[Tuning | None, str]:
 
 
 def may_exist(path: Path) -> bool:
-    """Whether there is a file, or a folder before it that may not be looked into: then reading it says why."""
+    """Whether the file exists, or cannot be looked up: then reading it gives the error."""
     try:
         return path.exists()
     except OSError:
@@ -372,14 +372,15 @@ def may_exist(path: Path) -> bool:
 
 
 def pins_of(path: Path) -> dict[str, Any]:
-    """What is pinned in a file of any machine and version; TuningError if that cannot be read."""
+    """Pins of a file of any machine and version; TuningError if it cannot be read."""
     pins: dict[str, Any] = _parsed(_text(path), str(path), _Reader.pins)
     return pins
 
 
 def save(tuning: Tuning, path: Path) -> None:
-    """Write the file, or the one that a link leads to, whole or not at all; a device or a pipe is written to. OSError if it
-    cannot be.
+    """Write the file, or the target of a link, whole or not at all; a device or a pipe is written directly.
+
+    OSError if it cannot be written.
     """
     text = to_toml(tuning)
     if is_special(path):
@@ -396,5 +397,5 @@ def save(tuning: Tuning, path: Path) -> None:
 
 
 def is_special(path: Path) -> bool:
-    """Whether it is there and no regular file: a device, a pipe, standard output."""
+    """Whether it exists and is no regular file: a device, a pipe, standard output."""
     return path.exists() and not path.is_file()

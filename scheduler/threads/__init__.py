@@ -1,1 +1,1 @@
-"""Threads of the host: stages in bands, tasks, copies and reading without the interpreter."""
+"""Threads of the host: stages in bands, tasks, and copies and file reads without the interpreter's lock."""

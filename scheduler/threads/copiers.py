@@ -1,4 +1,4 @@
-"""Threads that copy pictures to where a GPU takes them from."""
+"""Threads that copy frames into page-locked buffers, from which they are uploaded to a GPU."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from .semaphore import NoGilThreads, address
 
 
 class Target:
-    """Planes that pictures are copied to: uint8[H, W] each, whose rows follow one another."""
+    """Planes that frames are copied to: uint8[H, W] each, with contiguous rows."""
 
     def __init__(self, planes: Sequence[np.ndarray]) -> None:
         self.planes = tuple(planes)
@@ -19,27 +19,27 @@ class Target:
 
 
 class Copiers(NoGilThreads):
-    """The caller and `helpers` threads."""
+    """Copies planes in the calling thread and `helpers` threads."""
 
     def __init__(self, helpers: int) -> None:
         super().__init__(np.zeros(BOARD, np.int64), OVER, helpers, "copy")
         self._no_gate = np.zeros(1, np.int64)
 
     def copy(self, target: Target, sources: Sequence[np.ndarray]) -> None:
-        """Planes of the target's sizes. Returns when everything is there."""
+        """Copy planes of the target's sizes. Returns when all are copied."""
         self.begin(target, sources, self._no_gate)
         self.end(self._no_gate)
 
     @property
     def helps(self) -> bool:
-        """Whether any thread does."""
+        """Whether there is any helper thread."""
         self._begin(help_to_copy)
         return bool(self._threads)
 
     def begin(self, target: Target, sources: Sequence[np.ndarray], upload_fence: np.ndarray) -> None:
-        """As `copy`, while the caller does something else until `end`; arrays stay as they are until then.
+        """Start a copy that `end` ends; the source arrays must not change until then.
 
-        gate: int64[1], OPEN as soon as everything is there, if somebody `helps`, whatever the caller does; else SHUT.
+        upload_fence: int64[1], PENDING, then READY as soon as all is copied; without helpers not before `end`.
         """
         semaphore, rows = self._begin(help_to_copy), target.rows
         for k, source in enumerate(sources):
@@ -52,5 +52,5 @@ class Copiers(NoGilThreads):
         begin_copy(self._job_ring, rows, upload_fence, len(self._threads), semaphore.post, semaphore.memory)
 
     def end(self, upload_fence: np.ndarray) -> None:
-        """Everything is there when it returns; gate: of `begin`."""
+        """Returns when all is copied. upload_fence: the one given to `begin`."""
         end_copy(self._job_ring, upload_fence)

@@ -1,9 +1,9 @@
-"""Planes copied by several threads without the interpreter: parts by ticket, helpers that sleep on a semaphore.
+"""Copies planes in several threads without the interpreter's lock: parts by ticket, helpers that sleep on a semaphore.
 
-A picture of 1080p is copied in 0.2 ms. Threads of a pool took the longer the more there were (docs/performance.md): each has
-to have the interpreter's lock before it begins and before it ends, and whoever asks waits for the last of them. Here who asks
-copies as well, part by part, and waits for nobody who came too late; between begin and end it does other things. Whoever
-copies the last part opens a gate: what waits there, a GPU perhaps, does not depend on what else the caller has to wait for.
+A 1080p frame is copied in 0.2 ms. A pool of Python threads became slower with more threads (docs/performance.md): each
+thread needs the interpreter's lock at its start and end, and the caller waits for the last thread. Here the caller copies
+parts too, never waits for a helper that woke late, and does other work between `begin_copy` and `end_copy`. The thread that
+copies the last part sets the upload fence to READY, so that a GPU waiting for it does not depend on the caller.
 """
 
 from llvmlite import ir
@@ -14,20 +14,19 @@ from numba.extending import intrinsic
 from ...jit.atomics import fetch_add, give_way, load_acquire, pause, store_release, take_one
 from ...jit.kernel import kernel
 
-# The board, int64[BOARD]: tickets taken, tickets given out, parts done, whether it is over, address of the gate, each on a
-# cache line of its own; then PLACES parts, by ticket: target, source, bytes of a row, bytes from a row of the source to the
-# next, rows
+# The job ring, int64[BOARD]: tickets taken, tickets posted, parts done, stop flag, address of the upload fence, each on its
+# own cache line; then PLACES parts, by ticket modulo PLACES: target, source, bytes of a row, source pitch in bytes, rows
 TAKEN, POSTED, DONE, OVER, GATE, PARTS = 0, 8, 16, 24, 32, 40
 PLACES, WORDS = 64, 5
 BOARD = PARTS + PLACES * WORDS
-PART = 1 << 17  # bytes of a part, at least
-PENDING, READY = 0, 1  # of a fence: whether what waits for it may go on
-LOOKS = 256  # at a counter, before another thread may have the processor
+PART = 1 << 17  # minimum bytes of a part
+PENDING, READY = 0, 1  # values of an upload fence
+LOOKS = 256  # reads of a counter before the thread yields the processor
 
 
 @intrinsic
 def copy_bytes(typingctx, target, source, count):
-    """memcpy; addresses."""
+    """memcpy of `count` bytes between addresses."""
 
     def codegen(context, builder, sig, args):
         pointer = ir.IntType(8).as_pointer()
@@ -40,7 +39,7 @@ def copy_bytes(typingctx, target, source, count):
 
 @intrinsic
 def call_with(typingctx, function, argument):
-    """Calls the C function at an address with one pointer; its int."""
+    """Calls the C function at an address with one pointer; returns its int."""
 
     def codegen(context, builder, sig, args):
         kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)])
@@ -51,7 +50,7 @@ def call_with(typingctx, function, argument):
 
 @intrinsic
 def open_gate(typingctx, address):
-    """The int64 at an address is OPEN, after everything that this thread wrote before."""
+    """Store READY in the int64 at an address, with release order."""
 
     def codegen(context, builder, sig, args):
         word = ir.IntType(64)
@@ -63,7 +62,7 @@ def open_gate(typingctx, address):
 
 @kernel
 def copy_what_is_ready(job_ring):
-    """Copies parts until somebody has the last one."""
+    """Copy parts until all are taken."""
     while True:
         ticket = load_acquire(job_ring, TAKEN)
         if ticket >= load_acquire(job_ring, POSTED):
@@ -77,24 +76,25 @@ def copy_what_is_ready(job_ring):
             width, rows = width * rows, 1
         for k in range(rows):
             copy_bytes(target + k * width, source + k * pitch, width)
-        upload_fence = job_ring[GATE]  # which nobody changes before it is open
+        upload_fence = job_ring[GATE]  # read before the part counts as done: it changes only after READY
         if fetch_add(job_ring, DONE, 1) + 1 == job_ring[POSTED]:
             open_gate(upload_fence)
 
 
 @kernel
 def begin_copy(job_ring, planes, upload_fence, helpers, post, semaphore):
-    """As many helpers begin to copy planes. What was begun before has ended. gate: int64[1], shut until all is there.
+    """Post the parts of planes and wake up to `helpers` helpers. The previous copy must have ended.
 
-    planes: int64[n <= 8, 5], address of the target, whose rows follow one another, of the source, 0 if there is nothing to
-    copy, bytes of a row, from one of the source to the next, rows; post: address of sem_post; semaphore: int64[8], a sem_t.
+    planes: int64[n <= 8, 5]: address of the target, whose rows are contiguous; address of the source, 0 for nothing to copy;
+    bytes of a row; source pitch in bytes; rows. upload_fence: int64[1], PENDING until all is copied. post: address of
+    sem_post; semaphore: int64[8], a sem_t.
     """
     upload_fence[0] = PENDING
     job_ring[GATE] = upload_fence.ctypes.data
     total = 0
     for k in range(planes.shape[0]):
         total += planes[k, 2] * planes[k, 4]
-    part = max(PART, total // (PLACES // 4))  # rows of more than half a part make more parts
+    part = max(PART, total // (PLACES // 4))  # long rows give more parts than the quotient
     ticket = job_ring[POSTED]
     for k in range(planes.shape[0]):
         target, source, width, pitch, left = planes[k, 0], planes[k, 1], planes[k, 2], planes[k, 3], planes[k, 4]
@@ -114,7 +114,7 @@ def begin_copy(job_ring, planes, upload_fence, helpers, post, semaphore):
 
 @kernel
 def end_copy(job_ring, upload_fence):
-    """Copies what is left, and returns when all is there."""
+    """Copy the parts that are left. Returns when all is copied."""
     copy_what_is_ready(job_ring)
     looks = 0
     while load_acquire(upload_fence, 0) != READY:
@@ -126,7 +126,7 @@ def end_copy(job_ring, upload_fence):
 
 @kernel
 def help_to_copy(job_ring, wait, semaphore):
-    """A helper's life. wait: address of sem_wait. It holds what it sleeps on, whoever else lets go of it."""
+    """Main loop of a helper. wait: address of sem_wait. Keeps a reference to the semaphore, which so outlives its owner."""
     while True:
         call_with(wait, semaphore.ctypes.data)
         if load_acquire(job_ring, OVER) != 0:

@@ -1,4 +1,4 @@
-"""Tasks whose result one thread asks for: run by that thread, or by a thread of a crew."""
+"""Tasks with a result for one thread: run by that thread (LazyTask) or by a worker thread (QueuedTask)."""
 
 import threading
 from collections.abc import Callable
@@ -7,32 +7,32 @@ from typing import Any, TypeAlias
 
 
 class LazyTask:
-    """As a Future of a task that runs when its result is asked for, in the thread that asks; one thread alone asks.
+    """A task that runs in the thread that asks for its result. Only one thread may ask.
 
-    A thread of its own would wait for the interpreter's lock, and others for its waking, longer than the task takes.
+    Another thread would not be faster: its waking and its wait for the interpreter's lock take longer than the task.
     """
 
     __slots__ = ("_args", "_error", "_function", "_ready", "_value")
 
     def __init__(self, ready: Callable[[], bool], function: Callable[..., Any], *args: Any) -> None:
-        """ready: whether the task would not have to wait."""
+        """ready: whether the task can run without waiting."""
         self._ready, self._args = ready, args
         self._function: Callable[..., Any] | None = function
         self._value: Any = None
         self._error: Exception | None = None
 
     def done(self) -> bool:
-        """Whether the result is there, or can be had without waiting."""
+        """Whether the result exists, or can be computed without waiting."""
         return self._function is None or self._ready()
 
     def result(self) -> Any:
-        """Do it, if it is not done; what it returned."""
+        """Run the task if it is not done. Returns its result or raises its error."""
         if error := self.exception():
             raise error
         return self._value
 
     def exception(self) -> Exception | None:
-        """Do it, if it is not done; what it raised. An interrupt goes to whoever asks, who may ask again."""
+        """Run the task if it is not done. Returns its error or None. After an interrupt the caller may ask again."""
         if self._function is not None:
             try:
                 self._value = self._function(*self._args)
@@ -43,9 +43,9 @@ class LazyTask:
 
 
 class QueuedTask:
-    """A task that a thread of a crew runs; one thread alone asks for its result.
+    """A task that a thread of a WorkerPool runs. Only one thread may ask for its result.
 
-    Not concurrent.futures.Future: its Condition is Python code, in which an interrupt of the asking thread leaves a lock
+    Not concurrent.futures.Future: its Condition is Python code, where an interrupt of the asking thread can leave a lock
     held, for which the other thread then waits for ever.
     """
 
@@ -56,12 +56,12 @@ class QueuedTask:
         self._value: Any = None
         self._error: BaseException | None = None
         self._done = False
-        self.by_asker = False  # the asking thread runs it, and runs it again after an interrupt
+        self.by_asker = False  # run by the asking thread, and again after an interrupt
         self._over = threading.Lock()  # held until the task is done
         self._over.acquire()
 
     def run(self) -> None:
-        """Run it here. An interrupt (no Exception) passes through and leaves it undone."""
+        """Run the task in this thread. An interrupt (no Exception) passes through, and the task stays undone."""
         if self._done:
             return
         try:
@@ -71,7 +71,7 @@ class QueuedTask:
         self._finish()
 
     def cancel(self) -> None:
-        """Not run: its result is CancelledError."""
+        """End the task without running it: `result` raises CancelledError."""
         self._error = CancelledError()
         self._finish()
 
@@ -80,17 +80,17 @@ class QueuedTask:
         self._over.release()
 
     def done(self) -> bool:
-        """Whether the result is there."""
+        """Whether the task has ended."""
         return self._done
 
     def result(self) -> Any:
-        """What it returned; waits for it. Raises what it raised."""
+        """Wait for the task. Returns its result or raises its error."""
         if error := self.exception():
             raise error
         return self._value
 
     def exception(self) -> BaseException | None:
-        """What it raised; waits for it."""
+        """Wait for the task. Returns its error or None."""
         if self.by_asker:
             self.run()
         while not self._done:
@@ -98,4 +98,4 @@ class QueuedTask:
         return self._error
 
 
-Task: TypeAlias = QueuedTask | LazyTask  # run by a thread of a crew, or by the one that asks
+Task: TypeAlias = QueuedTask | LazyTask  # run by a thread of a WorkerPool, or by the thread that asks

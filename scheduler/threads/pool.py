@@ -1,8 +1,8 @@
-"""Threads that go through steps of parts together: parts by ticket, waiting without the interpreter.
+"""Worker pool: threads run lists of steps together, take the parts of a step by ticket, and wait without the interpreter.
 
-A small picture's stages take tens of microseconds each; a pool of futures costs as much again for every one. So all threads
-stay with a list of steps from its first to its last, take parts by an atomic ticket and look at a counter until a step's
-parts are all done. The caller is one of the threads. Between lists they look for a while, then sleep.
+Stages of a small frame take tens of microseconds; a pool of futures would cost as much again for each stage. So all threads
+run a whole list of steps, take parts by an atomic ticket, and poll a counter until all parts of a step are done. The caller
+is one of the threads. Between lists the threads poll for a while, then sleep.
 """
 
 import os
@@ -18,8 +18,8 @@ from ...jit.atomics import take, wait_until
 from ...start_threads import start_threads
 from .lazy_task import LazyTask, QueuedTask, Task
 
-ROUNDS = 2_000  # looks at a counter in one call, some 0.1 ms; the interpreter is free meanwhile
-PATIENCE = 0.002  # seconds of looking before a thread sleeps
+ROUNDS = 2_000  # reads of a counter in one call, about 0.1 ms, without the interpreter's lock
+PATIENCE = 0.002  # seconds of polling before a thread sleeps
 NAP = 0.0001  # seconds of sleep inside a step
 TICKET, DONE, LINE = 0, 8, 16  # counters of a step, each on a cache line of its own
 
@@ -27,7 +27,7 @@ Part = Callable[[], None]
 
 
 class Steps:
-    """Steps one after another; each a list of parts that may run side by side, in any order."""
+    """Steps in sequence; the parts of a step may run concurrently, in any order."""
 
     def __init__(self, steps: Sequence[Sequence[Part]]) -> None:
         self.parts = [list(parts) for parts in steps]
@@ -35,7 +35,7 @@ class Steps:
         self.error: BaseException | None = None
 
     def work(self) -> None:
-        """Go through all steps with whoever else does; returns when everything is done or something failed."""
+        """Run all steps, together with the other threads. Returns when all is done or a part failed."""
         for k, parts in enumerate(self.parts):
             while (ticket := take(self.counters, LINE * k + TICKET)) < len(parts):
                 try:
@@ -61,9 +61,9 @@ class Steps:
 
 
 class _Shared:
-    """What the threads see of a crew: it does not keep the crew alive.
+    """The state that threads share with their WorkerPool, without a reference to the pool.
 
-    The caller's thread takes `lock` itself: an interrupt within the Python code of Condition would leave it held.
+    The calling thread takes `lock` itself: an interrupt in the Python code of Condition would leave it held.
     """
 
     def __init__(self) -> None:
@@ -85,28 +85,28 @@ class _Shared:
             self.wake.notify_all()
 
     def run_task(self, by_asker: bool = False) -> bool:
-        """Run one task that waits; whether there was one."""
-        if not self.tasks:  # without the lock: threads look here all the time
+        """Run one queued task. Returns whether there was one."""
+        if not self.tasks:  # without the lock, because threads poll this
             return False
         with self.lock:
             if not self.tasks:
                 return False
             task = self.tasks[0]
-            task.by_asker = by_asker  # before it leaves the queue, so that an interrupt loses no task
+            task.by_asker = by_asker  # set before the task leaves the queue, so that an interrupt loses no task
             self.tasks.popleft()
         task.run()
         return True
 
     def sleep(self, seen: int) -> None:
         with self.wake:
-            self.asleep += 1  # before the look: post() looks the other way round
+            self.asleep += 1  # before `posted` is read; post() writes `posted` before it reads `asleep`
             while not self.closing and self.posted[0] == seen:
                 self.wake.wait()
             self.asleep -= 1
 
 
 def _work(shared: _Shared) -> None:
-    """A thread's life: tasks first, then the steps under way, then looking for more."""
+    """Main loop of a thread: tasks first, then the current steps, then polling."""
     while not shared.closing:
         seen = int(shared.posted[0])
         if shared.run_task():
@@ -122,12 +122,12 @@ def _work(shared: _Shared) -> None:
 
 
 class WorkerPool:
-    """`threads` threads, the caller's among them, or fewer where the system starts no more; if it is one, all runs there."""
+    """`threads` threads including the caller, or fewer if the system starts no more. With one, all runs in the caller."""
 
     def __init__(self, threads: int, name: str = "h264lite") -> None:
         self._shared, self._process = _Shared(), os.getpid()
         self._threads: list[threading.Thread] = []
-        while not self._start(threads, name):  # what follows needs memory and threads as well: half of those that there are
+        while not self._start(threads, name):  # half of those that started: later code needs memory and threads too
             threads = 1 + len(self._threads) // 2
             self.close()
             self._shared = _Shared()
@@ -138,14 +138,14 @@ class WorkerPool:
         return start_threads(wanted, self._threads)
 
     def run(self, steps: Sequence[Sequence[Part]]) -> None:
-        """Run steps, each after the one before is done; raises what a part raised, and then leaves the rest out."""
+        """Run steps in sequence. Raises the error of a part, and then skips the rest."""
         work = Steps(steps)
         if self._threads:
             self._shared.steps = work
             self._shared.post()
         try:
             work.work()
-        except BaseException as error:  # an interrupt between two parts
+        except BaseException as error:  # for an interrupt between two parts
             work.error = error
             raise
         finally:
@@ -154,7 +154,7 @@ class WorkerPool:
             raise work.error
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Task:
-        """Start a task that runs beside what follows, or with one thread when somebody asks for its result."""
+        """Start a task that runs concurrently; with one thread it runs when its result is asked for."""
         if not self._threads:
             return LazyTask(lambda: True, function, *args)
         task = QueuedTask(function, *args)
@@ -163,13 +163,13 @@ class WorkerPool:
         return task
 
     def result(self, task: Task) -> Any:
-        """A task's result; the caller runs tasks that wait meanwhile."""
+        """The result of a task. The caller runs queued tasks while it waits."""
         while not task.done() and self._shared.run_task(by_asker=True):
             pass
         return task.result()
 
     def close(self) -> None:
-        """Wait for running tasks and end the threads; tasks that have not begun are cancelled."""
+        """Wait for running tasks and end the threads; queued tasks are cancelled."""
         self._shared.closing = True
         while self._shared.tasks:
             self._shared.tasks.pop().cancel()
@@ -180,5 +180,5 @@ class WorkerPool:
 
     def __del__(self) -> None:
         self._shared.closing = True
-        if self._process == os.getpid():  # the threads stay in the process that started them
+        if self._process == os.getpid():  # after a fork the threads exist only in the parent
             self._shared.notify()

@@ -1,7 +1,7 @@
-"""Pictures of files read by threads without the interpreter: jobs by ticket, threads that sleep on a semaphore.
+"""Reads frames from files in threads without the interpreter's lock: jobs by ticket, threads that sleep on a semaphore.
 
-A thread of a pool needs the interpreter's lock before and after each read, and each time whoever encodes waits for it to be
-given back: some half of what the host did for a picture, on a GPU whose work takes no time (docs/performance.md).
+A Python thread needs the interpreter's lock before and after each read, and the encoding thread waits for it each time: about
+half of the host time of a frame when the GPU takes no time (docs/performance.md).
 """
 
 from llvmlite import ir
@@ -12,8 +12,8 @@ from ...jit.atomics import fetch_add, load_acquire, store_release
 from ...jit.kernel import kernel, quick_kernel
 from .copy_kernels import call_with
 
-# The board, int64[BOARD]: jobs given out, jobs taken, whether it is over, each on a cache line of its own; then PLACES jobs,
-# by ticket: descriptor of the file, where in it, address, bytes, how many of them came
+# The job ring, int64[BOARD]: jobs posted, jobs taken, stop flag, each on its own cache line; then PLACES jobs, by ticket
+# modulo PLACES: file descriptor, offset in the file, target address, bytes to read, bytes read
 POSTED, TAKEN, OVER, JOBS = 0, 8, 16, 24
 PLACES, WORDS = 64, 5
 BOARD = JOBS + PLACES * WORDS
@@ -22,7 +22,7 @@ UNDER_WAY = -1
 
 @intrinsic
 def read_at(typingctx, function, file, target, count, offset):
-    """Calls pread, which is at an address: how many bytes were read; 0 at the end, -1 if it failed."""
+    """Calls pread at an address. Returns the bytes read, 0 at the end of the file, -1 on failure."""
 
     def codegen(context, builder, sig, args):
         word = ir.IntType(64)
@@ -35,7 +35,7 @@ def read_at(typingctx, function, file, target, count, offset):
 
 @quick_kernel
 def begin_to_read(job_ring, file, offset, target, count, post, semaphore):
-    """A job for whoever wakes first; its ticket. One thread gives jobs out, at most PLACES at once.
+    """Post a job and wake a thread. Returns the ticket. Only one thread posts jobs, at most PLACES at once.
 
     target: an address; post: address of sem_post; semaphore: int64[8], a sem_t.
     """
@@ -50,19 +50,19 @@ def begin_to_read(job_ring, file, offset, target, count, post, semaphore):
 
 @quick_kernel
 def bytes_that_came(job_ring, ticket):
-    """Of a job: less than there were to be if the file ended or could not be read; UNDER_WAY."""
+    """Bytes read by a job, or UNDER_WAY; fewer than asked for if the file ended or could not be read."""
     return load_acquire(job_ring, JOBS + WORDS * (ticket % PLACES) + 4)
 
 
 @kernel
 def read_what_is_asked(job_ring, read, wait, semaphore):
-    """A thread's life. read, wait: addresses of pread and sem_wait. It holds what it sleeps on, whoever lets go of it."""
+    """Main loop of a thread. read, wait: addresses of pread and sem_wait. Keeps a reference to the semaphore."""
     while True:
         if call_with(wait, semaphore.ctypes.data) != 0:  # a signal
             continue
         if load_acquire(job_ring, OVER) != 0:
             return
-        ticket = fetch_add(job_ring, TAKEN, 1)  # there is one: the semaphore counts them
+        ticket = fetch_add(job_ring, TAKEN, 1)  # a job exists, because the semaphore counts jobs
         at = JOBS + WORDS * (ticket % PLACES)
         came, count = 0, job_ring[at + 3]
         while came < count:

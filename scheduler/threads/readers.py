@@ -1,4 +1,4 @@
-"""Threads that read pictures of files to where a GPU takes them from."""
+"""Threads that read frames from files into buffers, from which they are uploaded to a GPU."""
 
 import time
 
@@ -7,19 +7,20 @@ import numpy as np
 from .read_kernels import BOARD, OVER, UNDER_WAY, begin_to_read, bytes_that_came, read_what_is_asked
 from .semaphore import NoGilThreads, address, c_function
 
-NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between looks at what has not come
+NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between polls of a job that has not ended
 
 
 class Readers(NoGilThreads):
-    """`threads` threads for one that asks. Once they are closed nothing is written to a place any more."""
+    """`threads` threads that serve one caller. After `close` no buffer is written."""
 
     def __init__(self, threads: int) -> None:
         self._pread = c_function("pread")
         super().__init__(np.zeros(BOARD, np.int64), OVER, threads if self._pread else 0, "reader")
 
     def begin(self, file: int, offset: int, place: np.ndarray) -> int | None:
-        """Fill uint8[n] from a place in a file; the ticket for `came`, before which `place` is not let go of. None: nobody
-        does it.
+        """Start to fill `place`, uint8[n], from an offset of a file. Returns the ticket for `came`; None without threads.
+
+        `place` must exist until `came` returns.
         """
         semaphore = self._begin(read_what_is_asked, self._pread)
         if not self._threads:
@@ -27,7 +28,7 @@ class Readers(NoGilThreads):
         return int(begin_to_read(self._job_ring, file, offset, address(place), place.size, semaphore.post, semaphore.memory))
 
     def came(self, ticket: int) -> int:
-        """Waits; how many bytes there were, fewer than asked for if the file ended or could not be read."""
+        """Wait for a job. Returns the bytes read, fewer than asked for if the file ended or could not be read."""
         nap = NAP
         while (came := bytes_that_came(self._job_ring, ticket)) == UNDER_WAY:
             time.sleep(nap)

@@ -1,4 +1,4 @@
-"""Threads that run without the interpreter, and the semaphore of the C library on which they sleep."""
+"""Threads that run compiled code without the interpreter's lock, and the C semaphore on which they sleep."""
 
 import ctypes
 import threading
@@ -9,11 +9,11 @@ import numpy as np
 
 from ...start_threads import start_threads
 
-_WORDS = 8  # int64 that hold a sem_t: 32 bytes, and some
+_WORDS = 8  # int64 elements that hold a sem_t (32 bytes) with a margin
 
 
 class Semaphore:
-    """memory: int64[8], the sem_t; post, wait: addresses of what adds to it and takes from it; 0 where there is none."""
+    """memory: int64[8], the sem_t; post, wait: addresses of sem_post and sem_wait, 0 if the C library has none."""
 
     def __init__(self) -> None:
         self.memory, self.post, self.wait = np.zeros(_WORDS, np.int64), 0, 0
@@ -27,15 +27,15 @@ class Semaphore:
             pass
 
     def wake(self, threads: int) -> None:
-        """So many of those that sleep."""
+        """Wake `threads` threads."""
         for _ in range(threads if self._library is not None else 0):
             self._library.sem_post(ctypes.c_void_p(address(self.memory)))
 
 
 class NoGilThreads:
-    """Up to `count` threads that work on a board, as many as start; none where the C library has no semaphores.
+    """Up to `count` threads that work on a job ring, as many as start; none if the C library has no semaphores.
 
-    board: int64[n]; board[over] is set when they are to end. They hold the board and what they sleep on, but not this.
+    job_ring: int64[n]; job_ring[over] = 1 ends the threads. They refer to the job ring and the semaphore, not to this object.
     """
 
     def __init__(self, job_ring: np.ndarray, over: int, count: int, name: str) -> None:
@@ -44,7 +44,7 @@ class NoGilThreads:
         self._threads: list[threading.Thread] = []
 
     def _begin(self, life: Callable[..., None], *given: int) -> Semaphore:
-        """With the first work, since many never have any. life(board, *given, address of sem_wait, sem_t): a thread's."""
+        """Start the threads with the first job. life(job_ring, *given, address of sem_wait, sem_t): main loop."""
         if self._semaphore is None:
             semaphore = self._semaphore = Semaphore()
             everything = (self._job_ring, *given, semaphore.wait, semaphore.memory)
@@ -54,7 +54,7 @@ class NoGilThreads:
         return self._semaphore
 
     def close(self) -> None:
-        """End the threads: each ends what it is at, and begins nothing."""
+        """End the threads: each finishes its current job and starts no other."""
         self._end()
         for thread in self._threads:
             thread.join()
@@ -70,7 +70,7 @@ class NoGilThreads:
 
 
 def c_function(name: str) -> int:
-    """The address of a function of the C library; 0 if there is none."""
+    """Address of a function of the C library; 0 if it has none of this name."""
     try:
         return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
     except (AttributeError, TypeError):  # TypeError: Windows has no such library
@@ -78,5 +78,5 @@ def c_function(name: str) -> int:
 
 
 def address(array: np.ndarray) -> int:
-    """Of its first element."""
+    """Address of the first element."""
     return int(array.__array_interface__["data"][0])

@@ -1,4 +1,4 @@
-"""Says what hangs: which stage, on which device, for which picture, once a limit is over."""
+"""Reports work that exceeds a time limit: stage, device and frame."""
 
 import os
 import threading
@@ -8,20 +8,20 @@ from contextlib import contextmanager
 
 from ...start_threads import start_threads
 
-VARIABLE, DEFAULT = "H264LITE_WATCHDOG", 120.0  # seconds; compiling a kernel for the first time takes tens of them
-NAPS = 0.00002, 0.0005  # seconds between two looks at something that is waited for: at first, at last
+VARIABLE, DEFAULT = "H264LITE_WATCHDOG", 120.0  # seconds; the first compilation of a kernel takes tens of seconds
+NAPS = 0.00002, 0.0005  # seconds between two polls in `wait`: shortest, longest
 
 
 class Stuck(Exception):
-    """A device did not come back in time; what was under way there is in the message."""
+    """A device exceeded the time limit; the message names its work."""
 
 
 class LimitError(ValueError):
-    """The variable says no number of seconds."""
+    """The environment variable is not a valid number of seconds."""
 
 
 def limit_from_environment() -> float:
-    """Seconds; 0: no limit. LimitError if the variable is no such number."""
+    """The limit in seconds; 0: no limit. LimitError if the variable is not a valid number."""
     text = os.environ.get(VARIABLE, "")
     try:
         limit = float(text) if text else DEFAULT
@@ -33,7 +33,7 @@ def limit_from_environment() -> float:
 
 
 class Watchdog:
-    """Looks after what threads do (`on`) and wait for (`wait`). warn: takes the sentence about work that nobody can stop."""
+    """Watches work (`on`) and waits (`wait`) of threads. warn: takes the message about hanging work, which is not stopped."""
 
     def __init__(self, limit: float, warn: Callable[[str], None] | None = None) -> None:
         self.limit, self.warn = limit, warn
@@ -42,15 +42,15 @@ class Watchdog:
         self._closing = threading.Event()
 
     def words(self, what: str) -> str:
-        """The sentence."""
+        """The message."""
         return f"{what}: not done after {self.limit:g} s ({VARIABLE})"
 
     @contextmanager
     def on(self, what: str) -> Iterator[None]:
-        """Around work of this thread."""
+        """Around work of this thread: `warn` is called if it exceeds the limit."""
         if self.limit and self._thread is None and self.warn is not None:
             self._thread = threading.Thread(target=self._look, name="h264lite watchdog", daemon=True)
-            start_threads([self._thread], [])  # without it the work goes on unwatched
+            start_threads([self._thread], [])  # if it does not start, work continues unwatched
         me = threading.get_ident()
         self._at_work[me] = time.monotonic(), what
         try:
@@ -59,7 +59,7 @@ class Watchdog:
             del self._at_work[me]
 
     def wait(self, over: Callable[[], bool], what: Callable[[], str]) -> None:
-        """Until `over`; Stuck with what `what` says if the limit is over first."""
+        """Wait until `over`. Raises Stuck with the text of `what` if the limit is exceeded."""
         begin, nap = time.monotonic(), 0.0
         while not over():
             spent = time.monotonic() - begin
