@@ -1,1 +1,1 @@
-"""The stages of the loop as CUDA kernels and the launchers beside them."""
+"""The stages of the loop as CUDA kernels (.cu) and their launchers (.py)."""

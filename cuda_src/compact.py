@@ -1,4 +1,4 @@
-"""Levels for the way home, only the coded 4x4 blocks: launches compact.cu. cpu_simd/expand.py takes them apart."""
+"""Packs the levels of coded 4x4 blocks for the download: launches compact.cu. cpu_simd/expand.py unpacks them."""
 
 from typing import Any
 
@@ -24,9 +24,9 @@ def compact(
     blocks: DeviceArray,  # int16[27 n_mb, 16]: room for all; the first index[mb_height] are written
     stream: Any = None,
 ) -> None:
-    """Not part of the standard: which blocks may have levels, and those blocks one after the other.
+    """Not part of the standard: a mask of the blocks that may have levels, and these blocks packed.
 
-    In order of macroblocks and of `levels`; none of I_PCM and P_Skip. A host reads the index, then as many blocks.
+    In order of macroblocks and of `levels`; none of I_PCM and P_Skip. The host reads the index, then that number of blocks.
     """
     device, mb_height = levels.device, levels.shape[0] // mb_width
     counts = device.scratch("compact counts", (mb_height,), np.uint32, stream)

@@ -1,7 +1,7 @@
-"""Pictures of display size and other layouts on the GPU, to the padded planes that are coded: launches convert.cu.
+"""Converts frames of display size and other layouts on the GPU to padded I420 planes: launches convert.cu.
 
-Sources are bytes at any address; a pitch is the distance of two rows in bytes. What lies beyond the display area repeats
-its last column and row. RGB becomes ITU-R BT.709 limited range in integers, s the sums over the 2x2 samples of a chroma
+Sources are bytes at any address; a pitch is the distance of two rows in bytes. Samples beyond the display area repeat its
+last column and row. RGB becomes ITU-R BT.709 limited range in integers, s the sums over the 2x2 samples of a chroma
 sample (an odd last column or row counts twice):
 
     Y  = ( 11966 R + 40254 G +  4064 B + (16 << 16) + (1 << 15)) >> 16

@@ -12,14 +12,14 @@ import numpy as np
 
 from .runtime.device import Device, DeviceArray
 
-# Where lines lie in the tile: bytes a row, and the place of the tile's first sample (deblock.cu has the same)
+# Layout of a tile in shared memory, as in deblock.cu
 LUMA = (16, 52, 12, 12)  # samples a macroblock, stride, left, top
 CHROMA = (8, 28, 4, 2)
 CHROMA_PLANE = 20 * 28
-TILE = 2  # macroblocks a side: a halo of lines costs less, the larger the tile; four fill the steps of a warp
+TILE = 2  # macroblocks a side: a larger tile has less halo; 2x2 macroblocks fill the steps of a warp
 RECORD = 12
 BLOCK_TILES = 4  # a block of threads; two warps each
-PITCH = 1 << 10  # of numbers of samples: more than a row has
+PITCH = 1 << 10  # stride of sample numbers: more than a row has
 
 # Offsets across an edge (p_i = -1 - i, q_i = i): output: inputs, for bS < 4, bS 4 as well, chroma
 _ALL = {-3, -2, -1, 0, 1, 2}
@@ -41,7 +41,7 @@ def _sample(n: int, line: Line, offset: int) -> tuple[int, int]:
 
 
 def _number(n: int, line: Line) -> tuple[int, int]:
-    """Number of the sample at offset 0, and how far the next one across the edge is: a number is quicker than two."""
+    """(number of the sample at offset 0, distance to the next one across the edge); numbers are faster than coordinates."""
     y, x = _sample(n, line, 0)
     return PITCH * y + x, PITCH if line[2] else 1
 
@@ -69,7 +69,7 @@ def halo_lines(n: int, tile: int = TILE) -> list[Line]:
 
 
 def steps_of(n: int, lines: list[Line]) -> list[list[Line]]:
-    """The lines by the earliest step in which everything they depend on is done, at most 32 a step."""
+    """The lines by the earliest step after all their dependencies, at most 32 a step."""
     read: dict[int, int] = {}
     written: dict[int, int] = {}
     steps: list[list[Line]] = []
@@ -87,7 +87,7 @@ def steps_of(n: int, lines: list[Line]) -> list[list[Line]]:
         for s in inputs:
             read[s] = max(read.get(s, -1), step)
         for s in outputs:
-            written[s] = step  # behind whatever was written there before
+            written[s] = step  # after the earlier write of the same sample
     return steps
 
 
@@ -190,5 +190,5 @@ def deblock(
 
 
 def _at(array: DeviceArray, pointer: int) -> DeviceArray:
-    """The same array seen from another of its samples on."""
+    """A view of the array that begins at another sample."""
     return DeviceArray(array.device, pointer, array.shape, array.dtype, array)

@@ -8,7 +8,7 @@ from ..standard.macroblock import ENTRY_BYTES
 from .runtime.device import DeviceArray
 
 WARPS, SCAN, PACK = 8, 1024, 256
-WORDS = 512  # of a slice that a block of threads writes, about
+WORDS = 512  # approximate words of a slice that a block of threads writes
 
 
 def write_slices(
@@ -37,7 +37,7 @@ def write_slices(
 ) -> None:
     """7.3.4: twin of cpu_simd.entropy.write_slice_data, for all slices, each from its first row's place in slice_data on.
 
-    The bits of their headers are 0, and emulation prevention is left to whoever takes the bytes.
+    The bits of their headers are 0, and emulation prevention is left to the reader of the bytes.
     """
     device, mb_height, slices = mb_type.device, slice_first_mb.shape[0], slice_headers.shape[0] - 1
     entries = mb_height * (mb_width + 1)

@@ -5,7 +5,7 @@ from typing import Any
 from .runtime.device import DeviceArray
 
 ACROSS, DOWN = 12, 4  # RW and NP of the kernel
-LARGEST_LAMBDA = 511  # the key of a candidate has room for its motion cost
+LARGEST_LAMBDA = 511  # limit, so that the motion cost fits the key of a candidate
 
 
 def full_search(
@@ -28,7 +28,7 @@ def full_search(
     if not 1 <= merange <= 64:
         raise ValueError(f"merange {merange}: 1 to 64")
     height, width = reference.shape
-    # range 16 has a kernel that knows it: a tenth faster
+    # a kernel with constant range 16 is a tenth faster
     kernel, warps = ("full_search_16", 1) if merange == 16 else ("full_search", 2)
     rows = -(-2 * merange // (DOWN * warps)) * DOWN * warps + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32

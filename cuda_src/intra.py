@@ -7,7 +7,7 @@ import numpy as np
 from .runtime.device import DeviceArray
 
 THREADS, PARTS = 128, 8
-PACKETS, PACKET = 32, 18  # 32-bit words before what macroblocks publish, and of each
+PACKETS, PACKET = 32, 18  # 32-bit words of `progress` before the packets of macroblocks, and of each packet
 
 
 def intra(

@@ -1,4 +1,4 @@
-"""How macroblocks are best coded as intra, on the GPU: launches intra_estimate.cu."""
+"""Estimates the best intra modes of macroblocks and their cost on the GPU: launches intra_estimate.cu."""
 
 from typing import Any
 

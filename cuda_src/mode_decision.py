@@ -7,10 +7,10 @@ import numpy as np
 from .runtime.device import DeviceArray
 
 WARPS, THREADS = 8, 128
-TILE = 8  # columns of macroblocks of a tile
+TILE = 8  # macroblock columns of a tile
 TILE_ROWS = 1, 2, 4
-WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 1392  # windows and Memory of the kernel
-FIXED_BYTES = 8 << 10  # its static shared memory, and what a block takes besides
+WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 1392  # sizes of the windows and of Memory in mode_memory.cuh
+FIXED_BYTES = 8 << 10  # static shared memory of the kernel, and the reserve of a block
 
 
 def mode_decision(
@@ -29,7 +29,7 @@ def mode_decision(
     max_mv_y: int,
     n_ref: int,
     kinds: int,
-    progress: Any,  # the CPU's; here not used
+    progress: Any,  # for the CPU; not used here
     row0: int,
     row1: int,
     mb_type: DeviceArray,

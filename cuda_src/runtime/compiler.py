@@ -25,9 +25,9 @@ import numpy as np
 from ...jit import kept
 
 HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
-ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capability, and PTX of the first for whatever comes later
-LARGEST_TABLE = 512  # elements; larger ones are formulas on the GPU
-STAMP = "kernels.fatbin"  # JSON: which sources the fatbins were made from
+ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capabilities; PTX of the first serves later GPUs
+LARGEST_TABLE = 512  # elements; larger tables are formulas on the GPU
+STAMP = "kernels.fatbin"  # JSON: hashes of the sources of the fatbins
 ADVICE = "H264LITE_CACHE to a folder that you can write and other users cannot"
 OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
 
@@ -60,11 +60,11 @@ def tables_header() -> str:
                 flat = ", ".join(str(int(v)) for v in value.ravel())
                 dims = "".join(f"[{n}]" for n in value.shape)
                 kind = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
-                # lanes look up codes at different places, which constant memory gives one after another
+                # lanes look up codes at different addresses, which constant memory serves one by one
                 memory = "__device__ const" if name.endswith("_CODES") else "__constant__"
                 lines.append(f"{memory} {kind} {name}{dims} = {_nested(flat, value.shape)};")
                 if value.shape == (16,) and 0 <= int(value.min()) and int(value.max()) < 16:
-                    # a permutation as digits of one number: known to the compiler in unrolled loops
+                    # a permutation as digits of one number, which unrolled loops evaluate at compile time
                     packed = sum(int(v) << (4 * i) for i, v in enumerate(value))
                     lines.append(f"constexpr unsigned long long {name}_DIGITS = {packed:#018x}ull;")
     bits = (0, 2, 3, 4, 6, 7)  # plane, x, y of either sample
@@ -105,13 +105,13 @@ def module_key(name: str) -> str:
 
 
 def cache_folder() -> Path:
-    """Of compiled modules; one for this process alone where the user's cannot be made, or other users may write to it."""
+    """Folder of compiled modules; a temporary one if the user's cannot be made, or other users may write to it."""
     try:
         base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         folder = Path(base) / "h264lite" / "cuda"
         folder.mkdir(0o755, parents=True, exist_ok=True)
         reason = kept.distrust(folder.stat())
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
+    except (OSError, RuntimeError):  # RuntimeError: no home folder
         return _own_folder()
     if reason:
         kept.tell_once("cuda place", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}")
@@ -127,7 +127,7 @@ def _own_folder() -> Path:
 
 
 def write_tables(folder: Path) -> Path:
-    """Puts tables.cuh into `folder`/include-<hash> and returns that folder."""
+    """Write tables.cuh into `folder`/include-<hash> and return that folder."""
     text = tables_header()
     include = folder / f"include-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     include.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def write_tables(folder: Path) -> Path:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Another process sees the file whole or not at all."""
+    """Write a file so that another process sees it whole or not at all."""
     if path.exists() and path.read_bytes() == data:
         return
     handle, name = tempfile.mkstemp(dir=path.parent)
@@ -162,7 +162,7 @@ def nvcc_version(nvcc: str) -> str:
 
 
 def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: tuple[str, ...] = ()) -> str:
-    """Compiles one kernel file; returns what nvcc said (the resource report, if asked for)."""
+    """Compile one kernel file. Returns the output of nvcc (the resource report, if asked for)."""
     nvcc = find_nvcc()
     if nvcc is None:
         raise CompileError(
@@ -178,13 +178,13 @@ def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: t
 
 
 def _cached_name(name: str, arch: str) -> str:
-    """Of the file in the cache; without nvcc a pattern, since whatever compiler made the code will do."""
+    """Name of the file in the cache; without nvcc a pattern, because code of any nvcc version is valid."""
     nvcc = find_nvcc()
     return f"{name.replace('/', '-')}-{arch}-{nvcc_version(nvcc) if nvcc else '*'}-{module_key(name)[:32]}.cubin"
 
 
 def compiled(name: str, capability: tuple[int, int]) -> Path | None:
-    """The file that holds the module for a GPU of this compute capability, if nvcc is not needed any more."""
+    """The compiled file of a module for a GPU of this compute capability; None if nvcc is needed."""
     fatbin = HERE / f"{name}.fatbin"
     stamp = HERE / STAMP
     if fatbin.exists() and _made_from(stamp).get(name) == module_key(name):
@@ -194,7 +194,7 @@ def compiled(name: str, capability: tuple[int, int]) -> Path | None:
 
 
 def _made_from(stamp: Path) -> dict[str, str]:
-    """What the fatbins of a release were made from; empty if that is not known."""
+    """Source hashes of the fatbins of a release, by module; empty if unknown."""
     try:
         found = json.loads(stamp.read_text())
     except (OSError, ValueError):
@@ -223,7 +223,7 @@ def load_code(name: str, capability: tuple[int, int]) -> bytes:
 
 
 def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:
-    """`load_code` of several kernel files, which are compiled side by side if threads can be started."""
+    """`load_code` of several kernel files, compiled concurrently if threads can be started."""
     try:
         with ThreadPoolExecutor() as pool:
             return list(pool.map(lambda name: load_code(name, capability), names))
@@ -232,7 +232,7 @@ def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]
 
 
 def known_architectures() -> tuple[str, ...]:
-    """Those of ARCHITECTURES that this nvcc compiles for."""
+    """The ARCHITECTURES that the installed nvcc supports."""
     nvcc = find_nvcc()
     if nvcc is None:
         return ()
@@ -241,7 +241,7 @@ def known_architectures() -> tuple[str, ...]:
 
 
 def build_fatbins(architectures: Sequence[str] = (), names: list[str] | None = None) -> list[Path]:
-    """One fatbin a kernel file, beside its source: code for each architecture and PTX of the first."""
+    """Build one fatbin a kernel file, next to its source: code for each architecture and PTX of the first."""
     architectures = architectures or known_architectures() or ARCHITECTURES
     target = ["-fatbin"]
     for arch in architectures:
@@ -258,7 +258,7 @@ def build_fatbins(architectures: Sequence[str] = (), names: list[str] | None = N
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`python -m h264lite.cuda_src.runtime.compiler`: the fatbins of a release."""
+    """`python -m h264lite.cuda_src.runtime.compiler`: build the fatbins of a release."""
     parser = argparse.ArgumentParser(prog="python -m h264lite.cuda_src.runtime.compiler", description=__doc__)
     default = ",".join(ARCHITECTURES)
     parser.add_argument("--arch", help=f"compute capabilities, as 80,90 (default: those of {default} that nvcc knows)")

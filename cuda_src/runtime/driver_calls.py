@@ -1,10 +1,10 @@
-"""A script as rows of one array: the driver's functions by address, called in a loop without the interpreter.
+"""Replays recordings without the interpreter: driver calls are rows of an array, called by address in a compiled loop.
 
-A picture makes some sixty calls of the driver. From Python each takes and gives the interpreter's lock, for which the threads
-that write bits wait as well; here all of them are rows of an array that one compiled loop goes through.
+A frame makes about sixty driver calls. From Python each call releases and takes the interpreter's lock, for which the threads
+that write bits also wait.
 
-Kernels are started while the one before them on their stream ends (programmatic dependent launch), if their first act is to
-wait until it has ended and all it wrote is there. So a stream's order stays what it was; a test looks for that act.
+A kernel is started while the kernel before it on its stream ends (programmatic dependent launch), if it first waits until
+that kernel has ended and its writes are visible. So the order of a stream does not change; a test checks for this wait.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ from .graph import FEWEST, Graphs, Launch
 from .pinned import PinnedMemory
 from .recording import KERNEL, Command, handle
 
-ARGUMENTS = 11  # of cuLaunchKernel, which has the most
+ARGUMENTS = 11  # arguments of cuLaunchKernel, the largest number
 PTX_VERSION, MAX_DYNAMIC_SHARED_SIZE_BYTES = 5, 8  # CUfunction_attribute
 PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
 CAN_USE_64_BIT_STREAM_MEM_OPS = 122  # CUdevice_attribute
@@ -37,9 +37,9 @@ _NAMES = {
     "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
     "wait": "cuStreamWaitEvent",
 }  # fmt: skip
-NOT_EARLY = ("papers/",)  # modules with kernels that do not wait by themselves for the one before
+NOT_EARLY = ("papers/",)  # modules whose kernels do not wait for the kernel before
 
-# CUlaunchConfig: grid, block, shared memory, a gap, stream, attributes, how many; CUlaunchAttribute: which, a gap, 64 bytes
+# CUlaunchConfig: grid, block, shared memory, gap, stream, attributes, their number; CUlaunchAttribute: id, gap, 64 bytes
 LAUNCH, CONFIG_BYTES = struct.Struct("8I3Q2Ii60x"), 56
 ALL_BITS = (1 << 64) - 1
 CHUNK = 1 << 16  # bytes
@@ -49,8 +49,8 @@ CHUNK = 1 << 16  # bytes
 def _call(typingctx, row):  # type: ignore[no-untyped-def]
     """row int64[1 + ARGUMENTS]: calls the function at address row[0]; CUresult.
 
-    All arguments are handed over as 64-bit numbers: the calling conventions of 64-bit machines give each argument a register
-    or a slot of its own, of which a callee reads what it needs.
+    All arguments are passed as 64-bit numbers: calling conventions of 64-bit machines give each argument its own register or
+    stack slot, of which the callee reads its part.
     """
     word, code = ir.IntType(64), ir.IntType(32)
 
@@ -64,7 +64,7 @@ def _call(typingctx, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def replay_rows(rows):
-    """rows int64[n, 1 + ARGUMENTS]: calls one after another up to the first that fails: its number << 32 | CUresult; -1."""
+    """rows int64[n, 1 + ARGUMENTS]: calls in order up to the first failure. Returns its index << 32 | CUresult, or -1."""
     for k in range(rows.shape[0]):
         r = rows[k]
         code = _call((r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11]))
@@ -74,13 +74,13 @@ def replay_rows(rows):
 
 
 class Memory:
-    """Places for what launches point to: parts of arrays that live as long as somebody has them."""
+    """Memory for data that launches point to: parts of arrays that live as long as references to them."""
 
     def __init__(self) -> None:
         self._used = CHUNK
 
     def take(self, size: int) -> tuple[Any, int, int]:
-        """uint8[CHUNK], where a part of so many bytes begins in it, multiple of 8, and the address of that."""
+        """(uint8[CHUNK], offset of a part of `size` bytes in it, a multiple of 8, address of the part)."""
         if self._used + size > CHUNK:
             self._held, self._used = np.zeros(CHUNK, np.uint8), 0
             self._address = self._held.ctypes.data
@@ -90,14 +90,14 @@ class Memory:
 
 
 class DriverCalls:
-    """The driver's functions by address, and handles of kernels; for the context that is current."""
+    """Driver functions by address, and handles of kernels, in the current context."""
 
-    early = True  # kernels are started while the one before them on their stream ends; False to see what that is worth
+    early = True  # programmatic dependent launch; False to measure its gain
 
     def __init__(self, error: type[Exception]) -> None:
-        """error: to be raised where the driver fails. OSError, AttributeError: its library is not there, or not as known."""
+        """error: raised if the driver fails. OSError, AttributeError: its library is missing or lacks functions."""
         self._library = ctypes.CDLL(_LIBRARY)
-        self._quick = ctypes.PyDLL(_LIBRARY)  # for calls that take less than giving the interpreter's lock away and back
+        self._quick = ctypes.PyDLL(_LIBRARY)  # for calls shorter than a release of the interpreter's lock
         self._address = {
             key: ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0 for key, name in _NAMES.items()
         }
@@ -113,14 +113,14 @@ class DriverCalls:
         self._error = error
         self._events: list[Event] = []
         self._memory = Memory()
-        replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # loaded now, not while a picture waits
+        replay_rows(np.zeros((0, 1 + ARGUMENTS), np.int64))  # compiled or loaded now, not during the first frame
         self._modules: dict[str, ctypes.c_void_p] = {}
         self._functions: dict[tuple[str, str], int] = {}
-        self._shared: dict[tuple[str, str], int] = {}  # what they may ask for
-        self._versions: dict[int, int] = {}  # of the code of functions; 0 if it is not told
+        self._shared: dict[tuple[str, str], int] = {}  # dynamic shared memory that is set, by kernel
+        self._versions: dict[int, int] = {}  # PTX version of the code of functions; 0 if unknown
 
     def event(self, flags: int) -> "Event":
-        """PyCUDA tells no address of its events; these have one."""
+        """An event with a handle; PyCUDA's events do not give theirs."""
         event = Event(self._library, self._quick, self._error)
         self._check("cuEventCreate", self._library.cuEventCreate(ctypes.byref(event.handle_), ctypes.c_uint(flags)))
         self._events.append(event)
@@ -132,7 +132,7 @@ class DriverCalls:
         self._check("cuStreamWaitEvent", code)
 
     def holds(self) -> bool:
-        """Whether streams of the GPU whose context is current can wait for a value in memory."""
+        """Whether streams of the GPU of the current context can wait for a value in memory."""
         if "hold" not in self._address:
             return False
         gpu, able = ctypes.c_int(), ctypes.c_int()
@@ -142,7 +142,7 @@ class DriverCalls:
         return not self._library.cuDeviceGetAttribute(*asked) and bool(able.value)
 
     def hold_row(self, stream: int, word: np.ndarray, value: int) -> list[int]:
-        """As `hold`, for replay_rows."""
+        """`hold` as a row for replay_rows."""
         return self.row("hold", stream, word.ctypes.data, value, STREAM_WAIT_VALUE_EQ)
 
     def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
@@ -156,7 +156,7 @@ class DriverCalls:
             raise self._error(f"{name} failed: CUDA error {code}")
 
     def function(self, module: str, name: str, code: bytes, shared: int) -> int | None:
-        """The handle of a kernel, of a module of our own from the same code; None if the driver does not give it."""
+        """Handle of a kernel, from an own module of the same code; None if the driver fails."""
         key = (module, name)
         if key not in self._functions:
             library = self._library
@@ -170,14 +170,14 @@ class DriverCalls:
                 return None
             self._functions[key] = found.value or 0
         handle_of = ctypes.c_void_p(self._functions[key])
-        if shared > self._shared.get(key, 48 << 10):  # never less again: scripts of before go on
+        if shared > self._shared.get(key, 48 << 10):  # never reduced: earlier recordings still need it
             if self._library.cuFuncSetAttribute(handle_of, MAX_DYNAMIC_SHARED_SIZE_BYTES, shared):
                 return None
             self._shared[key] = shared
         return self._functions[key]
 
     def waits(self, module: str, function: int) -> bool:
-        """Whether a kernel waits by itself for the one before (simd.cuh): its code is for 9.0 and later."""
+        """Whether a kernel itself waits for the kernel before (simd.cuh): its code is for 9.0 and later."""
         if function not in self._versions:
             version = ctypes.c_int()
             self._library.cuFuncGetAttribute(ctypes.byref(version), ctypes.c_int(PTX_VERSION), ctypes.c_void_p(function))
@@ -185,17 +185,16 @@ class DriverCalls:
         return self._versions[function] >= 90 and not module.startswith(NOT_EARLY)
 
     def row(self, what: str, *arguments: int) -> list[int]:
-        """A call as a row."""
+        """A call as a row for replay_rows."""
         return [self._address[what], *arguments, *[0] * (ARGUMENTS - len(arguments))]
 
     def launch_record(
         self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int],
         waits: bool = False,
     ) -> tuple[list[int], Launch]:  # fmt: skip
-        """A launch as a row, and what it is, with its arguments in memory: slots of 8 bytes, their addresses, then
-        CUlaunchConfig.
+        """A launch as a row and as a Launch, with its data in memory: arguments of 8 bytes, their addresses, CUlaunchConfig.
 
-        waits: the kernel waits by itself for the one before it, and may be started while that one ends.
+        waits: the kernel itself waits for the kernel before it, and may be started while that ends.
         """
         n = len(values)
         held, at, address = self._memory.take(16 * n + LAUNCH.size)
@@ -211,8 +210,9 @@ class DriverCalls:
         return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), launch
 
     def joined(self, acts: Sequence[Command]) -> list[Command]:
-        """The same in fewer calls: kernels that follow one another on a stream are one graph, if the driver makes it; but not
-        those with arguments that are a place's, since a graph has its own.
+        """The same commands in fewer calls: consecutive kernels of a stream become one graph, if the driver can make it.
+
+        Kernels with arguments in host buffers stay single, because a graph has a copy of its arguments.
         """
         found: list[Command] = []
         for stream, some in groupby(acts, lambda act: None if act.launch is None or act.patches else act.launch.stream):
@@ -233,7 +233,7 @@ class DriverCalls:
         return int(replay_rows(rows))
 
     def unload(self) -> None:
-        """Give modules and events back; the context is current."""
+        """Free graphs, page-locked memory, events and modules. The context must be current."""
         if self._graphs is not None:
             self._graphs.close()
         self.pinned.close()
@@ -248,7 +248,7 @@ class DriverCalls:
 
 
 class Event:
-    """As PyCUDA's, for what needs the address: no times."""
+    """As PyCUDA's Event, with a handle, without times."""
 
     def __init__(self, library: ctypes.CDLL, quick: ctypes.PyDLL, error: type[Exception]) -> None:
         self._library, self._quick, self._error = library, quick, error
@@ -260,20 +260,20 @@ class Event:
         return self.handle_.value or 0
 
     def record(self, stream: Any = None) -> "Event":
-        """Behind what `stream` has got so far."""
+        """Record after the work issued to `stream` so far."""
         if code := self._library.cuEventRecord(self.handle_, ctypes.c_void_p(handle(stream))):
             raise self._error(f"cuEventRecord failed: CUDA error {code}")
         return self
 
     def query(self) -> bool:
-        """Whether what it stands behind is over."""
+        """Whether the work before the event has ended."""
         code = self._quick.cuEventQuery(self.handle_)
         if code not in (0, NOT_READY):
             raise self._error(f"cuEventQuery failed: CUDA error {code}")
         return not code
 
     def synchronize(self) -> "Event":
-        """The host waits, without the interpreter's lock if it has to."""
+        """Wait on the host; without the interpreter's lock if the event has not completed."""
         if self.query():
             return self
         if code := self._library.cuEventSynchronize(self.handle_):

@@ -16,7 +16,7 @@ LARGE_PAGE = 2 << 20  # bytes; alignment and unit of blocks
 LARGEST_BLOCK = 8 << 20
 ALIGNED = SMALL_PAGE = 4096  # arrays share no page
 PORTABLE, DEVICE_MAP = 1, 2  # CU_MEMHOSTREGISTER flags: for all contexts; mapped for kernels
-_registered: dict[int, np.ndarray] = {}  # by address; kept mapped: a registered block that is unmapped makes later driver calls fail
+_registered: dict[int, np.ndarray] = {}  # by address; unmapping a registered block breaks later driver calls
 
 
 class PinnedMemory:
@@ -55,7 +55,7 @@ class PinnedMemory:
         try:
             memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # a shared mapping would have small pages
             memory.madvise(mmap.MADV_HUGEPAGE)
-            memory.madvise(mmap.MADV_DONTFORK)  # after a fork, writes could go to copied pages that the GPU does not read
+            memory.madvise(mmap.MADV_DONTFORK)  # after a fork, writes could go to pages that the GPU does not read
         except (OSError, ValueError):
             return None
         whole = np.frombuffer(memory, np.uint8)

@@ -20,7 +20,7 @@ def handle(stream: Any) -> int:
 
 
 def numbers(arguments: Sequence[Any]) -> list[int]:
-    """Arguments of a copy or a fill as numbers: a host array becomes its address, followed at the end by its size."""
+    """Arguments of a copy or a fill as numbers: a host array becomes its address, and its size is added before the stream."""
     found: list[int] = []
     size = next((a.nbytes for a in arguments if isinstance(a, np.ndarray)), None)
     for argument in arguments[:-1]:
