@@ -38,7 +38,7 @@ DEVICE void store(unsigned *words, int at, const Code &c) {
   if (last > (at >> 5) + 1) atomicOr(w + 2, __funnelshift_r(0u, low, unsigned(shift)));
 }
 
-// What a block's codes are given to: counted, or stored from bit `at` on
+// Receives the codes of a block: counts them, or stores them from bit `at` on
 struct Counted {
   int bits = 0;
   DEVICE void put(unsigned, int length) { bits += length; }

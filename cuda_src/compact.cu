@@ -1,6 +1,6 @@
-// The levels of a picture for the way home: only blocks that have any, one after the other (not part of the standard).
+// Packs the levels of a frame for the download: only blocks that have any, in order (not part of the standard).
 //
-// index: uint32[mb_height + 1] blocks before each row and in all, then uint32[n_mb] which of its 27 blocks a macroblock has.
+// index: uint32[mb_height + 1] blocks before each row and in total, then uint32[n_mb] mask of the 27 blocks of a macroblock.
 #include "simd.cuh"
 #include "tables.cuh"
 
@@ -16,7 +16,7 @@ DEVICE unsigned sum_of_block(unsigned v, unsigned *sums) {
   return total;
 }
 
-// Which blocks have levels, and how many a row: a block of threads a row. counts: uint32[mb_height]
+// Masks of blocks with levels, and their number a row: a block of threads a row. counts: uint32[mb_height]
 extern "C" __global__ void __launch_bounds__(THREADS) compact_masks(const uint8_t *__restrict__ mb_type, const uint8_t *__restrict__ cbp,
     const uint8_t *__restrict__ total_coeff, int mb_width, int mb_height, unsigned *counts, unsigned *index) {
   wait_for_the_kernel_before();
@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_levels(const short
     const unsigned *__restrict__ counts, unsigned *index, short *blocks) {
   wait_for_the_kernel_before();
   SHARED(unsigned, sums, WARPS);
-  SHARED(uint16_t, order, SEGMENT * N_LEVEL_BLOCKS);  // which blocks have levels
+  SHARED(uint16_t, order, SEGMENT * N_LEVEL_BLOCKS);  // blocks with levels, in order
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row = int(blockIdx.y), first = int(blockIdx.x) * SEGMENT;
   const unsigned *masks = index + mb_height + 1 + size_t(row) * mb_width;
   unsigned before = 0;
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compact_levels(const short
     const unsigned v = __shfl_up_sync(FULL_WARP, upto, unsigned(step));
     if (lane >= step) upto += v;
   }
-  // `blocks` may lie in the host's memory, which is written in whole lines: neighbouring threads, neighbouring words
+  // `blocks` may be host memory, which is written in whole lines: neighbouring threads write neighbouring words
   const unsigned all = __shfl_sync(FULL_WARP, upto, 31);
 #pragma unroll
   for (int m = 0; m < SEGMENT / WARPS; m++) {

@@ -1,6 +1,6 @@
-// Pictures of display size in other layouts, to the planes that are coded: I420, NV12 or RGB in, padded I420 out.
+// Converts frames of display size from I420, NV12 or RGB to padded I420.
 //
-// What lies beyond the display area repeats its last column and row (encoder/picture/frame.py, Frame.load).
+// Samples beyond the display area repeat its last column and row (encoder/picture/frame.py, Frame.load).
 #include "simd.cuh"
 
 // Four samples from x on, `step` bytes apart, of a row of `width` samples that goes on with its last one

@@ -1,8 +1,8 @@
 // 8.7: the deblocking filter, as independent tiles and, to compare, as the wavefront of macroblocks.
 //
 // Tiles: two warps filter 2x2 macroblocks, one luma and one chroma, from un-deblocked samples and the halo that decides their
-// final samples (10 samples up and left, 6 down, 3 right), so that no tile waits for another. Which lines of which edges, and in which steps they may
-// run at once, stands in a schedule that deblock.py derives from the data flow of the filter.
+// final samples (10 samples up and left, 6 down, 3 right), so that no tile waits for another. A schedule from deblock.py gives the lines of
+// the edges and the steps in which they may run at once; it is derived from the data flow of the filter.
 #include "simd.cuh"
 #include "tables.cuh"
 
@@ -144,8 +144,8 @@ DEVICE void run_schedule(uint8_t *samples, int stride, const unsigned *records, 
   }
 }
 
-// What the lines of a tile read of luma, from (x, y) on, 16 samples a lane and four lanes a row; samples outside the picture are
-// never read by a line. x - 4 is a multiple of 16. All loads are on their way before the first is stored.
+// Loads the luma samples that the lines of a tile read, from (x, y) on, 16 samples a lane and four lanes a row; samples outside the picture are
+// never read by a line. x - 4 is a multiple of 16. All loads are issued before the first store.
 DEVICE void load_luma(const uint8_t *plane, int width, int height, int x, int y, uint8_t *to, int lane) {
   constexpr int TIMES = (LUMA_ROWS + 7) / 8;
   const int part = lane & 3, px = x - 4 + 16 * part;
@@ -240,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(con
   }
 }
 
-// rec_* into out_*, a macroblock a warp: what the wavefront then filters in place.
+// Copies rec_* into out_*, a macroblock a warp, for the wavefront, which filters in place.
 extern "C" __global__ void deblock_copy(const uint8_t *rec_y, const uint8_t *rec_u, const uint8_t *rec_v, int mb_width,
     uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
   wait_for_the_kernel_before();
@@ -255,7 +255,7 @@ extern "C" __global__ void deblock_copy(const uint8_t *rec_y, const uint8_t *rec
       *reinterpret_cast<const unsigned *>((lane >> 4 ? rec_v : rec_u) + size_t(my * 8 + r) * mb_width * 8 + mx * 8 + 4 * w);
 }
 
-// The standard's order, in place on out_*: one warp a row of macroblocks, two macroblocks behind the row above.
+// The standard's order, in place on out_*: one warp a row of macroblocks, two macroblocks after the row above.
 // progress int32[mb_height]: macroblocks done a row, 0 before the launch. Lanes: 16 luma lines, 8 Cb, 8 Cr.
 extern "C" __global__ void __launch_bounds__(32) deblock_wavefront(const unsigned *records, int mb_width, uint8_t *out_y,
     int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride, int *progress) {

@@ -1,15 +1,15 @@
-// Slice data by CAVLC (7.3.4, 7.3.5, 9.1, 9.2), all macroblocks at once: what each one's bits are, where they belong, the bytes.
+// Slice data by CAVLC (7.3.4, 7.3.5, 9.1, 9.2), all macroblocks at once: the bits of each, their positions, then the bytes.
 //
-// total_coeff, types and vectors of neighbours are known, so that only positions depend on what comes before. A row has
-// mb_width + 1 entries: its macroblocks, and what stands behind the last one if a slice ends there. An entry has ROOM words;
-// the first bit is a word's highest. `lengths` are in bits, with ALIGNED where the samples of I_PCM follow at the next byte.
+// total_coeff, types and vectors of neighbours are known, so that only bit positions depend on earlier macroblocks. A row has
+// mb_width + 1 entries: its macroblocks, and the bits after the last one if a slice ends there. An entry has ROOM words; the
+// first bit is the highest of a word. `lengths` are in bits, with ALIGNED if the samples of I_PCM follow at the next byte.
 #include "cavlc.cuh"
 #include "mv_prediction.cuh"
 
 constexpr int WARPS = 8, ROOM = ENTRY_BYTES / 4;
 constexpr int SCAN = 1024, PACK = 256;
 constexpr unsigned ALIGNED = 1u << 31;
-constexpr int SAMPLES = 8, SAMPLE_BITS = 3072;  // of I_PCM: in the words from SAMPLES on
+constexpr int SAMPLES = 8, SAMPLE_BITS = 3072;  // of I_PCM: the samples are in words from SAMPLES on
 constexpr int TOO_LONG = 1 << 16;
 
 struct State {
@@ -24,7 +24,7 @@ struct State {
   const uint8_t *__restrict__ total_coeff;
 };
 
-// A macroblock on its way
+// The macroblock of a warp
 struct Own {
   int mb, first_mb, kind, pattern;
   bool left, above;
@@ -162,7 +162,7 @@ DEVICE unsigned nonzero_levels(const short *levels) {
   return mask;
 }
 
-// Bits of all lanes before this one's; `all`: of all
+// Sum of `own` over the lanes before this one; all: over all lanes
 DEVICE int bits_before(int own, int &all) {
   const int lane = threadIdx.x & 31;
   int upto = own;
@@ -239,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) code_macroblocks(const 
   if (lane == 0) lengths[entry] = length > 32 * ROOM ? TOO_LONG : unsigned(length) | (o.kind == I_PCM ? ALIGNED : 0);
 }
 
-// How far entries move a position: p + before; or, with behind >= 0, the next byte from there, and `behind` bits
+// Change of a bit position by entries: p + before; with behind >= 0 then to the next byte, plus `behind` bits
 struct Move {
   int before, behind;
 };
@@ -260,8 +260,8 @@ DEVICE Move scan(Move m) {
   return m;
 }
 
-// Where each entry begins, in bits of its slice; a block of threads a slice. slices: int32[n + 1, 2], first row and bits of the
-// header, then mb_height. sizes: int32[n], bits of the slice with its header, -1: an entry has too many
+// Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1, 2], first row and bits of the
+// header, then mb_height. sizes: int32[n], bits of the slice with its header, -1: an entry is too long
 extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *slices, int mb_width, const unsigned *lengths, int *positions,
     int *sizes) {
   wait_for_the_kernel_before();
@@ -297,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *
   if (threadIdx.x == SCAN - 1) sizes[slice] = *too_long ? -1 : moved(header, warps[31]);
 }
 
-// The bits [begin, end) of a slice that fall into its word `at`, where they belong; they stand in `words` from the first on
+// The part of bits [begin, end) of a slice in its word `at`, in place. words: these bits, from the first word on
 DEVICE unsigned bits_of(const unsigned *words, int begin, int end, int at) {
   const int from = max(begin, 32 * at), to = min(end, 32 * at + 32);
   if (from >= to) return 0;
@@ -306,8 +306,8 @@ DEVICE unsigned bits_of(const unsigned *words, int begin, int end, int at) {
   return (__funnelshift_l(low, words[i], unsigned(skip & 31)) & ~0u << (32 - (to - from))) >> (from - 32 * at);
 }
 
-// The bytes of each slice; grid: any number, slices. A thread finds who has its word's bits. to: uint32[entries, ROOM], a
-// slice from its first entry's words on; it may lie in the host's memory. The header's bits are 0
+// The bytes of each slice; grid: any number, slices. A thread finds the entries of its word. to: uint32[entries, ROOM], a
+// slice from the words of its first entry on; may be host memory. The header's bits are 0
 extern "C" __global__ void __launch_bounds__(PACK) pack_slices(const int *slices, int mb_width, const unsigned *lengths, const int *positions,
     const int *sizes, const unsigned *words, unsigned *to) {
   wait_for_the_kernel_before();
@@ -316,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(PACK) pack_slices(const int *slices
   for (int at = int(blockIdx.x * PACK + threadIdx.x); 32 * at < size; at += int(gridDim.x) * PACK) {
     unsigned out = 0;
     for (int bit = max(32 * at, slices[2 * slice + 1]); bit < min(32 * at + 32, size);) {
-      int low = begin, high = end;  // the last entry that begins at `bit` or before has it: those behind are empty
+      int low = begin, high = end;  // the last entry that begins at or before `bit` has it: later ones are empty
       while (high - low > 1) {
         const int middle = (low + high) >> 1;
         if (positions[middle] <= bit) low = middle;

@@ -2,23 +2,23 @@
 // (8.3, 8.5).
 //
 // One launch; a block takes a part of a row by ticket: every PARTS'th run of neighbouring intra macroblocks. A macroblock
-// waits for the intra ones among the three above it, so in a row of nothing else a block follows the row above at two
-// macroblocks' distance. What those below wait for goes in words that say of themselves that they are there. Four warps share
-// a macroblock and meet once. In an I picture one chooses and codes it as Intra_4x4, one as Intra_16x16, one its chroma, and
-// the last writes the macroblock before to memory meanwhile and prepares the next. In a P picture, where intra_modes says how
-// its luma is coded, one does that, one prepares the next, one codes its chroma, and the last writes the one before.
+// waits for the intra macroblocks among the three above it, so in a row of intra macroblocks a block follows the row above at a
+// distance of two macroblocks. Data for the row below is published in words that contain the number of the launch. Four warps
+// share a macroblock and synchronise once. In an I picture one warp chooses and codes Intra_4x4, one Intra_16x16, one chroma,
+// and the last writes the macroblock before to memory and prepares the next. In a P picture, where intra_modes gives the luma
+// modes, one warp codes luma, one prepares the next macroblock, one codes chroma, and the last writes the macroblock before.
 #include "intra_given.cuh"
 #include "intra_handover.cuh"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr int RESIDENT = 3;  // blocks a multiprocessor at least: here the compiler takes more registers than for four
+constexpr int RESIDENT = 3;  // minimum blocks a multiprocessor: here four would leave the compiler too few registers
 #else
 constexpr int RESIDENT = 4;
 #endif
 constexpr int THREADS = 128;
 constexpr int PCM_BITS = 384 * 8 + 8, FEW_LEVELS = 60;
-constexpr int PARTS = 8;  // as the launcher has it
-constexpr int TURN = 1, ENDED = 2, PACKETS = 32;  // where in `progress` they are
+constexpr int PARTS = 8;  // as in the launcher
+constexpr int TURN = 1, ENDED = 2, PACKETS = 32;  // their words in `progress`
 struct Choice {
   bool four, pcm;
 };
@@ -39,7 +39,7 @@ DEVICE const short *levels_of(const Macroblock &m, bool four, int block) {
   return m.levels_chroma + 16 * (block < LUMA_DC ? block - 16 : block - LUMA_DC + 7);
 }
 
-// Whether it becomes I_PCM; by every warp for itself
+// Whether the macroblock becomes I_PCM; each warp computes it
 DEVICE Choice choose(const Macroblock &m, bool four, int lane) {
   Choice choice = {four, m.clipped[1] || (!four && m.clipped[0])};
   const int all = (four ? m.all_4x4 : m.all_16x16) + m.all_chroma, sum = (four ? m.sum_4x4 : m.sum_16x16) + m.sum_chroma;
@@ -54,7 +54,7 @@ DEVICE Choice choose(const Macroblock &m, bool four, int lane) {
   return choice;
 }
 
-// What those below wait for
+// Publishes the data that the row below waits for
 DEVICE void publish(const Macroblock &m, Choice choice, Published *to, unsigned turn, int lane) {
   if (lane >= PACKET) return;
   unsigned v = splat4(2);
@@ -69,7 +69,7 @@ DEVICE void publish(const Macroblock &m, Choice choice, Published *to, unsigned 
   publish(to + lane, v, turn);
 }
 
-// What neighbours to the right and later stages read: samples and modes
+// Samples and modes for the neighbour to the right and for later stages
 DEVICE void write_samples(const Picture &p, const Macroblock &m, Choice choice, int mx, int my, int lane) {
   const int row = lane >> 2, word = 4 * (lane & 3), half = p.width / 2;
 #pragma unroll
@@ -96,7 +96,7 @@ DEVICE uint4 load_source(const Picture &p, int mx, int my, int lane) {
   }
   return s;
 }
-// A macroblock to come: of each lane its source, and the given mode of block lane & 15
+// The next macroblock: source samples of each lane, and the given mode of block lane & 15
 struct Coming {
   uint4 source;
   int mode;
@@ -116,7 +116,7 @@ DEVICE void prepare(Macroblock &m, uint8_t *origin, const Coming &coming, const 
   if (GIVEN && coming.mode < AS_16x16) plan_4x4(m, origin, around, coming.mode, plan, lane, own);
 }
 
-// All else of a macroblock, for the stages that follow
+// All other data of a macroblock, for later stages
 DEVICE void write_state(const Picture &p, const Macroblock &m, Choice choice, size_t mb, int lane) {
   uint4 *to = reinterpret_cast<uint4 *>(p.levels + mb * N_LEVEL_BLOCKS * 16);
   for (int i = lane; i < 2 * N_LEVEL_BLOCKS; i += 32) {
@@ -138,7 +138,7 @@ DEVICE void write_state(const Picture &p, const Macroblock &m, Choice choice, si
   }
 }
 
-// The intra macroblocks of a block's part of a row, one after the other; the same in every warp
+// The intra macroblocks of a block's part of a row, in order; the same in each warp
 struct Walk {
   const uint8_t *types;
   int mb_width, part, lane, base, runs;  // runs: that have begun before
@@ -161,7 +161,7 @@ struct Walk {
   }
 };
 
-// The next one, with its QP and the given modes of its first four blocks
+// The next macroblock, with its QP and the given modes of its first four blocks
 struct Item {
   int mx, qp;
   unsigned modes;
@@ -190,17 +190,17 @@ DEVICE void set_edge(Macroblock &m, const Above &above, unsigned word, int lane)
   if (lane < 6) *reinterpret_cast<unsigned *>(m.tile + 4 * lane) = above.a;
 }
 
-// What the threads of a block share
+// Shared by the threads of a block
 struct Shared {
-  Macroblock *buffers;  // of the macroblock in work, the one before (its edge, and still being written), the next
-  uint4 *plans;         // of the macroblock in work and the next
+  Macroblock *buffers;  // the current macroblock, the one before (its edge, and still being written), the next
+  uint4 *plans;         // of the current macroblock and the next
   uint8_t *chroma_left;
 };
 
-// A block's part of macroblock row `my`. packets: where it publishes; above: what it waits for
+// A block's part of macroblock row `my`. packets: its published words; above: the words it waits for
 template <bool GIVEN>
 DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
-  constexpr int AHEAD = GIVEN ? 1 : 3;  // the warp that prepares the next
+  constexpr int AHEAD = GIVEN ? 1 : 3;  // the warp that prepares the next macroblock
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mb_width = p.mb_width;
   const size_t first = size_t(my) * mb_width;
   uint8_t *const origin = reinterpret_cast<uint8_t *>(shared.buffers);
@@ -282,7 +282,7 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
 
 // Planes and state arrays as the launcher says; macroblock rows [row0, row0 + gridDim.x / PARTS). progress: 0 before the first
 // launch; counters of tickets, launches and blocks that have ended, then (PACKETS) what each intra macroblock of these rows
-// publishes, with the number of the launch, so that nobody has to clear it.
+// publishes, with the number of the launch, so that it need not be cleared.
 // The kernels: `intra` for I pictures, `intra_given` for P pictures.
 template <bool GIVEN>
 DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, int row0, int *progress) {
@@ -314,7 +314,7 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
       p.intra_chroma_mode[first + mx] = 0;
     }
   code_part<GIVEN>(p, {buffers, plans, chroma_left}, my, part, top, above, packets);
-  if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) {  // nobody takes a ticket any more
+  if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) {  // no block takes a ticket any more
     progress[0] = progress[ENDED] = 0;
     progress[TURN] = int(turn);
   }

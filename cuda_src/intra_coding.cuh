@@ -37,7 +37,7 @@ struct Above {
 
 DEVICE unsigned word_at(const uint8_t *p) { return *reinterpret_cast<const unsigned *>(p); }
 
-// What inverse_pass takes from which lanes: values 0 and 2, and of 1 and 3 the one that is halved and the other
+// Source lanes of inverse_pass: values 0 and 2, and of 1 and 3 the halved one and the other
 struct Butterfly {
   int first, third, half, whole, sign_third, sign_half, sign_whole;
 };
@@ -59,7 +59,7 @@ __constant__ Recipe RECIPES[9] = {
     {0x76766665, {0x32106543, 0x54324321}}, {0x54545565, {0x32104321, 0x54326543}}, {0x455965a9, {0x43214321, 0x32173214}},
     {0x48485859, {0x00437650, 0x72610072}}, {0x66a965a9, {0x65435432, 0x32106543}}, {0x48484848, {0x51626273, 0x00000051}},
 };
-// A value that the compiler would otherwise compute again wherever it is used
+// A value that the compiler would otherwise recompute at each use
 DEVICE int kept(int v, int lane) { return __shfl_sync(FULL_WARP, v, lane); }
 DEVICE unsigned forward_weights(int i) { return i == 0 ? 0x01010101u : i == 1 ? 0xfeff0102u : i == 2 ? 0x01ffff01u : 0xff02fe01u; }
 DEVICE Butterfly butterfly_of(int i, int first, int step, int lane) {
@@ -109,7 +109,7 @@ DEVICE int inverse_pass(int v, const Butterfly &b) {
   return first + b.sign_third * third + b.sign_half * half + b.sign_whole * whole;
 }
 
-// What of a macroblock's blocks is known before those around it, for choosing modes or without; one warp, a lane a block
+// Data of a macroblock's blocks that does not depend on neighbours, with or without mode choice; one warp, a lane a block
 DEVICE void look_ahead(Macroblock &m, int lane, bool choosing) {
   if (lane >= 16) return;
   unsigned rows[4];
@@ -199,7 +199,7 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     const int mode = int((half ? best_1 : best_0) & 15), chosen = (lane & 16) + mode;
     const bool two = step >= 2 && step < 8, active = !half || two;
     cost += int(best_0 >> 4) + (two ? int(best_1 >> 4) : 0);
-    // from here on a lane is a coefficient or a sample
+    // from here on each lane has one coefficient or sample
     unsigned word = 0;
     int c = now.coefficient;
 #pragma unroll

@@ -1,4 +1,4 @@
-// How macroblocks of a P picture are best coded as intra, and what that costs, from source samples (not part of the standard).
+// Best intra modes of macroblocks of a P picture, and their cost, from source samples (not part of the standard).
 //
 // Two macroblocks a warp, a lane a 4x4 block: it predicts the block in every Intra_4x4 and Intra_16x16 mode. Only which mode
 // is the predicted one depends on other blocks; that goes from lane to lane in seven diagonals.

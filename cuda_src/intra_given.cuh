@@ -1,7 +1,7 @@
 // 8.3, 8.5: one warp codes the luma of a macroblock whose type and modes are given (P pictures, see intra_estimate.cu).
 //
-// Made for latency: a block of Intra_4x4 waits for the ones before it, so all that does not come from their samples is looked
-// up by another warp, a macroblock ahead: which samples each sample is predicted from, and the source's coefficients.
+// Optimised for latency: a block of Intra_4x4 waits for earlier blocks, so another warp prepares, one macroblock ahead, all that
+// does not depend on their samples: the positions that each sample is predicted from, and the source's coefficients.
 #pragma once
 #include "intra_coding.cuh"
 
@@ -10,7 +10,7 @@ constexpr int STEPS = 10, PLAN = 32 * STEPS;  // words of four words of a macrob
 constexpr int DC = 2, DOWN_LEFT = 3, VERTICAL_LEFT = 7, N_MODES_4x4 = 9;
 
 // In all modes but DC a sample is (a + 2 b + c + 2) >> 2 of three samples round the block: a byte each says where they lie,
-// from the block's first sample on. Behind the modes: those that go without the samples above right.
+// from the block's first sample on. After the modes: variants without the samples above right.
 struct Places {
   unsigned of[N_MODES_4x4 + 2][16];
 };
@@ -71,7 +71,7 @@ DEVICE void plan_4x4(Macroblock &m, uint8_t *origin, const Around &around, int m
 }
 
 // 8.3.1, 8.5.1: the blocks of an Intra_4x4 macroblock in ten steps as in code_4x4, with planned modes. Where there is one block,
-// both halves of the warp do the same; the second one's levels go to places that are written later, or behind all.
+// both halves of the warp do the same; the levels of the second half go to places that are written later, or after all.
 DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, const Quantiser &quantiser, int lane, const Sample &own) {
   const int half = lane >> 4;
   uint8_t *mine = m.predicted + lane;

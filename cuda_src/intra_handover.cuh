@@ -1,9 +1,9 @@
-// What macroblocks of `intra` hand over to those below, and what surrounds them: words of samples and modes.
+// Words of samples and modes that macroblocks of `intra` publish for the row below, and the neighbours of a macroblock.
 #pragma once
 #include "intra_coding.cuh"
 
 constexpr int PACKET = 9;              // words of a macroblock: the last row of luma, of Cb, of Cr, the last row of modes
-typedef unsigned long long Published;  // a word, and in the upper half the launch that it is of
+typedef unsigned long long Published;  // a word; in the upper half the number of its launch
 
 struct Picture {
   int width, mb_width, lam, chroma_qp_offset;

@@ -1,6 +1,6 @@
 // One warp decides one macroblock of a P picture from its neighbours: type, partitions, references and vectors.
 //
-// Of each macroblock it is remembered what samples have cost at the vectors that were tried, since most of them come again.
+// The distortions of tried vectors are kept for each macroblock, because most vectors are tried again.
 // Samples (the P_Skip vector in one half of the lanes, the predictor in the other; two neighbours of the best vector at a
 // time) take a lane a 4x4 block; partitions are weighed a lane each.
 #pragma once
@@ -47,7 +47,7 @@ DEVICE uint2 half_sums(unsigned v) {
   return make_uint2(__reduce_add_sync(FULL_WARP, lower ? v : 0), __reduce_add_sync(FULL_WARP, lower ? 0 : v));
 }
 
-// A macroblock on its samples: where its block of this lane lies
+// The samples of a macroblock: position of the block of this lane
 struct Place {
   int x0, y0, at, stride;
   unsigned plane_size;
@@ -56,7 +56,7 @@ DEVICE Place place_of(const Picture &p, int x0, int y0) {
   const int k = threadIdx.x & 15, stride = p.mb_width * 16 + 2 * p.pad;
   return {x0, y0, (y0 + 4 * (k >> 2) + p.pad) * stride + x0 + 4 * (k & 3) + p.pad, stride, unsigned(stride) * (p.mb_height * 16 + 2 * p.pad)};
 }
-// The distortions at a vector for the lower lanes and one for the upper ones, ILLEGAL where one is
+// The distortions at a vector for the lower lanes and another for the upper lanes, ILLEGAL for an illegal vector
 DEVICE uint2 try_two(const Picture &p, const Memory &m, const Place &place, unsigned v, unsigned *samples) {
   const bool legal = inside(x_of(v), y_of(v), place.x0, place.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
   const unsigned all = __ballot_sync(FULL_WARP, legal);
@@ -69,10 +69,10 @@ DEVICE uint2 try_two(const Picture &p, const Memory &m, const Place &place, unsi
 }
 
 struct Tried {
-  int skip, middle;  // as Memory has values
+  int skip, middle;  // in the format of Memory.value
 };
 
-// What the P_Skip vector and the predictor cost on the samples
+// Distortions of the P_Skip vector and the predictor
 DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle) {
   const int lane = threadIdx.x & 31;
   const unsigned vector = lane <= TRIED ? now(m.tried + lane) : NOWHERE;
@@ -198,8 +198,8 @@ DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int 
   return kind;
 }
 
-// 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and a window of its own. least: what all
-// quadrants cost at least
+// 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and a window of its own. least: lower
+// bound of the cost of all quadrants
 DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, const Search &s, int least, int kind, int &best, Motion &own,
                           int &sub_types) {
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
@@ -241,7 +241,7 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, co
   return P_8x8;
 }
 
-// Decides the macroblock at (x0, y0) from its neighbours: `around` has in lanes 0..9 what predicts. own: of block lane & 15.
+// Decides the macroblock at (x0, y0) from its neighbours: `around`: lanes 0..9 have the neighbour blocks. own: of block lane & 15.
 // Returns mb_type | sub_mb_type << 8. windows: [4][WINDOW]
 DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Limits &limits, int x0, int y0, const Motion &around, Motion &own) {
   const int lane = threadIdx.x & 31;

@@ -1,36 +1,36 @@
 // Type, partitions, references and vectors of each macroblock of a P picture (not part of the standard).
 //
-// In decoding order a macroblock is decided from what its neighbours to the left and above chose. Here all are decided at
-// once, from a guess, and again whenever a neighbour has changed its mind; since no chain of neighbours leads back, that ends,
-// and in the very choice of the serial order. How long such chains take is what counts. So a block of threads has a tile of
-// macroblocks in its shared memory, and any of its warps takes one that was told of a change. Warps hand over by atomic
-// operations alone; chains within a tile never leave the multiprocessor. Of other tiles it reads from memory, and one warp
-// looks for their messages. All is over when no message is open; a tile is done before that when those that it depends on
-// are, and none of its macroblocks has to look: blocks take tiles by ticket in that order, so that any number of them at
-// once makes progress.
+// In decoding order a macroblock is decided from the choices of its neighbours to the left and above. Here all macroblocks
+// are decided at once, from a guess, and again after each change of a neighbour. Dependencies have no cycle, so this ends,
+// with the choices of the serial order. The time is that of the longest chain of changes. So a block of threads has a tile of
+// macroblocks in shared memory, and any of its warps takes a macroblock with a changed neighbour. Warps communicate by atomic
+// operations only; chains within a tile never leave the multiprocessor. Choices of other tiles are read from memory, and one
+// warp polls for their messages. The kernel ends when no message is open. A tile ends earlier if all tiles that it depends on
+// have ended and none of its macroblocks must be decided again. Blocks take tiles by ticket in the order of dependencies, so
+// that any number of resident blocks makes progress.
 #include "mode_choice.cuh"
 
-constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as the launcher has them; the last warp takes messages
+constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as in the launcher; the last warp receives messages
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
-constexpr int NOTHING = -1, OVER = -2;  // answers of `take` beside a place
-// Words of a tile's mail: of each place how often it was told from outside; of two that nobody outside tells how many tiles
-// before it are done, and nothing
+constexpr int NOTHING = -1, OVER = -2;  // results of `take` that are no place
+// Words of a tile's mail: by place, the number of messages from other tiles. Two places get none: [DONE] counts ended
+// predecessor tiles, [OPEN] is unused
 constexpr int DONE = 31, OPEN = 30;
-// Words before all mail: counters of tickets, of messages that are not followed yet (less the tiles that have looked once), of
-// launches and of tiles that have ended
+// Words before all mail: counters of tickets, of open messages (minus the tiles that have finished a first pass), of launches
+// and of ended tiles
 constexpr int TICKETS = 0, MESSAGES = 1, TURN = 2, ENDED = 3;
-constexpr int SHORTEST = 20, LONGEST = 640;  // nanoseconds between looks of a warp that finds nothing; others want to issue too
-typedef unsigned long long Published;  // a block's vector, its reference, and the number of the launch from bit 40 on
+constexpr int SHORTEST = 20, LONGEST = 640;  // nanoseconds between polls of an idle warp, which leave issue slots to others
+typedef unsigned long long Published;  // vector of a block, its reference, and from bit 40 on the number of the launch
 
-// Who has to look, of a tile; a bit a macroblock
+// Pending macroblocks of a tile, one bit each
 struct alignas(8) Board {
-  unsigned told, busy;  // told: of a change. busy: in work; all bits when all is over. A warp turns the one into the other
+  unsigned told, busy;  // told: a neighbour changed. busy: in work; all bits at the end. A warp moves a bit from told to busy
   int ticket, turn;
 };
 DEVICE unsigned long long *both(Board &b) { return reinterpret_cast<unsigned long long *>(&b.told); }
 
-// Takes a macroblock that was told, if possible one whose neighbours have looked, of several the first from place `first` on:
-// its place. One lane
+// Takes a told macroblock and returns its place; prefers one whose neighbours are not pending, then the first from place
+// `first` on. Called by one lane
 DEVICE int take(Board &b, int first) {
   constexpr unsigned LAST = 0x80808080u, LAST_TWO = 0xc0c0c0c0u;
   unsigned long long seen = atomicCAS(both(b), 0ull, 0ull);
@@ -51,28 +51,28 @@ DEVICE int take(Board &b, int first) {
   }
 }
 
-// Takes messages until the tile is done or all is over; one warp. open: how many messages of all are not followed yet, less
-// the `tiles` that have looked; before: how many tiles this one depends on
+// Receives messages until the tile has ended or all is over; one warp. open: number of open messages of all tiles, minus the
+// `tiles` that have finished a first pass; before: number of tiles that this one depends on
 template <class MemoryOf>
 DEVICE void take_messages(Board &b, const int *mail, int *open, int tiles, int before, const MemoryOf &memory_of, Blocks &seen,
                           const Published *published, unsigned turn) {
   const int lane = threadIdx.x & 31;
-  int last = 0, owed = 1;  // messages followed, and the tile itself
-  bool done = false;       // what it depends on is done: messages were sent before that, so they are seen now
+  int last = 0, owed = 1;  // messages followed but not yet subtracted, and 1 for the tile
+  bool done = false;       // predecessor tiles have ended: their messages were sent before, so they are visible
   for (;;) {
     const int sent = load_past_l1(lane == OPEN ? open : mail + lane), times = lane < OPEN ? sent - last : 0;
     unsigned who = __ballot_sync(FULL_WARP, times);
     last = sent;
     if (who) {
       owed += int(__reduce_add_sync(FULL_WARP, unsigned(times)));
-      do {  // three at a time, ten blocks each
+      do {  // three macroblocks at a time, ten blocks each
         const unsigned first = who & (0u - who), rest = who ^ first, second = rest & (0u - rest), third = (rest ^ second) & (0u - (rest ^ second));
         const unsigned one = lane < 10 ? first : lane < 20 ? second : lane < 30 ? third : 0;
         if (one) {
           const int place = __ffs(int(one)) - 1, k = lane % 10, block = memory_of(place).outer[k];
           if (block >= 0) {
             const Published word = __ldcg(published + block);
-            if (unsigned(word >> 40) == turn) {  // else it is still what was guessed
+            if (unsigned(word >> 40) == turn) {  // else the block still has its guess
               atomicExch(seen.references + outside_of(place) + k, int(static_cast<signed char>(word >> 32)));
               atomicExch(seen.vectors + outside_of(place) + k, unsigned(word));
             }
@@ -109,10 +109,10 @@ struct Tables {
 };
 
 // Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. mail: 0 before the first launch;
-// counters, from [32] on 32 words a tile, twice (launches take turns, and clear what the next one takes), then what macroblocks
-// have that other tiles were told of, 16 blocks each.
-// Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]). Bounds for three blocks a multiprocessor, where
-// a picture of 1080p has tiles for two: registers are left for the kernels of another GOP.
+// counters; from [32] on 32 words a tile, twice (launches alternate, and clear the words of the next launch); then the published
+// choices of macroblocks, 16 blocks each.
+// Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]). Launch bounds for three blocks a multiprocessor,
+// although a 1080p frame has tiles for two: registers are left for kernels of another GOP.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
     const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   int *own_mail = mail + 32 * (1 + tiles * (turn & 1) + board.ticket);
   if (threadIdx.x < 32) mail[32 * (1 + tiles * (~turn & 1) + board.ticket) + threadIdx.x] = 0;
   Published *published = reinterpret_cast<Published *>(mail + 32 * (1 + 2 * tiles));
-  const unsigned mark = unsigned(turn) % 0xffffffu + 1;  // never 0, which words hold that nobody wrote
+  const unsigned mark = unsigned(turn) % 0xffffffu + 1;  // never 0, the value of unwritten words
   unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
   const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(remembered + place * slot_bytes); };
   load_neighbourhood(p, tile, remembered, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
@@ -179,13 +179,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
       pause = SHORTEST;
       Memory &m = memory_of(place);
       const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx, b = lane & 15;
-      // lanes 0..9: what predicts; 16..31: the macroblock's blocks
+      // lanes 0..9: neighbour blocks for the prediction; 16..31: the macroblock's blocks
       const int where = lane < 10 ? m.blocks[lane] : 16 * place + b;
       Motion around = {-2, 0}, last = around, own;
       if (lane < 10 || lane > 15) around = {now(tables.blocks.references + where), now(tables.blocks.vectors + where)};
       if (lane < 10) last = {now(m.references + lane), now(m.vectors + lane)};
       const bool another = lane < 10 && (around.ref != last.ref || around.v != last.v);
-      if (!__any_sync(FULL_WARP, another)) {  // what it was told of it had seen
+      if (!__any_sync(FULL_WARP, another)) {  // it had seen these changes
         if (lane == 0) clear_bits(&board.busy, 1u << place);
         continue;
       }
@@ -211,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
         set_bits(&board.told, here);
       }
       if (away) {
-        if (lane == 0) atomicAdd(mail + MESSAGES, __popc(away));  // before, lest all seem to be over
+        if (lane == 0) atomicAdd(mail + MESSAGES, __popc(away));  // before the messages, so that the end is not detected too early
         if (changed) published[16 * size_t(mb) + b] = Published(mark << 8 | unsigned(own.ref & 255)) << 32 | own.v;
         __syncwarp();
         if (away >> lane & 1) {
@@ -237,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
     mb_type[mb] = uint8_t(tables.chosen[place]);
     for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(tables.chosen[place] >> (8 + 2 * q) & 3);
   }
-  if (threadIdx.x == 0 && atomicAdd(mail + ENDED, 1) == tiles - 1) {  // nobody looks at the counters any more
+  if (threadIdx.x == 0 && atomicAdd(mail + ENDED, 1) == tiles - 1) {  // no block reads the counters any more
     mail[TICKETS] = mail[MESSAGES] = mail[ENDED] = 0;
     mail[TURN] = turn + 1;
   }

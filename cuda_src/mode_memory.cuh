@@ -1,4 +1,4 @@
-// A tile of macroblocks in shared memory: what mode decision knows of each before it decides, and remembers of its tries.
+// A tile of macroblocks in shared memory: inputs of mode decision for each macroblock, and costs of vectors already tried.
 #pragma once
 #include "mv_prediction.cuh"
 #include "probe.cuh"
@@ -7,7 +7,7 @@ constexpr int BITS_SKIP = 1, BITS_INTRA = 28;  // as cpu_simd/mode_decision.py
 constexpr int BITS_16x16 = 2, BITS_16x8 = 4, BITS_8x16 = 4, BITS_8x8 = 6, BITS_LEAST = 2;  // the last: of a vector
 constexpr int FAR = 0x3fffffff, ILLEGAL = 1 << 26;
 constexpr unsigned NOWHERE = 0x80008000u;
-constexpr int WINDOW = 30;  // 5 rows of 6: what predicts, at (by + 1, bx + 1): the row above, the column left, own blocks
+constexpr int WINDOW = 30;  // 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
 
 DEVICE int ue_bits(int code_num) { return 2 * (32 - __clz(code_num + 1)) - 1; }
 DEVICE int most_te_bits(int n_ref) { return n_ref <= 1 ? 0 : n_ref == 2 ? 1 : 32; }
@@ -23,33 +23,33 @@ struct Picture {  // the kernel's arguments, as the launcher says
   int lam, satd, max_mv_y, n_ref, most_te_bits, kinds, mb_width, mb_height;
 };
 
-// TILE columns of macroblocks by some rows, each row one macroblock further to the left than the one above: what such tiles
-// depend on lies in those to the left and above, never the other way
+// TILE columns of macroblocks by some rows, each row one macroblock further to the left than the row above: such tiles depend
+// only on tiles to the left and above
 constexpr int TILE = 8, MOST = 32;  // macroblocks of a tile, a bit each
 constexpr int TRIED = 8;            // vectors whose distortions are remembered
 struct Tile {
   int x, y, rows;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
 };
 
-// What blocks have, of a tile and around it: 16 of each macroblock, then of each what it sees of other tiles (Memory's order)
+// Motion of blocks: 16 of each macroblock of a tile, then for each macroblock 10 blocks of other tiles (order of Memory)
 struct Blocks {
   unsigned vectors[(16 + 10) * MOST];
   int references[(16 + 10) * MOST];
 };
 DEVICE int outside_of(int place) { return 16 * MOST + 10 * place; }
 
-// A macroblock. The first half is written before a block's threads begin to decide and then only read. The second belongs to
-// the warp that decides the macroblock just then: all goes through atomic operations.
+// A macroblock. The first half is written before the decisions of a block of threads, and then only read. The second half
+// belongs to the warp that currently decides the macroblock: it is handed over by atomic operations.
 struct alignas(16) Memory {
   Source source;
   uint4 next;     // bits of those of the tile to the right, below to the left, below, below to the right
   int elsewhere;  // bit i: the i-th of these is in another tile
   int intra_cost;
-  int least[6];    // what quadrants, and 16x8 and 8x16, cost at least; see least_cost
+  int least[6];    // lower bounds of the cost of quadrants, 16x8 and 8x16; see least_cost
   int blocks[10];  // of the row above with both corners and the column to the left: where Blocks has them
   int outer[10];   // their global blocks, if they are in other tiles; else -1
 
-  unsigned vectors[10];  // what those blocks had when the macroblock was decided last
+  unsigned vectors[10];  // motion of those blocks at the last decision of the macroblock
   int references[10];
   unsigned tried[TRIED + 1];  // vectors; how many so far
   int value[TRIED];           // their distortion << 2 | 1: nothing of the residual would be left, 2: something
@@ -104,7 +104,7 @@ DEVICE Motion guess(const Picture &p, int mb) {
   return {ref, p.search_mv[(ref * n_mb + mb) * 41 + 40]};
 }
 
-// Begins to remember the macroblocks of a tile; all threads of a block, of which there are `threads`
+// Loads the macroblocks of a tile; called by all `threads` threads of a block
 DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, Blocks &seen,
                         const signed char *ref_idx, const unsigned *mv, int row0, int row1, int threads) {
   const int n_mb = p.mb_width * p.mb_height, each = 41 * p.n_ref;
@@ -148,7 +148,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
       const Motion other = here || block < 16 * row0 * p.mb_width ? motion_of(here ? -1 : block, ref_idx, mv) : guess(p, block >> 4);
       seen.references[at] = other.ref;
       seen.vectors[at] = other.v;
-      m.references[k] = 99;  // nobody has that
+      m.references[k] = 99;  // a value that no block has
       m.vectors[k] = 0;
     }
     if (k == 11) {

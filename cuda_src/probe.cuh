@@ -1,10 +1,10 @@
-// One 4x4 block in a thread predicted at any vector: its distortion, and what its levels would be worth.
+// Prediction of one 4x4 block in a thread at any vector: its distortion, and the worth of its levels.
 #pragma once
 #include "transform.cuh"
 
-constexpr unsigned BUDGET = 6;  // what levels of one may be worth in all
+constexpr unsigned BUDGET = 6;  // limit of the total worth of levels of one
 
-// The 4x4 blocks of a macroblock's source, as distortions and levels are found from them
+// The 4x4 blocks of a macroblock's source, prepared for distortions and levels
 struct alignas(16) Source {
   uint4 rows[2][16];          // the bias less the transforms of its rows (SATD), or its samples in the first
   uint4 coefficients[2][16];  // two a word, as transformed_columns gives them
@@ -63,7 +63,7 @@ DEVICE Limits limits_of(int qp) {
 // The prediction of block k, at `at` in the integer samples, at vector (x, y), and its distortion
 DEVICE unsigned predicted(const Source &source, int k, const uint8_t *luma, unsigned plane_size, int stride, int at, int x, int y, bool satd,
                           unsigned *p) {
-  // from numbers in the instructions: lanes that ask a table for different vectors would wait for each other
+  // from immediate operands: table reads at different vectors would be serialised over lanes
   const unsigned first = y & 1 ? QUARTER_SAMPLE_PAIRS_1 : QUARTER_SAMPLE_PAIRS_0, second = y & 1 ? QUARTER_SAMPLE_PAIRS_3 : QUARTER_SAMPLE_PAIRS_2;
   const unsigned pair = (y & 2 ? second : first) >> (8 * (x & 3));
   at += (y >> 2) * stride + (x >> 2);
@@ -87,7 +87,7 @@ DEVICE unsigned predicted(const Source &source, int k, const uint8_t *luma, unsi
   return satd ? satd_4x4(t, p) : sad_4x4(t.first, p);
 }
 
-// What the levels of block k would be worth, predicted as p
+// Worth of the levels of block k with prediction p
 DEVICE unsigned levels_worth(const Source &source, int k, const unsigned *p, const Limits &limits) {
   const uint4 even = source.coefficients[0][k], odd = source.coefficients[1][k];
   const unsigned own[8] = {even.x, even.y, even.z, even.w, odd.x, odd.y, odd.z, odd.w};

@@ -1,5 +1,5 @@
-// Where the search window of every macroblock lies (not part of the standard): coarse pictures, and blocks of threads for 4x4
-// macroblocks that search them, a lane a column of candidates, and then weigh eleven centres a macroblock by their SAD.
+// Centre of the search window of each macroblock (not part of the standard): makes coarse planes and searches them, a block of
+// threads for 4x4 macroblocks and a lane a column of candidates; then compares eleven centres a macroblock by SAD.
 #include "simd.cuh"
 
 constexpr int SCALE = 4, COARSE_PAD = 32, COARSE_X = 16, COARSE_Y = 10, SMALLEST_WINDOW = 12;
@@ -109,7 +109,7 @@ DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, 
 DEVICE int floor_divide(int a, int b) { return int(floorf(fast_ratio(float(a) + 0.5f, float(b)))); }
 DEVICE int clamp(int value, int low, int high) { return max(low, min(high, value)); }
 
-// How far a macroblock's vectors reach, and the candidate from the picture before
+// Range of the vectors of a macroblock, and the candidate from the frame before
 struct alignas(16) Place {
   short low_x, high_x, low_y, high_y, before_x, before_y;
   DEVICE int clamp_x(int x) const { return clamp(x, low_x, high_x); }
@@ -130,11 +130,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
   SHARED(Place, places, WIDE * HIGH);
   const int thread = int(threadIdx.x), lane = thread & 31, warp = thread >> 5, mb_width = width / 16;
   const int first_x = WIDE * int(blockIdx.x), first_y = HIGH * int(blockIdx.y) + row0;
-  {  // all loads on their way before the first is stored; what lies beyond the coarse picture is of no macroblock in it
+  {  // all loads are issued before the first store; samples beyond the coarse plane belong to no macroblock
     const int stride = width / SCALE + 2 * COARSE_PAD, last = height / SCALE + 2 * COARSE_PAD - 1;
     const int x = COARSE_PAD + 4 * first_x - 4, y = COARSE_PAD + 4 * first_y - 2;
     constexpr int CELL_WORDS = 8 * CELL_ROWS, ROUNDS = (WINDOW * ROW + 32 * WARPS - 1) / (32 * WARPS);
-    const int i = thread >> 3, side = thread >> 2 & 1, n = thread & 3;  // words of cells, the fourth of no use
+    const int i = thread >> 3, side = thread >> 2 & 1, n = thread & 3;  // words of cells; the fourth is unused
     const int m = min(max(thread - CELL_WORDS, 0), WIDE * HIGH - 1), mx = min(first_x + m % WIDE, mb_width - 1);
     const int my = min(first_y + m / WIDE, row1 - 1), mb = my * mb_width + mx;
     unsigned low = 0, high = 0, loaded[ROUNDS];
@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
   const int stride = width + 2 * pad, row = lane >> 1, half = 8 * (lane & 1);
   source += row * width + half;
   reference += (row + pad) * stride + pad + half;
-  // A lane has a candidate: nine about the coarse vector, zero, that of the picture before; the last two go first
+  // A lane has a candidate: nine about the coarse vector, zero, that of the frame before; the last two have priority
   const int across = 2 * (lane % 3) - 2, down = 2 * (lane / 3) - 2, order = lane < 9 ? lane + 2 : lane < CENTRES ? lane - 9 : 1 << 28;
 #pragma unroll 1
   for (int i = 0; i < WIDE * HIGH / WARPS; i++) {

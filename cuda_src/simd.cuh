@@ -1,4 +1,4 @@
-// Device functions behind which the GPU's own instructions hide, each with its meaning in plain C++ beside it
+// Device functions for special instructions of the GPU, each with a plain C++ version
 // (H264LITE_EMULATED: compiled with g++ for the tests), and the few ways in which device code differs from C++.
 #pragma once
 #ifndef H264LITE_EMULATED
@@ -21,7 +21,7 @@
   type *name = reinterpret_cast<type *>(dynamic_shared_)
 #endif
 
-// The same shared memory, its address in a register: the compiler would work it out again before each access
+// The same shared memory with its address in a register: the compiler would compute it again before each access
 template <class T>
 DEVICE T *held(T *shared) {
 #ifndef H264LITE_EMULATED
@@ -33,8 +33,8 @@ DEVICE T *held(T *shared) {
 #endif
 }
 
-// The first act of every kernel that native.py may start while the one before it on its stream ends: what that one and all
-// before it wrote is there, and none of them reads any more.
+// The first statement of each kernel that runtime/driver_calls.py may start while the kernel before it on its stream ends:
+// afterwards all earlier kernels have ended and their writes are visible.
 DEVICE void wait_for_the_kernel_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -104,7 +104,7 @@ DEVICE unsigned pack4(int a, int b, int c, int d) {
   return unsigned(a) | unsigned(b) << 8 | unsigned(c) << 16 | unsigned(d) << 24;
 }
 
-// a flag that another block raises: the writer's earlier stores are visible to whoever has seen the flag
+// reads a flag of another block: the writer's earlier stores are visible to a thread that has seen the flag
 DEVICE int load_acquire(const int *flag) {
 #ifdef H264LITE_EMULATED
   return *const_cast<const volatile int *>(flag);
@@ -114,8 +114,7 @@ DEVICE int load_acquire(const int *flag) {
   return v;
 #endif
 }
-// the same for who reads what the flag is about past the L1 cache and only where the flag says so: what else the L1 cache has
-// stays there, which an acquiring load would empty
+// the same for readers that bypass the L1 cache for the flagged data: an acquiring load would empty the L1 cache
 DEVICE int load_past_l1(const int *flag) {
 #ifdef H264LITE_EMULATED
   return *const_cast<const volatile int *>(flag);
@@ -125,7 +124,7 @@ DEVICE int load_past_l1(const int *flag) {
   return v;
 #endif
 }
-// adds behind the writer's earlier stores; empties no cache, as a fence would
+// adds after the writer's earlier stores; a fence would also empty a cache
 DEVICE void add_release(int *to, int v) {
 #ifdef H264LITE_EMULATED
   atomicAdd(to, v);
@@ -140,19 +139,19 @@ DEVICE void store_release(int *flag, int v) {
   asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(v) : "memory");
 #endif
 }
-// earlier stores of this thread, and what it has seen of others', come before its later ones
+// orders earlier stores of this thread, and stores that it has seen, before its later stores
 DEVICE void fence() {
 #ifndef H264LITE_EMULATED
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
 #endif
 }
-// the same among the threads of a block
+// the same within a block
 DEVICE void fence_block() {
 #ifndef H264LITE_EMULATED
   asm volatile("fence.acq_rel.cta;" ::: "memory");
 #endif
 }
-// atomic operations on shared memory of one lane (of the GPU's own functions the compiler makes one for all lanes at a time)
+// atomic operations of one lane on shared memory (the compiler merges the CUDA functions over lanes)
 DEVICE void set_bits(unsigned *shared, unsigned bits) {
 #ifdef H264LITE_EMULATED
   atomicOr(shared, bits);

@@ -9,7 +9,7 @@
 
 constexpr int NT = 224;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr int SAD_THEN_SATD = 3;  // blocks a multiprocessor at least: here the compiler takes more registers than for four
+constexpr int SAD_THEN_SATD = 3;  // minimum blocks a multiprocessor: here four would leave the compiler too few registers
 #else
 constexpr int SAD_THEN_SATD = 4;
 #endif
@@ -55,9 +55,9 @@ DEVICE unsigned distortion(const Current &current, const unsigned *a, const unsi
 
 struct Layer {
   int partition, width, height;  // in 4x4 blocks
-  unsigned shared;               // bytes: 1 where the block 1, 2, 4, 8 lanes off belongs to the same partition
+  unsigned shared;               // bytes: 1 if the block 1, 2, 4, 8 lanes away belongs to the same partition
 };
-// From another lane, so that the compiler does not know that a byte is 0 or 1, and multiplies
+// Read from another lane, so that the compiler cannot know that a byte is 0 or 1, and multiplies
 DEVICE void find_neighbours(Layer &layer) {
   const unsigned bytes = pack4(layer.width > 1, layer.width > 2, layer.height > 1, layer.height > 2);
   layer.shared = __shfl_sync(FULL_WARP, bytes, int(threadIdx.x) & 31);
@@ -111,7 +111,7 @@ DEVICE void block_costs(const Current &current, const uint8_t *luma, unsigned pl
 #pragma unroll
   for (int i = 0; i < 5; i++) V[i] = load_word(rows, i);
   v[0] = CENTRE ? distortion<METRIC>(current, C) : 0;
-  if (HALF) {  // as early as may be: registers
+  if (HALF) {  // as early as possible, to save registers
     v[4] = distortion<METRIC>(current, L);
     v[5] = distortion<METRIC>(current, R);
   }
@@ -193,7 +193,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   Layer layer = layer_of(layer_number, block);
   const bool wanted = hopeful(cost + mb * 41, lam, kinds, every, layer_number, block);
   const int place = mb * 41 + layer.partition;
-  const bool first = live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0;  // of its partition
+  const bool first = live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0;  // first block of its partition
   __syncthreads();  // costs are replaced from here on
   if (!__any_sync(FULL_WARP, wanted)) {
     if (first) cost[place] = HOPELESS;
@@ -221,7 +221,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 
 // source uint8[H, W]; luma uint8[4, height, width] with its border; predictor int16[n_mb, 2]; cost int32[n_mb, 41] and
 // mv int16[n_mb, 41, 2] in place. Grid: pairs of macroblocks across, rows.
-// blocks: that a multiprocessor must hold at once; the last kernel would need a few registers more for four.
+// blocks: minimum blocks a multiprocessor; for four the last kernel lacks a few registers.
 #define REFINE(name, blocks, ...)                                                                                       \
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor, int lam,  \

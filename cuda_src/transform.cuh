@@ -13,7 +13,7 @@ DEVICE int position_class(int p) {
   return x != y ? 2 : x ? 1 : 0;
 }
 
-// The inverse of 8.5.12.2 but for scaling, in place
+// The inverse of 8.5.12.2 without scaling, in place
 DEVICE void forward_4x4(int *c) {
 #pragma unroll
   for (int pass = 0; pass < 2; pass++)
@@ -74,7 +74,7 @@ DEVICE int quantise_dc(int value, int qp, int dead_zone) {
   return value < 0 ? -level : level;
 }
 
-// What the levels of a block are worth: 9 if any is above 1, else by the zeros before each (not part of the standard)
+// Worth of the levels of a block: 9 if any is above 1, else by the zeros before each (not part of the standard)
 DEVICE int decimate_score(const int *c) {
   int score = 0, run = 0;
   bool large = false;

@@ -53,9 +53,9 @@ class PinnedMemory:
         """uint8[>= size], zeros; None if the driver refuses it, or maps it at another address."""
         size = -(-size // LARGE_PAGE) * LARGE_PAGE
         try:
-            memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # a shared mapping would have small pages
+            memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # shared: small pages
             memory.madvise(mmap.MADV_HUGEPAGE)
-            memory.madvise(mmap.MADV_DONTFORK)  # after a fork, writes could go to pages that the GPU does not read
+            memory.madvise(mmap.MADV_DONTFORK)  # after a fork, writes could go to other pages
         except (OSError, ValueError):
             return None
         whole = np.frombuffer(memory, np.uint8)
