@@ -144,8 +144,8 @@ DEVICE void run_schedule(uint8_t *samples, int stride, const unsigned *records, 
   }
 }
 
-// Loads the luma samples that the lines of a tile read, from (x, y) on, 16 samples a lane and four lanes a row; samples outside the picture are
-// never read by a line. x - 4 is a multiple of 16. All loads are issued before the first store.
+// Loads the luma samples that the lines of a tile read, from (x, y) on, 16 samples a lane and four lanes a row; lines never read samples
+// outside the frame. x - 4 is a multiple of 16. All loads are issued before the first store.
 DEVICE void load_luma(const uint8_t *plane, int width, int height, int x, int y, uint8_t *to, int lane) {
   constexpr int TIMES = (LUMA_ROWS + 7) / 8;
   const int part = lane & 3, px = x - 4 + 16 * part;

@@ -88,7 +88,7 @@ DEVICE void put_mode(const State &s, const Own &o, int raster, Code &c) {
 }
 
 // What a lane has of all that comes before residual(): lane 0 types, lane 1 references, 2 to 17 modes or vectors of the
-// blocks in decoding order, 18 the rest. In two codes, one behind the other
+// blocks in decoding order, 18 the rest. In two codes, in sequence
 DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &behind) {
   const int lane = threadIdx.x & 31, offset = s.n_ref ? P_INTRA_OFFSET : 0, k = lane - 2;
   const bool inter = o.kind > P_SKIP;

@@ -7,7 +7,7 @@
 // position. Keys are built by multiply-add and folded two at a time: SAD and minimum fill one pipe, keys and sums the other.
 #include "simd.cuh"
 
-constexpr int NP = 4;               // candidates that a thread tries at once
+constexpr int NP = 4;               // candidates of a thread at once
 constexpr int STRIP = 32;           // candidates across
 constexpr int RW = 12;              // words of a window row in a strip
 constexpr int MOST = 128;           // candidates down or across, at most
@@ -108,7 +108,7 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
                    int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor, int lam, int any_range, int row0,
                    unsigned mul, int *__restrict__ cost, short2 *__restrict__ mv) {
   constexpr int NT = 32 * WARPS;
-  const int range = RANGE ? RANGE : any_range;  // known to the compiler, or not
+  const int range = RANGE ? RANGE : any_range;  // a compile-time constant if RANGE > 0
   DYNAMIC_SHARED(unsigned, window);
   SHARED(unsigned, across, MOST);
   SHARED(unsigned, down, MOST + NP * WARPS);
@@ -169,7 +169,7 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
     if (lane == 0) best[(t >> 5) * 41 + k] = v;
   }
   __syncthreads();
-  const volatile short *again = reinterpret_cast<const volatile short *>(predictor + mb);  // no register for it until now
+  const volatile short *again = reinterpret_cast<const volatile short *>(predictor + mb);  // read again, to save a register during the search
   const int px = again[0], py = again[1];
   for (int k = t; k < 41; k += NT) {
     unsigned v = best[k];

@@ -1,4 +1,4 @@
-// Squared error of one plane of the deblocked picture over the display area, by macroblock row (not part of the standard).
+// Squared error of one plane of the deblocked frame over the display area, by macroblock row (not part of the standard).
 #include "simd.cuh"
 
 constexpr int THREADS = 512;

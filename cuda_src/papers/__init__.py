@@ -1,1 +1,1 @@
-"""What the papers describe, as kernels to choose from; nothing of the encoder uses them."""
+"""Kernels of the papers, for comparison; the encoder does not use them."""

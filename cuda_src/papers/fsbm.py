@@ -153,7 +153,7 @@ class Ladder:
 
     # ---- the searches; each returns what waits for the best candidate
     def _each(self, x: int, y: int, w: int, h: int) -> Finish:
-        """One launch and one copy a candidate; the last sum and the comparison on the CPU."""
+        """One launch and one download a candidate; the last sum and the comparison on the CPU."""
         best, number = NEVER, 0
         for k in range(self.n * self.n):
             arguments = [self.block, self.area, self.stride, k % self.n, k // self.n, w, h, self.results]
@@ -175,7 +175,7 @@ class Ladder:
         return self._result(number, int(got[number]))
 
     def _inside(self, x: int, y: int, w: int, h: int) -> Finish:
-        """The same without the CPU: candidates that leave the picture get a SAD that never wins."""
+        """The same without the CPU: candidates that leave the frame get a SAD that never wins."""
         arguments = [self.block, self.area, self.stride, w, h, x - self.reach, y - self.reach, self.width, self.height]
         self._launch("sad_inside", (1, self.n), (self.n,), [*arguments, self.results])
         return self._compare
@@ -234,7 +234,7 @@ class Ladder:
         return finish
 
     def _step(self, x: int, y: int, w: int, h: int) -> Finish:
-        """Step search: an iteration a launch, its candidates compared on the CPU, since the next one begins at the best."""
+        """Step search: an iteration a launch, its candidates compared on the CPU, because the next starts at the best."""
         grid, threads_z = self.variant.grid, self.variant.pinned
         name, blocks, threads = "step_block", (1, 1, 1), (grid, grid)
         if threads_z:

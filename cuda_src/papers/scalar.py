@@ -1,4 +1,4 @@
-"""The papers' searches as plain loops: their CPU programs, which the kernels are measured beside."""
+"""The papers' searches as plain loops: their CPU programs, for comparison with the kernels."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def block_sad(current, reference, x, y, w, h, dx, dy):
 
 @helper
 def leaves(current, x, y, w, h, dx, dy):
-    """Whether the displaced block is not wholly inside the picture."""
+    """Whether the displaced block leaves the frame."""
     return x + dx < 0 or y + dy < 0 or x + dx + w > current.shape[1] or y + dy + h > current.shape[0]
 
 
