@@ -39,7 +39,7 @@ def run_bench(
         height, width = clip[0][0].shape
         sizes = ((width, height),)
     for size in sizes or SIZES:
-        settings("cpu", *size, given.threads)  # refuses what is too large for any level
+        settings("cpu", *size, given.threads)  # raises if the size exceeds all levels
     with ExitStack() as stack:
         sink = ByteSink(given.json) if given.json is not None else None
         if sink:

@@ -1,4 +1,4 @@
-"""Compiles the kernels of the CPU path into their cache: all, or with `beside` those of warm_up.BESIDE for another process.
+"""Compiles the kernels of the CPU path into their cache: all, or with `beside` the stages warm_up.BESIDE.
 
     python -m h264lite.encoder.compile_kernels [beside]
 """

@@ -32,7 +32,7 @@ class Packet:
     is_keyframe: bool
     frame_type: str  # "I" or "P"
     qp: float  # mean over the macroblocks
-    reconstruction: Planes | None = None  # what a decoder returns, if it was asked for
+    reconstruction: Planes | None = None  # the decoder's output, if requested
 
 
 class Encoder:
@@ -86,7 +86,7 @@ class Encoder:
 
     @property
     def headers(self) -> bytes:
-        """Sequence and picture parameter set, Annex B; every keyframe's packet begins with them as well."""
+        """Sequence and picture parameter set, Annex B; every keyframe's packet also begins with them."""
         self._session.require(OPEN, FAILED, FLUSHING, FLUSHED)
         return self._pipeline.headers()
 
@@ -146,7 +146,7 @@ class Encoder:
         return self._pipeline.read_ahead()
 
     def drain(self) -> list[tuple["EncodedFrame", FrameRow]]:
-        """`flush`, as `push`."""
+        """`flush` with the results of `push`."""
         self._session.drain()
         return self._session.hand_out()
 

@@ -2,7 +2,7 @@
 
 
 class Error(Exception):
-    """Base of everything h264lite raises on purpose; `exit_code` is the command line's."""
+    """The base of all errors that h264lite raises; `exit_code` is that of the command line."""
 
     exit_code = 1
 

@@ -66,7 +66,7 @@ class EncodedFrame:
 class Pipeline:
     """Encodes frames in order. One frame at a time is in the loop; the entropy coding of earlier frames runs in parallel.
 
-    warn: called with a sentence when an encode that chose its device itself continues without it. trace: gets the timeline.
+    warn: called with a sentence when an encode that chose its device itself continues without it. trace: for the timeline.
     """
 
     def __init__(

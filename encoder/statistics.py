@@ -160,7 +160,7 @@ class Statistics:
 
     @property
     def bytes(self) -> int:
-        """Bytes of their access units."""
+        """Bytes of the finished access units."""
         return sum(sums.bytes for sums in self._by_type.values())
 
     @property
@@ -228,7 +228,7 @@ def _ssim_db(value: float) -> float:
 
 
 def _mb_percent(kind: str, mbs: np.ndarray) -> str:
-    """Shares of the macroblock types: intra 16x16, 4x4, PCM where there is some; inter by size; skipped."""
+    """Shares of the macroblock types: intra 16x16, 4x4, PCM if any; inter by size; skipped."""
     share = 100 * mbs / max(1, int(mbs.sum()))
     pcm = share[I_PCM] > 0
     text = f"I16..4{'..PCM' if pcm else ''}: {share[I_16x16]:4.1f}% {share[I_4x4]:4.1f}%"

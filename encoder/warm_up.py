@@ -11,7 +11,7 @@ from ..jit.place import Place, find_place
 from ..scheduler.stages import CPU, files, load_launchers
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
-_begun = False  # the second process
+_begun = False  # whether the second process was started
 
 # Stages that a second process compiles while the first one compiles those of an I frame: the larger half last.
 BESIDE = (
@@ -46,7 +46,7 @@ def compile_beside() -> None:
     try:
         child = subprocess.Popen(command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     except OSError:
-        return  # then this process compiles everything
+        return  # this process then compiles all kernels
     atexit.register(child.kill)
 
 

@@ -109,7 +109,7 @@ class TimedEncode:
     loop: float = 0.0  # the host's thread in the loop
     load: float = 0.0
     entropy: float = 0.0
-    wait: float = 0.0  # the host's thread for a GPU; a mean, as `frame` is
+    wait: float = 0.0  # waits of the host's thread for a GPU; a mean, as `frame` is
     bits: float = 0.0  # of a P frame
 
     @property

@@ -33,7 +33,7 @@ POLL_SECONDS = 0.1  # a blocked caller handles signals at this interval
 
 
 def count_lanes(config: Config, frames: int | None) -> int:
-    """Number of GOPs encoded at once: as configured, or what is fast; at most those of the input, at least one a device.
+    """Number of GOPs encoded at once: as configured, or by estimate; at most those of the input, at least one a device.
 
     frames: of an input that can be read in any order; None: frames are given in order, and `auto` is then one GOP at once
     a device, since frames of later GOPs would have to wait for their turn.

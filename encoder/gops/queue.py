@@ -52,7 +52,7 @@ class GopQueue:
         self.paces: dict[Any, float] = {}  # seconds a frame of the lanes that others have to keep up with
         self.news = 0  # number of changes that lanes may wait for
 
-    # ---- the caller's side
+    # ---- for the caller
     def buffer(self) -> np.ndarray:
         """uint8[picture_bytes] for the next frame."""
         with self._lock:
@@ -116,7 +116,7 @@ class GopQueue:
             self.closing = True
             self._tell()
 
-    # ---- a lane's side
+    # ---- for a lane
     def next_gop(self) -> Gop | None:
         """The next waiting GOP, unless it is 2 x lanes or more GOPs ahead of the frames finished in order."""
         with self._changed:
@@ -134,7 +134,7 @@ class GopQueue:
             waiting = gop.waiting
             count = 0 if self._is_cut(gop.number) or not waiting else min(most, len(waiting)) if callable(waiting[0]) else 1
             if self.waiting > self.room // 2 >= self.waiting - count:
-                self._wake_caller()  # there is room
+                self._wake_caller()  # room for frames again
             self.waiting -= count
             gop.taken += count
             return [waiting.popleft() for _ in range(count)]
@@ -167,7 +167,7 @@ class GopQueue:
                 self._wake_caller()
 
     def rest(self, lanes: int) -> None:
-        """Change the number of idle lanes by `lanes`."""
+        """Add `lanes` to the number of idle lanes."""
         with self._changed:
             self._idle += lanes
             self._wake_caller()
@@ -199,7 +199,7 @@ class GopQueue:
             return [picture if callable(picture) else picture.copy() for picture in some]
 
     def leave_out(self, lanes: int) -> None:
-        """Change the number of lanes that are too slow to take a GOP by `lanes`."""
+        """Add `lanes` to the number of lanes that are too slow to take a GOP."""
         with self._changed:
             self._left_out += lanes
 
@@ -224,7 +224,7 @@ class GopQueue:
             self.waiting = 0
             self._tell()
 
-    # ---- with the lock
+    # ---- with the lock held
     def _is_cut(self, number: int) -> bool:
         return self._end_gop is not None and number >= self._end_gop
 

@@ -36,7 +36,7 @@ class _Array:
     producer: Producer = field(default=Producer(None))
 
     def rows(self) -> int:
-        """Pitch of a plane in bytes; InputError if samples within rows have gaps or rows overlap."""
+        """Pitch of a plane in bytes; InputError if rows have gaps between samples, overlap or are in reverse order."""
         if self.strides[-1] != 1 and self.shape[-1] > 1:
             raise InputError(f"{self.name}: samples of a row {self.strides[-1]} bytes apart; they must be neighbours")
         if self.strides[-2] < self.shape[-1]:

@@ -80,7 +80,7 @@ class Frame:
         vars(self).update(self.results)
         self.levels = self.results["levels"]
         self.mb_bits = np.zeros(n_mb, np.int32)
-        self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # as luma, chroma of References
+        self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if downloaded
         self.kept = True  # whether this frame's are
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
         self.bits_from_gpu = False  # a GPU wrote the slice data as well

@@ -16,7 +16,7 @@ from ..settings.config import Config
 from .frame import Frame, HostFrame
 from .loop import Arrays, Loop
 
-_PLANES = {"luma": slice(0, 1), "half": slice(1, 4), "cb": slice(0, 1), "cr": slice(1, 2)}  # of a reference's arrays
+_PLANES = {"luma": slice(0, 1), "half": slice(1, 4), "cb": slice(0, 1), "cr": slice(1, 2)}  # in the arrays of a reference
 
 
 class HybridLoop:

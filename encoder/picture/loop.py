@@ -151,7 +151,7 @@ class Loop:
         return np.array([*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)], np.int32)
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
-        """(source, target) arrays for the copy of the decoded frame; empty if it is not kept."""
+        """(source, target) arrays for the copy of the decoded frame; empty if it is not needed on the host."""
         if frame.decoded is None or not frame.kept:
             return []
         luma, chroma = frame.decoded
@@ -170,7 +170,7 @@ class Loop:
     def _stages(self, frame: Frame, there: Frame, slot: int, home: tuple[str, ...] = (), **more: Any) -> None:
         """Run the stages from source to reference; `there`: the frame's arrays in the executor's memory.
 
-        home: stages that prepare the results for the download, run as soon as these are complete.
+        home: the stages that prepare the results for the download, run as soon as these are complete.
         """
         self.arrays.fill(frame, there, there is frame)
         references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]

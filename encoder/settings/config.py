@@ -73,7 +73,7 @@ class Config:
     split: tuple[int, int] | None = None
     tuning: Tuning | None = field(default=None, compare=False, repr=False)  # measurements of this machine
     tuning_note: str = field(default="", compare=False)  # why the user's tuning file is not used
-    # settings of a GPU that override `tuning`: some of CHOSEN in the tuning file's module
+    # settings of a GPU that override `tuning`: some of CHOSEN in scheduler/planning/tuning_file.py
     gpu_choices: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property
@@ -196,7 +196,7 @@ def _settle_deblocking(values: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:
-    """At least one for each device; 0 = auto."""
+    """The number of GOPs at once, at least one for each device; 0 = auto."""
     if 0 < gops < len(devices):
         raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
     return gops
