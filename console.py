@@ -1,5 +1,5 @@
-"""Standard streams, that may be closed or non-blocking: a log that nobody reads does not end the work, and does not change
-the exit code.
+"""Standard streams that may be closed or non-blocking: a closed log stream neither ends the program nor changes its exit
+code.
 """
 
 import errno
@@ -11,12 +11,12 @@ from typing import Any, TextIO
 
 
 def say(text: str, end: str = "\n") -> bool:
-    """Write a line to standard error at once; whether somebody may read it. What is no line (`end`) is written as it is."""
+    """Write to standard error and flush; False if that fails. Unprintable characters of a line are escaped."""
     return write(sys.stderr, (one_line(text) if end == "\n" else text) + end)
 
 
 def one_line(text: str) -> str:
-    """Text with escapes for what cannot be printed: names of files may hold line feeds and control characters."""
+    """Text with unprintable characters escaped: file names may hold line feeds and control characters."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
@@ -25,7 +25,7 @@ def _escape(character: str) -> str:
 
 
 def write(stream: TextIO, text: str) -> bool:
-    """The same to any stream of text; one that is closed at its other end goes nowhere from then on."""
+    """Write to a text stream and flush; a stream that fails is redirected to the null device, and the result is False."""
     try:
         stream.write(text)
         stream.flush()
@@ -36,30 +36,30 @@ def write(stream: TextIO, text: str) -> bool:
 
 
 def silence(stream: TextIO) -> None:
-    """Let what is still buffered, and what follows, go nowhere: else Python ends with code 120 over it."""
+    """Redirect a stream to the null device, with its buffered text: else Python exits with code 120."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, stream.fileno())
-    except OSError:  # no file behind it
+    except OSError:  # the stream has no descriptor
         pass
     finally:
         os.close(nowhere)
 
 
 def open_missing() -> None:
-    """What leads nowhere for standard streams that were closed before the start: files would get their numbers."""
+    """Open the null device for standard streams that were closed at the start: else other files get their descriptors."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the least number that is free, this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor, `number`
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")
 
 
 class Waiting(io.FileIO):
-    """A file of bytes that waits where a non-blocking one says that nothing has come yet, or that nothing fits: pipes and
-    terminals are non-blocking as soon as one of the processes that share them wants it. `called`: its name in errors.
+    """A binary file whose reads and writes block even if its descriptor is non-blocking: pipes and terminals become
+    non-blocking when one of the processes that share them sets it. `called`: its name in errors.
     """
 
     def __init__(self, file: str | int, mode: str, called: str) -> None:
@@ -76,22 +76,22 @@ class Waiting(io.FileIO):
         return got
 
     def write(self, data: Any) -> int:
-        """See io.FileIO; at least one byte."""
+        """See io.FileIO; writes at least one byte."""
         while (put := super().write(data)) is None:
             wait_for(self.fileno(), select.POLLOUT)
         return put
 
 
 def wait_for(number: int, event: int) -> None:
-    """Until descriptor `number` can be read (select.POLLIN) or written (POLLOUT); handlers of signals run meanwhile."""
+    """Wait until descriptor `number` can be read (select.POLLIN) or written (POLLOUT); signal handlers run meanwhile."""
     poll = select.poll()
     poll.register(number, event)
     poll.poll()
 
 
 def let_text_wait() -> None:
-    """Standard output and error wait where they are non-blocking: else lines are lost."""
-    blocking = getattr(os, "get_blocking", lambda number: True)  # Windows has no other
+    """Make non-blocking standard output and error block on writes: else lines are lost."""
+    blocking = getattr(os, "get_blocking", lambda number: True)  # absent on Windows, where descriptors block
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is not None and not blocking(stream.fileno()):
@@ -101,7 +101,7 @@ def let_text_wait() -> None:
 
 
 def standard_input() -> io.BufferedReader:
-    """Standard input as bytes, which waits; OSError if it was closed before the start."""
+    """Standard input as bytes, blocking; OSError if it was closed at the start."""
     if sys.stdin is None:
         raise OSError(errno.EBADF, "closed", "standard input")
     return io.BufferedReader(Waiting(sys.stdin.fileno(), "rb", "standard input"))

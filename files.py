@@ -1,4 +1,4 @@
-"""Files and pipes of the commands: read and written whole, named in every error, told apart."""
+"""Files and pipes of the commands: complete reads and writes, errors with file names, a test for the same file."""
 
 import errno
 import io
@@ -11,17 +11,17 @@ from .console import Waiting, standard_input, wait_for
 
 
 def shown(name: str, standard: str) -> str:
-    """The name as messages have it; "-" is the standard stream that is called `standard`."""
+    """The file name for messages; for "-" it is `standard`, the name of the standard stream."""
     return standard if name == "-" else name
 
 
 def opened(name: str, buffer: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
-    """A file to read, or standard input ("-"), through a buffer of so many bytes; OSError."""
+    """Open a file, or standard input ("-"), for reading with a buffer of that many bytes; OSError."""
     return standard_input() if name == "-" else io.BufferedReader(Waiting(name, "rb", name), buffer)
 
 
 def small_file(name: str | os.PathLike[str], most: int) -> bytes:
-    """A regular file of up to `most` bytes; OSError or ValueError. A pipe is not waited for, a device not read."""
+    """The contents of a regular file of up to `most` bytes; else OSError or ValueError, without a wait for pipes."""
     with open(name, "rb", opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0))) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("not a regular file")
@@ -32,15 +32,15 @@ def small_file(name: str | os.PathLike[str], most: int) -> bytes:
 
 
 class WholeFile:
-    """A file, device, pipe or standard output ("-") written piece by piece, each whole or not at all where it can be cut.
+    """A file, device, pipe or standard output ("-"), written in pieces; a regular file never keeps part of a piece.
 
-    Opening changes nothing of a file that exists: it is emptied by the first write, so that a command that fails before
-    neither destroys a file nor leaves an empty one. Whatever fails is an OSError that names the file.
+    Opening leaves an existing file unchanged: the first write empties it, so that a command that fails earlier neither
+    destroys a file nor leaves an empty one. Every failure is an OSError with the name of the file.
     """
 
     def __init__(self, name: str):
         self.name = shown(name, "standard output")
-        self._created = ""  # the file that closing takes away if nothing was written
+        self._created = ""  # a new file: `close` removes it if nothing was written
         self._written = 0  # bytes
         self._started = False
         if name == "-" and sys.stdout is None:
@@ -63,7 +63,7 @@ class WholeFile:
             pass
         try:
             return os.open(name, flags)
-        except FileNotFoundError:  # a link to a file that is not there yet
+        except FileNotFoundError:  # a link to a missing file
             return self._create(os.path.realpath(name), flags)
 
     def _create(self, name: str, flags: int) -> int:
@@ -72,7 +72,7 @@ class WholeFile:
         return number
 
     def write(self, *parts: bytes | memoryview) -> None:
-        """All of the parts; where an error or a signal comes between, the file is cut back to what was whole before."""
+        """Write all parts; after an error or a signal's exception a regular file is truncated to its earlier length."""
         try:
             if not self._started and self._regular:
                 os.ftruncate(self._fd, 0)
@@ -92,7 +92,7 @@ class WholeFile:
             raise
 
     def _put(self, view: memoryview) -> int:
-        """Bytes that were taken; waits where a pipe is full, non-blocking or not."""
+        """Write some bytes and return their number; blocks while a pipe is full, even a non-blocking one."""
         while True:
             try:
                 return os.write(self._fd, view)
@@ -100,7 +100,7 @@ class WholeFile:
                 wait_for(self._fd, select.POLLOUT)
 
     def close(self) -> None:
-        """Called twice it does nothing. A new file to which nothing was written does not stay behind."""
+        """Close; a second call does nothing. A new file without contents is removed."""
         if self._fd < 0:
             return
         number, self._fd = self._fd, -1
@@ -120,16 +120,16 @@ class WholeFile:
 
 
 def words(error: BaseException) -> str:
-    """What an OSError, or FFmpeg's, says, without its number and file name."""
+    """The text of an OSError or FFmpeg error, without number and file name."""
     if getattr(error, "errno", None) == errno.EPIPE:
         return "closed by its reader (broken pipe)"
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def identity(name: str, standard: int) -> tuple[object, ...] | None:
-    """Equal for two names of one file; None for devices and pipes, which may be used twice.
+    """A value that is equal for two names of one file; None for devices and pipes, which may be used twice.
 
-    standard: the descriptor that "-" stands for, 0 or 1. Standard output is itself where it is no regular file.
+    standard: the descriptor of "-", 0 or 1. Standard output has its own identity unless it is a regular file.
     """
     try:
         found = os.fstat(standard) if name == "-" else os.stat(name)

@@ -1,4 +1,4 @@
-"""`h264lite bench`: frames a second on the CPU, on the GPU and on both, by size, on this machine; and what was predicted."""
+"""`h264lite bench`: measured and predicted frames a second on the CPU, the GPU and both, by size, on this machine."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ DEVICES = ("cpu", "cuda", "hybrid")
 def run_bench(
     given: argparse.Namespace, sizes: Sequence[tuple[int, int]] | None, input_res: tuple[int, int] | None
 ) -> int:  # fmt: skip
-    """All sizes and devices; the exit code."""
+    """Measure all sizes and devices; return the exit code."""
     check_distinct({"clip": given.clip, "tuning": given.tuning, "json": given.json})
     devices, absent = choose(given.devices, given.tuning)
     clip: list[Planes] | None = None
@@ -39,7 +39,7 @@ def run_bench(
         height, width = clip[0][0].shape
         sizes = ((width, height),)
     for size in sizes or SIZES:
-        settings("cpu", *size, given.threads)  # refuses what is too large for any level
+        settings("cpu", *size, given.threads)  # raises if the size exceeds all levels
     with ExitStack() as stack:
         sink = ByteSink(given.json) if given.json is not None else None
         if sink:
@@ -54,7 +54,7 @@ def measure_all(
     devices: Sequence[str], absent: Mapping[str, str], sizes: Sequence[tuple[int, int]], clip: Sequence[Planes] | None,
     given: argparse.Namespace,
 ) -> dict[str, Any]:  # fmt: skip
-    """What --json holds; the table of it is said."""
+    """Print the table; return the contents of --json."""
     if will_compile():
         _say("first run: compiling the kernels, once; a minute or two")
         _say(f"compiled in {compile_all():.0f} s")
@@ -80,7 +80,7 @@ def measure_all(
 
 
 def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, str]]:
-    """(devices to measure, why the others are not there); DeviceError if one that was asked for is not."""
+    """(devices to measure, reason by missing device); DeviceError if a device of `names` is missing."""
     wanted = list(DEVICES) if names is None else names.split(",")
     for name in wanted:
         if name not in DEVICES:
@@ -102,10 +102,10 @@ def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, 
 def measure(
     size: tuple[int, int], devices: Sequence[str], pictures: Sequence[Planes], given: argparse.Namespace
 ) -> dict[str, Any]:  # fmt: skip
-    """One size: rounds of all devices in random orders, so that what the machine does regularly meets all of them.
+    """Measure one size: rounds of all devices in random order, so that periodic load of the machine affects all of them.
 
-    hybrid_over_better: the median over rounds of the ratio to the better device's rate in the same round, since what else the
-    machine does changes both.
+    hybrid_over_better: the median over rounds of the ratio to the better device's rate in the same round, since other load
+    changes both.
     """
     seconds: dict[str, list[float]] = {device: [] for device in devices}
     bits, orders = 0.0, random.Random(1)
@@ -129,24 +129,24 @@ def measure(
 
 
 def predict(size: tuple[int, int], devices: Sequence[str], given: argparse.Namespace) -> dict[str, float]:
-    """Frames a second that the tuning file says, of the devices that it knows."""
+    """Frames a second predicted by the tuning file, for the devices in it."""
     plans = {device: planned(settings(device, *size, given.threads or 0, tuning=given.tuning)) for device in devices}
     return {device: 1 / plan.prediction.seconds for device, plan in plans.items() if plan is not None}
 
 
 def foretold(fps: Mapping[str, float], predicted: Mapping[str, float]) -> dict[str, Any]:
-    """What a row says of predictions: how far they are above (+) or below (-) what was measured, in percent."""
+    """The predictions of a row, and their error: percent above (+) or below (-) the measured rate."""
     off = {device: 100 * (rate / fps[device] - 1) for device, rate in predicted.items()}
     return {"predicted_fps": dict(predicted), "predicted_off_percent": off}
 
 
 def line(row: dict[str, Any], devices: Sequence[str]) -> str:
-    """One row, while the others are measured."""
+    """The text of one row, printed while other rows are measured."""
     return f"{row['size']}: " + ", ".join(f"{device} {row['fps'][device]:.1f} fps" for device in devices)
 
 
 def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
-    """Frames a second, how far apart the rounds were, and what was predicted, if something was."""
+    """The table: frames a second, spread of the rounds, and predictions, if there are any."""
     ratio = any("hybrid_over_better" in row for row in rows)
     told = any("predicted_fps" in row for row in rows)
     heads = "".join(f"{device:>16}" + f"{'predicted':>11}{'off':>9}" * told for device in devices)

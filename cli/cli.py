@@ -25,20 +25,20 @@ OUT  .264, .h264, .bin (Annex B), - (standard output); with PyAV .mp4, .mkv
 
 exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device asked for is not there; 130 interrupted, the file is finished
 """
-_OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what prints fail with; nobody names the file
+_OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errno of failed prints: no file name
 
 
 class Parser(argparse.ArgumentParser):
     """argparse with one-line errors."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit code 2; the words of argparse, and where help is."""
+        """Print argparse's message with a hint to --help; exit code 2."""
         say(f"{self.prog}: error: {message} (see {self.prog} --help)")
         self.exit(2)
 
 
 def make_parser(command: str = "") -> Parser:
-    """The parser of all sub-commands that are there; only what `command` needs is imported."""
+    """The parser of the sub-commands; imports only what `command` needs."""
     parser = Parser(prog="h264lite", description="An H.264/AVC encoder, and a decoder to check it with.",
                     allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"h264lite {__version__}")
@@ -55,7 +55,7 @@ def make_parser(command: str = "") -> Parser:
 
 
 def add_encode_parser(commands: Any) -> None:
-    """`encode`, with the options of the table in their groups."""
+    """Add `encode`, with the options of the table in their groups."""
     encode = commands.add_parser("encode", help="encode video to H.264", usage="h264lite encode IN OUT [options]",
                                  description="Encode video to a standard H.264 stream (Constrained Baseline).",
                                  epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -71,7 +71,7 @@ def add_encode_parser(commands: Any) -> None:
 
 
 def add_option(group: Any, row: Option) -> None:
-    """One row of the table. Values stay strings here; the table's reader checks them."""
+    """Add one row of the table. Values stay strings here; the table's reader checks them."""
     names = [f"-{row.short}"] if row.short else []
     if row.is_switch:
         group.add_argument(*names, row.flag, dest=row.name, action="store_true", default=None, help=row.help)
@@ -85,9 +85,9 @@ def add_option(group: Any, row: Option) -> None:
 
 
 def join_values(argv: Sequence[str]) -> list[str]:
-    """`--deblock -1:1` -> `--deblock=-1:1`, for all options that take a value: one may begin with a dash.
+    """`--deblock -1:1` -> `--deblock=-1:1`, for all options with a value, which may begin with a dash.
 
-    Refuses what x264 has and is not built here, and names that are in no table.
+    Refuses options of x264 that are not built here, and unknown names.
     """
     rows = {row.flag: row for row in OPTIONS if row.scope != API}
     short = {f"-{row.short}": row for row in rows.values() if row.short}
@@ -123,7 +123,7 @@ def _refuse(name: str, legal: list[str], word: str) -> None:
 
 
 def _run_encode(given: argparse.Namespace) -> int:
-    waking = ContextWarmup(gpus_of(given.device, given.devices))  # beside the import of all that encodes
+    waking = ContextWarmup(gpus_of(given.device, given.devices))  # in parallel with the import of the encoder
     try:
         with uncollected():
             from .encode import run_encode
@@ -137,7 +137,7 @@ def _run_encode(given: argparse.Namespace) -> int:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """For imports: they leave nothing behind for the garbage collector, and it looks through all of Numba again and again."""
+    """Disable the garbage collector for imports: they leave no garbage, and it would scan all of Numba repeatedly."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -148,12 +148,12 @@ def uncollected() -> Iterator[None]:
 
 
 def gpus_of(device: str | None, devices: str | None) -> list[int]:
-    """The GPUs that an encode with these options may use, as far as nothing but the options says so."""
+    """The GPUs that an encode may use, judged by these options alone."""
     if devices is None:
         return [0] if device in (None, "auto", "cuda", "hybrid") else []
     try:
         return [int(name.partition(":")[2] or 0) for name in read_devices(devices) if name != "cpu"]
-    except ValueError:  # which is told later
+    except ValueError:  # reported later
         return []
 
 

@@ -14,13 +14,13 @@ from ..decoder.info import StreamInfo
 from ..files import WholeFile, identity, opened, shown, words
 
 if TYPE_CHECKING:
-    from ..decoder.picture import Frame  # and with it the compiler, for which help must not wait
+    from ..decoder.picture import Frame  # imports the compiler, which would delay --help
 
 PIECE = 1 << 20  # bytes read at a time
 
 
 def add_parsers(commands: Any) -> None:
-    """The sub-parsers of `decode` and `info`, for the command line's argparse."""
+    """Add the sub-parsers of `decode` and `info` to the command line's argparse."""
     decode = commands.add_parser(
         "decode", help="decode an H.264 stream to raw video", allow_abbrev=False,
         description="Decode an H.264 stream (Annex B) to raw 8-bit 4:2:0 video.",
@@ -48,7 +48,7 @@ def _count(text: str) -> int:
 
 
 def run_decode(args: argparse.Namespace) -> int:
-    """`h264lite decode IN OUT`. OUT is as it was until the first frame is written."""
+    """`h264lite decode IN OUT`. OUT stays unchanged until the first frame is written."""
     source = identity(args.input, 0)
     if source is not None and source == identity(args.output, 1):
         return _fail(f"{shown(args.output, 'standard output')} is both input and output", 2)
@@ -74,7 +74,7 @@ def run_decode(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP interrupt as Ctrl-C does; SIGHUP that is ignored, as under nohup, stays so."""
+    """Make SIGTERM and SIGHUP interrupt as Ctrl-C does; an ignored signal, such as SIGHUP under nohup, stays ignored."""
     found = {number: signal.getsignal(number) for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))}
     taken = {number: before for number, before in found.items() if before != signal.SIG_IGN}
     for number in taken:
@@ -87,7 +87,7 @@ def _signals() -> Iterator[None]:
 
 
 def _decode(source: io.BufferedReader, sink: "Sink", resilient: bool, limit: int | None) -> list[str]:
-    """Write the frames of a stream; what was dropped. Before an error is raised, what was decoded is written."""
+    """Write the frames of a stream; return what was dropped. Decoded frames are written before an error is raised."""
     from ..decoder.decoder import Decoder
 
     decoder = Decoder(resilient=resilient)
@@ -118,7 +118,7 @@ class Sink:
         self.size = (0, 0)
 
     def write(self, frame: "Frame") -> None:
-        """One frame; a YUV4MPEG2 file has one size only."""
+        """Write one frame; BitstreamError if the size changes in a YUV4MPEG2 file."""
         size = (frame.width, frame.height)
         if self._y4m and self.frames and size != self.size:
             raise BitstreamError(f"the size changes to {size[0]}x{size[1]}: write .yuv, a .y4m file has one size")
@@ -172,7 +172,7 @@ def _print_lines(lines: Iterator[str], shown: bool) -> None:
 
 
 def _words(error: Exception, otherwise: str = "") -> str:
-    """What an error says, behind its file's name; `otherwise` where it names none."""
+    """The text of an error after its file name, or after `otherwise` if it has none."""
     if isinstance(error, MemoryError):
         return "out of memory"
     name = getattr(error, "filename", None)

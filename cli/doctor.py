@@ -1,4 +1,4 @@
-"""`h264lite doctor`: what is on this machine, what an encode would use, and why."""
+"""`h264lite doctor`: reports the machine, the choices of an encode and their reasons."""
 
 import importlib.util
 import json
@@ -23,13 +23,13 @@ from ..scheduler.devices import gpu_facts, why_no_cuda
 from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
 from ..version import __version__
 
-MOST_FILES = 3  # that are named
-SIZES = ((176, 144), (1920, 1080))  # for which it says what would be used
+MOST_FILES = 3  # file names in a message
+SIZES = ((176, 144), (1920, 1080))  # whose choices are reported
 _LIBRARIES = ("numpy", "numba", "scipy", "pycuda", "av", "matplotlib")
 
 
 def run_doctor(tuning: str | None, as_json: bool) -> int:
-    """Print what is found; 1 if something is broken."""
+    """Print the report; 1 if something is broken."""
     if tuning == "":
         raise OptionError("'': not a file name", "tuning")
     found = examine(tuning)
@@ -38,13 +38,13 @@ def run_doctor(tuning: str | None, as_json: bool) -> int:
 
 
 def show(text: str) -> None:
-    """Print to standard output, whatever its encoding; at once, so that what fails is told as this command's."""
+    """Print to standard output in any encoding; flushed, so that failures are reported by this command."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
 def examine(tuning_file: str | None = None) -> dict[str, Any]:
-    """Everything that is known, and what is wrong with it. Takes no context of a GPU."""
+    """The report, with all problems. Creates no GPU context."""
     problems: list[str] = []
     with kept.told(problems.append):
         return _examine(tuning_file, problems)
@@ -120,7 +120,7 @@ def _would_use(width: int, height: int, tuning: str | None) -> dict[str, Any]:
 
 
 def _caches(problems: list[str]) -> None:
-    """Whether compiled kernels can be kept, and those that are can be loaded."""
+    """Whether compiled kernels can be stored, and stored ones loaded."""
     place, given = kernel_place(), os.environ.get(VARIABLE)
     problems += [f"{folder}: no compiled kernels are loaded from there: set {ADVICE}" for folder in place.refused]
     if not place.writable and will_compile():
@@ -135,7 +135,7 @@ def _caches(problems: list[str]) -> None:
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """For people."""
+    """The report as text."""
     processor, cuda, tuning = found["processor"], found["cuda"], found["tuning"]
     libraries = ", ".join(f"{name} {text}" for name, text in found["libraries"].items() if text)
     lacking = ", ".join(name for name, text in found["libraries"].items() if not text)
@@ -175,7 +175,7 @@ __all__ = ["examine", "lines", "run_doctor"]
 
 
 def kernel_problems() -> list[str]:
-    """Compiled kernels of encoder and decoder that are there and not loaded, and why."""
+    """Stored kernels of encoder and decoder that are not loaded, and why."""
     root = Path(__file__).resolve().parent.parent
     for folder in (root / "cpu_simd", root / "decoder"):
         for source in folder.glob("[a-z]*.py"):

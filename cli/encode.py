@@ -1,4 +1,4 @@
-"""`h264lite encode`: from a file to a file, with what is said on the way."""
+"""`h264lite encode`: encodes a file to a file, with messages and reports."""
 
 import csv
 import io
@@ -37,7 +37,7 @@ _NOTHING_WRITTEN = "h264lite encode: interrupted before the first frame; nothing
 
 @dataclass
 class Sinks:
-    """Where things are written; None = not asked for."""
+    """The outputs; None = not requested."""
 
     stream: PacketSink
     reconstruction: ByteSink | None = None
@@ -49,9 +49,9 @@ class Sinks:
 
 @dataclass
 class Run:
-    """One encode on its way."""
+    """The state of one encode."""
 
-    name: str  # of the input, as it is called in messages
+    name: str  # of the input, in messages
     source: Source
     encoder: Encoder
     sinks: Sinks
@@ -60,15 +60,15 @@ class Run:
     trace: Trace | None = None
     written: int = 0  # access units in the file
     problems: list[str] = field(default_factory=list)
-    planned: Planned | None = None  # with --verbose, where this machine was measured
+    planned: Planned | None = None  # with --verbose and a tuning file
 
     def say(self, text: str) -> None:
-        """A line of information, unless it was asked to be quiet."""
+        """Print a line of information, unless quiet."""
         if not self.quiet:
             say(f"h264lite [info]: {text}")
 
     def warn(self, text: str) -> None:
-        """A line about something that went wrong and was made good."""
+        """Print a warning about a problem that did not end the encode."""
         self.progress.finish()
         say(f"h264lite [warning]: {text}")
 
@@ -76,8 +76,8 @@ class Run:
 def run_encode(
     source_name: str, output_name: str, given: dict[str, Any], has_device: Callable[[], None] = lambda: None
 ) -> int:
-    """Encode one file; the exit code. `given`: option name -> what the user wrote. has_device: told once the encoder has its
-    own.
+    """Encode one file; return the exit code. `given`: option name -> the user's text. has_device: called once the encoder has
+    its device.
     """
     read_options(given, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in given.items() if name in _REPORTS}, _REPORT_ROWS)
@@ -123,7 +123,7 @@ def run_encode(
 
 
 def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None, given: dict[str, Any]) -> Config:
-    """The user's options over what the input says about itself; InputError where that is what is wrong."""
+    """The settings: the user's options, else the input's own values; InputError if the latter are invalid."""
     check_input_res(video, input_res)
     options = {name: value for name, value in given.items() if name not in _REPORTS}
     if video.fps is not None:
@@ -142,7 +142,7 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
 
 
 def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack) -> Sinks:
-    """Open all that will be written before anything is computed."""
+    """Open all outputs, before any computation."""
     sinks = Sinks(open_packets(output, config.fps))
     stack.callback(sinks.stream.close)
     for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
@@ -155,7 +155,7 @@ def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: Exit
 
 
 def start_line(config: Config, video: VideoFormat) -> str:
-    """Size, rate, device and why, profile and level."""
+    """Size, rate, device and its reason, profile and level, as text."""
     size = f"{config.width}x{config.height}"
     if (config.output_width, config.output_height) != (config.width, config.height):
         size += f", coded as {config.output_width}x{config.output_height}"
@@ -166,7 +166,7 @@ def start_line(config: Config, video: VideoFormat) -> str:
 
 
 def tell_plan(run: Run, config: Config, verbose: bool) -> None:
-    """The tuning file that is not used, and why; with --verbose the plan."""
+    """Warn about a tuning file that is not used; with --verbose print the plan."""
     if config.tuning_note:
         run.warn(f"{config.tuning_note}; going on without")
     if verbose:
@@ -179,14 +179,14 @@ def tell_plan(run: Run, config: Config, verbose: bool) -> None:
 
 
 def compare(plan: Planned, measured: float, several: bool) -> str:
-    """Predicted against measured seconds of a picture; the prediction is for one GOP at a time."""
+    """Predicted and measured seconds a frame; the prediction is for one GOP at a time."""
     predicted = plan.prediction.seconds
     return (f"a picture: predicted {1e3 * predicted:.2f} ms{' one GOP at a time' if several else ''}, measured "
             f"{1e3 * measured:.2f} ms ({100 * (measured / predicted - 1):+.0f} %, with start and end)")
 
 
 def expected_frames(video: VideoFormat, config: Config) -> int | None:
-    """How many frames there will be; None if the input does not say."""
+    """The number of frames to encode; None if the input does not tell."""
     if video.frames is None:
         return config.frames or None
     left = max(0, video.frames - config.seek)
@@ -194,7 +194,7 @@ def expected_frames(video: VideoFormat, config: Config) -> int | None:
 
 
 def _encode(run: Run, stop: StopSignals) -> int:
-    """All frames, then the end: whatever happened, what is finished is written, and said."""
+    """Encode all frames and finish the outputs; after a failure too, finished frames are written and reported."""
     config = run.encoder.config
     failure: BaseException | None = None
     try:
@@ -208,7 +208,7 @@ def _encode(run: Run, stop: StopSignals) -> int:
             _feed_frames(run, stop)
     except Interrupted:
         pass
-    except (InputError, MemoryError, DeviceLost) as error:  # the output is not to blame: finish it
+    except (InputError, MemoryError, DeviceLost) as error:  # no fault of the output: finish it
         failure = error
     failure = _drain(run, stop, failure)
     run.sinks.stream.close()
@@ -232,12 +232,12 @@ def _encode(run: Run, stop: StopSignals) -> int:
 
 
 def _any_order(source: Source, config: Config) -> bool:
-    """Whether whoever encodes a frame may read it when its turn comes."""
+    """Whether frames can be read by number, in any order, by the lanes or by reader threads."""
     return isinstance(source, RawSource) and source.any_order and not config.ssim
 
 
 def _feed_frames(run: Run, stop: StopSignals) -> None:
-    """Frames one after another, as they are read."""
+    """Read and encode frames in order."""
     if isinstance(run.source, RawSource):
         run.source.place = run.encoder.next_buffer
     frames = run.source.frames(run.encoder.config.seek, run.encoder.config.frames)
@@ -250,7 +250,7 @@ def _feed_frames(run: Run, stop: StopSignals) -> None:
 
 
 def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
-    """Frames one after another, read by threads to where they are uploaded from while earlier ones are in the loop."""
+    """Encode frames in order; threads read them into upload buffers while earlier ones are in the loop."""
     reads = map(source.later, _numbers(source, run.encoder.config))
     width, height = source.format.width, source.format.height
     with Readers(THREADS) as readers:
@@ -262,7 +262,7 @@ def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
 
 
 def _feed_numbers(run: Run, stop: StopSignals, source: RawSource) -> None:
-    """Frames by their numbers: whoever encodes one reads it when its turn comes."""
+    """Encode frames by number; the lane that encodes a frame reads it."""
     config, lanes = run.encoder.config, run.encoder.lanes
     for number in _numbers(source, config):
         while not lanes.has_room() and not stop.asked:
@@ -274,21 +274,21 @@ def _feed_numbers(run: Run, stop: StopSignals, source: RawSource) -> None:
 
 
 def _numbers(source: RawSource, config: Config) -> range:
-    """The frames that will be encoded."""
+    """The numbers of the frames to encode."""
     return range(config.seek, config.seek + (expected_frames(source.format, config) or 0))
 
 
 def _left_over(source: RawSource, config: Config) -> int:
-    """Bytes behind the last whole frame, if frames were asked for that far."""
+    """Bytes after the last complete frame, if the requested frames reach that far."""
     return source.rest() if not config.frames or config.seek + config.frames > (source.format.frames or 0) else 0
 
 
 def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseException | None:
-    """Write what is under way; what failed at last."""
+    """Write the frames in flight; return the last failure."""
     lanes = run.encoder.lanes
     if lanes:
         lanes.end()
-    for last in (False, True):  # what a device failed with is told once; then comes what was whole
+    for last in (False, True):  # a device's failure is raised once; then the finished frames follow
         try:
             while lanes and lanes.busy():
                 if stop.asked:
@@ -304,7 +304,7 @@ def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseEx
 
 
 def _write(run: Run, finished: list[Any]) -> None:
-    """Everything about the frames that are finished. If one file fails, the message says what the stream holds."""
+    """Write finished frames to all outputs. If one fails, the message says how many frames the stream holds."""
     try:
         for frame, row in finished:
             run.sinks.stream.write_packet(frame.data, frame.index, frame.is_idr)
@@ -322,7 +322,7 @@ def _write(run: Run, finished: list[Any]) -> None:
 
 
 def _finish(run: Run) -> None:
-    """The closing summary and the files that hold it."""
+    """Print the summary and write the files that hold it."""
     stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
     for line in stats.lines():
         run.say(line)
@@ -343,7 +343,7 @@ def _finish(run: Run) -> None:
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """What the summary repeats of the settings."""
+    """The settings in the summary."""
     return {"width": config.width, "height": config.height, "level_idc": config.level_idc, "device": config.device,
             "threads": config.threads, "preset": config.preset, "qp": config.qp, "keyint": config.keyint,
             "ref": config.ref, "merange": config.merange, "subme": config.subme, "slices": config.slices,
@@ -351,7 +351,7 @@ def _settings(config: Config) -> dict[str, Any]:
 
 
 def _nothing(run: Run, config: Config) -> str:
-    """Why there was no frame to encode."""
+    """The reason why there was no frame to encode."""
     if config.seek:
         has = f"; it has {run.source.format.frames}" if run.source.format.frames is not None else ""
         return f"{run.name}: no frames behind --seek {config.seek}{has}"

@@ -1,4 +1,4 @@
-"""`--trace-png`: the timeline of a few frames as a Gantt chart, a row for each stream and thread. Needs matplotlib."""
+"""`--trace-png`: the timeline of a few frames as a Gantt chart, one row for each stream and thread. Needs matplotlib."""
 
 import importlib.util
 import io
@@ -7,20 +7,20 @@ from typing import Any
 from ..encoder.errors import OptionError
 from ..scheduler.trace import GPU, Trace
 
-FRAMES = 4  # that are drawn: in the middle of the encode, where everything repeats
+FRAMES = 4  # frames in the chart, from the middle of the encode, where frames are alike
 WIDTH, ROW = 16.0, 0.34  # inches
-LEAST_LABEL = 0.035  # of the chart's width, or a span gets no name
+LEAST_LABEL = 0.035  # of the chart's width: narrower spans get no label
 
 
 def check_matplotlib() -> None:
-    """OptionError if nothing can be drawn."""
+    """OptionError if matplotlib is missing."""
     if importlib.util.find_spec("matplotlib") is None:
         raise OptionError("needs matplotlib, which is not installed: pip install 'h264lite[plot]', or --trace FILE for "
                           "chrome://tracing", "trace-png")  # fmt: skip
 
 
 def window(trace: Trace, frames: int = FRAMES) -> tuple[float, float]:
-    """(begin, end) in seconds: `frames` frames in the middle, by when the loop took them; everything if there are few."""
+    """(begin, end) in seconds: `frames` frames in the middle, from the start of their loop; all if there are few."""
     starts = sorted({frame: begin for _, track, name, begin, _, frame in trace.spans
                      if frame >= 0 and name == "loop" and track.endswith("loop")}.values())  # fmt: skip
     if len(starts) > frames + 2:
@@ -65,7 +65,7 @@ def draw(trace: Trace, title: str = "") -> bytes:
 
 
 def _colours(names: list[str]) -> dict[str, Any]:
-    """One for each name, the same in every chart that has the same names."""
+    """A colour for each name; charts with the same names have the same colours."""
     from matplotlib import colormaps
 
     ring = colormaps["tab20"]

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the first sets a flag, so that the file is finished; the second leaves at once."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first signal sets a flag, so that the file is finished; the second one exits at once."""
 
 import os
 import signal
@@ -8,11 +8,11 @@ from types import FrameType
 
 
 class Interrupted(BaseException):
-    """Raised only where the program waits for input, which may never come."""
+    """Raised only where the program waits for input or output, which may block for ever."""
 
 
 class StopSignals:
-    """`with StopSignals() as stop:` then look at `stop.asked` between frames."""
+    """`with StopSignals() as stop:`, then check `stop.asked` between frames."""
 
     HANGUP = getattr(signal, "SIGHUP", None)
     SIGNALS = (signal.SIGINT, signal.SIGTERM, *([HANGUP] if HANGUP else []))
@@ -23,7 +23,7 @@ class StopSignals:
 
     def __enter__(self) -> "StopSignals":
         wanted = [number for number in self.SIGNALS
-                  if number != self.HANGUP or signal.getsignal(number) != signal.SIG_IGN]  # as under nohup
+                  if number != self.HANGUP or signal.getsignal(number) != signal.SIG_IGN]  # ignored under nohup: keep it so
         self._before = {number: signal.signal(number, self._on_signal) for number in wanted}
         return self
 
@@ -32,7 +32,7 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.asked and number == self.HANGUP:  # a terminal that closes sends it twice
+        if self.asked and number == self.HANGUP:  # a closing terminal sends SIGHUP twice
             return
         if self.asked:
             os.write(2, b"\nh264lite: interrupted twice: left at once, the output is not finished\n")
@@ -43,7 +43,7 @@ class StopSignals:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around a read that may block: a signal ends it with Interrupted."""
+        """For a call that may block: a signal ends it with Interrupted."""
         self._waiting = True
         try:
             if self.asked:

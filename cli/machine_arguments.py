@@ -1,4 +1,4 @@
-"""The command line's `tune`, `bench` and `doctor`: their arguments. What they do is imported when it is asked for."""
+"""The arguments of `tune`, `bench` and `doctor`. Their code is imported when the command runs."""
 
 import argparse
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _EXITS = "exit codes: 0 done; 1 failed; 2 wrong usage; 3 a device that was asked
 
 
 def add_parsers(commands: Any) -> None:
-    """The sub-parsers, for the command line's argparse."""
+    """Add the sub-parsers to the command line's argparse."""
     tune = commands.add_parser(
         "tune", help="measure this machine, for --device auto and hybrid", allow_abbrev=False,
         description="Measure each stage on each device at several sizes, and the copies between them, and write a tuning "
@@ -50,7 +50,7 @@ def add_parsers(commands: Any) -> None:
 
 
 def _value(given: Any, option: str, read: Callable[..., Any], *limits: float) -> Any:
-    """The normal form of what was given, if it was; OptionError names the option."""
+    """The normal form of a given value, None if none is given; OptionError names the option."""
     try:
         return None if given is None else read(given, *limits)
     except ValueError as error:
@@ -76,7 +76,7 @@ def _tune(given: argparse.Namespace) -> int:
 
 
 def _bench(given: argparse.Namespace) -> int:
-    """Usage is checked before what measures is imported."""
+    """Check the usage, then import the measuring code."""
     sizes, input_res = _value(given.sizes, "sizes", _sizes), _input_res(given)
     given.rounds = _value(given.rounds, "rounds", read_int, 1, 1024)
     given.run_seconds = _value(given.run_seconds, "seconds", read_float, 0.1, 3600)

@@ -1,4 +1,4 @@
-"""The progress line: x264's wording, on a terminal rewritten in place, in a file a line now and then, or JSON."""
+"""The progress line in x264's wording: rewritten in place on a terminal, lines every few seconds elsewhere, or JSON."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ _BAR = 20  # characters
 
 
 class Progress:
-    """Says how far an encode is. `mode`: live, plain, json or none; `auto` is live on a terminal, else plain."""
+    """Reports the progress of an encode. `mode`: live, plain, json or none; `auto` is live on a terminal, else plain."""
 
     def __init__(self, mode: str, total: int | None, fps: Fraction, stream: TextIO | None = None):
         self._stream = stream or sys.stderr
@@ -24,21 +24,21 @@ class Progress:
         self._open_line = False
 
     def restart(self) -> None:
-        """Begin to count time now."""
+        """Start the clock now."""
         self._begin = self._last = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
+        """Seconds since the start."""
         return time.monotonic() - self._begin
 
     def event(self, name: str, **values: Any) -> None:
-        """A line of JSON that begins or ends the encode; nothing in the other modes."""
+        """Write a JSON line for the start or the end of the encode; nothing in other modes."""
         if self._mode == "json":
             self._write(json.dumps({"event": name, **values}) + "\n")
 
     def update(self, frames: int, size: int) -> None:
-        """`frames` are finished, `size` bytes long together. Says so if the last time is long enough ago."""
+        """Report `frames` finished frames of `size` bytes in all, unless the last report is recent."""
         now = time.monotonic()
         interval = _PLAIN_INTERVAL if self._mode == "plain" else _LIVE_INTERVAL
         if self._mode == "none" or now - self._last < interval or not frames:
@@ -53,7 +53,7 @@ class Progress:
             self._write("\r" + self._fitted(frames, size) + "  ")
 
     def line(self, frames: int, size: int) -> str:
-        """x264's words."""
+        """The progress in x264's wording."""
         values = self._values(frames, size)
         rates = f"{values['fps']:.2f} fps, {values['kbps']:.2f} kb/s"
         if not self._total:
@@ -63,7 +63,7 @@ class Progress:
                 f"eta {eta // 3600}:{eta // 60 % 60:02d}:{eta % 60:02d}")
 
     def _fitted(self, frames: int, size: int) -> str:
-        """The line with a bar behind it where the terminal is wide enough."""
+        """The line, followed by a bar if the terminal is wide enough."""
         text = self.line(frames, size)
         columns = shutil.get_terminal_size().columns
         if self._total and len(text) + _BAR + 6 <= columns:
@@ -80,11 +80,11 @@ class Progress:
         return values
 
     def finish(self) -> None:
-        """Leave the terminal's line clean for what follows."""
+        """Clear the terminal's line for later output."""
         if self._open_line:
             self._write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
             self._open_line = False
 
     def _write(self, text: str) -> None:
         if not write(self._stream, text):
-            self._mode = "none"  # nobody reads the log any more; the encode goes on
+            self._mode = "none"  # the stream is closed; the encode continues

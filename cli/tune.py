@@ -1,4 +1,4 @@
-"""`h264lite tune`: measures stages, copies and choices on this machine, and writes them to a tuning file."""
+"""`h264lite tune`: measures stages, copies and settings on this machine and writes a tuning file."""
 
 import errno
 import math
@@ -47,19 +47,19 @@ from .measuring.measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, TimedEn
 from .measuring.measure_gops import gop_rate
 
 GPU = "cuda:0"
-CHOICES_AT = (1280, 720)  # where threads and streams are tried; GOPs where there is no GPU
-GOPS_AT = (1920, 1080)  # where GOPs at once and tiles are tried: with one GOP it is the GPU that binds there, not the host
-STREAMS = {4: "four streams", 1: "one stream"}  # one spares the host's thread events
-TILE_ROWS = {rows: f"tiles of {rows} macroblock rows" for rows in (Device.tile_rows, 2)}  # one row is for many references
+CHOICES_AT = (1280, 720)  # size for threads and streams; for GOPs without a GPU
+GOPS_AT = (1920, 1080)  # size for GOPs at once and tiles: with one GOP the GPU, not the host, is the bottleneck there
+STREAMS = {4: "four streams", 1: "one stream"}  # one stream saves event calls on the host
+TILE_ROWS = {rows: f"tiles of {rows} macroblock rows" for rows in (Device.tile_rows, 2)}  # one row suits many references
 TURNS = 2
-UNSTEADY = 0.1  # of a time, up and down: worth a word
-WORTH = 1.02  # times as fast, or a choice stays what it was
-RUNS = 5  # encodes on a GPU at a size, of which the middle one counts: rates differ from one to the next, and so do minutes
+UNSTEADY = 0.1  # of a time, up or down: a larger spread is reported
+WORTH = 1.02  # times as fast as the default, or the default stays
+RUNS = 5  # encodes on a GPU at a size, of which the median counts: rates differ between encodes and over minutes
 _BAR = 24
 
 
 class Bar:
-    """How far it is: a bar on a terminal, else a line for each step."""
+    """The progress: a bar on a terminal, else a line for each step."""
 
     def __init__(self, steps: int, quiet: bool) -> None:
         self.steps, self.done, self.quiet = steps, 0, quiet
@@ -67,7 +67,7 @@ class Bar:
         self.begin = time.monotonic()
 
     def step(self, text: str) -> None:
-        """A step begins."""
+        """Report the start of a step."""
         if self.quiet:
             return
         seconds = time.monotonic() - self.begin
@@ -81,14 +81,14 @@ class Bar:
         self.done += 1
 
     def close(self) -> None:
-        """Leave the line clean."""
+        """Clear the line."""
         if self.live and not self.quiet:
             say("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r", "")
 
 
 @dataclass
 class Measured:
-    """A device at a size: its encodes, on a GPU another one with events around stages."""
+    """The encodes of a device at a size; on a GPU also one with events around stages."""
 
     pictures: Sequence[Planes]
     runs: list[TimedEncode]
@@ -96,19 +96,19 @@ class Measured:
 
     @property
     def middle(self) -> TimedEncode:
-        """The encode that counts."""
+        """The median encode."""
         return sorted(self.runs, key=lambda found: found.frame)[len(self.runs) // 2]
 
     @property
     def spread(self) -> float:
-        """How far apart the encodes are, as a part of the middle one: half of it up and down."""
+        """Longest minus shortest frame time, as a part of the median: half of it up, half down."""
         times = [found.frame for found in self.runs]
         return (max(times) - min(times)) / self.middle.frame
 
 
 @dataclass
 class Tune:
-    """Measurements under way. seconds: for all of them together."""
+    """The measurements. seconds: for all of them together."""
 
     devices: list[str]
     sizes: Sequence[tuple[int, int]]
@@ -121,7 +121,7 @@ class Tune:
     skipped: list[str] = field(default_factory=list)
 
     def run(self) -> Models:
-        """Everything; the models."""
+        """Run all measurements; return the models."""
         gpus = [device for device in self.devices if device != CPU]
         runs = len(self.sizes) * (1 + 2 * bool(gpus)) + self.choices()
         self.each = self.seconds / max(1, runs)
@@ -132,7 +132,7 @@ class Tune:
         self.chosen["gops"] = self.choose_gops()
         for size in self.sizes:
             pictures = pictures_for(*size, self.clip)
-            for device in self.devices[:2]:  # of several GPUs the first
+            for device in self.devices[:2]:  # the CPU and the first GPU
                 self.measure(device, pictures)
         for _ in range(1, RUNS if gpus else 1):
             self.again()
@@ -146,17 +146,17 @@ class Tune:
         models = Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
         for device in gpus[:1]:
             models = calibrated(models, device, [found for found in self.watched if found.device == device])
-        for device in gpus[1:]:  # the first stands for those that are alike
+        for device in gpus[1:]:  # GPUs alike: the first one's values hold
             models.stages |= {(name, device): curve for (name, of), curve in models.stages.items() if of == gpus[0]}
         return models
 
     def choices(self) -> int:
-        """Runs that compare something."""
+        """The number of runs that compare settings."""
         of_gpu = TURNS * (len(STREAMS) + len(TILE_ROWS)) + len(self.lanes())
         return 2 * (self.threads >= 4) + len(self.lanes()) + (of_gpu if GPU in self.devices else 0)
 
     def measure(self, device: str, pictures: Sequence[Planes]) -> None:
-        """One device at one size; left out if even the fewest frames took too long."""
+        """Measure one device at one size; skipped if even the fewest frames would take too long."""
         height, width = pictures[0][0].shape
         label = f"{width}x{height} on {device}"
         before = [some.runs[0] for some in self.measured if some.runs[0].device == device]
@@ -172,7 +172,7 @@ class Tune:
             found = self.watch(device, pictures, self.each if device == CPU else self.each / RUNS)
         except DeviceLost:
             raise
-        except Error as error:  # pictures of this size do not fit
+        except Error as error:  # frames of this size do not fit
             self.bar.done += device != CPU
             self.skipped.append(f"{label}: {error}")
             return
@@ -182,8 +182,8 @@ class Tune:
             self.measured[-1].timed = self.watch(device, pictures, self.each, most=400, timed=True)
 
     def again(self) -> None:
-        """A GPU's encodes once more, at sizes that do not take long: all sizes before the next time, since what else the
-        machine does lasts longer than an encode.
+        """Repeat a GPU's encodes at sizes that do not take long: all sizes in each repetition, since other load of the
+        machine lasts longer than an encode.
         """
         self.bar.step("all sizes again")
         for some in self.measured:
@@ -194,16 +194,16 @@ class Tune:
     def watch(
         self, device: str, pictures: Sequence[Planes], seconds: float, most: int = MOST, timed: bool = False
     ) -> TimedEncode:
-        """An encode with what was chosen; timed: with events around stages."""
+        """Run an encode with the chosen settings; timed: with events around stages."""
         return watch(device, pictures, self.chosen["threads"], seconds, most, timed, gpu_choices=self.chosen)
 
     @property
     def watched(self) -> list[TimedEncode]:
-        """The encodes that count."""
+        """The median encodes."""
         return [some.middle for some in self.measured]
 
     def samples(self) -> Samples:
-        """What they took, by stages."""
+        """Their times, by stage."""
         samples = Samples()
         for some in self.measured:
             if some.timed is None:
@@ -213,7 +213,7 @@ class Tune:
         return samples
 
     def choose_threads(self) -> int:
-        """All that the process may use, or half of them where they are halves of the same cores; with a GPU, beside it."""
+        """All CPUs of the process, or half if that is faster, as with two threads a core; on the GPU if there is one."""
         if self.threads < 4:
             return self.threads
         pictures, rates = pictures_for(*CHOICES_AT, self.clip), {}
@@ -224,7 +224,7 @@ class Tune:
         return self.threads // 2 if rates[self.threads // 2] > WORTH * rates[self.threads] else self.threads
 
     def choose(self, name: str, size: tuple[int, int], values: Mapping[int, str]) -> int:
-        """Of a GPU: the first of these, unless another one pays more. Each is tried TURNS times, by turns."""
+        """A setting of a GPU: the first of `values`, unless another one is faster. Each is tried TURNS times, alternating."""
         pictures, seconds = pictures_for(*size, self.clip), dict.fromkeys(values, math.inf)
         for value, label in TURNS * [*values.items()]:
             self.bar.step(label)
@@ -235,13 +235,13 @@ class Tune:
         return best if seconds[best] * WORTH < seconds[usual] else usual
 
     def lanes(self) -> list[int]:
-        """Numbers of GOPs at once that are tried."""
+        """The numbers of GOPs at once to try."""
         if GPU in self.devices:
             return [1, 2, 3, 4] if self.threads >= 4 else [1, 2]
         return sorted({1, min(max(1, self.threads // 2), MOST_GOPS), min(self.threads, MOST_GOPS)})
 
     def choose_gops(self) -> int:
-        """How many GOPs at once on the GPU, two runs each, by turns; or on the processor where there is none."""
+        """The number of GOPs at once on the GPU, two alternating runs each; without a GPU on the CPU."""
         device, size, turns = (GPU, GOPS_AT, 2) if GPU in self.devices else (CPU, CHOICES_AT, 1)
         pictures, rates = pictures_for(*size, self.clip), dict.fromkeys(self.lanes(), 0.0)
         for lanes in turns * self.lanes():
@@ -252,8 +252,8 @@ class Tune:
         return min(lanes for lanes, rate in rates.items() if rate * WORTH >= best)
 
     def report(self, models: Models) -> list[str]:
-        """Frames a second by size and device: measured, and what the models say for the same. Predictions hold no better than
-        encodes agreed with each other, which is said where they did not.
+        """Frames a second by size and device, measured and predicted by the models. Predictions are no more exact than the
+        encodes, whose spread is reported where it is large.
         """
         lines = [f"{'size':>10} {'device':>7} {'fps':>8}        {'predicted':>10} {'by':>12}"]
         for some in self.measured:
@@ -273,7 +273,7 @@ def run_tune(
     out: str | None, clip: str | None, input_res: tuple[int, int] | None, seconds: float, quiet: bool,
     sizes: Sequence[tuple[int, int]] = SIZES,
 ) -> int:  # fmt: skip
-    """Measure, write, report; the exit code."""
+    """Measure, write, report; return the exit code."""
     path = place_of(out)
     check_distinct({"clip": clip, "out": str(path)})
     check_writable(path)
@@ -320,7 +320,7 @@ def run_tune(
 
 
 def place_of(out: str | None) -> Path:
-    """Where the file goes: as asked for, or the user's cache."""
+    """The path of the tuning file: `out`, or in the user's cache."""
     if out == "":
         raise OptionError("'': not a file name", "out")
     try:
@@ -330,7 +330,7 @@ def place_of(out: str | None) -> Path:
 
 
 def check_writable(path: Path) -> None:
-    """Before anything is measured."""
+    """Check before the measurements that the file can be written."""
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -348,7 +348,7 @@ def check_writable(path: Path) -> None:
 
 
 def kept_pins(path: Path, tell: Callable[[str], object]) -> dict[str, Any]:
-    """What is pinned in the file that is replaced: a person wrote it, and it was not measured."""
+    """The pins of the file that is replaced: a person wrote them, so they are kept."""
     if not path.is_file():
         return {}
     try:

@@ -1,1 +1,1 @@
-"""Policy: options, frame types, references, files, the pipeline, the command line."""
+"""The policy of the encoder: options, frame types, references, files, the pipeline, the Python API."""

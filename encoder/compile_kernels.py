@@ -1,4 +1,4 @@
-"""Compiles the kernels of the CPU path into their cache: all, or with `beside` the stages that another process leaves to it.
+"""Compiles the kernels of the CPU path into their cache: all, or with `beside` the stages warm_up.BESIDE.
 
     python -m h264lite.encoder.compile_kernels [beside]
 """
@@ -15,7 +15,7 @@ from .warm_up import BESIDE, load_writers
 
 
 def compile_stages(names: tuple[str, ...] = BESIDE) -> None:
-    """Run stages once on an empty picture, so that their kernels are compiled and cached."""
+    """Run stages once on an empty frame to compile and cache their kernels."""
     pipeline = Pipeline(Config.from_options(width=32, height=32, threads=1, device="cpu"))
     load_writers()
     pipeline.compile(names)
@@ -23,7 +23,7 @@ def compile_stages(names: tuple[str, ...] = BESIDE) -> None:
 
 
 def compile_all() -> float:
-    """Compile everything that an encode on the CPU needs, by a tiny encode; seconds it took."""
+    """Compile all kernels of an encode on the CPU by a tiny encode; return the seconds."""
     begin = time.perf_counter()
     load_writers()
     with Encoder(32, 32, device="cpu") as encoder:

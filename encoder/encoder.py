@@ -32,7 +32,7 @@ class Packet:
     is_keyframe: bool
     frame_type: str  # "I" or "P"
     qp: float  # mean over the macroblocks
-    reconstruction: Planes | None = None  # what a decoder returns, if it was asked for
+    reconstruction: Planes | None = None  # the decoder's output, if requested
 
 
 class Encoder:
@@ -59,10 +59,10 @@ class Encoder:
         trace: Any = None,
         frames: int | None = None,
     ) -> "Encoder":
-        """The same from settings that are checked already.
+        """An encoder from checked settings.
 
-        warn: takes what is else a RuntimeWarning; trace: a scheduler.trace.Trace, takes the timeline. frames: how many there
-        will be, None = unknown.
+        warn: called instead of a RuntimeWarning; trace: a scheduler.trace.Trace for the timeline. frames: their number,
+        None = unknown.
         """
         encoder = cls.__new__(cls)
         encoder._start(config, keep_reconstruction, warn, trace, frames)
@@ -86,18 +86,18 @@ class Encoder:
 
     @property
     def headers(self) -> bytes:
-        """Sequence and picture parameter set, Annex B; every keyframe's packet begins with them as well."""
+        """Sequence and picture parameter set, Annex B; every keyframe's packet also begins with them."""
         self._session.require(OPEN, FAILED, FLUSHING, FLUSHED)
         return self._pipeline.headers()
 
     def encode(self, frame: Any, stream: Any = None) -> list[Packet]:
-        """Take one frame; return the packets that are finished, in order. They may lag behind.
+        """Encode one frame; return the finished packets, in order. They may be those of earlier frames.
 
         frame: uint8[H * 3 // 2, W] I420 for even sizes, or (y, u, v), uint8[H, W] and twice uint8[(H+1)//2, (W+1)//2].
-        With device cuda also an array on the GPU, whoever made it (`__cuda_array_interface__`): those, NV12 as (y, uv), or
-        RGB (H, W, 3) or (3, H, W). It is read behind what its `stream` (a number or any library's object; by default the one
-        that the array names, or its library's current one: encoder/picture/producer.py) has got so far; what that stream gets
-        afterwards may overwrite it.
+        With device cuda also GPU arrays of any library (`__cuda_array_interface__`): those, NV12 as (y, uv), or RGB (H, W, 3)
+        or (3, H, W). The read is ordered after the earlier work of `stream` (a number or any library's object; default: the
+        stream that the array names, or its library's current one: encoder/picture/producer.py); later work of that stream
+        may overwrite the frame.
         """
         if is_on_gpu(frame):
             self._session.require(OPEN)
@@ -113,28 +113,28 @@ class Encoder:
         return self._packets()
 
     def flush(self) -> list[Packet]:
-        """The packets that are still missing; no frame can follow. After an exception it may be called again."""
+        """The remaining packets; no frame can follow. After an exception it may be called again."""
         self._session.drain()
         return self._packets()
 
     def push(self, planes: Planes) -> list[tuple["EncodedFrame", FrameRow]]:
-        """`encode` for planes that are known to be right, with all that is known about the finished frames."""
+        """`encode` for checked planes; returns the finished frames with their statistics."""
         self._session.feed(self._encode, planes)
         return self._session.hand_out()
 
     def push_later(self, read: Read) -> list[tuple["EncodedFrame", FrameRow]]:
-        """`push` for a picture that is read when its turn comes; only where `lanes` is more than 1."""
+        """`push` for a frame that its lane reads; only for several GOPs at once (`lanes`)."""
         self._session.feed(self._pipeline.encode_later, read)
         return self._session.hand_out()
 
     def poll(self) -> list[tuple["EncodedFrame", FrameRow]]:
-        """What is finished meanwhile; waits a little if that is nothing."""
+        """Finished frames; blocks up to 0.1 s if there are few or none."""
         self._session.poll()
         return self._session.hand_out()
 
     @property
     def lanes(self) -> Any:
-        """The GOPs that are encoded at once as encoder.gops.Gops; None if it is one at a time."""
+        """The encoder.gops.Gops of several GOPs at once; None if GOPs are encoded one at a time."""
         return self._pipeline if hasattr(self._pipeline, "poll") else None
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
@@ -146,12 +146,12 @@ class Encoder:
         return self._pipeline.read_ahead()
 
     def drain(self) -> list[tuple["EncodedFrame", FrameRow]]:
-        """`flush`, as `push`."""
+        """`flush` with the results of `push`."""
         self._session.drain()
         return self._session.hand_out()
 
     def close(self) -> None:
-        """Give threads and memory back; packets not fetched are lost. Called twice it does nothing."""
+        """Release threads and memory; packets not fetched are lost. A second call does nothing."""
         self._session.close()
 
     def __enter__(self) -> "Encoder":
@@ -165,7 +165,7 @@ class Encoder:
         return self._pipeline.encode(*planes)
 
     def _packets(self) -> list[Packet]:
-        """Finished frames as packets; made before they are handed out, so that an interrupt loses none."""
+        """Finished frames as packets; made before `hand_out`, so that an interrupt loses none."""
         packets = [self._packet(frame) for frame, _ in self._session.ready]
         self._session.hand_out()
         return packets
@@ -176,7 +176,7 @@ class Encoder:
 
 
 def check_frame(frame: Any, width: int, height: int) -> Planes:
-    """(y, u, v) of a frame, each C-contiguous; InputError says what is wrong with it."""
+    """(y, u, v) of a frame, each C-contiguous; InputError if type, shape or dtype is wrong."""
     chroma = ((height + 1) // 2, (width + 1) // 2)
     if isinstance(frame, tuple | list):
         if len(frame) != 3:
@@ -236,7 +236,7 @@ def encode(frames: Iterable[Any], fps: Any = 25, **options: Any) -> bytes:
 
 
 def _size_of(frame: Any) -> tuple[int, int]:
-    """(width, height) of a frame that will be looked at more closely."""
+    """(width, height) of a frame that is not checked yet."""
     part = frame[0] if isinstance(frame, tuple | list) and frame else frame
     if is_on_gpu(frame) and hasattr(part, INTERFACE):
         shape = tuple(getattr(part, INTERFACE)["shape"])

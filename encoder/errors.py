@@ -1,8 +1,8 @@
-"""The errors a user can meet: one clear line each, and the exit code that the command line gives for it."""
+"""The errors for users: each has a message of one line and the exit code of the command line."""
 
 
 class Error(Exception):
-    """Base of everything h264lite raises on purpose; `exit_code` is the command line's."""
+    """The base of all errors that h264lite raises; `exit_code` is that of the command line."""
 
     exit_code = 1
 
@@ -29,10 +29,10 @@ class OutputError(Error):
 
 
 class DeviceError(Error):
-    """The device that was asked for by name is not there."""
+    """The requested device is missing."""
 
     exit_code = 3
 
 
 class DeviceLost(Error):
-    """The device that was asked for by name failed while it worked; what was finished before stays to be fetched."""
+    """The requested device failed during the encode; frames finished before can still be fetched."""

@@ -1,4 +1,4 @@
-"""A frame's way: into the loop, and its bits beside the loop of the next ones."""
+"""The pipeline of one device: frames enter the loop one at a time; their entropy coding overlaps the loop of later frames."""
 
 import threading
 import time
@@ -41,14 +41,14 @@ from .picture.slice_writer import SliceWriter
 from .settings.config import Config
 from .warm_up import compile_beside, load_for_gpu, will_compile
 
-DOWNLOAD_CYCLE = 6  # of so many decoded pictures the last ones come home, lest the GPU is lost
-IN_FLIGHT_ON_GPU = 4  # pictures under way where a GPU writes the bits: what the host has left to do with one takes little
+DOWNLOAD_CYCLE = 6  # frames: the last `ref` reconstructions of each cycle are downloaded, for use if the GPU is lost
+IN_FLIGHT_ON_GPU = 4  # frames in flight when a GPU writes the bits: little work is left for the host
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass
 class EncodedFrame:
-    """One access unit and what is known about it."""
+    """One access unit and its statistics."""
 
     index: int
     frame_type: str  # "I" or "P"
@@ -64,9 +64,9 @@ class EncodedFrame:
 
 
 class Pipeline:
-    """Encodes pictures in order. One picture at a time is in the loop; entropy coding of earlier ones runs beside it.
+    """Encodes frames in order. One frame at a time is in the loop; the entropy coding of earlier frames runs in parallel.
 
-    warn: takes a sentence when an encode that chose its device itself has to go on without it. trace: takes the timeline.
+    warn: called with a sentence when an encode that chose its device itself continues without it. trace: for the timeline.
     """
 
     def __init__(
@@ -82,16 +82,16 @@ class Pipeline:
         self.warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.slice_rows = bands(config.mb_height, config.slices)
         self.writer = SliceWriter(config, self.slice_rows)
-        self.in_flight = 0  # pictures whose bits may be under way beside the loop
+        self.in_flight = 0  # frames that may be in entropy coding during the loop
         self._loading = threading.Thread(target=load_for_gpu, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
-            start_threads([self._loading], [])  # else what it loads is loaded when it is needed
+            start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self.count = self.since_idr = self.idr_count = self.number = 0
-        self._reads_ahead = False  # somebody reads pictures to where they belong while earlier ones are encoded
+        self._reads_ahead = False  # frames are read into ring buffers while earlier frames are encoded
         self.loop, self.ring = self._start()
         self.pending: deque[tuple[Frame, Callable[[], None], Task]] = deque()
-        self.done: list[EncodedFrame] = []  # not fetched yet; after an interrupt it may hold the last one twice
-        self.taken: list[EncodedFrame] = []  # fetched last: an interrupt behind that loses none
+        self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
+        self.taken: list[EncodedFrame] = []  # the last batch fetched: kept for a caller that was interrupted
         self._copying = Copiers(min(HELPERS, config.threads - 1)) if self.next_buffer() is not None else None
         if will_compile():
             compile_beside()
@@ -101,7 +101,7 @@ class Pipeline:
         return self.writer.parameter_sets
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> list[EncodedFrame]:
-        """Take one picture: uint8 planes of display size. Return what is finished, in order."""
+        """Encode one frame, uint8 planes of display size. Return the finished frames, in order."""
         frame = self._next_frame()
         start = time.perf_counter()
         try:
@@ -110,17 +110,17 @@ class Pipeline:
                 self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.number)
             return self._encode(frame)
         finally:
-            frame.complete()  # interrupted or not, nobody reads the caller's planes any more
+            frame.complete()  # also after an interrupt: the caller's planes are no longer read
 
     def encode_in_place(self) -> list[EncodedFrame]:
-        """The same for a picture that lies in `next_buffer()` already."""
+        """`encode` for a frame that is already in `next_buffer()`."""
         frame = self._next_frame()
         assert isinstance(frame, HostFrame)
         frame.loaded()
         return self._encode(frame)
 
     def encode_on_gpu(self, picture: DevicePicture) -> list[EncodedFrame]:
-        """The same for a picture that lies on the GPU."""
+        """`encode` for a frame on the GPU."""
         frame = self._next_frame()
         for name, pointer in picture.pointers.items():
             try:
@@ -135,33 +135,33 @@ class Pipeline:
         return self._encode(frame)
 
     def _next_frame(self) -> Frame:
-        """The next of the ring. After an interrupt more may be under way than the ring has places for."""
+        """The next frame of the ring. If an interrupt left too many in flight, some are finished first."""
         if len(self.pending) > self.in_flight:
             self._finish(self.in_flight)
         return self.ring[self.count % len(self.ring)]
 
     def begin_gop(self, gop: int, number: int) -> None:
-        """The next picture is picture `number` of the stream and begins GOP `gop`; both count from 0."""
+        """The next frame is frame `number` of the stream and begins GOP `gop`; both count from 0."""
         self.since_idr = self.config.keyint
         self.idr_count, self.number = gop, number
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
-        """uint8[n]: where the next picture may be put as I420, so that it need not be copied; None: anywhere.
+        """uint8[n]: buffer for the next frame as I420, which saves a copy; None: no preferred place.
 
-        ahead: for the one so many behind it, at most AHEAD, for whoever has called `read_ahead`. The ring has a place for it:
-        at most `in_flight` pictures wait for their bits.
+        ahead: for the frame that many later, at most READ_AHEAD_FRAMES, and only after `read_ahead`. The ring has room for
+        it, since at most `in_flight` frames wait for their bits.
         """
         frame = self.ring[(self.count + ahead) % len(self.ring)]
         return frame.source if isinstance(frame, HostFrame) else None
 
     def read_ahead(self) -> bool:
-        """Before the first picture: whether there are places for pictures that are read while earlier ones are encoded."""
+        """Called before the first frame: extend the ring for frames that are read ahead; False if impossible."""
         if not self._reads_ahead and isinstance(self.ring[0], HostFrame):
             assert not self.count, "pictures have places already"
             try:
                 self.ring += self._places(self.loop, READ_AHEAD_FRAMES)
                 self._reads_ahead = True
-            except (DeviceMemoryError, GpuLost):  # of a GPU that is lost the first picture tells
+            except (DeviceMemoryError, GpuLost):  # a lost GPU is reported with the first frame
                 return False
         return self._reads_ahead
 
@@ -180,7 +180,7 @@ class Pipeline:
             raise Error(str(error)) from None
 
     def flush(self) -> list[EncodedFrame]:
-        """What is still under way."""
+        """Finish and return all frames in flight."""
         try:
             return self._finished(0)
         except GpuLost as lost:
@@ -192,7 +192,7 @@ class Pipeline:
             raise Error(f"H264LITE_CHECK: {error}") from None
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         if self._loading.ident is not None:
             self._loading.join()
         for frame in self.ring:
@@ -202,19 +202,19 @@ class Pipeline:
         self.loop.executor.close()
 
     def compile(self, stages: Sequence[str]) -> None:
-        """Run stages on an empty picture: only so that their kernels are compiled."""
+        """Run stages on an empty frame to compile their kernels."""
         assert isinstance(self.loop, Loop)
         self.loop.compile(self.ring[0], stages)
 
     def _choose_type(self, frame: Frame) -> None:
-        """IDR every `keyint` pictures, P between; every picture is a reference, so frame_num counts them (7.4.3)."""
+        """IDR every `keyint` frames, P between; every frame is a reference, so frame_num counts them (7.4.3)."""
         if self.count == 0 or self.since_idr >= self.config.keyint:
             self.since_idr = 0
             self.idr_count += 1
         frame.index, frame.number = self.count, self.number
         self.number += 1
         frame.is_idr = self.since_idr == 0
-        frame.idr_pic_id = self.idr_count % 2  # 7.4.3: two IDR pictures in a row differ
+        frame.idr_pic_id = self.idr_count % 2  # 7.4.3: consecutive IDR pictures differ
         frame.frame_num = self.since_idr
         frame.n_ref = min(self.since_idr, self.config.ref)
         frame.slice_qp = self.config.i_qp if frame.is_idr else self.config.qp
@@ -223,7 +223,7 @@ class Pipeline:
         self.since_idr += 1
 
     def _say_bt709(self) -> None:
-        """RGB becomes BT.709 in limited range: the VUI says so, unless the options already say it, or else it is refused."""
+        """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict."""
         wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
         said = {name: getattr(self.config, name) for name in wanted}
         for name in ("colormatrix", "range"):
@@ -237,19 +237,19 @@ class Pipeline:
             self.writer = SliceWriter(self.config, self.slice_rows)
 
     def _enter(self, frame: Frame) -> None:
-        """A picture into the loop; its bits follow on a thread as soon as the results are there."""
+        """Run the loop of a frame; a thread writes its bits when the results are on the host."""
         frame.stage_seconds = {}
         start = time.perf_counter()
         try:
             ready = self.loop.run(frame)
         finally:
-            frame.complete()  # threads copied the source meanwhile, for which the GPU waits: the caller may change it now
+            frame.complete()  # end of the threads' copy of the source: the caller may change it now
         if self.trace is not None:
             self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.number)
         self.pending.append((frame, ready, self.loop.executor.submit(self._write, frame, ready)))
 
     def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
-        """The bits of a picture whose loop is done."""
+        """Write the bits of a frame after its loop."""
         ready()
         frame.unpack_levels()
         start = time.perf_counter()
@@ -264,7 +264,7 @@ class Pipeline:
             frame_type="P" if frame.n_ref else "I",
             is_idr=frame.is_idr,
             qp=frame.slice_qp,
-            avg_qp=float(frame.slice_qp),  # of every macroblock: no stage writes qp
+            avg_qp=float(frame.slice_qp),  # of all macroblocks: no stage changes qp
             data=data,
             mb_counts=found[3:],
             ssd=tuple(found[:3].tolist()),
@@ -274,13 +274,13 @@ class Pipeline:
         )
 
     def _finished(self, limit: int) -> list[EncodedFrame]:
-        """Pictures whose bits are done, in order; waits until at most `limit` are under way."""
+        """Frames whose bits are written, in order; blocks until at most `limit` are in flight."""
         self._finish(limit)
         self.taken, self.done = self.done, []
         return self.taken
 
     def _finish(self, limit: int) -> None:
-        """Those pictures to `done`."""
+        """Move those frames to `done`."""
         while self.pending and (len(self.pending) > limit or self.pending[0][-1].done()):
             start = time.perf_counter()
             frame, ready, task = self.pending[0]
@@ -288,7 +288,7 @@ class Pipeline:
                 self.done.append(self.loop.executor.result(task))
             except (GpuLost, TwinDiffers, Stuck):
                 raise
-            except Exception:  # it may be over the next time, such as a timeout of a signal's handler
+            except Exception:  # possibly transient, such as a timeout of a signal handler
                 self.pending[0] = frame, ready, self.loop.executor.submit(self._write, frame, ready)
                 raise
             if self.trace is not None:
@@ -296,14 +296,14 @@ class Pipeline:
             self.pending.popleft()
 
     def _reconstruction(self, frame: Frame) -> Planes:
-        """A copy of the decoded picture, cropped as the SPS says."""
+        """A copy of the decoded frame, cropped as in the SPS."""
         assert frame.decoded is not None
         pad, width, height = self.config.pad, self.config.output_width, self.config.output_height
         luma, chroma = frame.decoded
         cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
 
-    # ---- devices that are not there, or no longer
+    # ---- devices that are missing or lost
     def _make_loop(self, device: str) -> Loop | HybridLoop:
         width = self.config.mb_width
         slices = [(width * row0, width * row1) for row0, row1 in self.slice_rows]
@@ -324,7 +324,7 @@ class Pipeline:
             raise
 
     def _start(self) -> tuple[Loop | HybridLoop, list[Frame]]:
-        """The loop on the device of the settings, or on the CPU if that one fails and was not asked for by name."""
+        """The loop on the configured device, or on the CPU if that device fails and was not named by the user."""
         loop = None
         try:
             loop = self._make_loop(self.config.device)
@@ -342,7 +342,7 @@ class Pipeline:
         return loop, self._make_ring(loop)
 
     def _make_ring(self, loop: Loop | HybridLoop) -> list[Frame]:
-        """Pictures under way, the one in the loop, and those that are read meanwhile, if somebody does."""
+        """The frames in flight, the one in the loop, and those read ahead, if any (`_ring_length`)."""
         config, executor = self.config, loop.executor
         self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
         if isinstance(executor, CudaExecutor):
@@ -353,15 +353,15 @@ class Pipeline:
         return self._places(loop, self._ring_length())
 
     def _ring_length(self) -> int:
-        """Where the GPU may be lost without end of the encode, decoded pictures come home as well, the last `ref` of every
-        KEEPING, and the ring is longer by as many: whichever picture is the first that did not come home, the references of
-        one shortly before it are there, and the sources from there on.
+        """In flight + 1 + read ahead; + `ref` if the CPU replaces a lost GPU; + DOWNLOAD_CYCLE - 1 if reconstructions are
+        downloaded only for the last `ref` of every DOWNLOAD_CYCLE frames. Shortly before the first lost frame the ring then
+        holds a frame whose references are on the host, and all sources from it on.
         """
         length = self.in_flight + 1 + self._reads_ahead * READ_AHEAD_FRAMES + self._replaceable * self.config.ref
         return length + self._keeps_some * (DOWNLOAD_CYCLE - 1)
 
     def _places(self, loop: Loop | HybridLoop, count: int) -> list[Frame]:
-        """So many pictures of the ring."""
+        """`count` frames for the ring."""
         config, executor = self.config, loop.executor
         size, by_rows = (config.mb_width, config.mb_height), isinstance(executor, HybridExecutor)
         on_host = not executor.frames_on_device
@@ -380,9 +380,9 @@ class Pipeline:
         return places
 
     def _go_on_without_the_gpu(self, lost: Exception, entering: Frame | None = None) -> None:
-        """From the first picture whose results did not come home: redo it and those behind it on the CPU.
+        """Redo on the CPU the first frame whose results were not downloaded, and all later ones.
 
-        DeviceLost, once, if the GPU was asked for by name: what came home stays to be fetched.
+        DeviceLost, once, if the GPU was named by the user: finished frames can still be fetched.
         """
         whole = [isinstance(future.exception(), GpuLost) for _, _, future in self.pending]
         first = whole.index(True) if True in whole else len(whole)
@@ -394,11 +394,11 @@ class Pipeline:
         if not self.config.may_change_device:
             raise DeviceLost(str(lost)) from None
         at = self._references_home(again[0])
-        redone = [self._in_ring(index) for index in range(at.index, again[0].index)]  # written: for what they leave behind
+        redone = [self._in_ring(index) for index in range(at.index, again[0].index)]  # for their reconstructions
         if any(isinstance(frame, HostFrame) and frame.picture is not None for frame in (*redone, *again)):
             raise DeviceLost(f"{lost}; frames that lay there are lost with it") from None
         self.warn(f"{lost}; going on with the CPU from frame {again[0].number}")
-        self.loop.executor.close(keep_host=True)  # the pictures of the ring are used on
+        self.loop.executor.close(keep_host=True)  # the frames of the ring stay in use
         self.loop = loop = self._make_loop("cpu")
         assert isinstance(loop, Loop)
         loop.restore([self._in_ring(at.index - n - 1) for n in range(at.n_ref)])
@@ -412,7 +412,7 @@ class Pipeline:
         return self.ring[index % len(self.ring)]
 
     def _references_home(self, frame: Frame) -> Frame:
-        """The last picture, `frame` or before it, whose references came home."""
+        """The last frame, up to `frame`, whose references were downloaded."""
         while not all(self._in_ring(frame.index - n - 1).kept for n in range(frame.n_ref)):
             frame = self._in_ring(frame.index - 1)
         return frame

@@ -1,4 +1,4 @@
-"""An encoder's calls: one at a time, in the process that made it; each frame handed out once, none behind a failure."""
+"""The calls of an encoder: one at a time, in its own process; each frame is handed out once, none after a failure."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -14,11 +14,10 @@ OPEN, FAILED, FLUSHING, FLUSHED, CLOSED = "open", "failed", "flushing", "flushed
 
 
 class Session:
-    """A pipeline (or Gops) between the caller and its frames.
+    """Guards a pipeline (or Gops) and keeps its finished frames.
 
-    An exception at any place within a call (an interrupt, a signal handler's timeout, memory that is short) may leave a
-    frame half coded, so that no frame can follow; the frames before it stay to be flushed. Only InputError comes before
-    anything is changed.
+    An exception anywhere in a call (an interrupt, a signal handler's timeout, MemoryError) may leave a frame incomplete, so
+    that no frame can follow; earlier frames can still be flushed. Only InputError is raised before any change.
     """
 
     def __init__(self, pipeline: Any, stats: Statistics) -> None:
@@ -28,10 +27,10 @@ class Session:
         self._given = 0  # frames handed out
         self._failure: BaseException | None = None
         self._process = os.getpid()
-        self._call: dict[str, object] = {}  # the call under way; setdefault is one step for all threads
+        self._call: dict[str, object] = {}  # the current call; setdefault is atomic
 
     def feed(self, step: Callable[..., "Iterable[EncodedFrame]"], *given: Any) -> None:
-        """step(*given) takes a frame; what is finished is added to `ready`."""
+        """Encode a frame with step(*given); add finished frames to `ready`."""
         mine = object()
         try:
             if self._call.setdefault("call", mine) is not mine or self.state != OPEN or os.getpid() != self._process:
@@ -52,12 +51,12 @@ class Session:
         self._run(lambda: self._collect(self._pipeline.poll()))
 
     def drain(self) -> None:
-        """All that is under way to `ready`; no frame can follow. After an exception it may be called again."""
+        """Add all frames in flight to `ready`; no frame can follow. After an exception it may be called again."""
         if self.state != FLUSHED:
             self._run(self._drain)
 
     def hand_out(self) -> "list[tuple[EncodedFrame, FrameRow]]":
-        """`ready`, which is empty then. No call stands between the assignment and the end, so that an interrupt comes before
+        """Return and clear `ready`. No call stands between the assignment and the return, so that an interrupt comes before
         both or after both.
         """
         ready, given = self.ready, self._given + len(self.ready)
@@ -65,14 +64,14 @@ class Session:
         return ready
 
     def close(self) -> None:
-        """Give threads and memory back. A process that was forked has no part in them."""
+        """Release threads and memory, except in a forked process, which does not own them."""
         if self.state != CLOSED:
             self.state = CLOSED
             if os.getpid() == self._process:
                 self._pipeline.close()
 
     def require(self, *states: str) -> None:
-        """Error unless the state is one of these, and the process the one that made the encoder."""
+        """Error unless the state is one of `states` and the process is the one that made the encoder."""
         if os.getpid() != self._process:
             raise Error(f"the encoder belongs to process {self._process}, which made it: make one in each process")
         if self.state == FAILED and FAILED not in states:
@@ -82,19 +81,19 @@ class Session:
             raise Error(f"the encoder is {self.state}: no frame can follow")
 
     def _run(self, step: Callable[[], None]) -> None:
-        """What gives finished frames and takes none."""
+        """Run a step that takes no frame, and collect finished frames."""
         mine = object()
         try:
             self._call.setdefault("call", mine)
             self._refuse(mine, OPEN, FAILED, FLUSHING)
-            self._collect(self._pipeline.taken)  # lost on the way here by an interrupt of the call before
+            self._collect(self._pipeline.taken)  # frames that an interrupt of the previous call lost
             step()
         finally:  # no function is called here: an interrupt would keep the mark
             if "call" in self._call and self._call["call"] is mine:
                 del self._call["call"]
 
     def _refuse(self, mine: object, *states: str) -> None:
-        """Error unless `mine` marks the call under way, and the state is one of these."""
+        """Error unless `mine` marks the current call and the state is one of `states`."""
         if self._call.get("call") is not mine:
             raise Error("the encoder is in use by another call: one thread at a time may feed it")
         self.require(*states)
@@ -108,7 +107,7 @@ class Session:
             self.state = FLUSHED
 
     def _collect(self, frames: "Iterable[EncodedFrame]") -> None:
-        """Finished frames in order; those that came before an interrupt may come again."""
+        """Add finished frames in order; frames from before an interrupt may be repeated and are then skipped."""
         for frame in frames:
             expected = self._given + len(self.ready)
             if frame.index > expected:

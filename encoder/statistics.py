@@ -1,4 +1,4 @@
-"""What an encode was like: per frame, and summed up in x264's wording."""
+"""Statistics of an encode: per frame, and a summary in x264's wording."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ import numpy as np
 
 from ..standard.macroblock import I_PCM, MB_TYPE_NAMES, P_SKIP, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 
-_LARGEST_PSNR = 100.0  # what x264 says for planes without any difference
+_LARGEST_PSNR = 100.0  # x264's value for identical planes
 SSIM_DEFINITION = "luma, 8x8 windows, 4 apart"
 
 
 class FrameFacts(Protocol):
-    """What is asked of the pipeline's EncodedFrame."""
+    """The used attributes of the pipeline's EncodedFrame."""
 
     index: int
     frame_type: str
@@ -30,7 +30,7 @@ class FrameFacts(Protocol):
 
 @dataclass(frozen=True)
 class FrameRow:
-    """One frame, as it stands in the CSV file."""
+    """One frame, a row of the CSV file."""
 
     frame: int
     type: str
@@ -65,7 +65,7 @@ def psnr(ssd: float, samples: int) -> float:
 def ssim(first: np.ndarray, second: np.ndarray) -> float:
     """Structural similarity of two uint8 planes: mean over 8x8 windows 4 samples apart, from integer sums.
 
-    A plane smaller than a window is repeated at its edge; samples beyond the last whole window do not count.
+    A plane smaller than a window is padded with its edge samples; samples beyond the last whole window do not count.
     """
     def sums(values: np.ndarray) -> np.ndarray:
         """Sums over 4x4 blocks, then over 2x2 of those blocks."""
@@ -86,7 +86,7 @@ def ssim(first: np.ndarray, second: np.ndarray) -> float:
 
 @dataclass
 class _Sums:
-    """Over the frames of one type, or all."""
+    """Sums over the frames of one type, or all."""
 
     frames: int = 0
     bytes: int = 0
@@ -119,23 +119,23 @@ class _Sums:
 
 
 class Statistics:
-    """Takes finished frames in order; memory does not grow with their number."""
+    """Sums finished frames, given in order; memory does not grow with their number."""
 
     def __init__(self, width: int, height: int, fps: Fraction, with_psnr: bool = True, with_ssim: bool = False):
         self.fps, self.with_psnr, self.with_ssim = fps, with_psnr, with_ssim
         self._samples = (width * height, *(2 * (((width + 1) // 2) * ((height + 1) // 2),)))
         self._size = (height, width)
         self._by_type = {"I": _Sums(), "P": _Sums()}
-        self._sources: deque[np.ndarray] = deque()  # luma of frames that are on their way
+        self._sources: deque[np.ndarray] = deque()  # luma of frames in flight
         self.stage_seconds: dict[str, float] = {}
 
     def expect(self, luma: np.ndarray) -> None:
-        """Keep what SSIM will need of a frame that goes into the pipeline."""
+        """Keep the luma of a frame that enters the pipeline, if SSIM needs it."""
         if self.with_ssim:
             self._sources.append(luma.copy())
 
     def add(self, frame: FrameFacts) -> FrameRow:
-        """Count a finished frame."""
+        """Add a finished frame; return its row."""
         value = None
         if self.with_ssim:
             assert frame.reconstruction is not None
@@ -155,12 +155,12 @@ class Statistics:
 
     @property
     def frames(self) -> int:
-        """Frames that are finished."""
+        """Number of finished frames."""
         return sum(sums.frames for sums in self._by_type.values())
 
     @property
     def bytes(self) -> int:
-        """Bytes of their access units."""
+        """Bytes of the finished access units."""
         return sum(sums.bytes for sums in self._by_type.values())
 
     @property
@@ -169,7 +169,7 @@ class Statistics:
         return self.bytes * 8 * float(self.fps) / max(1, self.frames) / 1000
 
     def lines(self) -> list[str]:
-        """The closing summary, as x264 words it."""
+        """The summary in x264's wording."""
         out = []
         for kind, sums in self._by_type.items():
             if sums.frames:
@@ -193,7 +193,7 @@ class Statistics:
         return out
 
     def summary(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The summary for programs."""
         result: dict[str, Any] = {"frames": self.frames, "bytes": self.bytes, "kbps": self.kbps, "fps": str(self.fps)}
         for kind, sums in (*self._by_type.items(), ("all", self._all)):
             if not sums.frames:
@@ -228,7 +228,7 @@ def _ssim_db(value: float) -> float:
 
 
 def _mb_percent(kind: str, mbs: np.ndarray) -> str:
-    """Shares of the macroblock types: intra 16x16, 4x4, PCM where there is some; inter by size; skipped."""
+    """Shares of the macroblock types: intra 16x16, 4x4, PCM if any; inter by size; skipped."""
     share = 100 * mbs / max(1, int(mbs.sum()))
     pcm = share[I_PCM] > 0
     text = f"I16..4{'..PCM' if pcm else ''}: {share[I_16x16]:4.1f}% {share[I_4x4]:4.1f}%"

@@ -1,4 +1,4 @@
-"""The first run: whether kernels will be compiled, a second process that compiles half of them, kernels loaded early."""
+"""The first run: a test whether kernels must be compiled, a second process that compiles half of them, early loading."""
 
 import atexit
 import os
@@ -11,30 +11,30 @@ from ..jit.place import Place, find_place
 from ..scheduler.stages import CPU, files, load_launchers
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
-_begun = False  # the second process
+_begun = False  # whether the second process was started
 
-# Stages that a second process compiles while the first one compiles what an I picture needs: the larger half last.
+# Stages that a second process compiles while the first one compiles those of an I frame: the larger half last.
 BESIDE = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
     "mark_skipped",
 )  # fmt: skip
-_ON_DEMAND = {"step_search", "rd_decision"}  # compiled when an option asks for them
+_ON_DEMAND = {"step_search", "rd_decision"}  # compiled when an option needs them
 
 
 def will_compile() -> bool:
-    """True if a kernel that an encode on the CPU calls is not in the cache as the sources are now. Compiles nothing."""
+    """Whether a kernel of an encode on the CPU is not in the cache for the current sources. Compiles nothing."""
     return bool((files(CPU) - _ON_DEMAND | {"entropy"}) - whole_modules(_KERNELS))
 
 
 def kernel_place() -> Place:
-    """Where the encoder's compiled kernels are kept."""
+    """The folder of the encoder's compiled kernels."""
     return find_place(_KERNELS)
 
 
 def compile_beside() -> None:
-    """Start a process, once, that compiles half of the stages into the shared cache; it ends by itself, or with this one.
+    """Start a process, once, that compiles half of the stages into the shared cache; it ends at the latest with this one.
 
-    H264LITE_COMPILE_BESIDE=0 does without.
+    H264LITE_COMPILE_BESIDE=0 disables it.
     """
     global _begun
     if _begun or os.environ.get("H264LITE_COMPILE_BESIDE") == "0" or (os.cpu_count() or 1) < 2 or not kernel_place().writable:
@@ -46,12 +46,12 @@ def compile_beside() -> None:
     try:
         child = subprocess.Popen(command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     except OSError:
-        return  # then this process compiles everything
+        return  # this process then compiles all kernels
     atexit.register(child.kill)
 
 
 def load_for_gpu(bits: bool = False) -> None:
-    """What the first pictures on a GPU would wait for, while it is got ready: launchers, their tables, the host's kernels.
+    """Load launchers, their tables and the host's kernels during GPU start-up: the first frames would wait for them.
 
     bits: see load_writers.
     """
@@ -60,9 +60,9 @@ def load_for_gpu(bits: bool = False) -> None:
 
 
 def load_writers(bits: bool = False) -> None:
-    """Run the kernels of the host that only pictures from a GPU need: they are compiled, and loaded before one comes.
+    """Run the host kernels that only frames of a GPU need, so that they are compiled and loaded before the first frame.
 
-    bits: the one that writes slices as well, a fifth of a second that the first picture would wait for.
+    bits: also the kernel that writes slices, for which the first frame would wait 0.2 s.
     """
     import numpy as np
 

@@ -1,1 +1,1 @@
-"""What tune and bench measure with."""
+"""Measurements of `tune` and `bench`."""

@@ -1,4 +1,4 @@
-"""What encodes take here: pictures to measure with, an encode that is watched, and time models made from it."""
+"""Measures encodes on this machine: test frames, timed encodes, and samples for time models."""
 
 import gc
 import statistics
@@ -18,17 +18,17 @@ from ...scheduler.trace import GPU, HOST, Trace
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080), (3840, 2160))
 LEAST_FRAMES = 8
-WARM = 3  # frames before the measured ones: the first is an I frame, and the next ones allocate;
-WARM_SECONDS = 0.3  # and time, since on a GPU calls are noted before they are repeated
-WAITS = 0.05  # of the time: where the host's thread waits less for a GPU, it is what holds the encode up
+WARM = 3  # frames before the measured ones: the first is an I frame, and the next ones allocate
+WARM_SECONDS = 0.3  # and seconds: on a GPU calls are recorded before they are replayed
+WAITS = 0.05  # of the frame time: if the host's thread waits less for a GPU, it is the bottleneck
 QP = 27
-MOST = 10_000  # pictures of one measurement
+MOST = 10_000  # frames of one measurement
 
 
-# ---- pictures
+# ---- frames
 def synthetic(width: int, height: int, count: int, seed: int = 1) -> list[Planes]:
-    """A camera's kind of picture: texture of all sizes that pans by fractions of a sample, things that move over it and
-    look different every other picture (smoke, water, what is uncovered), grain.
+    """Camera-like frames: texture of all sizes that pans by fractions of a sample, moving objects whose look changes every
+    other frame (as smoke, water, uncovered areas do), grain.
     """
     rng = np.random.default_rng(seed)
     tall, wide = height + 80, width + 80
@@ -56,7 +56,7 @@ def synthetic(width: int, height: int, count: int, seed: int = 1) -> list[Planes
 
 
 def _window(image: np.ndarray, x: float, y: float, height: int, width: int) -> np.ndarray:
-    """float32[height, width] of `image` at a position between its samples."""
+    """float32[height, width] of `image`, interpolated at a fractional position."""
     left, top = int(x), int(y)
     across, down = np.float32(x - left), np.float32(y - top)
     rows = image[top : top + height + 1, left : left + width + 1]
@@ -65,20 +65,20 @@ def _window(image: np.ndarray, x: float, y: float, height: int, width: int) -> n
 
 
 def _smooth(rng: np.random.Generator, height: int, width: int, cell: int) -> np.ndarray:
-    """float32[height, width] in -1..1: random values every `cell` samples, straight lines between them."""
+    """float32[height, width] in -1..1: random values every `cell` samples, interpolated linearly."""
     grid = rng.uniform(-1, 1, (height // cell + 2, width // cell + 2)).astype(np.float32)
     down, across = (_between(n, cell, k) for n, k in zip((height, width), grid.shape))
     return np.asarray(down @ grid @ across.T)
 
 
 def _between(n: int, cell: int, knots: int) -> np.ndarray:
-    """float32[n, knots]: weights of the two knots beside each sample."""
+    """float32[n, knots]: weights of the two knots next to each sample."""
     at = np.arange(n) / cell
     return np.maximum(0, 1 - np.abs(at[:, None] - np.arange(knots)[None, :])).astype(np.float32)
 
 
 def of_clip(name: str, count: int, input_res: tuple[int, int] | None = None) -> list[Planes]:
-    """The first pictures of a file."""
+    """The first `count` frames of a file."""
     source = open_source(name, input_res, "auto")
     try:
         check_input_res(source.format, input_res)
@@ -88,33 +88,33 @@ def of_clip(name: str, count: int, input_res: tuple[int, int] | None = None) -> 
 
 
 def ping_pong(pictures: Sequence[Planes], n: int) -> Planes:
-    """Picture n of a clip that runs forwards and backwards for ever, so that there is no cut."""
+    """Frame n of a clip that is repeated forwards and backwards, without a cut."""
     period = max(1, 2 * len(pictures) - 2)
     k = n % period
     return pictures[k if k < len(pictures) else period - k]
 
 
-# ---- one encode that is watched
+# ---- a timed encode
 @dataclass
 class TimedEncode:
-    """An encode of a few frames: what its P pictures took, medians in seconds."""
+    """The times of an encode of a few frames: medians over P frames, in seconds."""
 
     device: str  # "cpu", "cuda:0"
     width: int
     height: int
     threads: int
     frames: int
-    frame: float  # from picture to picture
+    frame: float  # frame time
     stages: dict[str, float] = field(default_factory=dict)  # CPU: summed over threads; a GPU: on its streams
     loop: float = 0.0  # the host's thread in the loop
     load: float = 0.0
     entropy: float = 0.0
-    wait: float = 0.0  # the host's thread for a GPU; a mean, as `frame` is
-    bits: float = 0.0  # of a P picture
+    wait: float = 0.0  # waits of the host's thread for a GPU; a mean, as `frame` is
+    bits: float = 0.0  # of a P frame
 
     @property
     def mb_width(self) -> int:
-        """Macroblocks across."""
+        """Macroblocks in a row."""
         return -(-self.width // 16)
 
     @property
@@ -124,24 +124,24 @@ class TimedEncode:
 
     @property
     def macroblocks(self) -> int:
-        """Of a picture."""
+        """Macroblocks of a frame."""
         return self.mb_width * self.mb_height
 
     @property
     def host_binds(self) -> bool:
-        """Whether the thread that keeps a GPU busy is what the encode waits for, and not the GPU."""
+        """Whether the thread that feeds the GPU is the bottleneck, not the GPU."""
         return self.wait < WAITS * self.frame
 
     @property
     def own(self) -> float:
-        """What that thread does itself: all of the time but what it waits. It counts where no clock is: between calls, and
-        where threads take it from each other.
+        """Seconds a frame of that thread's own work: the frame time without its waits. It includes the time that no clock
+        measures: between calls, and lost to other threads.
         """
         return self.frame if self.host_binds else self.frame - self.wait
 
 
 def settings(device: str, width: int, height: int, threads: int, **options: Any) -> Config:
-    """Of an encode that is watched."""
+    """The settings of a timed encode."""
     config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
                                  keyint="infinite", psnr=False, **options)  # fmt: skip
     return replace(config, threads_given=False)
@@ -151,10 +151,10 @@ def watch(
     device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = MOST, gpu_clock: bool = False,
     gpu_choices: Mapping[str, int] | None = None, **options: Any,
 ) -> TimedEncode:
-    """Encode for so many seconds, but at least LEAST_FRAMES and at most `most` frames.
+    """Time an encode of `seconds`, but at least LEAST_FRAMES and at most `most` frames.
 
-    gpu_clock: stages of a GPU are timed by events; without them it works as it does for a user. gpu_choices: how a
-    GPU is used; nothing else that was measured earlier counts then.
+    gpu_clock: time the stages of a GPU by events; without them it works as for a user. gpu_choices: settings of a GPU;
+    earlier measurements are then ignored.
     """
     height, width = pictures[0][0].shape
     config = settings(device, width, height, threads, **options)
@@ -164,7 +164,7 @@ def watch(
     pipeline = Pipeline(config, trace=trace)
     finished: list[EncodedFrame] = []
     try:
-        gc.collect()  # what planning left behind
+        gc.collect()  # garbage of the planning
         n, first = 0, -1
         begin = after_first = time.perf_counter()
         while first < 0 or n < first + LEAST_FRAMES or (time.perf_counter() - begin < seconds and n < first + most):
@@ -194,7 +194,7 @@ def watch(
 
 
 def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:
-    """Median seconds of spans by name, of pictures from `late` on."""
+    """Median seconds of spans by name, of frames from `late` on."""
     found: dict[str, list[float]] = {}
     for kind, _, name, _, seconds, frame in trace.spans:
         if kind == process and frame >= late:
@@ -203,7 +203,7 @@ def _medians(trace: Trace, process: int, late: int) -> dict[str, float]:
 
 
 def _waited(trace: Trace, late: int) -> float:
-    """Seconds that the host's thread waited for pictures of a GPU, from `late` on: until it began to write what is left."""
+    """Seconds that the host's thread waited for frames of a GPU, from `late` on: until it began to write their bits."""
     begins: dict[str, dict[int, float]] = {"wait": {}, ENTROPY: {}}
     for kind, _, name, begin, _, frame in trace.spans:
         if kind == HOST and name in begins and frame >= late:
@@ -220,13 +220,13 @@ class Samples:
     points: dict[tuple[str, str], list[tuple[int, float, float]]] = field(default_factory=dict)
 
     def add(self, stage: str, device: str, macroblocks: int, seconds: float, alone: float = 0.0) -> None:
-        """One measurement."""
+        """Add one measurement."""
         self.points.setdefault((stage, device), []).append((macroblocks, seconds, alone))
 
     def add_cpu(self, found: TimedEncode) -> None:
-        """An encode on the processor. What a stage took of all threads becomes its share of the loop's time.
+        """Add an encode on the CPU. The time of a stage, summed over threads, becomes its share of the loop's time.
 
-        While the loop runs, the threads also write the bits of the picture before: that is taken off.
+        While the loop runs, the threads also write the bits of the previous frame: that time is subtracted.
         """
         busy = sum(found.stages.values())
         beside = found.entropy / found.threads if found.threads > 1 else 0.0
@@ -239,21 +239,21 @@ class Samples:
         self.add(ENTROPY, found.device, n, found.entropy)
 
     def add_gpu(self, found: TimedEncode, timed: TimedEncode) -> None:
-        """Two encodes on a GPU, `timed` with events around stages; calibrate.py makes one of them. What the GPU leaves to
-        do with a picture's bits, the host's thread does.
+        """Add two encodes on a GPU, `timed` with events around stages; calibrate.py combines them. The host's thread does
+        what remains to do for a frame's bits.
         """
         for name, spent in timed.stages.items():
             self.add(name, timed.device, timed.macroblocks, spent)
         self.add_host(found, found.loop + found.entropy)
 
     def add_host(self, found: TimedEncode, issue: float) -> None:
-        """What the host's thread does for a picture. issue: beside a GPU, or between the loops of two pictures."""
+        """Add the work of the host's thread for a frame. issue: during GPU work, or between the loops of two frames."""
         self.add(LOAD, found.device, found.macroblocks, found.load)
         self.add(ISSUE, found.device, found.macroblocks, issue)
 
 
 def pictures_for(width: int, height: int, clip: Callable[[int], list[Planes]] | None = None) -> list[Planes]:
-    """As many as do not take long to make."""
+    """Frames of that size, fewer for large ones, which take long to make."""
     count = 16 if width * height <= 1 << 20 else 10 if width * height < 1 << 22 else 6
     return clip(count) if clip else synthetic(width, height, count)
 

@@ -1,4 +1,4 @@
-"""What a file takes with so many GOPs at once."""
+"""Measures the rate of encoding a file with several GOPs at once."""
 
 import tempfile
 import time
@@ -24,8 +24,8 @@ _GOP, _GOP_OF_A_GPU = 12, 48
 def gop_rate(
     device: str, pictures: Sequence[Planes], threads: int, lanes: int, seconds: float, gpu_choices: Mapping[str, int]
 ) -> float:
-    """Frames a second of a raw file with so many GOPs at once, I frames among them. On a GPU the first two GOPs of each lane
-    do not count: their kinds of pictures are noted, which takes longer the more lanes there are. gpu_choices: see Config.
+    """Frames a second of a raw file with `lanes` GOPs at once, I frames included. On a GPU the first two GOPs of each lane
+    do not count: their calls are recorded, which takes longer with more lanes. gpu_choices: see Config.
     """
     height, width = pictures[0][0].shape
     keyint = _GOP if device == CPU else _GOP_OF_A_GPU
@@ -56,7 +56,7 @@ def gop_rate(
 
 @contextmanager
 def _endless_file(pictures: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
-    """What reads picture n of the clip that runs forwards and backwards, in the way in which a user's file is read."""
+    """A function that gives the Read of frame n of an endless clip (ping_pong), read as a user's file is."""
     height, width = pictures[0][0].shape
     period = max(1, 2 * len(pictures) - 2)
     with tempfile.TemporaryDirectory(prefix="h264lite") as folder:
@@ -75,12 +75,12 @@ def _endless_file(pictures: Sequence[Planes]) -> Iterator[Callable[[int], Read]]
 
 
 class _Count:
-    """Numbers of pictures to encode: for so many seconds behind the first `warm` finished ones, but at least `least` more."""
+    """Numbers of frames to encode: for `seconds` after the first `warm` finished ones, but at least `least` more."""
 
     def __init__(self, warm: int, least: int, seconds: float) -> None:
         self.warm, self.least, self.seconds = warm, least, seconds
         self.finished = 0
-        self.first = None if warm else 0  # how many were finished when the clock began
+        self.first = None if warm else 0  # finished frames at the start of the clock
         self.begin = self.end = time.perf_counter()
 
     def __iter__(self) -> Iterator[int]:
@@ -93,12 +93,12 @@ class _Count:
         return self.end - self.begin < self.seconds and taken < MOST
 
     def add(self, done: Sequence[EncodedFrame]) -> None:
-        """These are finished."""
+        """Count finished frames."""
         self.finished += len(done)
         self.end = time.perf_counter()
         if self.first is None and self.finished >= self.warm:
             self.first, self.begin = self.finished, self.end
 
     def rate(self) -> float:
-        """Frames a second behind the first ones."""
+        """Frames a second after the first ones."""
         return (self.finished - (self.first or 0)) / (self.end - self.begin)

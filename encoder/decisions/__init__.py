@@ -1,1 +1,1 @@
-"""What is decided of a frame before it is coded."""
+"""Decisions for a frame before it is coded."""

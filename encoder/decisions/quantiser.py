@@ -1,4 +1,4 @@
-"""The Lagrangian multiplier by quantiser. Not part of the standard."""
+"""The Lagrangian multiplier by QP. Not part of the standard."""
 
 import numpy as np
 

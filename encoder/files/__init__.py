@@ -1,1 +1,1 @@
-"""Input and output: raw, Y4M, Annex B, containers."""
+"""Input and output files: raw, Y4M, Annex B, containers."""

@@ -1,4 +1,4 @@
-"""Which reader or writer a file gets: by its first bytes, by the ending of its name, or as asked."""
+"""Opens inputs and outputs: the reader or writer follows from the first bytes, the file extension or an option."""
 
 import io
 import os
@@ -24,7 +24,7 @@ from .video_av import AvSource
 def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") -> Source:
     """Open `name` ("-" = standard input) as raw I420, Y4M, or through PyAV.
 
-    `demuxer` auto goes by the first bytes (Y4M says its name), then by the ending of the name.
+    `demuxer` auto: by the first bytes (the Y4M magic), then by the file extension.
     """
     said = shown(name, "standard input")
     file = _open(name, said)
@@ -71,7 +71,7 @@ def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
 
 
 def open_packets(name: str, fps: Fraction) -> PacketSink:
-    """The sink for the stream: Annex B, or a container by the ending of the name."""
+    """The sink for the stream: Annex B, or a container by the file extension."""
     ending = os.path.splitext(name)[1].lower()
     if ending in OTHER_ENDINGS:
         raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4 and .mkv are")

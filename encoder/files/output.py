@@ -1,4 +1,4 @@
-"""Bytes out: files, pipes and containers that end whole, whatever happens on the way."""
+"""Output: files, pipes and containers that end after a complete access unit even after errors."""
 
 from typing import Protocol
 
@@ -10,17 +10,17 @@ OTHER_ENDINGS = (".avi", ".mov", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg",
 
 
 class PacketSink(Protocol):
-    """Where access units go."""
+    """A sink of access units."""
 
     def write_packet(self, data: bytes, pts: int, is_keyframe: bool) -> None:
-        """One access unit, Annex B; pts in frames."""
+        """Write one access unit, Annex B; pts in frames."""
 
     def close(self) -> None:
-        """Finish the file; without a packet nothing of it stays behind."""
+        """Finish the file; a new file without packets is removed."""
 
 
 class ByteSink(WholeFile):
-    """See WholeFile; what fails is an OutputError."""
+    """A WholeFile that raises OutputError."""
 
     def __init__(self, name: str):
         try:
@@ -52,7 +52,7 @@ def _told(error: OSError) -> OutputError:
 
 
 def check_distinct(named: dict[str, str | None]) -> None:
-    """Refuse two roles for one file, such as an output that is the input. `named`: role -> file name or None."""
+    """OptionError if two roles have the same file, such as input and output. `named`: role -> file name or None."""
     seen: dict[tuple[object, ...], str] = {}
     for role, name in named.items():
         if name is None:

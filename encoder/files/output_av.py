@@ -1,4 +1,4 @@
-"""MP4 and Matroska out, muxed by PyAV from finished access units; nothing is coded there."""
+"""MP4 and Matroska output: PyAV muxes finished access units and encodes nothing."""
 
 import os
 from fractions import Fraction
@@ -17,7 +17,7 @@ class ContainerSink:
             import av
         except ImportError:
             raise OutputError(f"{name}: containers need PyAV (pip install 'h264lite[av]'); .264 does not") from None
-        ByteSink(name).close()  # refuses now what cannot be written, and leaves no trace
+        ByteSink(name).close()  # raises now if the file cannot be written; leaves no file
         self._av, self._name, self._fps = av, name, fps
         self._container: Any = None
         self._stream: Any = None

@@ -1,4 +1,4 @@
-"""Pictures of a file, read by threads to where they are wanted while earlier ones are encoded."""
+"""Reads frames of a file in threads, into given buffers, while earlier frames are encoded."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -8,17 +8,17 @@ import numpy as np
 
 from ...scheduler.threads.readers import Readers
 
-THREADS = 4  # that read for one pipeline
-READ_AHEAD_FRAMES = 7  # pictures that may be on their way behind the next one
-READ_BATCH = 2  # pictures that are begun at once: who asks a queue for them asks less often
+THREADS = 4  # readers of one pipeline
+READ_AHEAD_FRAMES = 7  # frames being read after the next one
+READ_BATCH = 2  # reads are started in pairs: half as many calls of a locked queue
 
 Read = Callable[[np.ndarray], None]
-"""Fills uint8[n], I420 of display size, with a picture; InputError if it does not become whole."""
+"""Fills uint8[n], I420 of display size, with a frame; InputError if the frame is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """A Read, and where its picture lies, for threads that read without the interpreter."""
+    """A Read with the position of its frame, for threads that read without the GIL."""
 
     file: int  # descriptor
     offset: int  # bytes
@@ -30,7 +30,7 @@ class FileRead:
 
 
 class ReadAhead:
-    """Pictures that are being read, in order."""
+    """The frames being read, in order."""
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
@@ -41,18 +41,18 @@ class ReadAhead:
 
     @property
     def room(self) -> int:
-        """How many may be begun now: TOGETHER, or none."""
+        """How many reads may be started now: READ_BATCH or 0."""
         return READ_BATCH if len(self) + READ_BATCH <= READ_AHEAD_FRAMES + 1 else 0
 
     def begin(self, read: Read, buffer: Callable[[int], np.ndarray | None]) -> None:
-        """Read another picture; `buffer`: see Pipeline.next_buffer."""
+        """Start reading another frame; `buffer`: see Pipeline.next_buffer."""
         place = buffer(len(self))
         assert place is not None
         ticket = self._readers.begin(read.file, read.offset, place) if isinstance(read, FileRead) else None
         self._coming.append((read, place, ticket))
 
     def each(self, reads: Iterator[Read], buffer: Callable[[int], np.ndarray | None]) -> Iterator[np.ndarray]:
-        """The places of all of them, read, one after another."""
+        """The filled buffers of all reads, in order."""
         while True:
             while len(self) <= READ_AHEAD_FRAMES and (read := next(reads, None)) is not None:
                 self.begin(read, buffer)
@@ -61,7 +61,7 @@ class ReadAhead:
             yield self.next()
 
     def next(self) -> np.ndarray:
-        """The place of the next one, read; InputError if it cannot be."""
+        """The filled buffer of the next frame; InputError if it cannot be read."""
         read, place, ticket = self._coming.popleft()
         if ticket is None or self._readers.came(ticket) < place.size:
             read(place)

@@ -1,4 +1,4 @@
-"""Raw video in: I420 and Y4M files or pipes, frame by frame into one reused buffer."""
+"""Raw video input: I420 and Y4M files or pipes, frame by frame into one reused buffer."""
 
 import io
 import os
@@ -17,14 +17,14 @@ from .read_ahead import FileRead, Read
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
 
 Y4M_MAGIC = b"YUV4MPEG2"
-LONGEST_Y4M_LINE = 4096  # bytes of a Y4M header that is still believed to be one
-# 8-bit 4:2:0 under all its names; they differ in where chroma samples lie, which changes no sample.
+LONGEST_Y4M_LINE = 4096  # bytes: a longer header is refused
+# The names of 8-bit 4:2:0 differ in the position of chroma samples, which changes no sample value.
 _CHROMA_420 = ("420", "420jpeg", "420mpeg2", "420paldv")
 
 
 @dataclass(frozen=True)
 class VideoFormat:
-    """What a source says about itself; None = it does not say."""
+    """The format of a source; None = unknown."""
 
     width: int
     height: int
@@ -36,7 +36,7 @@ class VideoFormat:
 
 
 def check_input_res(video: VideoFormat, input_res: tuple[int, int] | None) -> None:
-    """Refuse a size that was given for a file that says another."""
+    """OptionError if the given size differs from that of the file."""
     if input_res and input_res != (video.width, video.height):
         raise OptionError(f"{input_res[0]}x{input_res[1]} contradicts the input, which is {video.width}x{video.height}",
                           "input-res")
@@ -46,17 +46,17 @@ class Source(Protocol):
     """A video to read: its format, then its frames."""
 
     format: VideoFormat
-    left_over: int  # bytes of a last frame that is not whole, known after the last frame
+    left_over: int  # bytes of an incomplete last frame, known after the last frame
 
     def frames(self, seek: int, count: int) -> Iterator[Planes]:
         """Frames seek .. seek + count - 1 (count 0 = all); the planes are overwritten by the next frame."""
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
 
 
 def frame_bytes(width: int, height: int) -> int:
-    """Bytes of one I420 frame; chroma planes round up."""
+    """Bytes of one I420 frame; chroma sizes are rounded up."""
     return width * height + 2 * ((width + 1) // 2) * ((height + 1) // 2)
 
 
@@ -72,7 +72,7 @@ def split_planes(buffer: np.ndarray, width: int, height: int) -> Planes:
 
 
 class RawSource:
-    """I420 frames one after another, each behind a Y4M frame header or behind nothing."""
+    """Consecutive I420 frames, with or without Y4M frame headers."""
 
     def __init__(self, file: BinaryIO, name: str, video: VideoFormat, frame_headers: bool = False):
         self._file, self._name, self.format = file, name, video
@@ -80,10 +80,10 @@ class RawSource:
         self._size = frame_bytes(video.width, video.height)
         self.left_over = 0
         self._begin = 0 if video.frames is None else file.tell()
-        self.place: Callable[[], np.ndarray | None] = lambda: None  # where the next frame is to be read to, if one cares
+        self.place: Callable[[], np.ndarray | None] = lambda: None  # the buffer for the next frame; None: any
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
-        """See Source. Frames before `seek` are skipped by seeking, or by reading where that is impossible."""
+        """See Source. Frames before `seek` are skipped by a seek, or read if that is impossible."""
         own = np.empty(self._size, np.uint8)
         if seek and not self._frame_headers and self._seek(seek):
             seek = 0
@@ -98,7 +98,7 @@ class RawSource:
             number += 1
 
     def later(self, number: int) -> Read:
-        """What reads frame `number`, in any thread and order; only for a file with `any_order`."""
+        """The Read of frame `number`, for any thread and order; only for a file with `any_order`."""
         return FileRead(self._file.fileno(), self._begin + number * self._size, number, self._read_at)
 
     def _read_at(self, place: np.ndarray, at: int, number: int) -> None:
@@ -114,11 +114,11 @@ class RawSource:
 
     @property
     def any_order(self) -> bool:
-        """Whether frames can be read in any order: a raw file, whose length is known."""
+        """Whether frames can be read in any order: true for a raw file of known length."""
         return self.format.frames is not None and not self._frame_headers and hasattr(os, "preadv")
 
     def rest(self) -> int:
-        """Bytes behind the last whole frame of a file with `any_order`."""
+        """Bytes after the last complete frame of a file with `any_order`."""
         assert self.format.frames is not None
         return os.fstat(self._file.fileno()).st_size - self._begin - self.format.frames * self._size
 
@@ -133,7 +133,7 @@ class RawSource:
         return True
 
     def _read_frame(self, view: memoryview, number: int) -> bool:
-        """Fill `view`; False at the end. A frame that is not whole leaves its bytes in `left_over`."""
+        """Fill `view`; False at the end. The size of an incomplete frame is left in `left_over`."""
         extra = 0
         try:
             if self._frame_headers:
@@ -164,7 +164,7 @@ class RawSource:
 
 
 def check_frame_header(line: bytes, name: str, number: int) -> None:
-    """Refuse a Y4M frame header that is none, or whose parameters would change how the frame is coded."""
+    """InputError if a Y4M frame header is invalid or declares an interlaced frame."""
     if not line.startswith(b"FRAME") or not line.endswith(b"\n") or line[5:6] not in (b" ", b"\n"):
         raise InputError(f"{name}: frame {number} has no FRAME header; the file is damaged, or not Y4M")
     for parameter in line[5:].split():
@@ -213,14 +213,14 @@ def _ratio(text: str, what: str, name: str) -> tuple[int, int] | None:
 
 
 def size_from_name(name: str) -> tuple[int, int] | None:
-    """(width, height) from a file name such as foreman_352x288_30.yuv; the last such pair counts, unless it is no size."""
+    """(width, height) from the last such pair of a file name as foreman_352x288_30.yuv; None if 0 or missing."""
     found = re.findall(r"(?<![0-9A-Za-z])(\d{1,5})x(\d{1,5})(?![0-9A-Za-z])", os.path.basename(name).rpartition(".")[0])
     width, height = map(int, found[-1]) if found else (0, 0)
     return (width, height) if width and height else None
 
 
 def with_length(file: BinaryIO, name: str, video: VideoFormat) -> VideoFormat:
-    """`video` with the number of whole frames, where the file has a length."""
+    """`video` with the number of complete frames, if the length of the file is known."""
     try:
         if name == "-" or not file.seekable():
             return video

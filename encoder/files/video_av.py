@@ -1,4 +1,4 @@
-"""Video in through PyAV: whatever FFmpeg decodes to 8-bit 4:2:0, taken as it is."""
+"""Video input through PyAV: all that FFmpeg decodes to 8-bit 4:2:0, without conversion."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -15,7 +15,7 @@ _HINT = "for raw video give --input-res WxH, or a name such as x_352x288.yuv"
 
 
 class AvSource:
-    """A Source. Frames are never converted or rescaled: what is not yuv420p is refused by name."""
+    """A Source. Frames are not converted or rescaled: InputError for formats other than yuv420p."""
 
     def __init__(self, name: str):
         try:
@@ -70,13 +70,13 @@ class AvSource:
 
 
 def check_pixel_format(name: str, where: str) -> None:
-    """Refuse anything but 8-bit 4:2:0."""
+    """InputError for formats other than 8-bit 4:2:0."""
     if name not in ("yuv420p", "yuvj420p"):
         raise InputError(f"{where}: {name} is not supported; only 8-bit 4:2:0 (yuv420p) is")
 
 
 def planes_of(frame: Any) -> Planes:
-    """y, u, v of a decoded frame, copied row by row: a row is line_size bytes, of which width count."""
+    """y, u, v of a decoded frame, copied row by row: a row has line_size bytes, of which width are samples."""
     y, u, v = (
         np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width].copy()
         for plane in frame.planes

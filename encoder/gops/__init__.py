@@ -1,1 +1,1 @@
-"""Several closed GOPs at once."""
+"""Encoding of several closed GOPs at once."""

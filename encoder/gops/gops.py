@@ -1,7 +1,7 @@
-"""Several closed GOPs at once, each in a lane: a pipeline on one of the devices. Packets come out in order.
+"""Encodes several closed GOPs at once, each in a lane: a pipeline on one of the devices. Packets are returned in order.
 
-A GOP begins with an IDR picture, so nothing of another GOP reaches its bits: which lane codes it, and what runs beside it,
-changes no byte. A lane that is free takes the next GOP, so that a fast device takes more of them than a slow one.
+A GOP begins with an IDR frame and does not depend on other GOPs: the stream is the same whichever lane encodes a GOP.
+A free lane takes the next GOP, so that a fast device encodes more of them than a slow one.
 """
 
 import os
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 LANES_OF_A_GPU = 2
 SMALL = 1620  # macroblocks: 4CIF
-POLL_SECONDS = 0.1  # seconds: how long a caller waits before it looks after signals
+POLL_SECONDS = 0.1  # a blocked caller handles signals at this interval
 
 
 def count_lanes(config: Config, frames: int | None) -> int:
-    """How many GOPs at once: as asked for, or as many as pay; not more than there are, but at least one a device.
+    """Number of GOPs encoded at once: as configured, or by estimate; at most those of the input, at least one a device.
 
-    frames: of an input that can be read in any order; None: frames come one after another, and those of later GOPs would
-    wait for their turn, so `auto` is one GOP then.
+    frames: of an input that can be read in any order; None: frames are given in order, and `auto` is then one GOP at once
+    a device, since frames of later GOPs would have to wait for their turn.
     """
     if not config.gops and frames is None:
         return len(config.devices)
@@ -45,7 +45,7 @@ def count_lanes(config: Config, frames: int | None) -> int:
 
 
 def _tuned_lanes(config: Config) -> int:
-    """What the tuning file says for this machine's better device: pinned, or chosen on pictures that are not small."""
+    """The number in the tuning file: pinned, or chosen, which holds for large frames only; 0: none."""
     if config.tuning is None or config.device == "hybrid" or len(config.devices) > 1:
         return 0
     small = config.mb_width * config.mb_height <= SMALL
@@ -53,8 +53,8 @@ def _tuned_lanes(config: Config) -> int:
 
 
 def _lanes_that_pay(config: Config, device: str) -> int:
-    """On the CPU a thread for each while pictures are small, else two; on a GPU one reads beside the other's launches.
-    Beside a GPU the CPU has one lane, with which it is most likely to keep up (Pace).
+    """CPU: one thread a lane for small frames, else two. GPU: two lanes, so that one reads while the other launches.
+    With GPUs the CPU has one lane, which makes it most likely to keep up (CpuLaneThrottle).
     """
     if config.device == "hybrid" or (device == "cpu" and set(config.devices) != {"cpu"}):
         return 1
@@ -64,14 +64,14 @@ def _lanes_that_pay(config: Config, device: str) -> int:
 
 
 def picture_bytes(config: Config) -> int:
-    """Bytes of a picture of display size, I420."""
+    """Bytes of a frame of display size, I420."""
     return sum(height * width for height, width in config.display)
 
 
 def make_pipeline(
     config: Config, keep: bool, warn: Callable[[str], None] | None, trace: Trace | None, frames: int | None = None
 ) -> "Pipeline | Gops":
-    """What encodes with these settings: one pipeline, or lanes for several GOPs."""
+    """The encoder for these settings: one pipeline, or lanes for several GOPs."""
     from ..pipeline import Pipeline
 
     lanes = count_lanes(config, frames)
@@ -86,11 +86,11 @@ def make_pipeline(
 
 
 class NoThreads(Error):
-    """Too few for so many lanes; one GOP at a time needs none."""
+    """Too few threads for this number of lanes; one GOP at a time needs none."""
 
 
 class Gops:
-    """As Pipeline, for `lanes` GOPs at once; the devices of the settings take turns. Frames lie on the host."""
+    """As Pipeline, for `lanes` GOPs at once; lanes are assigned to the devices in turn. Frames must be on the host."""
 
     def __init__(
         self, config: Config, lanes: int, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
@@ -120,8 +120,8 @@ class Gops:
         if not start_threads(threads, self._threads):
             self.close()
             raise NoThreads(f"no threads can be started for {lanes} GOPs at once")
-        dropped = weakref.finalize(self, _end_lanes, self.queue, os.getpid())  # they do not hold this
-        dropped.atexit = False  # they sleep, and end with the process
+        dropped = weakref.finalize(self, _end_lanes, self.queue, os.getpid())  # the threads hold no reference to self
+        dropped.atexit = False  # the threads are daemons, which end with the process
 
     # ---- as Pipeline
     def headers(self) -> bytes:
@@ -135,7 +135,7 @@ class Gops:
         return self._buffer
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
-        """See Pipeline; waits while too many pictures wait."""
+        """See Pipeline; blocks while the queue is full."""
         buffer = self.next_buffer()
         assert buffer is not None
         for target, plane in zip(split_planes(buffer, self.config.display), (y, u, v)):
@@ -148,12 +148,12 @@ class Gops:
         return self._fetch()
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
-        """As encode, for a picture that its lane reads when its turn comes; all or none so."""
+        """As encode, for a frame that its lane reads; use it for all frames of a stream or for none."""
         self.queue.enter(read)
         return self._fetch()
 
     def encode_on_gpu(self, picture: Any) -> "list[EncodedFrame]":
-        """Refused: a picture that stays on the GPU would have to wait there for its GOP's turn."""
+        """Raises InputError: the frame would have to stay unchanged on the GPU until its GOP is encoded."""
         raise InputError("frames on a GPU are encoded one GOP at a time: gops=1")
 
     def flush(self) -> "list[EncodedFrame]":
@@ -170,37 +170,37 @@ class Gops:
             thread.join()
         self._close_lanes()
 
-    # ---- for a caller that does not want to wait
+    # ---- without blocking
     def has_room(self) -> bool:
-        """Whether another picture is taken at once."""
+        """Whether another frame is accepted without blocking."""
         return self.queue.has_room()
 
     def busy(self) -> bool:
-        """Whether a lane still has something to do."""
+        """Whether a lane has work."""
         return self.queue.busy()
 
     def poll(self, seconds: float = POLL_SECONDS) -> "list[EncodedFrame]":
-        """What is finished and in order; waits a little if that is little and more is under way."""
+        """Finished frames in order; waits up to `seconds` if they are few and more are in flight."""
         self._wait(seconds)
         return self._fetch()
 
     def _wait(self, seconds: float = POLL_SECONDS) -> None:
-        """A little; what is finished is collected, so that there is something to wait for. Raises what a lane failed with."""
+        """Wait up to `seconds` for frames and collect them, so that the next wait blocks. Raises the failure of a lane."""
         self.queue.wait(seconds)
         self.queue.collect()
 
     def _fetch(self) -> "list[EncodedFrame]":
-        """What is finished and in order, and not fetched yet, also before something failed."""
+        """Finished frames in order that were not fetched yet, including those before a failure."""
         self.queue.collect()
         self.taken, self.queue.ready = self.queue.ready, []
         return self.taken
 
     def end(self) -> None:
-        """No picture follows."""
+        """No frame follows."""
         self.queue.end()
 
     def cut(self) -> None:
-        """No picture is begun any more: what is under way is finished."""
+        """Start no more frames; finish those in flight."""
         self.queue.end(cut=True)
 
     def _close_lanes(self) -> None:
@@ -209,13 +209,13 @@ class Gops:
 
 
 def _end_lanes(queue: GopQueue, process: int) -> None:
-    """A process that was forked has none of these threads, and a lock may be held in it for ever."""
+    """Close the queue, except in a forked process: it has none of the threads, and the lock may stay held there."""
     if os.getpid() == process:
         queue.close()
 
 
 class Once:
-    """One warning for all lanes: they lose the same GPU."""
+    """Passes on the first warning only: all lanes lose the same GPU."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._said, self._lock = say, False, threading.Lock()
@@ -228,7 +228,7 @@ class Once:
 
 
 def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[Lane]]:
-    """Lanes of one GPU share a thread, since what they do on the host is Python's, which no two threads do at once."""
+    """Lanes grouped by thread: those of one GPU share one, since their host work is Python code, which holds the GIL."""
     found: dict[Any, list[Lane]] = {}
     beside_gpus = any(pipeline.config.device == "cuda" for pipeline in pipelines)
     for k, pipeline in enumerate(pipelines):
@@ -239,7 +239,7 @@ def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[L
 
 
 def work(queue: GopQueue, lanes: list[Lane]) -> None:
-    """What a thread does: its lanes take turns, a picture each; while none can do anything it waits."""
+    """The function of a thread: its lanes take turns, one frame each; it waits while none has work."""
     turns = [lane.steps() for lane in lanes]
     while turns:
         news = queue.news

@@ -1,4 +1,4 @@
-"""A lane: a pipeline that codes GOPs of a queue, picture by picture."""
+"""A lane: a pipeline that encodes GOPs of a queue, frame by frame."""
 
 import time
 from collections import deque
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """Where a GPU takes pictures from the host's memory, some are read there while earlier ones are coded."""
+    """Encodes GOPs with one pipeline. With a GPU, frames are read into upload buffers while earlier ones are encoded."""
 
     def __init__(self, pipeline: "Pipeline", queue: GopQueue, pace: CpuLaneThrottle | None = None) -> None:
-        """pace: of a lane that takes a GOP only if it keeps up with the others."""
+        """pace: for a lane that takes a GOP only if it keeps up with the others."""
         self.pipeline, self._queue = pipeline, queue
         self._pace, self._since = pace, 0.0
-        self.excluded = False  # it would not keep up
+        self.excluded = False  # too slow to keep up
         self._readers = Readers(THREADS)
         self._ahead = ReadAhead(self._readers)
-        self._ahead_of: deque[Gop] = deque()  # the GOPs of pictures that are being read
-        self._gop: Gop | None = None  # of which pictures are taken
-        self._at: Gop | None = None  # of which pictures are coded
+        self._ahead_of: deque[Gop] = deque()  # the GOP of each frame in `_ahead`
+        self._gop: Gop | None = None  # whose frames are taken from the queue
+        self._at: Gop | None = None  # whose frames are encoded
         self._rests = False
 
     def steps(self) -> Iterator[bool]:
-        """Codes a picture at each step: whether there was one. Ends with the encode."""
+        """Encodes a frame at each step; yields whether there was one. Ends with the encode."""
         try:
             for place in self._pictures():
                 if place is None and self._gop is None:
@@ -41,7 +41,7 @@ class Lane:
                 elif place is not None:
                     self._queue.emit(self._encode(place))
                 yield place is not None
-        except BaseException as error:  # whoever feeds the lanes gets it
+        except BaseException as error:  # raised in the caller's thread (GopQueue.collect)
             self._fail(error)
         finally:
             self._readers.close()
@@ -54,7 +54,7 @@ class Lane:
         return pipeline.encode(y, u, v)
 
     def _pictures(self) -> Iterator[np.ndarray | None]:
-        """What is to be coded, in order; None while nothing has come. The next GOP is read while the last is coded."""
+        """Frames to encode, in order; None while there is none. The next GOP is read while the last one is encoded."""
         queue, ahead, on_gpu = self._queue, self._ahead, self.pipeline.next_buffer() is not None
         own = np.empty(0 if on_gpu else queue.picture_bytes, np.uint8)
         while not queue.closing:
@@ -63,7 +63,7 @@ class Lane:
                 if self._pace is not None and self._gop is not None:
                     self._pace.ends(self._gop.taken)
                 self._gop = queue.next_gop() if self._may_take_another() else None
-                self._rest(self._rests and self._gop is None)  # before a picture is taken: it is not seen waiting any more
+                self._rest(self._rests and self._gop is None)  # before `take`, which ends the waiting of a frame
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
             if taken and on_gpu and callable(taken[0]) and not self.pipeline.read_ahead():
                 on_gpu, own = False, np.empty(queue.picture_bytes, np.uint8)
@@ -90,7 +90,7 @@ class Lane:
                 yield None
 
     def _may_take_another(self) -> bool:
-        """A GOP, while pictures of another one are read: one at most, and none that a lane without work could have."""
+        """Whether to take a GOP; while another one is read, at most one more, and none if a lane is idle."""
         if self._pace is not None:
             self._leave_out(not self._pace.keeps_up())
             return not self.excluded
@@ -102,7 +102,7 @@ class Lane:
             self._queue.leave_out(1 if excluded else -1)
 
     def _begin(self, gop: Gop | None) -> None:
-        """The next picture is one of that GOP."""
+        """The next frame belongs to `gop`."""
         assert gop is not None
         if gop is not self._at:
             now = time.perf_counter()
@@ -114,7 +114,7 @@ class Lane:
             self.pipeline.begin_gop(gop.number, gop.number * self._queue.keyint)
 
     def _rest(self, rests: bool) -> None:
-        """There is nothing to do, or there is again; what is under way is finished first."""
+        """Report the lane as idle, after its frames in flight are finished, or as busy again."""
         if rests != self._rests:
             if rests:
                 self._queue.emit(self.pipeline.flush())

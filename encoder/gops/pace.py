@@ -1,4 +1,4 @@
-"""Whether the processor takes a GOP beside GPUs: they may only run so far ahead of it, and would wait for it then."""
+"""Decides whether a CPU lane takes GOPs alongside GPUs: these may run ahead only so far and then wait for it."""
 
 import time
 from typing import TYPE_CHECKING
@@ -12,21 +12,21 @@ from .queue import GopQueue
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
 
-TRIAL = 4  # pictures
+TRIAL = 4  # frames
 
 
 class CpuLaneThrottle:
-    """Of a lane of the processor. Once GPUs have told theirs it codes a few pictures of a GOP that waits, only to see how
-    long they take.
+    """The throttle of a CPU lane. Once the GPU lanes have reported frame times, it encodes a few frames of a waiting GOP to
+    measure its own.
     """
 
     def __init__(self, pipeline: "Pipeline", queue: GopQueue) -> None:
         self._pipeline, self._queue = pipeline, queue
-        self._seconds = 0.0  # a picture; 0: not known
+        self._seconds = 0.0  # of a frame; 0: unknown
         self._begin = 0.0
 
     def keeps_up(self) -> bool:
-        """Whether a GOP is done before the others have to wait for it."""
+        """Whether this lane finishes a GOP before other lanes have to wait for it."""
         if not self._queue.paces:
             return False
         if not self._seconds:
@@ -34,22 +34,22 @@ class CpuLaneThrottle:
         return bool(self._seconds) and self._queue.keeps_up(self._seconds)
 
     def begins(self) -> None:
-        """A GOP."""
+        """Start of a GOP."""
         self._begin = time.perf_counter()
 
     def ends(self, pictures: int) -> None:
-        """The GOP, of so many pictures."""
+        """End of a GOP of that many frames."""
         if pictures:
             self._seconds = (time.perf_counter() - self._begin) / pictures
 
     def _try(self) -> None:
-        """The least time of a picture behind the first one: kernels may have to be compiled."""
+        """Measure the shortest frame time, without the first frame, which may compile kernels."""
         count = min(TRIAL, self._queue.keyint)
         pictures, times = self._queue.peek(count), []
         if len(pictures) < count:
             return
         place = np.empty(self._queue.picture_bytes, np.uint8)
-        self._pipeline.begin_gop(0, -count)  # in a timeline nobody takes them for pictures of the stream
+        self._pipeline.begin_gop(0, -count)  # numbers below 0 mark them in a timeline as no frames of the stream
         try:
             for picture in pictures:
                 if callable(picture):
@@ -59,7 +59,7 @@ class CpuLaneThrottle:
                 start = time.perf_counter()
                 self._pipeline.encode(*split_planes(place, self._pipeline.config.display))
                 times.append(time.perf_counter() - start)
-        except InputError:  # whoever codes it tells
+        except InputError:  # reported when the frame is encoded
             return
         finally:
             self._pipeline.flush()

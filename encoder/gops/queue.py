@@ -1,4 +1,4 @@
-"""What waits for the lanes and what they have finished: pictures on their way in and out, GOP by GOP, for several threads."""
+"""A thread-safe queue between the caller and the lanes: frames to encode, GOP by GOP, and finished frames in order."""
 
 import threading
 from collections import deque
@@ -15,13 +15,13 @@ from ..files.read_ahead import Read
 if TYPE_CHECKING:
     from ..pipeline import EncodedFrame
 
-MOST_BYTES = 2 << 30  # of pictures that wait to be encoded
-BATCH = 8  # finished pictures for which a waiting caller is woken, which costs more than a picture's bits
+MOST_BYTES = 2 << 30  # of waiting frames
+BATCH = 8  # finished frames before the caller is woken: waking costs more than writing a frame's bits
 
 
 @dataclass
 class Gop:
-    """Pictures of one GOP that no lane has taken, and how many were."""
+    """The frames of a GOP that wait, and the number that a lane has taken."""
 
     number: int
     waiting: deque[np.ndarray | Read] = field(default_factory=deque)
@@ -29,37 +29,37 @@ class Gop:
 
 
 class GopQueue:
-    """One caller puts pictures in and fetches them finished, in order; lanes take them and give them back."""
+    """One caller enters frames and collects finished ones, in order; lanes take frames and emit them encoded."""
 
     def __init__(self, lanes: int, keyint: int, picture_bytes: int) -> None:
         self.lanes, self.keyint, self.picture_bytes = lanes, keyint, picture_bytes
-        self.room = max(2, min(lanes * keyint, MOST_BYTES // picture_bytes))  # pictures that may wait
-        self.waiting = 0  # pictures
+        self.room = max(2, min(lanes * keyint, MOST_BYTES // picture_bytes))  # frames that may wait
+        self.waiting = 0  # frames
         self.free: list[np.ndarray] = []  # buffers
         self.closing = False
-        self._lock = threading.RLock()  # the caller takes it itself: an interrupt within Condition's code leaves it held
+        self._lock = threading.RLock()  # the caller uses no Condition: an interrupt in its code leaves the lock held
         self._changed, self._paced = threading.Condition(self._lock), threading.Condition(self._lock)  # lanes wait here
-        self._caller: SimpleQueue[None] = SimpleQueue()  # and the caller here, for the same reason
-        self.ready: list[EncodedFrame] = []  # finished frames in order, of `collect`
-        self._gops: dict[int, Gop] = {}  # those of which pictures may wait
+        self._caller: SimpleQueue[None] = SimpleQueue()  # the caller waits here, for that reason
+        self.ready: list[EncodedFrame] = []  # finished frames in order, filled by `collect`
+        self._gops: dict[int, Gop] = {}  # GOPs that may have waiting frames
         self._finished: dict[int, EncodedFrame] = {}
-        self._came = self._delivered = self._in_order = self._next_gop = 0  # pictures, but for the last
+        self._came = self._delivered = self._in_order = self._next_gop = 0  # counts of frames; the last of GOPs
         self._ended = False
         self._failure: BaseException | None = None
-        self._end_gop: int | None = None  # no GOP from here on is coded: something failed in it
+        self._end_gop: int | None = None  # the first GOP that is not encoded, after a failure or `cut`
         self._error: BaseException | None = None
-        self._idle = self._left_out = 0  # lanes: without work; those that would not keep up
-        self.paces: dict[Any, float] = {}  # seconds a picture of lanes that others have to keep up with
-        self.news = 0  # counts what lanes may wait for
+        self._idle = self._left_out = 0  # numbers of lanes: without work; too slow
+        self.paces: dict[Any, float] = {}  # seconds a frame of the lanes that others have to keep up with
+        self.news = 0  # number of changes that lanes may wait for
 
-    # ---- the caller's side
+    # ---- for the caller
     def buffer(self) -> np.ndarray:
-        """uint8[picture_bytes] for the next picture."""
+        """uint8[picture_bytes] for the next frame."""
         with self._lock:
             return self.free.pop() if self.free else np.empty(self.picture_bytes, np.uint8)
 
     def enter(self, picture: np.ndarray | Read) -> None:
-        """The next picture in order; raises what a lane failed with, since nobody would code it."""
+        """Add the next frame in order; raises the failure of a lane, after which no frame is encoded."""
         with self._lock:
             if self._failure is not None and self._error is None:
                 raise self._failure
@@ -70,28 +70,28 @@ class GopQueue:
             self._tell()
 
     def has_room(self) -> bool:
-        """Whether another picture may wait, or will not have to."""
+        """Whether another frame may be entered; also true if it would not be encoded."""
         with self._lock:
             return self.waiting < self.room or self._failure is not None or self._ended or self.closing
 
     def busy(self) -> bool:
-        """Whether a lane still has something to do."""
+        """Whether a lane has work."""
         with self._lock:
             return self._idle < self.lanes or (self.waiting > 0 and self._end_gop is None and not self.closing)
 
     def wait(self, seconds: float) -> None:
-        """A little, unless much is finished, or all that was to do."""
+        """Wait up to `seconds`, unless a batch is finished, a lane failed or no work is left."""
         with self._lock:
             if self._in_order - self._delivered >= BATCH or self._error is not None or not self.busy():
                 return
-            while not self._caller.empty():  # of changes that are known
+            while not self._caller.empty():  # drop signals of earlier changes
                 self._caller.get_nowait()
         with suppress(Empty):
             self._caller.get(timeout=seconds)
 
     def collect(self) -> None:
-        """Add finished frames to `ready`, in order; raises, once, what a lane failed with. After an interrupt `ready` may
-        hold the last one twice.
+        """Add finished frames to `ready`, in order; raises the failure of a lane once. After an interrupt `ready` may
+        hold the last frame twice.
         """
         with self._lock:
             if self._error is not None:
@@ -104,21 +104,21 @@ class GopQueue:
                 del self._finished[number]
 
     def end(self, cut: bool = False) -> None:
-        """No picture follows; cut: none is begun any more, and what is under way is finished."""
+        """No frame follows; cut: start no more frames, finish those in flight."""
         with self._lock:
             self._ended = True
             self._end_gop = -1 if cut else self._end_gop
             self._tell()
 
     def close(self) -> None:
-        """Lanes leave what they have."""
+        """Stop the lanes; their frames are dropped."""
         with self._lock:
             self.closing = True
             self._tell()
 
-    # ---- a lane's side
+    # ---- for a lane
     def next_gop(self) -> Gop | None:
-        """A GOP that waits, if it is not too far ahead of what is finished in order."""
+        """The next waiting GOP, unless it is 2 x lanes or more GOPs ahead of the frames finished in order."""
         with self._changed:
             number = self._next_gop
             if self.closing or number not in self._gops or self._is_cut(number):
@@ -129,18 +129,18 @@ class GopQueue:
             return self._gops[number]
 
     def take(self, gop: Gop, most: int) -> list[Any]:
-        """The GOP's next pictures, as far as they have come: so many to read, or one that is there."""
+        """The next waiting frames of the GOP: at most `most` Reads, or one array."""
         with self._changed:
             waiting = gop.waiting
             count = 0 if self._is_cut(gop.number) or not waiting else min(most, len(waiting)) if callable(waiting[0]) else 1
             if self.waiting > self.room // 2 >= self.waiting - count:
-                self._wake_caller()  # there is room
+                self._wake_caller()  # room for frames again
             self.waiting -= count
             gop.taken += count
             return [waiting.popleft() for _ in range(count)]
 
     def is_over(self, gop: Gop) -> bool:
-        """Whether no picture of it will come any more."""
+        """Whether no frame of the GOP follows."""
         with self._changed:
             over = self._is_cut(gop.number) or gop.taken == self.keyint or (self._ended and not gop.waiting)
             if over:
@@ -148,12 +148,12 @@ class GopQueue:
             return over
 
     def give_back(self, buffer: np.ndarray) -> None:
-        """A picture that was copied."""
+        """Return the buffer of a frame that was copied."""
         with self._changed:
             self.free.append(buffer)
 
     def emit(self, done: "Sequence[EncodedFrame]") -> None:
-        """Pictures that are finished."""
+        """Add finished frames."""
         if not done:
             return
         with self._changed:
@@ -167,64 +167,64 @@ class GopQueue:
                 self._wake_caller()
 
     def rest(self, lanes: int) -> None:
-        """So many lanes more, or less, have nothing to do."""
+        """Add `lanes` to the number of idle lanes."""
         with self._changed:
             self._idle += lanes
             self._wake_caller()
 
     def somebody_rests(self) -> bool:
-        """Whether a lane has nothing to do, and would do something."""
+        """Whether a lane is idle that is not excluded."""
         with self._changed:
             return self._idle > self._left_out
 
     # ---- lanes of unequal speed
     def report_frame_time(self, lane: Any, seconds: float) -> None:
-        """What a picture takes a lane that others have to keep up with."""
+        """Report the seconds a frame of a lane that others have to keep up with."""
         with self._changed:
             self.paces[lane] = seconds
             self._paced.notify_all()
 
     def keeps_up(self, seconds: float) -> bool:
-        """Whether a lane that needs so long for a picture is done with a GOP before those that told their pace have done all
-        that they may do meanwhile (`next_gop`).
+        """Whether a lane with `seconds` a frame finishes a GOP before the lanes in `paces` exhaust the look-ahead of
+        2 x lanes GOPs (`next_gop`).
         """
         with self._changed:
             return seconds * sum(1 / pace for pace in self.paces.values()) <= 2 * self.lanes - 1
 
     def peek(self, count: int) -> list[Any]:
-        """The first pictures of the next GOP, which stay where they are."""
+        """The first frames of the next GOP, arrays as copies; they stay in the queue."""
         with self._changed:
             gop = self._gops.get(self._next_gop)
             some = list(gop.waiting)[:count] if gop is not None else []
             return [picture if callable(picture) else picture.copy() for picture in some]
 
     def leave_out(self, lanes: int) -> None:
-        """So many lanes more, or less, take no GOP since they would not keep up."""
+        """Add `lanes` to the number of lanes that are too slow to take a GOP."""
         with self._changed:
             self._left_out += lanes
 
     def wait_for_paces(self, seconds: float) -> None:
-        """Until one is told, but not longer."""
+        """Wait up to `seconds` for a reported frame time."""
         with self._changed:
             if not self.closing:
                 self._paced.wait(seconds)
 
     def wait_for_news(self, since: int) -> None:
-        """Until `news` is another number."""
+        """Wait until `news` differs from `since`."""
         with self._changed:
             while since == self.news:
                 self._changed.wait()
 
     def fail(self, number: int, error: BaseException) -> None:
-        """Something failed in that GOP: what is whole is kept; later GOPs are not coded, earlier ones are."""
+        """Record a failure in GOP `number`: finished frames are kept, earlier GOPs are encoded, later ones are not."""
         with self._changed:
             self._end_gop = number if self._end_gop is None else min(self._end_gop, number)
-            if self._failure is None:  # lanes of one GPU fail alike: the first one tells
+            if self._failure is None:  # lanes of one GPU fail alike: only the first failure is raised
                 self._error = self._failure = error
             self.waiting = 0
             self._tell()
 
-    # ---- with the lock
+    # ---- with the lock held
     def _is_cut(self, number: int) -> bool:
         return self._end_gop is not None and number >= self._end_gop
 

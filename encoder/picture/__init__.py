@@ -1,1 +1,1 @@
-"""One picture: its state as arrays, its loop, its slices."""
+"""One frame: its arrays, its coding loop, its slices."""

@@ -1,4 +1,4 @@
-"""Frames that lie on a GPU already: what is accepted of `__cuda_array_interface__`, and what is refused by name."""
+"""Input frames on a GPU: reads and checks arrays with `__cuda_array_interface__`."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +11,10 @@ INTERFACE = "__cuda_array_interface__"
 
 @dataclass(frozen=True)
 class DevicePicture:
-    """Where a picture lies on the GPU, as the arguments of the stage that reads it.
+    """A frame on the GPU, as the arguments of the stage that reads it.
 
-    stage: load_i420, load_nv12 or load_rgb; pointers: given_y and so on; numbers: pitches in bytes. frame: what it
-    was given as, kept so that its library does not use the memory for something else.
+    stage: load_i420, load_nv12 or load_rgb; pointers: given_y and so on; numbers: pitches in bytes. frame: the user's
+    object, kept so that its library does not reuse the memory.
     """
 
     stage: str
@@ -36,7 +36,7 @@ class _Array:
     producer: Producer = field(default=Producer(None))
 
     def rows(self) -> int:
-        """Bytes from row to row of a plane; rows themselves have no gaps."""
+        """Pitch of a plane in bytes; InputError if rows have gaps between samples, overlap or are in reverse order."""
         if self.strides[-1] != 1 and self.shape[-1] > 1:
             raise InputError(f"{self.name}: samples of a row {self.strides[-1]} bytes apart; they must be neighbours")
         if self.strides[-2] < self.shape[-1]:
@@ -51,7 +51,7 @@ def is_on_gpu(frame: Any) -> bool:
 
 
 def check_place(name: str, found: int | None, mine: int) -> None:
-    """Refuses an array that does not lie on GPU `mine` (below 0: on none any more); found: None if it lies on no GPU."""
+    """InputError for an array that is not on GPU `mine` (below 0: the GPU is lost); found: its GPU, None if on none."""
     if found is None or found != mine:
         where = "on no GPU" if found is None else f"on GPU {found}"
         here = f"GPU {mine}" if mine >= 0 else "the CPU, since the GPU is lost"
@@ -59,7 +59,7 @@ def check_place(name: str, found: int | None, mine: int) -> None:
 
 
 def describe(frame: Any, width: int, height: int, stream: Any = None) -> DevicePicture:
-    """What a frame on the GPU is; InputError says what is wrong with it.
+    """Read a frame on the GPU; InputError if its format is not supported.
 
     uint8: I420 (H * 3 // 2, W); (y, u, v); NV12 as (y, uv), uv (H / 2, W) or (H / 2, W / 2, 2); RGB (H, W, 3) or (3, H, W).
     """
@@ -124,7 +124,7 @@ def _expect(array: _Array, shape: tuple[int, ...]) -> None:
 
 
 def _producer(arrays: list[_Array], stream: Any) -> Producer:
-    """By the stream that the caller names, otherwise by the arrays."""
+    """The producer by the caller's stream if given, else by the arrays."""
     return Producer(stream_number(stream)) if stream is not None else common([array.producer for array in arrays])
 
 

@@ -1,6 +1,6 @@
-"""One picture's state as plain arrays, the pool they come from, and the reference pictures beside them.
+"""The arrays of one frame, the reference frames and the workspace of the loop.
 
-Every array is indexed by macroblock (raster address) or by sample, so that kernels on any device take them as they are:
+Every array is indexed by macroblock (raster address) or by sample, so that kernels on any device use the same layout:
 
     planes          y uint8[H, W], u and v uint8[H/2, W/2]; H, W the coded size, multiples of 16
     mb_type         uint8[n_mb]            names in standard/macroblock.py
@@ -12,12 +12,12 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
     cbp, qp         uint8[n_mb]            coded_block_pattern; QP_Y
     levels          int16[n_mb, 27, 16]    transform coefficient levels in scan order, blocks as in standard/macroblock.py
     total_coeff     uint8[n_mb, 24]        non-zero levels a block: 16 luma in raster order, 4 Cb, 4 Cr
-    level_index     uint32[mb_height+1+n_mb]  which blocks have levels, for the way home from a GPU (cuda_src/compact.py)
-    slice_sizes     int32[mb_height]       bits of each slice with its header, from a GPU (cuda_src/entropy.py)
+    level_index     uint32[mb_height+1+n_mb]  which blocks have levels, for the download from a GPU (cuda_src/compact.py)
+    slice_sizes     int32[mb_height]       bits of each slice with its header, written by a GPU (cuda_src/entropy.py)
     mb_bits         int32[n_mb]            bits of macroblock_layer() as written
-    ssd_y/u/v       int64[mb_height]       squared error of the decoded picture
+    ssd_y/u/v       int64[mb_height]       squared error of the decoded frame
     rec_y/u/v       as the planes: the reconstruction before deblocking, in the workspace
-    intra_modes     uint8[n_mb, 16]        how an intra macroblock of a P picture is coded, in the workspace
+    intra_modes     uint8[n_mb, 16]        how an intra macroblock of a P frame is coded, in the workspace
 """
 
 import math
@@ -34,18 +34,18 @@ from ...scheduler.threads.copiers import Copiers, Target
 from ...standard.macroblock import ENTRY_BYTES, N_LEVEL_BLOCKS, N_PARTITIONS
 from .device_frame import DevicePicture
 
-Array = Any  # np.ndarray, or its twin on a GPU
+Array = Any  # np.ndarray, or a GPU array
 Zeros = Callable[[tuple[int, ...], Any], Array]
-HELPERS = 3  # threads beside the caller's that copy a picture to where a GPU takes it from: one moves 5 to 7 GB/s
-WORTH_SHARING = 1 << 20  # bytes of such a picture
-_ALIGNED = 256  # bytes; what memory of a GPU is aligned to
+HELPERS = 3  # threads that help to copy a frame to its upload buffer: one copies 5 to 7 GB/s
+WORTH_SHARING = 1 << 20  # bytes of a frame: smaller ones are copied by the caller alone
+_ALIGNED = 256  # bytes: alignment of GPU memory
 
 
 class Frame:
-    """A picture on its way through the pipeline; taken from a pool and used again for a later picture.
+    """A frame in the pipeline, reused for later frames.
 
-    zeros(shape, dtype) says where its arrays lie. The results of the loop but for the levels are one block of memory, so
-    that they cross from a GPU to the host in one copy.
+    zeros(shape, dtype) allocates its arrays. The results of the loop, except the levels, share one block of memory, so that
+    one copy downloads them from a GPU.
     """
 
     mb_type: Array
@@ -80,10 +80,10 @@ class Frame:
         vars(self).update(self.results)
         self.levels = self.results["levels"]
         self.mb_bits = np.zeros(n_mb, np.int32)
-        self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if it is to come home
-        self.kept = True  # it does, of this picture
-        self.levels_packed = False  # the loop ran on GPUs, and `levels` are in what came home
-        self.bits_from_gpu = False  # it ran on a GPU that wrote the slices' data too
+        self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if downloaded
+        self.kept = True  # whether this frame's are
+        self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
+        self.bits_from_gpu = False  # a GPU wrote the slice data as well
         self.header_bits: tuple[int, ...] = ()  # of each slice
         self.index = 0  # in its pipeline
         self.number = 0  # in the stream
@@ -100,7 +100,7 @@ class Frame:
         return self.results | {f"source_{plane}": samples for plane, samples in zip("yuv", self.planes)}
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: Copiers | None = None) -> None:
-        """Copy a picture of display size in and repeat its last column and row up to the coded size."""
+        """Copy in a frame of display size; repeat its last column and row up to the coded size."""
         for plane, samples in zip(self.planes, (y, u, v)):
             height, width = samples.shape
             plane[:height, :width] = samples
@@ -108,30 +108,30 @@ class Frame:
             plane[height:] = plane[height - 1]
 
     def complete(self) -> None:
-        """All of the source is there when it returns."""
+        """Block until the source is copied in."""
 
     def unpack_levels(self) -> None:
-        """The results are there."""
+        """Unpack downloaded levels; nothing to do here."""
 
     def samples(self) -> tuple[Array, ...]:
-        """The source, of the coded size; the samples of I_PCM are taken from here."""
+        """The source planes in coded size; I_PCM takes its samples from them."""
         return self.planes
 
 
 class HostFrame(Frame):
-    """The host's side of a picture whose loop runs on a GPU: what goes there, and what comes home.
+    """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
-    given           y, u, v of display size, the source as it goes there
+    given           y, u, v of display size, the source as it is uploaded
     slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]: the slices as the GPU wrote them (cuda_src/entropy.py)
-    gate            int64[1] where an upload can wait for the source, OPEN when it is complete
+    upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
-    level_blocks    int16[27 n_mb, 16]: the blocks that have levels, one behind the other; where rows cross
+    level_blocks    int16[27 n_mb, 16]: the blocks that have levels, contiguous; empty unless by_rows
     """
 
     def __init__(
         self, mb_width: int, mb_height: int, zeros: Zeros, display: Sequence[tuple[int, int]], by_rows: bool = False
     ) -> None:
-        """by_rows: any rows of any array may cross; else only the block, and planes and levels are the host's own."""
+        """by_rows: any rows of any array may be copied to or from a GPU; else planes and levels stay on the host."""
         self._size = mb_width, mb_height
         n_mb = mb_width * mb_height
         super().__init__(
@@ -139,22 +139,22 @@ class HostFrame(Frame):
         )
         self.slice_data = zeros((mb_height * (mb_width + 1) * ENTRY_BYTES,), np.uint8)
         self.level_blocks = (zeros if by_rows else np.zeros)((n_mb * N_LEVEL_BLOCKS if by_rows else 0, 16), np.int16)
-        self._held = np.zeros(n_mb, np.uint32)  # which blocks of `levels` are not 0
+        self._held = np.zeros(n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
         self.source = zeros((sum(h * w for h, w in display),), np.uint8)
         self.given = split_planes(self.source, display)
         self._target = Target(self.given)
         self._padded = False
-        self.picture: DevicePicture | None = None  # where the source lies, if on the GPU
+        self.picture: DevicePicture | None = None  # the source, if it is on the GPU
         self.upload_fence: np.ndarray | None = None
-        self._coming: Copiers | None = None  # who copies the source, until `complete`
+        self._coming: Copiers | None = None  # the threads that copy the source, until `complete`
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: Copiers | None = None) -> None:
-        """Copy a picture of display size to where it is uploaded from; `beside`: threads that take parts of a large one.
+        """Copy a frame of display size to its upload buffer; `beside`: threads that copy parts of a large frame.
 
-        Where its upload can wait at a gate, it is there with `complete`, and the caller's planes stay as they are until then.
+        With an upload fence the copy runs in threads and ends with `complete`: the planes must not change until then.
         """
         self.loaded()
-        if np.may_share_memory(self.source, y):  # somebody read it to where it belongs
+        if np.may_share_memory(self.source, y):  # it was read into the upload buffer
             return
         if beside is None or self.source.size < WORTH_SHARING:
             for target, plane in zip(self.given, (y, u, v)):
@@ -166,31 +166,31 @@ class HostFrame(Frame):
             beside.begin(self._target, (y, u, v), self.upload_fence)
 
     def loaded(self) -> None:
-        """The source lies where it is uploaded from."""
+        """The source is in the upload buffer."""
         self.complete()
         self._padded = False
         self.picture = None
 
     @property
     def pending_fence(self) -> np.ndarray | None:
-        """The gate at which the upload has to wait, if it has to."""
+        """The fence that the upload has to wait for; None if the source is complete."""
         return self.upload_fence if self._coming is not None else None
 
     def complete(self) -> None:
-        """See Frame. Whoever gave the planes may change them again."""
+        """See Frame. The planes given to `load` may change afterwards."""
         if self._coming is not None:
             assert self.upload_fence is not None
             self._coming.end(self.upload_fence)
             self._coming = None
 
     def load_from_gpu(self, picture: DevicePicture) -> None:
-        """The source is on the GPU; where rows cross, its planes come home with the results (I_PCM takes samples there)."""
+        """The source is on the GPU; with by_rows its planes are downloaded with the results (I_PCM needs the samples)."""
         self.complete()
         self.picture = picture
         self._padded = True
 
     def samples(self) -> tuple[Array, ...]:
-        """See Frame: made when somebody asks."""
+        """See Frame; padded at the first call."""
         self.complete()
         if not self._padded:
             super().load(*self.given)
@@ -198,13 +198,13 @@ class HostFrame(Frame):
         return self.planes
 
     def mark_levels_dirty(self, row0: int = 0, row1: int | None = None) -> None:
-        """`levels` of macroblock rows [row0, row1) are written by stages or come home as they are: whatever they hold, the
-        next way home clears it."""
+        """`levels` of macroblock rows [row0, row1) are written in full: mark all their blocks as possibly non-zero, so that
+        the next unpack clears them."""
         width, height = self._size
         self._held[width * row0 : width * (height if row1 is None else row1)] = (1 << N_LEVEL_BLOCKS) - 1
 
     def unpack_levels(self) -> None:
-        """`levels` from what came home, if they are there."""
+        """Unpack the downloaded blocks into `levels`, if they were packed."""
         if not self.levels_packed:
             return
         mb_width, mb_height = self._size
@@ -212,13 +212,13 @@ class HostFrame(Frame):
 
 
 def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Array, ...]:
-    """Views of the planes that lie one behind the other in `source`, uint8[n]; display: (height, width) of each."""
+    """Views of the consecutive planes in `source`, uint8[n]; display: (height, width) of each."""
     cuts = np.cumsum([0, *(height * width for height, width in display)]).tolist()
     return tuple(source[a:b].reshape(*shape) for a, b, shape in zip(cuts, cuts[1:], display))
 
 
 def _results(n_mb: int, mb_height: int) -> tuple[tuple[str, tuple[int, ...], Any], ...]:
-    """(name, shape, dtype) of what the loop finds out about a picture."""
+    """(name, shape, dtype) of the results of the loop."""
     return (
         ("mb_type", (n_mb,), np.uint8),
         ("sub_mb_type", (n_mb, 4), np.uint8),
@@ -245,7 +245,7 @@ def _planes(mb_width: int, mb_height: int, zeros: Zeros) -> tuple[Array, Array, 
 
 @dataclass
 class References:
-    """The decoded picture buffer: deblocked pictures with borders, and the sliding window over their slots.
+    """The decoded picture buffer: deblocked frames with borders, and the sliding window over their slots.
 
     luma    uint8[n_slots, 4, H + 2 pad, W + 2 pad]   integer samples G and half samples b, h, j (Figure 8-4)
     chroma  uint8[n_slots, 2, H/2 + pad, W/2 + pad]   Cb, Cr
@@ -254,18 +254,18 @@ class References:
     luma: Array
     chroma: Array
     held: list[int] = field(default_factory=list)  # slots of the short-term references, latest first: RefPicList0
-    last: int = -1  # slot of the picture before
+    last: int = -1  # slot of the previous frame
 
     @classmethod
     def allocate(cls, n_slots: int, height: int, width: int, pad: int, zeros: Zeros = np.zeros) -> "References":
-        """`n_slots` pictures of height x width samples."""
+        """`n_slots` frames of height x width samples."""
         return cls(
             zeros((n_slots, 4, height + 2 * pad, width + 2 * pad), np.uint8),
             zeros((n_slots, 2, height // 2 + pad, width // 2 + pad), np.uint8),
         )
 
     def free_slot(self) -> int:
-        """A slot that no reference occupies, nor the picture before: the current picture is reconstructed into it."""
+        """A slot for the current frame, used neither by a reference nor by the previous frame."""
         n_slots = self.luma.shape[0]
         return next(slot for k in range(1, n_slots + 1) if (slot := (self.last + k) % n_slots) not in self.held)
 
@@ -281,7 +281,7 @@ class References:
 
 
 class Workspace:
-    """What the stages of one frame's loop hand to each other; one frame at a time is in the loop."""
+    """Intermediate arrays between the stages of a frame; one set, since one frame at a time is in the loop."""
 
     def __init__(self, mb_width: int, mb_height: int, n_ref: int, zeros: Zeros = np.zeros) -> None:
         n_mb = mb_width * mb_height

@@ -1,4 +1,4 @@
-"""The loop over several devices: the state once in each memory, one picture's arrays and copies by the names of a route."""
+"""The coding loop on several devices: the state in each memory, and the arrays and copies of a frame for its route."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -16,28 +16,28 @@ from ..settings.config import Config
 from .frame import Frame, HostFrame
 from .loop import Arrays, Loop
 
-_PLANES = {"luma": slice(0, 1), "half": slice(1, 4), "cb": slice(0, 1), "cr": slice(1, 2)}  # of a reference's arrays
+_PLANES = {"luma": slice(0, 1), "half": slice(1, 4), "cb": slice(0, 1), "cr": slice(1, 2)}  # in the arrays of a reference
 
 
 class HybridLoop:
-    """See Loop; plans and devices are the executor's."""
+    """See Loop; the executor holds plans and devices."""
 
     def __init__(self, config: Config, slice_rows: list[tuple[int, int]], executor: HybridExecutor) -> None:
         self.config, self.slice_rows, self.executor = config, slice_rows, executor
-        self.alone: dict[str, Loop] = {}  # of devices that did whole pictures
+        self.alone: dict[str, Loop] = {}  # loops of devices that encoded whole frames
         self.arrays: dict[str, Arrays] = {HOST: Arrays(config, slice_rows, executor)}
         self.frames_on_device: list[Frame] = []
         side = executor.side
         if side is not None:
             self.arrays[side.device] = Arrays(config, slice_rows, side)
             self.frames_on_device = [Frame(config.mb_width, config.mb_height, side.zeros) for _ in range(FRAMES_ON_DEVICE)]
-            for arrays in self.arrays.values():  # one list of slots for all memories
+            for arrays in self.arrays.values():  # all memories share one list of slots
                 arrays.references.held = self.arrays[HOST].references.held
         executor.adaptation.mb_width = config.mb_width
         self.size = Size(config.mb_width, config.mb_height, config.pad)
         self.references = self.arrays[HOST].references
         self.previous: dict[str, Frame] = {}
-        self._unsettled: Callable[[], None] | None = None  # the decoded picture of the last frame, on its way
+        self._unsettled: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See Loop."""
@@ -87,14 +87,14 @@ class HybridLoop:
         return ready
 
     def _there(self, frame: Frame) -> dict[str, Frame]:
-        """A picture's arrays in each memory."""
+        """The arrays of a frame in each memory."""
         side = self.executor.side
         if side is None:
             return {HOST: frame}
         return {HOST: frame, side.device: self.frames_on_device[frame.index % FRAMES_ON_DEVICE]}
 
     def _loop_alone(self, frame: Frame) -> Loop | None:
-        """The loop of the device that does this picture by itself, if one does."""
+        """The loop of the device that encodes this frame alone; None if several do."""
         executor = self.executor
         device = executor.single_device_for(frame.n_ref)
         if device is None or (not is_gpu(device) and isinstance(frame, HostFrame) and frame.picture is not None):
@@ -104,7 +104,7 @@ class HybridLoop:
             frames_on_device = self.frames_on_device if is_gpu(device) else []
             try:
                 self.alone[device] = Loop(self.config, self.slice_rows, own, arrays.on(own), frames_on_device)
-            except DeviceMemoryError:  # no room for pictures as they come: then by the way that there is
+            except DeviceMemoryError:  # no memory for its own loop: keep the hybrid one
                 executor.hands_over = False
                 return None
         loop = self.alone[device]
@@ -114,14 +114,14 @@ class HybridLoop:
         return loop
 
     def _run_alone(self, loop: Loop, frame: Frame) -> Callable[[], None]:
-        """A picture without any division."""
+        """Encode a frame on one device."""
         ready = loop.run(frame)
         self.previous = self._there(frame)
         self.executor.did_alone(len(self.references.held))
         return ready
 
     def _decoded(self, under_way: InFlightFrame, frame: Frame, slot: int) -> None:
-        """The decoded picture to where it was asked for; before `slot` is used again."""
+        """Copy the decoded frame to `frame.decoded`, before `slot` is reused."""
         self.executor.settle(under_way)
         assert frame.decoded is not None
         luma, chroma = frame.decoded
@@ -129,7 +129,7 @@ class HybridLoop:
 
 
 class _Once:
-    """A function that is called once, whoever comes first; others wait for that."""
+    """Calls a function once, in the first thread that asks; other threads wait for it."""
 
     def __init__(self, function: Callable[[], None]) -> None:
         self._function, self._lock, self._over = function, threading.Lock(), False
@@ -142,7 +142,7 @@ class _Once:
 
 
 class _Picture:
-    """One picture for the executor: its arrays in each memory."""
+    """A Work of the executor: the arrays of one frame in each memory."""
 
     def __init__(self, loop: HybridLoop, frame: Frame, there: Mapping[str, Frame], slot: int) -> None:
         self.loop, self.frame, self.there, self.slot = loop, frame, there, slot
@@ -171,7 +171,7 @@ class _Picture:
         return [(there[begin:end], host[begin:end]) for there, host in found]
 
     def _planes(self, memory: str, key: Key) -> list[Any]:
-        """The planes of an array, as bytes."""
+        """The planes of an array as uint8[n]."""
         (name, number), arrays = key, self.loop.arrays[memory]
         if name in _PLANES:
             slot = self.slot if number == NEW else self.held[number]
@@ -185,7 +185,7 @@ class _Picture:
 
 
 def _flat(array: Any) -> Any:
-    """Its bytes, one behind the other."""
+    """The bytes of an array, uint8[n]."""
     return array.reshape(array.size).view(np.uint8)
 
 

@@ -1,4 +1,4 @@
-"""The loop: the stages of one picture in the order of the data, and the state that they share from picture to picture."""
+"""The coding loop: the stages of a frame in the order of their data, and the state that is kept between frames."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -18,10 +18,10 @@ KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partitio
 
 
 class Arrays:
-    """What the stages work on, on one side: reference pictures, workspace, constants; by the names that they ask for."""
+    """The arrays of one memory: reference frames, workspace, constants; as arguments of stages by name."""
 
     def __init__(self, config: Config, slice_rows: list[tuple[int, int]], side: Any) -> None:
-        """side: an executor, or what else has zeros, constant and interior."""
+        """side: an executor or worker: it has zeros, constant, interior, fill and tickets."""
         width, height = config.mb_width, config.mb_height
         self.config, self.side = config, side
         self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, side.zeros)
@@ -30,13 +30,13 @@ class Arrays:
         self.constants["slice_first_mb"] = side.constant(_slice_first_mb(config, slice_rows))
 
     def on(self, side: Any) -> "Arrays":
-        """The same arrays as another executor of that memory uses them."""
+        """The same arrays, for another executor of the same memory."""
         mine = copy(self)
         mine.side = side
         return mine
 
     def state(self, frame: Frame, there: Frame, slot: int, previous: Frame | None) -> dict[str, Any]:
-        """What the stages of this picture may ask for; `there` holds its arrays on this side, `slot` its decoded picture."""
+        """Arguments of the stages by name; `there`: the frame's arrays in this memory; `slot`: of the decoded frame."""
         references, previous = self.references, previous or there
         return self.constants | there.arrays | self.workspace.arrays() | self.picture_state(slot) | {
             "lam": int(LAMBDA[frame.slice_qp]),
@@ -50,7 +50,7 @@ class Arrays:
         }  # fmt: skip
 
     def picture_state(self, slot: int) -> dict[str, Any]:
-        """The decoded picture in `slot`."""
+        """The arguments for the decoded frame in `slot`."""
         luma, chroma, pad = self.references.luma[slot], self.references.chroma[slot], self.config.pad
         y, cb, cr = luma[0], chroma[0], chroma[1]
         interior = self.side.interior
@@ -60,7 +60,7 @@ class Arrays:
         }  # fmt: skip
 
     def reference_state(self, ref: int) -> dict[str, Any]:
-        """What the search in RefPicList0[ref] reads and writes."""
+        """The arguments of the search in RefPicList0[ref]."""
         luma, work = self.references.luma[self.references.held[ref]], self.workspace
         return {
             "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
@@ -68,7 +68,7 @@ class Arrays:
         }  # fmt: skip
 
     def fill(self, frame: Frame, there: Frame, qp: bool = True) -> None:
-        """What holds for every macroblock before the first stage; not qp where that came with the source."""
+        """Initial values of all macroblocks; qp: whether to fill qp too (an upload of the source fills it)."""
         fill = self.side.fill
         if qp:
             fill(there.qp, frame.slice_qp)
@@ -81,13 +81,13 @@ class Arrays:
 
 
 class Loop:
-    """One picture at a time, from source to results and reference, wherever the executor runs the stages."""
+    """Runs one frame at a time on one executor, from source to results and reference."""
 
     def __init__(
         self, config: Config, slice_rows: list[tuple[int, int]], executor: OneDevice, arrays: Arrays | None = None,
         frames_on_device: list[Frame] | None = None,
     ) -> None:  # fmt: skip
-        """arrays, frames_on_device: those of a loop that this one takes turns with."""
+        """arrays, frames_on_device: shared with a loop that alternates with this one."""
         width, height = config.mb_width, config.mb_height
         self.config, self.slice_rows = config, slice_rows
         self.executor = executor
@@ -97,10 +97,10 @@ class Loop:
             frames_on_device = [Frame(width, height, executor.zeros) for _ in range(executor.frames_on_device)]
         self.frames_on_device = frames_on_device
         self.given = [_given(config, executor.zeros) for _ in self.frames_on_device]
-        self.previous: Frame | None = None  # whose vectors tell where to search
+        self.previous: Frame | None = None  # its vectors give search centres
 
     def run(self, frame: Frame) -> Callable[[], None]:
-        """All stages of a picture whose source is loaded. Returns what waits until `frame` holds the results."""
+        """Run all stages of a loaded frame. Returns a function that blocks until `frame` holds the results."""
         if frame.is_idr:
             self.references.clear()
         slot = self.references.free_slot()
@@ -122,7 +122,7 @@ class Loop:
         return ready
 
     def _run_on_gpu(self, frame: HostFrame, slot: int) -> Frame:
-        """The stages on a GPU: the source goes there, the results come home."""
+        """Upload the source, run the stages on a GPU and download the results."""
         executor, k, picture = self.executor, frame.index % len(self.frames_on_device), frame.picture
         there, given = self.frames_on_device[k], self.given[k]
         assert isinstance(executor, CudaExecutor)
@@ -146,19 +146,19 @@ class Loop:
         return there
 
     def _slice_headers(self, frame: Frame) -> np.ndarray:
-        """int32[n + 1, 2]: first macroblock row and bits of the header of each slice; behind them mb_height, 0."""
+        """int32[n + 1, 2]: first macroblock row and header bits of each slice; last mb_height, 0."""
         rows = [row0 for row0, _ in self.slice_rows]
         return np.array([*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)], np.int32)
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
-        """The decoded picture, and where it goes if it was asked for."""
+        """(source, target) arrays for the copy of the decoded frame; empty if it is not needed on the host."""
         if frame.decoded is None or not frame.kept:
             return []
         luma, chroma = frame.decoded
         return [(self.references.luma[slot][0], luma), (self.references.chroma[slot], chroma)]
 
     def restore(self, frames: Sequence[Frame]) -> None:
-        """Go on behind pictures that another loop did: `frames`, with decoded pictures, latest first."""
+        """Continue after another loop; `frames`: the references, with decoded planes, latest first."""
         for slot, frame in enumerate(frames):
             assert frame.decoded is not None
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
@@ -168,9 +168,9 @@ class Loop:
         self.previous = frames[0] if frames else None
 
     def _stages(self, frame: Frame, there: Frame, slot: int, home: tuple[str, ...] = (), **more: Any) -> None:
-        """From source to reference; `there` holds the picture's arrays where the stages run.
+        """Run the stages from source to reference; `there`: the frame's arrays in the executor's memory.
 
-        home: stages that prepare the results' way home, as soon as these are complete.
+        home: the stages that prepare the results for the download, run as soon as these are complete.
         """
         self.arrays.fill(frame, there, there is frame)
         references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]
@@ -181,7 +181,7 @@ class Loop:
         self.executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)
 
     def compile(self, frame: Frame, stages: Sequence[str]) -> None:
-        """Run stages on an empty picture with one reference: only so that their kernels are compiled."""
+        """Run stages on an empty frame with one reference to compile their kernels."""
         frame.n_ref = 1
         self.references.push(0, 1)
         state = self._state(frame, frame, 1) | self.arrays.reference_state(0)
@@ -189,14 +189,14 @@ class Loop:
             self.executor.run([((name,), {})], state, {})
 
     def _state(self, frame: Frame, there: Frame, slot: int) -> dict[str, Any]:
-        """What the stages of this picture may ask for, by name."""
+        """Arguments of the stages by name."""
         return self.arrays.state(frame, there, slot, self.previous)
 
 
 def _partition_kinds(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
     """The bit mask of subpel_refine.ALL_KINDS.
 
-    Table A-1: 8x4 and 4x8 make at most 8 vectors a macroblock, 4x4 16; a limit of 16 for two macroblocks leaves 4x4 out.
+    Table A-1: 8x4 and 4x8 make at most 8 vectors a macroblock, 4x4 16; a limit of 16 for two macroblocks excludes 4x4.
     """
     unlimited = max_mvs_per_2mb in (0, 32)
     small = (KIND_8x4 | KIND_4x4) if unlimited else KIND_8x4
@@ -209,7 +209,7 @@ def _slice_first_mb(config: Config, slice_rows: list[tuple[int, int]]) -> np.nda
 
 
 def _given(config: Config, zeros: Zeros) -> dict[str, Any]:
-    """Where a picture of display size arrives on a GPU, and the names of its parts."""
+    """The upload target of a frame of display size on a GPU, with its planes and pitches by name."""
     given = zeros((sum(height * width for height, width in config.display),), np.uint8)
     y, u, v = split_planes(given, config.display)
     pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
@@ -217,7 +217,7 @@ def _given(config: Config, zeros: Zeros) -> dict[str, Any]:
 
 
 def _constants(config: Config) -> dict[str, Any]:
-    """Numbers that are the same for all pictures."""
+    """The arguments that are the same for all frames."""
     return {
         "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
         "width": config.width, "height": config.height,

@@ -1,4 +1,4 @@
-"""Which stream another library writes an array on: by the array's interface, or by the library where that names none."""
+"""Finds the stream on which another library writes an array: from its interface, or from the library."""
 
 import sys
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from ..errors import InputError
 
-LEGACY_STREAM = 1  # the default stream that everything of a context waits for
+LEGACY_STREAM = 1  # the default stream, which synchronises with the other streams of a context
 
 
 class Producer(NamedTuple):
-    """stream: the one to be ordered after, None if nothing is under way. waits: it waits until the frame is read; otherwise
-    the host does, since what may overwrite the frame is unknown.
+    """stream: the read is ordered after it; None if the array is complete. waits: the stream waits until the frame is read;
+    otherwise the host waits, since the stream that may overwrite the frame is unknown.
     """
 
     stream: int | None
@@ -36,9 +36,9 @@ def stream_number(stream: Any) -> int:
 def producer_of(value: Any, interface: Mapping[str, Any], name: str) -> Producer:
     """The producer of an array with `__cuda_array_interface__`; name: in messages.
 
-    Version 3 of the interface names the stream. PyTorch and older CuPy give version 2: their current stream of this thread
-    counts, as for all their own operations. JAX has streams of its own and arrays that never change: the host waits. Other
-    libraries may order the default stream behind themselves by DLPack's protocol.
+    Version 3 of the interface names the stream. PyTorch and older CuPy give version 2: the stream is their current one of
+    this thread, as for their own operations. JAX has its own streams and immutable arrays: the host waits. Other libraries
+    may order the default stream after their work by DLPack's protocol.
     """
     if _is(value, "torch", "Tensor"):
         return Producer(stream_number(sys.modules["torch"].cuda.current_stream(value.device)))
@@ -52,14 +52,14 @@ def producer_of(value: Any, interface: Mapping[str, Any], name: str) -> Producer
         return Producer(stream)
     if _is(value, "cupy", "ndarray"):
         return Producer(stream_number(sys.modules["cupy"].cuda.get_current_stream()))
-    with suppress(AttributeError, TypeError, BufferError):  # it has no such protocol, or not for this stream
+    with suppress(AttributeError, TypeError, BufferError):  # the protocol is missing, or refuses this stream
         value.__dlpack__(stream=LEGACY_STREAM)
         return Producer(LEGACY_STREAM, waits=False)
     return Producer(LEGACY_STREAM)
 
 
 def common(producers: "list[Producer]") -> Producer:
-    """The producer of all planes of a frame."""
+    """The common producer of the planes of a frame; InputError if their streams differ."""
     streams = {producer.stream for producer in producers} - {None}
     if len(streams) > 1:
         raise InputError(f"planes of different streams {sorted(map(str, streams))}: say which one with stream=")
@@ -67,6 +67,6 @@ def common(producers: "list[Producer]") -> Producer:
 
 
 def _is(value: Any, library: str, kind: str) -> bool:
-    """Whether it is of a class of a library, which is not imported for that."""
+    """Whether `value` is an instance of the library's class; does not import the library."""
     found = getattr(sys.modules.get(library), kind, None)
     return isinstance(found, type) and isinstance(value, found)

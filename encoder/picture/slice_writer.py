@@ -1,4 +1,4 @@
-"""From a frame's macroblock arrays to NAL units: parameter sets, slice headers, slice data (7.3.2, 7.3.3, 7.3.4)."""
+"""Writes NAL units of a frame's macroblock arrays: parameter sets, slice headers, slice data (7.3.2, 7.3.3, 7.3.4)."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ...standard.syntax import (
 from ..settings.config import Config
 from .frame import Frame, HostFrame
 
-ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 says that all slices of the picture have this type
+ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
 TOO_LONG = "a slice is longer than A.3.1 allows"  # the quantiser turns such macroblocks into I_PCM
 NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of P and IDR pictures: all are references
@@ -51,7 +51,7 @@ def sequence_parameter_set(config: Config) -> Sps:
 
 
 def _vui(config: Config) -> Vui:
-    """Annex E: what the options say of shape, colour and time; no reordering, so decoders need not wait."""
+    """Annex E: sample aspect ratio, colour and timing of the options; no reordering, so that decoders output at once."""
     vui = Vui(
         timing_info_present_flag=1,
         num_units_in_tick=config.fps.denominator,
@@ -80,7 +80,7 @@ def _vui(config: Config) -> Vui:
 
 
 def picture_parameter_set(config: Config) -> Pps:
-    """7.4.2.2: CAVLC, one slice group; QP as of P pictures, so that their slices say 0."""
+    """7.4.2.2: CAVLC, one slice group; pic_init_qp is that of P frames, so that their slice_qp_delta is 0."""
     default_deblocking = config.disable_deblocking_idc == config.deblock_alpha == config.deblock_beta == 0
     return Pps(
         num_ref_idx_l0_default_active_minus1=config.ref - 1,
@@ -91,7 +91,7 @@ def picture_parameter_set(config: Config) -> Pps:
 
 
 class SliceWriter:
-    """Writes pictures of one sequence; holds no picture's state, so that several can be written at once."""
+    """Writes frames of one sequence; keeps no state of a frame, so that several can be written at once."""
 
     def __init__(self, config: Config, slice_rows: list[tuple[int, int]]) -> None:
         self.config = config
@@ -105,7 +105,7 @@ class SliceWriter:
         )
 
     def access_unit(self, frame: Frame) -> bytes:
-        """7.4.1.2: the NAL units of one picture, Annex B; parameter sets come with every IDR picture."""
+        """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame."""
         units = [self.parameter_sets] if frame.is_idr else []
         unit_type, ref_idc = (NAL_IDR, MOST_NEEDED) if frame.is_idr else (NAL_SLICE, NEEDED)
         for n, (row0, row1) in enumerate(self.slice_rows):
@@ -117,14 +117,14 @@ class SliceWriter:
         return b"".join(units)
 
     def header_bits(self, frame: Frame) -> tuple[int, ...]:
-        """Of each slice's header; all frame_num have the same length."""
+        """The number of bits of each slice header; it does not depend on frame_num, which has a fixed length."""
         kind = (frame.is_idr, frame.is_idr and frame.idr_pic_id, frame.n_ref, frame.slice_qp)
         if kind not in self._header_bits:
             self._header_bits[kind] = tuple(self._header_as_bits(frame, row0)[1] for row0, _ in self.slice_rows)
         return self._header_bits[kind]
 
     def _header_as_bits(self, frame: Frame, row0: int) -> tuple[np.ndarray, int]:
-        """7.3.3: bytes of a slice's header, the last one filled with zeros, and its bits; made once for its values."""
+        """7.3.3: bytes of a slice header, zero-padded, and its number of bits; cached by its values."""
         frame_num = frame.frame_num % (1 << LOG2_MAX_FRAME_NUM)
         values = (row0, frame.is_idr, frame.is_idr and frame.idr_pic_id, frame.n_ref, frame.slice_qp, frame_num)
         if values not in self._headers:
@@ -133,7 +133,7 @@ class SliceWriter:
         return self._headers[values]
 
     def _escaped(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
-        """7.3.1: payload of slice n, whose data a GPU wrote; its header comes from here."""
+        """7.3.1: payload of slice n: data of a GPU with the header added here."""
         assert isinstance(frame, HostFrame)
         bits = int(frame.slice_sizes[n])
         if bits < 0:
@@ -167,7 +167,7 @@ class SliceWriter:
     def _slice(self, frame: Frame, row0: int, row1: int) -> bytes:
         """7.3.2.8: RBSP of a slice: header by the syntax description, data by the entropy kernel."""
         config = self.config
-        pcm_samples = frame.samples() if (frame.mb_type == I_PCM).any() else frame.planes  # I_PCM is without loss
+        pcm_samples = frame.samples() if (frame.mb_type == I_PCM).any() else frame.planes  # I_PCM is lossless
         start, position = self._header_as_bits(frame, row0)
         first_mb, end_mb = row0 * config.mb_width, row1 * config.mb_width
         out = np.empty(slice_buffer_bytes(end_mb - first_mb), np.uint8)

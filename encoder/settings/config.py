@@ -1,4 +1,4 @@
-"""The settings of one encode, checked and complete: nothing is allocated before a Config exists."""
+"""The settings of one encode, checked and complete: they exist before any allocation."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from .tuned import Tuning, find_tuning, picture_of
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
-MB_A_THREAD = 100  # macroblocks of a picture that keep a thread busy; with more threads than that an encode gets slower
+MB_A_THREAD = 100  # macroblocks of a frame for each thread: with fewer an encode gets slower
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Config:
     seek: int
     preset: str
     profile: str
-    level: str | None  # as asked for; see level_idc
+    level: str | None  # as requested; see level_idc
     qp: int  # of P frames
     ipratio: float
     chroma_qp_offset: int
@@ -47,13 +47,13 @@ class Config:
     deblock_beta: int
     deblock_within_slices: bool
     threads: int  # resolved: at least 1
-    threads_given: bool  # asked for; else as many as the machine has
-    device: str  # resolved: what is used; of several the first
-    devices: tuple[str, ...]  # "cpu", "cuda:0", ...: what GOPs are shared out to
+    threads_given: bool  # by the user; else the number of CPUs
+    device: str  # resolved; the first of several
+    devices: tuple[str, ...]  # "cpu", "cuda:0", ...: GOPs are distributed to them
     ordinal: int  # of the GPU, if the device is one
     gops: int  # encoded at once; 0 = auto
     device_reason: str
-    may_change_device: bool  # a GPU that is lost does not end the encode
+    may_change_device: bool  # the CPU replaces a lost GPU
     psnr: bool
     ssim: bool
     sar: tuple[int, int] | None  # sar_width, sar_height
@@ -69,11 +69,11 @@ class Config:
     max_mv_y: int  # luma samples: vectors stay in [-max_mv_y, max_mv_y - 0.25]
     max_mvs_per_2mb: int  # Table A-1; 0 = no limit
     pad: int  # border of the reference planes, luma samples
-    # device "hybrid" as it is told, not as it is planned: rows of the processor, and who does what does not split (0: it)
+    # device "hybrid" by option, not planned: rows of the CPU, and the device of stages that do not split (0: the CPU)
     split: tuple[int, int] | None = None
-    tuning: Tuning | None = field(default=None, compare=False, repr=False)  # what was measured on this machine
-    tuning_note: str = field(default="", compare=False)  # why the user's own tuning file is not used
-    # how a GPU is used, whatever `tuning` says: some of CHOSEN in tuning.py
+    tuning: Tuning | None = field(default=None, compare=False, repr=False)  # measurements of this machine
+    tuning_note: str = field(default="", compare=False)  # why the user's tuning file is not used
+    # settings of a GPU that override `tuning`: some of CHOSEN in scheduler/planning/tuning_file.py
     gpu_choices: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property
@@ -88,24 +88,24 @@ class Config:
 
     @property
     def stage_threads(self) -> int:
-        """Threads that share the stages of a picture on the CPU: those asked for, or as many as have enough to do."""
+        """Threads for the stages of a frame on the CPU: the requested number, or as many as have enough work."""
         busy = max(2, self.mb_width * self.mb_height // MB_A_THREAD)
         return self.threads if self.threads_given else min(self.threads, busy)
 
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
-        """(height, width) of the planes of a picture as it is given."""
+        """(height, width) of the planes of an input frame."""
         chroma = (self.height + 1) // 2, (self.width + 1) // 2
         return (self.height, self.width), chroma, chroma
 
     @property
     def output_width(self) -> int:
-        """Width that a decoder returns: the next even number, because 4:2:0 crops two samples at a time."""
+        """Width of decoder output: the next even number, because 4:2:0 crops two samples at a time."""
         return self.width + self.width % 2
 
     @property
     def output_height(self) -> int:
-        """Height that a decoder returns."""
+        """Height of decoder output, even too."""
         return self.height + self.height % 2
 
     @property
@@ -127,7 +127,7 @@ class Config:
 
     @classmethod
     def from_options(cls, **options: Any) -> "Config":
-        """Check all options together; OptionError names the one that is wrong."""
+        """Check all options together; OptionError names the wrong one."""
         legal = [row for row in OPTIONS if row.scope in (ALL, API) or row.name in ("frames", "seek")]
         values = read_options(options, legal)
         for name in ("width", "height"):
@@ -181,7 +181,7 @@ class Config:
 def _settle_deblocking(values: dict[str, Any], given: dict[str, Any]) -> None:
     """Turn no_deblock and deblock into `deblock`, `deblock_alpha`, `deblock_beta`; refuse both at once.
 
-    A preset's no_deblock gives way to offsets that the user asked for.
+    Offsets given by the user override no_deblock of a preset.
     """
     offsets, off = values["deblock"], values.pop("no_deblock")
     asked = given.get("deblock") is not None
@@ -196,12 +196,12 @@ def _settle_deblocking(values: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:
-    """At least one for each device; 0 = auto."""
+    """The number of GOPs at once, at least one for each device; 0 = auto."""
     if 0 < gops < len(devices):
         raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
     return gops
 
 
 def available_cores() -> int:
-    """Processors that this process may use."""
+    """The number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

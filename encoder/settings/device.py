@@ -1,4 +1,4 @@
-"""Which device encodes, and why: decided once, before anything is allocated."""
+"""Chooses the device of an encode and gives the reason: once, before any allocation."""
 
 from ...scheduler.devices import count_gpus, gpu_name, why_no_cuda
 from ...scheduler.planning.route import Picture
@@ -6,11 +6,11 @@ from ...scheduler.stages import BY_BITS
 from ..errors import DeviceError, OptionError
 from .tuned import Tuning, faster
 
-SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): below, a picture has too few of them at once to fill a GPU
+SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 
 
 def _cpu_alone(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str] | None:
-    """(option, its value, what is there for GPUs) if an option needs stages that no GPU has; hybrid may split them off."""
+    """(option, its value, the alternative for GPUs) if an option needs stages that only the CPU has; hybrid may use some."""
     if subme >= BY_BITS:
         return "subme", str(subme), f"at most {BY_BITS - 1}"
     return ("me", "step", "fsbm") if me == "step" and not hybrid else None
@@ -19,10 +19,10 @@ def _cpu_alone(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str
 def choose_device(
     asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, picture: Picture | None = None, subme: int = 0
 ) -> tuple[str, str]:
-    """(device, reason) for `auto` or a device asked for by name; DeviceError if that one is not there.
+    """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a picture; me, subme: the options; tuning: what was measured on this machine, which `auto` goes by
-    for such a picture. No context is taken: that is up to what runs there.
+    n_mb: macroblocks of a frame; me, subme: the options; tuning: measurements of this machine, by which `auto` chooses for
+    such a `picture`. Creates no GPU context: the executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"
@@ -48,7 +48,7 @@ def choose_device(
 
 
 def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0) -> str:
-    """The reason, for devices asked for by name; DeviceError if one is not there."""
+    """The reason for named devices; DeviceError if one is missing, OptionError if GPUs lack stages."""
     gpus = [int(name.partition(":")[2]) for name in names if name != "cpu"]
     alone = _cpu_alone(me, subme)
     if gpus and alone:

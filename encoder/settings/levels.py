@@ -1,15 +1,15 @@
-"""Choosing the level: the smallest of Table A-1 whose limits hold for size, frame rate, references and vectors."""
+"""Chooses the level: the lowest of Table A-1 whose limits hold for size, frame rate, references and vectors."""
 
 from fractions import Fraction
 
 from ...standard.levels import LEVELS, Level, level_by_name, limits_exceeded, smallest_level
 from ..errors import OptionError
 
-_BEYOND_RANGE = 4  # samples: partitions and refinement may leave the search range by this much
+_BEYOND_RANGE = 4  # samples: partitions and refinement may exceed the search range by this
 
 
 def choose_level(width: int, height: int, fps: Fraction, ref: int, merange: int, asked: str | None) -> Level:
-    """The level to declare; OptionError names the option that no level, or not the one asked for, allows."""
+    """The level to declare; OptionError names the option that exceeds all levels, or the level that was asked for."""
     mb_width, mb_height = -(-width // 16), -(-height // 16)
     reach = merange + _BEYOND_RANGE
     largest = LEVELS[-1]

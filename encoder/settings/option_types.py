@@ -1,6 +1,6 @@
-"""How the value of an option is read: the same for the command line's strings and for Python values.
+"""Readers of option values, for strings of the command line and for Python values.
 
-Every reader takes a value and returns the normal form, or raises ValueError with the words that follow
+Every reader takes a value and returns its normal form, or raises ValueError with the text that follows
 "qp 60: " in the message ("not in 0..51").
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 _LARGEST_FPS_TERM = 2**31 - 1
 FPS_LOW, FPS_HIGH = Fraction(1, 100), Fraction(10000)
 
-MOST = 2**31 - 1  # of sides and numbers of frames, far beyond what there is: nothing that is computed from them gets large
+MOST = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed from them
 _LONGEST_NUMBER = 100  # characters
 _MOST_NAMES, _LONGEST_NAME = 1000, 4096  # in a list; bytes of a file's path
 
@@ -27,7 +27,7 @@ _PARTITIONS_MISSING = {"b8x8": "there are no B frames", "i8x8": "there is no 8x8
 
 
 def read_int(value: Any, low: int | None = None, high: int | None = None) -> int:
-    """A whole number in [low, high]; booleans and fractions are none."""
+    """A whole number in [low, high]; no booleans, no fractions."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -44,7 +44,7 @@ def read_count(value: Any, low: int | None = None, high: int | None = None) -> i
 
 
 def read_devices(value: Any) -> tuple[str, ...]:
-    """Names of devices, each once: cpu or cuda:N; cuda is cuda:0."""
+    """Names of devices without repetition: cpu or cuda:N; cuda is cuda:0."""
     form = "not a list of cpu, cuda:0, cuda:1 and so on"
     chosen = tuple("cuda:0" if name == "cuda" else name for name in _names(value, form))
     if not chosen or not all(re.fullmatch(r"cpu|cuda:[0-9]{1,3}", name) for name in chosen):
@@ -55,7 +55,7 @@ def read_devices(value: Any) -> tuple[str, ...]:
 
 
 def _names(value: Any, form: str) -> list[str]:
-    """Names joined by commas, or a collection of them, of which an endless one is not read on; ValueError(form)."""
+    """Names joined by commas, or a collection of them, read only up to a limit; ValueError(form)."""
     try:
         return [name.strip() for name in (value.split(",") if isinstance(value, str) else islice(value, _MOST_NAMES))]
     except (TypeError, AttributeError):
@@ -79,20 +79,20 @@ def read_float(value: Any, low: float | None = None, high: float | None = None) 
 
 
 def check_range(number: Any, low: Any, high: Any) -> None:
-    """Refuse what lies outside [low, high]; None is open."""
+    """ValueError outside [low, high]; None: no limit."""
     if (low is not None and number < low) or (high is not None and number > high):
         raise ValueError(f"not in {'' if low is None else low}..{'' if high is None else high}")
 
 
 def read_flag(value: Any) -> bool:
-    """True or False, nothing that merely looks like it."""
+    """True or False, no other truth values."""
     if not isinstance(value, bool):
         raise ValueError("not True or False")
     return value
 
 
 def read_choice(value: Any, choices: Mapping[str, Any]) -> Any:
-    """One of the names of `choices`; the normal form is what the name stands for."""
+    """One of the names of `choices`; the normal form is its value there."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"not one of {', '.join(choices)}")
     return choices[value]
@@ -104,7 +104,7 @@ def read_grid(value: Any, choices: Mapping[str, Any]) -> Any:
 
 
 def read_text(value: Any) -> str:
-    """A file name that there can be, not empty."""
+    """A possible file name, not empty."""
     try:
         text = operator.methodcaller("__fspath__")(value) if hasattr(value, "__fspath__") else value
         encoded = os.fsencode(text) if isinstance(text, str) else b""
@@ -116,13 +116,13 @@ def read_text(value: Any) -> str:
 
 
 def read_fps(value: Any) -> Fraction:
-    """Frames per second from 25, 29.97, "30000/1001" or a Fraction; exact where the value is."""
+    """Frames per second from 25, 29.97, "30000/1001" or a Fraction; exact if the value is."""
     try:
         if isinstance(value, bool):
             raise TypeError
         if isinstance(value, float):
             fps = Fraction(float.__repr__(value))  # 29.97 means 2997/100, not the binary fraction nearest to it
-            if fps.denominator > 10000:  # 30 / 1.001, computed: the rational number it was meant to be
+            if fps.denominator > 10000:  # a computed 30 / 1.001: the rational number that was meant
                 fps = fps.limit_denominator(1001)
         else:
             fps = _fraction(str(value)) if isinstance(value, str | Decimal) else Fraction(value)
@@ -135,7 +135,7 @@ def read_fps(value: Any) -> Fraction:
 
 
 def _fraction(text: str) -> Fraction:
-    """Fraction of a number with few digits: Fraction itself makes a number of as many digits as an exponent says."""
+    """Fraction of a number with few digits: Fraction() makes as many digits as the exponent demands."""
     exponent = text.lower().partition("e")[2].lstrip("+-0_")
     if len(text) > _LONGEST_NUMBER or len(exponent) > 2:
         raise ValueError
@@ -168,7 +168,7 @@ def read_sar(value: Any) -> tuple[int, int]:
 
 
 def read_deblock(value: Any) -> tuple[int, int] | bool:
-    """(alpha, beta) offsets, -6..6, from "A:B", "A" (both) or a pair; False switches the filter off."""
+    """(alpha, beta) offsets, -6..6, from "A:B", "A" (both) or a pair; False disables the filter."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and ":" not in value and "," not in value:

@@ -1,4 +1,4 @@
-"""The one table of options: the command line, keyword arguments and documentation are made from it alone."""
+"""The table of options: the only source of the command line, keyword arguments and documentation."""
 
 import difflib
 from collections.abc import Callable, Iterable
@@ -25,17 +25,17 @@ from .option_types import (
     read_text,
 )
 
-# Where an option is accepted: everywhere; as an argument of Encoder() only; on the command line only.
+# Where an option is accepted: everywhere; only as an argument of Encoder(); only on the command line.
 ALL, API, CLI = "all", "api", "cli"
 
 
 @dataclass(frozen=True)
 class Option:
-    """One row: `name` is the keyword argument; the command line says it with dashes."""
+    """One row: `name` is the keyword argument; the command line has it with dashes."""
 
     name: str
     group: str
-    read: Callable[..., Any]  # reads a value; gets low and high, or choices, when the row has them
+    read: Callable[..., Any]  # reads a value; gets low and high, or choices, if the row has them
     default: Any
     help: str
     metavar: str = ""
@@ -57,7 +57,7 @@ class Option:
 
     @property
     def range_text(self) -> str:
-        """What may follow it, for help and documentation."""
+        """The legal values, for help and documentation."""
         if self.choices is not None:
             return ", ".join(self.choices)
         if self.low is not None or self.high is not None:
@@ -66,7 +66,7 @@ class Option:
 
     @property
     def default_text(self) -> str:
-        """The default as a user writes it; nothing where there is none."""
+        """The default as a user writes it; empty if there is none."""
         if self.default is None:
             return ""
         return ":".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default)
@@ -77,7 +77,7 @@ class Option:
         return None if self.default is None else self.value(self.default)
 
     def value(self, given: Any) -> Any:
-        """The normal form of `given`; OptionError names option, value and range."""
+        """The normal form of `given`; OptionError with option, value and range."""
         try:
             if self.choices is not None:
                 return self.read(given, self.choices)
@@ -90,7 +90,7 @@ class Option:
 
 
 def show(given: Any) -> str:
-    """A value as the user wrote it, not longer than a line can bear."""
+    """A value as the user wrote it, shortened to fit a line."""
     try:
         text = given if isinstance(given, str) and given and given.isprintable() else repr(given)
     except Exception:  # numbers of very many digits, and objects of the caller
@@ -102,7 +102,7 @@ def _same(*names: str) -> dict[str, Any]:
     return {name: name for name in names}
 
 
-# Tables E-2 to E-5: what x264's names stand for; None = not written.
+# Tables E-2 to E-5: the numbers of x264's names; None = not written.
 VIDEO_FORMAT = {"component": 0, "pal": 1, "ntsc": 2, "secam": 3, "mac": 4, "undef": None}
 RANGE = {"auto": None, "tv": 0, "pc": 1}
 COLOUR_PRIMARIES = {
@@ -119,7 +119,7 @@ COLOUR_MATRIX = {
     "bt2020c": 10, "smpte2085": 11, "chroma-derived-nc": 12, "chroma-derived-c": 13, "ICtCp": 14,
 }
 
-# Each row holds the changes from the row before; "medium" is reached with the defaults of the table.
+# Each row holds the changes from the row before; "medium" equals the defaults of the table.
 PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "none", "no_deblock": True,
                   "trellis": 0},
@@ -223,7 +223,7 @@ OPTIONS: tuple[Option, ...] = (
 BY_NAME = {option.name: option for option in OPTIONS}
 ALIASES = {"frame_rate": "fps", "bframe": "bframes"}
 
-# x264's options that are not built: refused by name, with the reason.
+# x264's options that are not built, with the reason in the error.
 _NO_RATE = "the quantiser is constant, see --qp"
 _NO_B = "there are no B frames"
 _NO_CABAC = "entropy coding is CAVLC (Constrained Baseline)"
@@ -267,7 +267,7 @@ NOT_BUILT_VALUES = {
 
 
 def refuse_unbuilt(name: str, value: Any = None) -> None:
-    """Raise OptionError if `name`, or `name` with `value`, is one of x264's that is not built."""
+    """Raise OptionError if `name`, or `name` with `value`, is an option of x264 that is not built."""
     shown = name.replace("_", "-")
     if name in NOT_BUILT:
         raise OptionError(f"is not supported yet: {NOT_BUILT[name]}", shown)
@@ -277,13 +277,13 @@ def refuse_unbuilt(name: str, value: Any = None) -> None:
 
 
 def unknown_option(name: str, legal: Iterable[str]) -> OptionError:
-    """The error for a name that is in no table, with the nearest one that is."""
+    """The error for an unknown name, with the most similar known one."""
     near = difflib.get_close_matches(name, list(legal), 1, 0.6)
     return OptionError(f"unknown option {name[:60]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 def read_options(given: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> dict[str, Any]:
-    """Normal forms of all `legal` options: what was given, else the preset's, else the default.
+    """Normal forms of all `legal` options: the given value, else the preset's, else the default.
 
     Refuses unknown names with a near match and unbuilt ones with the reason. None stands for "not given".
     """
@@ -307,7 +307,7 @@ def read_options(given: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> di
 
 
 def preset(name: str) -> dict[str, Any]:
-    """The options that a preset stands for: its row and all rows before it."""
+    """The options of a preset: its row and all rows before it."""
     changes: dict[str, Any] = {}
     for row, values in PRESETS.items():
         changes |= values

@@ -1,4 +1,4 @@
-"""What the tuning file of this machine says about an encode: the device, threads, GOPs, the plan, what it will take."""
+"""Applies this machine's tuning file to an encode: finds the file, compares devices, plans, predicts times."""
 
 from functools import cache
 from pathlib import Path
@@ -17,19 +17,19 @@ from ..errors import OptionError
 if TYPE_CHECKING:
     from .config import Config
 
-WORTH = 0.87  # of the better device's predicted time, or `auto` leaves the other one alone
+WORTH = 0.87  # of the better device's predicted time: `auto` uses hybrid only below that
 
 
 @cache
 def this_machine() -> Machine:
-    """Looked at once."""
+    """This machine, examined once."""
     return Machine.here()
 
 
 def find_tuning(name: str | None, asked: str = "auto") -> tuple[Tuning | None, str]:
-    """(this machine's tuning, a sentence if the user's cache holds one that cannot be used, or a pinned device is not there).
+    """(this machine's tuning, a sentence if the user's cache holds an unusable file or a pinned device is missing).
 
-    asked: the device, which `auto` leaves to a pin. OptionError for a file asked for by name that cannot be used.
+    asked: the requested device; with `auto` a pin may choose it. OptionError for a named file that cannot be used.
     """
     try:
         if name is None:
@@ -44,19 +44,19 @@ def find_tuning(name: str | None, asked: str = "auto") -> tuple[Tuning | None, s
 
 
 def unmet(tuning: Tuning) -> str:
-    """A sentence if a device is pinned that is not there; empty if not."""
+    """A sentence if a pinned device is missing, else empty."""
     pin = tuning.pins.get("device", CPU)
     missing = None if pin == CPU else why_no_cuda()
     return f'{tuning.place}: device = "{pin}" is pinned, and there is no GPU to use ({missing})' if missing else ""
 
 
 def alone(device: str, mb_height: int, me: str = "fsbm") -> Plan:
-    """Everything on one device."""
+    """The plan with everything on one device."""
     return complete((device,), mb_height, dict.fromkeys((*SPLITS, DECIDING, CODING), (mb_height,)), me)
 
 
 def predict_alone(models: Models, device: str, picture: Picture) -> Prediction | None:
-    """What an encode on one device will take; None if it was not measured there."""
+    """The predicted times of an encode on one device; None if the device was not measured."""
     search = "step_search" if picture.me == "step" else "full_search"
     if not models.knows(search, device) or (device != CPU and picture.me == "step"):
         return None
@@ -64,12 +64,12 @@ def predict_alone(models: Models, device: str, picture: Picture) -> Prediction |
 
 
 def picture_of(mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pad: int = 48) -> Picture:
-    """A P picture among others."""
+    """A P frame with `ref` references, for predictions."""
     return Picture(Size(mb_width, mb_height, pad), ref, ref, me)
 
 
 def faster(tuning: Tuning, picture: Picture, gpu: str = "cuda:0") -> tuple[str, str] | None:
-    """("cpu", "cuda" or "hybrid", why) for `auto`; None if the file does not know both."""
+    """("cpu", "cuda" or "hybrid", reason) for `auto`; None if the file lacks one of both devices."""
     pin = tuning.pins.get("device")
     if pin is not None:
         return str(pin), f"pinned in {tuning.place}"
@@ -79,7 +79,7 @@ def faster(tuning: Tuning, picture: Picture, gpu: str = "cuda:0") -> tuple[str, 
         return None
     best = min(seconds, key=lambda device: seconds[device])
     best_name = best.partition(":")[0]
-    if 1 / sum(1 / spent for spent in seconds.values()) < WORTH * seconds[best]:  # if they shared all work, and for nothing
+    if 1 / sum(1 / spent for spent in seconds.values()) < WORTH * seconds[best]:  # bound: all work shared, at no cost
         try:
             both = make_plan((CPU, gpu), picture, tuning.models, tuning.pins, FEWER_TRIES)
         except ValueError:  # not all stages were measured
@@ -91,7 +91,7 @@ def faster(tuning: Tuning, picture: Picture, gpu: str = "cuda:0") -> tuple[str, 
 
 
 def planned(config: "Config", devices: tuple[str, ...] | None = None) -> Planned | None:
-    """The plan for this encode's P pictures, with predicted times; None without a tuning file that knows its devices."""
+    """The plan for the P frames of this encode, with predicted times; None without a tuning file for its devices."""
     if config.tuning is None:
         return None
     picture = picture_of(config.mb_width, config.mb_height, config.ref, config.me, config.pad)
