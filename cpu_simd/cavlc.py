@@ -134,7 +134,7 @@ def trailing_ones(levels, mb, block, first, mask):
 
 @helper
 def runs(mask, zeros_left):
-    """9.2.3: the codes of all run_before of a block in one, as (length, code); at most 27 bits."""
+    """9.2.3: the concatenated run_before codes of a block's levels, as (length, code); at most 27 bits."""
     length = 0
     code = 0
     last = bit_length(mask) - 1

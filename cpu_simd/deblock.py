@@ -225,7 +225,7 @@ def _filter_macroblock(
             b0, b1, b2, b3 = np.int64(bs[k]), np.int64(bs[k + 1]), np.int64(bs[k + 2]), np.int64(bs[k + 3])
             if b0 + b1 + b2 + b3 == 0:
                 continue
-            strong = b0 == 4  # bS 4 holds for the whole edge
+            strong = b0 == 4  # if one bS is 4, all four of the edge are
             average, average_c = qp_q, chroma_q
             if edge == 0:
                 mb_p = mb - 1 if vertical else mb - mb_width
