@@ -62,10 +62,10 @@ _up = _picks(_horizontal_up)
 AS_16x16 = 16
 DC = 2  # of Intra4x4PredMode and of Intra16x16PredMode
 
-# Correction in bits: intra costs are estimated from source samples; prediction from decoded samples is worse, with the QP.
+# Correction in bits: costs come from source samples, and prediction from decoded samples is worse the coarser the quantiser.
 BITS_INTRA = 28
 NOT_WORTH = 1 << 20  # cost of a macroblock for which inter prediction is cheaper
-BITS_4x4 = 24  # constant cost of Intra_4x4 in bits: its sixteen modes take at least 16, the rest is a correction
+BITS_4x4 = 24  # constant cost of Intra_4x4 in bits, besides mb_type and modes: what the estimate misses
 
 
 @helper

@@ -18,7 +18,7 @@ HALF = 2  # dead zone of levels to be weighed: rounded up from one half on
 ONE = 64  # a level of one in the unit of the ratios
 SURE = 77  # |coefficient| / step from which a level of one is always kept
 MANY, SURE_OF_MANY = 8, 43  # SURE of a block with more than MANY levels, where each costs few bits
-UP = 42  # levels above one are rounded up from this fraction on
+UP = 42  # levels above one are rounded up from a fraction of UP / ONE on
 BIT = 9  # cost of a bit in units of 1 / ONE: lambda / step^2 = 0.136
 
 OFFSET = (ZIGZAG_4x4 >> 2) * 16 + (ZIGZAG_4x4 & 3)  # offset of each scan position in rows of sixteen
@@ -117,7 +117,7 @@ def weigh(quantised, at, first, scratch):
 
 @helper
 def weigh_blocks(quantised, coded, first_block, end_block, first, scratch):
-    """weigh for blocks [first_block, end_block) set in `coded` (bit 4 * strip + block); returns the mask of coded blocks."""
+    """weigh for blocks [first_block, end_block) set in `coded` (bit 4 * strip + block); returns it without emptied blocks."""
     for k in range(first_block, end_block):
         if coded >> k & 1 and weigh(quantised, 64 * (k >> 2) + 4 * (k & 3), first, scratch) == 0:
             coded &= ~(1 << k)
