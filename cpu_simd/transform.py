@@ -52,7 +52,7 @@ DEAD_ZONE_INTER = 6
 LEVEL_SCALE = level_scale_4x4()  # int32[6, 16]: [qP % 6, raster], flat scaling lists
 
 # Forward multipliers and scaling factors of a block in raster order, int16[qP % 6, 16]. LevelScale is a multiple of 16
-# with flat lists, so 8.5.12.1 comes to level * normAdjust << (qP / 6), and its right shift loses nothing.
+# with flat lists, so 8.5.12.1 reduces to level * normAdjust << (qP / 6), and its right shift is exact.
 MF_BLOCK = QUANT_MF.astype(np.int16)
 SCALE_BLOCK = NORM_ADJUST_4x4.astype(np.int16)
 

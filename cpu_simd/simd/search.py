@@ -165,7 +165,7 @@ octet_sads_portable = _make_octet_sads(False)
 
 @intrinsic
 def pack_sums(typingctx, a, b, c, d):
-    """u16x16: lane 4 i + k is lane i of u64x4 number k; lanes are at most 65535."""
+    """u16x16: lane 4 i + k is lane i of u64x4 number k, which must be at most 65535."""
 
     def codegen(context, builder, sig, args):
         total = args[0]
