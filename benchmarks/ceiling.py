@@ -1,11 +1,11 @@
-"""What this machine can do at most, and how near to it each stage comes: the SAD instruction, copying memory.
+"""Limits of this machine (SAD instruction rate, memory copy rate), and the share of them that each stage reaches.
 
     python benchmarks/ceiling.py [--frames 6] [--rounds 5]
 
-A 1920x1088 picture pair is encoded with preset medium on one thread; the ceilings are measured between its rounds, on the
-same core. Of each stage: its time, the time that its SAD instructions alone would take, the time that reading and writing
-its arrays once would take at the rate of a copy, and the larger of the two as a share of its time. A stage that computes
-much (refinement, decision, coding) has a small share: nothing but its own instructions bounds it.
+A pair of 1920x1088 frames is encoded with preset medium on one thread; the ceilings are measured between its rounds, on the
+same core. For each stage: its time, the time of its SAD instructions alone, the time to read and write its arrays once at
+the rate of a copy, and the larger of the two as a share of its time. A stage with much computation (refinement, decision,
+coding) has a small share: only its own instructions bound it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The real clips that benchmarks run on: lossless files of $H264LITE_SEQUENCES, decoded into memory by PyAV."""
+"""Real clips for benchmarks: lossless files of $H264LITE_SEQUENCES, decoded into memory by PyAV."""
 
 import os
 import re

@@ -1,15 +1,15 @@
-"""The kernels of P pictures of a real clip, each where it stands: microseconds a picture, by stage, beside the aims.
+"""Time of the CUDA kernels within P frames of a real clip: microseconds a frame, by stage, compared with the targets.
 
     H264LITE_SEQUENCES=... python benchmarks/cuda_kernels.py [--clip driving_1920x1080_30] [--pictures 24] [--qp 27]
         [--merange 16] [--preset medium] [--json FILE]
 
-A picture is encoded; then what it gave the streams is given again in the same order, each kernel with the source, vectors,
-modes and residuals that it had, ten times in a row between two events on its own stream, with nothing else on the GPU.
-Kernels are given as in an encode: programmatic launches, so that a launch's start overlaps the end of the one before. Such
-a row has no waits for other stages and finds its data in the cache: sums are less than what a picture takes (cuda_loop.py).
-The host is ahead: a long search comes before the first event. A kernel that changes what it reads (refinement) is given
-behind the one that wrote it, and what that one takes alone is subtracted. Kernels of one stage, and such as occur several
-times in a picture, are summed up; median, least and most are of pictures; a picture's figure is the median of three rows.
+A frame is encoded; then its driver calls are issued again in the same order, each kernel with the same source, vectors,
+modes and residuals, ten times in a row between two events on its own stream, with nothing else on the GPU.
+Launches are programmatic as in an encode, so that the start of a launch overlaps the end of the previous one. Such a row
+has no waits for other stages and its data are in the cache: the sums are less than the time of a frame (cuda_loop.py).
+The host stays ahead, because a long search precedes the first event. A kernel that changes its input (refinement) follows
+the kernel that wrote it, whose time alone is subtracted. Kernels of one stage, and repeated kernels of a frame, are summed;
+median, minimum and maximum are over frames; the figure of a frame is the median of three rows.
 """
 
 import argparse

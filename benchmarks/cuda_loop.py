@@ -1,12 +1,11 @@
-"""The whole loop on a GPU: time by stage, of one P frame, and of the command; beside x264 ultrafast on the same machine.
+"""The whole loop on a GPU: time by stage, of a P frame, and of the command, compared with x264 ultrafast on this machine.
 
     H264LITE_SEQUENCES=... python benchmarks/cuda_loop.py [--size 1920x1080] [--frames 600] [--json FILE] [--trace FILE]
 
-Frames are those of the driving clip, forwards and backwards, or made up where the size is another or the clip is absent.
-Stage times: medians of events over the P frames of a run. Loop: pictures that are on their way already, one behind the
-other, from their first stage to their last, and from one picture's last stage to the next one's; whole ones of several GOPs
-at once, with nothing else for the host to do. Command: raw file to stream, with all streams and with one. x264 gets its
-pictures from memory.
+Frames are those of the driving clip, forwards and backwards, or synthetic if the size differs or the clip is missing.
+Stage times: medians of events over the P frames of a run. Loop: frames already in flight, one after the other, from first
+to last stage, and from the last stage of a frame to that of the next; also whole frames of several GOPs at once, with no
+other work for the host. Command: raw file to stream, with all streams and with one. x264 gets its frames from memory.
 """
 
 import argparse

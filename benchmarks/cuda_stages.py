@@ -2,7 +2,7 @@
 
     python benchmarks/cuda_stages.py [--size 1920x1088] [--repeat 50] [--merange 16] [--json FILE]
 
-The pictures are synthetic (moving texture with noise); each stage runs alone, inputs resident on the GPU. With a real clip:
+The frames are synthetic (moving texture with noise); each stage runs alone, inputs resident on the GPU. With a real clip:
 cuda_kernels.py.
 """
 

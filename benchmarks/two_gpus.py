@@ -1,9 +1,9 @@
-"""GOPs on one GPU and on two, beside the processor: frames a second of the command, by how many GOPs are encoded at once.
+"""Frames per second of the command by number of GOPs at once: one GPU and two, alone and together with the CPU.
 
     H264LITE_SEQUENCES=... python benchmarks/two_gpus.py [--size 1920x1080] [--frames 600] [--keyint 30] [--rounds 3]
 
-Raw file to stream, in memory where the system has such files. Pictures as in cuda_loop.py. Medians over rounds, which take
-all settings by turns; all streams must be the same. --devices: other rows than those that the GPUs there are allow.
+Raw file to stream, in memory if the system has such files. Frames as in cuda_loop.py. Medians over rounds, in which all
+settings alternate; all streams must be equal. --devices: other rows than the default ones for the available GPUs.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""libx264 through PyAV, with the same coding tools: what h264lite is measured against."""
+"""libx264 through PyAV with the same coding tools, the reference of the measurements."""
 
 import time
 from fractions import Fraction
