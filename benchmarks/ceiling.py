@@ -41,7 +41,7 @@ SADS = {"full_search": 4 * MERANGE * MERANGE * 64 // 16, "search_centre": 20 * 3
 
 @njit(nogil=True)
 def mpsadbw_loop(samples, out, count):
-    """count times 4 vmpsadbw, and next to nothing else."""
+    """Runs 4 vmpsadbw count times, with almost no other instructions."""
     window, block = load_overlapping(samples, 0), load_twice(samples, 32)
     one = load_twice(samples, 64)
     a = b = c = d = splat_u16x16(0)
@@ -75,7 +75,7 @@ def row_loop_32(samples, out, count):
 
 
 def seconds(function: Any, *args: Any) -> float:
-    """Processor time of a call."""
+    """CPU time of a call in seconds."""
     start = time.process_time()
     function(*args)
     return time.process_time() - start
@@ -106,7 +106,7 @@ class Ceilings:
         self.byte.append(seconds(np.copyto, *self.block) / (2 * self.block[0].nbytes))
 
     def sad(self) -> float:
-        """Seconds of what one mpsadbw does, by the fastest way."""
+        """Seconds for the work of one mpsadbw, by the fastest method."""
         return min(statistics.median(self.instruction), statistics.median(self.row))
 
     def copy(self) -> float:
@@ -114,7 +114,7 @@ class Ceilings:
         return statistics.median(self.byte)
 
     def text(self) -> str:
-        """A line for people."""
+        """A line of text with the rates."""
         a, b = statistics.median(self.instruction), statistics.median(self.row)
         return (f"ceilings of a core: vmpsadbw {1e-9 / a:.2f} G a second; rows of SADs with loads {1e-9 / b:.2f} G a second "
                 f"(as many vmpsadbw); copy {2e-9 / self.copy() / 2:.1f} GB a second read and as many written")

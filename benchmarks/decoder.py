@@ -38,7 +38,7 @@ def theirs(data: bytes) -> int:
 
 
 def timed(seconds: dict[str, float], clock: Callable[[], float], name: str) -> None:
-    """Let a walk of the decoder add its time to `seconds`."""
+    """Makes a walk of the decoder add its time to `seconds`."""
     walk = getattr(picture_decoding, name)
 
     def measured(*arguments: object) -> object:
@@ -51,7 +51,7 @@ def timed(seconds: dict[str, float], clock: Callable[[], float], name: str) -> N
 
 
 def streams(args: argparse.Namespace) -> dict[str, bytes]:
-    """What is decoded, by name."""
+    """The streams to decode, by name."""
     if args.streams:
         return {Path(name).name: Path(name).read_bytes() for name in args.streams}
     made = {}

@@ -24,7 +24,7 @@ GOPS = ("1", "2", "3", "4", "auto")
 
 
 def possible(devices: str, gops: str) -> bool:
-    """Each device takes a GOP at least."""
+    """Whether there is at least one GOP for each device."""
     return gops == "auto" or int(gops) >= len(devices.split(","))
 
 
@@ -50,7 +50,7 @@ def measure(source: Path, rows: list[str], words: list[str], rounds: int) -> tup
 
 
 def table(rates: dict[str, dict[str, list[float]]]) -> list[str]:
-    """Medians, and the least and the most."""
+    """The table: median, minimum and maximum."""
     lines = [f"| devices | {' | '.join(f'gops {gops}' for gops in GOPS)} |", "|---" * (1 + len(GOPS)) + "|"]
     for devices, of_row in rates.items():
         cells = [
@@ -62,7 +62,7 @@ def table(rates: dict[str, dict[str, list[float]]]) -> list[str]:
 
 
 def best(of_row: dict[str, list[float]]) -> float:
-    """Of the medians."""
+    """The highest median."""
     return max(statistics.median(found) for found in of_row.values())
 
 
