@@ -1,1 +1,1 @@
-"""Programs that measure; `papers` is also part of the installation."""
+"""Benchmark programs; `papers` is also installed with the package."""

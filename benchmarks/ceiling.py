@@ -1,11 +1,11 @@
-"""What this machine can do at most, and how near to it each stage comes: the SAD instruction, copying memory.
+"""Limits of this machine (SAD instruction rate, memory copy rate), and the share of them that each stage reaches.
 
     python benchmarks/ceiling.py [--frames 6] [--rounds 5]
 
-A 1920x1088 picture pair is encoded with preset medium on one thread; the ceilings are measured between its rounds, on the
-same core. Of each stage: its time, the time that its SAD instructions alone would take, the time that reading and writing
-its arrays once would take at the rate of a copy, and the larger of the two as a share of its time. A stage that computes
-much (refinement, decision, coding) has a small share: nothing but its own instructions bounds it.
+A pair of 1920x1088 frames is encoded with preset medium on one thread; the ceilings are measured between its rounds, on the
+same core. For each stage: its time, the time of its SAD instructions alone, the time to read and write its arrays once at
+the rate of a copy, and the larger of the two as a share of its time. A stage with much computation (refinement, decision,
+coding) has a small share: only its own instructions bound it.
 """
 
 import argparse
@@ -41,7 +41,7 @@ SADS = {"full_search": 4 * MERANGE * MERANGE * 64 // 16, "search_centre": 20 * 3
 
 @njit(nogil=True)
 def mpsadbw_loop(samples, out, count):
-    """count times 4 vmpsadbw, and next to nothing else."""
+    """Runs 4 vmpsadbw count times, with almost no other instructions."""
     window, block = load_overlapping(samples, 0), load_twice(samples, 32)
     one = load_twice(samples, 64)
     a = b = c = d = splat_u16x16(0)
@@ -75,7 +75,7 @@ def row_loop_32(samples, out, count):
 
 
 def seconds(function: Any, *args: Any) -> float:
-    """Processor time of a call."""
+    """CPU time of a call in seconds."""
     start = time.process_time()
     function(*args)
     return time.process_time() - start
@@ -106,7 +106,7 @@ class Ceilings:
         self.byte.append(seconds(np.copyto, *self.block) / (2 * self.block[0].nbytes))
 
     def sad(self) -> float:
-        """Seconds of what one mpsadbw does, by the fastest way."""
+        """Seconds for the work of one mpsadbw, by the fastest method."""
         return min(statistics.median(self.instruction), statistics.median(self.row))
 
     def copy(self) -> float:
@@ -114,7 +114,7 @@ class Ceilings:
         return statistics.median(self.byte)
 
     def text(self) -> str:
-        """A line for people."""
+        """A line of text with the rates."""
         a, b = statistics.median(self.instruction), statistics.median(self.row)
         return (f"ceilings of a core: vmpsadbw {1e-9 / a:.2f} G a second; rows of SADs with loads {1e-9 / b:.2f} G a second "
                 f"(as many vmpsadbw); copy {2e-9 / self.copy() / 2:.1f} GB a second read and as many written")

@@ -1,4 +1,4 @@
-"""The real clips that benchmarks run on: lossless files of $H264LITE_SEQUENCES, decoded into memory by PyAV."""
+"""Real clips for benchmarks: lossless files of $H264LITE_SEQUENCES, decoded into memory by PyAV."""
 
 import os
 import re
@@ -17,7 +17,7 @@ SPEED = ("foreman_352x288_30", "BasketballPass_416x240_50", "city_704x576_30", "
 
 @dataclass
 class Clip:
-    """Pictures as uint8[H*3/2, W] I420."""
+    """Frames as uint8[H*3/2, W] I420."""
 
     name: str
     width: int
@@ -27,7 +27,7 @@ class Clip:
 
 
 def load(name: str, frames: int = 0) -> Clip:
-    """Decode a clip; its samples are taken as they are (a conversion would rescale full-range video)."""
+    """Decodes a clip without conversion of its samples (which would rescale full-range video)."""
     import av
 
     folder = os.environ.get("H264LITE_SEQUENCES")

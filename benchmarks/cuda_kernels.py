@@ -1,15 +1,15 @@
-"""The kernels of P pictures of a real clip, each where it stands: microseconds a picture, by stage, beside the aims.
+"""Time of the CUDA kernels within P frames of a real clip: microseconds a frame, by stage, compared with the targets.
 
     H264LITE_SEQUENCES=... python benchmarks/cuda_kernels.py [--clip driving_1920x1080_30] [--pictures 24] [--qp 27]
         [--merange 16] [--preset medium] [--json FILE]
 
-A picture is encoded; then what it gave the streams is given again in the same order, each kernel with the source, vectors,
-modes and residuals that it had, ten times in a row between two events on its own stream, with nothing else on the GPU.
-Kernels are given as in an encode: programmatic launches, so that a launch's start overlaps the end of the one before. Such
-a row has no waits for other stages and finds its data in the cache: sums are less than what a picture takes (cuda_loop.py).
-The host is ahead: a long search comes before the first event. A kernel that changes what it reads (refinement) is given
-behind the one that wrote it, and what that one takes alone is subtracted. Kernels of one stage, and such as occur several
-times in a picture, are summed up; median, least and most are of pictures; a picture's figure is the median of three rows.
+A frame is encoded; then its driver calls are issued again in the same order, each kernel with the same source, vectors,
+modes and residuals, ten times in a row between two events on its own stream, with nothing else on the GPU.
+Launches are programmatic as in an encode, so that the start of a launch overlaps the end of the previous one. Such a row
+has no waits for other stages and its data are in the cache: the sums are less than the time of a frame (cuda_loop.py).
+The host stays ahead, because a long search precedes the first event. A kernel that changes its input (refinement) follows
+the kernel that wrote it, whose time alone is subtracted. Kernels of one stage, and repeated kernels of a frame, are summed;
+median, minimum and maximum are over frames; the figure of a frame is the median of three rows.
 """
 
 import argparse
@@ -32,12 +32,12 @@ from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.devices import why_no_cuda
 from h264lite.scheduler.stages import MAIN, SIDE
 
-ROUNDS = 3  # rows of a kernel in a picture
-FIRST = 4  # picture that is measured; before, arrays are made and compiled code is loaded
+ROUNDS = 3  # rows of a kernel in a frame
+FIRST = 4  # first frame measured; earlier frames allocate arrays and load compiled code
 
 
 class Row(NamedTuple):
-    """A line of the table: kernels of one stage. on: the stream, where another stage has the same kernel on another."""
+    """A line of the table: kernels of one stage. on: the stream, if another stage has the same kernel on another stream."""
 
     stage: str
     kernels: tuple[str, ...]
@@ -62,11 +62,11 @@ TABLE = (
     Row("ssd", ("ssd",)),
     Row("write_slices", ("code_macroblocks", "place_macroblocks", "pack_slices")),
 )
-IN_PLACE = REFINEMENTS[1:]  # kernels that change what they read
+IN_PLACE = REFINEMENTS[1:]  # kernels that change their input
 
 
 class Timed(NamedTuple):
-    """A kernel of a picture."""
+    """The time of a kernel of a frame."""
 
     kernel: str
     stream: str
@@ -74,12 +74,12 @@ class Timed(NamedTuple):
 
 
 def stage_of(kernel: str, stream: str) -> str:
-    """The line that a kernel belongs to; one that none has gets a line of its own."""
+    """The table line of a kernel; a kernel that is in no line gets its own."""
     return next((row.stage for row in TABLE if kernel in row.kernels and row.on in ("", stream)), kernel)
 
 
 def by_stage(picture: Iterable[Timed]) -> dict[str, dict[str, float]]:
-    """Microseconds of a picture by stage and kernel, in the order of the table; then kernels that have no line there."""
+    """Microseconds of a frame by stage and kernel, in the order of the table; kernels that are not in the table last."""
     found: dict[str, dict[str, float]] = {row.stage: {} for row in TABLE}
     for kernel, stream, us in picture:
         kernels = found.setdefault(stage_of(kernel, stream), {})
@@ -88,7 +88,7 @@ def by_stage(picture: Iterable[Timed]) -> dict[str, dict[str, float]]:
 
 
 def lines_of(pictures: list[list[Timed]]) -> list[dict[str, Any]]:
-    """The table over all pictures: stage, kernels with their medians, stream, median, least, most, aim; microseconds."""
+    """The table over all frames: stage, kernels with their medians, stream, median, minimum, maximum, aim; microseconds."""
     aims = {row.stage: row.aim for row in TABLE}
     streams = {stage_of(kernel, stream): stream for picture in pictures for kernel, stream, _ in picture}
     whole = [by_stage(picture) for picture in pictures]
@@ -107,7 +107,7 @@ def lines_of(pictures: list[list[Timed]]) -> list[dict[str, Any]]:
 
 
 class Bench:
-    """Times the kernels of pictures that a pipeline on a GPU encodes."""
+    """Times the kernels of frames encoded by a pipeline on a GPU."""
 
     def __init__(self, pipeline: Pipeline, batch: int = BATCH, rounds: int = ROUNDS, fill: bool = True) -> None:
         executor = pipeline.loop.executor
@@ -115,18 +115,18 @@ class Bench:
         self.pipeline, self.executor, self.gpu = pipeline, executor, executor.gpu
         self.batch, self.rounds = batch, rounds
         self.frames: list[EncodedFrame] = []
-        self.late = self.timed = 0  # rows whose first event came before the host was through; rows
+        self.late = self.timed = 0  # rows whose first event came before the host had issued all launches; all rows
         config = pipeline.config
         with self.gpu:
             self.filler = Filler(self.gpu, 16 * config.mb_width, 16 * config.mb_height) if fill else None
             self.begin, self.end = (self.gpu.event(timing=True) for _ in range(2))
 
     def encode(self, *samples: np.ndarray) -> None:
-        """A picture, alone on the GPU."""
+        """Encodes a frame, alone on the GPU."""
         self.frames += self.pipeline.encode(*samples) + self.pipeline.flush()
 
     def picture(self, *samples: np.ndarray) -> list[Timed]:
-        """Encodes a picture, then times its kernels. Nothing of an I picture."""
+        """Encodes a frame, then times its kernels; returns nothing for an I frame."""
         self.executor._recordings.clear()  # so that the picture's is the one there is, noted before or not
         self.encode(*samples)
         (script,) = self.executor._recordings.values()
@@ -156,7 +156,7 @@ class Bench:
             yield Timed(name, names[id(stream)], us)
 
     def _time(self, script: Recording, acts: list[Any], stream: Any) -> float:
-        """Microseconds of a script's acts on a stream, given again and again, alone on the GPU."""
+        """Microseconds of a recording's commands on a stream, issued repeatedly, alone on the GPU."""
         gpu, row, times = self.gpu, script.some(acts * self.batch), []
         gpu.replay(row)
         for _ in range(self.rounds):
@@ -174,7 +174,7 @@ class Bench:
 
 
 def print_table(lines: list[dict[str, Any]]) -> None:
-    """One line a stage, and sums of each stream."""
+    """Prints one line for each stage, and the sum of each stream."""
     print(f"{'stage':16s} {'stream':10s} {'median':>8s} {'least':>8s} {'most':>8s} {'aim':>5s}   us a picture; kernels")
     for line in lines:
         aim = "" if line["aim_us"] is None else f"{line['aim_us']:.0f}"

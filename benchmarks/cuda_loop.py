@@ -1,12 +1,11 @@
-"""The whole loop on a GPU: time by stage, of one P frame, and of the command; beside x264 ultrafast on the same machine.
+"""The whole loop on a GPU: time by stage, of a P frame, and of the command, compared with x264 ultrafast on this machine.
 
     H264LITE_SEQUENCES=... python benchmarks/cuda_loop.py [--size 1920x1080] [--frames 600] [--json FILE] [--trace FILE]
 
-Frames are those of the driving clip, forwards and backwards, or made up where the size is another or the clip is absent.
-Stage times: medians of events over the P frames of a run. Loop: pictures that are on their way already, one behind the
-other, from their first stage to their last, and from one picture's last stage to the next one's; whole ones of several GOPs
-at once, with nothing else for the host to do. Command: raw file to stream, with all streams and with one. x264 gets its
-pictures from memory.
+Frames are those of the driving clip, forwards and backwards, or synthetic if the size differs or the clip is missing.
+Stage times: medians of events over the P frames of a run. Loop: frames already in flight, one after the other, from first
+to last stage, and from the last stage of a frame to that of the next; also whole frames of several GOPs at once, with no
+other work for the host. Command: raw file to stream, with all streams and with one. x264 gets its frames from memory.
 """
 
 import argparse
@@ -38,7 +37,7 @@ REPLAYS = 20
 
 
 def made_up(width: int, height: int, count: int) -> list[np.ndarray]:
-    """A texture that moves, with noise: uint8[H * 3 // 2, W] I420."""
+    """Synthetic frames: a moving texture with noise, uint8[H * 3 // 2, W] I420."""
     rng = np.random.default_rng(1)
     base = np.cumsum(np.cumsum(rng.normal(0, 2, (height + 64, width + 64)), 0), 1)
     base = (base - base.min()) / np.ptp(base) * 200 + rng.normal(0, 4, base.shape)
@@ -52,7 +51,7 @@ def made_up(width: int, height: int, count: int) -> list[np.ndarray]:
 
 
 def load(width: int, height: int, count: int) -> tuple[str, list[np.ndarray]]:
-    """(what they are, pictures)."""
+    """(description, frames)."""
     if (width, height) == (1920, 1080) and os.environ.get("H264LITE_SEQUENCES"):
         import clips
 
@@ -68,7 +67,7 @@ def planes(picture: np.ndarray, width: int, height: int) -> tuple[np.ndarray, ..
 
 
 def settings(width: int, height: int, options: dict[str, Any], streams: int = 4) -> Config:
-    """Of an encode on a GPU."""
+    """The settings of an encode on a GPU."""
     config = Config.from_options(width=width, height=height, device="cuda", **options)
     return replace(config, gpu_choices={"streams": streams})
 
@@ -118,8 +117,8 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
 
 
 def at_once(pictures: list, width: int, height: int, options: dict[str, Any], lanes: int) -> float:
-    """Microseconds a picture if so many GOPs take turns and the host only gives their pictures to the streams: whole, with
-    uploads and downloads, in the order of the encode and round and round. The least of three runs.
+    """Microseconds a frame with `lanes` GOPs in turn, if the host only replays recordings of whole frames, with uploads and
+    downloads, in the order of the encode, repeatedly. The minimum of three runs.
     """
     pipelines = [Pipeline(settings(width, height, options)) for _ in range(lanes)]
     for k, pipeline in enumerate(pipelines):
@@ -147,7 +146,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
 
 
 def without_the_source(script: Recording) -> Recording:
-    """What a picture gives the streams once its source is there: the same one's upload would wait for its download."""
+    """The part of a recording after the source's conversion: a repeated upload would wait for the same frame's download."""
     kernels = list(script.launches())
     loaded = [name for _, name, _ in kernels].index("load_planes")
     return script.some(script.acts[kernels[loaded + 1][0] :])
@@ -189,7 +188,7 @@ def print_summary(title: str, found: dict[str, Any]) -> None:
 
 
 def run_command(source: Path, words: list[str]) -> float:
-    """Frames per second of the command, as it says itself."""
+    """Frames per second of the command, as it reports them."""
     report = source.with_suffix(".json")
     out = source.with_suffix(".264")
     start = time.perf_counter()

@@ -2,7 +2,7 @@
 
     python benchmarks/cuda_stages.py [--size 1920x1088] [--repeat 50] [--merange 16] [--json FILE]
 
-The pictures are synthetic (moving texture with noise); each stage runs alone, inputs resident on the GPU. With a real clip:
+The frames are synthetic (moving texture with noise); each stage runs alone, inputs resident on the GPU. With a real clip:
 cuda_kernels.py.
 """
 
@@ -49,7 +49,7 @@ class Filler:
 
 
 class Bench:
-    """Inputs on the GPU for one frame size, and one line of the table a stage."""
+    """Inputs on the GPU for one frame size, and one table line for each stage."""
 
     def __init__(self, gpu: device_module.Device, width: int, height: int, merange: int, repeat: int) -> None:
         self.gpu, self.width, self.height, self.repeat, self.merange = gpu, width, height, repeat, merange
@@ -70,7 +70,7 @@ class Bench:
         start, end = self.gpu.event(timing=True), self.gpu.event(timing=True)
         times = []
         for k in range(self.repeat + 3):
-            self.occupy(self.stream)  # the host is ahead of the GPU, so that what lies between the events is the GPU's time
+            self.occupy(self.stream)  # the host is ahead of the GPU, so that the time between the events is GPU time only
             start.record(self.stream)
             for _ in range(BATCH):
                 call()
@@ -120,7 +120,7 @@ class Bench:
         self.deblock(rows)
 
     def decide(self, rows: int, source: Any, luma: Any, zero: Any, cost: Any, mv: Any) -> None:
-        """Centres, mode decision and residual, from what search and refinement found."""
+        """Centres, mode decision and residual, from the results of search and refinement."""
         gpu, n, pad, stream = self.gpu, self.n_mb, self.pad, self.stream
         chroma = [np.ascontiguousarray(p[::2, ::2]) for p in (self.first, self.second)]
         coarse = [gpu.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)]
@@ -161,7 +161,7 @@ class Bench:
         print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
 
     def intra(self, rows: int, source: Any) -> None:
-        """Intra in I and P pictures; the ways in and out."""
+        """Intra in I and P frames; input and output."""
         gpu, n, stream, width = self.gpu, self.n_mb, self.stream, self.width // 16
         planes = [source, *(gpu.upload(np.ascontiguousarray(self.second[::2, ::2])) for _ in range(2))]
         rec = [gpu.upload(p.get()) for p in planes]

@@ -1,10 +1,10 @@
-"""Decoded frames per second on one core, beside FFmpeg with one thread (through PyAV) on the same stream in the same run.
+"""Decoded frames per second on one core, compared with FFmpeg (one thread, through PyAV) on the same stream and run.
 
     python benchmarks/decoder.py [--rounds 5] [--walks] [STREAM.264 ...]
 
 Without streams, encodes clips of H264LITE_SEQUENCES with h264lite (--qp, --preset, --frames) and with libx264's Baseline
-and High profiles. The first decode, which may compile, is left out; then the two decoders take turns. Medians of
-processor time, which other work on the machine disturbs less than the clock; --clock takes the clock.
+and High profiles. The first decode, which may compile, is not counted; then the two decoders alternate. Medians of
+CPU time, which other work on the machine affects less than wall-clock time; --clock measures wall-clock time.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def theirs(data: bytes) -> int:
 
 
 def timed(seconds: dict[str, float], clock: Callable[[], float], name: str) -> None:
-    """Let a walk of the decoder add its time to `seconds`."""
+    """Makes a walk of the decoder add its time to `seconds`."""
     walk = getattr(picture_decoding, name)
 
     def measured(*arguments: object) -> object:
@@ -51,7 +51,7 @@ def timed(seconds: dict[str, float], clock: Callable[[], float], name: str) -> N
 
 
 def streams(args: argparse.Namespace) -> dict[str, bytes]:
-    """What is decoded, by name."""
+    """The streams to decode, by name."""
     if args.streams:
         return {Path(name).name: Path(name).read_bytes() for name in args.streams}
     made = {}

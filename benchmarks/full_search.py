@@ -1,10 +1,10 @@
-"""Full search per core: 1080p, 32 x 32 candidates, 41 partitions, motion cost included; and the ratio to another program.
+"""Full search on one core: 1080p, 32 x 32 candidates, 41 partitions, with motion cost; and the ratio to a prototype.
 
     python benchmarks/full_search.py [--prototype FILE]     (or H264LITE_PROTOTYPE=FILE)
 
 FILE is a Python file with `frame_search(cur, ref, W, H, stride, R, sads, positions)` that searches 2R x 2R candidates of
-41 partitions without motion cost. All run by turns in one process on one thread, and between them the loop of SAD
-instructions that is this machine's ceiling; medians of processor time, and of the ratios within a round.
+41 partitions without motion cost. All alternate in one process on one thread with a loop of SAD instructions, the ceiling
+of this machine; medians of CPU time, and of the ratios within a round.
 """
 
 import argparse

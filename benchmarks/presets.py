@@ -1,10 +1,10 @@
-"""Preset against preset, time against rate: h264lite's beside those of x264 held to Constrained Baseline and constant QP.
+"""Time and rate of the presets, compared with x264's presets restricted to Constrained Baseline and constant QP.
 
     H264LITE_SEQUENCES=... python benchmarks/presets.py [--threads 2] [--frames 30] [--device cpu] [--processor] [CLIP ...]
 
 Rate: BD-rate over four quantisers against x264 with the tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips.
-Time: frames per second at QP 27, median of three rounds in which all presets take turns, as a ratio to that same x264.
---processor counts processor time instead, for machines that have other things to do; with --threads 1, since threads wait.
+Time: frames per second at QP 27, median of three rounds in which all presets alternate, as a ratio to the same x264.
+--processor measures CPU time instead, for machines with other work; use --threads 1, since threads wait.
 """
 
 import argparse

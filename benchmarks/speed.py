@@ -1,4 +1,4 @@
-"""Frames per second and time by stage, beside x264 with the same tools run in the same breath.
+"""Frames per second and time by stage, compared with x264 with the same tools in alternating rounds.
 
     H264LITE_SEQUENCES=... python benchmarks/speed.py [--threads 2] [--qp 27] [--preset medium] [--device cpu] [CLIP ...]
 

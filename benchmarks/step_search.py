@@ -1,8 +1,8 @@
-"""`--me step` beside the full search: time of the stage and of the encode, size and PSNR, per grid.
+"""`--me step` compared with the full search: time of the stage and of the encode, size and PSNR, for each grid.
 
     H264LITE_SEQUENCES=... python benchmarks/step_search.py [--clip foreman_352x288_30] [--frames 60] [--merange 16,32]
 
-All variants encode by turns, on one thread; medians of the rounds. Ratios are to the full search of the same range.
+All variants alternate, on one thread; medians of the rounds. Ratios are to the full search of the same range.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""GOPs on one GPU and on two, beside the processor: frames a second of the command, by how many GOPs are encoded at once.
+"""Frames per second of the command by number of GOPs at once: one GPU and two, alone and together with the CPU.
 
     H264LITE_SEQUENCES=... python benchmarks/two_gpus.py [--size 1920x1080] [--frames 600] [--keyint 30] [--rounds 3]
 
-Raw file to stream, in memory where the system has such files. Pictures as in cuda_loop.py. Medians over rounds, which take
-all settings by turns; all streams must be the same. --devices: other rows than those that the GPUs there are allow.
+Raw file to stream, in memory if the system has such files. Frames as in cuda_loop.py. Medians over rounds, in which all
+settings alternate; all streams must be equal. --devices: other rows than the default ones for the available GPUs.
 """
 
 import argparse
@@ -24,7 +24,7 @@ GOPS = ("1", "2", "3", "4", "auto")
 
 
 def possible(devices: str, gops: str) -> bool:
-    """Each device takes a GOP at least."""
+    """Whether there is at least one GOP for each device."""
     return gops == "auto" or int(gops) >= len(devices.split(","))
 
 
@@ -50,7 +50,7 @@ def measure(source: Path, rows: list[str], words: list[str], rounds: int) -> tup
 
 
 def table(rates: dict[str, dict[str, list[float]]]) -> list[str]:
-    """Medians, and the least and the most."""
+    """The table: median, minimum and maximum."""
     lines = [f"| devices | {' | '.join(f'gops {gops}' for gops in GOPS)} |", "|---" * (1 + len(GOPS)) + "|"]
     for devices, of_row in rates.items():
         cells = [
@@ -62,7 +62,7 @@ def table(rates: dict[str, dict[str, list[float]]]) -> list[str]:
 
 
 def best(of_row: dict[str, list[float]]) -> float:
-    """Of the medians."""
+    """The highest median."""
     return max(statistics.median(found) for found in of_row.values())
 
 

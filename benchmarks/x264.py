@@ -1,4 +1,4 @@
-"""libx264 through PyAV, with the same coding tools: what h264lite is measured against."""
+"""libx264 through PyAV with the same coding tools, the reference of the measurements."""
 
 import time
 from fractions import Fraction
@@ -31,7 +31,7 @@ class X264:
         self.context = context
 
     def encode(self, frames: list) -> bytes:
-        """All frames to an Annex B stream."""
+        """Encodes all frames to an Annex B stream."""
         data = bytearray()
         for frame in frames:
             for packet in self.context.encode(frame):
@@ -69,7 +69,7 @@ def run(clip: Clip, frames: list, qp: int, threads: int, preset: str = "medium",
 
 
 def decode(data: bytes) -> list[np.ndarray]:
-    """All pictures of an Annex B stream by FFmpeg, in output order."""
+    """All frames of an Annex B stream, decoded by FFmpeg, in output order."""
     import av
 
     context = av.CodecContext.create("h264", "r")

@@ -1,1 +1,1 @@
-"""The stages of the loop as Numba kernels: arrays in, arrays out."""
+"""The encoder's stages as Numba kernels on the CPU: arrays in, arrays out."""

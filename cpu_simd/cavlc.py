@@ -1,7 +1,7 @@
-"""CAVLC in kernels: bits into a buffer, Exp-Golomb codes (9.1), residual blocks (9.2) written or only counted.
+"""CAVLC kernels: bit writer, Exp-Golomb codes (9.1), residual blocks (9.2) written or only counted.
 
-A bit sink is the output uint8[] and `sink` int64[3]: bits not stored yet (right-aligned; higher ones are stale), their
-number (below 32), and the byte at which they will be stored.
+The bit writer is the output uint8[] and `sink` int64[3]: pending bits (right-aligned; higher bits are stale), their
+number (below 32), and the byte offset where they will be stored.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ BITS, COUNT, BYTE = range(3)
 
 @helper
 def open_sink(out, position, sink):
-    """Go on at bit `position` of out, whose earlier bits stay."""
+    """Starts the sink at bit `position` of out; earlier bits are kept."""
     sink[BYTE] = position >> 3
     sink[COUNT] = position & 7
     sink[BITS] = np.int64(out[position >> 3]) >> (8 - (position & 7))
@@ -24,7 +24,7 @@ def open_sink(out, position, sink):
 
 @helper
 def close_sink(out, sink):
-    """Store what is left, the last byte filled with zeros; returns the bit position. The sink can go on afterwards."""
+    """Stores the pending bits, the last byte padded with zeros; returns the bit position. The sink stays usable."""
     count = sink[COUNT]
     at = sink[BYTE]
     while count >= 8:
@@ -40,7 +40,7 @@ def close_sink(out, sink):
 
 @helper
 def push(out, bits, count, at, length, code):
-    """Append `length` (0..32) bits; the sink is in bits, count, at, and returned so: it stays in registers."""
+    """Appends `length` (0..32) bits; the sink is passed and returned as (bits, count, at), so that it stays in registers."""
     bits = (bits << length) | code
     count += length
     if count >= 32:
@@ -99,7 +99,7 @@ def level_code(code, suffix_length):
 
 @helper
 def next_suffix_length(suffix_length, level):
-    """9.2.2: suffixLength for the level after this one."""
+    """9.2.2: suffixLength of the next level."""
     suffix_length = max(suffix_length, 1)
     if abs(level) > 3 << (suffix_length - 1) and suffix_length < 6:
         suffix_length += 1
@@ -108,9 +108,9 @@ def next_suffix_length(suffix_length, level):
 
 @helper
 def nonzero_levels(levels, mb, block, first, most):
-    """Positions of the levels that are not 0 as bits of an integer, counted from position `first` on.
+    """Bit mask of the positions of nonzero levels, relative to position `first`.
 
-    levels: int16[n_mb, 27, 16], block `block` of macroblock mb; most: maxNumCoeff, levels beyond it do not count.
+    levels: int16[n_mb, 27, 16], block `block` of macroblock mb; most: maxNumCoeff, later levels are ignored.
     """
     mask = nonzero_lanes(levels, (mb * N_LEVEL_BLOCKS + block) * 16)
     return mask >> first & ((1 << most) - 1)
@@ -118,7 +118,7 @@ def nonzero_levels(levels, mb, block, first, most):
 
 @helper
 def trailing_ones(levels, mb, block, first, mask):
-    """9.2.1: TrailingOnes, and the signs of these levels as bits, the last level's first."""
+    """9.2.1: TrailingOnes, and the signs of these levels as bits, the last level's sign first."""
     ones = 0
     signs = 0
     while mask != 0 and ones < 3:
@@ -134,7 +134,7 @@ def trailing_ones(levels, mb, block, first, mask):
 
 @helper
 def runs(mask, zeros_left):
-    """9.2.3: run_before of all levels that have one, as (length, code); at most 27 bits."""
+    """9.2.3: the concatenated run_before codes of a block's levels, as (length, code); at most 27 bits."""
     length = 0
     code = 0
     last = bit_length(mask) - 1
@@ -197,7 +197,7 @@ def total_zeros_code(most, total, zeros):
 
 @helper
 def residual_block_bits(levels, mb, block, first, most, nc_class):
-    """9.2: how many bits put_block writes for the same arguments."""
+    """9.2: the number of bits that put_block writes for the same arguments."""
     mask = nonzero_levels(levels, mb, block, first, most)
     total = bit_count(mask)
     ones, _ = trailing_ones(levels, mb, block, first, mask)

@@ -1,4 +1,4 @@
-"""What decisions weigh: SAD and SATD of strips of four 4x4 blocks, bit lengths of Exp-Golomb codes and vectors."""
+"""Cost terms of decisions: SAD and SATD of strips of four 4x4 blocks, bit lengths of Exp-Golomb codes and vectors."""
 
 import numpy as np
 
@@ -23,13 +23,13 @@ def se_bits(value):
 
 @helper
 def mvd_bits(x, y, px, py):
-    """Bits of the two motion vector differences of (x, y) against the predictor (px, py), quarter samples."""
+    """Bits of both motion vector difference components of (x, y) against the predictor (px, py), quarter samples."""
     return se_bits(x - px) + se_bits(y - py)
 
 
 @helper
 def te_bits(value, n_ref):
-    """9.1: length in bits of te(v) as ref_idx_l0 uses it: nothing with one reference, one bit with two."""
+    """9.1: length in bits of te(v) for ref_idx_l0: 0 with one reference, 1 with two."""
     if n_ref <= 1:
         return 0
     if n_ref == 2:
@@ -37,8 +37,8 @@ def te_bits(value, n_ref):
     return ue_bits(value)
 
 
-# Table 8-12: the two stored samples whose rounded average is the sample at (fx, fy) quarters, number 4 * fy + fx.
-# Planes G, b, h, j are 0..3; (plane, dx, dy) twice. Samples that are stored themselves stand twice.
+# Table 8-12: row 4 * fy + fx has the two stored samples whose rounded average is the sample at (fx, fy) quarters.
+# A row is (plane, dx, dy) twice, planes G, b, h, j being 0..3; a sample that is stored itself is listed twice.
 _G, _B, _H, _J = (0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)
 _RIGHT, _BELOW, _M, _S = (0, 1, 0), (0, 0, 1), (2, 1, 0), (1, 0, 1)
 QUARTER_SAMPLES = np.array(
@@ -63,10 +63,10 @@ def quarter_offsets(plane_size, stride, samples, offsets):
 
 @helper
 def strip_satd(d0, d1, d2, d3):
-    """SATD of four 4x4 blocks side by side from their four rows of differences (u16x16), as sixteen partial sums.
+    """SATD of a row of four 4x4 blocks from their four rows of differences (u16x16), as sixteen partial sums.
 
-    Half the sum of the absolute Hadamard coefficients. Since |a + b| + |a - b| = 2 max(|a|, |b|), the last butterfly is
-    a maximum, and the half is exact.
+    SATD is half the sum of the absolute Hadamard coefficients. Since |a + b| + |a - b| = 2 max(|a|, |b|), the last
+    butterfly is a maximum, and the half is exact.
     """
     d0, d1, d2, d3 = hadamard_rows(d0), hadamard_rows(d1), hadamard_rows(d2), hadamard_rows(d3)
     even = max_s(absolute(add(d0, d1)), absolute(add(d2, d3)))
@@ -76,13 +76,13 @@ def strip_satd(d0, d1, d2, d3):
 
 @helper
 def strip_sad(d0, d1, d2, d3):
-    """SAD of four 4x4 blocks side by side from their four rows of differences, as sixteen partial sums."""
+    """SAD of a row of four 4x4 blocks from their four rows of differences (u16x16), as sixteen partial sums."""
     return add(add(absolute(d0), absolute(d1)), add(absolute(d2), absolute(d3)))
 
 
 @helper
 def row_16(luma, a, b, at):
-    """Sixteen samples in a row: the average of those at a and at b (offsets), `at` further on, in 16 bits."""
+    """u16x16: rounded average of the sixteen samples at offsets a + at and b + at of luma."""
     return widen(average(load_u8x16(luma, a + at), load_u8x16(luma, b + at)))
 
 

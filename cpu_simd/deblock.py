@@ -1,7 +1,7 @@
-"""Deblocking (8.7) of any band of macroblock rows, from samples that are not deblocked yet, into a second picture.
+"""Deblocking filter (8.7) of any band of macroblock rows, from samples before deblocking into a second frame.
 
-The edges of the neighbouring rows that reach into the band are filtered too, in scratch: all vertical ones, the
-horizontal edges 2 and 3 of the macroblocks above, 0 and 1 of those below. That is exact: bands need not wait.
+Edges of neighbouring rows that affect the band are filtered too, in scratch: all vertical edges, horizontal edges 2 and 3
+of the macroblocks above, 0 and 1 of those below. The result is exact, so bands do not wait for each other.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ from .simd.vector import (
     widen,
 )
 
-# Table 8-17 by bS 0..4 and indexA: -1 for bS 0, where nothing is filtered.
+# Table 8-17 by bS 0..4 and indexA; -1 for bS 0 (not filtered).
 _TC0 = np.concatenate([np.full((1, 52), -1), TC0[1:], np.zeros((1, 52))]).astype(np.int64)
 
 
@@ -97,7 +97,7 @@ def _clip(x, limit):
 
 @helper
 def _mask(p1, p0, q0, q1, alpha, beta):
-    """8.7.2.2: filterSamplesFlag but for bS."""
+    """8.7.2.2: filterSamplesFlag without the condition on bS."""
     inside = bit_and(less(absolute(sub(p1, p0)), beta), less(absolute(sub(q1, q0)), beta))
     return bit_and(inside, less(absolute(sub(p0, q0)), alpha))
 
@@ -225,7 +225,7 @@ def _filter_macroblock(
             b0, b1, b2, b3 = np.int64(bs[k]), np.int64(bs[k + 1]), np.int64(bs[k + 2]), np.int64(bs[k + 3])
             if b0 + b1 + b2 + b3 == 0:
                 continue
-            strong = b0 == 4  # then all of them are
+            strong = b0 == 4  # if one bS is 4, all four of the edge are
             average, average_c = qp_q, chroma_q
             if edge == 0:
                 mb_p = mb - 1 if vertical else mb - mb_width
@@ -260,7 +260,7 @@ def _copy(plane, y0, y1):
 
 @helper
 def _copy_back(flat, y0, first, end, width, out):
-    """Rows [first, end) of the picture from `flat`, which begins at row y0, into out, a view of any row stride."""
+    """Copies rows [first, end) of the plane from `flat`, which begins at row y0, into out, a view of any row stride."""
     stride = out.strides[0]
     for i in range(first, end):
         for j in range(0, width, 8):
@@ -272,10 +272,10 @@ def deblock(
     rec_y, rec_u, rec_v, mb_type, ref_idx, mv, total_coeff, qp, chroma_qp_offset, alpha_offset, beta_offset,
     disable_idc, slice_first_mb, row0, row1, out_y, out_u, out_v,
 ):  # fmt: skip
-    """8.7: deblocks macroblock rows [row0, row1) of the picture rec_* into the same rows of out_*.
+    """8.7: deblocks macroblock rows [row0, row1) of the frame rec_* into the same rows of out_*.
 
-    rec_* uint8[H, W], not changed; out_* uint8, may be views with a longer row. alpha_offset, beta_offset:
-    FilterOffsetA and B; disable_idc: disable_deblocking_filter_idc. Any split of a picture gives the same samples.
+    rec_* uint8[H, W], not changed; out_* uint8, may be views with longer rows. alpha_offset, beta_offset:
+    FilterOffsetA and B; disable_idc: disable_deblocking_filter_idc. Any split of a frame into bands gives the same samples.
     """
     height, width = rec_y.shape
     mb_width, mb_height = width // 16, height // 16

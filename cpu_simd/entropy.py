@@ -1,6 +1,6 @@
-"""Stage entropy: a slice's macroblock arrays -> slice data by CAVLC (7.3.4, 7.3.5, 9.1, 9.2), and NAL unit payloads.
+"""Stage entropy: CAVLC slice data (7.3.4, 7.3.5, 9.1, 9.2) from a slice's macroblock arrays; check for emulation prevention.
 
-The state arrays are those of encoder/picture/frame.py; indices and units are explained there.
+encoder/picture/frame.py defines the state arrays, their indices and units.
 """
 
 import numpy as np
@@ -38,9 +38,9 @@ from .cavlc import BYTE, COUNT, close_sink, open_sink, put, put_block, put_se, p
 from .mv_prediction import predict_mv
 from .simd.lanes import zero_pairs
 
-# No macroblock can be longer: 384 levels of 28 bits, tokens, zeros and runs of 27 blocks, 32 vector differences.
+# Upper bound of a macroblock: 384 levels of 28 bits, tokens, zeros and runs of 27 blocks, 32 vector differences.
 MACROBLOCK_BYTES = 2048
-# A.3.1: macroblock_layer() has at most 3200 bits; and the mb_skip_run before it, and alignment.
+# A.3.1: macroblock_layer() has at most 3200 bits; the rest is for the mb_skip_run before it and for alignment.
 _LEGAL_MACROBLOCK_BYTES = 410
 
 # 7.3.5.3: the order of the blocks of `levels` in residual()
@@ -54,7 +54,7 @@ def slice_buffer_bytes(n_mb: int) -> int:
 
 @helper
 def count_class(total_coeff, mb, base, log2_width, bx, by, left, above, mb_width):
-    """9.2.1: row of COEFF_TOKEN for block (bx, by) of a plane of 2^log2_width blocks a row, first at `base`.
+    """9.2.1: row of COEFF_TOKEN for block (bx, by) of a plane with 2^log2_width blocks a row, the first at index `base`.
 
     total_coeff: uint8[n_mb, 24]; left, above: whether those macroblocks are available.
     """
@@ -132,7 +132,7 @@ def put_intra4x4_modes(out, sink, mb, intra4x4_mode, left, above, mb_width):
 def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb):
     """7.3.5, 7.3.5.1, 7.3.5.2: mb_type, sub_mb_type, ref_idx_l0 and mvd_l0 of a P macroblock.
 
-    Where all four references of P_8x8 are 0 it is written as P_8x8ref0, which saves the indices.
+    P_8x8 with all four references 0 is written as P_8x8ref0, which saves the indices.
     """
     wide = 2 if kind == P_8x16 or kind == P_8x8 else 4  # partitions, in 4x4 blocks
     high = 2 if kind == P_16x8 or kind == P_8x8 else 4
@@ -207,7 +207,7 @@ def write_slice_data(
 ):
     """7.3.4: slice_data() of macroblocks first_mb .. end_mb - 1 and rbsp_slice_trailing_bits(), by CAVLC.
 
-    out: uint8[], written from bit `position` on (the slice header stands before it); n_ref: active references, 0 in an
+    out: uint8[], written from bit `position` on (after the slice header); n_ref: active references, 0 in an
     I slice; slice_qp: SliceQPY. mb_bits int32[n_mb]: bits of each macroblock_layer(); 0 where skipped. Returns the bit
     position after the trailing bits, or -1 if `out` is too small (slice_buffer_bytes is enough for legal macroblocks).
     """
@@ -262,9 +262,10 @@ def write_slice_data(
 
 @quick_kernel
 def begin_slice(data, header, size):
-    """7.4.1: puts the header into slice data; whether the `size` bytes then need emulation prevention.
+    """7.4.1: ORs the header into slice data; returns whether the `size` bytes then need emulation prevention.
 
-    data: uint8[], ends with a one in the last byte, longer than `size` or not; header: uint8[], whose bits are 0 in the data.
+    data: uint8[], may be longer than `size`; the last of the `size` bytes is not 0 (stop bit), and the header's bits are 0.
+    header: uint8[].
     """
     for i in range(len(header)):
         data[i] |= header[i]

@@ -1,4 +1,4 @@
-"""Levels as they come from the GPU (cuda_src/compact.py), back into the array of a frame."""
+"""Unpacks levels that were packed on the GPU (cuda_src/compact.py) into a frame's array of levels."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from .simd.vector import load_u16x16, splat_u16x16, store
 
 @closed_kernel
 def expand(index, blocks, mb_width, row0, row1, held, levels):
-    """Not part of the standard: levels int16[n_mb, 27, 16] of macroblock rows [row0, row1), rows in any order.
+    """Not part of the standard: unpacks macroblock rows [row0, row1) into levels int16[n_mb, 27, 16]; rows in any order.
 
-    index: uint32[mb_height + 1 + n_mb], blocks before each row, then the blocks of each macroblock as bits; blocks:
-    int16[n, 16]; held: uint32[n_mb], which blocks of `levels` may not be 0 (all 0 with levels all 0 at first), so that
-    only those are cleared.
+    index: uint32[mb_height + 1 + n_mb], the number of blocks before each row, then a bit mask of each macroblock's blocks;
+    blocks: int16[n, 16]; held: uint32[n_mb], updated, a bit mask of the blocks of `levels` that may be nonzero: only those
+    are cleared (initially all 0, with levels all 0).
     """
     zero = splat_u16x16(0)
     masks = len(index) - len(held)

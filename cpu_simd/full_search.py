@@ -1,4 +1,4 @@
-"""Exhaustive integer motion search of all 41 partitions of every macroblock, reusing the SADs of the 4x4 blocks."""
+"""Full integer motion search of all 41 partitions of every macroblock, with reuse of the SADs of the 4x4 blocks."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from .simd.vector import (
 
 @helper
 def block_sads(source, source_at, source_stride, reference, rows, reference_stride, sads, like):
-    """SADs, times 4, of the sixteen 4x4 blocks at candidates side by side, for four rows of candidates.
+    """SADs times 4 of the sixteen 4x4 blocks, for four rows of adjacent candidates.
 
     source_at: offset of the macroblock; rows: int64[4], offsets of the first candidate of each row; like: a vector with
     a lane for each candidate; sads: uint16[4, 16, lanes], [row of candidates, block in raster order, candidate].
@@ -68,10 +68,10 @@ def block_sads_portable(source, source_at, source_stride, reference, rows, refer
 
 @helper
 def keep_partitions(sads, motion, index, best, position, like):
-    """One step of the search: keys of 41 partitions x 4 rows of candidates, their minima over the rows kept.
+    """One step of the search: updates the smallest keys of 41 partitions with four rows of candidates.
 
-    motion: uint16[4, lanes], motion cost of a candidate times 4 plus the row's number, the key's low bits;
-    best, position: uint16[41, lanes], smallest key so far and the step that brought it.
+    motion: uint16[4, lanes], motion cost of a candidate times 4 plus the row's number (the low bits of the key);
+    best, position: uint16[41, lanes], smallest key so far and its step.
     """
     lanes = lanes_of(like)
     step = splat_like(like, index)
@@ -98,7 +98,7 @@ def keep_partitions(sads, motion, index, best, position, like):
             m5 = min_u(m5, add_sat_u(s2, cost))
             s0 = add_sat_u(s0, s2)
             m8 = min_u(m8, add_sat_u(s0, cost))
-            store(sads, at, s0)  # the 8x8 block's SAD takes the place of its first 4x4 block's
+            store(sads, at, s0)  # the SAD of the 8x8 block replaces that of its first 4x4 block
         k = (q >> 1) * 8 + (q & 1) * 2
         keep_smallest(best, position, k, m0, step)
         keep_smallest(best, position, k + 1, m1, step)
@@ -136,12 +136,11 @@ def exact_search(
     k, source, source_at, source_stride, reference, first, reference_stride, starts, groups, size, x_cost, y_cost, x_keys,
     partition, best, position, native, like,
 ):  # fmt: skip
-    """One partition with keys that are costs alone, row by row of candidates, for costs that leave a key no room for the
-    row's number. Returns (cost, dx, dy), dx, dy from 0.
+    """Searches one partition row by row with keys without a row number, for costs too large for 16-bit keys with one.
 
-    source_at: offset of the macroblock; first: that of its first candidate; starts: int64[8], columns of candidates;
-    x_cost, y_cost: int64[128]; partition: int32[41, 4], x, y, width, height; written: x_keys: uint16[8, lanes], row k of
-    best and position: uint16[41, lanes].
+    Returns (cost, dx, dy), dx, dy from 0. source_at: offset of the macroblock; first: offset of its first candidate;
+    starts: int64[8], first columns of the groups of candidates; x_cost, y_cost: int64[128]; partition: int32[41, 4], x, y,
+    width, height. Overwrites x_keys: uint16[8, lanes] and row k of best and position: uint16[41, lanes].
     """
     lanes = lanes_of(like)
     left, top, width, height = partition[k, 0], partition[k, 1], partition[k, 2], partition[k, 3]
@@ -178,7 +177,7 @@ def exact_search(
 
 @helper
 def first_smallest(best, position, k, like):
-    """(smallest key of a partition, the first step that brought it, its lane there)."""
+    """(smallest key of a partition, the first step with this key, its lane)."""
     lanes = lanes_of(like)
     keys = load_like(like, best, k * lanes)
     key = smallest(keys)
@@ -189,13 +188,13 @@ def first_smallest(best, position, k, like):
 
 @helper
 def search_weight(lam):
-    """lambda while searching: the predictor is a guess, and what it costs to be far from it weighs half."""
+    """lambda of the search: motion bits weigh half, because the predictor is an estimate."""
     return lam >> 1
 
 
 @helper
 def motion_costs(start, predictor, weight, size, bits, costs):
-    """bits[i]: of the difference of integer position start + i against a quarter-sample predictor; costs: weight * bits."""
+    """bits[i]: bits of integer position start + i minus a predictor in quarter samples; costs[i]: weight * bits[i]."""
     for i in range(size):
         bits[i] = se_bits(4 * (start + i) - predictor)
         costs[i] = weight * bits[i]
@@ -205,7 +204,7 @@ def motion_costs(start, predictor, weight, size, bits, costs):
 def _search_rows(
     source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, native, like
 ):  # fmt: skip
-    """The kernel behind full_search; like: a vector with a lane for each candidate of a step."""
+    """Implements full_search. like: a vector with a lane for each candidate of a step."""
     lanes = lanes_of(like)
     mb_width = source.shape[1] // 16
     source_stride = source.shape[1]
@@ -280,7 +279,7 @@ def _search_rows(
 def _search_rows_16(
     source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, native
 ):  # fmt: skip
-    """Steps of sixteen candidates."""
+    """_search_rows with steps of sixteen candidates."""
     _search_rows(
         source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, native, splat_u16x16(0)
     )
@@ -288,7 +287,7 @@ def _search_rows_16(
 
 @closed_kernel
 def _search_rows_32(source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition):
-    """Steps of 32 candidates, with AVX-512."""
+    """_search_rows with steps of 32 candidates, for AVX-512."""
     _search_rows(
         source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, partition, True, splat_u16x32(0)
     )
@@ -297,17 +296,17 @@ def _search_rows_32(source, reference, pad, centre, predictor, lam, merange, row
 def full_search(source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, level=SIMD_LEVEL):
     """Integer full search with motion cost (not part of the standard).
 
-    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the picture at [pad, pad];
+    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad];
     centre: int16[n_mb, 2], integer samples; predictor: int16[n_mb, 2], quarter samples; merange: 4..64;
     [row0, row1): macroblock rows. Writes cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] in quarter samples.
-    Candidates: dx, dy in [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, then the
-    first in raster order (dy outer). The window about the centre (12 samples at least) must lie in the padded reference.
+    Candidates: dx, dy in [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie
+    the first in raster order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.
 
-    How: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
-    that one minimum over the four keeps the lower row too; the step (row in the quarter, group of columns) is kept
-    beside it. Since steps run upwards, the smallest key at its first step is the first candidate in raster order.
-    Where no key below 65535 was found (costs above 16383, as behind a cut from black to white), the partition is searched
-    again with keys without that number.
+    Method: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
+    that the minimum over the four rows includes the lowest row; the step (row in the quarter, group of columns) is stored
+    with it. Steps are in raster order, so the smallest key at its first step is the first candidate in raster order. A
+    partition with no key below 65535 (costs above 16383, as after a cut from black to white) is searched again with keys
+    without a row number.
     """
     where = source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, PARTITIONS
     if level == WIDE and merange >= 16:

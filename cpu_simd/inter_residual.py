@@ -19,15 +19,15 @@ from .rdo_quant import HALF, weigh_blocks
 from .simd.vector import load_u8x16, splat_u16x16, store
 from .transform import DEAD_ZONE_INTER, chroma_qp, quantise_strips, reconstruct_strips
 
-# Luma residual whose cheap score stays below these is dropped: a quadrant, the macroblock; chroma AC: a plane.
+# Residuals with a decimate_score below these are dropped: luma of a quadrant, of the macroblock, chroma AC of a plane.
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
 
 
 @helper
 def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
-    """Zeroes the luma levels that are not worth their bits; returns the luma coded_block_pattern. Not in the standard.
+    """Zeroes luma levels that are not worth their bits; returns the luma coded_block_pattern. Not part of the standard.
 
-    coded: the blocks with levels, bits in raster order; quantised int16[384].
+    coded: bit mask of the blocks with levels, raster order; quantised int16[384].
     """
     cbp = 0
     total = 0
@@ -57,10 +57,10 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
 def code_inter(
     mb, source, predicted, q, chroma_q, trellis, quantised, dc, values, scratch, levels, total_coeff, out
 ):
-    """8.5: the residual of inter macroblock mb, coded and reconstructed. Returns its coded_block_pattern.
+    """8.5: codes and reconstructs the residual of inter macroblock mb; returns its coded_block_pattern.
 
-    Buffers: source, predicted and, for the result, out: uint8[384]; quantised int16[768], dc int32[96], values int64[16],
-    scratch int16[32]. q, chroma_q: QP_Y, QP_C; trellis as in inter_residual; writes levels and total_coeff of mb.
+    Buffers: source, predicted and out (the reconstruction): uint8[384]; quantised int16[768], dc int32[96], values
+    int64[16], scratch int16[32]. q, chroma_q: QP_Y, QP_C; trellis as in inter_residual; writes levels, total_coeff of mb.
     """
     clear_levels(mb, levels, total_coeff)
     luma = 0
@@ -89,12 +89,12 @@ def inter_residual(
     src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, qp, chroma_qp_offset,
     trellis, row0, row1, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
 ):  # fmt: skip
-    """Predicts, codes and reconstructs every inter macroblock of the rows [row0, row1); 8.4, 8.5.
+    """8.4, 8.5: predicts, codes and reconstructs every inter macroblock of the rows [row0, row1).
 
     Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders
-    of pad / 2; ref_slots int32[n_ref]: slot of each reference index; trellis: 1 chooses
-    levels by rate and distortion (rdo_quant); the state arrays of encoder/picture/frame.py. P_Skip has no residual.
-    A macroblock that I_PCM would code in fewer bits becomes one (ref_idx -1, mv 0), and intra( ) codes it.
+    of pad / 2; ref_slots int32[n_ref]: slot of each reference index; trellis: 1 chooses levels by rate and distortion
+    (rdo_quant); state arrays as in encoder/picture/frame.py. P_Skip has no residual.
+    A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
     mb_width = src_y.shape[1] // 16
     source, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)

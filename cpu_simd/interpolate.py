@@ -1,4 +1,4 @@
-"""Half-sample planes of a reference picture (8.4.2.2.1), and its borders."""
+"""Half-sample planes of a reference frame (8.4.2.2.1), and its borders."""
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from .simd.vector import (
     widen_signed,
 )
 
-REACH = 4  # that far outside the picture and further, all samples of a column (or row) are alike
+REACH = 4  # at this distance outside the frame and beyond, all samples of a column (or row) are equal
 
 
 @closed_kernel
 def extend_borders(plane, pad):
-    """Fill the border of `pad` samples round a plane (uint8[H+2*pad, W+2*pad]) with the nearest sample inside."""
+    """Fills the border of `pad` samples round a plane (uint8[H+2*pad, W+2*pad]) with the nearest sample inside."""
     height, width = plane.shape
-    for y in range(pad, height - pad):  # sample by sample: assignments of slices take seconds to compile
+    for y in range(pad, height - pad):  # sample by sample: slice assignments take seconds to compile
         left, right = plane[y, pad], plane[y, width - pad - 1]
         for x in range(pad):
             plane[y, x] = left
@@ -38,7 +38,7 @@ def extend_borders(plane, pad):
 
 @helper
 def six_tap(a, b, c, d, e, f):
-    """8-241, 8-242: a - 5 b + 20 c + 20 d - 5 e + f, before rounding; lanes as wide as the operands'."""
+    """8-241, 8-242: a - 5 b + 20 c + 20 d - 5 e + f, before rounding, in lanes of the operands' width."""
     return add(sub(add(a, f), times(add(b, e), 5)), times(add(c, d), 20))
 
 
@@ -50,7 +50,7 @@ def _copy_row(luma, to, at, width):
 
 @helper
 def _repeat_sides(luma, k, y, left, right):
-    """Columns outside [left, right) of row y of plane k: the nearest one that was computed."""
+    """Fills columns outside [left, right) of row y of plane k with the nearest computed sample."""
     width = luma.shape[2]
     at = (k * luma.shape[1] + y) * width
     before, behind = splat_u8x16(luma[k, y, left]), splat_u8x16(luma[k, y, right - 1])
@@ -62,7 +62,7 @@ def _repeat_sides(luma, k, y, left, right):
 
 @helper
 def _row(luma, plane, width, y, left, right, vertical):
-    """b, h and j of columns [left, right) of row y. vertical: int16[width + 32], h1 of the standard, 8 further right."""
+    """b, h and j of columns [left, right) of row y. vertical: int16[width + 32], scratch: h1 of column x at [x + 8]."""
     at = y * width
     for x in range(at + left, at + right, 16):
         h1 = six_tap(
@@ -88,7 +88,7 @@ def _row(luma, plane, width, y, left, right, vertical):
         vertical[left + k] = vertical[left + 8]
         vertical[8 + right + k] = vertical[7 + right]
     for x in range(left, right, 16):
-        # pairs of intermediates still fit into 16 bits, their weighted sum does not
+        # sums of two intermediates fit into 16 bits, their weighted sum does not
         outer = widen_signed(add(load_u16x16(vertical, x + 6), load_u16x16(vertical, x + 11)))
         middle = widen_signed(add(load_u16x16(vertical, x + 7), load_u16x16(vertical, x + 10)))
         inner = widen_signed(add(load_u16x16(vertical, x + 8), load_u16x16(vertical, x + 9)))
@@ -100,8 +100,8 @@ def _row(luma, plane, width, y, left, right, vertical):
 def interpolate(luma, pad, row0, row1):
     """8.4.2.2.1: half-sample planes b, h, j (1, 2, 3) of luma: uint8[4, H+2*pad, W+2*pad] from plane 0.
 
-    Fills the sample rows of macroblock rows [row0, row1), the border rows with the first and the last one, at the whole
-    padded width. Plane 0 must be final with its borders; pad is a multiple of 16, at least 32.
+    Fills the sample rows of macroblock rows [row0, row1) over the padded width; the first and the last macroblock row
+    include the border rows. Plane 0 must be final, with its borders; pad is a multiple of 16, at least 32.
     """
     height, width = luma.shape[1], luma.shape[2]
     plane = height * width

@@ -1,4 +1,4 @@
-"""Intra macroblocks: choice of type and modes in I pictures, coding and reconstruction in raster order (8.3, 8.5)."""
+"""Intra macroblocks: choice of type and modes in I frames, coding and reconstruction in raster order (8.3, 8.5)."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from .transform import (
 
 _MODE_BITS = UE_BITS[:5].copy()  # of ue(0..4)
 
-# What an Intra_4x4 macroblock costs in bits beyond its modes and the SATD, set against Intra_16x16; found by trial.
+# Extra cost in bits of an Intra_4x4 macroblock against Intra_16x16, besides its modes and SATD; found by experiment.
 BITS_4x4 = 4
 
 
@@ -43,9 +43,9 @@ def _row_difference(source, at, predicted, to):
 
 @helper
 def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
-    """The mode of lowest SATD + lam * bits among the `usable` (bits) of four, and that cost.
+    """The mode with the lowest SATD + lam * bits among the `usable` (bit mask) of four modes, and its cost.
 
-    source: buffer from `at` on; predictions: n_strips * 64 samples a mode; bits: those of ue(first_bits + mode).
+    source: buffer, read from `at` on; predictions: n_strips * 64 samples a mode; bits: length of ue(first_bits + mode).
     """
     best, best_cost = 0, 1 << 30
     for mode in range(4):
@@ -71,7 +71,7 @@ def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
 
 @helper
 def _code_16x16(mb, source, predicted, qp, quantised, dc, values, levels, total_coeff, out):
-    """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock, levels clear before; returns its luma cbp (0, 15)."""
+    """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock with cleared levels; returns its luma cbp (0 or 15)."""
     coded = quantise_strips(source, predicted, 0, 4, 1, qp, DEAD_ZONE_INTRA, quantised, dc)
     for k in range(16):
         values[k] = dc[4 * k]
@@ -90,7 +90,7 @@ def _code_16x16(mb, source, predicted, qp, quantised, dc, values, levels, total_
 
 @helper
 def _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode):
-    """8.3.1.1: predIntra4x4PredMode of block k (raster); `left`, `top`: availability of the macroblocks there."""
+    """8.3.1.1: predIntra4x4PredMode of block k (raster); `left`, `top`: availability of those macroblocks."""
     bx, by = k & 3, k >> 2
     if (bx == 0 and not left) or (by == 0 and not top):
         return 2
@@ -104,10 +104,10 @@ def _code_4x4(
     source, mb, x0, y0, left, top, right, mb_width, lam, limit, qp, intra4x4_mode, rec_y, predictions, edge, levels,
     total_coeff, given, intra_modes,
 ):  # fmt: skip
-    """8.3.1, 8.5.1: chooses and codes the 16 blocks of an Intra_4x4 macroblock one after the other.
+    """8.3.1, 8.5.1: chooses modes of and codes the 16 blocks of an Intra_4x4 macroblock in decoding order.
 
-    Modes are `given` by intra_modes, or else by SATD + lam * bits, the lower number in a tie. Returns the luma part of
-    coded_block_pattern, or -1 as soon as the cost of modes that are not given reaches `limit`.
+    Modes come from intra_modes if `given`, else from the lowest SATD + lam * bits, the lower number on a tie. Returns the
+    luma part of coded_block_pattern, or -1 as soon as the cost of modes that are not given reaches `limit`.
     """
     cost = lam * BITS_4x4
     cbp = 0
@@ -155,11 +155,11 @@ def intra(
     src_y, src_u, src_v, slice_first_mb, lam, chroma_qp_offset, n_ref, intra_modes, first_mb, end_mb, mb_type, intra4x4_mode,
     intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
 ):  # fmt: skip
-    """Codes every intra macroblock of [first_mb, end_mb) in raster order; 8.3, 8.5.
+    """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
 
-    Planes uint8; the state arrays of encoder/picture/frame.py. mb_type tells intra macroblocks (any intra type) from inter
-    ones and receives their type. In a P picture (n_ref > 0) type and luma modes are those of intra_modes, see intra_estimate;
-    the rest, I_PCM aside, is decided by SATD + lam * bits. Needs the reconstruction of inter macroblocks; slices are
+    Planes uint8; state arrays as in encoder/picture/frame.py. mb_type marks intra macroblocks on entry (any intra type) and
+    receives their final type. In a P frame (n_ref > 0) type and luma modes come from intra_modes, see intra_estimate; other
+    choices except I_PCM are made by SATD + lam * bits. Needs the reconstruction of inter macroblocks; slices are
     independent of each other.
     """
     mb_width = src_y.shape[1] // 16

@@ -1,4 +1,4 @@
-"""How a macroblock of a P picture is best coded as intra, and what that costs: from source samples, all at once."""
+"""Best intra type and modes of each macroblock in a P frame and their cost, estimated from source samples in any order."""
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from .simd.vector import (
     widen,
 )
 
-# Samples round a 4x4 block, one after the other: L3 L3 L2 L1 L0 corner T0 .. T7 T7. FILTERED is the three-tap filter at
-# each of them, HALVED (16 lanes further) the mean of it and the next: every directional mode picks from the two.
+# Order of the samples round a 4x4 block: L3 L3 L2 L1 L0 corner T0 .. T7 T7. Every directional mode picks from the three-tap
+# filter at each of them and from the mean of each and the next (HALVED, 16 lanes further).
 HALVED = 16
 _L, _CORNER, _T = 4, 5, 6  # L[i] at _L - i, T[i] at _T + i
 
@@ -58,14 +58,14 @@ _down = _picks(_horizontal_down)
 _vertical_left = _picks(lambda x, y: _T + x + (y >> 1) + (HALVED if y % 2 == 0 else 1))
 _up = _picks(_horizontal_up)
 
-# intra_modes of a macroblock: the sixteen Intra4x4PredModes of an I_4x4, of an I_16x16 this and its Intra16x16PredMode
+# intra_modes of a macroblock: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16
 AS_16x16 = 16
-DC = 2  # of either
+DC = 2  # of Intra4x4PredMode and of Intra16x16PredMode
 
-# Intra costs come from source samples; from decoded ones prediction is worse, in step with the quantiser.
+# Correction in bits: costs come from source samples, and prediction from decoded samples is worse the coarser the quantiser.
 BITS_INTRA = 28
-NOT_WORTH = 1 << 20  # cost of a macroblock that inter prediction codes for less
-BITS_4x4 = 24  # the sixteen modes of an Intra_4x4 macroblock cost at least this; the rest is what a prediction misses
+NOT_WORTH = 1 << 20  # cost of a macroblock for which inter prediction is cheaper
+BITS_4x4 = 24  # constant cost of Intra_4x4 in bits, besides mb_type and modes: what the estimate misses
 
 
 @helper
@@ -78,8 +78,8 @@ def _mode_cost(block, prediction, mode, predicted, lam):
 def _block_4x4(source, x, y, top, right, predicted, lam, edge, rows):
     """Mode and cost of the best Intra_4x4 prediction from source samples of the block at (x, y).
 
-    top, right: the samples above, above right may be used; predicted: the mode that costs one bit; edge: uint8[32],
-    rows: uint8[16], scratch.
+    top, right: whether the samples above, above right are available; predicted: the mode that costs one bit;
+    edge: uint8[32], rows: uint8[16], scratch.
     """
     left = x > 0
     for i in range(4):
@@ -144,20 +144,20 @@ def _block_4x4(source, x, y, top, right, predicted, lam, edge, rows):
 
 @helper
 def _macroblock_4x4(source, x0, y0, mb_top, lam, limit, edge, rows, modes):
-    """Cost of the macroblock at (x0, y0) as Intra_4x4, given up above `limit`; the modes in raster order -> modes.
+    """Cost of the macroblock at (x0, y0) as Intra_4x4, with early exit above `limit`; the modes in raster order -> modes.
 
-    mb_top: the macroblock above is available.
+    mb_top: whether the macroblock above is available.
     """
     width = source.shape[1]
     cost = lam * (BITS_4x4 + ue_bits(5))
-    for k in range(16):  # the standard's order: quadrant by quadrant
+    for k in range(16):  # decoding order: quadrant by quadrant
         bx = (k & 1) + (k >> 1 & 2)
         by = (k >> 1 & 1) + (k >> 2 & 2)
         x, y = x0 + 4 * bx, y0 + 4 * by
         a = modes[4 * by + bx - 1] if bx else 2
         b = modes[4 * by + bx - 4] if by else 2
         top = mb_top or by > 0
-        # 6.4.11.4: inside the macroblock, what lies above right may come later
+        # 6.4.11.4: inside the macroblock, the block above right may come later in decoding order
         right = by == 0 or (bx < 3 and not (bx == 1 and by & 1))
         right = right and x + 4 < width
         mode, value = _block_4x4(source, x, y, top, right, min(a, b), lam, edge, rows)
@@ -186,7 +186,7 @@ def _strip(current, at, p0, p1, p2, p3):
 def _satd_16x16(current, base, step_x, step_y, limit):
     """SATD of the macroblock (int16[256]) against (base + step_x * x + step_y * y) >> 5 clipped: Intra_16x16 plane.
 
-    Given up where it reaches `limit`.
+    Early exit when it reaches `limit`.
     """
     columns = mul(lane_numbers(), splat_u16x16(step_x))
     total = np.int64(0)
@@ -205,9 +205,9 @@ def _satd_16x16(current, base, step_x, step_y, limit):
 
 @helper
 def _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges):
-    """Mode and cost of the macroblock at (x0, y0) as Intra_16x16, DC and `limit` if none is below: 8.3.3 on source samples.
+    """8.3.3 on source samples: mode and cost of the macroblock at (x0, y0) as Intra_16x16; DC and `limit` if none is below.
 
-    top: the macroblock above is available; edges: int64[2, 17], scratch.
+    top: whether the macroblock above is available; edges: int64[2, 17], scratch.
     """
     left = x0 > 0
     total = np.int64(0)
@@ -250,7 +250,7 @@ def _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges):
 
 @helper
 def _satd_rows(current, above, edges, horizontal, limit):
-    """SATD of the macroblock predicted from the row above or, row by row, from the left column; up to `limit`."""
+    """SATD of the macroblock predicted from the row above or (horizontal) the left column; early exit at `limit`."""
     total = np.int64(0)
     p0 = p1 = p2 = p3 = above
     for strip in range(4):
@@ -272,11 +272,10 @@ def intra_estimate(source, lam, search_cost, n_ref, slice_first_mb, row0, row1, 
 
     source: uint8[H, W]; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; slice_first_mb: int32[mb_height];
     [row0, row1): macroblock rows; writes intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16],
-    by which `intra` codes the macroblock if mode decision makes it an intra one: sixteen Intra4x4PredModes in raster
-    order, or sixteen times AS_16x16 + Intra16x16PredMode. Where the cost does not, with BITS_INTRA, stay below what the
-    whole macroblock costs in its best reference, these are NOT_WORTH and AS_16x16 + DC. Neighbouring samples are the
-    source's, so nothing depends on what is coded before; modes need samples that are available for Intra prediction
-    (6.4.11, 8.3.1.2) when the macroblock is coded.
+    used by `intra` if mode decision chooses intra: sixteen Intra4x4PredModes in raster order, or sixteen times
+    AS_16x16 + Intra16x16PredMode. If intra_cost + lam * BITS_INTRA is not below the cost of the undivided macroblock in its
+    best reference, they are NOT_WORTH and AS_16x16 + DC. Neighbouring samples are those of the source, so macroblocks are
+    independent; only modes whose samples are available for Intra prediction in coding (6.4.11, 8.3.1.2) are considered.
     """
     mb_width = source.shape[1] // 16
     current = np.empty(256, np.int16)

@@ -1,4 +1,4 @@
-"""Intra prediction (8.3): the samples of every mode, into buffers of rows or blocks of sixteen samples."""
+"""Intra prediction (8.3): predicted samples of every mode, in buffers of rows or blocks of sixteen samples."""
 
 import numpy as np
 
@@ -20,16 +20,16 @@ from .simd.vector import (
 )
 
 # --- Intra_4x4 --------------------------------------------------------------------------------------------------------
-# Every sample of a directional mode is a rounded mean of two or a (1, 2, 1) filter of three consecutive samples along
-# the edge, which runs: 0 = sample 1 again, 1..4 = left column from bottom to top, 5 = corner, 6..13 = the row above and
-# above right, 14 = sample 13 again.
+# Every sample of a directional mode is a rounded mean of two or a (1, 2, 1) filter of three consecutive edge samples.
+# Order of the edge: 0 = copy of sample 1, 1..4 = left column from bottom to top, 5 = corner, 6..13 = the row above and
+# above right, 14 = copy of sample 13.
 CORNER, TOP = 5, 6
-MEAN = 16  # index of the mean of edge samples i and i + 1 is MEAN + i; index i alone is the filtered sample i
+MEAN = 16  # index MEAN + i: mean of edge samples i and i + 1; index i: filtered sample i
 N_MODES_4x4 = 9
 
 
 def _place(mode: int, x: int, y: int) -> int:
-    """8.3.1.2.4 - 8.3.1.2.9: which filtered sample or mean Intra_4x4 mode 3..8 predicts at (x, y)."""
+    """8.3.1.2.4 - 8.3.1.2.9: index of the filtered sample or mean that Intra_4x4 mode 3..8 predicts at (x, y)."""
     if mode == 3:  # diagonal down left
         return TOP + 1 + x + y
     if mode == 4:  # diagonal down right
@@ -61,16 +61,16 @@ _3, _4, _5, _6, _7, _8 = (make_shuffle([_place(mode, p % 4, p // 4) for p in ran
 NEEDS_LEFT = 1 << 1 | 1 << 8
 NEEDS_TOP = 1 << 0 | 1 << 3 | 1 << 7
 NEEDS_ALL = 1 << 4 | 1 << 5 | 1 << 6
-# 8.3.1.2: the 4x4 blocks (raster bits) whose block above right is decoded before them, given the macroblocks around.
+# 8.3.1.2: bit mask (raster order) of the 4x4 blocks whose neighbour above right is in this macroblock and decoded earlier.
 ABOVE_RIGHT_INSIDE = sum(1 << (by * 4 + bx) for bx, by in ((0, 1), (2, 1), (0, 2), (1, 2), (2, 2), (0, 3), (2, 3)))
 
 
 @helper
 def predict_4x4(rec, x, y, left, top, corner, above_right, wanted, edge, out):
-    """8.3.1.2: mode m of the 4x4 block at (x, y) -> out[16 * m...] (uint8[144]); returns the bits of the usable modes.
+    """8.3.1.2: mode m of the 4x4 block at (x, y) -> out[16 * m...] (uint8[144]); returns a bit mask of the usable modes.
 
-    wanted: bits of the modes to predict; edge uint8[32]: scratch, the edge from index 1 on. Modes that are not usable
-    hold something.
+    wanted: bit mask of the modes to predict; edge uint8[32]: scratch, the edge from index 1 on. The output of other modes
+    is undefined.
     """
     total = 0
     usable = 1 << 2
@@ -155,7 +155,7 @@ def _mean(rec, x, y, n, left, top, n_left):
 def predict_16x16(rec, x0, y0, left, top, wanted, out):
     """8.3.3.1 - 8.3.3.4: Intra_16x16 mode m of the macroblock at (x0, y0) -> out[256 * m...] (uint8[1024]).
 
-    wanted: bits of the modes to predict, all of them usable.
+    wanted: bit mask of the modes to predict; all must be usable.
     """
     if wanted & 1 << 2:
         dc = splat_u8x16(_mean(rec, x0, y0, 16, left, top, 16))
@@ -178,7 +178,7 @@ def predict_16x16(rec, x0, y0, left, top, wanted, out):
             store(out, 768 + 16 * i, clip_to_u8(shift_right_s(row, 5)))
 
 
-_halves = make_shuffle([*range(8), *range(16, 24)])  # eight lanes of each
+_halves = make_shuffle([*range(8), *range(16, 24)])  # the first eight lanes of each operand
 
 
 # --- chroma -----------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def _chroma_dc(rec, x0, y0, left, top, out, at):
     """8.3.4.1 - 8.3.4.3: DC prediction of one plane's four blocks, each from its own neighbours; out[at...]."""
     for k in range(4):
         bx, by = k & 1, k >> 1
-        # Off the diagonal one side is preferred: the row above for block 1, the left column for block 2.
+        # Off the diagonal one neighbour is preferred: the row above for block 1, the left column for block 2.
         use_top = top and not (k == 2 and left)
         use_left = left and not (k == 1 and top)
         total = 0
@@ -210,7 +210,7 @@ def _chroma_dc(rec, x0, y0, left, top, out, at):
 
 @helper
 def _chroma_plane(rec, x0, y0):
-    """8.3.4.4: value at the block's first sample (with rounding) and the steps to the right and down, times 32."""
+    """8.3.4.4: value at the block's first sample (with rounding) and the gradients to the right and down, times 32."""
     h, v = _gradients(rec, x0, y0, 4)
     b, c = (34 * h + 32) >> 6, (34 * v + 32) >> 6
     a = 16 * (np.int64(rec[y0 + 7, x0 - 1]) + np.int64(rec[y0 - 1, x0 + 7])) + 16

@@ -1,4 +1,4 @@
-"""Steps that intra and inter macroblocks share: sample buffers, levels in scan order, chroma, I_PCM."""
+"""Coding steps common to intra and inter macroblocks: sample buffers, levels in scan order, chroma, I_PCM."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from .transform import (
 )
 
 PCM_BITS = 384 * 8 + 8  # samples and mb_type
-_FEW_LEVELS = 60  # no macroblock with so few levels reaches PCM_BITS
+_FEW_LEVELS = 60  # a macroblock with at most this number of levels stays below PCM_BITS
 
 
 @helper
@@ -52,7 +52,7 @@ def store_chroma(samples, rec_u, rec_v, x0, y0):
 
 @helper
 def clear_levels(mb, levels, total_coeff):
-    """No levels yet in macroblock mb."""
+    """Clears the levels and total_coeff of macroblock mb."""
     zero = splat_u16x16(0)
     for block in range(N_LEVEL_BLOCKS):
         store(levels, 16 * (N_LEVEL_BLOCKS * mb + block), zero)
@@ -62,7 +62,7 @@ def clear_levels(mb, levels, total_coeff):
 
 @helper
 def scan_luma(quantised, coded, mb, levels, total_coeff):
-    """8.5.6: the luma blocks with levels (bits of `coded`, raster) of quantised int16[384] -> levels, total_coeff."""
+    """8.5.6: luma blocks with levels (bit mask `coded`, raster) of quantised int16[384] -> levels, total_coeff."""
     for k in range(16):
         if (coded >> k) & 1:
             block = zigzag(load_block(quantised, 64 * (k >> 2) + 4 * (k & 3)))
@@ -72,7 +72,7 @@ def scan_luma(quantised, coded, mb, levels, total_coeff):
 
 @helper
 def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
-    """8.5.6 for chroma AC; drops a plane's levels if their cheap score is below `threshold`. Whether any are left."""
+    """8.5.6 for chroma AC; drops a plane's levels if their decimate_score is below `threshold`; whether any are left."""
     left = False
     for plane in range(2):
         score, found = 0, False
@@ -101,11 +101,11 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
 def code_chroma(
     source, predicted, qp_c, dead_zone, weighed, threshold, quantised, dc, values, scratch, mb, levels, total_coeff, out
 ):
-    """8.5.4: transforms, quantises and reconstructs the chroma of macroblock mb, whose levels are clear.
+    """8.5.4: transforms, quantises and reconstructs the chroma of macroblock mb, whose levels must be cleared.
 
     Buffers: source, predicted, out uint8[384], quantised int16[768], dc int32[96], values int64[16], scratch int16[32].
-    weighed: AC levels are chosen by rate and distortion, see rdo_quant. Those of a plane whose cheap score stays below
-    `threshold` are dropped (not part of the standard). Returns the chroma part of coded_block_pattern (0, 1, 2).
+    weighed: AC levels are chosen by rate and distortion, see rdo_quant. A plane's AC levels are dropped if their
+    decimate_score is below `threshold` (not part of the standard). Returns the chroma part of coded_block_pattern (0, 1, 2).
     """
     coded = quantise_strips(source, predicted, 4, 6, 1, qp_c, HALF if weighed else dead_zone, quantised, dc)
     if weighed:
@@ -135,10 +135,10 @@ def code_chroma(
 
 @helper
 def decimate_score(mb, block, levels):
-    """What the levels of a block are worth: 9 if any is above 1, else by the zeros before each.
+    """Score of a block's levels: 9 if any magnitude exceeds 1, else a sum by the run of zeros before each level.
 
-    Not part of the standard. Isolated ones far up the scan cost many bits and give little: 3, 2, 2, 1, 1, 1 for runs
-    of 0 to 5 zeros, nothing beyond.
+    Not part of the standard. Isolated levels of one late in the scan cost many bits and reduce distortion little: 3, 2, 2,
+    1, 1, 1 for runs of 0 to 5 zeros, 0 for longer runs.
     """
     score = 0
     run = 0
@@ -161,9 +161,9 @@ def decimate_score(mb, block, levels):
 
 @helper
 def bits_at_most(mb, levels):
-    """9.2: an upper bound of the residual bits of macroblock mb; very many if a level was clipped.
+    """9.2: an upper bound of the residual bits of macroblock mb; very large if a level was clipped.
 
-    coeff_token and total_zeros at their longest, the levels as 9.2.2.1 writes them, run_before by its longest codes.
+    coeff_token, total_zeros and run_before at their longest codes, levels as in 9.2.2.1.
     """
     bits = 0
     for block in range(N_LEVEL_BLOCKS):
@@ -205,9 +205,9 @@ def bits_at_most(mb, levels):
 
 @helper
 def pcm_is_cheaper(mb, levels, total_coeff):
-    """Whether I_PCM is needed or costs fewer bits than the levels of a macroblock; not part of the standard.
+    """Whether I_PCM is required or takes fewer bits than the levels of a macroblock; not part of the standard.
 
-    Keeps macroblock_layer( ) below the 3200 bits of A.3.1 as well.
+    It also keeps macroblock_layer( ) below the 3200 bits of A.3.1.
     """
     count = 0
     for k in range(24):
@@ -223,7 +223,7 @@ def pcm_is_cheaper(mb, levels, total_coeff):
 
 @helper
 def code_pcm(mb, source, x0, y0, rec_y, rec_u, rec_v, levels, total_coeff):
-    """7.3.5: I_PCM: the reconstruction is the source (uint8[384]); no levels, total_coeff 16 everywhere."""
+    """7.3.5: I_PCM: copies the source (uint8[384]) to the reconstruction, clears levels, sets total_coeff to 16."""
     store_luma(source, rec_y, x0, y0)
     store_chroma(source, rec_u, rec_v, x0 // 2, y0 // 2)
     clear_levels(mb, levels, total_coeff)

@@ -1,8 +1,7 @@
-"""Which type, partitions, references and vectors each macroblock of a P picture gets, in decoding order.
+"""Mode decision of P frames: type, partitions, references and vectors of each macroblock, in decoding order.
 
-Predictors and the P_Skip vector are what the neighbours chose, so a macroblock is decided after those to the left and
-above: threads take rows by ticket, and each row keeps two macroblocks behind the one above. None of this is part of the
-standard.
+Predictors and the P_Skip vector depend on the choices of the neighbours, so a macroblock is decided after those to the left
+and above: threads take rows by ticket, and each row stays two macroblocks behind the row above. Not part of the standard.
 """
 
 import numpy as np
@@ -18,7 +17,7 @@ from .simd.lanes import sums_of_4
 from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
 from .skip_probe import WORTH, is_empty, probe_tables
 
-# Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), one more for mb_skip_run
+# Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
 FAR = 1 << 40
@@ -26,9 +25,9 @@ FAR = 1 << 40
 
 @helper
 def load_window(mb, ref_idx, mv, mb_width, first_mb, window):
-    """The blocks that predict vectors of macroblock mb. window: int64[5, 6, 3], (reference, x, y) at [by + 1, bx + 1].
+    """Loads the neighbours that predict vectors of macroblock mb. window: int64[5, 6, 3], (ref, x, y) at [by + 1, bx + 1].
 
-    Row 0 is the row above with both corners, column 0 the column to the left; the macroblock's own 16 are left alone.
+    Row 0 is the row above with both corners, column 0 the column to the left; the macroblock's own 16 blocks are unchanged.
     """
     for bx in range(-1, 5):
         ref, x, y = neighbour(mb, bx, -1, ref_idx, mv, mb_width, first_mb)
@@ -40,7 +39,7 @@ def load_window(mb, ref_idx, mv, mb_width, first_mb, window):
 
 @helper
 def predict(window, bx, by, bw, bh, ref):
-    """8.4.1.3 on a window: predictor of the partition at block (bx, by), bw x bh blocks."""
+    """8.4.1.3 on `window`: predictor of the partition at block (bx, by), bw x bh blocks."""
     c = -2, np.int64(0), np.int64(0)
     if corner_available(bx, by, bw):
         c = window[by, bx + bw + 1, 0], window[by, bx + bw + 1, 1], window[by, bx + bw + 1, 2]
@@ -54,7 +53,7 @@ def predict(window, bx, by, bw, bh, ref):
 
 @helper
 def put(window, bx, by, bw, bh, ref, x, y):
-    """The partition's choice, for the prediction of later ones."""
+    """Stores the choice of a partition in `window`, for the prediction of later partitions."""
     for r in range(by + 1, by + bh + 1):
         for c in range(bx + 1, bx + bw + 1):
             window[r, c, 0], window[r, c, 1], window[r, c, 2] = ref, x, y
@@ -62,14 +61,14 @@ def put(window, bx, by, bw, bh, ref, x, y):
 
 @helper
 def partition_cost(window, part, bx, by, bw, bh, ref, mv_x, mv_y, lam):
-    """Cost of one partition in one reference with its true predictor, `part` being what it costs without vector bits."""
+    """Cost of a partition in one reference with its actual predictor; part: its cost without vector bits."""
     px, py = predict(window, bx, by, bw, bh, ref)
     return part + lam * mvd_bits(mv_x, mv_y, px, py)
 
 
 @helper
 def choose_reference(window, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, distortion, search_mv, lam):
-    """Best reference of partition k, which goes into the window. Returns its cost with the bits of ref_idx."""
+    """Stores the best reference of partition k in `window`. Returns its cost, bits of ref_idx included."""
     best, ref = FAR, first_ref
     for r in range(first_ref, end_ref):
         part = distortion[r, k] + lam * te_bits(r, n_ref)
@@ -85,9 +84,9 @@ def choose_reference(window, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, d
 
 @helper
 def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
-    """Best reference and sub-partitions of 8x8 quadrant q, which go into the window. Returns (cost, sub_mb_type).
+    """Stores the best reference and sub-partitions of 8x8 quadrant q in `window`. Returns (cost, sub_mb_type).
 
-    The sub-partitions are tried in the reference that the whole 8x8 block prefers.
+    Sub-partitions are tried only in the best reference of the undivided 8x8 block.
     """
     bx, by = (q & 1) * 2, (q >> 1) * 2
     best = choose_reference(window, 32 + q, bx, by, 2, 2, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
@@ -109,7 +108,7 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
         cost = fixed + lam * ue_bits(sub)
         for i in range(count):
             k = first + i * step + (2 if sub == SUB_4x4 and i >= 2 else 0)
-            cost += distortion[ref, k] + 2 * lam  # a vector costs two bits at least
+            cost += distortion[ref, k] + 2 * lam  # a vector costs at least two bits
         if cost >= best:
             continue
         cost -= 2 * lam * count
@@ -122,7 +121,7 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
             put(window, px, py, w, h, ref, vx, vy)
         if cost < best:
             best, chosen = cost, sub
-    # the window holds the last trial: put the choice back
+    # `window` holds the last trial: restore the choice
     if chosen == SUB_8x8:
         put(window, bx, by, 2, 2, ref, x, y)
     else:
@@ -156,7 +155,7 @@ def whole_distortion(current, ref_luma, at, offsets, x, y, metric):
 
 @helper
 def inside(x, y, x0, y0, width, height, pad, max_mv_y):
-    """Whether the prediction of the macroblock at (x0, y0) with vector (x, y) lies in the padded picture and is legal."""
+    """Whether the prediction of the macroblock at (x0, y0) with vector (x, y) lies in the padded frame and is legal."""
     left, top = x0 + (x >> 2), y0 + (y >> 2)
     if left < -pad or left + 17 > width + pad or top < -pad or top + 17 > height + pad:
         return False
@@ -165,7 +164,7 @@ def inside(x, y, x0, y0, width, height, pad, max_mv_y):
 
 @helper
 def commit_motion(window, mb, ref_idx, mv):
-    """The window's 16 blocks into the state of macroblock mb."""
+    """Copies the macroblock's 16 blocks of `window` to the state of macroblock mb."""
     for k in range(16):
         by, bx = k >> 2, k & 3
         mv[mb, k, 0] = window[by + 1, bx + 1, 1]
@@ -179,10 +178,10 @@ def whole_macroblock(
     mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv, distortion, lam,
     max_mv_y, n_ref, window, ref_idx, mv,
 ):  # fmt: skip
-    """P_16x16 with the vector found, the P_Skip vector, the predictor or what lies about the best, into the window.
+    """Stores the best P_16x16 vector in `window`: searched, P_Skip, predictor, or a neighbour of the best (quarter sample).
 
-    Returns (cost, skipped); skipped: the P_Skip vector costs no more than the vector found, and nothing of the residual
-    would be left there.
+    Returns (cost, skipped); skipped: the P_Skip vector costs no more than the searched vector, and its residual quantises
+    to nothing worth coding.
     """
     best = choose_reference(window, 40, 0, 0, 4, 4, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
     best += lam * BITS_16x16
@@ -202,7 +201,7 @@ def whole_macroblock(
         if value < best:
             best = value
             put(window, 0, 0, 4, 4, 0, x, y)
-    if window[1, 1, 0] == 0:  # the predictor is known now, the search guessed it: once more round the best vector
+    if window[1, 1, 0] == 0:  # the search estimated the predictor; with the actual one, refine round the best vector
         cx, cy = window[1, 1, 1], window[1, 1, 2]
         for n in range(9):
             x, y = cx + n % 3 - 1, cy + n // 3 - 1
@@ -218,7 +217,7 @@ def whole_macroblock(
 
 @helper
 def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, best, mb_type, sub_mb_type, ref_idx, mv):
-    """16x8, 8x16 and 8x8 against `best`; a cheaper one goes into the macroblock's state. Returns the lowest cost."""
+    """Tries 16x8, 8x16 and 8x8 against `best`; a cheaper one is stored in the macroblock's state. Returns the lowest cost."""
     if kinds & 2:
         for shape in range(2):
             bits = BITS_16x8 if shape == 0 else BITS_8x16
@@ -253,7 +252,7 @@ def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, bes
 
 @helper
 def find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, first, end, distortion):
-    """distortion: int64[n_ref, 41]: what the search found for partitions first..end - 1, without the vectors' bits."""
+    """distortion: int64[n_ref, 41]: search_cost of partitions first..end - 1 minus the cost of their vector bits."""
     for r in range(n_ref):
         for k in range(first, end):
             distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
@@ -264,12 +263,12 @@ def find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, first, e
 
 @helper
 def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
-    """Returns when the macroblock above and to the right of column mx, which may predict it, is decided."""
+    """Waits until the macroblock above right of column mx, which may predict it, is decided."""
     if my == row0 or my * mb_width <= first_mb:
         return
     needed = min(mx + 2, mb_width)
     turns = 0
-    while load_acquire(progress, my) < needed:  # element 1 + row
+    while load_acquire(progress, my) < needed:  # element my is of row my - 1
         turns += 1
         if turns % 256:
             pause()
@@ -282,7 +281,7 @@ def _decide_rows(
     source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp, metric,
     max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
 ):  # fmt: skip
-    """The kernel behind mode_decision."""
+    """Implements mode_decision."""
     height, width = source.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
@@ -332,19 +331,19 @@ def mode_decision(
     source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp, subme,
     max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
 ):  # fmt: skip
-    """Decide the macroblock rows [row0, row1), together with every other thread that calls this with the same arguments.
+    """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     source: uint8[H, W]; ref_luma: uint8[n_slots, 4, H+2*pad, W+2*pad]; ref_slots: int32[n_ref], slot of each reference;
-    search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: what full_search and subpel_refine
-    found with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; lam: lambda
-    of the frame; qp: its QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; kinds: partition
-    sizes allowed (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], zeros at the start: rows given out, and
-    macroblocks done in each row. Row row0 - 1, where it is of the same slice, is final.
+    search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: results of full_search and
+    subpel_refine with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height];
+    lam: lambda of the frame; qp: its QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; kinds:
+    partition sizes allowed (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], initially 0: rows taken, then
+    the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
 
     Writes mb_type: uint8[n_mb] (P_16x16, P_16x8, P_8x16, P_8x8; I_16x16 for "intra, the intra stage chooses"),
     sub_mb_type: uint8[n_mb, 4], ref_idx: int8[n_mb, 4], mv: int16[n_mb, 16, 2]. The lowest distortion + lam * bits wins;
-    on equal cost what was tried first: 16x16, the P_Skip vector, the predictor, 16x8, 8x16, 8x8, intra. The P_Skip
-    vector is taken at once where it costs no more than the best 16x16 and its residual quantises to nothing worth coding.
+    on equal cost the earlier of 16x16, the P_Skip vector, the predictor, 16x8, 8x16, 8x8, intra. The P_Skip vector is
+    taken at once if it costs no more than the best 16x16 and its residual quantises to nothing worth coding.
     """
     _decide_rows(
         source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
@@ -355,9 +354,9 @@ def mode_decision(
 
 @closed_kernel
 def mark_skipped(slice_first_mb, ref_idx, mv, cbp, mb_width, row0, row1, mb_type):
-    """8.4.1.1: a P_16x16 macroblock of reference 0 with the P_Skip vector and nothing coded becomes P_Skip.
+    """8.4.1.1: turns P_16x16 macroblocks of reference 0 with the P_Skip vector and no coded residual into P_Skip.
 
-    [row0, row1): macroblock rows; reads ref_idx and mv of neighbours, which are final; writes mb_type: uint8[n_mb].
+    [row0, row1): macroblock rows; ref_idx and mv of neighbours must be final; writes mb_type: uint8[n_mb].
     """
     for mb in range(row0 * mb_width, row1 * mb_width):
         if mb_type[mb] == P_16x16 and cbp[mb] == 0 and ref_idx[mb, 0] == 0:

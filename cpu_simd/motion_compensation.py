@@ -1,4 +1,4 @@
-"""Inter prediction of a macroblock's samples from the reference pool (8.4.2.2)."""
+"""Inter prediction of the samples of a macroblock from the reference pool (8.4.2.2)."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .simd.vector import add, average, clip_to_u8, load_u8x8, load_u8x16, mul, p
 
 @helper
 def _store_part(out, at, row, width):
-    """The first `width` (16, 8, 4) samples of a row."""
+    """Stores the first `width` (16, 8 or 4) samples of a row."""
     if width == 16:
         store(out, at, row)
     elif width == 8:
@@ -22,10 +22,10 @@ def _store_part(out, at, row, width):
 
 @helper
 def _predict_luma(luma, slot, pad, x, y, w, h, mvx, mvy, out, at):
-    """8.4.2.2.1: w x h luma samples at picture position (x, y) moved by (mvx, mvy) quarter samples -> out[at...].
+    """8.4.2.2.1: w x h luma samples at frame position (x, y) moved by (mvx, mvy) quarter samples -> out[at...].
 
     luma uint8[n_slots, 4, Hp, Wp], planes G, b, h, j with borders of `pad`; out in rows of sixteen. A block beyond the
-    border reads the border's outermost samples: they repeat the picture's edge there just as well.
+    border reads the outermost border samples, which also repeat the frame's edge.
     """
     height, width = luma.shape[2], luma.shape[3]
     x0 = min(width - 17, max(0, x + pad + (mvx >> 2)))

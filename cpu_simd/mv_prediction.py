@@ -1,4 +1,4 @@
-"""Motion vector prediction: the median predictor and the P_Skip vector (8.4.1), on the macroblock state arrays."""
+"""Motion vector prediction from the macroblock state arrays: median predictor and P_Skip vector (8.4.1)."""
 
 from ..jit.kernel import helper
 
@@ -11,26 +11,26 @@ def median(a, b, c):
 
 @helper
 def choose_predictor(bx, by, bw, bh, ref, ref_a, ax, ay, ref_b, b_x, b_y, ref_c, cx, cy):
-    """8.4.1.3: the predictor from the neighbours A, B, C (C already replaced by D where 8.4.1.3.2 says so).
+    """8.4.1.3: the predictor from the neighbours A, B, C (C already replaced by D according to 8.4.1.3.2).
 
     bx, by, bw, bh: position and size of the partition in 4x4 blocks; ref_n: reference index of neighbour n, -1 if it
     is intra, -2 if it is not available; (ax, ay) ...: its vector, (0, 0) where ref_n < 0. Returns (px, py), quarter
     samples.
     """
-    if bw == 4 and bh == 2:  # 16x8: the upper one looks up, the lower one left
+    if bw == 4 and bh == 2:  # 16x8: B for the upper partition, A for the lower
         if by == 0:
             if ref_b == ref:
                 return b_x, b_y
         elif ref_a == ref:
             return ax, ay
-    elif bw == 2 and bh == 4:  # 8x16: the left one looks left, the right one up and right
+    elif bw == 2 and bh == 4:  # 8x16: A for the left partition, C for the right
         if bx == 0:
             if ref_a == ref:
                 return ax, ay
         elif ref_c == ref:
             return cx, cy
     if ref_b == -2 and ref_c == -2 and ref_a != -2:
-        return ax, ay  # 8.4.1.3.1: B and C take A's place; three equal vectors, or zeros when A is intra
+        return ax, ay  # 8.4.1.3.1: A replaces B and C: three equal vectors, zeros if A is intra
     same_a = ref_a == ref
     same_b = ref_b == ref
     same_c = ref_c == ref
@@ -47,7 +47,7 @@ def choose_predictor(bx, by, bw, bh, ref, ref_a, ax, ay, ref_b, b_x, b_y, ref_c,
 def neighbour(mb, bx, by, ref_idx, mv, mb_width, first_mb):
     """6.4.12: the 4x4 block at (bx, by) relative to macroblock mb, -1 <= by <= 3, -1 <= bx <= 4.
 
-    Returns (reference index or -1 for intra or -2 if outside picture or slice, mv x, mv y).
+    Returns (reference index, -1 for intra or -2 if outside the frame or slice; mv x; mv y).
     """
     n = mb
     column = mb % mb_width
@@ -73,10 +73,10 @@ def neighbour(mb, bx, by, ref_idx, mv, mb_width, first_mb):
 
 @helper
 def corner_available(bx, by, bw):
-    """6.4.11.7: whether the block above right of a partition, if it lies in this macroblock row, precedes it.
+    """6.4.11.7: whether the block above right of a partition, if it lies in this macroblock row, precedes the partition.
 
-    Above the macroblock (by == 0): decided by picture and slice. Inside: it must belong to an earlier 8x8 quadrant or
-    to the same one (only the lower left 4x4 block of a quadrant has its C there, the upper right one).
+    Above the macroblock (by == 0), frame and slice decide. Inside, the block must belong to an earlier 8x8 quadrant or to
+    the same one (only for the lower left 4x4 block of a quadrant, whose C is the upper right block).
     """
     if by == 0:
         return True
@@ -90,8 +90,8 @@ def corner_available(bx, by, bw):
 def predict_mv(mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb):
     """8.4.1.3: luma motion vector prediction of the partition at 4x4 block (bx, by), bw x bh blocks, reference ref.
 
-    ref_idx: int8[n_mb, 4]; mv: int16[n_mb, 16, 2], quarter samples; first_mb: first address of the slice. Earlier
-    partitions of macroblock mb must be in the arrays; later ones are not read. Returns (px, py).
+    ref_idx: int8[n_mb, 4]; mv: int16[n_mb, 16, 2], quarter samples; first_mb: first address of the slice. The arrays must
+    hold the earlier partitions of macroblock mb; later partitions are not read. Returns (px, py).
     """
     ref_a, ax, ay = neighbour(mb, bx - 1, by, ref_idx, mv, mb_width, first_mb)
     ref_b, b_x, b_y = neighbour(mb, bx, by - 1, ref_idx, mv, mb_width, first_mb)

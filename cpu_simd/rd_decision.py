@@ -1,7 +1,7 @@
-"""Mode decision of P pictures by squared error and real bits: mode_decision's candidates, coded, reconstructed, counted.
+"""Mode decision of P frames by squared error and actual bits: candidates of mode_decision are coded and reconstructed.
 
-Slower than mode_decision and in its place from subme 6 on; rows are shared out and waited for as there. Not part of the
-standard.
+Slower than mode_decision, which it replaces from subme 6 on; threads share rows and wait for neighbours in the same way.
+Not part of the standard.
 """
 
 import numpy as np
@@ -40,16 +40,16 @@ from .skip_probe import WORTH, probe_tables
 from .transform import chroma_qp
 
 FAR = 1 << 40
-SCALE = 16  # of squared errors beside WEIGHT
-# What a bit is worth by QP_Y, in SCALE-ths of a squared error: 0.6 * 2 ^ ((QP - 12) / 3)
+SCALE = 16  # factor of squared errors in costs with WEIGHT
+# Cost of a bit by QP_Y in units of 1 / SCALE squared error: 0.6 * 2 ^ ((QP - 12) / 3)
 WEIGHT = np.array([max(1, round(SCALE * 0.6 * 2 ** ((qp - 12) / 3))) for qp in range(52)], np.int64)
 GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^GATE
-INTRA_COUNT = 4  # levels of a block that are taken for those of an intra macroblock, which is not coded yet
+INTRA_COUNT = 4  # assumed total_coeff of the blocks of an intra macroblock, which is coded later
 
 
 @helper
 def squared_error(a, b, lanes):
-    """Of two buffers uint8[384]; lanes: int32[8], scratch."""
+    """Sum of squared differences of two buffers uint8[384]; lanes: int32[8], scratch."""
     sums = splat_i32x8(0)
     for i in range(0, 384, 16):
         sums = add(sums, squares_of_pairs(sub(widen(load_u8x16(a, i)), widen(load_u8x16(b, i)))))
@@ -64,7 +64,7 @@ def squared_error(a, b, lanes):
 def macroblock_bits(
     mb, pattern, n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, mb_width, first_mb, bytes_out, sink
 ):
-    """7.3.5: bits of macroblock_layer() of an inter macroblock, and of mb_skip_run 0 before it, by writing them."""
+    """7.3.5: bits of macroblock_layer() of an inter macroblock and of mb_skip_run 0 before it, counted by writing them."""
     sink[0] = sink[1] = sink[2] = 0
     kind = np.int64(mb_type[mb])
     put(bytes_out, sink, 1, 1)
@@ -80,7 +80,7 @@ def macroblock_bits(
 
 @helper
 def remember(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
-    """The state of macroblock mb -> kept: int64[65]."""
+    """Saves the state of macroblock mb in kept: int64[65]."""
     kept[0] = mb_type[mb]
     for q in range(4):
         kept[1 + q] = sub_mb_type[mb, q]
@@ -93,7 +93,7 @@ def remember(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
 
 @helper
 def recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
-    """The other way."""
+    """Restores the state of macroblock mb from kept: int64[65], the counterpart of remember."""
     mb_type[mb] = kept[0]
     for q in range(4):
         sub_mb_type[mb, q] = kept[1 + q]
@@ -106,7 +106,7 @@ def recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
 
 @helper
 def estimate_division(mb, shape, window, distortion, search_mv, lam, n_ref, kinds, limit, sub_mb_type):
-    """Cost of 16x8, 8x16 or 8x8 (shape 0, 1, 2) by mode_decision's measure, its choice in the window; early out at limit."""
+    """Cost of 16x8, 8x16 or 8x8 (shape 0, 1, 2) as in mode_decision, the choice in `window`; early exit at `limit`."""
     if shape < 2:
         k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
         cost = lam * (BITS_16x8 if shape == 0 else BITS_8x16)
@@ -131,10 +131,10 @@ def set_up(
     step, estimate, x0, y0, mb, skip_x, skip_y, window, distortion, search_mv, lam, n_ref, kinds, width, height, pad,
     max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
 ):  # fmt: skip
-    """Candidate number `step` into the state of macroblock mb. Returns (whether there is one, lowest estimate so far).
+    """Stores candidate `step` in the state of macroblock mb. Returns (whether it is to be tried, lowest estimate so far).
 
-    0 what the window holds, P_16x16; 1 P_Skip; 2, 3, 4 16x8, 8x16, 8x8; from 5 on, where P_16x16 is ahead, its vector moved
-    by a quarter sample (kept: see remember).
+    0: P_16x16 as in `window`; 1: P_Skip; 2, 3, 4: 16x8, 8x16, 8x8; from 5 on, if P_16x16 is the best so far (kept: see
+    remember): its vector moved by a quarter sample.
     """
     if step == 1 or step > 4:
         x, y, ref = skip_x, skip_y, np.int64(0)
@@ -163,7 +163,7 @@ def _decide_rows(
     slice_first_mb, lam, qp, chroma_q, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type,
     ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
 ):  # fmt: skip
-    """The kernel behind rd_decision."""
+    """Implements rd_decision."""
     height, width = source.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
@@ -241,13 +241,13 @@ def rd_decision(
     slice_first_mb, lam, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type,
     ref_idx, mv, levels, total_coeff,
 ):  # fmt: skip
-    """mode_decision (which see) with its candidates compared by squared error of the reconstruction and real bits.
+    """As mode_decision, but compares candidates by squared error of the reconstruction and actual bits.
 
-    Candidates: the best 16x16, P_Skip without a residual, those of 16x8, 8x16, 8x8 whose estimated cost is near the best,
-    and where 16x16 is ahead the four vectors a quarter sample from it. Intra is compared by estimates. Luma and chroma count.
-    src_u, src_v: uint8[H/2, W/2]; ref_chroma: uint8[n_slots, 2, ...]; trellis as in inter_residual; besides
-    mode_decision's results, writes levels and total_coeff, which predict the bits of neighbours until inter_residual and
-    intra write them; P_Skip, which inter_residual codes without a residual.
+    Candidates: the best 16x16, P_Skip without a residual, each of 16x8, 8x16, 8x8 whose estimated cost is near the best,
+    and if 16x16 is best, the four vectors a quarter sample from it. Intra is compared by estimates. Luma and chroma count.
+    src_u, src_v: uint8[H/2, W/2]; ref_chroma: uint8[n_slots, 2, ...]; trellis as in inter_residual. Besides the results of
+    mode_decision, writes levels and total_coeff, by which the bits of neighbours are counted until inter_residual and
+    intra write them, and P_Skip, which inter_residual codes without a residual.
     """
     _decide_rows(
         source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,

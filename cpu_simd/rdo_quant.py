@@ -1,7 +1,7 @@
-"""Rate-distortion-optimised quantisation: which levels of one are worth their bits (not part of the standard).
+"""Rate-distortion-optimised quantisation: removes levels of one not worth their bits (not part of the standard).
 
-A level saves distortion, in units of the squared quantiser step whatever the quantiser is, and costs bits of CAVLC. What
-a level of one costs depends on where the others lie, so blocks are weighed as sets of positions: a bit a scan position.
+The saving of distortion, in units of the squared quantiser step (the same for all quantisers), is compared with CAVLC bits.
+The bits of a level of one depend on the positions of the other levels, so a block is a bit mask, one bit a scan position.
 """
 
 import numpy as np
@@ -14,19 +14,19 @@ from .simd.lanes import bit_count, bit_length, nonzero_lanes
 from .simd.vector import store
 from .transform import RATIOS
 
-HALF = 2  # the dead zone of levels that will be weighed: rounded up from a half on
-ONE = 64  # a level, in the unit of the ratios
-SURE = 77  # |coefficient| / step from which a level of one stays
-MANY, SURE_OF_MANY = 8, 43  # the same where a block has more levels than that: all cost few bits there
-UP = 42  # levels above one round up from here on
-BIT = 9  # what a bit is worth: lambda / step^2 is 0.136, in units of 1 / ONE
+HALF = 2  # dead zone of levels to be weighed: rounded up from one half on
+ONE = 64  # a level of one in the unit of the ratios
+SURE = 77  # |coefficient| / step from which a level of one is always kept
+MANY, SURE_OF_MANY = 8, 43  # SURE of a block with more than MANY levels, where each costs few bits
+UP = 42  # levels above one are rounded up from a fraction of UP / ONE on
+BIT = 9  # cost of a bit in units of 1 / ONE: lambda / step^2 = 0.136
 
-OFFSET = (ZIGZAG_4x4 >> 2) * 16 + (ZIGZAG_4x4 & 3)  # of a scan position in rows of sixteen
+OFFSET = (ZIGZAG_4x4 >> 2) * 16 + (ZIGZAG_4x4 & 3)  # offset of each scan position in rows of sixteen
 
 
 @helper
 def bits_of(mask, ones, nc_class):
-    """9.2: bits of a block with levels at `mask`, those at `ones` of magnitude one, but for what the larger ones cost."""
+    """9.2: bits of a block with levels at `mask`, those at `ones` of magnitude one, without the codes of larger levels."""
     total = bit_count(mask)
     if total == 0:
         return np.int64(COEFF_TOKEN_BITS[nc_class, 0, 0])
@@ -54,21 +54,21 @@ def bits_of(mask, ones, nc_class):
 
 @helper
 def worth(ratio):
-    """What a level of one saves in distortion, in bits of ONE / BIT: r^2 - (r - 1)^2."""
+    """Distortion that a level of one saves, in units of 1 / ONE (BIT is a bit): r^2 - (r - 1)^2 with r = ratio / ONE."""
     return 2 * ratio - ONE
 
 
 @helper
 def weigh(quantised, at, first, scratch):
-    """Takes levels that are not worth their bits out of the 4x4 block at quantised[at], rows of sixteen.
+    """Removes levels that are not worth their bits from the 4x4 block at quantised[at], rows of sixteen.
 
-    quantised: int16[768] of quantise_strips, rounded up from a half on; first: 1 leaves the DC out. scratch: int16[32].
-    Returns how many levels are left.
+    quantised: int16[768] of quantise_strips, rounded up from one half on; first: 1 leaves the DC out. scratch: int16[32].
+    Returns the number of levels left.
     """
     store(scratch, 0, zigzag(load_block(quantised, at)))
     store(scratch, 16, zigzag(load_block(quantised, RATIOS + at)))
     mask = nonzero_lanes(scratch, 0)
-    nc_class = NC_CLASS[min(16, bit_count(mask) + 2)]  # the neighbours that decide on the table have about as many
+    nc_class = NC_CLASS[min(16, bit_count(mask) + 2)]  # estimate: the neighbours have about as many levels
     large = ones = maybe = np.int64(0)
     sure = SURE if bit_count(mask) <= MANY else SURE_OF_MANY
     rest = mask
@@ -117,7 +117,7 @@ def weigh(quantised, at, first, scratch):
 
 @helper
 def weigh_blocks(quantised, coded, first_block, end_block, first, scratch):
-    """weigh for the blocks [first_block, end_block) among the bits of `coded`, 4 * strip + block; returns what is left."""
+    """weigh for blocks [first_block, end_block) set in `coded` (bit 4 * strip + block); returns it without emptied blocks."""
     for k in range(first_block, end_block):
         if coded >> k & 1 and weigh(quantised, 64 * (k >> 2) + 4 * (k & 3), first, scratch) == 0:
             coded &= ~(1 << k)

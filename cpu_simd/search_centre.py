@@ -1,4 +1,4 @@
-"""Where the search window of every macroblock lies, from what is known before the frame starts."""
+"""Centre of each macroblock's search window, from data available before the frame is coded."""
 
 import numpy as np
 
@@ -23,20 +23,20 @@ from .simd.vector import (
     widen,
 )
 
-SCALE = 4  # the coarse pictures have one sample for SCALE x SCALE
-COARSE_PAD = 32  # their border, coarse samples
+SCALE = 4  # the coarse frames have one sample for SCALE x SCALE samples
+COARSE_PAD = 32  # border of the coarse frames, coarse samples
 COARSE_X, COARSE_Y = 16, 10  # range of the coarse search: -COARSE_X .. COARSE_X - 1, -COARSE_Y .. COARSE_Y - 1
-SMALLEST_WINDOW = 12  # full_search reads as far as with this range
+SMALLEST_WINDOW = 12  # minimum range that full_search reads
 
 
 def coarse_shape(height, width):
-    """Shape of the coarse picture of a plane of height x width samples."""
+    """Shape of the coarse frame of a plane of height x width samples, borders included."""
     return height // SCALE + 2 * COARSE_PAD, width // SCALE + 2 * COARSE_PAD
 
 
 @helper
 def column_sums(plane, at, stride):
-    """The sums of four rows of sixteen samples, in 16 bits."""
+    """u16x16: the column sums of four rows of sixteen samples."""
     a, b = widen(load_u8x16(plane, at)), widen(load_u8x16(plane, at + stride))
     c, d = widen(load_u8x16(plane, at + 2 * stride)), widen(load_u8x16(plane, at + 3 * stride))
     return add(add(a, b), add(c, d))
@@ -44,7 +44,7 @@ def column_sums(plane, at, stride):
 
 @helper
 def means_of_64(plane, at, stride):
-    """u8x16: the rounded means of sixteen blocks of 4x4 samples side by side."""
+    """u8x16: the rounded means of a row of sixteen blocks of 4x4 samples."""
     a, b = column_sums(plane, at, stride), column_sums(plane, at + 16, stride)
     c, d = column_sums(plane, at + 32, stride), column_sums(plane, at + 48, stride)
     return narrow(narrow(shift_right_s(plus(sums_of_lanes(a, b, c, d), 8), 4)))
@@ -62,7 +62,7 @@ def mean_of_16(plane, x, y):
 
 @closed_kernel
 def _subsample(plane, x0, y0, row0, row1, coarse):
-    """Mean values of 4x4 samples of plane (picture's corner at (x0, y0)) for macroblock rows, borders extended."""
+    """Means of 4x4 samples of plane (frame's corner at (x0, y0)) for macroblock rows [row0, row1), borders extended."""
     height, width = coarse.shape
     inner_width = width - 2 * COARSE_PAD
     inner_height = height - 2 * COARSE_PAD
@@ -71,7 +71,7 @@ def _subsample(plane, x0, y0, row0, row1, coarse):
         at, to = (y0 + 4 * y) * stride + x0, (COARSE_PAD + y) * width + COARSE_PAD
         for x in range(0, inner_width - 15, 16):
             store(coarse, to + x, means_of_64(plane, at + 4 * x, stride))
-        if inner_width >= 16:  # the last ones, some of them again
+        if inner_width >= 16:  # the last sixteen, overlapping those before
             x = inner_width - 16
             store(coarse, to + x, means_of_64(plane, at + 4 * x, stride))
         else:
@@ -89,7 +89,7 @@ def _subsample(plane, x0, y0, row0, row1, coarse):
 
 
 def subsample(source, reference, pad, row0, row1, coarse_source, coarse_reference):
-    """Coarse pictures for search_centre (not part of the standard): means of 4x4 samples, with borders.
+    """Coarse frames for search_centre (not part of the standard): means of 4x4 samples, with borders.
 
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; [row0, row1): macroblock rows; coarse_source,
     coarse_reference: uint8 of coarse_shape(H, W).
@@ -100,7 +100,7 @@ def subsample(source, reference, pad, row0, row1, coarse_source, coarse_referenc
 
 @helper
 def vector_costs(lam, cost):
-    """What each vector of the coarse search costs, lam * bits: flat areas stay. cost: uint16[2 * COARSE_Y * 2 * COARSE_X]."""
+    """cost: uint16[2 * COARSE_Y * 2 * COARSE_X]: lam * bits of each vector of the coarse search; favours 0 in flat areas."""
     for dy in range(-COARSE_Y, COARSE_Y):
         for dx in range(-COARSE_X, COARSE_X):
             cost[(dy + COARSE_Y) * 2 * COARSE_X + dx + COARSE_X] = lam * mvd_bits(dx, dy, 0, 0)
@@ -108,9 +108,9 @@ def vector_costs(lam, cost):
 
 @helper
 def coarse_vector(source, reference, mx, my, cost, best, position):
-    """The best vector, in coarse samples, of the 8x8 coarse samples about macroblock (mx, my). Returns (x, y).
+    """Returns the best vector (x, y), in coarse samples, of the 8x8 coarse samples round macroblock (mx, my).
 
-    cost: of vector_costs; best, position: uint16[1, 16], scratch.
+    cost: from vector_costs; best, position: uint16[1, 16], scratch.
     """
     stride = source.shape[1]
     at = (COARSE_PAD + 4 * my - 2) * stride + COARSE_PAD + 4 * mx - 2
@@ -146,7 +146,7 @@ def block_sad(source, at, stride, reference, reference_at, reference_stride):
 
 @helper
 def clamp(value, low, high):
-    """value, at least low and at most high; low wins."""
+    """value limited to [low, high]; low if low > high."""
     return max(low, min(high, value))
 
 
@@ -168,17 +168,17 @@ def search_centre(
     centre,
     predictor,
 ):
-    """Centre of the search window and predictor while searching, per macroblock (not part of the standard).
+    """Centre of the search window and predictor of the search for each macroblock (not part of the standard).
 
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; coarse_*: from subsample; previous_ref_idx: int8[n_mb, 4],
-    previous_mv: int16[n_mb, 16, 2]: state of the previous frame (all intra: ref_idx -1); distance: how many frames back
-    the reference lies; max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows.
+    previous_mv: int16[n_mb, 16, 2]: state of the previous frame (intra: ref_idx -1); distance: frames from the
+    reference to this frame; max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows.
     Writes centre: int16[n_mb, 2], integer samples, and predictor: int16[n_mb, 2], quarter samples.
 
-    The candidates are zero, the co-located vector of the previous frame and the best vector of a search on pictures
-    four times smaller, looked at every second sample about it; the lowest SAD + lam * bits wins, then the earlier one.
-    The window, 3 samples more for interpolation, and every vector refined from it stay within the padded picture and
-    the limits of the level.
+    The candidates are zero, the co-located vector of the previous frame, and the best vector of a search on the coarse
+    frames with its eight neighbours two samples away; the lowest SAD + lam * bits wins, on a tie the earlier candidate.
+    The window, 3 samples more for interpolation, and every vector refined from it stay within the padded frame and the
+    limits of the level.
     """
     height, width = source.shape
     mb_width = width // 16

@@ -1,4 +1,4 @@
-"""Whether the luma residual of a macroblock at a vector quantises to nothing worth coding."""
+"""Skip test: whether a macroblock's luma residual for a vector quantises to nothing worth coding."""
 
 import numpy as np
 
@@ -7,18 +7,18 @@ from .cost import row_16
 from .simd.lanes import dct_rows, sums_of_4, where_above
 from .simd.vector import absolute, add, load_u16x16, splat_u16x16, sub
 
-DEAD_ZONE = 6  # as in the quantisation of inter residuals
-BUDGET = 6  # what levels of one may be worth in all: see WORTH
+DEAD_ZONE = 6  # that of the quantisation of inter residuals
+BUDGET = 6  # score from which a residual is worth coding: see WORTH
 
-# What a level of one is worth at each place of a 4x4 block: it is dropped with its like if all together stay below
-# BUDGET; levels above one are never dropped. (The residual stage scores by runs; this is the same for lone levels.)
+# Score of a level of one at each position of a 4x4 block: levels are not worth coding if the sum is below BUDGET and none
+# exceeds one. (The residual stage scores by runs, which is the same for single levels.)
 WORTH = np.array([[3, 2, 1, 1], [2, 1, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]], np.int64)
 
 
 @helper
 def probe_tables(qp, quant, worth, tables):
-    """tables: int16[3, 4, 16], rows of four blocks side by side: largest absolute coefficients that quantise to 0 and
-    to 1, and WORTH. quant: QUANT_MF, [qp % 6, position]; worth: int64[4, 4].
+    """Fills tables: int16[3, 4, 16], rows of four adjacent blocks: largest absolute coefficients that quantise to 0 and to 1,
+    and WORTH. quant: QUANT_MF, [qp % 6, position]; worth: int64[4, 4].
     """
     shift = 15 + qp // 6
     rounding = (1 << shift) // DEAD_ZONE
@@ -35,7 +35,7 @@ def is_empty(current, ref_luma, at, offsets, x, y, tables):
     """True if the residual against the prediction at vector (x, y) is not worth coding.
 
     current: int16[256]; at: offset of the macroblock's corner in plane G of ref_luma: uint8[n_slots, 4, Hp, Wp];
-    offsets: quarter_offsets'; tables: int16[3, 4, 16] by probe_tables.
+    offsets: int64[2, 16] of quarter_offsets; tables: int16[3, 4, 16] of probe_tables.
     """
     stride = ref_luma.shape[3]
     base = at + (y >> 2) * stride + (x >> 2)
@@ -60,7 +60,7 @@ def is_empty(current, ref_luma, at, offsets, x, y, tables):
 
 @helper
 def _worth(coefficients, tables, row):
-    """What a row of coefficients of four blocks is worth, lane by lane: BUDGET or more where a level exceeds one."""
+    """Scores of a row of coefficients of four blocks, lane by lane: BUDGET or more for a level above one."""
     size = absolute(coefficients)
     worth = where_above(size, load_u16x16(tables, 16 * row), load_u16x16(tables, 128 + 16 * row))
     return add(worth, where_above(size, load_u16x16(tables, 64 + 16 * row), splat_u16x16(BUDGET)))

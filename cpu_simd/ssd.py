@@ -1,4 +1,4 @@
-"""Stage "ssd": squared error of the deblocked picture over the display area, for PSNR."""
+"""Stage "ssd": squared error of the deblocked frame over the display area, for PSNR."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 
 @helper
 def _line(source, decoded, border, y, width, lanes):
-    """Sum of squared differences of the `width` samples of row y. lanes: int32[8], scratch; 8192 * 255^2 fits in."""
+    """Sum of squared differences of the `width` samples of row y. lanes: int32[8], scratch; 8192 * 255^2 fits."""
     at, decoded_at = y * source.shape[1], (y + border) * decoded.shape[1] + border
     sums = splat_i32x8(0)
     whole = width & ~15
@@ -43,8 +43,8 @@ def ssd(source, decoded, border, height, width, unit, row0, row1, errors):
 
 @quick_kernel
 def totals(mb_type, ssd_y, ssd_u, ssd_v, found):
-    """Not part of the standard: what is told of a picture. found int64[11] out: squared errors of Y, Cb, Cr, then how many
-    macroblocks are of each type."""
+    """Not part of the standard: statistics of a frame. found int64[11] out: squared errors of Y, Cb, Cr, then the number of
+    macroblocks of each type."""
     for k in range(len(found)):
         found[k] = 0
     for row in range(len(ssd_y)):

@@ -1,4 +1,4 @@
-"""Integer motion search in steps: grids of candidates about the best so far, ever finer, all 41 partitions at each."""
+"""Integer motion search in steps: ever finer grids of candidates round the best so far, for all 41 partitions at once."""
 
 import numpy as np
 
@@ -10,15 +10,15 @@ from .simd.lanes import make_shuffle
 from .simd.search import keep_smallest, octet_sads, octet_sads_portable, pack_sums
 from .simd.vector import PORTABLE, SIMD_LEVEL, add, add_sat_u, load_2_u8x16, load_u8x32, splat_u16x16, store
 
-DIGITS = {3: 1, 7: 2, 13: 3}  # grid: binary digits of the vector that a step settles
+DIGITS = {3: 1, 7: 2, 13: 3}  # grid: binary digits of the vector that a step determines
 
-# Four rows of sixteen samples, the first two in the low halves of a and b: columns 0, 1 (2, 3) of 4x4 blocks, the rows of
-# the first two and of the last two side by side, for octet_sads.
+# Input: four rows of sixteen samples, the first two in the low halves of a and b. Output for octet_sads: columns 0, 1 (2, 3)
+# of 4x4 blocks, with the first two rows side by side and the last two rows side by side.
 _columns_01 = make_shuffle([h + r + c + i for h in (0, 16) for c in (0, 4) for r in (0, 32) for i in range(4)])
 _columns_23 = make_shuffle([h + r + c + i for h in (0, 16) for c in (8, 12) for r in (0, 32) for i in range(4)])
 _low, _high = make_shuffle(range(8)), make_shuffle(range(8, 16))
 
-# Lanes of the SADs: 4x4 blocks as band_sads and join leave them, then halves of quadrants in an order that keeps sums
+# Lanes of the SADs: 4x4 blocks in the order of two_bands and join, then halves of quadrants in an order that keeps sums
 # within halves of a vector, then 8x8 and larger.
 _HALVES = (16, 17, 18, 19, 24, 25, 26, 27, 20, 21, 22, 23, 28, 29, 30, 31)
 
@@ -34,7 +34,7 @@ def _halves_blocks(n):
 
 
 _LANE = np.array([*(_block_lane(b % 4, b // 4) for b in range(16)), *(16 + _HALVES.index(k) for k in range(16, 32)),
-                  *range(32, 41)])  # of each partition  # fmt: skip
+                  *range(32, 41)])  # lane of each partition  # fmt: skip
 _halves_a, _halves_b = make_shuffle(_halves_blocks(0)), make_shuffle(_halves_blocks(1))
 _quadrants_a, _quadrants_b = make_shuffle([0, 2, 8, 10]), make_shuffle([1, 3, 9, 11])
 _pairs_a, _pairs_b = make_shuffle([0, 2, 0, 1]), make_shuffle([1, 3, 2, 3])
@@ -43,7 +43,7 @@ _whole_a, _whole_b = make_shuffle([0] * 8), make_shuffle([1] * 8)
 
 @helper
 def arrange(source, at, stride, arranged):
-    """The 16x16 samples at an offset as octet_sads wants them. arranged: uint8[4, 2, 32], [band, columns, sample]."""
+    """Arranges the 16x16 samples at an offset for octet_sads. arranged: uint8[4, 2, 32], [band, columns, sample]."""
     for band in range(4):
         row = at + 4 * band * stride
         a = load_2_u8x16(source, row, row + 2 * stride)
@@ -54,7 +54,7 @@ def arrange(source, at, stride, arranged):
 
 @helper
 def two_bands(arranged, band, reference, row, stride, native):
-    """SADs of the eight 4x4 blocks of bands `band` and the next at the candidate whose rows begin at offset `row`."""
+    """SADs of the eight 4x4 blocks of `band` and the next band for the candidate whose rows begin at offset `row`."""
     a0 = load_2_u8x16(reference, row, row + 2 * stride)
     b0 = load_2_u8x16(reference, row + stride, row + 3 * stride)
     row += 4 * stride
@@ -76,18 +76,18 @@ def two_bands(arranged, band, reference, row, stride, native):
             octet_sads_portable(_columns_01(a1, b1), s2),
             octet_sads_portable(_columns_23(a1, b1), s3),
         )
-    return add(_low(sums, sums), _high(sums, sums))  # two rows and two rows
+    return add(_low(sums, sums), _high(sums, sums))  # first two rows + last two rows
 
 
 @helper
 def look(
     arranged, reference, corner, stride, x, y, distance, reach, size, x_cost, y_cost, best, position, native
 ):  # fmt: skip
-    """Compare candidates about (x, y), `distance` apart, `reach` on each side, with the best so far of all partitions.
+    """Compares candidates round (x, y), `distance` apart, `reach` on each side, with the best so far of all partitions.
 
     corner: offset of candidate (0, 0); x_cost, y_cost: int64[size], motion cost of a column and a row of candidates.
-    best, position: uint16[48], by lane: lowest min(65535, SAD + cost), and 128 * y + x of the candidate that has it.
-    (x, y) itself is left out, unless reach is 0.
+    best, position: uint16[48], by lane: lowest min(65535, SAD + cost), and 128 * y + x of its candidate.
+    (x, y) itself is a candidate only if reach is 0.
     """
     for j in range(-reach, reach + 1):
         dy = y + j * distance
@@ -115,7 +115,7 @@ def look(
 def _search_rows(
     source, reference, pad, centre, predictor, lam, merange, grid, digits, row0, row1, cost, mv, lane, native
 ):  # fmt: skip
-    """The kernel behind step_search."""
+    """Implements step_search."""
     mb_width = source.shape[1] // 16
     stride = reference.shape[1]
     size = 2 * merange
@@ -164,11 +164,11 @@ def step_search(
 ):  # fmt: skip
     """Integer search in steps with motion cost (not part of the standard).
 
-    Arguments, candidates and costs as in full_search, but not all candidates are looked at: first the centre, then in
-    each step a grid x grid (3, 7 or 13) about the best so far for 16x16, `distance` apart, in raster order, as far as
-    they lie in the window. The distance begins at merange / 2 (4, 8) and is divided by 2 (4, 8) down to 1, the last
-    step: a grid of 7 (13) does in one step what 3 does in two (three), and sees more. All 41 partitions keep the best
-    of all candidates looked at, the earlier one where costs are equal.
+    Arguments, candidates and costs as in full_search, but only some candidates are tested: first the centre, then in
+    each step a grid x grid (3, 7 or 13) round the best so far for 16x16, `distance` apart, in raster order, within the
+    window. The distance begins at merange / 2 (4, 8) and is divided by 2 (4, 8) down to 1, the last step: a grid of 7 (13)
+    replaces two (three) steps of grid 3 and tests more candidates. Each of the 41 partitions keeps the best of all tested
+    candidates, on equal cost the earlier one.
     """
     where = source, reference, pad, centre, predictor, lam, merange, grid, DIGITS[grid], row0, row1, cost, mv
     _search_rows(*where, _LANE, level != PORTABLE)

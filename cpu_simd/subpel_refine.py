@@ -1,4 +1,4 @@
-"""Half- and quarter-sample refinement of the 41 searched vectors of every macroblock."""
+"""Half- and quarter-sample refinement of the 41 integer vectors of every macroblock."""
 
 import numpy as np
 
@@ -9,20 +9,20 @@ from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
 from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
 
-# The 41 partitions as lanes of three vectors: 0..15 the 4x4 blocks; 16..31 8x4 and 4x8; and from lane LARGE of the third
-# on 8x8, 16x8, 8x16 and 16x16, 32..40. Sets of partitions are the bits of an integer.
+# The 41 partitions as lanes of three SIMD vectors: 0..15 the 4x4 blocks; 16..31 8x4 and 4x8; 32..40 8x8, 16x8, 8x16 and
+# 16x16, from lane LARGE of the third vector on. Sets of partitions are bit masks.
 LARGE = 7
 WHOLE, ROWS, COLUMNS, QUADRANTS = 1 << 40, 3 << 36, 3 << 38, 15 << 32
 STRIPS = tuple(
     sum(1 << k for k, (_, y, _, h) in enumerate(PARTITIONS.tolist()) if y < strip + 4 and y + h > strip)
     for strip in range(0, 16, 4)
-)  # the partitions that lie in each 16x4 strip
+)  # bit mask of the partitions that overlap each 16x4 strip
 
-# Up to subme 4 a division of the macroblock is refined if its integer vectors cost less than the undivided one's plus
-# this many lambdas: 16x8 and 8x16; 8x8; of a quadrant 8x4 and 4x8; 4x4. Refinement favours the larger partitions.
+# Up to subme 4 a division of the macroblock (or quadrant) is refined if its integer vectors cost less than those of the
+# undivided one plus so many lambdas: 16x8 and 8x16; 8x8; 8x4 and 4x8; 4x4. Refinement favours the larger partitions.
 HOPE_HALVES, HOPE_8x8, HOPE_8x4, HOPE_4x4 = 12, 8, -4, -8
 HOPELESS = 1 << 20  # cost of a partition that was not refined
-FAR, NEVER = (1 << 31) - 1, -1 << 31  # costs that every other one is below, and that none is below
+FAR, NEVER = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
 ALL_KINDS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 
 EVERY = 5  # from this subme on all partitions are refined
@@ -34,7 +34,7 @@ _SUBME = ((0, SAD, 0, SAD), (1, SAD, 0, SAD), (1, SAD, 1, SAD), (1, SAD, 1, SATD
 NEIGHBOURS = np.array([(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)], np.int64)
 
 
-# Partitions of two halves each, as lanes: 8x4 and 4x8 from 4x4; 8x8 from 8x4; 16x8, 8x16 and half of 16x16 from 8x8.
+# Lanes of the two halves of each partition: 8x4 and 4x8 from 4x4; 8x8 from 8x4; 16x8, 8x16 and half of 16x16 from 8x8.
 _NONE = 16  # a lane of zeros
 _small_1 = make_shuffle((0, 4, 2, 6, 8, 12, 10, 14, 0, 1, 2, 3, 8, 9, 10, 11))
 _small_2 = make_shuffle((1, 5, 3, 7, 9, 13, 11, 15, 4, 5, 6, 7, 12, 13, 14, 15))
@@ -47,7 +47,7 @@ _whole = make_shuffle((*[_NONE] * (LARGE + 8), LARGE + 5))
 
 @helper
 def worth_refining(cost, mb, lam, kinds, every):
-    """The partitions to refine in macroblock mb: those of `kinds` (see ALL_KINDS) that may still win, or every one.
+    """Bit mask of the partitions to refine in macroblock mb: those of `kinds` (see ALL_KINDS) that may win, all if `every`.
 
     cost: int32[n_mb, 41], of integer vectors.
     """
@@ -70,7 +70,7 @@ def worth_refining(cost, mb, lam, kinds, every):
 
 @helper
 def hopeful_quadrant(cost, mb, lam, kinds, q, every):
-    """The same for the 8x4, 4x8 and 4x4 partitions of quadrant q."""
+    """worth_refining for the 8x4, 4x8 and 4x4 partitions of quadrant q."""
     whole = np.int64(cost[mb, 32 + q])
     wanted = np.int64(0)
     if every or np.int64(cost[mb, 16 + 2 * q]) + cost[mb, 17 + 2 * q] < whole + HOPE_8x4 * lam:
@@ -87,7 +87,7 @@ def hopeful_quadrant(cost, mb, lam, kinds, q, every):
 
 @helper
 def strip_or_none(wanted, strip, current, luma, a, b, stride, metric):
-    """strip_16, or zeros where no wanted partition lies in the strip; a, b: offsets of the macroblock's samples."""
+    """strip_16, or zeros if no wanted partition overlaps the strip; a, b: offsets of the macroblock's samples."""
     if not wanted & STRIPS[strip]:
         return splat_u16x16(0)
     row = 4 * strip * stride
@@ -100,10 +100,10 @@ def refine_step(
 ):  # fmt: skip
     """One step of one macroblock: every partition moves to the best of its vector and the eight `step` quarters away.
 
-    origin: offset of the macroblock's corner in plane G; (px, py): predictor; centre_too: the centre's cost has to be
+    origin: offset of the macroblock's corner in plane G; (px, py): predictor; centre_too: whether the centre's cost must be
     computed (a new metric), else cost holds it; cost: int32[n_mb, 41], mv: int16[n_mb, 41, 2], in place.
-    Partitions with the same vector go together, a candidate at a time: what it costs each of them is one sum of the 4x4
-    blocks' distortions.
+    Partitions with the same vector are refined together: the distortions of the 4x4 blocks are computed once for each
+    candidate and summed for each partition.
     """
     stride = luma.shape[2]
     at = 41 * mb
@@ -151,7 +151,7 @@ def refine_step(
         small_cost = where_bits(small, best_small, small_cost)
         middle_cost = where_bits(middle, best_middle, middle_cost)
         large_cost = where_bits(large, best_large, large_cost)
-    store(cost, at_large, large_cost)  # and some of the middle ones, as they were
+    store(cost, at_large, large_cost)  # also LARGE entries of the middle group, which the next line overwrites
     store(cost, at + 16, middle_cost)
     store(cost, at, small_cost)
     store(mv, 2 * at_large, new_large_mv)
@@ -164,7 +164,7 @@ def _refine_rows(
     source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
     samples, neighbours,
 ):  # fmt: skip
-    """The kernel behind subpel_refine."""
+    """Implements subpel_refine."""
     width = source.shape[1]
     mb_width = width // 16
     stride = luma.shape[2]
@@ -195,13 +195,13 @@ def _refine_rows(
 
 
 def subpel_refine(source, luma, pad, predictor, lam, subme, row0, row1, cost, mv, kinds=ALL_KINDS):
-    """Refine the integer vectors of full_search to half, then quarter samples (not part of the standard).
+    """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; [row0, row1):
-    macroblock rows; cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] (quarter samples), in place. Each step looks at the
-    vector and its eight neighbours, at two quarters and then at one; cost becomes distortion (SAD or SATD, see _SUBME)
-    + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS); the others, and up
-    to subme 4 those that cannot win any more (HOPE_*), get the cost HOPELESS. subme 0 changes nothing.
+    macroblock rows; cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] (quarter samples), in place. Each step tests the
+    vector and its eight neighbours, at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see
+    _SUBME) + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS); other
+    partitions, and up to subme 4 those excluded by HOPE_*, get the cost HOPELESS. subme 0 changes nothing.
     """
     if subme == 0:
         return

@@ -52,7 +52,7 @@ DEAD_ZONE_INTER = 6
 LEVEL_SCALE = level_scale_4x4()  # int32[6, 16]: [qP % 6, raster], flat scaling lists
 
 # Forward multipliers and scaling factors of a block in raster order, int16[qP % 6, 16]. LevelScale is a multiple of 16
-# with flat lists, so 8.5.12.1 comes to level * normAdjust << (qP / 6), and its right shift loses nothing.
+# with flat lists, so 8.5.12.1 reduces to level * normAdjust << (qP / 6), and its right shift is exact.
 MF_BLOCK = QUANT_MF.astype(np.int16)
 SCALE_BLOCK = NORM_ADJUST_4x4.astype(np.int16)
 
@@ -77,7 +77,7 @@ def chroma_qp(qp, chroma_qp_offset):
 
 @helper
 def _ratios(coefficients, factors, shift):
-    """|coefficient| / step of sixteen, in units of 1 / 64, at most 32767."""
+    """|coefficient| / step of sixteen coefficients, in units of 1 / 64, at most 32767."""
     return narrow_saturated(shift_right(multiply_wide(absolute(coefficients), factors), shift - 6))
 
 
@@ -85,7 +85,7 @@ def _ratios(coefficients, factors, shift):
 def _quantise(coefficients, factors, rounding, shift):
     """Levels of sixteen coefficients: (|W| * MF + f) >> shift with the sign of W; not part of the standard.
 
-    |W| <= 9180, MF <= 13107 and f <= 2^23 / 3 stay within 31 bits, and the levels below 1633.
+    |W| <= 9180, MF <= 13107 and f <= 2^23 / 3 keep the sum within 31 bits and the levels below 1633.
     """
     scaled = shift_right(add(multiply_wide(absolute(coefficients), factors), rounding), shift)
     return with_sign(narrow(scaled), coefficients)
@@ -96,7 +96,7 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, l
     """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[768].
 
     ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives them, strip * 16 + 4 * block. From
-    element RATIOS on, levels receives |coefficient| / step. Returns the blocks with levels as bits 4 * strip + block.
+    element RATIOS on, levels receives |coefficient| / step. Returns a bit mask of the blocks with levels, 4 * strip + block.
     """
     shift = 15 + qp // 6
     rounding = splat_i32x16((1 << shift) // dead_zone)
@@ -161,7 +161,7 @@ def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, out):
 
 @helper
 def code_block(source, predicted, qp, dead_zone, levels, levels_at, rec, rec_at, stride):
-    """Codes one 4x4 block of Intra_4x4 (u8x16, raster); returns the number of its levels.
+    """Codes one 4x4 block of Intra_4x4 (u8x16, raster); returns its number of nonzero levels.
 
     Levels in zig-zag order to levels[levels_at..], the reconstruction to the plane rec from flat offset rec_at on.
     """
@@ -182,9 +182,9 @@ def code_block(source, predicted, qp, dead_zone, levels, levels_at, rec, rec_at,
 
 @helper
 def quantise_dc(value, qp, dead_zone):
-    """Level of one DC coefficient after its second transform (twice the step of quantise_4x4's position 0).
+    """Level of a DC coefficient after the second transform (twice the step of position 0 of a 4x4 block).
 
-    Only such levels can exceed MAX_LEVEL.
+    Only these levels can exceed MAX_LEVEL.
     """
     shift = 16 + qp // 6
     level = min((abs(value) * int(QUANT_MF[qp % 6, 0]) + (1 << shift) // dead_zone) >> shift, MAX_LEVEL)
@@ -209,7 +209,7 @@ def code_luma_dc(c, qp):
     """Intra16x16 DC: transforms and quantises c (int64[16], the DC of each block in raster order); c becomes levels."""
     hadamard_4x4(c)
     for i in range(16):
-        # Halving rounds to the larger magnitude's side alike for both signs.
+        # Halving rounds away from zero for both signs.
         half = (abs(c[i]) + 1) >> 1
         c[i] = quantise_dc(-half if c[i] < 0 else half, qp, DEAD_ZONE_INTRA)
 

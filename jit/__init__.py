@@ -1,1 +1,1 @@
-"""How kernels are compiled, linked and cached, and what threads agree by inside them."""
+"""Compilation, linking and caching of kernels; atomic operations for the threads inside them."""

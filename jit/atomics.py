@@ -1,4 +1,4 @@
-"""How threads inside one kernel call agree without the interpreter: tickets, progress, waiting."""
+"""Atomic operations between threads inside kernels, without the interpreter: tickets, progress counters, waiting."""
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -9,7 +9,7 @@ from numba.extending import intrinsic
 from .kernel import kernel
 
 _X86 = llvm.get_process_triple().startswith(("x86_64", "i686"))
-_BYTES = 8  # of an int64, what these work on
+_BYTES = 8  # alignment: the element type is int64
 
 
 def _element(context, builder, sig, args):
@@ -18,7 +18,7 @@ def _element(context, builder, sig, args):
 
 @intrinsic
 def fetch_add(typingctx, array, index, value):
-    """array[index] += value in one step, array: int64; returns what was there before."""
+    """Atomic array[index] += value, array: int64; returns the value before."""
 
     def codegen(context, builder, sig, args):
         return builder.atomic_rmw("add", _element(context, builder, sig, args), args[2], "seq_cst")
@@ -28,7 +28,7 @@ def fetch_add(typingctx, array, index, value):
 
 @intrinsic
 def take_one(typingctx, array, index, value):
-    """array[index]: value becomes value + 1 in one step; whether it was `value`."""
+    """Atomic compare-and-swap of array[index] from value to value + 1, array: int64; whether it held `value`."""
 
     def codegen(context, builder, sig, args):
         more = builder.add(args[2], ir.Constant(ir.IntType(64), 1))
@@ -40,7 +40,7 @@ def take_one(typingctx, array, index, value):
 
 @intrinsic
 def load_acquire(typingctx, array, index):
-    """array[index]; what the thread that stored it wrote before is seen after this."""
+    """array[index], int64, with acquire semantics: earlier writes of the thread that stored it are visible afterwards."""
 
     def codegen(context, builder, sig, args):
         return builder.load_atomic(_element(context, builder, sig, args), "acquire", _BYTES)
@@ -50,7 +50,7 @@ def load_acquire(typingctx, array, index):
 
 @intrinsic
 def store_release(typingctx, array, index, value):
-    """array[index] = value, after everything that this thread wrote before."""
+    """array[index] = value, int64, with release semantics: after all earlier writes of this thread."""
 
     def codegen(context, builder, sig, args):
         builder.store_atomic(args[2], _element(context, builder, sig, args), "release", _BYTES)
@@ -61,7 +61,7 @@ def store_release(typingctx, array, index, value):
 
 @intrinsic
 def pause(typingctx):
-    """A rest inside a loop that waits for another thread."""
+    """Spin-wait hint to the processor (x86 `pause`; nothing elsewhere)."""
 
     def codegen(context, builder, sig, args):
         if _X86:
@@ -74,7 +74,7 @@ def pause(typingctx):
 
 @intrinsic
 def give_way(typingctx):
-    """Lets another thread have the processor: sched_yield of the C library."""
+    """Yields the processor to another thread: sched_yield of the C library."""
 
     def codegen(context, builder, sig, args):
         number = ir.FunctionType(ir.IntType(32), [])
@@ -86,13 +86,13 @@ def give_way(typingctx):
 
 @kernel
 def take(counters, index):
-    """counters[index]++; returns what was there before: a ticket. counters: int64."""
+    """Takes a ticket: atomic counters[index]++, returns the value before. counters: int64."""
     return fetch_add(counters, index, 1)
 
 
 @kernel
 def wait_until(counters, index, value, rounds):
-    """Waits for counters[index] >= value, at most `rounds` looks; whether it came."""
+    """Spins until counters[index] >= value, for at most `rounds` checks; returns whether it is."""
     for k in range(rounds):
         if load_acquire(counters, index) >= value:
             return True

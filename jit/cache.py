@@ -1,8 +1,8 @@
-"""Kernels from Numba's cache on disk, without what only its compiler needs.
+"""Disk cache of compiled kernels; loads machine code without initialising Numba's compiler.
 
-Numba's own way fills the tables of all functions that compiled code may call, with SciPy's among them, and parses each
-kernel's intermediate code for callers that might be compiled against it: most of the time until the first picture. And it
-fails where a file is damaged or cannot be written, and loads what other users may have written (kept.py).
+Numba's own cache registers all functions that compiled code may call, SciPy's included, and parses each kernel's LLVM
+bitcode for callers that may be compiled later: most of the time until the first frame. It also fails on files that are
+damaged or cannot be written, and loads files that other users may have written (kept.py).
 """
 
 import itertools
@@ -24,11 +24,11 @@ from numba.core.serialize import dumps
 from . import kept
 from .place import ADVICE, Stamp, find_place, place, stamp
 
-_ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # of Numba's names
+_ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's file names
 
 
 class _LoadedLibrary(JITCodeLibrary):
-    """The machine code of a kernel. Its intermediate code is parsed when something is compiled against it."""
+    """The machine code of a kernel; its LLVM bitcode is parsed only when another kernel is compiled against it."""
 
     unparsed: bytes | None = None
 
@@ -41,7 +41,7 @@ class _LoadedLibrary(JITCodeLibrary):
 
 
 def _load(codegen, state, names):
-    """JITCodeLibrary._unserialize; names: functions in the library to be called from outside."""
+    """Replaces JITCodeLibrary._unserialize. names: functions of the library that are called from outside."""
     name, kind, data = state
     if kind != "object":
         return codegen.unserialize_library(state)
@@ -56,29 +56,29 @@ def _load(codegen, state, names):
 
 
 class _Locator(_CacheLocator):
-    """Numba asks it where the kernels of a function are kept."""
+    """Numba's interface for the cache folder of a function's kernels."""
 
     def __init__(self, function, file):
         self._py_file, self._line = file, function.__code__.co_firstlineno
 
     @classmethod
     def from_function(cls, py_func, py_file):
-        """Numba's way to make one."""
+        """Numba's constructor."""
         return cls(py_func, py_file)
 
     def ensure_cache_path(self):
-        """It is there."""
+        """Does nothing: `place` has created the folder."""
 
     def get_cache_path(self):
         """The folder."""
         return str(place(Path(self._py_file).parent).folder)
 
     def get_source_stamp(self):
-        """Numba's own looks at a kernel's own file alone, and would go on with callees that have changed since."""
+        """Stamp of all sources; Numba's own stamp covers one file and misses changes of callees in other files."""
         return stamp(Path(self._py_file).parent)
 
     def get_disambiguator(self):
-        """Of functions of the same name."""
+        """Line number: distinguishes functions of the same name."""
         return str(self._line)
 
 
@@ -86,7 +86,7 @@ class _Results(CompileResultCacheImpl):
     _locator_classes: list[type[object]] = [_Locator]  # noqa: RUF012  Numba asks the class
 
     def rebuild(self, target_context, payload):
-        """CompileResult._rebuild, which see for the payload."""
+        """Replaces CompileResult._rebuild, which defines the payload."""
         state, about, environment, signature, objectmode, lifted, annotation, reload_init, environments = payload
         for function in reload_init:
             function()
@@ -103,26 +103,26 @@ class _Results(CompileResultCacheImpl):
 
 
 class KernelFiles:
-    """The versions of a kernel, a file each, and an index of them by their keys; `base`: folder and name without endings."""
+    """The files of a kernel: one for each version, and an index by key. `base`: folder and name without endings."""
 
     def __init__(self, base: str, fresh: Stamp) -> None:
         self._base, self._made = base, (numba.__version__, fresh)
         self.index = Path(f"{base}.nbi")
 
     def versions(self):
-        """{key: name of its file}; none that were made from other sources or by another Numba, or of a damaged index."""
+        """{key: file name}; empty if the index is damaged or belongs to other sources or another version of Numba."""
         found = _unpickled(kept.read(self.index))
         return found[1] if found is not None and found[0] == self._made else {}
 
     def load(self, key):
-        """What was saved, None if it is not there or damaged."""
+        """The saved payload, None if it is missing or damaged."""
         name = self.versions().get(key)
         found = _unpickled(kept.read(self.index.with_name(name))) if name is not None else None
-        # Another, where two processes wrote at once or one ended between its files: of another key, or of older sources.
+        # The file may hold another key or older sources if two processes wrote at once or one ended between two files.
         return found[1] if found is not None and found[0] == (self._made, key) else None
 
     def save(self, key, payload):
-        """OSError if it cannot be written."""
+        """Saves a payload under its key; OSError if it cannot be written."""
         versions = self.versions()
         if key not in versions:
             taken = set(versions.values())
@@ -132,17 +132,17 @@ class KernelFiles:
         kept.write(self.index.with_name(versions[key]), dumps(((self._made, key), payload)))
 
     def flush(self):
-        """Forget all versions."""
+        """Empties the index."""
         kept.write(self.index, dumps((self._made, {})))
 
     def problems(self) -> list[str]:
-        """Which files are there and not loaded, and why."""
+        """Files that exist and are not loaded, each with the reason."""
         paths = [self.index, *(self.index.with_name(name) for name in self.versions().values())]
         return [f"{path} {problem}" for path in paths if (problem := kept.problem_of(path))]
 
 
 def _unpickled(data):
-    """None for what cannot be: written by another Numba or NumPy, since it is whole."""
+    """The object, or None if unpickling fails: the file is intact, but from another version of Numba or NumPy."""
     try:
         return None if data is None else pickle.loads(data)
     except MemoryError:
@@ -152,7 +152,7 @@ def _unpickled(data):
 
 
 class KernelCache(FunctionCache):
-    """Numba's cache of a function: the same names and keys."""
+    """Replaces Numba's cache of a function, with the same file names and keys."""
 
     _impl_class = _Results
     _all: ClassVar[weakref.WeakSet] = weakref.WeakSet()
@@ -168,17 +168,17 @@ class KernelCache(FunctionCache):
             KernelCache._all.add(self)
 
     def load_overload(self, sig, target_context):
-        """Numba's, but of target_context.refresh() only what allocates memory; the compiler does it whole when called."""
+        """As Numba's, but initialises only the memory runtime; target_context.refresh() is left to the compiler."""
         rtsys.initialize(target_context)
         try:
             return self._load_overload(sig, target_context)
         except MemoryError:
             raise
-        except Exception:  # made by another version of a library: it is compiled again, and replaced
+        except Exception:  # from another version of a library: compiled again and replaced
             return None
 
     def save_overload(self, sig, data):
-        """The compiled kernel is in memory: the work goes on where it cannot be kept."""
+        """Saves a compiled kernel. Failure is reported and not raised: the kernel is in memory."""
         try:
             if self._place.writable:
                 self._save_overload(sig, data)
@@ -191,12 +191,12 @@ class KernelCache(FunctionCache):
 
     @classmethod
     def problems(cls) -> list[str]:
-        """Files of all kernels that were imported which are there and not loaded, and why."""
+        """Files of all imported kernels that exist and are not loaded, each with the reason."""
         return sorted(problem for kernel in cls._all for problem in kernel._cache_file.problems())
 
 
 def whole_modules(sources: Path) -> set[str]:
-    """Files of a folder, without ending, of which compiled kernels are kept, as the sources are now, and whole."""
+    """Source files of a folder, without ending, that have compiled kernels in the cache, all intact and up to date."""
     folder = find_place(sources).folder
     whole: set[str] = set()
     broken: set[str] = set()

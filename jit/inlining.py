@@ -1,7 +1,7 @@
-"""Marks for the start of a kernel: whether its code stays a function of its own, or stands where it is called.
+"""Inlining marks for the first line of a kernel: `outlined` (never inlined), `inlined` (always inlined).
 
-A function of its own is compiled once however often it is called, and its calls are not expanded where they stand. What
-has one caller is better part of it: LLVM mostly finds that by itself, but not where the caller is large.
+An outlined function is compiled once, not at each call. A function with one caller is better inlined: LLVM mostly
+does so, but not in a large caller.
 """
 
 from numba import types
@@ -21,7 +21,7 @@ def _mark(attribute):  # type: ignore[no-untyped-def]
 
 
 def _nothing() -> None:
-    """Without compilation there is nothing to mark."""
+    """The mark with compilation disabled: does nothing."""
 
 
 _JIT = not getattr(config, "DISABLE_JIT", False)

@@ -1,8 +1,8 @@
-"""Files that are kept from run to run, as compiled kernels: whole, and of no other user, or else not loaded.
+"""Cache files, as of compiled kernels: loaded only if the checksum is right and no other user can have written them.
 
-What lies in a cache is run as code. So a file counts only if it belongs to the user, to root or to the owner of these
-sources, who may change the code as well, and if no other user may write to it; and only if its checksum is right, since a
-crash of the machine or a full disk leaves files that are empty or cut. Else it counts as not there, and is replaced.
+Cached files are run as code, so a file is trusted only if it belongs to the user, to root or to the owner of these
+sources (who may change the code as well), and if no other user may write to it. The checksum is needed because a crash of
+the machine or a full disk leaves empty or truncated files. A file that fails either check counts as missing and is replaced.
 """
 
 import os
@@ -13,15 +13,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 DAMAGED = "is damaged"
-_END = b"h264kept"  # of a file, before the checksum of what stands before it
-_SUM = 4  # bytes of the checksum
+_END = b"h264kept"  # end of a file, followed by the checksum of the bytes before this mark
+_SUM = 4  # size of the checksum in bytes
 _listener: Callable[[str], object] | None = None
 _told: set[str] = set()
 
 
 @contextmanager
 def told(listener: Callable[[str], object]) -> Iterator[None]:
-    """Who is told what cannot be kept, a sentence each; else it is a RuntimeWarning."""
+    """Sends messages of `tell_once`, a sentence each, to `listener`; without one they are RuntimeWarnings."""
     global _listener
     before, _listener, said = _listener, listener, set(_told)
     _told.clear()
@@ -33,7 +33,7 @@ def told(listener: Callable[[str], object]) -> Iterator[None]:
 
 
 def tell_once(kind: str, text: str) -> None:
-    """The first of each kind: a hundred kernels fail alike."""
+    """Reports the first message of each kind: a hundred kernels fail alike."""
     if kind not in _told:
         _told.add(kind)
         if _listener is None:
@@ -43,7 +43,7 @@ def tell_once(kind: str, text: str) -> None:
 
 
 def distrust(status: os.stat_result) -> str:
-    """Why what lies in a file or folder may be another user's; empty if it cannot. Windows has no such owners."""
+    """Why another user may have written a file or folder; empty if none can. Always empty on Windows (no such owners)."""
     if not hasattr(os, "geteuid"):
         return ""
     if status.st_uid not in (0, os.geteuid(), os.stat(__file__).st_uid):
@@ -54,7 +54,7 @@ def distrust(status: os.stat_result) -> str:
 
 
 def _is_own_group(status: os.stat_result) -> bool:
-    """Whether the group is the owner's alone: some systems give each user one, and let it write by default."""
+    """Whether the owner is the group's only member: some systems give each user a group with write access by default."""
     import grp
     import pwd
 
@@ -66,7 +66,7 @@ def _is_own_group(status: os.stat_result) -> bool:
 
 
 def read(path: Path) -> bytes | None:
-    """What `write` wrote; None if it is not there, not whole, or not to be trusted, which is told."""
+    """The data that `write` wrote; None if missing, damaged, unreadable or not trusted, the last two reported."""
     data, problem = _look(path)
     if data is None and problem not in ("", DAMAGED):
         tell_once("read", f"{path} {problem}: not loaded")
@@ -74,7 +74,7 @@ def read(path: Path) -> bytes | None:
 
 
 def problem_of(path: Path) -> str:
-    """Why a file that is there is not loaded; empty if it is, or if there is none."""
+    """Why an existing file is not loaded; empty if it is loaded or does not exist."""
     return _look(path)[1]
 
 
@@ -93,7 +93,7 @@ def _look(path: Path) -> tuple[bytes | None, str]:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Another process sees the file whole or not at all; OSError if it cannot be written."""
+    """Writes a file atomically: other processes see it complete or not at all. OSError if it cannot be written."""
     name = f"{path}.tmp.{os.urandom(8).hex()}"
     try:
         with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644), "wb") as file:

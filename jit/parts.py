@@ -1,7 +1,7 @@
-"""How `helper` functions are compiled: translated and linked into the kernels that call them, which alone are assembled.
+"""Compilation of `helper` functions: lowered to LLVM IR and linked into the calling kernels; only kernels are assembled.
 
-Numba otherwise optimises and assembles each function with everything below it, again at every level of the call tree,
-and wraps each for calls from Python: for the decoder's kernels, some 15 levels deep, that is half of the first compile.
+Numba otherwise optimises and assembles each function with all its callees at every level of the call tree, and wraps
+each for calls from Python: for the decoder's kernels, some 15 levels deep, that is half of the first compile.
 """
 
 import gc
@@ -12,12 +12,12 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.typed_passes import IRLegalization
 
-# What Numba runs for closures, array expressions and raised errors: helpers have none.
+# Numba's passes for closures, array expressions and raised errors: helpers have none of these.
 _NEEDLESS = ("InlineClosureLikes", "NopythonRewrites", "RewriteDynamicRaises", "WithLifting", "InlineInlinables")
 
 
 class _NoEnvironment:
-    """In place of the library's code generator: a part raises nothing, and so has no use for its environment."""
+    """Replaces the library's code generator: a helper raises nothing, so it needs no environment."""
 
     @staticmethod
     def set_env(name, environment):
@@ -25,10 +25,10 @@ class _NoEnvironment:
 
 
 class _ClosedLibrary(JITCodeLibrary):
-    """The code of a kernel that keeps the helpers linked into it for itself.
+    """The code of a kernel; the helpers linked into it get private linkage.
 
-    Private functions have no symbols. Internal ones have, and LLVM's linker in memory (RuntimeDyld) knows symbols of all
-    objects by name alone: it would lead another kernel's calls of the same helper to one that takes fewer arguments.
+    Private functions have no symbols. Internal functions have, and LLVM's in-memory linker (RuntimeDyld) resolves symbols
+    of all objects by name alone: another kernel's calls of the same helper would reach a version with fewer arguments.
     """
 
     def _optimize_final_module(self):
@@ -39,7 +39,7 @@ class _ClosedLibrary(JITCodeLibrary):
 
 
 class _PartLibrary(JITCodeLibrary):
-    """The code of a helper and of what it calls, not optimised and not assembled."""
+    """The code of a helper and of its callees, neither optimised nor assembled."""
 
     codegen = _NoEnvironment
 
@@ -51,13 +51,13 @@ class _PartLibrary(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name):
-        """There is none."""
+        """0: a helper has no machine code of its own."""
         self._ensure_finalized()
         return 0
 
 
 class _OpenLibrary(LoweringPass):
-    """Puts a library of its own kind where lowering would open one of Numba's."""
+    """Pass that creates the library of the class `_library` in place of Numba's."""
 
     _library = JITCodeLibrary
 
@@ -65,7 +65,7 @@ class _OpenLibrary(LoweringPass):
         LoweringPass.__init__(self)
 
     def run_pass(self, state):
-        """Numba's name for what a pass does."""
+        """Numba's entry point of a pass."""
         state.library = self._library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return False
@@ -82,14 +82,14 @@ class _OpenPartLibrary(_OpenLibrary):
 
 
 class ClosedCompiler(CompilerBase):
-    """Numba's passes for a kernel that keeps its helpers for itself.
+    """Numba's passes for a kernel with private helpers.
 
-    That tells LLVM that nobody else calls them: it drops the arguments that a helper does not use, mostly six or more of
-    the seven words that an array is, and lets a helper with one caller stand where it is called.
+    LLVM then knows all callers: it drops the arguments that a helper does not use, mostly six or more of the seven words
+    of an array, and inlines a helper with one caller.
     """
 
     def define_pipelines(self):
-        """The one pipeline of passes."""
+        """The only pipeline of passes."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state, "closed")
         manager.add_pass_after(_OpenClosedLibrary, IRLegalization)
         manager.finalize()
@@ -97,10 +97,10 @@ class ClosedCompiler(CompilerBase):
 
 
 class PartCompiler(CompilerBase):
-    """Numba's passes up to the code that kernels link."""
+    """Numba's passes up to the LLVM IR that kernels link."""
 
     def define_pipelines(self):
-        """The one pipeline of passes."""
+        """The only pipeline of passes."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state, "part")
         manager.passes = [entry for entry in manager.passes if entry[0].__name__ not in _NEEDLESS]
         manager.add_pass_after(_OpenPartLibrary, IRLegalization)
@@ -108,7 +108,7 @@ class PartCompiler(CompilerBase):
         return [manager]
 
     def _compile_core(self):
-        # The collector would go through all that compiling has made so far, again and again, and find nothing.
+        # The garbage collector would scan all objects of the compiler again and again and find nothing to free.
         collecting = gc.isenabled()
         gc.disable()
         try:
@@ -119,7 +119,7 @@ class PartCompiler(CompilerBase):
 
 
 def part(dispatcher, whole):
-    """Sends calls from Python, for which there is no machine code, to the kernel that `whole` makes of the function."""
+    """Redirects calls from Python, for which a helper has no machine code, to the kernel that `whole` returns."""
     dispatcher._insert = lambda *args, **kws: None
-    dispatcher._compile_for_args = lambda *args, **kws: whole()  # what it returns is called
+    dispatcher._compile_for_args = lambda *args, **kws: whole()  # Numba calls the returned kernel
     return dispatcher

@@ -1,7 +1,7 @@
-"""Where compiled kernels of a folder of sources are kept: the first place that the user may write to and other users may not.
+"""The cache folder for the compiled kernels of a source folder: the first that the user can write to and others cannot.
 
-As with Numba: NUMBA_CACHE_DIR, __pycache__ beside the sources, the user's cache. Where none of them can be written, kernels
-are loaded from the first that can be read.
+Candidates, as with Numba: NUMBA_CACHE_DIR, __pycache__ beside the sources, the user's cache. If none can be written,
+kernels are loaded from the first readable one.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True)
 class Place:
-    """folder: None if there is none. writable: whether kernels are kept there. refused: folders of other users, and why."""
+    """folder: None if there is none. writable: whether kernels are saved. refused: folders not trusted, with the reason."""
 
     folder: Path | None
     writable: bool
@@ -29,7 +29,7 @@ class Place:
 
 
 def find_place(sources: Path) -> Place:
-    """Of the kernels of a folder, as the environment is now."""
+    """The cache folder for the kernels of `sources` in the current environment; creates it if possible."""
     refused: list[str] = []
     readable: Path | None = None
     for folder in _candidates(sources):
@@ -51,17 +51,17 @@ def find_place(sources: Path) -> Place:
 
 
 def _candidates(sources: Path) -> list[Path]:
-    """Numba's names, whichever way leads to the sources."""
+    """Folders in order of preference, under Numba's names, from the resolved path of the sources."""
     sources = sources.resolve()
     name = f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
     given, users = os.environ.get(VARIABLE), Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
     found = [Path(given).absolute() / name] if given else []
-    return [*found, sources / "__pycache__", *([users / name] if users.is_absolute() else [])]  # else there is no home
+    return [*found, sources / "__pycache__", *([users / name] if users.is_absolute() else [])]  # relative: no home folder
 
 
 @cache
 def place(sources: Path) -> Place:
-    """`find_place`, once; refused folders are told."""
+    """`find_place`, cached for each folder; refused folders are reported."""
     found = find_place(sources)
     if found.refused:
         instead = f"kept in {found.folder}" if found.writable else f"compiled by every process: set {ADVICE}"
@@ -71,8 +71,8 @@ def place(sources: Path) -> Place:
 
 @cache
 def stamp(sources: Path) -> Stamp:
-    """What the compiled kernels of a folder depend on: times and sizes of its files and those of folders in it, of jit/ and
-    of standard/.
+    """What compiled kernels of a folder depend on: (name, mtime in ns, bytes) of the files of it, jit/ and standard/, and of
+    the folders in them.
     """
     root = Path(__file__).resolve().parent.parent
     folders = {sources.resolve(), root / "jit", root / "standard"}

@@ -1,1 +1,1 @@
-"""SIMD vectors as Numba types, and operations on them."""
+"""SIMD vectors as Numba types, and their operations."""

@@ -1,7 +1,7 @@
-"""SIMD operations on 4x4 blocks, beside those of vector.py: transforms inside a vector, scans, rows of blocks.
+"""SIMD operations on 4x4 blocks: transforms inside a vector, scans, rows of blocks.
 
 Two layouts of sixteen lanes occur: a "block", the samples of one 4x4 block in raster order, and a "row", one row of
-four blocks side by side. Transforms along rows serve both; transforms along columns are for blocks.
+four adjacent blocks. Transforms along rows work on both, transforms along columns on blocks.
 """
 
 from llvmlite import ir
@@ -75,7 +75,7 @@ def load_block(typingctx, array, offset):
 
 @intrinsic
 def store_block(typingctx, array, offset, stride, value):
-    """Sixteen samples as a 4x4 block: four from array[offset], four a row `stride` further, and so on."""
+    """Stores sixteen samples as a 4x4 block: four at array[offset], and four in each next row, `stride` further."""
 
     def codegen(context, builder, sig, args):
         word = ir.IntType(32)
@@ -104,7 +104,7 @@ def narrow(typingctx, a):
 
 @intrinsic
 def narrow_saturated(typingctx, a):
-    """32-bit lanes, not negative, as 16-bit ones, at most 32767."""
+    """Non-negative 32-bit lanes as 16-bit lanes, at most 32767."""
     result = Vec(16, a.lanes)
 
     def codegen(context, builder, sig, args):
@@ -117,7 +117,7 @@ def narrow_saturated(typingctx, a):
 
 @intrinsic
 def multiply_wide(typingctx, a, b):
-    """a * b of signed lanes, twice as wide."""
+    """a * b of signed lanes, in lanes of twice the width."""
     result = Vec(2 * a.bits, a.lanes)
 
     def codegen(context, builder, sig, args):
@@ -179,7 +179,7 @@ def _inverse(builder, x, step):
         _picked(builder, x, base, [1] * 16),
         _picked(builder, x, [b + 2 * step for b in base], [(1, -1, -1, 1)[i] for i in index]),
     )
-    # second value: itself, half, -half, -itself; fourth value: half, -itself, itself, -half
+    # factors of the second value: 1, 1/2, -1/2, -1; of the fourth value: 1/2, -1, 1, -1/2
     second = builder.shuffle_vector(x, half, _mask([b + step + (0, 16, 16, 0)[i] for b, i in zip(base, index)]))
     fourth = builder.shuffle_vector(x, half, _mask([b + 3 * step + (16, 0, 0, 16)[i] for b, i in zip(base, index)]))
     second = builder.mul(second, _constant(x.type, [(1, 1, -1, -1)[i] for i in index]))
@@ -289,7 +289,7 @@ def _interleaved(builder, rows, times):
 
 @intrinsic
 def load_columns(typingctx, a, at_a, b, at_b, stride):
-    """The eight columns of 16 rows of eight samples, eight rows from a[at_a], eight from b[at_b]: u8x16 each."""
+    """The eight columns (u8x16 each) of 16 rows of eight samples: eight rows from a[at_a], eight from b[at_b]."""
 
     def codegen(context, builder, sig, args):
         rows = []
@@ -305,7 +305,7 @@ def load_columns(typingctx, a, at_a, b, at_b, stride):
 
 @intrinsic
 def store_columns(typingctx, a, at_a, b, at_b, stride, columns):
-    """What load_columns loaded, back to where it was."""
+    """Stores eight columns to the rows from which load_columns loads them."""
 
     def codegen(context, builder, sig, args):
         rows = _interleaved(builder, cgutils.unpack_tuple(builder, args[5], 8), 3)

@@ -1,4 +1,4 @@
-"""SIMD operations across lanes, beside those of vector.py: sums, minima, butterflies, shuffles; integers as sets of lanes."""
+"""SIMD operations across lanes: sums, minima, butterflies, shuffles; integers as bit masks of lanes."""
 
 from llvmlite import ir
 from numba import types
@@ -104,7 +104,7 @@ def squares_of_pairs(typingctx, a):
 
 @intrinsic
 def sums_of_lanes(typingctx, a, b, c, d):
-    """i32x16: the sums of every four 16-bit lanes (unsigned, below 65536) of a, then of b, c and d, of sixteen lanes each."""
+    """i32x16: the sums (below 65536) of every four unsigned 16-bit lanes of a, then of b, c and d, sixteen lanes each."""
 
     def codegen(context, builder, sig, args):
         def halve(x, y):
@@ -140,7 +140,7 @@ def where_bits(typingctx, bits, x, y):
 
 @intrinsic
 def equal_lanes(typingctx, a, b):
-    """Bit i of the result: whether lane i of a is that of b."""
+    """Bit i of the result: whether lane i of a equals lane i of b."""
 
     def codegen(context, builder, sig, args):
         same = builder.icmp_unsigned("==", args[0], args[1])
@@ -150,7 +150,7 @@ def equal_lanes(typingctx, a, b):
 
 
 def make_shuffle(mask):
-    """An operation that picks lanes: mask[i] < n is lane mask[i] of a, n and more are those of b (n lanes each)."""
+    """Makes an operation that picks lanes of a and b (n lanes each): lane i is lane mask[i] of a, or mask[i] - n of b."""
 
     @intrinsic
     def shuffle(typingctx, a, b):
@@ -227,7 +227,7 @@ def lane_numbers(typingctx):
     return u16x16(), codegen
 
 
-# --- integers as sets of lanes -----------------------------------------------------------------------------------------
+# --- integers as bit masks of lanes ------------------------------------------------------------------------------------
 @intrinsic
 def bit_length(typingctx, value):
     """The number of bits of a non-negative integer, 0 for 0 (int.bit_length)."""
@@ -267,7 +267,7 @@ def zero_pairs(typingctx, array, offset):
 
 @intrinsic
 def bit_count(typingctx, value):
-    """The number of ones of an integer (int.bit_count)."""
+    """The number of set bits of an integer (int.bit_count)."""
 
     def codegen(context, builder, sig, args):
         return _llvm(builder, "llvm.ctpop.i64", ir.IntType(64), [args[0]])

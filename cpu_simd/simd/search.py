@@ -1,4 +1,4 @@
-"""SIMD operations of the motion search, beside those of vector.py: sums of absolute differences, minima with positions."""
+"""SIMD operations of the motion search: sums of absolute differences, minima with positions."""
 
 from llvmlite import ir
 from numba import types
@@ -26,7 +26,7 @@ def _abs_diff_sum(builder, window, block, window_lane, block_lane):
     wide = ir.VectorType(ir.IntType(16), 16)
     total = _constant(wide, [0] * 16)
     for k in range(4):
-        # each half of the window holds its own sixteen samples; lane 8 + i is in the upper one
+        # each half of the window has its own sixteen samples; lane 8 + i is in the upper half
         places = [half * 16 + window_lane + i + k for half in range(2) for i in range(8)]
         w = builder.zext(builder.shuffle_vector(window, window, _mask(places)), wide)
         c = builder.zext(builder.shuffle_vector(block, block, _mask([block_lane + k] * 16)), wide)
@@ -60,7 +60,7 @@ mpsadbw = _make_mpsadbw(AVX2)
 
 
 def _row_sads_16(builder, at_source, at_reference):
-    """Two overlapping windows, eight samples apart, and four vmpsadbw."""
+    """Sixteen candidates by four vmpsadbw on two overlapping windows, eight samples apart."""
     block = _load(builder, at_source(0, u8x16.ir))
     block = builder.shuffle_vector(block, block, _mask([*range(16), *range(16)]))
     thirds = [_load(builder, at_reference(8 * i, u8x16.ir)) for i in range(3)]
@@ -74,10 +74,10 @@ def _row_sads_16(builder, at_source, at_reference):
 
 
 def _row_sads_32(builder, at_source, at_reference):
-    """Six groups of eight samples spread so that each 128-bit lane holds two of them, and four vdbpsadbw.
+    """32 candidates by four vdbpsadbw; six groups of eight samples are arranged so that each 128-bit lane holds two.
 
-    The instruction takes four bytes of the block twice against bytes 0-3, 1-4 and 2-5, 3-6 of eight bytes of the window,
-    for two lots of eight that its immediate picks by dwords: 0, 1 and 1, 2 or 1, 2 and 2, 3.
+    The instruction compares four bytes of the block with bytes 0-3, 1-4, 2-5 and 3-6 of eight bytes of the window, for two
+    sets of eight bytes that its immediate selects by dwords: 0, 1 and 1, 2, or 1, 2 and 2, 3.
     """
     bytes_, groups = ir.VectorType(ir.IntType(8), 64), ir.VectorType(ir.IntType(64), 4)
     words = ir.VectorType(ir.IntType(32), 16)
@@ -94,7 +94,7 @@ def _row_sads_32(builder, at_source, at_reference):
 
 
 def _row_sads_portable(builder, at_source, at_reference, lanes):
-    """Sample by sample: the candidates' samples at one place against the same source sample."""
+    """Plain LLVM, sample by sample: one source sample against the samples of all candidates at its position."""
     wide, narrow = ir.VectorType(ir.IntType(16), lanes), ir.VectorType(ir.IntType(8), lanes)
     sads = []
     for column in range(4):
@@ -165,7 +165,7 @@ octet_sads_portable = _make_octet_sads(False)
 
 @intrinsic
 def pack_sums(typingctx, a, b, c, d):
-    """u16x16: lane 4 i + k is what lane i of u64x4 number k holds, at most 65535."""
+    """u16x16: lane 4 i + k is lane i of u64x4 number k, which must be at most 65535."""
 
     def codegen(context, builder, sig, args):
         total = args[0]

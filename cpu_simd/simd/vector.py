@@ -1,13 +1,13 @@
-"""SIMD vectors for kernels: LLVM vectors as Numba types, and the operations on them that video coding needs.
+"""SIMD vectors for kernels: LLVM vectors as Numba types, with the lane-by-lane operations of video coding.
 
-A value of type u8x16, u16x16 ... lives in a vector register inside a kernel. The operations are functions of their
-operands' types: `add(a, b)` adds lane by lane whatever the lanes are. Lanes wrap as in C. Everything is plain LLVM and
-runs on any processor, except that `mpsadbw` and the like become one instruction where AVX2 is present. Offsets of loads
-and stores count elements from the first one of the array, whatever its number of dimensions; no bounds are checked.
+A value of type u8x16, u16x16 ... is in a vector register inside a kernel. Operations are generic: `add(a, b)` adds
+lanes of any type. Lanes wrap as in C. All operations are plain LLVM and run on any processor, except that `mpsadbw` and
+similar operations become one instruction with AVX2. Offsets of loads and stores count elements from the start of the array,
+for any number of dimensions; bounds are not checked.
 
-H264LITE_SIMD=portable makes the searches take the portable path (PORTABLE below), avx2 keeps them from AVX-512.
-NUMBA_CPU_NAME=generic compiles everything for the least processor of its kind, without any of them. The results are the
-same.
+H264LITE_SIMD=portable selects the portable path (PORTABLE below) for the searches; avx2 excludes AVX-512.
+NUMBA_CPU_NAME=generic compiles everything for the baseline processor of the architecture, without either. All results are
+the same.
 """
 
 import errno
@@ -21,7 +21,7 @@ from numba.extending import intrinsic, models, register_model
 
 
 class Vec(types.Type):
-    """A vector of `lanes` integers of `bits` bits; signedness belongs to the operations, not to the type."""
+    """A vector of `lanes` integers of `bits` bits; signedness is a property of the operations, not of the type."""
 
     def __init__(self, bits, lanes):
         self.bits = bits
@@ -46,7 +46,7 @@ u64x4 = Vec(64, 4)
 
 
 def host_has(feature: str) -> bool:
-    """Whether kernels may use an LLVM feature, such as "avx2": Numba compiles for this processor, or for what it is told."""
+    """Whether kernels may use an LLVM feature such as "avx2" of the target: Numba's configured CPU features or this CPU's."""
     told = getattr(config, "CPU_FEATURES", None)
     if told is not None:
         return f"+{feature}" in told.split(",")
@@ -62,7 +62,7 @@ PORTABLE, NATIVE, WIDE = 0, 1, 2  # plain LLVM; AVX2; AVX-512
 _LEVELS = {"portable": PORTABLE, "avx2": NATIVE, "avx512": WIDE}
 _FORCED = os.environ.get("H264LITE_SIMD", "")
 if _FORCED and _FORCED not in _LEVELS:
-    # of the environment, as files are: the command line tells it in one line
+    # An OSError, as for files: the command line reports it in one line.
     raise OSError(errno.EINVAL, "use portable, avx2 or avx512", f"H264LITE_SIMD={_FORCED}")
 SIMD_LEVEL = min(_LEVELS[_FORCED or "avx512"], AVX2 + AVX512)
 
@@ -126,7 +126,7 @@ load_u16x16 = _make_load(u16x16)
 
 @intrinsic
 def store(typingctx, array, offset, value):
-    """Store all lanes at array[offset...]."""
+    """Stores all lanes at array[offset...]."""
 
     def codegen(context, builder, sig, args):
         builder.store(args[2], _address(context, builder, sig.args[0], args[0], args[1], sig.args[2].ir)).align = 1
@@ -163,7 +163,7 @@ def load_2_u8x16(typingctx, array, i0, i1):
 
 @intrinsic
 def load_overlapping(typingctx, array, offset):
-    """u8x32: samples offset..offset+15 and, in the upper half, offset+8..offset+23: what mpsadbw wants."""
+    """u8x32: samples offset..offset+15 and, in the upper half, offset+8..offset+23: the input of mpsadbw."""
 
     def codegen(context, builder, sig, args):
         later = builder.add(args[1], ir.Constant(args[1].type, 8))
@@ -177,7 +177,7 @@ def load_overlapping(typingctx, array, offset):
 
 @intrinsic
 def load_twice(typingctx, array, offset):
-    """u8x32: sixteen samples, in both halves."""
+    """u8x32: the same sixteen samples in both halves."""
 
     def codegen(context, builder, sig, args):
         a = _load(builder, _address(context, builder, sig.args[0], args[0], args[1], u8x16.ir))
@@ -224,7 +224,7 @@ def splat_like(typingctx, like, value):
 
 @intrinsic
 def lanes_of(typingctx, like):
-    """How many lanes the type of `like` has."""
+    """The number of lanes of the type of `like`."""
 
     def codegen(context, builder, sig, args):
         return ir.Constant(ir.IntType(64), like.lanes)
@@ -290,7 +290,7 @@ def shift_left(typingctx, a, count):
 
 @intrinsic(prefer_literal=True)
 def times(typingctx, a, factor):
-    """x * literal, the low half."""
+    """x * literal, low half of the product."""
 
     def codegen(context, builder, sig, args):
         return builder.mul(args[0], _constant(a.ir, [factor.literal_value] * a.lanes))
@@ -335,7 +335,7 @@ def absolute(typingctx, a):
 
 @intrinsic
 def widen(typingctx, a):
-    """u8 lanes to as many 16-bit lanes."""
+    """u8 lanes to the same number of 16-bit lanes, zero-extended."""
     result = Vec(16, a.lanes)
 
     def codegen(context, builder, sig, args):
@@ -346,7 +346,7 @@ def widen(typingctx, a):
 
 @intrinsic
 def widen_signed(typingctx, a):
-    """Signed lanes to as many lanes of twice the width."""
+    """Signed lanes to the same number of lanes of twice the width."""
     result = Vec(2 * a.bits, a.lanes)
 
     def codegen(context, builder, sig, args):
