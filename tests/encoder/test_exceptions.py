@@ -4,6 +4,7 @@ import os
 import random
 import sys
 import threading
+from pathlib import Path
 
 import h264lite
 import numpy as np
@@ -16,6 +17,11 @@ from ..cuda_emulator.fixtures import driver  # noqa: F401
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a generator that ends
 
 WIDTH, HEIGHT, FRAMES = 34, 18, 9
+ROOT = Path(h264lite.__file__).resolve().parent
+# Within a kernel no signal's handler runs; Numba's frames of kernels, which only profilers see, do not bear an exception.
+KERNELS = ("cpu_simd", "jit", "decoder", "scheduler/threads/copy_kernels.py", "scheduler/threads/read_kernels.py",
+           "cuda_src/runtime/driver_calls.py")  # fmt: skip
+NOT_HERE = (__file__, *(str(ROOT / name) for name in KERNELS))
 LIMIT = 60  # seconds after which a case hangs
 ERRORS = (KeyboardInterrupt, TimeoutError, MemoryError)
 CPU = (
@@ -37,7 +43,7 @@ class Raise:
         self.at, self.error, self.events = at, error, 0
 
     def __call__(self, frame, event, _):
-        if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
+        if event in ("call", "c_return") and not frame.f_code.co_filename.startswith(NOT_HERE):
             self.events += 1
             if self.events == self.at:
                 raise self.error("here")
@@ -113,7 +119,7 @@ def sweep(options, count, seed=1):
 
 @pytest.mark.parametrize("options", CPU, ids=str)
 def test_on_the_cpu(options):
-    sweep(options, 80)
+    sweep(options, 20 if options["threads"] > 2 else 80)
 
 
 @pytest.mark.parametrize("options", CUDA, ids=str)
