@@ -56,6 +56,10 @@ class Raise:
         sys.setprofile(None)
 
 
+def ignore(*_):
+    """A profile function without effect."""
+
+
 def within_limit(work):
     """work() in a thread: what it returned or raised, or a failure where it hangs."""
     found = []
@@ -85,7 +89,7 @@ def encode(clip, at, error, options):
             try:
                 packets += encoder.encode(tuple(planes))
             except ERRORS:
-                pass
+                sys.setprofile(ignore)  # CPython has taken the other one away, for which Numba's dispatcher does not look
             except Error as refused:
                 refusals.append(str(refused))
         for _ in range(2):
