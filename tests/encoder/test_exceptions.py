@@ -56,10 +56,6 @@ class Raise:
         sys.setprofile(None)
 
 
-def ignore(*_):
-    """A profile function without effect."""
-
-
 def within_limit(work):
     """work() in a thread: what it returned or raised, or a failure where it hangs."""
     found = []
@@ -89,7 +85,7 @@ def encode(clip, at, error, options):
             try:
                 packets += encoder.encode(tuple(planes))
             except ERRORS:
-                sys.setprofile(ignore)  # CPython has taken the other one away, for which Numba's dispatcher does not look
+                pass
             except Error as refused:
                 refusals.append(str(refused))
         for _ in range(2):
@@ -123,12 +119,12 @@ def sweep(options, count, seed=1):
 
 @pytest.mark.parametrize("options", CPU, ids=str)
 def test_on_the_cpu(options):
-    sweep(options, 20 if options["threads"] > 2 else 80)
+    sweep(options, 20)
 
 
 @pytest.mark.parametrize("options", CUDA, ids=str)
 def test_on_an_emulated_gpu(driver, options):  # noqa: F811
-    sweep(options, 20)
+    sweep(options, 8)
 
 
 @pytest.mark.slow
