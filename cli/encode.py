@@ -307,7 +307,7 @@ def _write(run: Run, finished: list[Any]) -> None:
     """Write finished frames to all outputs. If one fails, the message says how many frames the stream holds."""
     try:
         for frame, row in finished:
-            run.sinks.stream.write_packet(frame.data, frame.index, frame.is_idr)
+            run.sinks.stream.write_packet(frame.data, frame.pts, frame.dts, frame.is_idr)
             run.written += 1
             if run.sinks.reconstruction:
                 run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in frame.reconstruction))

@@ -171,7 +171,7 @@ class Encoder:
         return packets
 
     def _packet(self, frame: "EncodedFrame") -> Packet:
-        return Packet(frame.data, frame.index, frame.index, 1, frame.is_idr, frame.frame_type, float(frame.avg_qp),
+        return Packet(frame.data, frame.pts, frame.dts, 1, frame.is_idr, frame.frame_type, float(frame.avg_qp),
                       frame.reconstruction if self._keep else None)
 
 

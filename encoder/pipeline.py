@@ -31,6 +31,9 @@ from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
+from .decisions.frame_spec import FrameSpec
+from .decisions.frame_types import FrameTypes
+from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
 from .errors import DeviceError, DeviceLost, Error, InputError
 from .files.read_ahead import READ_AHEAD_FRAMES
 from .picture.device_frame import DevicePicture, check_place
@@ -50,7 +53,9 @@ Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 class EncodedFrame:
     """One access unit and its statistics."""
 
-    index: int
+    index: int  # in display order
+    pts: int  # in frames, as dts
+    dts: int
     frame_type: str  # "I" or "P"
     is_idr: bool
     qp: int
@@ -81,12 +86,13 @@ class Pipeline:
         self.keep_reconstruction = keep_reconstruction
         self.warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         self.slice_rows = bands(config.mb_height, config.slices)
-        self.writer = SliceWriter(config, self.slice_rows)
+        self.writer = SliceWriter(config)
         self.in_flight = 0  # frames that may be in entropy coding during the loop
         self._loading = threading.Thread(target=load_for_gpu, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
-        self.count = self.since_idr = self.idr_count = self.number = 0
+        self.count = 0  # frames entered
+        self.frame_types, self._sizes = FrameTypes(config, tuple(self.slice_rows)), SizeFeedback()
         self._reads_ahead = False  # frames are read into ring buffers while earlier frames are encoded
         self.loop, self.ring = self._start()
         self.pending: deque[tuple[Frame, Callable[[], None], Task]] = deque()
@@ -100,24 +106,27 @@ class Pipeline:
         """Sequence and picture parameter sets as an Annex B byte stream."""
         return self.writer.parameter_sets
 
-    def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> list[EncodedFrame]:
-        """Encode one frame, uint8 planes of display size. Return the finished frames, in order."""
+    def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, spec: FrameSpec | None = None) -> list[EncodedFrame]:
+        """Encode one frame, uint8 planes of display size. Return the finished frames, in order.
+
+        spec: of a caller that decides about frames itself (Gops); else `frame_types` decides.
+        """
         frame = self._next_frame()
         start = time.perf_counter()
         try:
             frame.load(y, u, v, self._copying)
             if self.trace is not None:
-                self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.number)
-            return self._encode(frame)
+                self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.count)
+            return self._encode(frame, spec)
         finally:
             frame.complete()  # also after an interrupt: the caller's planes are no longer read
 
-    def encode_in_place(self) -> list[EncodedFrame]:
+    def encode_in_place(self, spec: FrameSpec | None = None) -> list[EncodedFrame]:
         """`encode` for a frame that is already in `next_buffer()`."""
         frame = self._next_frame()
         assert isinstance(frame, HostFrame)
         frame.loaded()
-        return self._encode(frame)
+        return self._encode(frame, spec)
 
     def encode_on_gpu(self, picture: DevicePicture) -> list[EncodedFrame]:
         """`encode` for a frame on the GPU."""
@@ -132,18 +141,13 @@ class Pipeline:
             self._say_bt709()
         assert isinstance(frame, HostFrame)
         frame.load_from_gpu(picture)
-        return self._encode(frame)
+        return self._encode(frame, None)
 
     def _next_frame(self) -> Frame:
         """The next frame of the ring. If an interrupt left too many in flight, some are finished first."""
         if len(self.pending) > self.in_flight:
             self._finish(self.in_flight)
         return self.ring[self.count % len(self.ring)]
-
-    def begin_gop(self, gop: int, number: int) -> None:
-        """The next frame is frame `number` of the stream and begins GOP `gop`; both count from 0."""
-        self.since_idr = self.config.keyint
-        self.idr_count, self.number = gop, number
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """uint8[n]: buffer for the next frame as I420, which saves a copy; None: no preferred place.
@@ -165,8 +169,10 @@ class Pipeline:
                 return False
         return self._reads_ahead
 
-    def _encode(self, frame: Frame) -> list[EncodedFrame]:
-        self._choose_type(frame)
+    def _encode(self, frame: Frame, spec: FrameSpec | None) -> list[EncodedFrame]:
+        frame.index, frame.spec = self.count, self._decide(spec)
+        frame.header_bits = self.writer.header_bits(frame.spec)
+        frame.kept = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= DOWNLOAD_CYCLE - self.config.ref
         self.count += 1
         try:
             self._enter(frame)
@@ -175,7 +181,7 @@ class Pipeline:
             self._go_on_without_the_gpu(lost, frame)
             return self._finished(self.in_flight)
         except TwinDiffers as error:
-            raise Error(f"H264LITE_CHECK: frame {frame.number}: {error}") from None
+            raise Error(f"H264LITE_CHECK: frame {frame.spec.display_index}: {error}") from None
         except Stuck as error:
             raise Error(str(error)) from None
 
@@ -206,21 +212,11 @@ class Pipeline:
         assert isinstance(self.loop, Loop)
         self.loop.compile(self.ring[0], stages)
 
-    def _choose_type(self, frame: Frame) -> None:
-        """IDR every `keyint` frames, P between; every frame is a reference, so frame_num counts them (7.4.3)."""
-        if self.count == 0 or self.since_idr >= self.config.keyint:
-            self.since_idr = 0
-            self.idr_count += 1
-        frame.index, frame.number = self.count, self.number
-        self.number += 1
-        frame.is_idr = self.since_idr == 0
-        frame.idr_pic_id = self.idr_count % 2  # 7.4.3: consecutive IDR pictures differ
-        frame.frame_num = self.since_idr
-        frame.n_ref = min(self.since_idr, self.config.ref)
-        frame.slice_qp = self.config.i_qp if frame.is_idr else self.config.qp
-        frame.header_bits = self.writer.header_bits(frame)
-        frame.kept = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= DOWNLOAD_CYCLE - self.config.ref
-        self.since_idr += 1
+    def _decide(self, spec: FrameSpec | None) -> FrameSpec:
+        """The spec of the next frame, once the sizes are known that it may depend on."""
+        self._finish(FEEDBACK_LAG - 1)
+        sizes = self._sizes.release(self.count)
+        return self.frame_types.next(sizes) if spec is None else spec
 
     def _say_bt709(self) -> None:
         """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict."""
@@ -234,7 +230,7 @@ class Pipeline:
                 raise InputError("RGB behind other frames: say colormatrix='bt709', range='tv' from the start")
             values: dict[str, Any] = {name: value for name, value in wanted.items() if said[name] is None}
             self.config = replace(self.config, **values)
-            self.writer = SliceWriter(self.config, self.slice_rows)
+            self.writer = SliceWriter(self.config)
 
     def _enter(self, frame: Frame) -> None:
         """Run the loop of a frame; a thread writes its bits when the results are on the host."""
@@ -245,7 +241,7 @@ class Pipeline:
         finally:
             frame.complete()  # end of the threads' copy of the source: the caller may change it now
         if self.trace is not None:
-            self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.number)
+            self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.spec.display_index)
         self.pending.append((frame, ready, self.loop.executor.submit(self._write, frame, ready)))
 
     def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
@@ -256,15 +252,18 @@ class Pipeline:
         data = self.writer.access_unit(frame)
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
         if self.trace is not None:
-            self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.number)
+            self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.spec.display_index)
         found = np.empty(3 + len(MB_TYPE_NAMES), np.int64)
         totals(frame.mb_type, frame.ssd_y, frame.ssd_u, frame.ssd_v, found)
+        spec = frame.spec
         return EncodedFrame(
-            index=frame.number,
-            frame_type="P" if frame.n_ref else "I",
-            is_idr=frame.is_idr,
-            qp=frame.slice_qp,
-            avg_qp=float(frame.slice_qp),  # of all macroblocks: no stage changes qp
+            index=spec.display_index,
+            pts=spec.pts,
+            dts=spec.dts,
+            frame_type=spec.frame_type,
+            is_idr=spec.is_idr,
+            qp=spec.qp,
+            avg_qp=float(spec.qp),  # of all macroblocks: no stage changes qp
             data=data,
             mb_counts=found[3:],
             ssd=tuple(found[:3].tolist()),
@@ -285,7 +284,7 @@ class Pipeline:
             start = time.perf_counter()
             frame, ready, task = self.pending[0]
             try:
-                self.done.append(self.loop.executor.result(task))
+                self._add(self.loop.executor.result(task))
             except (GpuLost, TwinDiffers, Stuck):
                 raise
             except Exception:  # possibly transient, such as a timeout of a signal handler
@@ -294,6 +293,11 @@ class Pipeline:
             if self.trace is not None:
                 self.trace.add(HOST, "loop", "wait", start, time.perf_counter() - start, self.done[-1].index)
             self.pending.popleft()
+
+    def _add(self, coded: EncodedFrame) -> None:
+        """Add a finished frame to `done`, and its size to those that decisions may use."""
+        self._sizes.add(coded.bits)
+        self.done.append(coded)
 
     def _reconstruction(self, frame: Frame) -> Planes:
         """A copy of the decoded frame, cropped as in the SPS."""
@@ -347,6 +351,7 @@ class Pipeline:
         self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
         if isinstance(executor, CudaExecutor):
             self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU)
+        self.in_flight = min(self.in_flight, FEEDBACK_LAG - 1)
         self._replaceable = config.may_change_device and executor.frames_on_device > 0
         by_rows = isinstance(executor, HybridExecutor)
         self._keeps_some = self._replaceable and not by_rows and not self.keep_reconstruction
@@ -397,11 +402,11 @@ class Pipeline:
         redone = [self._in_ring(index) for index in range(at.index, again[0].index)]  # for their reconstructions
         if any(isinstance(frame, HostFrame) and frame.picture is not None for frame in (*redone, *again)):
             raise DeviceLost(f"{lost}; frames that lay there are lost with it") from None
-        self.warn(f"{lost}; going on with the CPU from frame {again[0].number}")
+        self.warn(f"{lost}; going on with the CPU from frame {again[0].spec.display_index}")
         self.loop.executor.close(keep_host=True)  # the frames of the ring stay in use
         self.loop = loop = self._make_loop("cpu")
         assert isinstance(loop, Loop)
-        loop.restore([self._in_ring(at.index - n - 1) for n in range(at.n_ref)])
+        loop.restore(self._held_before(at))
         for frame in redone:
             frame.stage_seconds = {}
             loop.run(frame)
@@ -411,8 +416,15 @@ class Pipeline:
     def _in_ring(self, index: int) -> Frame:
         return self.ring[index % len(self.ring)]
 
+    def _held_before(self, frame: Frame) -> list[Frame]:
+        """The references that are held when `frame` begins, latest first."""
+        if frame.spec.is_idr:
+            return []
+        held, ring_index = self._in_ring(frame.index - 1).spec.references_after, frame.index - frame.spec.coding_index
+        return [self._in_ring(index + ring_index) for index in held]
+
     def _references_home(self, frame: Frame) -> Frame:
         """The last frame, up to `frame`, whose references were downloaded."""
-        while not all(self._in_ring(frame.index - n - 1).kept for n in range(frame.n_ref)):
+        while not all(reference.kept for reference in self._held_before(frame)):
             frame = self._in_ring(frame.index - 1)
         return frame

@@ -68,12 +68,13 @@ def load_writers(bits: bool = False) -> None:
 
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
+    from .decisions.frame_types import FrameTypes
     from .picture.frame import HostFrame
     from .picture.slice_writer import SliceWriter
     from .settings.config import Config
 
     frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
-    frame.is_idr = frame.levels_packed = frame.bits_from_gpu = True
+    frame.levels_packed = frame.bits_from_gpu = True
     frame.slice_sizes[0] = 8 * frame.slice_data.size
     frame.unpack_levels()
     copiers = Copiers(1)
@@ -83,7 +84,9 @@ def load_writers(bits: bool = False) -> None:
         ticket = readers.begin(nothing.fileno(), 0, frame.source)
         if ticket is not None:
             readers.came(ticket)
-    writer = SliceWriter(Config.from_options(width=32, height=32, threads=1, device="cpu"), [(0, 2)])
+    config = Config.from_options(width=32, height=32, threads=1, device="cpu")
+    frame.spec = FrameTypes(config, ((0, 2),)).next()
+    writer = SliceWriter(config)
     writer.access_unit(frame)
     if bits:
         frame.bits_from_gpu = False

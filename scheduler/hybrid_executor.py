@@ -120,12 +120,12 @@ class HybridExecutor:
         return self.side.ordinal_of(pointer) if self.side else (None, -1)
 
     # ---- one device alone
-    def single_device_for(self, n_ref: int) -> str | None:
-        """The device that can do the next frame, with `n_ref` references, alone; None if the work is divided."""
+    def single_device_for(self, is_idr: bool) -> str | None:
+        """The device that can do the next frame alone; None if the work is divided. An IDR frame needs no reference."""
         plan, device = self.adaptation.plan, self.adaptation.plan.single
         if device is None or not self.hands_over or self.adaptation.probe is not None or not self.adaptation.knows():
             return None
-        return device if n_ref == 0 or whole_in(self._valid, memory_of(device), plan.mb_height) else None
+        return device if is_idr or whole_in(self._valid, memory_of(device), plan.mb_height) else None
 
     def own(self, device: str) -> CpuWorker | CudaExecutor:
         """The executor of a device for whole frames."""

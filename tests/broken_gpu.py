@@ -41,18 +41,18 @@ def install(at: int, ordinal: int | None) -> None:
     encode, make_config = Pipeline._encode, encode_command.make_config
     lock, together, broken = threading.Lock(), threading.Barrier(2), []
 
-    def encode_broken(self: Pipeline, frame: Any) -> Any:
+    def encode_broken(self: Pipeline, frame: Any, spec: Any) -> Any:
         executor = self.loop.executor
         gpu = executor.side.gpu if getattr(executor, "side", None) else getattr(executor, "gpu", None)
         if ordinal is not None and self.count == 0:
             together.wait(60)
         with lock:
             mine = ordinal is None or (gpu is not None and gpu.ordinal == ordinal)
-            number = self.number if ordinal is None else self.count
+            number = spec.display_index if ordinal is None and spec else self.count
             if gpu is not None and mine and number == at and not broken:
                 broken.append(gpu)
                 break_for_good(gpu)
-        return encode(self, frame)
+        return encode(self, frame, spec)
 
     def divided(*arguments: Any) -> Any:
         config = make_config(*arguments)

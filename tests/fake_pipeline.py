@@ -20,7 +20,7 @@ class EncodedFrame:
     """What the real one has, for a frame that was only looked at."""
 
     def __init__(self, index, planes, config):
-        self.index = index
+        self.index = self.pts = self.dts = index
         self.is_idr = index % config.keyint == 0
         self.frame_type = "I" if self.is_idr else "P"
         self.qp = config.i_qp if self.is_idr else config.qp
@@ -47,7 +47,8 @@ class Pipeline:
     def headers(self):
         return b"headers"
 
-    def encode(self, y, u, v):
+    def encode(self, y, u, v, spec=None):
+        self.count = self.count if spec is None else spec.coding_index
         if ready := os.environ.pop("FAKE_READY", ""):
             os.write(int(ready), b"x")
         time.sleep(float(os.environ.get("FAKE_DELAY", "0")))
@@ -55,9 +56,6 @@ class Pipeline:
         self.count += 1
         done, self.waiting = self.waiting[: -self.lag or None], self.waiting[-self.lag :] if self.lag else []
         return done
-
-    def begin_gop(self, gop, number):
-        self.count = number
 
     def next_buffer(self, ahead=0):
         return None

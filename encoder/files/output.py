@@ -12,8 +12,8 @@ OTHER_ENDINGS = (".avi", ".mov", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg",
 class PacketSink(Protocol):
     """A sink of access units."""
 
-    def write_packet(self, data: bytes, pts: int, is_keyframe: bool) -> None:
-        """Write one access unit, Annex B; pts in frames."""
+    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool) -> None:
+        """Write one access unit, Annex B; pts and dts in frames."""
 
     def close(self) -> None:
         """Finish the file; a new file without packets is removed."""
@@ -35,7 +35,7 @@ class ByteSink(WholeFile):
         except OSError as error:
             raise _told(error) from None
 
-    def write_packet(self, data: bytes, pts: int, is_keyframe: bool) -> None:
+    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool) -> None:
         """See PacketSink."""
         self.write(data)
 

@@ -29,14 +29,14 @@ class ContainerSink:
         self._stream = self._container.add_stream_from_template(template.streams.video[0])
         self._stream.time_base = 1 / self._fps
 
-    def write_packet(self, data: bytes, pts: int, is_keyframe: bool) -> None:
+    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool) -> None:
         """See PacketSink."""
         try:
             if self._container is None:
                 self._open(data)
             packet = self._av.Packet(data)
             packet.stream, packet.time_base = self._stream, 1 / self._fps
-            packet.pts = packet.dts = pts
+            packet.pts, packet.dts = pts, dts
             packet.duration, packet.is_keyframe = 1, is_keyframe
             self._container.mux(packet)
         except (self._av.FFmpegError, OSError, ValueError) as error:

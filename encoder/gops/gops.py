@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...scheduler.executor import bands
 from ...scheduler.trace import Trace
 from ...start_threads import start_threads
+from ..decisions.frame_types import FrameTypes
 from ..errors import Error, InputError
 from ..files.read_ahead import Read
 from ..picture.frame import split_planes
@@ -99,7 +101,8 @@ class Gops:
         from ..pipeline import Pipeline
 
         self.config = config
-        self.queue = GopQueue(lanes, config.keyint, picture_bytes(config))
+        self.queue = GopQueue(lanes, lanes * config.keyint, picture_bytes(config))
+        self.frame_types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)))
         self._buffer: np.ndarray | None = None
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self.lanes: list[Pipeline] = []
@@ -144,12 +147,12 @@ class Gops:
         self._buffer = None
         while not self.has_room():
             self._wait()
-        self.queue.enter(buffer)
+        self.queue.enter(self.frame_types.next(), buffer)
         return self._fetch()
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
         """As encode, for a frame that its lane reads; use it for all frames of a stream or for none."""
-        self.queue.enter(read)
+        self.queue.enter(self.frame_types.next(), read)
         return self._fetch()
 
     def encode_on_gpu(self, picture: Any) -> "list[EncodedFrame]":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...scheduler.threads.readers import Readers
+from ..decisions.frame_spec import FrameSpec
 from ..files.read_ahead import THREADS, ReadAhead
 from ..picture.frame import split_planes
 from .pace import CpuLaneThrottle
@@ -27,7 +28,7 @@ class Lane:
         self.excluded = False  # too slow to keep up
         self._readers = Readers(THREADS)
         self._ahead = ReadAhead(self._readers)
-        self._ahead_of: deque[Gop] = deque()  # the GOP of each frame in `_ahead`
+        self._ahead_of: deque[tuple[Gop, FrameSpec]] = deque()  # of each frame in `_ahead`
         self._gop: Gop | None = None  # whose frames are taken from the queue
         self._at: Gop | None = None  # whose frames are encoded
         self._rests = False
@@ -35,25 +36,25 @@ class Lane:
     def steps(self) -> Iterator[bool]:
         """Encodes a frame at each step; yields whether there was one. Ends with the encode."""
         try:
-            for place in self._pictures():
-                if place is None and self._gop is None:
+            for work in self._pictures():
+                if work is None and self._gop is None:
                     self._rest(True)
-                elif place is not None:
-                    self._queue.emit(self._encode(place))
-                yield place is not None
+                elif work is not None:
+                    self._queue.emit(self._encode(*work))
+                yield work is not None
         except BaseException as error:  # raised in the caller's thread (GopQueue.collect)
             self._fail(error)
         finally:
             self._readers.close()
 
-    def _encode(self, place: np.ndarray) -> "list[EncodedFrame]":
+    def _encode(self, spec: FrameSpec, place: np.ndarray) -> "list[EncodedFrame]":
         pipeline = self.pipeline
         if place is pipeline.next_buffer():
-            return pipeline.encode_in_place()
+            return pipeline.encode_in_place(spec)
         y, u, v = split_planes(place, pipeline.config.display)
-        return pipeline.encode(y, u, v)
+        return pipeline.encode(y, u, v, spec)
 
-    def _pictures(self) -> Iterator[np.ndarray | None]:
+    def _pictures(self) -> Iterator[tuple[FrameSpec, np.ndarray] | None]:
         """Frames to encode, in order; None while there is none. The next GOP is read while the last one is encoded."""
         queue, ahead, on_gpu = self._queue, self._ahead, self.pipeline.next_buffer() is not None
         own = np.empty(0 if on_gpu else queue.picture_bytes, np.uint8)
@@ -65,27 +66,30 @@ class Lane:
                 self._gop = queue.next_gop() if self._may_take_another() else None
                 self._rest(self._rests and self._gop is None)  # before `take`, which ends the waiting of a frame
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
-            if taken and on_gpu and callable(taken[0]) and not self.pipeline.read_ahead():
+            reads = bool(taken) and callable(taken[0][1])
+            if on_gpu and reads and not self.pipeline.read_ahead():
                 on_gpu, own = False, np.empty(queue.picture_bytes, np.uint8)
-                for read in taken:
+                for spec, read in taken:
                     self._begin(self._gop)
                     read(own)
-                    yield own
-            elif taken and on_gpu and callable(taken[0]):
-                for read in taken:
+                    yield spec, own
+            elif on_gpu and reads:
+                for spec, read in taken:
                     ahead.begin(read, self.pipeline.next_buffer)
-                    self._ahead_of.append(self._gop)  # type: ignore[arg-type]
+                    self._ahead_of.append((self._gop, spec))  # type: ignore[arg-type]
             elif taken:
                 self._begin(self._gop)
-                if callable(taken[0]):
-                    taken[0](own)
-                    yield own
+                spec, picture = taken[0]
+                if reads:
+                    picture(own)
+                    yield spec, own
                 else:
-                    yield taken[0]
-                    queue.give_back(taken[0])
+                    yield spec, picture
+                    queue.give_back(picture)
             elif ahead:
-                self._begin(self._ahead_of.popleft())
-                yield ahead.next()
+                gop, spec = self._ahead_of.popleft()
+                self._begin(gop)
+                yield spec, ahead.next()
             else:
                 yield None
 
@@ -94,7 +98,7 @@ class Lane:
         if self._pace is not None:
             self._leave_out(not self._pace.keeps_up())
             return not self.excluded
-        return not self._ahead or (self._ahead_of[-1] is self._at and not self._queue.somebody_rests())
+        return not self._ahead or (self._ahead_of[-1][0] is self._at and not self._queue.somebody_rests())
 
     def _leave_out(self, excluded: bool) -> None:
         if excluded != self.excluded:
@@ -109,9 +113,8 @@ class Lane:
             if self._pace is not None:
                 self._pace.begins()
             elif self._at is not None:
-                self._queue.report_frame_time(self, (now - self._since) / self._queue.keyint)
+                self._queue.report_frame_time(self, (now - self._since) / self._at.taken)
             self._at, self._since = gop, now
-            self.pipeline.begin_gop(gop.number, gop.number * self._queue.keyint)
 
     def _rest(self, rests: bool) -> None:
         """Report the lane as idle, after its frames in flight are finished, or as busy again."""

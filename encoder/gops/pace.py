@@ -44,20 +44,20 @@ class CpuLaneThrottle:
 
     def _try(self) -> None:
         """Measure the shortest frame time, without the first frame, which may compile kernels."""
-        count = min(TRIAL, self._queue.keyint)
-        pictures, times = self._queue.peek(count), []
-        if len(pictures) < count:
+        frames, times = self._queue.peek(TRIAL), []
+        if not frames:
             return
         place = np.empty(self._queue.picture_bytes, np.uint8)
-        self._pipeline.begin_gop(0, -count)  # numbers below 0 mark them in a timeline as no frames of the stream
+        y, u, v = split_planes(place, self._pipeline.config.display)
         try:
-            for picture in pictures:
+            for spec, picture in frames:
+                number = spec.display_index - frames[-1][0].display_index - 1  # below 0: no frame of the stream
                 if callable(picture):
                     picture(place)
                 else:
                     place[...] = picture
                 start = time.perf_counter()
-                self._pipeline.encode(*split_planes(place, self._pipeline.config.display))
+                self._pipeline.encode(y, u, v, spec._replace(display_index=number))
                 times.append(time.perf_counter() - start)
         except InputError:  # reported when the frame is encoded
             return

@@ -4,12 +4,13 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..decisions.frame_spec import FrameSpec
 from ..files.read_ahead import Read
 
 if TYPE_CHECKING:
@@ -19,22 +20,26 @@ MOST_BYTES = 2 << 30  # of waiting frames
 BATCH = 8  # finished frames before the caller is woken: waking costs more than writing a frame's bits
 
 
+Waiting = tuple[FrameSpec, np.ndarray | Read]
+
+
 @dataclass
 class Gop:
-    """The frames of a GOP that wait, and the number that a lane has taken."""
+    """The frames of a GOP that wait, and the number that a lane has taken; closed: a later GOP has begun."""
 
     number: int
-    waiting: deque[np.ndarray | Read] = field(default_factory=deque)
+    waiting: deque[Waiting]
     taken: int = 0
+    closed: bool = False
 
 
 class GopQueue:
     """One caller enters frames and collects finished ones, in order; lanes take frames and emit them encoded."""
 
-    def __init__(self, lanes: int, keyint: int, picture_bytes: int) -> None:
-        self.lanes, self.keyint, self.picture_bytes = lanes, keyint, picture_bytes
-        self.room = max(2, min(lanes * keyint, MOST_BYTES // picture_bytes))  # frames that may wait
-        self.waiting = 0  # frames
+    def __init__(self, lanes: int, room: int, picture_bytes: int) -> None:
+        """room: frames that may wait, fewer if they are large."""
+        self.lanes, self.picture_bytes = lanes, picture_bytes
+        self.room = max(2, min(room, MOST_BYTES // picture_bytes))
         self.free: list[np.ndarray] = []  # buffers
         self.closing = False
         self._lock = threading.RLock()  # the caller uses no Condition: an interrupt in its code leaves the lock held
@@ -43,7 +48,9 @@ class GopQueue:
         self.ready: list[EncodedFrame] = []  # finished frames in order, filled by `collect`
         self._gops: dict[int, Gop] = {}  # GOPs that may have waiting frames
         self._finished: dict[int, EncodedFrame] = {}
-        self._came = self._delivered = self._in_order = self._next_gop = 0  # counts of frames; the last of GOPs
+        self._newest: Gop | None = None
+        self._delivered = self._in_order = 0  # counts of frames
+        self._gops_begun = self._next_gop = 0  # counts of GOPs: with frames finished in order; given to lanes
         self._ended = False
         self._failure: BaseException | None = None
         self._end_gop: int | None = None  # the first GOP that is not encoded, after a failure or `cut`
@@ -58,15 +65,24 @@ class GopQueue:
         with self._lock:
             return self.free.pop() if self.free else np.empty(self.picture_bytes, np.uint8)
 
-    def enter(self, picture: np.ndarray | Read) -> None:
+    @property
+    def waiting(self) -> int:
+        """The number of frames that wait: counted, so that it is right after an interrupt at any place."""
+        with self._lock:
+            return sum(len(gop.waiting) for gop in self._gops.values())
+
+    def enter(self, spec: FrameSpec, picture: np.ndarray | Read) -> None:
         """Add the next frame in order; raises the failure of a lane, after which no frame is encoded."""
         with self._lock:
             if self._failure is not None and self._error is None:
                 raise self._failure
-            number = self._came // self.keyint
-            self._gops.setdefault(number, Gop(number)).waiting.append(picture)
-            self._came += 1
-            self.waiting += 1
+            if self._newest is not None and self._newest.number == spec.gop:
+                self._newest.waiting.append((spec, picture))
+            else:
+                if self._newest is not None:
+                    self._newest.closed = True
+                self._newest = Gop(spec.gop, deque([(spec, picture)]))
+                self._gops[spec.gop] = self._newest  # never without a frame, for which a lane would wait
             self._tell()
 
     def has_room(self) -> bool:
@@ -118,12 +134,12 @@ class GopQueue:
 
     # ---- for a lane
     def next_gop(self) -> Gop | None:
-        """The next waiting GOP, unless it is 2 x lanes or more GOPs ahead of the frames finished in order."""
+        """The next waiting GOP, unless it is more than 2 x lanes GOPs ahead of the frames finished in order."""
         with self._changed:
             number = self._next_gop
             if self.closing or number not in self._gops or self._is_cut(number):
                 return None
-            if number >= self._in_order // self.keyint + 2 * self.lanes:
+            if number >= self._gops_begun + 2 * self.lanes:
                 return None
             self._next_gop += 1
             return self._gops[number]
@@ -132,17 +148,17 @@ class GopQueue:
         """The next waiting frames of the GOP: at most `most` Reads, or one array."""
         with self._changed:
             waiting = gop.waiting
-            count = 0 if self._is_cut(gop.number) or not waiting else min(most, len(waiting)) if callable(waiting[0]) else 1
+            most = most if waiting and callable(waiting[0][1]) else 1
+            count = 0 if self._is_cut(gop.number) else min(most, len(waiting))
             if self.waiting > self.room // 2 >= self.waiting - count:
                 self._wake_caller()  # room for frames again
-            self.waiting -= count
             gop.taken += count
             return [waiting.popleft() for _ in range(count)]
 
     def is_over(self, gop: Gop) -> bool:
         """Whether no frame of the GOP follows."""
         with self._changed:
-            over = self._is_cut(gop.number) or gop.taken == self.keyint or (self._ended and not gop.waiting)
+            over = self._is_cut(gop.number) or ((gop.closed or self._ended) and not gop.waiting)
             if over:
                 self._gops.pop(gop.number, None)
             return over
@@ -157,11 +173,12 @@ class GopQueue:
         if not done:
             return
         with self._changed:
-            gop = self._in_order // self.keyint
+            begun = self._gops_begun
             self._finished.update((frame.index, frame) for frame in done)
             while self._in_order in self._finished:
+                self._gops_begun += self._finished[self._in_order].is_idr
                 self._in_order += 1
-            if gop != self._in_order // self.keyint:
+            if begun != self._gops_begun:
                 self._tell()  # another GOP may begin
             elif self._in_order - self._delivered >= BATCH:
                 self._wake_caller()
@@ -192,11 +209,14 @@ class GopQueue:
             return seconds * sum(1 / pace for pace in self.paces.values()) <= 2 * self.lanes - 1
 
     def peek(self, count: int) -> list[Any]:
-        """The first frames of the next GOP, arrays as copies; they stay in the queue."""
+        """The first `count` frames of the next GOP, or all of a shorter one, arrays as copies; none if some are missing.
+        They stay in the queue.
+        """
         with self._changed:
             gop = self._gops.get(self._next_gop)
-            some = list(gop.waiting)[:count] if gop is not None else []
-            return [picture if callable(picture) else picture.copy() for picture in some]
+            if gop is None or (len(gop.waiting) < count and not gop.closed and not self._ended):
+                return []
+            return [(spec, picture if callable(picture) else picture.copy()) for spec, picture in list(gop.waiting)[:count]]
 
     def leave_out(self, lanes: int) -> None:
         """Add `lanes` to the number of lanes that are too slow to take a GOP."""
@@ -221,7 +241,6 @@ class GopQueue:
             self._end_gop = number if self._end_gop is None else min(self._end_gop, number)
             if self._failure is None:  # lanes of one GPU fail alike: only the first failure is raised
                 self._error = self._failure = error
-            self.waiting = 0
             self._tell()
 
     # ---- with the lock held

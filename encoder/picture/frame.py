@@ -22,7 +22,7 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,7 @@ from ...cpu_simd.expand import expand
 from ...cpu_simd.search_centre import coarse_shape
 from ...scheduler.threads.copiers import Copiers, Target
 from ...standard.macroblock import ENTRY_BYTES, N_LEVEL_BLOCKS, N_PARTITIONS
+from ..decisions.frame_spec import FrameSpec
 from .device_frame import DevicePicture
 
 Array = Any  # np.ndarray, or a GPU array
@@ -63,6 +64,7 @@ class Frame:
     ssd_y: Array
     ssd_u: Array
     ssd_v: Array
+    spec: FrameSpec  # set when the frame enters the loop
 
     def __init__(self, mb_width: int, mb_height: int, zeros: Zeros = np.zeros) -> None:
         n_mb = mb_width * mb_height
@@ -86,12 +88,6 @@ class Frame:
         self.bits_from_gpu = False  # a GPU wrote the slice data as well
         self.header_bits: tuple[int, ...] = ()  # of each slice
         self.index = 0  # in its pipeline
-        self.number = 0  # in the stream
-        self.is_idr = False
-        self.slice_qp = 0
-        self.frame_num = 0
-        self.idr_pic_id = 0
-        self.n_ref = 0
         self.stage_seconds: dict[str, float] = {}
 
     @cached_property
@@ -245,7 +241,7 @@ def _planes(mb_width: int, mb_height: int, zeros: Zeros) -> tuple[Array, Array, 
 
 @dataclass
 class References:
-    """The decoded picture buffer: deblocked frames with borders, and the sliding window over their slots.
+    """The samples of the decoded picture buffer: deblocked frames with borders, by slot.
 
     luma    uint8[n_slots, 4, H + 2 pad, W + 2 pad]   integer samples G and half samples b, h, j (Figure 8-4)
     chroma  uint8[n_slots, 2, H/2 + pad, W/2 + pad]   Cb, Cr
@@ -253,8 +249,6 @@ class References:
 
     luma: Array
     chroma: Array
-    held: list[int] = field(default_factory=list)  # slots of the short-term references, latest first: RefPicList0
-    last: int = -1  # slot of the previous frame
 
     @classmethod
     def allocate(cls, n_slots: int, height: int, width: int, pad: int, zeros: Zeros = np.zeros) -> "References":
@@ -263,21 +257,6 @@ class References:
             zeros((n_slots, 4, height + 2 * pad, width + 2 * pad), np.uint8),
             zeros((n_slots, 2, height // 2 + pad, width // 2 + pad), np.uint8),
         )
-
-    def free_slot(self) -> int:
-        """A slot for the current frame, used neither by a reference nor by the previous frame."""
-        n_slots = self.luma.shape[0]
-        return next(slot for k in range(1, n_slots + 1) if (slot := (self.last + k) % n_slots) not in self.held)
-
-    def clear(self) -> None:
-        """8.2.5.1: an IDR picture marks all references unused."""
-        self.held.clear()
-
-    def push(self, slot: int, limit: int) -> None:
-        """8.2.5.3: sliding window of `limit` frames."""
-        self.last = slot
-        self.held.insert(0, slot)
-        del self.held[limit:]
 
 
 class Workspace:

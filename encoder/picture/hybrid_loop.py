@@ -13,6 +13,7 @@ from ...scheduler.planning.plan import HOST, is_gpu, memory_of
 from ...scheduler.planning.route import Copy, Picture
 from ...scheduler.workers import FRAMES_ON_DEVICE
 from ..settings.config import Config
+from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame
 from .loop import Arrays, Loop
 
@@ -31,11 +32,10 @@ class HybridLoop:
         if side is not None:
             self.arrays[side.device] = Arrays(config, slice_rows, side)
             self.frames_on_device = [Frame(config.mb_width, config.mb_height, side.zeros) for _ in range(FRAMES_ON_DEVICE)]
-            for arrays in self.arrays.values():  # all memories share one list of slots
-                arrays.references.held = self.arrays[HOST].references.held
         executor.adaptation.mb_width = config.mb_width
         self.size = Size(config.mb_width, config.mb_height, config.pad)
         self.references = self.arrays[HOST].references
+        self.dpb = DecodedPictureBuffer(config.ref + 1)  # of all loops: all memories use the same slots
         self.previous: dict[str, Frame] = {}
         self._unsettled: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
@@ -45,17 +45,15 @@ class HybridLoop:
         if self._unsettled is not None:
             self._unsettled()
             self._unsettled = None
-        executor.adaptation.learn(frame.n_ref)
+        executor.adaptation.learn(frame.spec.n_ref)
         loop = self._loop_alone(frame)
         if loop is not None:
             return self._run_alone(loop, frame)
-        if frame.is_idr:
-            self.references.clear()
-        slot = self.references.free_slot()
+        slot, list0 = self.dpb.begin(frame.spec)
         picture = frame.picture if isinstance(frame, HostFrame) else None
         executor.begin(frame.index)
         there = self._there(frame)
-        work = _Picture(self, frame, there, slot)
+        work = _Picture(self, frame, there, slot, list0)
         if picture is None:
             frame.samples()
         for memory, arrays in self.arrays.items():
@@ -68,13 +66,13 @@ class HybridLoop:
                 state = self.arrays[source].constants | there[source].arrays | picture.numbers
                 executor.side.load(picture.stage, picture.pointers, picture.producer, state)
         wanted = frame.decoded is not None
-        asked = Picture(self.size, frame.n_ref, config.ref, config.me, source, wanted)
+        asked = Picture(self.size, frame.spec.n_ref, config.ref, config.me, source, wanted, frame.spec.is_idr)
         under_way, home = executor.picture(frame.index, asked, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
             frame.bits_from_gpu, frame.levels_packed = False, under_way.program.compacts
             for rows in under_way.program.levels if frame.levels_packed else [(0, config.mb_height)]:
                 frame.mark_levels_dirty(*rows)
-        self.references.push(slot, config.ref)
+        self.dpb.end(frame.spec, slot)
         self.previous = there
         if not wanted:
             return home
@@ -96,7 +94,7 @@ class HybridLoop:
     def _loop_alone(self, frame: Frame) -> Loop | None:
         """The loop of the device that encodes this frame alone; None if several do."""
         executor = self.executor
-        device = executor.single_device_for(frame.n_ref)
+        device = executor.single_device_for(frame.spec.is_idr)
         if device is None or (not is_gpu(device) and isinstance(frame, HostFrame) and frame.picture is not None):
             return None
         if device not in self.alone:
@@ -107,6 +105,7 @@ class HybridLoop:
             except DeviceMemoryError:  # no memory for its own loop: keep the hybrid one
                 executor.hands_over = False
                 return None
+            self.alone[device].dpb = self.dpb
         loop = self.alone[device]
         if executor.alone is not loop.executor:
             loop.previous = self.previous.get(memory_of(device))
@@ -117,7 +116,7 @@ class HybridLoop:
         """Encode a frame on one device."""
         ready = loop.run(frame)
         self.previous = self._there(frame)
-        self.executor.did_alone(len(self.references.held))
+        self.executor.did_alone(len(frame.spec.references_after))
         return ready
 
     def _decoded(self, under_way: InFlightFrame, frame: Frame, slot: int) -> None:
@@ -144,9 +143,9 @@ class _Once:
 class _Picture:
     """A Work of the executor: the arrays of one frame in each memory."""
 
-    def __init__(self, loop: HybridLoop, frame: Frame, there: Mapping[str, Frame], slot: int) -> None:
+    def __init__(self, loop: HybridLoop, frame: Frame, there: Mapping[str, Frame], slot: int, list0: tuple[int, ...]) -> None:
         self.loop, self.frame, self.there, self.slot = loop, frame, there, slot
-        self.held = list(loop.references.held)
+        self.list0 = list0
         self.previous = dict(loop.previous)
         self._states: dict[tuple[str, int], dict[str, Any]] = {}
 
@@ -155,9 +154,9 @@ class _Picture:
         if (device, reference) not in self._states:
             arrays = self.loop.arrays[device]
             if reference >= 0:
-                made = {**self.state(device, -1), **arrays.reference_state(reference)}
+                made = {**self.state(device, -1), **arrays.reference_state(reference, self.list0[reference])}
             else:
-                made = arrays.state(self.frame, self.there[device], self.slot, self.previous.get(device))
+                made = arrays.state(self.frame, self.there[device], self.slot, self.list0, self.previous.get(device))
                 side = self.loop.executor.side
                 if side is not None and device == side.device and isinstance(self.frame, HostFrame):
                     made["level_blocks"] = side.across(self.frame.level_blocks)
@@ -174,7 +173,7 @@ class _Picture:
         """The planes of an array as uint8[n]."""
         (name, number), arrays = key, self.loop.arrays[memory]
         if name in _PLANES:
-            slot = self.slot if number == NEW else self.held[number]
+            slot = self.slot if number == NEW else self.list0[number]
             whole = (arrays.references.luma if name in ("luma", "half") else arrays.references.chroma)[slot]
             return [_flat(whole[k]) for k in range(4)[_PLANES[name]]]
         if number >= 0 and name in ("ref_idx", "mv"):

@@ -9,8 +9,10 @@ import numpy as np
 from ...scheduler.devices import CudaExecutor, OneDevice
 from ...scheduler.stages import picture_steps
 from ...standard.macroblock import I_4x4
+from ..decisions.frame_types import FrameTypes
 from ..decisions.quantiser import LAMBDA
 from ..settings.config import Config
+from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace, Zeros, split_planes
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
@@ -35,16 +37,20 @@ class Arrays:
         mine.side = side
         return mine
 
-    def state(self, frame: Frame, there: Frame, slot: int, previous: Frame | None) -> dict[str, Any]:
-        """Arguments of the stages by name; `there`: the frame's arrays in this memory; `slot`: of the decoded frame."""
+    def state(
+        self, frame: Frame, there: Frame, slot: int, list0: tuple[int, ...], previous: Frame | None
+    ) -> dict[str, Any]:
+        """Arguments of the stages by name; `there`: the frame's arrays in this memory; `slot`: of the decoded frame; list0:
+        slots of RefPicList0.
+        """
         references, previous = self.references, previous or there
         return self.constants | there.arrays | self.workspace.arrays() | self.picture_state(slot) | {
-            "lam": int(LAMBDA[frame.slice_qp]),
-            "n_ref": frame.n_ref,
-            "slice_qp": frame.slice_qp,
+            "lam": int(LAMBDA[frame.spec.qp]),
+            "n_ref": len(list0),
+            "slice_qp": frame.spec.qp,
             "ref_luma": references.luma,
             "ref_chroma": references.chroma,
-            "ref_slots": self.side.constant(np.array(references.held or [0], np.int32)),
+            "ref_slots": self.side.constant(np.array(list0 or (0,), np.int32)),
             "previous_ref_idx": previous.ref_idx,
             "previous_mv": previous.mv,
         }  # fmt: skip
@@ -59,9 +65,9 @@ class Arrays:
             "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
         }  # fmt: skip
 
-    def reference_state(self, ref: int) -> dict[str, Any]:
-        """The arguments of the search in RefPicList0[ref]."""
-        luma, work = self.references.luma[self.references.held[ref]], self.workspace
+    def reference_state(self, ref: int, slot: int) -> dict[str, Any]:
+        """The arguments of the search in RefPicList0[ref], which is in `slot`."""
+        luma, work = self.references.luma[slot], self.workspace
         return {
             "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
             "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
@@ -71,10 +77,10 @@ class Arrays:
         """Initial values of all macroblocks; qp: whether to fill qp too (an upload of the source fills it)."""
         fill = self.side.fill
         if qp:
-            fill(there.qp, frame.slice_qp)
-        if frame.n_ref and self.side.tickets:
+            fill(there.qp, frame.spec.qp)
+        if frame.spec.n_ref and self.side.tickets:
             fill(self.workspace.progress, 0)
-        elif not frame.n_ref:
+        elif not frame.spec.n_ref:
             fill(there.mb_type, I_4x4)
             fill(there.ref_idx, -1)
             fill(there.mv, 0)
@@ -97,51 +103,50 @@ class Loop:
             frames_on_device = [Frame(width, height, executor.zeros) for _ in range(executor.frames_on_device)]
         self.frames_on_device = frames_on_device
         self.given = [_given(config, executor.zeros) for _ in self.frames_on_device]
+        self.dpb = DecodedPictureBuffer(config.ref + 1)
         self.previous: Frame | None = None  # its vectors give search centres
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """Run all stages of a loaded frame. Returns a function that blocks until `frame` holds the results."""
-        if frame.is_idr:
-            self.references.clear()
-        slot = self.references.free_slot()
+        slot, list0 = self.dpb.begin(frame.spec)
         with self.executor.at_work():
             frame.bits_from_gpu, frame.levels_packed = bool(self.frames_on_device), False
             if frame.bits_from_gpu:
                 assert isinstance(frame, HostFrame)
-                there = self._run_on_gpu(frame, slot)
+                there = self._run_on_gpu(frame, slot, list0)
             else:
                 there = frame
                 frame.samples()
                 if isinstance(frame, HostFrame):
                     frame.mark_levels_dirty()
-                self._stages(frame, there, slot)
+                self._stages(frame, there, slot, list0)
                 self.executor.take(frame.index, self._decoded(frame, slot), id(frame))
             ready = self.executor.home(id(frame))
-        self.references.push(slot, self.config.ref)
+        self.dpb.end(frame.spec, slot)
         self.previous = there
         return ready
 
-    def _run_on_gpu(self, frame: HostFrame, slot: int) -> Frame:
+    def _run_on_gpu(self, frame: HostFrame, slot: int, list0: tuple[int, ...]) -> Frame:
         """Upload the source, run the stages on a GPU and download the results."""
         executor, k, picture = self.executor, frame.index % len(self.frames_on_device), frame.picture
         there, given = self.frames_on_device[k], self.given[k]
         assert isinstance(executor, CudaExecutor)
-        fills = [(there.qp, frame.slice_qp)]
+        fills = [(there.qp, frame.spec.qp)]
         if picture is not None:
             state = self.arrays.constants | there.arrays | picture.numbers
             executor.import_device_frame(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
         upload_fence = frame.pending_fence
-        kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept, upload_fence is None)
+        kind = (frame.spec.qp, frame.header_bits, picture is None, frame.kept, upload_fence is None)
         own = [frame.upload_fence, *(frame.decoded or ())]
         mine = [frame.source, frame.block, frame.slice_data, *(array for array in own if array is not None)]
-        with executor.record_or_replay((k, slot, tuple(self.references.held), kind), id(frame), mine) as fresh:
+        with executor.record_or_replay((k, slot, list0, kind), id(frame), mine) as fresh:
             if fresh:
                 if picture is None:
                     state, source = self.arrays.constants | there.arrays | given, [(frame.source, given["given"])]
                     executor.upload_frame(frame.index, source, fills, (("load_i420",), {}), state, upload_fence)
                 headers = executor.constant(self._slice_headers(frame))
                 data = executor.across(frame.slice_data)
-                self._stages(frame, there, slot, ("write_slices",), slice_headers=headers, slice_data=data)
+                self._stages(frame, there, slot, list0, ("write_slices",), slice_headers=headers, slice_data=data)
                 executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)], id(frame))
         return there
 
@@ -159,38 +164,40 @@ class Loop:
 
     def restore(self, frames: Sequence[Frame]) -> None:
         """Continue after another loop; `frames`: the references, with decoded planes, latest first."""
+        self.dpb.restore([frame.spec.coding_index for frame in frames])
         for slot, frame in enumerate(frames):
             assert frame.decoded is not None
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
             state = self.arrays.constants | self.arrays.picture_state(slot)
             self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
-        self.references.held[:] = range(len(frames))
         self.previous = frames[0] if frames else None
 
-    def _stages(self, frame: Frame, there: Frame, slot: int, home: tuple[str, ...] = (), **more: Any) -> None:
+    def _stages(
+        self, frame: Frame, there: Frame, slot: int, list0: tuple[int, ...], home: tuple[str, ...] = (), **more: Any
+    ) -> None:
         """Run the stages from source to reference; `there`: the frame's arrays in the executor's memory.
 
         home: the stages that prepare the results for the download, run as soon as these are complete.
         """
         self.arrays.fill(frame, there, there is frame)
-        references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]
+        references = [self.arrays.reference_state(ref, of) for ref, of in enumerate(list0)]
         steps = [
             (names, references[ref] if ref >= 0 else more if home and home[0] in names else {})
-            for names, ref in picture_steps(frame.n_ref, self.config.me, home, self.config.subme)
+            for names, ref in picture_steps(len(list0), self.config.me, home, self.config.subme)
         ]
-        self.executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)
+        self.executor.run(steps, self._state(frame, there, slot, list0), frame.stage_seconds)
 
     def compile(self, frame: Frame, stages: Sequence[str]) -> None:
         """Run stages on an empty frame with one reference to compile their kernels."""
-        frame.n_ref = 1
-        self.references.push(0, 1)
-        state = self._state(frame, frame, 1) | self.arrays.reference_state(0)
+        types = FrameTypes(self.config, tuple(self.slice_rows))
+        _, frame.spec = types.next(), types.next()
+        state = self._state(frame, frame, 1, (0,)) | self.arrays.reference_state(0, 0)
         for name in stages:
             self.executor.run([((name,), {})], state, {})
 
-    def _state(self, frame: Frame, there: Frame, slot: int) -> dict[str, Any]:
+    def _state(self, frame: Frame, there: Frame, slot: int, list0: tuple[int, ...]) -> dict[str, Any]:
         """Arguments of the stages by name."""
-        return self.arrays.state(frame, there, slot, self.previous)
+        return self.arrays.state(frame, there, slot, list0, self.previous)
 
 
 def _partition_kinds(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:

@@ -1,5 +1,7 @@
 """Writes NAL units of a frame's macroblock arrays: parameter sets, slice headers, slice data (7.3.2, 7.3.3, 7.3.4)."""
 
+from typing import Any
+
 import numpy as np
 
 from ...cpu_simd.entropy import begin_slice, slice_buffer_bytes, write_slice_data
@@ -19,13 +21,14 @@ from ...standard.syntax import (
     write_slice_header,
     write_sps,
 )
+from ..decisions.frame_spec import MOST_NEEDED, FrameSpec
 from ..settings.config import Config
 from .frame import Frame, HostFrame
 
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
+SLICE_TYPES = {"P": P, "I": I}
 TOO_LONG = "a slice is longer than A.3.1 allows"  # the quantiser turns such macroblocks into I_PCM
-NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of P and IDR pictures: all are references
 
 
 def sequence_parameter_set(config: Config) -> Sps:
@@ -93,9 +96,8 @@ def picture_parameter_set(config: Config) -> Pps:
 class SliceWriter:
     """Writes frames of one sequence; keeps no state of a frame, so that several can be written at once."""
 
-    def __init__(self, config: Config, slice_rows: list[tuple[int, int]]) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
-        self.slice_rows = slice_rows
         self.sps = sequence_parameter_set(config)
         self.pps = picture_parameter_set(config)
         self._header_bits: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -106,9 +108,10 @@ class SliceWriter:
 
     def access_unit(self, frame: Frame) -> bytes:
         """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame."""
-        units = [self.parameter_sets] if frame.is_idr else []
-        unit_type, ref_idc = (NAL_IDR, MOST_NEEDED) if frame.is_idr else (NAL_SLICE, NEEDED)
-        for n, (row0, row1) in enumerate(self.slice_rows):
+        spec = frame.spec
+        units = [self.parameter_sets] if spec.is_idr else []
+        unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
+        for n, (row0, row1) in enumerate(spec.slices):
             if frame.bits_from_gpu:
                 payload = self._escaped(frame, n, row0, row1)
                 units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), payload]
@@ -116,19 +119,23 @@ class SliceWriter:
                 units.append(nal_unit(unit_type, ref_idc, self._slice(frame, row0, row1), long_start_code=not units))
         return b"".join(units)
 
-    def header_bits(self, frame: Frame) -> tuple[int, ...]:
+    def header_bits(self, spec: FrameSpec) -> tuple[int, ...]:
         """The number of bits of each slice header; it does not depend on frame_num, which has a fixed length."""
-        kind = (frame.is_idr, frame.is_idr and frame.idr_pic_id, frame.n_ref, frame.slice_qp)
+        kind = self._kind(spec)
         if kind not in self._header_bits:
-            self._header_bits[kind] = tuple(self._header_as_bits(frame, row0)[1] for row0, _ in self.slice_rows)
+            self._header_bits[kind] = tuple(self._header_as_bits(spec, row0)[1] for row0, _ in spec.slices)
         return self._header_bits[kind]
 
-    def _header_as_bits(self, frame: Frame, row0: int) -> tuple[np.ndarray, int]:
+    @staticmethod
+    def _kind(spec: FrameSpec) -> tuple[Any, ...]:
+        """What the slice headers of a frame depend on, without frame_num."""
+        return spec.frame_type, spec.nal_ref_idc, spec.is_idr and spec.idr_pic_id, spec.n_ref, spec.qp
+
+    def _header_as_bits(self, spec: FrameSpec, row0: int) -> tuple[np.ndarray, int]:
         """7.3.3: bytes of a slice header, zero-padded, and its number of bits; cached by its values."""
-        frame_num = frame.frame_num % (1 << LOG2_MAX_FRAME_NUM)
-        values = (row0, frame.is_idr, frame.is_idr and frame.idr_pic_id, frame.n_ref, frame.slice_qp, frame_num)
+        values = (row0, spec.frame_num % (1 << LOG2_MAX_FRAME_NUM), *self._kind(spec))
         if values not in self._headers:
-            made = write_slice_header(self._header(frame, row0), self.sps, self.pps)
+            made = write_slice_header(self._header(spec, row0), self.sps, self.pps)
             self._headers[values] = np.frombuffer(made.to_bytes(), np.uint8), made.position
         return self._headers[values]
 
@@ -138,42 +145,42 @@ class SliceWriter:
         bits = int(frame.slice_sizes[n])
         if bits < 0:
             raise RuntimeError(TOO_LONG)
-        header, _ = self._header_as_bits(frame, row0)
+        header, _ = self._header_as_bits(frame.spec, row0)
         pitch, size = (self.config.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
         data = frame.slice_data[row0 * pitch : row1 * pitch]
         escaped = begin_slice(data, header, size)
         payload = data[:size].tobytes()
         return escape(payload) if escaped else payload
 
-    def _header(self, frame: Frame, row0: int) -> SliceHeader:
+    def _header(self, spec: FrameSpec, row0: int) -> SliceHeader:
         config = self.config
         header = SliceHeader(
-            nal_unit_type=NAL_IDR if frame.is_idr else NAL_SLICE,
-            nal_ref_idc=MOST_NEEDED if frame.is_idr else NEEDED,
+            nal_unit_type=NAL_IDR if spec.is_idr else NAL_SLICE,
+            nal_ref_idc=spec.nal_ref_idc,
             first_mb_in_slice=row0 * config.mb_width,
-            slice_type=(P if frame.n_ref else I) + ALL_SLICES_ALIKE,
-            frame_num=frame.frame_num % (1 << LOG2_MAX_FRAME_NUM),
-            idr_pic_id=frame.idr_pic_id,
-            slice_qp_delta=frame.slice_qp - config.qp,
+            slice_type=SLICE_TYPES[spec.frame_type] + ALL_SLICES_ALIKE,
+            frame_num=spec.frame_num % (1 << LOG2_MAX_FRAME_NUM),
+            idr_pic_id=spec.idr_pic_id,
+            slice_qp_delta=spec.qp - config.qp,
             disable_deblocking_filter_idc=config.disable_deblocking_idc,
             slice_alpha_c0_offset_div2=config.deblock_alpha,
             slice_beta_offset_div2=config.deblock_beta,
         )
-        if frame.n_ref:
-            header.num_ref_idx_l0_active_minus1 = frame.n_ref - 1
-            header.num_ref_idx_active_override_flag = int(frame.n_ref != config.ref)
+        if spec.n_ref:
+            header.num_ref_idx_l0_active_minus1 = spec.n_ref - 1
+            header.num_ref_idx_active_override_flag = int(spec.n_ref != config.ref)
         return header
 
     def _slice(self, frame: Frame, row0: int, row1: int) -> bytes:
         """7.3.2.8: RBSP of a slice: header by the syntax description, data by the entropy kernel."""
         config = self.config
         pcm_samples = frame.samples() if (frame.mb_type == I_PCM).any() else frame.planes  # I_PCM is lossless
-        start, position = self._header_as_bits(frame, row0)
+        start, position = self._header_as_bits(frame.spec, row0)
         first_mb, end_mb = row0 * config.mb_width, row1 * config.mb_width
         out = np.empty(slice_buffer_bytes(end_mb - first_mb), np.uint8)
         out[: len(start)] = start
         args = (
-            out, position, first_mb, end_mb, config.mb_width, frame.n_ref, frame.slice_qp, frame.mb_type,
+            out, position, first_mb, end_mb, config.mb_width, frame.spec.n_ref, frame.spec.qp, frame.mb_type,
             frame.sub_mb_type, frame.ref_idx, frame.mv, frame.intra4x4_mode, frame.intra16x16_mode,
             frame.intra_chroma_mode, frame.cbp, frame.qp, frame.levels, frame.total_coeff, *pcm_samples, frame.mb_bits,
         )  # fmt: skip

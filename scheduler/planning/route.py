@@ -39,7 +39,8 @@ COMPACT = "compact"
 class Picture:
     """The properties of a frame that determine its route.
 
-    limit: references held after it; source: the memory of its samples; decoded: whether the decoded frame is downloaded.
+    limit: references held after it; source: the memory of its samples; decoded: whether the decoded frame is downloaded;
+    is_idr: whether all references before it are dropped; None: if it has none.
     """
 
     size: Size
@@ -48,6 +49,12 @@ class Picture:
     me: str = "fsbm"
     source: str = HOST
     decoded: bool = False
+    is_idr: bool | None = None
+
+    @property
+    def drops_references(self) -> bool:
+        """Whether no later frame uses a frame before this one."""
+        return self.n_ref == 0 if self.is_idr is None else self.is_idr
 
 
 @dataclass(frozen=True)
@@ -243,7 +250,7 @@ def whole_in(valid: Residency, memory: str, mb_height: int) -> bool:
 @lru_cache(4096)
 def route(plan: Plan, picture: Picture, valid: Residency) -> tuple[tuple[Op, ...], Residency]:
     """The operations of a frame in issue order, and the residency after it."""
-    made = _Route(plan, picture, () if picture.n_ref == 0 else valid)
+    made = _Route(plan, picture, () if picture.drops_references else valid)
     made.start()
     for names, reference in picture_steps(picture.n_ref, picture.me):
         for name in names:

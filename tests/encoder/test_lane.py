@@ -5,13 +5,16 @@ import types
 
 import numpy as np
 import pytest
+from h264lite.encoder.decisions.frame_types import FrameTypes
 from h264lite.encoder.errors import InputError
 from h264lite.encoder.files.read_ahead import READ_AHEAD_FRAMES
 from h264lite.encoder.gops.lane import Lane
 from h264lite.encoder.gops.pace import CpuLaneThrottle
 from h264lite.encoder.gops.queue import GopQueue
+from h264lite.encoder.settings.config import Config
 
 SIZE, KEYINT, PICTURES = 6, 3, 12
+CONFIG = Config.from_options(width=16, height=16, device="cpu", keyint=KEYINT)
 
 
 class FakePipeline:
@@ -29,10 +32,9 @@ class FakePipeline:
         assert self.reads_ahead or not ahead
         return self.ring[(self.count + ahead) % len(self.ring)]
 
-    def begin_gop(self, gop, number):
-        self.coded.append((gop, []))
-
-    def encode_in_place(self):
+    def encode_in_place(self, spec):
+        if spec.is_idr:
+            self.coded.append((spec.gop, []))
         self.coded[-1][1].append(int(self.next_buffer()[0]))
         self.count += 1
         return []
@@ -44,10 +46,10 @@ class FakePipeline:
 @pytest.fixture
 def lanes():
     """Two lanes, their steps, and their queue with all pictures in it."""
-    queue = GopQueue(2, KEYINT, SIZE)
-
+    queue = GopQueue(2, 2 * KEYINT, SIZE)
+    types = FrameTypes(CONFIG, ((0, 1),))
     for number in range(PICTURES):
-        queue.enter(lambda place, number=number: place.fill(number))
+        queue.enter(types.next(), lambda place, number=number: place.fill(number))
     queue.end()
     pair = [Lane(FakePipeline(), queue) for _ in range(2)]
     yield pair, [lane.steps() for lane in pair], queue
@@ -94,10 +96,9 @@ class FakeProcessor:
     def next_buffer(self, ahead=0):
         return None
 
-    def begin_gop(self, gop, number):
-        self.coded.append((gop, []))
-
-    def encode(self, y, u, v):
+    def encode(self, y, u, v, spec):
+        if spec.is_idr:
+            self.coded.append((spec.gop, []))
         time.sleep(self.seconds * bool(self.coded[-1][1]) or 5 * self.seconds)
         self.coded[-1][1].append(int(y[0, 0]))
         return []
@@ -108,10 +109,10 @@ class FakeProcessor:
 
 @pytest.fixture(params=["to be read", "there"])
 def queue(request):
-    queue = GopQueue(2, KEYINT, SIZE)
+    queue, types = GopQueue(2, 2 * KEYINT, SIZE), FrameTypes(CONFIG, ((0, 1),))
     for number in range(PICTURES):
         there = np.full(SIZE, number, np.uint8)
-        queue.enter(there if request.param == "there" else lambda place, number=number: place.fill(number))
+        queue.enter(types.next(), there if request.param == "there" else lambda place, number=number: place.fill(number))
     queue.end()
     yield queue
     queue.close()
@@ -157,13 +158,14 @@ def test_a_gop_that_takes_longer_than_the_trial_counts(queue):
 
 
 def test_what_cannot_be_read_is_told_by_whoever_codes_it():
-    queue = GopQueue(2, KEYINT, SIZE)
+    queue, types = GopQueue(2, 2 * KEYINT, SIZE), FrameTypes(CONFIG, ((0, 1),))
 
     def bad(place):
         raise InputError("not there")
 
     for _ in range(KEYINT):
-        queue.enter(bad)
+        queue.enter(types.next(), bad)
+    queue.end()
     queue.report_frame_time("gpu", 1.0)
     lane, steps, _ = beside_a_gpu(queue, 0)
     queue.collect()

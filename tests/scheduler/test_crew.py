@@ -70,7 +70,7 @@ def test_pictures_come_whole_behind_an_interrupt(threads, monkeypatch):
     write, interrupts, found = pipeline.writer.access_unit, [KeyboardInterrupt], []
 
     def access_unit(frame):
-        if frame.number == 2 and threading.current_thread() is threading.main_thread() and interrupts:
+        if frame.spec.display_index == 2 and threading.current_thread() is threading.main_thread() and interrupts:
             raise interrupts.pop()
         return write(frame)
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import pytest
 from h264lite.cuda_src.runtime import device as device_module
-from h264lite.encoder.picture.frame import HostFrame, References
+from h264lite.encoder.picture.dpb import DecodedPictureBuffer
+from h264lite.encoder.picture.frame import HostFrame
 from h264lite.encoder.picture.slice_writer import SliceWriter
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
@@ -132,7 +133,7 @@ def ledger(monkeypatch):
         return access_unit(self, frame)
 
     def noted_write(self, frame, ready):
-        found.writes = frame.number
+        found.writes = frame.spec.display_index
         done = write(self, frame, ready)
         found.finished[done.index] = dict(found.clock(found.host()))
         found.writes = None
@@ -192,7 +193,7 @@ def test_a_missing_wait_is_found(ledger, monkeypatch, stage, racing):
 @pytest.mark.parametrize("options", ({"keyint": 1}, {"keep": True, "keyint": 1}), ids=str)
 def test_a_slot_used_again_at_once_is_found(ledger, monkeypatch, options):
     ledger.waits = False
-    monkeypatch.setattr(References, "free_slot", lambda self: 0)
+    monkeypatch.setattr(DecodedPictureBuffer, "_free_slot", lambda self: 0)
     encode(5, **options)
     assert any("deblock" in race for race in ledger.races)
 

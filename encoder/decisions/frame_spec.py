@@ -1,0 +1,56 @@
+"""What is decided about a frame before it is coded: its type, its place in both orders, its references, its QP."""
+
+from typing import NamedTuple
+
+I, P = "I", "P"  # frame types: the slice type of all slices (Table 7-6)
+NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of reference frames, and of IDR frames
+
+
+class FrameSpec(NamedTuple):
+    """A frame of the stream. Frames are named by their coding index everywhere in it; indices count from 0.
+
+    display_index, coding_index   place in display order (the pts) and in coding order (the dts)
+    gop                           number of the closed GOP; an IDR frame begins it
+    frame_type                    "I" or "P"; an I frame that is no IDR frame keeps the references
+    frame_num                     7.4.3, not reduced modulo MaxFrameNum
+    pic_order_cnt                 8.2.1: twice the distance in display order from the IDR frame
+    idr_pic_id                    7.4.3, of the GOP: consecutive IDR frames differ
+    qp                            SliceQPY
+    list0                         RefPicList0 (8.2.4)
+    references_after              the frames that are references after this one, latest first (8.2.5)
+    slices                        macroblock rows [row0, row1) of each slice
+    """
+
+    display_index: int
+    coding_index: int
+    gop: int
+    frame_type: str
+    is_idr: bool
+    is_reference: bool
+    frame_num: int
+    pic_order_cnt: int
+    idr_pic_id: int
+    qp: int
+    list0: tuple[int, ...]
+    references_after: tuple[int, ...]
+    slices: tuple[tuple[int, int], ...]
+
+    @property
+    def n_ref(self) -> int:
+        """num_ref_idx_l0_active; 0 for an I frame."""
+        return len(self.list0)
+
+    @property
+    def nal_ref_idc(self) -> int:
+        """7.4.1: 0 for a frame that is no reference."""
+        return MOST_NEEDED if self.is_idr else NEEDED * self.is_reference
+
+    @property
+    def pts(self) -> int:
+        """Presentation time in frames."""
+        return self.display_index
+
+    @property
+    def dts(self) -> int:
+        """Decoding time in frames, at most the pts."""
+        return self.coding_index

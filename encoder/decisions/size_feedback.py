@@ -1,0 +1,25 @@
+"""Sizes of coded frames for the decisions about later frames, at a lag that does not depend on the machine."""
+
+from collections import deque
+
+FEEDBACK_LAG = 16  # frames: more than are in flight, so that no decision waits for the entropy coding
+
+
+class SizeFeedback:
+    """The sizes of all frames up to n - FEEDBACK_LAG, when frame n is decided: neither more nor fewer, so that the stream
+    is the same for any number of threads and devices.
+    """
+
+    def __init__(self) -> None:
+        self._coded: deque[int] = deque()  # bits of finished frames, not released yet
+        self._released = 0
+
+    def add(self, bits: int) -> None:
+        """Add the next frame in coding order."""
+        self._coded.append(bits)
+
+    def release(self, coding_index: int) -> list[int]:
+        """Bits of the frames that become known when frame `coding_index` is decided, in coding order."""
+        count = max(0, coding_index - FEEDBACK_LAG + 1 - self._released)
+        self._released += count
+        return [self._coded.popleft() for _ in range(count)]

@@ -1,0 +1,39 @@
+"""The slots of the decoded picture buffer (C.4): which slot holds which reference frame."""
+
+from collections.abc import Sequence
+
+from ..decisions.frame_spec import FrameSpec
+
+
+class DecodedPictureBuffer:
+    """Slots of reference frames by coding index; the samples lie in References, of each memory at the same slot."""
+
+    def __init__(self, n_slots: int) -> None:
+        """n_slots: one more than the frames that are references at the same time."""
+        self._n_slots = n_slots
+        self._slots: dict[int, int] = {}  # by coding index
+        self._last = -1  # slot of the previous frame
+
+    def begin(self, spec: FrameSpec) -> tuple[int, tuple[int, ...]]:
+        """(slot for a frame, slots of RefPicList0)."""
+        if spec.is_idr:
+            self._slots.clear()  # 8.2.5.1: an IDR picture marks all references unused
+        return self._free_slot(), tuple([self._slots[index] for index in spec.list0])
+
+    def _free_slot(self) -> int:
+        """A slot used neither by a reference nor by the previous frame, which may still be downloaded."""
+        used, slot = self._slots.values(), self._last
+        while (slot := (slot + 1) % self._n_slots) in used:
+            pass
+        return slot
+
+    def end(self, spec: FrameSpec, slot: int) -> None:
+        """The frame in `slot` is coded: mark references as its spec says (8.2.5)."""
+        self._last = slot
+        held = self._slots | {spec.coding_index: slot}
+        self._slots = {index: held[index] for index in spec.references_after}
+
+    def restore(self, references: Sequence[int]) -> None:
+        """Only these frames, by coding index, are references, in slots 0, 1, ..."""
+        self._slots = {index: slot for slot, index in enumerate(references)}
+        self._last = self._n_slots - 1

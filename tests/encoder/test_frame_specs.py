@@ -1,0 +1,95 @@
+"""Decisions about frames: types and references of a FrameSpec, I frames that are no IDR frames, sizes at a fixed lag."""
+
+import h264lite
+import pytest
+from h264lite.encoder.decisions.frame_spec import I
+from h264lite.encoder.decisions.frame_types import FrameTypes
+from h264lite.encoder.decisions.size_feedback import FEEDBACK_LAG
+from h264lite.encoder.settings.config import Config
+
+from .. import round_trip
+from ..cuda_emulator.fixtures import driver  # noqa: F401
+
+WIDTH, HEIGHT, FRAMES = 50, 34, 9
+SLICES = ((0, 3),)
+DEVICES = (
+    {"device": "cpu", "threads": 2}, {"device": "cuda", "threads": 2}, {"device": "hybrid", "threads": 2},
+    {"device": "cpu", "threads": 2, "gops": 2},
+)  # fmt: skip
+
+
+def config_of(**options):
+    return Config.from_options(**{"width": WIDTH, "height": HEIGHT, "device": "cpu", "threads": 1, **options})
+
+
+def packets_of(clip, **options):
+    height, width = clip[0][0].shape
+    with h264lite.Encoder(width, height, 30, keep_reconstruction=True, **options) as encoder:
+        return [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+
+
+def test_frames_of_a_stream():
+    types = FrameTypes(config_of(keyint=4, ref=2, qp=30), SLICES)
+    specs = [types.next() for _ in range(9)]
+    assert [spec.frame_type for spec in specs] == list("IPPPIPPPI")
+    assert [spec.gop for spec in specs] == [0, 0, 0, 0, 1, 1, 1, 1, 2]
+    assert [spec.list0 for spec in specs[:6]] == [(), (0,), (1, 0), (2, 1), (), (4,)]
+    assert [spec.pic_order_cnt for spec in specs[:5]] == [0, 2, 4, 6, 0]
+    assert [spec.idr_pic_id for spec in specs if spec.is_idr] == [1, 0, 1]
+    assert all(spec.pts == spec.dts == spec.coding_index == n for n, spec in enumerate(specs))
+    assert [spec.nal_ref_idc for spec in specs[:2]] == [3, 2]
+
+
+class IntraFrames(FrameTypes):
+    """Frames 2 and 6 of each GOP are I frames that keep the references."""
+
+    def next(self, sizes=()):
+        spec = super().next(sizes)
+        if spec.frame_num % 4 == 2:
+            spec = spec._replace(frame_type=I, list0=())
+        return spec
+
+
+@pytest.mark.parametrize("ref", (1, 3))
+@pytest.mark.parametrize("options", DEVICES, ids=str)
+def test_an_i_frame_that_is_no_idr_frame(driver, monkeypatch, options, ref):  # noqa: F811
+    """The frames after it use the references before it, on every device; decoders agree."""
+    for module in ("encoder.pipeline", "encoder.gops.gops"):
+        monkeypatch.setattr(f"h264lite.{module}.FrameTypes", IntraFrames)
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
+    packets = packets_of(clip, qp=28, keyint=7, ref=ref, **options)
+    stream = b"".join(packet.data for packet in packets)
+    assert [packet.frame_type for packet in packets] == list("IPIPPPIIP")
+    assert [packet.is_keyframe for packet in packets] == [n in (0, 7) for n in range(FRAMES)]
+    reconstruction = [packet.reconstruction for packet in packets]
+    round_trip.assert_same(round_trip.ffmpeg_frames(stream), reconstruction, "FFmpeg")
+    round_trip.assert_same(round_trip.own_frames(stream), reconstruction, "own decoder")
+    expected, _ = round_trip.encode(clip, WIDTH, HEIGHT, qp=28, keyint=7, ref=ref, device="cpu", threads=1)
+    assert stream == expected
+
+
+class BySize(FrameTypes):
+    """The QP of a frame follows from the sizes that it may know."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.bits, self.known = 0, []
+
+    def next(self, sizes=()):
+        self.known.append(len(sizes))
+        self.bits += sum(sizes)
+        spec = super().next(sizes)
+        return spec._replace(qp=20 + self.bits // 8 % 13)
+
+
+@pytest.mark.parametrize("threads", (1, 3, 40))
+def test_sizes_are_known_at_a_fixed_lag(monkeypatch, threads):
+    made = []
+    monkeypatch.setattr("h264lite.encoder.pipeline.FrameTypes", lambda *given: made.append(BySize(*given)) or made[-1])
+    clip = round_trip.noise_clip(34, 18, FEEDBACK_LAG + 6, 4)
+    packets = packets_of(clip, device="cpu", threads=threads)
+    assert made[0].known == [0] * FEEDBACK_LAG + [1] * 6
+    sizes = [len(packet.data) for packet in packets]
+    known = [sum(sizes[: max(0, n - FEEDBACK_LAG + 1)]) for n in range(len(sizes))]
+    assert [packet.qp for packet in packets] == [20 + bytes_known % 13 for bytes_known in known]
+    assert len({packet.qp for packet in packets}) > 1
