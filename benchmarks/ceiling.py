@@ -157,7 +157,7 @@ def main() -> None:
                 for name, spent in done.stage_seconds.items():
                     if done.index > 1:  # the second one compiled
                         times.setdefault(name, []).append(spent)
-    frame, loop = pipeline.ring[0], pipeline.loop
+    frame, loop = pipeline.executor.ring.frames[0], pipeline.executor.loop
     state = loop._state(frame, frame, 0) | loop.arrays.reference_state(0)
     print(ceilings.text())
     print(f"{'stage':16} {'ms a frame':>10} {'SAD':>8} {'memory':>8} {'share':>7}")

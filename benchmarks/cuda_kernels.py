@@ -110,7 +110,7 @@ class Bench:
     """Times the kernels of frames encoded by a pipeline on a GPU."""
 
     def __init__(self, pipeline: Pipeline, batch: int = BATCH, rounds: int = ROUNDS, fill: bool = True) -> None:
-        executor = pipeline.loop.executor
+        executor = pipeline.executor.loop.executor
         assert isinstance(executor, CudaExecutor)
         self.pipeline, self.executor, self.gpu = pipeline, executor, executor.gpu
         self.batch, self.rounds = batch, rounds

@@ -89,7 +89,7 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
     Again from the same source, references and vectors before, so with the same results.
     """
     pipeline = Pipeline(settings(width, height, options, streams))
-    executor = pipeline.loop.executor
+    executor = pipeline.executor.loop.executor
     assert isinstance(executor, CudaExecutor)
     found = []
     for n in range(40):
@@ -125,7 +125,7 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
         for n in range(1 + math.lcm(CudaExecutor.frames_on_device, pipeline.config.ref + 1)):  # arrays and slots in all pairs
             pipeline.encode(*planes(pictures[(n + 7 * k) % len(pictures)], width, height))
         pipeline.flush()
-    executors = [pipeline.loop.executor for pipeline in pipelines]
+    executors = [pipeline.executor.loop.executor for pipeline in pipelines]
     assert all(isinstance(executor, CudaExecutor) for executor in executors)
     gpu = executors[0].gpu  # type: ignore[union-attr]
     rounds = list(zip(*(list(executor._recordings.values())[1:] for executor in executors), strict=True))  # type: ignore[union-attr]

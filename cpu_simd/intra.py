@@ -157,7 +157,7 @@ def intra(
 ):  # fmt: skip
     """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
 
-    Planes uint8; state arrays as in encoder/picture/frame.py. mb_type marks intra macroblocks on entry (any intra type) and
+    Planes uint8; state arrays as in scheduler/frames/frame.py. mb_type marks intra macroblocks on entry (any intra type) and
     receives their final type. In a P frame (n_ref > 0) type and luma modes come from intra_modes, see intra_estimate; other
     choices except I_PCM are made by SATD + lam * bits. Needs the reconstruction of inter macroblocks; slices are
     independent of each other.

@@ -1,6 +1,6 @@
 // Converts frames of display size from I420, NV12 or RGB to padded I420.
 //
-// Samples beyond the display area repeat its last column and row (encoder/picture/frame.py, Frame.load).
+// Samples beyond the display area repeat its last column and row (scheduler/frames/frame.py, Frame.load).
 #include "simd.cuh"
 
 // Four samples from x on, `step` bytes apart, of a row of `width` samples that goes on with its last one

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import InputError, OptionError
+from .files.device_frame import INTERFACE, describe, is_on_gpu
 from .files.read_ahead import Read
-from .picture.device_frame import INTERFACE, describe, is_on_gpu
 from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .settings.config import Config
 from .settings.options import ALL, API, OPTIONS, read_options, refuse_unbuilt
@@ -96,7 +96,7 @@ class Encoder:
         frame: uint8[H * 3 // 2, W] I420 for even sizes, or (y, u, v), uint8[H, W] and twice uint8[(H+1)//2, (W+1)//2].
         With device cuda also GPU arrays of any library (`__cuda_array_interface__`): those, NV12 as (y, uv), or RGB (H, W, 3)
         or (3, H, W). The read is ordered after the earlier work of `stream` (a number or any library's object; default: the
-        stream that the array names, or its library's current one: encoder/picture/producer.py); later work of that stream
+        stream that the array names, or its library's current one: encoder/files/producer.py); later work of that stream
         may overwrite the frame.
         """
         if is_on_gpu(frame):

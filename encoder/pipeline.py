@@ -1,9 +1,11 @@
-"""The pipeline of one device: frames enter the loop one at a time; their entropy coding overlaps the loop of later frames."""
+"""The pipeline of one device: decides about each frame, sends it through the executor, writes its NAL units.
+
+    source -> FrameSpec (decisions/) -> executor.encode(spec, frame) -> slice writer -> EncodedFrame
+"""
 
 import threading
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,43 +13,28 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.ssd import totals
-from ..scheduler.arrays import Size
 from ..scheduler.check import TwinDiffers
-from ..scheduler.devices import (
-    CudaExecutor,
-    DeviceMemoryError,
-    DeviceUnavailable,
-    GpuLost,
-    Hybrid,
-    HybridExecutor,
-    make_executor,
-)
+from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
-from ..scheduler.planning.route import Picture
-from ..scheduler.threads.copiers import Copiers
-from ..scheduler.threads.copy_kernels import READY
-from ..scheduler.threads.lazy_task import Task
+from ..scheduler.frame_spec import FrameSpec
+from ..scheduler.frames.frame import Frame, HostFrame
+from ..scheduler.frames.frame_executor import FrameExecutor
+from ..scheduler.frames.loop import LoopSettings
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
-from .decisions.frame_spec import FrameSpec
 from .decisions.frame_types import FrameTypes
+from .decisions.quantiser import LAMBDA
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
 from .errors import DeviceError, DeviceLost, Error, InputError
-from .files.read_ahead import READ_AHEAD_FRAMES
-from .picture.device_frame import DevicePicture, check_place
-from .picture.frame import HELPERS, Frame, HostFrame
-from .picture.hybrid_loop import HybridLoop
-from .picture.loop import Loop
-from .picture.slice_writer import SliceWriter
+from .files.device_frame import DevicePicture, check_place
 from .settings.config import Config
+from .slice_writer import SliceWriter
 from .warm_up import compile_beside, load_for_gpu, will_compile
 
-DOWNLOAD_CYCLE = 6  # frames: the last `ref` reconstructions of each cycle are downloaded, for use if the GPU is lost
-IN_FLIGHT_ON_GPU = 4  # frames in flight when a GPU writes the bits: little work is left for the host
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
-
+FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `told`
 
 @dataclass
 class EncodedFrame:
@@ -84,21 +71,21 @@ class Pipeline:
         self.config = config
         self.trace = trace
         self.keep_reconstruction = keep_reconstruction
-        self.warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
-        self.slice_rows = bands(config.mb_height, config.slices)
+        slices = tuple(bands(config.mb_height, config.slices))
         self.writer = SliceWriter(config)
-        self.in_flight = 0  # frames that may be in entropy coding during the loop
         self._loading = threading.Thread(target=load_for_gpu, args=(config.device == "hybrid",), daemon=True)
         if config.device != "cpu":
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
-        self.count = 0  # frames entered
-        self.frame_types, self._sizes = FrameTypes(config, tuple(self.slice_rows)), SizeFeedback()
-        self._reads_ahead = False  # frames are read into ring buffers while earlier frames are encoded
-        self.loop, self.ring = self._start()
-        self.pending: deque[tuple[Frame, Callable[[], None], Task]] = deque()
+        self.frame_types, self._sizes = FrameTypes(config, slices), SizeFeedback()
+        settings = LoopSettings(config, slices, LAMBDA)
+        warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
+        try:
+            self.executor = FrameExecutor(settings, keep_reconstruction, FEEDBACK_LAG - 1, warn, trace)
+        except FAILURES as error:
+            kind = DeviceError if isinstance(error, DeviceUnavailable) else Error
+            raise (Error(str(error)) if isinstance(error, LimitError) else kind(f"device {config.device}: {error}")) from None
         self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
         self.taken: list[EncodedFrame] = []  # the last batch fetched: kept for a caller that was interrupted
-        self._copying = Copiers(min(HELPERS, config.threads - 1)) if self.next_buffer() is not None else None
         if will_compile():
             compile_beside()
 
@@ -114,9 +101,9 @@ class Pipeline:
         frame = self._next_frame()
         start = time.perf_counter()
         try:
-            frame.load(y, u, v, self._copying)
+            self.executor.ring.load(frame, y, u, v)
             if self.trace is not None:
-                self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.count)
+                self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.executor.ring.count)
             return self._encode(frame, spec)
         finally:
             frame.complete()  # also after an interrupt: the caller's planes are no longer read
@@ -129,93 +116,68 @@ class Pipeline:
         return self._encode(frame, spec)
 
     def encode_on_gpu(self, picture: DevicePicture) -> list[EncodedFrame]:
-        """`encode` for a frame on the GPU."""
+        """`encode` for a frame in the memory of the executor's device."""
         frame = self._next_frame()
-        for name, pointer in picture.pointers.items():
-            try:
-                found, mine = self.loop.executor.ordinal_of(pointer)
-            except GpuLost as lost:
-                raise DeviceLost(f"{lost}; frames that lie there are lost with it") from None
-            check_place(name.removeprefix("given_"), found, mine)
+        try:
+            self.executor.check_place(picture, check_place)
+        except GpuLost as lost:
+            raise DeviceLost(f"{lost}; frames that lie there are lost with it") from None
         if picture.is_rgb:
             self._say_bt709()
         assert isinstance(frame, HostFrame)
         frame.load_from_gpu(picture)
         return self._encode(frame, None)
 
-    def _next_frame(self) -> Frame:
-        """The next frame of the ring. If an interrupt left too many in flight, some are finished first."""
-        if len(self.pending) > self.in_flight:
-            self._finish(self.in_flight)
-        return self.ring[self.count % len(self.ring)]
-
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """uint8[n]: buffer for the next frame as I420, which saves a copy; None: no preferred place.
 
-        ahead: for the frame that many later, at most READ_AHEAD_FRAMES, and only after `read_ahead`. The ring has room for
-        it, since at most `in_flight` frames wait for their bits.
+        ahead: for the frame that many later, at most READ_AHEAD_FRAMES, and only after `read_ahead`.
         """
-        frame = self.ring[(self.count + ahead) % len(self.ring)]
-        return frame.source if isinstance(frame, HostFrame) else None
+        return self.executor.ring.next_buffer(ahead)
 
     def read_ahead(self) -> bool:
-        """Called before the first frame: extend the ring for frames that are read ahead; False if impossible."""
-        if not self._reads_ahead and isinstance(self.ring[0], HostFrame):
-            assert not self.count, "pictures have places already"
-            try:
-                self.ring += self._places(self.loop, READ_AHEAD_FRAMES)
-                self._reads_ahead = True
-            except (DeviceMemoryError, GpuLost):  # a lost GPU is reported with the first frame
-                return False
-        return self._reads_ahead
-
-    def _encode(self, frame: Frame, spec: FrameSpec | None) -> list[EncodedFrame]:
-        frame.index, frame.spec = self.count, self._decide(spec)
-        frame.header_bits = self.writer.header_bits(frame.spec)
-        frame.kept = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= DOWNLOAD_CYCLE - self.config.ref
-        self.count += 1
-        try:
-            self._enter(frame)
-            return self._finished(self.in_flight)
-        except (GpuLost, DeviceMemoryError) as lost:
-            self._go_on_without_the_gpu(lost, frame)
-            return self._finished(self.in_flight)
-        except TwinDiffers as error:
-            raise Error(f"H264LITE_CHECK: frame {frame.spec.display_index}: {error}") from None
-        except Stuck as error:
-            raise Error(str(error)) from None
+        """Called before the first frame: make room for frames that are read ahead; False if impossible."""
+        return self.executor.read_ahead()
 
     def flush(self) -> list[EncodedFrame]:
         """Finish and return all frames in flight."""
         try:
             return self._finished(0)
-        except GpuLost as lost:
-            self._go_on_without_the_gpu(lost)
-            return self._finished(0)
-        except Stuck as error:
-            raise Error(str(error)) from None
-        except TwinDiffers as error:
-            raise Error(f"H264LITE_CHECK: {error}") from None
+        except FAILURES as error:
+            raise told(error) from None
 
     def close(self) -> None:
         """Stop the threads."""
         if self._loading.ident is not None:
             self._loading.join()
-        for frame in self.ring:
-            frame.complete()
-        if self._copying is not None:
-            self._copying.close()
-        self.loop.executor.close()
+        self.executor.close()
 
     def compile(self, stages: Sequence[str]) -> None:
         """Run stages on an empty frame to compile their kernels."""
-        assert isinstance(self.loop, Loop)
-        self.loop.compile(self.ring[0], stages)
+        self.frame_types.next()
+        self.executor.compile(self.frame_types.next(), stages)
+
+    def _next_frame(self) -> Frame:
+        """The frame to load. If an interrupt left too many in flight, some are finished first."""
+        executor = self.executor
+        if len(executor.in_flight) > executor.ring.in_flight:
+            self._finish(executor.ring.in_flight)
+        return executor.ring.next()
+
+    def _encode(self, frame: Frame, spec: FrameSpec | None) -> list[EncodedFrame]:
+        executor = self.executor
+        try:
+            spec = self._decide(spec)
+            frame.header_bits = self.writer.header_bits(spec)
+            executor.encode(spec, frame, self._write)
+            return self._finished(executor.ring.in_flight)
+        except FAILURES as error:
+            raise told(error, spec) from None
 
     def _decide(self, spec: FrameSpec | None) -> FrameSpec:
         """The spec of the next frame, once the sizes are known that it may depend on."""
         self._finish(FEEDBACK_LAG - 1)
-        sizes = self._sizes.release(self.count)
+        sizes = self._sizes.release(self.executor.ring.count)
         return self.frame_types.next(sizes) if spec is None else spec
 
     def _say_bt709(self) -> None:
@@ -226,28 +188,14 @@ class Pipeline:
             if said[name] not in (None, wanted[name]):
                 raise InputError(f"RGB becomes BT.709 in limited range, which contradicts {name}")
         if said["colormatrix"] is None or said["range"] is None:
-            if self.count:
+            if self.executor.ring.count:
                 raise InputError("RGB behind other frames: say colormatrix='bt709', range='tv' from the start")
             values: dict[str, Any] = {name: value for name, value in wanted.items() if said[name] is None}
             self.config = replace(self.config, **values)
             self.writer = SliceWriter(self.config)
 
-    def _enter(self, frame: Frame) -> None:
-        """Run the loop of a frame; a thread writes its bits when the results are on the host."""
-        frame.stage_seconds = {}
-        start = time.perf_counter()
-        try:
-            ready = self.loop.run(frame)
-        finally:
-            frame.complete()  # end of the threads' copy of the source: the caller may change it now
-        if self.trace is not None:
-            self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.spec.display_index)
-        self.pending.append((frame, ready, self.loop.executor.submit(self._write, frame, ready)))
-
-    def _write(self, frame: Frame, ready: Callable[[], None]) -> EncodedFrame:
-        """Write the bits of a frame after its loop."""
-        ready()
-        frame.unpack_levels()
+    def _write(self, frame: Frame) -> EncodedFrame:
+        """Write the NAL units of a frame after its loop."""
         start = time.perf_counter()
         data = self.writer.access_unit(frame)
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
@@ -280,24 +228,15 @@ class Pipeline:
 
     def _finish(self, limit: int) -> None:
         """Move those frames to `done`."""
-        while self.pending and (len(self.pending) > limit or self.pending[0][-1].done()):
+        in_flight = self.executor.in_flight
+        while in_flight and (len(in_flight) > limit or in_flight[0].done()):
             start = time.perf_counter()
-            frame, ready, task = self.pending[0]
-            try:
-                self._add(self.loop.executor.result(task))
-            except (GpuLost, TwinDiffers, Stuck):
-                raise
-            except Exception:  # possibly transient, such as a timeout of a signal handler
-                self.pending[0] = frame, ready, self.loop.executor.submit(self._write, frame, ready)
-                raise
+            coded = in_flight[0].result()
+            self._sizes.add(coded.bits)
+            self.done.append(coded)
             if self.trace is not None:
-                self.trace.add(HOST, "loop", "wait", start, time.perf_counter() - start, self.done[-1].index)
-            self.pending.popleft()
-
-    def _add(self, coded: EncodedFrame) -> None:
-        """Add a finished frame to `done`, and its size to those that decisions may use."""
-        self._sizes.add(coded.bits)
-        self.done.append(coded)
+                self.trace.add(HOST, "loop", "wait", start, time.perf_counter() - start, coded.index)
+            in_flight.popleft()
 
     def _reconstruction(self, frame: Frame) -> Planes:
         """A copy of the decoded frame, cropped as in the SPS."""
@@ -307,124 +246,10 @@ class Pipeline:
         cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
 
-    # ---- devices that are missing or lost
-    def _make_loop(self, device: str) -> Loop | HybridLoop:
-        width = self.config.mb_width
-        slices = [(width * row0, width * row1) for row0, row1 in self.slice_rows]
-        config = self.config
-        picture = Picture(Size(width, config.mb_height, config.pad), config.ref, config.ref, config.me)
-        tuning = config.tuning
-        models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
-        hybrid = Hybrid(picture, config.split, self.warn, models, pins)
-        choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
-        threads = config.stage_threads if device == "cpu" else config.threads
-        executor = make_executor(device, threads, config.mb_height, slices, self.trace, config.ordinal, hybrid, choices)
-        try:
-            if isinstance(executor, HybridExecutor):
-                return HybridLoop(config, self.slice_rows, executor)
-            return Loop(config, self.slice_rows, executor)
-        except BaseException:
-            executor.close()
-            raise
 
-    def _start(self) -> tuple[Loop | HybridLoop, list[Frame]]:
-        """The loop on the configured device, or on the CPU if that device fails and was not named by the user."""
-        loop = None
-        try:
-            loop = self._make_loop(self.config.device)
-            return loop, self._make_ring(loop)
-        except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
-            if loop is not None:
-                loop.executor.close()
-            if not self.config.may_change_device:
-                kind = DeviceError if isinstance(error, DeviceUnavailable) else Error
-                raise kind(f"device {self.config.device}: {error}") from None
-            self.warn(f"{error}; encoding on the CPU")
-        except LimitError as error:
-            raise Error(str(error)) from None
-        loop = self._make_loop("cpu")
-        return loop, self._make_ring(loop)
-
-    def _make_ring(self, loop: Loop | HybridLoop) -> list[Frame]:
-        """The frames in flight, the one in the loop, and those read ahead, if any (`_ring_length`)."""
-        config, executor = self.config, loop.executor
-        self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
-        if isinstance(executor, CudaExecutor):
-            self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU)
-        self.in_flight = min(self.in_flight, FEEDBACK_LAG - 1)
-        self._replaceable = config.may_change_device and executor.frames_on_device > 0
-        by_rows = isinstance(executor, HybridExecutor)
-        self._keeps_some = self._replaceable and not by_rows and not self.keep_reconstruction
-        return self._places(loop, self._ring_length())
-
-    def _ring_length(self) -> int:
-        """In flight + 1 + read ahead; + `ref` if the CPU replaces a lost GPU; + DOWNLOAD_CYCLE - 1 if reconstructions are
-        downloaded only for the last `ref` of every DOWNLOAD_CYCLE frames. Shortly before the first lost frame the ring then
-        holds a frame whose references are on the host, and all sources from it on.
-        """
-        length = self.in_flight + 1 + self._reads_ahead * READ_AHEAD_FRAMES + self._replaceable * self.config.ref
-        return length + self._keeps_some * (DOWNLOAD_CYCLE - 1)
-
-    def _places(self, loop: Loop | HybridLoop, count: int) -> list[Frame]:
-        """`count` frames for the ring."""
-        config, executor = self.config, loop.executor
-        size, by_rows = (config.mb_width, config.mb_height), isinstance(executor, HybridExecutor)
-        on_host = not executor.frames_on_device
-        places = [Frame(*size) if on_host else HostFrame(*size, executor.host_zeros, config.display, by_rows)
-                  for _ in range(count)]
-        if isinstance(executor, CudaExecutor) and executor.upload_fences:
-            for frame in places:
-                assert isinstance(frame, HostFrame)
-                frame.upload_fence = executor.host_zeros((1,), np.int64)
-                frame.upload_fence[0] = READY
-        if self._replaceable or self.keep_reconstruction:
-            luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
-            chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)
-            for frame in places:
-                frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
-        return places
-
-    def _go_on_without_the_gpu(self, lost: Exception, entering: Frame | None = None) -> None:
-        """Redo on the CPU the first frame whose results were not downloaded, and all later ones.
-
-        DeviceLost, once, if the GPU was named by the user: finished frames can still be fetched.
-        """
-        whole = [isinstance(future.exception(), GpuLost) for _, _, future in self.pending]
-        first = whole.index(True) if True in whole else len(whole)
-        again = [frame for frame, _, _ in list(self.pending)[first:]]
-        if entering is not None and entering not in again:
-            again.append(entering)
-        while len(self.pending) > first:
-            self.pending.pop()
-        if not self.config.may_change_device:
-            raise DeviceLost(str(lost)) from None
-        at = self._references_home(again[0])
-        redone = [self._in_ring(index) for index in range(at.index, again[0].index)]  # for their reconstructions
-        if any(isinstance(frame, HostFrame) and frame.picture is not None for frame in (*redone, *again)):
-            raise DeviceLost(f"{lost}; frames that lay there are lost with it") from None
-        self.warn(f"{lost}; going on with the CPU from frame {again[0].spec.display_index}")
-        self.loop.executor.close(keep_host=True)  # the frames of the ring stay in use
-        self.loop = loop = self._make_loop("cpu")
-        assert isinstance(loop, Loop)
-        loop.restore(self._held_before(at))
-        for frame in redone:
-            frame.stage_seconds = {}
-            loop.run(frame)
-        for frame in again:
-            self._enter(frame)
-
-    def _in_ring(self, index: int) -> Frame:
-        return self.ring[index % len(self.ring)]
-
-    def _held_before(self, frame: Frame) -> list[Frame]:
-        """The references that are held when `frame` begins, latest first."""
-        if frame.spec.is_idr:
-            return []
-        held, ring_index = self._in_ring(frame.index - 1).spec.references_after, frame.index - frame.spec.coding_index
-        return [self._in_ring(index + ring_index) for index in held]
-
-    def _references_home(self, frame: Frame) -> Frame:
-        """The last frame, up to `frame`, whose references were downloaded."""
-        while not all(reference.kept for reference in self._held_before(frame)):
-            frame = self._in_ring(frame.index - 1)
-        return frame
+def told(error: BaseException, spec: FrameSpec | None = None) -> Error:
+    """A failure of a device as the user is told; spec: of the frame that entered."""
+    if isinstance(error, TwinDiffers):
+        where = f"frame {spec.display_index}: " if spec is not None else ""
+        return Error(f"H264LITE_CHECK: {where}{error}")
+    return Error(str(error)) if isinstance(error, Stuck) else DeviceLost(str(error))

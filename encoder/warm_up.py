@@ -66,12 +66,12 @@ def load_writers(bits: bool = False) -> None:
     """
     import numpy as np
 
+    from ..scheduler.frames.frame import HostFrame
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
     from .decisions.frame_types import FrameTypes
-    from .picture.frame import HostFrame
-    from .picture.slice_writer import SliceWriter
     from .settings.config import Config
+    from .slice_writer import SliceWriter
 
     frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
     frame.levels_packed = frame.bits_from_gpu = True

@@ -163,33 +163,37 @@ class CudaExecutor(GpuMemory):
             self._home[slot] = self.gpu.event()
         return self._home[slot]
 
-    @contextmanager
-    def record_or_replay(self, key: Hashable, slot: Hashable, arrays: Iterable[np.ndarray]) -> Iterator[bool]:
-        """Around everything from `upload_frame` to `take`. Yields True while the calls are recorded, False when a recording
-        with this key was replayed on these buffers.
+    def replay(self, key: Hashable, place: Hashable, buffers: Callable[[], Sequence[np.ndarray]]) -> bool:
+        """Replay the recording with this key on the host buffers of a place; False if there is none, or frames are timed.
 
-        key: equal for frames with the same arrays on the GPU and the same numbers. slot: identifies the host buffers;
-        arrays: these buffers, always in the same order.
+        key: equal for frames with the same arrays on the GPU and the same numbers; buffers: returns those of the place,
+        always in the same order.
         """
         if self._clock is not None:
-            yield True
+            return False
+        if place not in self._host_buffers:
+            self._host_buffers[place] = HostBuffers(self._event(place), *buffers())
+        recording = self._recordings.get(key)
+        if recording is None:
+            return False
+        recording.uses += 1
+        recording.rebind(self._host_buffers[place])
+        if recording.uses == OFTEN:
+            self.gpu.fuse_into_graphs(recording)
+        self.gpu.replay(recording)
+        return True
+
+    @contextmanager
+    def record(self, key: Hashable, place: Hashable) -> Iterator[None]:
+        """Around everything from `upload_frame` to `take`: record it for `replay`, unless frames are timed."""
+        if self._clock is not None:
+            yield
             return
-        if slot not in self._host_buffers:
-            self._host_buffers[slot] = HostBuffers(self._event(slot), *arrays)
-        if key in self._recordings:
-            recording = self._recordings[key]
-            recording.uses += 1
-            recording.rebind(self._host_buffers[slot])
-            if recording.uses == OFTEN:
-                self.gpu.fuse_into_graphs(recording)
-            self.gpu.replay(recording)
-            yield False
-        else:
-            with self.gpu.record_calls(self._host_buffers[slot]) as recording:
-                yield True
-            if len(self._recordings) >= MOST_RECORDINGS:
-                self._recordings.clear()
-            self._recordings[key] = recording
+        with self.gpu.record_calls(self._host_buffers[place]) as recording:
+            yield
+        if len(self._recordings) >= MOST_RECORDINGS:
+            self._recordings.clear()
+        self._recordings[key] = recording
 
     def home(self, slot: Hashable) -> "_Home":
         """See Executor."""
@@ -205,10 +209,9 @@ class CudaExecutor(GpuMemory):
         """Around the calls of one span of a stream; timed if there is a trace."""
         return self._timed(self._clock, track, name) if self._clock else _NOT_TIMED
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> LazyTask:
-        """See Executor. The task waits for a download: its last argument is the result of `home`."""
-        home: _Home = args[-1]
-        return LazyTask(home.came, function, *args)
+    def submit(self, ready: "_Home", function: Callable[..., Any], *args: Any) -> LazyTask:
+        """See Executor: the task runs in the thread that asks for its result."""
+        return LazyTask(ready.came, function, *args)
 
     def result(self, future: Task) -> Any:
         """See Executor."""

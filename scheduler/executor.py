@@ -142,8 +142,8 @@ class Executor:
         """The stage as a function of its span, with the comparison of check.py if that is on."""
         return call if self._twin is None else beside(self._twin, stage, state, call)
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> Task:
-        """Start a task that runs concurrently with later work."""
+    def submit(self, ready: Callable[[], None], function: Callable[..., Any], *args: Any) -> Task:
+        """Start a task that runs concurrently with later work; ready: see `home`, for which the task waits itself."""
         return self._worker_pool.submit(function, *args)
 
     def result(self, future: Task) -> Any:

@@ -327,9 +327,9 @@ class HybridExecutor:
         return wait
 
     # ---- tasks
-    def submit(self, function: Callable[..., Any], *args: Any) -> Task:
+    def submit(self, ready: Any, function: Callable[..., Any], *args: Any) -> Task:
         """See Executor."""
-        return (self.alone or self.cpus[0]).submit(function, *args)
+        return (self.alone or self.cpus[0]).submit(ready, function, *args)
 
     def result(self, future: Task) -> Any:
         """See Executor; for tasks of every executor."""

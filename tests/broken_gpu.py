@@ -42,13 +42,13 @@ def install(at: int, ordinal: int | None) -> None:
     lock, together, broken = threading.Lock(), threading.Barrier(2), []
 
     def encode_broken(self: Pipeline, frame: Any, spec: Any) -> Any:
-        executor = self.loop.executor
+        executor = self.executor.loop.executor
         gpu = executor.side.gpu if getattr(executor, "side", None) else getattr(executor, "gpu", None)
-        if ordinal is not None and self.count == 0:
+        if ordinal is not None and self.executor.ring.count == 0:
             together.wait(60)
         with lock:
             mine = ordinal is None or (gpu is not None and gpu.ordinal == ordinal)
-            number = spec.display_index if ordinal is None and spec else self.count
+            number = spec.display_index if ordinal is None and spec else self.executor.ring.count
             if gpu is not None and mine and number == at and not broken:
                 broken.append(gpu)
                 break_for_good(gpu)

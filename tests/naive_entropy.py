@@ -87,7 +87,7 @@ def residual_block(levels: list[int], nc: int) -> str:
 
 @dataclass
 class State:
-    """The macroblock arrays of a picture, as in encoder/picture/frame.py."""
+    """The macroblock arrays of a picture, as in scheduler/frames/frame.py."""
 
     mb_width: int
     n_ref: int

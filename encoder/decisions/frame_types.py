@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from ...scheduler.frame_spec import FrameSpec, I, P
 from ..settings.config import Config
-from .frame_spec import FrameSpec, I, P
 
 Slices = tuple[tuple[int, int], ...]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...scheduler.frames.ring import READ_AHEAD_FRAMES
 from ...scheduler.threads.readers import Readers
 
 THREADS = 4  # readers of one pipeline
-READ_AHEAD_FRAMES = 7  # frames being read after the next one
 READ_BATCH = 2  # reads are started in pairs: half as many calls of a locked queue
 
 Read = Callable[[np.ndarray], None]

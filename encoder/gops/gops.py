@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...scheduler.executor import bands
+from ...scheduler.frames.frame import split_planes
 from ...scheduler.trace import Trace
 from ...start_threads import start_threads
 from ..decisions.frame_types import FrameTypes
 from ..errors import Error, InputError
 from ..files.read_ahead import Read
-from ..picture.frame import split_planes
 from ..settings.config import Config
 from .lane import Lane
 from .pace import CpuLaneThrottle

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...scheduler.frame_spec import FrameSpec
+from ...scheduler.frames.frame import split_planes
 from ...scheduler.threads.readers import Readers
-from ..decisions.frame_spec import FrameSpec
 from ..files.read_ahead import THREADS, ReadAhead
-from ..picture.frame import split_planes
 from .pace import CpuLaneThrottle
 from .queue import Gop, GopQueue
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...scheduler.frames.frame import split_planes
 from ..errors import InputError
-from ..picture.frame import split_planes
 from .queue import GopQueue
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..decisions.frame_spec import FrameSpec
+from ...scheduler.frame_spec import FrameSpec
 from ..files.read_ahead import Read
 
 if TYPE_CHECKING:

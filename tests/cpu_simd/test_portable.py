@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from h264lite.encoder.picture.frame import Frame
 from h264lite.scheduler.check import portable_environment
 from h264lite.scheduler.executor import Executor
+from h264lite.scheduler.frames.frame import Frame
 
 from .. import round_trip
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.convert import load_i420, load_nv12, load_rgb
 from h264lite.cuda_src.runtime.device import DeviceArray
-from h264lite.encoder.picture.frame import Frame
+from h264lite.scheduler.frames.frame import Frame
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 

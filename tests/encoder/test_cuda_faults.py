@@ -10,7 +10,7 @@ from h264lite.cli.cli import main
 from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error
 from h264lite.encoder.files.video import RawSource
-from h264lite.encoder.pipeline import DOWNLOAD_CYCLE
+from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 
 from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
@@ -137,7 +137,8 @@ def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
     packets, lost = [], 0
     with h264lite.Encoder(WIDTH, HEIGHT, 30, device="cuda", threads=4) as encoder:
         for planes in clip:
-            assert not [task.exception() for *_, task in encoder._pipeline.pending if task.exception()]  # none is late
+            in_flight = encoder._pipeline.executor.in_flight
+            assert not [handle for handle in in_flight if handle.task.exception()]  # none is late
             try:
                 packets += encoder.encode(tuple(planes))
             except DeviceLost:
@@ -188,11 +189,11 @@ def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
     (frame,) = round_trip.noise_clip(16, 16, 1, 3)
     with h264lite.Encoder(16, 16, **options) as encoder:
         pipeline = encoder._pipeline
-        for _ in range(5 * len(pipeline.ring)):
+        for _ in range(5 * len(pipeline.executor.ring.frames)):
             encoder.encode(frame)
-        ref, executor = encoder.config.ref, pipeline.loop.executor
+        ref, executor = encoder.config.ref, pipeline.executor.loop.executor
         period = DOWNLOAD_CYCLE if pipeline.config.may_change_device else ref
         numbers = range(math.lcm(executor.frames_on_device, ref + 1, period))
         kinds = {(n % executor.frames_on_device, n % (ref + 1), n % period >= period - ref) for n in numbers}
         assert len(executor._recordings) == ref + len(kinds)
-        assert len(executor._host_buffers) == len(pipeline.ring)
+        assert len(executor._host_buffers) == len(pipeline.executor.ring.frames)

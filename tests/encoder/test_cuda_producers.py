@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.errors import InputError
-from h264lite.encoder.picture.producer import LEGACY_STREAM, Producer, common
+from h264lite.encoder.files.producer import LEGACY_STREAM, Producer, common
 
 from .. import round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver

@@ -2,10 +2,10 @@
 
 import h264lite
 import pytest
-from h264lite.encoder.decisions.frame_spec import I
 from h264lite.encoder.decisions.frame_types import FrameTypes
 from h264lite.encoder.decisions.size_feedback import FEEDBACK_LAG
 from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.frame_spec import I
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import driver  # noqa: F401

@@ -14,11 +14,11 @@ from h264lite.cuda_src.runtime.driver_calls import (
     DriverCalls,
     replay_rows,
 )
-from h264lite.encoder.picture import frame as frame_module
-from h264lite.encoder.picture.loop import Loop
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.cuda_executor import CudaExecutor
+from h264lite.scheduler.frames import frame as frame_module
+from h264lite.scheduler.frames.loop import Loop
 from h264lite.scheduler.threads.copiers import Copiers
 from h264lite.scheduler.threads.copy_kernels import PENDING, READY
 from h264lite.scheduler.trace import Trace
@@ -150,19 +150,19 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
     pipeline.encode(*clip[0])
     with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else Exception, match="now"):
         pipeline.encode(*clip[1])
-    assert pending_fence == [True, True] and all(frame.pending_fence is None for frame in pipeline.ring)
-    assert np.array_equal(pipeline.ring[1].given[0], clip[1][0])
-    frame = pipeline.ring[2]
-    frame.load(*clip[2], pipeline._copying)  # interrupted between this and the loop
+    assert pending_fence == [True, True] and all(frame.pending_fence is None for frame in pipeline.executor.ring.frames)
+    assert np.array_equal(pipeline.executor.ring.frames[1].given[0], clip[1][0])
+    frame = pipeline.executor.ring.frames[2]
+    frame.load(*clip[2], pipeline.executor.ring._copiers)  # interrupted between this and the loop
     assert frame.pending_fence is frame.upload_fence
-    end, found = pipeline.loop.executor.close, []
+    end, found = pipeline.executor.loop.executor.close, []
 
     def close():
         ready = frame.pending_fence is None and frame.upload_fence[0] == READY
         found.append(ready and np.array_equal(frame.given[0], clip[2][0]))
         end()
 
-    monkeypatch.setattr(pipeline.loop.executor, "close", close)
+    monkeypatch.setattr(pipeline.executor.loop.executor, "close", close)
     pipeline.close()
     assert found == [True]
 
@@ -173,13 +173,13 @@ def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, mo
     pipeline, seen = start(device="cuda", threads=3), []
 
     def interrupted(spec):
-        seen.append(pipeline.ring[0].pending_fence is not None)
+        seen.append(pipeline.executor.ring.frames[0].pending_fence is not None)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pipeline, "_decide", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pipeline.encode(*planes)
-    frame = pipeline.ring[0]
+    frame = pipeline.executor.ring.frames[0]
     assert seen == [True] and frame.pending_fence is None and np.array_equal(frame.given[0], planes[0])
     pipeline.close()
 
@@ -187,9 +187,9 @@ def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, mo
 def test_a_place_that_is_loaded_twice_has_the_second_picture(waits):
     first, second = round_trip.noise_clip(*SIZE, 2, 6)
     pipeline = start(device="cuda", threads=3)
-    frame = pipeline.ring[0]
+    frame = pipeline.executor.ring.frames[0]
     for planes in (first, second):
-        frame.load(*planes, pipeline._copying)
+        frame.load(*planes, pipeline.executor.ring._copiers)
     assert all(np.array_equal(a, b[: a.shape[0], : a.shape[1]]) for a, b in zip(second, frame.samples()))
     assert frame.pending_fence is None
     pipeline.close()
@@ -202,7 +202,7 @@ def test_an_interrupt_before_anything_is_copied_leaves_nothing_to_wait_for(waits
     def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline._copying, "begin", interrupted)
+    monkeypatch.setattr(pipeline.executor.ring._copiers, "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pipeline.encode(*planes)
     pipeline.close()

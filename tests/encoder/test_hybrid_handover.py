@@ -31,7 +31,7 @@ def encode_by(changes, clip, keep=True, **options):
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", **options)
     alone, packets = "", []
     with h264lite.Encoder.from_config(settings, keep) as encoder:
-        executor = encoder._pipeline.loop.executor
+        executor = encoder._pipeline.executor.loop.executor
         executor.hands_over, executor.adaptation.models = True, None
         for n, planes in enumerate(clip):
             if n in changes:
@@ -126,7 +126,7 @@ def test_a_gpu_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
     packets = []
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.loop.executor
+        executor = encoder._pipeline.executor.loop.executor
         executor.hands_over, executor.adaptation.models = True, None
         for n, planes in enumerate(clip):
             if n == 3:
@@ -150,7 +150,7 @@ def test_no_room_for_it(driver, clip):  # noqa: F811
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu"))
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid")
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.loop.executor
+        executor = encoder._pipeline.executor.loop.executor
         executor.hands_over, executor.adaptation.models = True, None
         packets = [packet for planes in clip[:3] for packet in encoder.encode(tuple(planes))]
         driver.memory = sum(allocation.nbytes for allocation in driver.allocations)
@@ -166,7 +166,7 @@ def test_nothing_is_allocated_once_both_ways_were_gone(driver, clip):  # noqa: F
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
     plans = [Plan.split(DEVICES, ROWS, *PLANS[name]) for name in ("split", "gpu", "split", "cpu")]
     with h264lite.Encoder.from_config(settings) as encoder:
-        executor = encoder._pipeline.loop.executor
+        executor = encoder._pipeline.executor.loop.executor
         executor.hands_over, executor.adaptation.models = True, None
         for n in range(80):
             executor.adaptation.change(plans[n // 5 % 4])

@@ -35,7 +35,7 @@ def encode(clip, settings):
     with h264lite.Encoder.from_config(settings, True) as encoder:
         if settings.split is not None:
             pipelines = encoder.lanes.lanes if encoder.lanes else [encoder._pipeline]
-            assert all(isinstance(pipeline.loop.executor, HybridExecutor) for pipeline in pipelines)
+            assert all(isinstance(pipeline.executor.loop.executor, HybridExecutor) for pipeline in pipelines)
         packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
     return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
 
@@ -109,7 +109,7 @@ def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
     """Nobody pays for two sides where one does everything and the other could not add much."""
     monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", 1.0)
     with h264lite.Encoder(64, 64, device="hybrid") as encoder:
-        executor = encoder._pipeline.loop.executor
+        executor = encoder._pipeline.executor.loop.executor
         assert not isinstance(executor, HybridExecutor)
         encoder.encode(np.zeros((96, 64), np.uint8))
         encoder.flush()
@@ -134,12 +134,12 @@ def test_what_the_tuning_file_says_of_a_gpu(gpu, split):  # noqa: F811
     assert tuning.choices == {"streams": 1, "tile_rows": 2}
     tuned = replace(plain, tuning=tuning)
     with h264lite.Encoder.from_config(tuned) as encoder:
-        executor = encoder._pipeline.loop.executor
+        executor = encoder._pipeline.executor.loop.executor
         alone = executor.side if split else executor
         assert alone.gpu.tile_rows == 2 and (executor.serial if split is None else executor.own("cuda:0").serial)
     told = replace(tuned, gpu_choices={"tile_rows": 1})
     with h264lite.Encoder.from_config(told) as encoder:  # whatever the file says
-        executor = encoder._pipeline.loop.executor
+        executor = encoder._pipeline.executor.loop.executor
         alone = executor.side if split else executor
         assert alone.gpu.tile_rows == 1 and not (executor.serial if split is None else executor.own("cuda:0").serial)
     cpu = encode(clip, config(50, 82, device="cpu"))[0]

@@ -14,6 +14,7 @@ from h264lite.encoder.files.video import RawSource
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings import device as device_choice
 from h264lite.encoder.settings.config import Config
+from h264lite.scheduler.frames.ring import FrameRing
 from h264lite.scheduler.threads import semaphore
 from h264lite.scheduler.threads.readers import Readers
 
@@ -86,14 +87,14 @@ def test_without_places_pictures_are_read_one_at_a_time(tmp_path, monkeypatch, g
     raw.write_bytes(np.random.default_rng(1).integers(0, 255, 8 * 384, np.uint8).tobytes())
     words = ["encode", str(raw), str(out), "--keyint", "3", "--threads", "4", "--quiet"]
     assert main([*words, "--device", "cpu"]) == 0
-    expected, places = out.read_bytes(), Pipeline._places
+    expected, add = out.read_bytes(), FrameRing._add
 
-    def full(self, loop, count):
+    def full(self, count):
         if count == READ_AHEAD_FRAMES:
             raise error("nothing is left")
-        return places(self, loop, count)
+        add(self, count)
 
-    monkeypatch.setattr(Pipeline, "_places", full)
+    monkeypatch.setattr(FrameRing, "_add", full)
     device_module.use_driver(EmulatedDriver())
     try:
         assert main([*words, "--device", "cuda", "--gops", gops]) == 0
@@ -109,13 +110,14 @@ def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
     device_module.use_driver(EmulatedDriver())
     try:
         pipeline = Pipeline(Config.from_options(width=16, height=16, device=device, threads=4))
-        short, first = len(pipeline.ring), pipeline.next_buffer()
+        short, first = len(pipeline.executor.ring.frames), pipeline.next_buffer()
         assert [pipeline.read_ahead(), pipeline.read_ahead()] == 2 * [device != "cpu"]
-        assert len(pipeline.ring) >= pipeline.in_flight + 1 + (device != "cpu") * READ_AHEAD_FRAMES
-        assert (len(pipeline.ring) > short) == (device != "cpu") and pipeline.next_buffer() is first
+        ring = pipeline.executor.ring
+        assert len(ring.frames) >= ring.in_flight + 1 + (device != "cpu") * READ_AHEAD_FRAMES
+        assert (len(pipeline.executor.ring.frames) > short) == (device != "cpu") and pipeline.next_buffer() is first
         if device != "cpu":
             assert len({pipeline.next_buffer(k).ctypes.data for k in range(READ_AHEAD_FRAMES + 1)}) == READ_AHEAD_FRAMES + 1
-            assert all((frame.decoded is not None) == (device == "auto") for frame in pipeline.ring)
+            assert all((frame.decoded is not None) == (device == "auto") for frame in pipeline.executor.ring.frames)
         pipeline.close()
         late = Pipeline(Config.from_options(width=16, height=16, device="cuda", threads=4))
         late.encode(*(np.zeros((n, n), np.uint8) for n in (16, 8, 8)))

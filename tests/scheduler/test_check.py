@@ -71,7 +71,7 @@ def test_a_fault_is_found_where_it_is(stage, array, index, row, monkeypatch):
 
 def test_a_fault_in_entropy_coding_is_found(monkeypatch):
     monkeypatch.setenv("H264LITE_CHECK", "1")
-    kernel = round_trip.h264lite.encoder.picture.slice_writer.write_slice_data
+    kernel = round_trip.h264lite.encoder.slice_writer.write_slice_data
 
     @functools.wraps(kernel)
     def write_slice_data(out, position, first_mb, end_mb, mb_width, *more):
@@ -79,7 +79,7 @@ def test_a_fault_in_entropy_coding_is_found(monkeypatch):
         out[position // 8 + 1] ^= 4
         return end
 
-    monkeypatch.setattr("h264lite.encoder.picture.slice_writer.write_slice_data", write_slice_data)
+    monkeypatch.setattr("h264lite.encoder.slice_writer.write_slice_data", write_slice_data)
     with pytest.raises(Error, match=r"entropy, array out\["):
         round_trip.encode(round_trip.noise_clip(WIDTH, HEIGHT, 3, 6), WIDTH, HEIGHT, qp=24, device="cpu")
 

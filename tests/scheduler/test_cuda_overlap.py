@@ -10,12 +10,13 @@ from dataclasses import replace
 
 import pytest
 from h264lite.cuda_src.runtime import device as device_module
-from h264lite.encoder.picture.dpb import DecodedPictureBuffer
-from h264lite.encoder.picture.frame import HostFrame
-from h264lite.encoder.picture.slice_writer import SliceWriter
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
+from h264lite.encoder.slice_writer import SliceWriter
 from h264lite.scheduler import cuda_executor
+from h264lite.scheduler.frames import frame_executor
+from h264lite.scheduler.frames.dpb import DecodedPictureBuffer
+from h264lite.scheduler.frames.frame import HostFrame
 from h264lite.scheduler.stages import STAGES, Stage
 
 from .. import round_trip
@@ -87,7 +88,7 @@ def ledger(monkeypatch):
     Array, Device = device_module.DeviceArray, device_module.Device
     launch, put, get, fill = Stage.launch, Array.put, Array.get, Array.fill
     record, wait, synchronize = Device.record, Device.wait, Device.synchronize
-    load, access_unit, write, finished = HostFrame.load, SliceWriter.access_unit, Pipeline._write, Pipeline._finished
+    load, access_unit, finish, finished = HostFrame.load, SliceWriter.access_unit, frame_executor._finish, Pipeline._finished
 
     def spans(state, names):
         return [span(state[name]) for name in names if isinstance(state.get(name), Array)]
@@ -132,9 +133,9 @@ def ledger(monkeypatch):
         found.act(found.host(), "entropy coding", [span(frame.block), span(frame.source), span(frame.slice_data)])
         return access_unit(self, frame)
 
-    def noted_write(self, frame, ready):
-        found.writes = frame.spec.display_index
-        done = write(self, frame, ready)
+    def noted_finish(handle):
+        found.writes = handle.frame.spec.display_index
+        done = finish(handle)
         found.finished[done.index] = dict(found.clock(found.host()))
         found.writes = None
         return done
@@ -148,12 +149,12 @@ def ledger(monkeypatch):
     for owner, name, function in (
         (Stage, "launch", noted_launch), (Array, "put", noted_put), (Array, "get", noted_get), (Array, "fill", noted_fill),
         (Device, "record", noted_record), (Device, "wait", noted_wait), (Device, "synchronize", noted_synchronize),
-        (HostFrame, "load", noted_load), (SliceWriter, "access_unit", noted_unit), (Pipeline, "_write", noted_write),
+        (HostFrame, "load", noted_load), (SliceWriter, "access_unit", noted_unit), (frame_executor, "_finish", noted_finish),
         (Pipeline, "_finished", noted_finished), (cuda_executor._Home, "came", lambda self: False),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
-    always = lambda self, *_: nullcontext(True)  # noqa: E731  what is replayed is noted
-    monkeypatch.setattr(cuda_executor.CudaExecutor, "record_or_replay", always)
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "replay", lambda *_: False)  # what is replayed is noted
+    monkeypatch.setattr(cuda_executor.CudaExecutor, "record", lambda *_: nullcontext())
     device_module.use_driver(EmulatedDriver())
     yield found
     device_module.use_driver(None)

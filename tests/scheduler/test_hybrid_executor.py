@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import h264lite
 import pytest
-from h264lite.encoder.picture.hybrid_loop import HybridLoop
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.arrays import NOTHING, Size
 from h264lite.scheduler.executor import bands
+from h264lite.scheduler.frames.hybrid_loop import HybridLoop
 from h264lite.scheduler.hybrid_executor import HybridExecutor
 from h264lite.scheduler.hybrid_queues import Program
 from h264lite.scheduler.planning.models import Curve, Models
@@ -40,10 +40,10 @@ def encode_with(executor, clip, width, height, monkeypatch, seconds=None, shares
     settings = Config.from_options(width=width, height=height, device="cpu", **{"qp": 24, "threads": 1, **options})
     packets = []
     with monkeypatch.context() as patch:
-        patch.setattr("h264lite.encoder.pipeline.make_executor", lambda *_: executor)
+        patch.setattr("h264lite.scheduler.frames.frame_executor.make_executor", lambda *_: executor)
         encoder = h264lite.Encoder.from_config(replace(settings, device="hybrid"))
     with encoder:
-        assert isinstance(encoder._pipeline.loop, HybridLoop)
+        assert isinstance(encoder._pipeline.executor.loop, HybridLoop)
         for planes in clip:
             begin = time.perf_counter()
             packets += encoder.encode(tuple(planes))

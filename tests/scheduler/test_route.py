@@ -4,7 +4,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from h264lite.encoder.picture.frame import Frame, References, Workspace
 from h264lite.scheduler.arrays import (
     CONSTANTS,
     DECODED,
@@ -21,6 +20,7 @@ from h264lite.scheduler.arrays import (
     bytes_of,
     storage,
 )
+from h264lite.scheduler.frames.frame import Frame, References, Workspace
 from h264lite.scheduler.planning import route as routing
 from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, WHOLE, Plan, memory_of
 from h264lite.scheduler.planning.route import Copy, Picture, Run, engine, route

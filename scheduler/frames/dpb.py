@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..decisions.frame_spec import FrameSpec
+from ..frame_spec import FrameSpec
 
 
 class DecodedPictureBuffer:

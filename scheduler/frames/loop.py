@@ -2,34 +2,48 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ...scheduler.devices import CudaExecutor, OneDevice
-from ...scheduler.stages import picture_steps
 from ...standard.macroblock import I_4x4
-from ..decisions.frame_types import FrameTypes
-from ..decisions.quantiser import LAMBDA
-from ..settings.config import Config
+from ..cuda_executor import CudaExecutor
+from ..executor import Executor
+from ..stages import picture_steps
 from .dpb import DecodedPictureBuffer
-from .frame import Frame, HostFrame, References, Workspace, Zeros, split_planes
+from .frame import Frame, HostFrame, References, Workspace
+
+if TYPE_CHECKING:
+    from ...encoder.settings.config import Config
+
+OneDevice = Executor | CudaExecutor
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
 KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
 
 
+@dataclass(frozen=True)
+class LoopSettings:
+    """slices: macroblock rows [row0, row1) of each; lambdas: int32[52], the Lagrangian multiplier by QP."""
+
+    config: "Config"
+    slices: tuple[tuple[int, int], ...]
+    lambdas: np.ndarray
+
+
 class Arrays:
     """The arrays of one memory: reference frames, workspace, constants; as arguments of stages by name."""
 
-    def __init__(self, config: Config, slice_rows: list[tuple[int, int]], side: Any) -> None:
+    def __init__(self, settings: LoopSettings, side: Any) -> None:
         """side: an executor or worker: it has zeros, constant, interior, fill and tickets."""
+        config = settings.config
         width, height = config.mb_width, config.mb_height
-        self.config, self.side = config, side
+        self.config, self.lambdas, self.side = config, settings.lambdas, side
         self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, side.zeros)
         self.workspace = Workspace(width, height, config.ref, side.zeros)
         self.constants = _constants(config)
-        self.constants["slice_first_mb"] = side.constant(_slice_first_mb(config, slice_rows))
+        self.constants["slice_first_mb"] = side.constant(_slice_first_mb(settings))
 
     def on(self, side: Any) -> "Arrays":
         """The same arrays, for another executor of the same memory."""
@@ -45,7 +59,7 @@ class Arrays:
         """
         references, previous = self.references, previous or there
         return self.constants | there.arrays | self.workspace.arrays() | self.picture_state(slot) | {
-            "lam": int(LAMBDA[frame.spec.qp]),
+            "lam": int(self.lambdas[frame.spec.qp]),
             "n_ref": len(list0),
             "slice_qp": frame.spec.qp,
             "ref_luma": references.luma,
@@ -86,74 +100,47 @@ class Arrays:
             fill(there.mv, 0)
 
 
-class Loop:
-    """Runs one frame at a time on one executor, from source to results and reference."""
+class FrameLoop(Protocol):
+    """What runs the stages of frames, one frame at a time, from source to results and reference."""
 
-    def __init__(
-        self, config: Config, slice_rows: list[tuple[int, int]], executor: OneDevice, arrays: Arrays | None = None,
-        frames_on_device: list[Frame] | None = None,
-    ) -> None:  # fmt: skip
-        """arrays, frames_on_device: shared with a loop that alternates with this one."""
-        width, height = config.mb_width, config.mb_height
-        self.config, self.slice_rows = config, slice_rows
-        self.executor = executor
-        self.arrays = Arrays(config, slice_rows, executor) if arrays is None else arrays
-        self.references = self.arrays.references
-        if frames_on_device is None:
-            frames_on_device = [Frame(width, height, executor.zeros) for _ in range(executor.frames_on_device)]
-        self.frames_on_device = frames_on_device
-        self.given = [_given(config, executor.zeros) for _ in self.frames_on_device]
-        self.dpb = DecodedPictureBuffer(config.ref + 1)
-        self.previous: Frame | None = None  # its vectors give search centres
+    executor: Any
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """Run all stages of a loaded frame. Returns a function that blocks until `frame` holds the results."""
+
+
+class Loop:
+    """See FrameLoop: on the threads of one CPU executor."""
+
+    def __init__(
+        self, settings: LoopSettings, executor: OneDevice, arrays: Arrays | None = None,
+        dpb: DecodedPictureBuffer | None = None,
+    ) -> None:  # fmt: skip
+        """arrays, dpb: shared with a loop that alternates with this one."""
+        self.settings, self.config, self.executor = settings, settings.config, executor
+        self.arrays = Arrays(settings, executor) if arrays is None else arrays
+        self.references = self.arrays.references
+        self.dpb = DecodedPictureBuffer(self.config.ref + 1) if dpb is None else dpb
+        self.previous: Frame | None = None  # its vectors give search centres
+
+    def run(self, frame: Frame) -> Callable[[], None]:
+        """See FrameLoop."""
         slot, list0 = self.dpb.begin(frame.spec)
         with self.executor.at_work():
-            frame.bits_from_gpu, frame.levels_packed = bool(self.frames_on_device), False
-            if frame.bits_from_gpu:
-                assert isinstance(frame, HostFrame)
-                there = self._run_on_gpu(frame, slot, list0)
-            else:
-                there = frame
-                frame.samples()
-                if isinstance(frame, HostFrame):
-                    frame.mark_levels_dirty()
-                self._stages(frame, there, slot, list0)
-                self.executor.take(frame.index, self._decoded(frame, slot), id(frame))
-            ready = self.executor.home(id(frame))
+            self.previous = self._code(frame, slot, list0)
+            ready = self.executor.home(frame.place)
         self.dpb.end(frame.spec, slot)
-        self.previous = there
         return ready
 
-    def _run_on_gpu(self, frame: HostFrame, slot: int, list0: tuple[int, ...]) -> Frame:
-        """Upload the source, run the stages on a GPU and download the results."""
-        executor, k, picture = self.executor, frame.index % len(self.frames_on_device), frame.picture
-        there, given = self.frames_on_device[k], self.given[k]
-        assert isinstance(executor, CudaExecutor)
-        fills = [(there.qp, frame.spec.qp)]
-        if picture is not None:
-            state = self.arrays.constants | there.arrays | picture.numbers
-            executor.import_device_frame(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
-        upload_fence = frame.pending_fence
-        kind = (frame.spec.qp, frame.header_bits, picture is None, frame.kept, upload_fence is None)
-        own = [frame.upload_fence, *(frame.decoded or ())]
-        mine = [frame.source, frame.block, frame.slice_data, *(array for array in own if array is not None)]
-        with executor.record_or_replay((k, slot, list0, kind), id(frame), mine) as fresh:
-            if fresh:
-                if picture is None:
-                    state, source = self.arrays.constants | there.arrays | given, [(frame.source, given["given"])]
-                    executor.upload_frame(frame.index, source, fills, (("load_i420",), {}), state, upload_fence)
-                headers = executor.constant(self._slice_headers(frame))
-                data = executor.across(frame.slice_data)
-                self._stages(frame, there, slot, list0, ("write_slices",), slice_headers=headers, slice_data=data)
-                executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)], id(frame))
-        return there
-
-    def _slice_headers(self, frame: Frame) -> np.ndarray:
-        """int32[n + 1, 2]: first macroblock row and header bits of each slice; last mb_height, 0."""
-        rows = [row0 for row0, _ in self.slice_rows]
-        return np.array([*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)], np.int32)
+    def _code(self, frame: Frame, slot: int, list0: tuple[int, ...]) -> Frame:
+        """Do, or start, all stages. Returns the frame's arrays in the executor's memory."""
+        frame.bits_from_gpu = frame.levels_packed = False
+        frame.samples()
+        if isinstance(frame, HostFrame):
+            frame.mark_levels_dirty()
+        self._stages(frame, frame, slot, list0)
+        self.executor.take(frame.index, self._decoded(frame, slot), frame.place)
+        return frame
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
         """(source, target) arrays for the copy of the decoded frame; empty if it is not needed on the host."""
@@ -188,9 +175,7 @@ class Loop:
         self.executor.run(steps, self._state(frame, there, slot, list0), frame.stage_seconds)
 
     def compile(self, frame: Frame, stages: Sequence[str]) -> None:
-        """Run stages on an empty frame with one reference to compile their kernels."""
-        types = FrameTypes(self.config, tuple(self.slice_rows))
-        _, frame.spec = types.next(), types.next()
+        """Run stages on an empty frame, whose spec has one reference, to compile their kernels."""
         state = self._state(frame, frame, 1, (0,)) | self.arrays.reference_state(0, 0)
         for name in stages:
             self.executor.run([((name,), {})], state, {})
@@ -210,20 +195,13 @@ def _partition_kinds(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
     return KIND_16x16 | ("p8x8" in partitions) * (KIND_16x8 | KIND_8x8) | ("p4x4" in partitions) * small
 
 
-def _slice_first_mb(config: Config, slice_rows: list[tuple[int, int]]) -> np.ndarray:
+def _slice_first_mb(settings: LoopSettings) -> np.ndarray:
     """int32[mb_height]: address of the first macroblock of the slice that holds the row."""
-    return np.array([row0 * config.mb_width for row0, row1 in slice_rows for _ in range(row0, row1)], np.int32)
+    mb_width = settings.config.mb_width
+    return np.array([row0 * mb_width for row0, row1 in settings.slices for _ in range(row0, row1)], np.int32)
 
 
-def _given(config: Config, zeros: Zeros) -> dict[str, Any]:
-    """The upload target of a frame of display size on a GPU, with its planes and pitches by name."""
-    given = zeros((sum(height * width for height, width in config.display),), np.uint8)
-    y, u, v = split_planes(given, config.display)
-    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
-    return {"given": given, "given_y": y, "given_u": u, "given_v": v, **pitches}
-
-
-def _constants(config: Config) -> dict[str, Any]:
+def _constants(config: "Config") -> dict[str, Any]:
     """The arguments that are the same for all frames."""
     return {
         "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,

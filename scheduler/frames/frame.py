@@ -24,16 +24,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...cpu_simd.expand import expand
 from ...cpu_simd.search_centre import coarse_shape
-from ...scheduler.threads.copiers import Copiers, Target
 from ...standard.macroblock import ENTRY_BYTES, N_LEVEL_BLOCKS, N_PARTITIONS
-from ..decisions.frame_spec import FrameSpec
-from .device_frame import DevicePicture
+from ..frame_spec import FrameSpec
+from ..threads.copiers import Copiers, Target
+
+if TYPE_CHECKING:
+    from ...encoder.files.device_frame import DevicePicture
 
 Array = Any  # np.ndarray, or a GPU array
 Zeros = Callable[[tuple[int, ...], Any], Array]
@@ -87,7 +89,8 @@ class Frame:
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
         self.bits_from_gpu = False  # a GPU wrote the slice data as well
         self.header_bits: tuple[int, ...] = ()  # of each slice
-        self.index = 0  # in its pipeline
+        self.index = 0  # number of frames that entered before it
+        self.place = 0  # in the ring of frames
         self.stage_seconds: dict[str, float] = {}
 
     @cached_property
@@ -172,6 +175,11 @@ class HostFrame(Frame):
         """The fence that the upload has to wait for; None if the source is complete."""
         return self.upload_fence if self._coming is not None else None
 
+    def host_buffers(self) -> list[np.ndarray]:
+        """The buffers that the GPU reads and writes, always in the same order."""
+        optional = [self.upload_fence, *(self.decoded or ())]
+        return [self.source, self.block, self.slice_data, *(array for array in optional if array is not None)]
+
     def complete(self) -> None:
         """See Frame. The planes given to `load` may change afterwards."""
         if self._coming is not None:
@@ -179,7 +187,7 @@ class HostFrame(Frame):
             self._coming.end(self.upload_fence)
             self._coming = None
 
-    def load_from_gpu(self, picture: DevicePicture) -> None:
+    def load_from_gpu(self, picture: "DevicePicture") -> None:
         """The source is on the GPU; with by_rows its planes are downloaded with the results (I_PCM needs the samples)."""
         self.complete()
         self.picture = picture

@@ -6,31 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from ...scheduler.arrays import NEW, Key, Size, byte_span
-from ...scheduler.devices import DeviceMemoryError
-from ...scheduler.hybrid_executor import HybridExecutor, InFlightFrame
-from ...scheduler.planning.plan import HOST, is_gpu, memory_of
-from ...scheduler.planning.route import Copy, Picture
-from ...scheduler.workers import FRAMES_ON_DEVICE
-from ..settings.config import Config
+from ...cuda_src.runtime.device import DeviceMemoryError
+from ..arrays import NEW, Key, Size, byte_span
+from ..cuda_executor import CudaExecutor
+from ..hybrid_executor import HybridExecutor, InFlightFrame
+from ..planning.plan import HOST, is_gpu, memory_of
+from ..planning.route import Copy, Picture
+from ..workers import FRAMES_ON_DEVICE
+from .cuda_loop import CudaLoop
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame
-from .loop import Arrays, Loop
+from .loop import Arrays, Loop, LoopSettings
 
 _PLANES = {"luma": slice(0, 1), "half": slice(1, 4), "cb": slice(0, 1), "cr": slice(1, 2)}  # in the arrays of a reference
 
 
 class HybridLoop:
-    """See Loop; the executor holds plans and devices."""
+    """See FrameLoop; the executor holds plans and devices."""
 
-    def __init__(self, config: Config, slice_rows: list[tuple[int, int]], executor: HybridExecutor) -> None:
-        self.config, self.slice_rows, self.executor = config, slice_rows, executor
+    def __init__(self, settings: LoopSettings, executor: HybridExecutor) -> None:
+        config = settings.config
+        self.settings, self.config, self.executor = settings, config, executor
         self.alone: dict[str, Loop] = {}  # loops of devices that encoded whole frames
-        self.arrays: dict[str, Arrays] = {HOST: Arrays(config, slice_rows, executor)}
+        self.arrays: dict[str, Arrays] = {HOST: Arrays(settings, executor)}
         self.frames_on_device: list[Frame] = []
         side = executor.side
         if side is not None:
-            self.arrays[side.device] = Arrays(config, slice_rows, side)
+            self.arrays[side.device] = Arrays(settings, side)
             self.frames_on_device = [Frame(config.mb_width, config.mb_height, side.zeros) for _ in range(FRAMES_ON_DEVICE)]
         executor.adaptation.mb_width = config.mb_width
         self.size = Size(config.mb_width, config.mb_height, config.pad)
@@ -40,7 +42,7 @@ class HybridLoop:
         self._unsettled: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
     def run(self, frame: Frame) -> Callable[[], None]:
-        """See Loop."""
+        """See FrameLoop."""
         executor, config = self.executor, self.config
         if self._unsettled is not None:
             self._unsettled()
@@ -98,19 +100,22 @@ class HybridLoop:
         if device is None or (not is_gpu(device) and isinstance(frame, HostFrame) and frame.picture is not None):
             return None
         if device not in self.alone:
-            own, arrays = executor.own(device), self.arrays[memory_of(device)]
-            frames_on_device = self.frames_on_device if is_gpu(device) else []
             try:
-                self.alone[device] = Loop(self.config, self.slice_rows, own, arrays.on(own), frames_on_device)
+                self.alone[device] = self._make_loop_alone(device)
             except DeviceMemoryError:  # no memory for its own loop: keep the hybrid one
                 executor.hands_over = False
                 return None
-            self.alone[device].dpb = self.dpb
         loop = self.alone[device]
         if executor.alone is not loop.executor:
             loop.previous = self.previous.get(memory_of(device))
             executor.switch_to(device)
         return loop
+
+    def _make_loop_alone(self, device: str) -> Loop:
+        own, arrays = self.executor.own(device), self.arrays[memory_of(device)]
+        if isinstance(own, CudaExecutor):
+            return CudaLoop(self.settings, own, arrays.on(own), self.dpb, self.frames_on_device)
+        return Loop(self.settings, own, arrays.on(own), self.dpb)
 
     def _run_alone(self, loop: Loop, frame: Frame) -> Callable[[], None]:
         """Encode a frame on one device."""

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from ...cpu_simd.entropy import begin_slice, slice_buffer_bytes, write_slice_data
-from ...scheduler.check import twin
-from ...standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, escape, nal_unit, start_of_nal_unit
-from ...standard.macroblock import ENTRY_BYTES, I_PCM
-from ...standard.syntax import (
+from ..cpu_simd.entropy import begin_slice, slice_buffer_bytes, write_slice_data
+from ..scheduler.check import twin
+from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec
+from ..scheduler.frames.frame import Frame, HostFrame
+from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, escape, nal_unit, start_of_nal_unit
+from ..standard.macroblock import ENTRY_BYTES, I_PCM
+from ..standard.syntax import (
     BASELINE,
     EXTENDED_SAR,
     I,
@@ -21,9 +23,7 @@ from ...standard.syntax import (
     write_slice_header,
     write_sps,
 )
-from ..decisions.frame_spec import MOST_NEEDED, FrameSpec
-from ..settings.config import Config
-from .frame import Frame, HostFrame
+from .settings.config import Config
 
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8

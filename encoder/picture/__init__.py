@@ -1,1 +1,0 @@
-"""One frame: its arrays, its coding loop, its slices."""

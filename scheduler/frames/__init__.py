@@ -1,0 +1,1 @@
+"""Frames: their arrays, the coding loop of a frame on each device, and the frames in flight."""

@@ -1,0 +1,67 @@
+"""The coding loop on a GPU: upload of the source, all stages, the bits of the slices, download of the results."""
+
+from typing import Any
+
+import numpy as np
+
+from ..cuda_executor import CudaExecutor
+from .dpb import DecodedPictureBuffer
+from .frame import Frame, HostFrame, Zeros, split_planes
+from .loop import Arrays, Loop, LoopSettings
+
+
+class CudaLoop(Loop):
+    """See FrameLoop. What a frame issues to the GPU is recorded, and replayed for later frames of its kind."""
+
+    executor: CudaExecutor
+
+    def __init__(
+        self, settings: LoopSettings, executor: CudaExecutor, arrays: Arrays | None = None,
+        dpb: DecodedPictureBuffer | None = None, frames_on_device: list[Frame] | None = None,
+    ) -> None:  # fmt: skip
+        """arrays, dpb, frames_on_device: shared with a loop that alternates with this one."""
+        super().__init__(settings, executor, arrays, dpb)
+        config, zeros = settings.config, executor.zeros
+        self.frames_on_device = frames_on_device or [
+            Frame(config.mb_width, config.mb_height, zeros) for _ in range(executor.frames_on_device)
+        ]
+        self.input = [_input(settings, zeros) for _ in self.frames_on_device]
+
+    def _code(self, frame: Frame, slot: int, list0: tuple[int, ...]) -> Frame:
+        """See Loop."""
+        assert isinstance(frame, HostFrame)
+        frame.bits_from_gpu, frame.levels_packed = True, False
+        executor, k, picture = self.executor, frame.index % len(self.frames_on_device), frame.picture
+        device_frame = self.frames_on_device[k]
+        fills = [(device_frame.qp, frame.spec.qp)]
+        if picture is not None:
+            state = self.arrays.constants | device_frame.arrays | picture.numbers
+            executor.import_device_frame(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
+        fence = frame.pending_fence
+        kind = (frame.spec.qp, frame.header_bits, picture is None, frame.kept, fence is None)
+        key = (k, slot, list0, kind)
+        if executor.replay(key, frame.place, frame.host_buffers):
+            return device_frame
+        with executor.record(key, frame.place):
+            if picture is None:
+                state = self.arrays.constants | device_frame.arrays | self.input[k]
+                source = [(frame.source, self.input[k]["given"])]
+                executor.upload_frame(frame.index, source, fills, (("load_i420",), {}), state, fence)
+            headers, data = executor.constant(self._slice_headers(frame)), executor.across(frame.slice_data)
+            self._stages(frame, device_frame, slot, list0, ("write_slices",), slice_headers=headers, slice_data=data)
+            executor.take(frame.index, [(device_frame.block, frame.block), *self._decoded(frame, slot)], frame.place)
+        return device_frame
+
+    def _slice_headers(self, frame: Frame) -> np.ndarray:
+        """int32[n + 1, 2]: first macroblock row and header bits of each slice; last mb_height, 0."""
+        rows = [row0 for row0, _ in self.settings.slices]
+        return np.array([*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)], np.int32)
+
+
+def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:
+    """The upload target of a frame of display size on a GPU, with its planes and pitches by name."""
+    config = settings.config
+    samples = zeros((sum(height * width for height, width in config.display),), np.uint8)
+    y, u, v = split_planes(samples, config.display)
+    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
+    return {"given": samples, "given_y": y, "given_u": u, "given_v": v, **pitches}

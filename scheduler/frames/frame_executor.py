@@ -1,0 +1,222 @@
+"""Encodes frames on a device, several in flight: `encode(spec, frame)` returns a handle. The CPU replaces a lost GPU."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..arrays import Size
+from ..check import TwinDiffers
+from ..cuda_executor import CudaExecutor
+from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, Hybrid, make_executor
+from ..frame_spec import FrameSpec
+from ..hybrid_executor import HybridExecutor
+from ..planning.route import Picture
+from ..threads.lazy_task import Task
+from ..threads.watchdog import Stuck
+from ..trace import HOST, Trace
+from .cuda_loop import CudaLoop
+from .frame import Frame, HostFrame
+from .hybrid_loop import HybridLoop
+from .loop import FrameLoop, Loop, LoopSettings
+from .ring import FrameRing
+
+if TYPE_CHECKING:
+    from ...encoder.files.device_frame import DevicePicture
+
+Finish = Callable[[Frame], Any]
+
+
+class Handle:
+    """A frame in flight. finish(frame) makes its result of the frame's arrays, in any thread."""
+
+    __slots__ = ("_owner", "finish", "frame", "ready", "task")
+
+    def __init__(self, owner: "FrameExecutor", frame: Frame, finish: Finish) -> None:
+        self._owner, self.frame, self.finish = owner, frame, finish
+        self.ready: Callable[[], None] | None = None
+        self.task: Task | None = None  # None: its loop has not run
+
+    def done(self) -> bool:
+        """Whether the result can be had without waiting for other work."""
+        return self.task is not None and self.task.done()
+
+    def result(self) -> Any:
+        """The result; blocks until it exists. After an exception that is none of the device, it can be asked for again."""
+        return self._owner.result(self)
+
+
+class FrameExecutor:
+    """The device of an encode, with the frames in flight.
+
+    Below it lie uploads, recordings, downloads and the recovery from a lost GPU. An encode that chose its device itself
+    continues on the CPU; GpuLost, DeviceUnavailable or DeviceMemoryError if the user named the device. TwinDiffers: check.py;
+    Stuck: a device exceeded the time limit.
+    """
+
+    def __init__(
+        self, settings: LoopSettings, keep_decoded: bool, most_in_flight: int, warn: Callable[[str], None],
+        trace: Trace | None = None,
+    ) -> None:  # fmt: skip
+        """keep_decoded: `frame.decoded` is wanted; warn: called with a sentence when the device changes."""
+        self.settings, self.config, self.warn, self.trace = settings, settings.config, warn, trace
+        self._keep_decoded, self._most_in_flight = keep_decoded, most_in_flight
+        self.in_flight: deque[Handle] = deque()
+        self.loop, self.ring = self._start()
+
+    # ---- frames
+    def encode(self, spec: FrameSpec, frame: Frame, finish: Finish) -> Handle:
+        """Start a frame whose source is loaded (`ring.next`), in coding order. Its handle is the last of `in_flight`, from
+        which the caller removes it when it has the result.
+        """
+        frame.spec = spec
+        self.ring.enter(frame)
+        handle = Handle(self, frame, finish)
+        try:
+            self._run(handle)
+            self.in_flight.append(handle)
+        except (GpuLost, DeviceMemoryError) as lost:
+            self._continue_on_the_cpu(lost, handle)
+        return handle
+
+    def result(self, handle: Handle) -> Any:
+        """See Handle."""
+        try:
+            return self.loop.executor.result(handle.task)
+        except (GpuLost, DeviceMemoryError) as lost:
+            self._continue_on_the_cpu(lost)
+            return self.result(handle)
+        except (TwinDiffers, Stuck):
+            raise
+        except Exception:  # possibly transient, such as a timeout of a signal handler
+            self._submit(handle)
+            raise
+
+    def read_ahead(self) -> bool:
+        """Whether frames may be read into the ring ahead; see FrameRing.read_ahead."""
+        try:
+            return self.ring.read_ahead()
+        except (DeviceMemoryError, GpuLost):  # a lost GPU is reported with the first frame
+            return False
+
+    def check_place(self, picture: "DevicePicture", check: Callable[[str, int | None, int], None]) -> None:
+        """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU."""
+        for name, pointer in picture.pointers.items():
+            check(name.removeprefix("given_"), *self.loop.executor.ordinal_of(pointer))
+
+    def compile(self, spec: FrameSpec, stages: Sequence[str]) -> None:
+        """Run stages on an empty frame to compile their kernels; spec: with one reference."""
+        assert isinstance(self.loop, Loop)
+        frame = self.ring.next()
+        frame.spec = spec
+        self.loop.compile(frame, stages)
+
+    def close(self) -> None:
+        """End the threads and release memory."""
+        self.ring.close()
+        self.loop.executor.close()
+
+    def _run(self, handle: Handle) -> None:
+        """Run the loop of a frame; its result is made when the arrays are on the host."""
+        frame = handle.frame
+        frame.stage_seconds = {}
+        start = time.perf_counter()
+        try:
+            handle.ready = self.loop.run(frame)
+        finally:
+            frame.complete()  # end of the threads' copy of the source: the caller may change it now
+        if self.trace is not None:
+            self.trace.add(HOST, "loop", "loop", start, time.perf_counter() - start, frame.spec.display_index)
+        self._submit(handle)
+
+    def _submit(self, handle: Handle) -> None:
+        assert handle.ready is not None
+        handle.task = self.loop.executor.submit(handle.ready, _finish, handle)
+
+    # ---- devices
+    def _start(self) -> tuple[FrameLoop, FrameRing]:
+        """The loop on the configured device, or on the CPU if that device fails and was not named by the user."""
+        loop = None
+        try:
+            loop = self._make_loop(self.config.device)
+            return loop, self._make_ring(loop)
+        except (DeviceUnavailable, DeviceMemoryError, GpuLost) as error:
+            if loop is not None:
+                loop.executor.close()
+            if not self.config.may_change_device:
+                raise
+            self.warn(f"{error}; encoding on the CPU")
+        loop = self._make_loop("cpu")
+        return loop, self._make_ring(loop)
+
+    def _make_ring(self, loop: FrameLoop) -> FrameRing:
+        return FrameRing(self.config, loop, self._keep_decoded, self._most_in_flight)
+
+    def _make_loop(self, device: str) -> FrameLoop:
+        config, slices, tuning = self.config, self.settings.slices, self.config.tuning
+        width, height = config.mb_width, config.mb_height
+        models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
+        picture = Picture(Size(width, height, config.pad), config.ref, config.ref, config.me)
+        hybrid = Hybrid(picture, config.split, self.warn, models, pins)
+        choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
+        threads = config.stage_threads if device == "cpu" else config.threads
+        macroblocks = [(width * row0, width * row1) for row0, row1 in slices]
+        executor = make_executor(device, threads, height, macroblocks, self.trace, config.ordinal, hybrid, choices)
+        try:
+            if isinstance(executor, HybridExecutor):
+                return HybridLoop(self.settings, executor)
+            return (CudaLoop if isinstance(executor, CudaExecutor) else Loop)(self.settings, executor)  # type: ignore[arg-type]
+        except BaseException:
+            executor.close()
+            raise
+
+    def _continue_on_the_cpu(self, lost: Exception, entering: Handle | None = None) -> None:
+        """Redo on the CPU the first frame whose results were not downloaded, and all later ones.
+
+        Raises `lost` if the GPU was named by the user: frames that are finished stay in flight, the others leave.
+        """
+        whole = [isinstance(handle.task.exception(), GpuLost) for handle in self.in_flight if handle.task is not None]
+        first = whole.index(True) if True in whole else len(whole)
+        again = [*list(self.in_flight)[first:], *([entering] if entering is not None else [])]
+        while len(self.in_flight) > first:
+            self.in_flight.pop()
+        if not self.config.may_change_device:
+            raise lost from None
+        at = self._with_references(again[0].frame)
+        redone = [self.ring.at(index) for index in range(at.index, again[0].frame.index)]  # for their reconstructions
+        frames = (*redone, *(handle.frame for handle in again))
+        if any(isinstance(frame, HostFrame) and frame.picture is not None for frame in frames):
+            raise GpuLost(f"{lost}; frames that lay there are lost with it") from None
+        self.warn(f"{lost}; going on with the CPU from frame {again[0].frame.spec.display_index}")
+        self.loop.executor.close(keep_host=True)  # the frames of the ring stay in use
+        self.loop = loop = self._make_loop("cpu")
+        assert isinstance(loop, Loop)
+        loop.restore(self._held_before(at))
+        for frame in redone:
+            frame.stage_seconds = {}
+            loop.run(frame)
+        for handle in again:
+            self._run(handle)
+            self.in_flight.append(handle)
+
+    def _with_references(self, frame: Frame) -> Frame:
+        """The last frame, up to `frame`, whose references were downloaded."""
+        while not all(reference.kept for reference in self._held_before(frame)):
+            frame = self.ring.at(frame.index - 1)
+        return frame
+
+    def _held_before(self, frame: Frame) -> list[Frame]:
+        """The references that are held when `frame` begins, latest first."""
+        if frame.spec.is_idr:
+            return []
+        held, first = self.ring.at(frame.index - 1).spec.references_after, frame.index - frame.spec.coding_index
+        return [self.ring.at(first + index) for index in held]
+
+
+def _finish(handle: Handle) -> Any:
+    """Wait for the arrays of a frame, and make its result."""
+    assert handle.ready is not None
+    handle.ready()
+    handle.frame.unpack_levels()
+    return handle.finish(handle.frame)
+

@@ -1,0 +1,112 @@
+"""The frames in flight: host arrays, used again in turn, and the threads that copy sources into them."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..cuda_executor import CudaExecutor
+from ..hybrid_executor import HybridExecutor
+from ..threads.copiers import Copiers
+from ..threads.copy_kernels import READY
+from .frame import HELPERS, Frame, HostFrame
+from .loop import FrameLoop
+
+if TYPE_CHECKING:
+    from ...encoder.settings.config import Config
+
+READ_AHEAD_FRAMES = 7  # frames that are read into the ring while earlier ones are encoded
+DOWNLOAD_CYCLE = 6  # frames: the last `ref` reconstructions of each cycle are downloaded, for use if the GPU is lost
+IN_FLIGHT_ON_GPU = 4  # frames in flight when a GPU writes the bits: little work is left for the host
+
+
+class FrameRing:
+    """Frames by the order in which they enter; their arrays fit the loop that was given first."""
+
+    def __init__(self, config: "Config", loop: FrameLoop, keep_decoded: bool, most_in_flight: int) -> None:
+        """keep_decoded: reconstructions are downloaded; most_in_flight: limit of `in_flight`."""
+        self._config, self._loop = config, loop
+        executor = loop.executor
+        self.count = 0  # frames entered
+        self.in_flight = config.stage_threads if config.device == "cpu" else config.threads
+        if isinstance(executor, CudaExecutor):
+            self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU)
+        self.in_flight = min(self.in_flight, most_in_flight)
+        by_rows = isinstance(executor, HybridExecutor)
+        self._replaceable = config.may_change_device and executor.frames_on_device > 0
+        self._keeps_some = self._replaceable and not by_rows and not keep_decoded
+        self._decoded = self._replaceable or keep_decoded
+        self._reads_ahead = False
+        self.frames: list[Frame] = []
+        self._add(self._length())
+        copies = isinstance(self.frames[0], HostFrame)
+        self._copiers = Copiers(min(HELPERS, config.threads - 1)) if copies else None
+
+    def next(self) -> Frame:
+        """The frame that enters next."""
+        return self.frames[self.count % len(self.frames)]
+
+    def at(self, index: int) -> Frame:
+        """The frame that entered as number `index`, while it is not used again."""
+        return self.frames[index % len(self.frames)]
+
+    def load(self, frame: Frame, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+        """Copy in the source, uint8 planes of display size; see Frame.load."""
+        frame.load(y, u, v, self._copiers)
+
+    def enter(self, frame: Frame) -> None:
+        """The loaded frame enters."""
+        frame.index, ref = self.count, self._config.ref
+        frame.kept = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= DOWNLOAD_CYCLE - ref
+        self.count += 1
+
+    def next_buffer(self, ahead: int) -> np.ndarray | None:
+        """uint8[n]: buffer for the source of the frame that enters `ahead` frames after the next; None: none."""
+        frame = self.frames[(self.count + ahead) % len(self.frames)]
+        return frame.source if isinstance(frame, HostFrame) else None
+
+    def read_ahead(self) -> bool:
+        """Extend the ring for frames that are read ahead, before the first frame enters; False if that is not possible."""
+        if not self._reads_ahead and isinstance(self.frames[0], HostFrame):
+            assert not self.count, "frames have places already"
+            self._add(READ_AHEAD_FRAMES)
+            self._reads_ahead = True
+        return self._reads_ahead
+
+    def close(self) -> None:
+        """Stop the threads."""
+        for frame in self.frames:
+            frame.complete()
+        if self._copiers is not None:
+            self._copiers.close()
+
+    def _length(self) -> int:
+        """In flight + 1; + `ref` if the CPU replaces a lost GPU; + DOWNLOAD_CYCLE - 1 if reconstructions are downloaded only
+        for the last `ref` of every DOWNLOAD_CYCLE frames. Shortly before the first lost frame the ring then holds a frame
+        whose references are on the host, and all sources from it on.
+        """
+        length = self.in_flight + 1 + self._replaceable * self._config.ref
+        return length + self._keeps_some * (DOWNLOAD_CYCLE - 1)
+
+    def _add(self, count: int) -> None:
+        """Add `count` frames."""
+        config, executor = self._config, self._loop.executor
+        made = [self._make(executor) for _ in range(count)]
+        if isinstance(executor, CudaExecutor) and executor.upload_fences:
+            for frame in made:
+                assert isinstance(frame, HostFrame)
+                frame.upload_fence = executor.host_zeros((1,), np.int64)
+                frame.upload_fence[0] = READY
+        if self._decoded:
+            luma = (config.coded_height + 2 * config.pad, config.coded_width + 2 * config.pad)
+            chroma = (2, config.coded_height // 2 + config.pad, config.coded_width // 2 + config.pad)
+            for frame in made:
+                frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
+        self.frames += made
+        for place, frame in enumerate(self.frames):
+            frame.place = place
+
+    def _make(self, executor: Any) -> Frame:
+        size = self._config.mb_width, self._config.mb_height
+        if not executor.frames_on_device:
+            return Frame(*size)
+        return HostFrame(*size, executor.host_zeros, self._config.display, isinstance(executor, HybridExecutor))
