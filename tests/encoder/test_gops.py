@@ -179,10 +179,10 @@ def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
     """More pictures than may wait: they did for ever."""
     encode, threads = Pipeline._encode, threading.active_count()
 
-    def full(self, frame):
-        if self.number == 3:
+    def full(self, frame, spec):
+        if spec.display_index == 3:
             raise MemoryError("no memory")
-        return encode(self, frame)
+        return encode(self, frame, spec)
 
     monkeypatch.setattr(Pipeline, "_encode", full)
     config = Config.from_options(width=WIDTH, height=HEIGHT, device="cpu", keyint=2, gops=2, threads=1)
