@@ -1,4 +1,4 @@
-"""The command line on a GPU that breaks for good, as a program, since nobody can mend a context within its process:
+"""The command line on a GPU that breaks for good, as a program, since a broken context cannot be repaired within its process:
 
     python broken_gpu.py 3 encode in.yuv out.264 --device hybrid ...
 
@@ -6,7 +6,7 @@ Before picture 3 the GPU gets a kernel of this project that works on an address 
 streams get from then on: an illegal access, after which no call for that context succeeds. `hybrid` divides each picture in
 halves, `auto` takes the GPU for pictures of any size, and no tuning file has a say.
 
-BROKEN_GPU=emulated: the same on emulated GPUs, of which whoever waits is told that they are lost.
+BROKEN_GPU=emulated: the same on emulated GPUs, whose waiting callers are told that they are lost.
 BROKEN_ORDINAL=N: of two GPUs, each of which takes a GOP before any begins, GPU N breaks before its own picture 3.
 """
 

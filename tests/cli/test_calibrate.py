@@ -1,4 +1,4 @@
-"""Calibration of a GPU's time models: what they predict is what encodes took, whoever binds, and curves do not fall."""
+"""Calibration of a GPU's time models: predictions equal encodes, whichever side is the limit; curves do not fall."""
 
 import random
 

@@ -87,7 +87,7 @@ def test_medians_over_pictures(capsys):
 
 
 def test_what_works_in_place_is_subtracted():
-    """Refinement is given behind the search, and given once more, of what the last search found, before others go on."""
+    """Refinement is timed after the search, and runs once more, on the last search's result, before later stages."""
     given = []
     bench = Bench.__new__(Bench)
     stream = object()

@@ -82,7 +82,7 @@ def test_cuda_by_name_ends(kind, at, raw, tmp_path):
 @somewhere
 @pytest.mark.parametrize("device", ("hybrid", "auto"))
 def test_lanes_lose_the_same_gpu(kind, raw, tmp_path, device):
-    """One warning for all of them; the GOP that each was at, and those behind it, are the processor's."""
+    """One warning for all of them; the current GOP of each, and later ones, are the CPU's."""
     words = ("--keyint", "2", "--gops", "3")
     code, data, _, lines = encode(kind, 3, raw, tmp_path / "out.264", "--device", device, *words)
     assert code == 0 and sum("going on with the CPU" in line for line in lines) == 1, lines

@@ -1,4 +1,4 @@
-"""Whole encodes on the GPU give the bytes of the CPU: on the emulated device, and on a real one where there is one."""
+"""Whole encodes on the GPU give the bytes of the CPU: on the emulated device, and on a real one if available."""
 
 import hashlib
 import itertools

@@ -37,8 +37,8 @@ CUDA = (
 
 class Raise:
     """Raises within this thread at the event of that number: a Python function begins or a C function ends, which is where
-    CPython runs the handlers of signals. Not in a garbage collection: an exception there unsets the profile function, which Numba's
-    dispatcher then calls although it is NULL (it allocates between its check and the call).
+    CPython runs the handlers of signals. Not in a garbage collection: an exception in one unsets the profile function, which
+    Numba's dispatcher then calls although it is NULL (it allocates between its check and the call).
     """
 
     def __init__(self, at, error):

@@ -1,4 +1,4 @@
-"""Pictures copied by threads while the GPU already has their launches: the upload waits until everything is there."""
+"""Pictures copied by threads while the GPU already has their launches: the upload waits until the copy is complete."""
 
 import ctypes
 import time
@@ -86,7 +86,7 @@ def test_a_picture_that_comes_late_is_waited_for(waits, monkeypatch):
     clip, begin, end, held = round_trip.noise_clip(*SIZE, 9, 9), Copiers.begin, Copiers.end, []
 
     def later(copiers, target, sources, upload_fence):
-        if upload_fence is copiers._no_gate:  # whoever compiles kernels meanwhile
+        if upload_fence is copiers._no_gate:  # another thread that compiles kernels meanwhile
             return begin(copiers, target, sources, upload_fence)
         upload_fence[0] = PENDING
         return held.append((copiers, target, sources, upload_fence))
@@ -135,7 +135,7 @@ def test_pictures_that_are_there_do_not_wait(waits):
 
 @pytest.mark.parametrize("error", (KeyboardInterrupt, device_module.GpuLost))
 def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
-    """Else the GPU would wait for ever, and with it whoever ends the encode."""
+    """Else the GPU would wait for ever, and the end of the encode with it."""
     clip = round_trip.noise_clip(*SIZE, 3, 5)
     pipeline = start(device="cuda", threads=3)
     run, pending_fence = Loop.run, []

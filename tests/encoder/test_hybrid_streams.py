@@ -106,7 +106,7 @@ def test_it_needs_a_gpu(monkeypatch):
 
 
 def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
-    """Nobody pays for two sides where one does everything and the other could not add much."""
+    """No cost of two devices where one does everything and the other could not add much."""
     monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", 1.0)
     with h264lite.Encoder(64, 64, device="hybrid") as encoder:
         executor = encoder._pipeline.loop.executor

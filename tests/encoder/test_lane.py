@@ -55,14 +55,14 @@ def lanes():
 
 
 def test_a_lane_leaves_gops_to_the_other(lanes):
-    """Whoever comes first reads one GOP, not all that its places would hold: the other's first step has the next one."""
+    """The first lane reads one GOP, not all that its buffers would hold: the other's first step has the next one."""
     (one, two), steps, _ = lanes
     assert next(steps[0]) and next(steps[1])
     assert [lane.pipeline.coded for lane in (one, two)] == [[(0, [0])], [(1, [KEYINT])]]
 
 
 def test_the_next_gop_is_read_while_the_last_is_coded(lanes):
-    """One at most: the one behind it is the other's."""
+    """One at most: the next one is the other's."""
     (one, two), steps, _ = lanes
     assert [next(steps[0]) for _ in range(2)] == [True] * 2
     assert next(steps[1]) and two.pipeline.coded == [(2, [2 * KEYINT])]
@@ -84,7 +84,7 @@ def test_not_if_the_other_has_nothing_to_do(lanes):
 
 
 class FakeProcessor:
-    """Takes so many seconds for a picture behind the first of a GOP; numbers of those it coded, by GOPs."""
+    """Takes so many seconds for a frame after the first of a GOP; numbers of the frames that it coded, by GOPs."""
 
     config = types.SimpleNamespace(display=((2, 2), (1, 1), (1, 1)))
 
@@ -130,7 +130,7 @@ def test_the_processor_waits_for_the_pace_of_the_gpus(queue):
     queue.report_frame_time("gpu", 1.0)
     assert next(steps) and not lane.excluded
     trial, gop = processor.coded
-    assert trial[1] == [0, 1, 2] and gop == (0, [0]), "what was tried is coded again by whoever takes it"
+    assert trial[1] == [0, 1, 2] and gop == (0, [0]), "the frames of the trial are coded again by the lane that takes them"
     assert [next(steps) for _ in range(PICTURES - 1)] == [True] * (PICTURES - 1)
     assert [number for _, numbers in processor.coded[1:] for number in numbers] == list(range(PICTURES))
 

@@ -34,7 +34,7 @@ def source(tmp_path):
 
 
 def values(source, numbers):
-    """The pictures in order, each read ahead as far as there is room."""
+    """The frames in order, each read ahead as far as buffers allow."""
     ring, waiting = deque(np.zeros(SIZE, np.uint8) for _ in range(READ_AHEAD_FRAMES + 2)), list(numbers)
     with Readers(2) as readers:
         ahead = ReadAhead(readers)
@@ -50,7 +50,7 @@ def values(source, numbers):
 
 
 def test_each_where_it_belongs(source, monkeypatch):
-    """By threads without the interpreter, or where there are none when its turn comes."""
+    """By threads without the interpreter, or without threads when its turn comes."""
     by_python, read_at = [], RawSource._read_at
     monkeypatch.setattr(RawSource, "_read_at", lambda self, *given: (by_python.append(given[2]), read_at(self, *given)))
     assert list(values(source, range(PICTURES))) == list(range(PICTURES)) and not by_python

@@ -1,6 +1,6 @@
 """Streams, events and copies leave no race: every two accesses to the same memory, one of them writing, are ordered.
 
-The emulated device does all work at once, so a missing wait changes nothing there. Here every launch, copy, event and
+The emulated device does all work at once, so a missing wait changes nothing on it. Here every launch, copy, event and
 wait of an encode is noted, and vector clocks tell what is ordered before what on a device that runs the streams freely.
 """
 
@@ -24,7 +24,7 @@ MAIN_THREAD = "host"
 
 
 class Ledger:
-    """Who is ordered behind whom. An actor is a stream or a thread of the host; a clock maps actors to their counts."""
+    """Which actor is ordered after which. An actor is a stream or a thread of the host; a clock maps them to their counts."""
 
     def __init__(self):
         self.clocks, self.events, self.accesses, self.races, self.finished = {}, {}, [], [], {}
@@ -199,7 +199,7 @@ def test_a_slot_used_again_at_once_is_found(ledger, monkeypatch, options):
 
 @pytest.mark.parametrize("options", ({}, {"keyint": 1}, {"keep": True}), ids=str)
 def test_a_slot_used_again_too_early_is_found(ledger, monkeypatch, options):
-    """A picture behind the last but two, and not the last but one."""
+    """A frame ordered after the last but two, and not after the last but one."""
     ledger.waits = False
     let_in = cuda_executor.CudaExecutor._start_when_uploaded
 

@@ -1,4 +1,4 @@
-"""Threads that cannot be started: fewer, the same bytes, and none left behind."""
+"""Threads that cannot be started: fewer, the same bytes, and none is left."""
 
 import gc
 import os
