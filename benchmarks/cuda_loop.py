@@ -84,7 +84,7 @@ def run_loop(pictures: list, width: int, height: int, count: int, options: dict[
 
 
 def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any], streams: int) -> tuple[float, float, float]:
-    """Microseconds of P pictures' stages with all they wait for, median, least, most: each again and again, the host ahead.
+    """Microseconds of P frames' stages with all they wait for, median, least, most: each again and again, the host ahead.
 
     Again from the same source, references and vectors before, so with the same results.
     """

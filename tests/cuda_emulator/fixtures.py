@@ -81,7 +81,7 @@ def check_that_nothing_grows(driver: EmulatedDriver, still: Sequence[Any], make:
             if n == 24:
                 before, events = (len(driver.allocations), len(pinned)), driver.events
         assert (len(driver.allocations), len(pinned)) == before
-        assert driver.events <= events + 4  # of pictures under way, as many as threads are late; 35 would be one a frame
+        assert driver.events <= events + 4  # of frames under way, as many as threads are late; 35 would be one a frame
         encoder.flush()
     assert not driver.allocations
 

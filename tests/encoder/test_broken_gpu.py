@@ -1,6 +1,6 @@
 """A GPU whose context is broken for good, in a process of its own: the same bytes and a warning, or whole frames and an end.
 
-Emulated at one picture, on a real GPU at the first, the second, one in the middle and the last.
+Emulated at one frame, on a real GPU at the first, the second, one in the middle and the last.
 """
 
 import os
@@ -38,7 +38,7 @@ def expected(raw, *words):
 
 
 def encode(kind, at, raw, out, *words, **environment):
-    """(exit code, what was written, lines on standard error) of the command whose GPU breaks before picture `at`."""
+    """(exit code, what was written, lines on standard error) of the command whose GPU breaks before frame `at`."""
     if kind == "gpu":
         skip_without(2 if environment else 1)
     program = [sys.executable, "-X", "faulthandler", broken_gpu.__file__, str(at)]

@@ -148,7 +148,7 @@ def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
 
 
 def test_a_full_gpu(driver, clip):  # noqa: F811
-    """Whether it is full when the encode starts or when the first picture needs the stages' own arrays."""
+    """Whether it is full when the encode starts or when the first frame needs the stages' own arrays."""
     expected, _ = encode(clip, device="cpu")
     encode(clip, device="cuda")
     most = driver.most

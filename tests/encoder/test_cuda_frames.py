@@ -1,4 +1,4 @@
-"""Frames that lie on the GPU: every layout gives the stream of the same picture on the host; the rest is refused by name."""
+"""Frames that lie on the GPU: every layout gives the stream of the same frame on the host; the rest is refused by name."""
 
 import h264lite
 import numpy as np
@@ -45,7 +45,7 @@ def encode(frames, width, height, **options):
 
 
 def layouts(device, planes, width, height):
-    """The same picture in each layout."""
+    """The same frame in each layout."""
     y, u, v = planes
     pairs = np.stack([u, v], 2)
     yield "planes", tuple(upload(device, p) for p in planes)

@@ -176,7 +176,7 @@ def in_time(function):
 
 
 def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
-    """More pictures than may wait: they did for ever."""
+    """More frames than may wait: they did for ever."""
     encode, threads = Pipeline._encode, threading.active_count()
 
     def full(self, frame):

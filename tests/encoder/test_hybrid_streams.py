@@ -95,7 +95,7 @@ def test_pictures_that_lie_on_the_gpu(gpu):  # noqa: F811
 
 
 def test_levels_that_a_later_stage_drops(gpu):  # noqa: F811
-    """What the processor coded as inter and the GPU then codes as intra: its old levels do not stay for a later picture."""
+    """What the processor coded as inter and the GPU then codes as intra: its old levels do not stay for a later frame."""
     compare(round_trip.noise_clip(34, 66, 14, 5), 34, 66, [("half", 1), ("all but one", 1)], ref=3, qp=3, threads=3)
 
 

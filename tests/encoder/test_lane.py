@@ -15,7 +15,7 @@ SIZE, KEYINT, PICTURES = 6, 3, 12
 
 
 class FakePipeline:
-    """Where a GPU takes pictures from, and the first byte of each that was coded, by GOPs."""
+    """Where a GPU takes frames from, and the first byte of each that was coded, by GOPs."""
 
     def __init__(self):
         self.ring = [np.zeros(SIZE, np.uint8) for _ in range(READ_AHEAD_FRAMES + 2)]
@@ -43,7 +43,7 @@ class FakePipeline:
 
 @pytest.fixture
 def lanes():
-    """Two lanes, their steps, and their queue with all pictures in it."""
+    """Two lanes, their steps, and their queue with all frames in it."""
     queue = GopQueue(2, KEYINT, SIZE)
 
     for number in range(PICTURES):
@@ -137,7 +137,7 @@ def test_the_processor_waits_for_the_pace_of_the_gpus(queue):
 
 @pytest.mark.parametrize(("pace", "takes"), [(0.020, True), (0.001, False)])
 def test_the_processor_takes_a_gop_if_the_gpus_need_not_wait_for_it(queue, pace, takes):
-    """They may be three GOPs ahead; it takes 20 ms a picture, the first one, which may be compiled for, does not count."""
+    """They may be three GOPs ahead; it takes 20 ms a frame, the first one, which may be compiled for, does not count."""
     lane, steps, processor = beside_a_gpu(queue, 0.020)
     queue.report_frame_time("gpu", pace)
     assert next(steps) == takes != lane.excluded

@@ -1,4 +1,4 @@
-"""Pictures copied by threads without the interpreter: every byte, by any number of helpers, late ones too."""
+"""Frames copied by threads without the interpreter: every byte, by any number of helpers, late ones too."""
 
 import gc
 import threading
@@ -64,7 +64,7 @@ def test_what_is_not_rows_of_bytes_is_copied_as_well():
 
 
 def test_helpers_copy_and_open_the_gate_by_themselves():
-    """Of picture after picture; the one whose planes they cannot copy is complete at once."""
+    """Of frame after frame; the one whose planes they cannot copy is complete at once."""
     rng = np.random.default_rng(11)
     copiers, upload_fences = Copiers(2), [np.full(1, READY, np.int64) for _ in range(3)]
     sources = [picture(rng, 360, 640) for _ in range(4)]

@@ -29,11 +29,11 @@ class Ledger:
     def __init__(self):
         self.clocks, self.events, self.accesses, self.races, self.finished = {}, {}, [], [], {}
         self.lock = threading.RLock()
-        self.writes = None  # the picture whose bits the main thread takes: as if another thread did
-        self.waits = True  # the host's main thread for pictures; False: as if it knew of none that is over
+        self.writes = None  # the frame whose bits the main thread takes: as if another thread did
+        self.waits = True  # the host's main thread for frames; False: as if it knew of none that is over
 
     def host(self):
-        """The thread that asks; one that takes a picture's bits is of that picture alone."""
+        """The thread that asks; one that takes a frame's bits is of that frame alone."""
         if self.writes is not None:
             return f"bits of {self.writes}"
         thread = threading.current_thread()
