@@ -90,7 +90,7 @@ class Ceilings:
         self.out = np.zeros(32, np.uint16)
         self.block = np.zeros(64 << 20, np.uint8), np.ones(64 << 20, np.uint8)  # beyond any cache
         self.instruction: list[float] = []  # seconds of one mpsadbw
-        self.row: list[float] = []  # the same with loads, in the widest form there is
+        self.row: list[float] = []  # the same with loads, in the widest form
         self.byte: list[float] = []  # seconds of a byte read or written
         mpsadbw_loop(self.samples, self.out, 1)
         self._rows(1)

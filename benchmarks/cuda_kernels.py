@@ -127,7 +127,7 @@ class Bench:
 
     def picture(self, *samples: np.ndarray) -> list[Timed]:
         """Encodes a frame, then times its kernels; returns nothing for an I frame."""
-        self.executor._recordings.clear()  # so that the picture's is the one there is, noted before or not
+        self.executor._recordings.clear()  # so that the frame's recording is the only one, recorded before or not
         self.encode(*samples)
         (script,) = self.executor._recordings.values()
         if not any(name.startswith("full_search") for _, name, _ in script.launches()):
@@ -147,9 +147,9 @@ class Bench:
                 continue
             name, stream = kernels[k]
             if name in IN_PLACE:
-                assert before is not None and before[1] is stream, f"{name} is behind no kernel of its stream"
+                assert before is not None and before[1] is stream, f"{name} follows no kernel of its stream"
                 us = self._time(script, [before[0], act], stream) - self._time(script, [before[0]], stream)
-                self.gpu.replay(script.some([act]))  # of what is there now
+                self.gpu.replay(script.some([act]))  # on the current contents
             else:
                 us = self._time(script, [act], stream)
             before = act, stream

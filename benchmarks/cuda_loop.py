@@ -84,7 +84,7 @@ def run_loop(pictures: list, width: int, height: int, count: int, options: dict[
 
 
 def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any], streams: int) -> tuple[float, float, float]:
-    """Microseconds of P pictures' stages with all they wait for, median, least, most: each again and again, the host ahead.
+    """Microseconds of P frames' stages with all they wait for, median, least, most: each again and again, the host ahead.
 
     Again from the same source, references and vectors before, so with the same results.
     """
@@ -93,7 +93,7 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
     assert isinstance(executor, CudaExecutor)
     found = []
     for n in range(40):
-        executor._recordings.clear()  # so that the picture's is the one there is, noted before or not
+        executor._recordings.clear()  # so that the frame's recording is the only one, recorded before or not
         pipeline.encode(*planes(pictures[n], width, height))
         pipeline.flush()
         if n < 4:

@@ -1,13 +1,13 @@
-"""The command line on a GPU that breaks for good, as a program, since nobody can mend a context within its process:
+"""The command line on a GPU that breaks for good, as a program, since a broken context cannot be repaired within its process:
 
     python broken_gpu.py 3 encode in.yuv out.264 --device hybrid ...
 
-Before picture 3 the GPU gets a kernel of this project that works on an address where nothing is, ahead of all that its
+Before frame 3 the GPU gets a kernel of this project that works on an address where nothing is, ahead of all that its
 streams get from then on: an illegal access, after which no call for that context succeeds. `hybrid` divides each picture in
 halves, `auto` takes the GPU for pictures of any size, and no tuning file has a say.
 
-BROKEN_GPU=emulated: the same on emulated GPUs, of which whoever waits is told that they are lost.
-BROKEN_ORDINAL=N: of two GPUs, each of which takes a GOP before any begins, GPU N breaks before its own picture 3.
+BROKEN_GPU=emulated: the same on emulated GPUs, whose waiting callers are told that they are lost.
+BROKEN_ORDINAL=N: of two GPUs, each of which takes a GOP before any begins, GPU N breaks before its own frame 3.
 """
 
 import os
@@ -37,7 +37,7 @@ def break_for_good(gpu: Device) -> None:
 
 
 def install(at: int, ordinal: int | None) -> None:
-    """The GPU, or of two the one of that number, breaks when picture `at` is about to enter."""
+    """The GPU, or of two the one of that number, breaks when frame `at` is about to enter."""
     encode, make_config = Pipeline._encode, encode_command.make_config
     lock, together, broken = threading.Lock(), threading.Barrier(2), []
 

@@ -27,7 +27,7 @@ def padded(interior: np.ndarray, pad: int) -> np.ndarray:
 
 
 def shifted(rng: np.random.Generator, reference: np.ndarray, pad: int, noise: int = 3) -> np.ndarray:
-    """A source picture: the interior of a padded reference, moved by a few samples, with noise."""
+    """A source frame: the interior of a padded reference, moved by a few samples, with noise."""
     h, w = reference.shape[0] - 2 * pad, reference.shape[1] - 2 * pad
     dx, dy = rng.integers(-6, 7, 2)
     moved = reference[pad + dy : pad + dy + h, pad + dx : pad + dx + w].astype(int)

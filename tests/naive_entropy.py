@@ -167,7 +167,7 @@ def _random_vectors(rng, state: State, mb: int) -> None:
 
 
 def random_levels(rng: np.random.Generator, n: int, density: float, largest: int) -> np.ndarray:
-    """n levels, `density` of them not 0; small ones, large ones, or the largest there are."""
+    """n levels, `density` of them not 0; small ones, large ones, or the largest."""
     size = [1, 3, 40, largest][rng.integers(0, 4)]
     values = rng.integers(1, min(size, largest) + 1, n) * rng.choice([-1, 1], n)
     return values * (rng.random(n) < density)

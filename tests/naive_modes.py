@@ -87,7 +87,7 @@ class Decision:
         return best[:2]
 
     def prediction(self, x, y):
-        """16x16 samples of reference 0 at a vector, None if they are not all there."""
+        """16x16 samples of reference 0 at a vector, None if some are missing."""
         s, pad = self.s, self.s["pad"]
         height, width = s["source"].shape
         left, top = self.mb % self.mb_width * 16 + (x >> 2), self.mb // self.mb_width * 16 + (y >> 2)

@@ -1,4 +1,4 @@
-"""The papers' searches by their definitions, in NumPy: the reference of tests/test_papers_*.py."""
+"""The papers' searches by their definitions, in NumPy: the reference of tests/cuda_src/test_papers_*.py."""
 
 import numpy as np
 

@@ -67,7 +67,7 @@ def ffmpeg_frames(stream: bytes) -> list[Planes]:
 
 
 def written(path: Path) -> tuple[bytes, int]:
-    """What a command left there, and how many frames FFmpeg finds in it; it leaves no file without a frame."""
+    """A command's output, and how many frames FFmpeg finds in it; no file without a frame is left."""
     data = path.read_bytes() if path.exists() else b""
     return data, len(ffmpeg_frames(data)) if data else 0
 

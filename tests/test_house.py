@@ -30,7 +30,7 @@ LONG_FUNCTIONS = ()  # exempt by name
 
 
 def tracked() -> list[str]:
-    """Files of the repository, by git, or by a walk where there is no git."""
+    """Files of the repository, by git, or by a walk without git."""
     try:
         listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
         return [name for name in listed.split("\n") if name and (ROOT / name).exists()]
@@ -94,7 +94,7 @@ def test_longer_functions_have_docstrings():
 
 
 def imported(name):
-    """(line, dotted path as parts) of everything of ours that a file imports; not what is there for types alone."""
+    """(line, dotted path as parts) of everything of ours that a file imports; not what only types need."""
     package, module = name.split("/")[:-1], tree(name)
     types = [node for node in ast.walk(module) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     for_types = {id(inner) for node in types for inner in ast.walk(node)}
@@ -152,8 +152,8 @@ def test_architecture_names_every_file_and_nothing_else():
             named += [folder + part for part in row.groups() if part]
     expected = {name for name in FILES if not name.endswith("__init__.py") and not name.startswith((".git", "tests/"))}
     assert sorted(named) == sorted(set(named)), "a file is named twice"
-    assert set(named) - set(FILES) == set(), "named, but not there"
-    assert expected - set(named) == set(), "there, but not named"
+    assert set(named) - set(FILES) == set(), "named, but missing"
+    assert expected - set(named) == set(), "present, but not named"
 
 
 def test_packages_are_listed_for_installation():
@@ -164,7 +164,7 @@ def test_packages_are_listed_for_installation():
 
 
 def test_the_readme_says_what_the_program_says():
-    """Exit codes and extras of the README are the ones there are."""
+    """Exit codes and extras of the README are those of the program."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for words in ("make encode", "make test", "Not supported", "130", "patent", "h264lite.Encoder"):
         assert words in text, words

@@ -7,8 +7,8 @@ _TEXT = """
 Speed-up is the time of the plain loops on one core over that of the variant, copies included; h264lite's vector
 instructions on the same core are 80 times as fast as these loops (see the table of the CPU in paper 004), which flatters
 every speed-up here. Every variant's vectors and SADs are those of a plain definition that leaves out the same candidates:
-`tests/test_papers_*.py`, emulated and on a GPU. ~: scaled up from a sample of blocks. Clips: BasketballPass is 416x240
-as video 1; which clips and how many pictures the papers took is not in print.
+`tests/cuda_src/test_papers_*.py`, emulated and on a GPU. ~: scaled up from a sample of blocks. Clips: BasketballPass is
+416x240 as video 1; which clips and how many pictures the papers took is not in print.
 
 000-I
 What differs: a launch and a copy for each of 16384 candidates cost the same then and now, so these rows stay far slower

@@ -121,7 +121,7 @@ def crossing(m: Measured) -> np.ndarray:
 
 
 def _explanation(setting: Setting, measured: list[Measured], order: list) -> Table:
-    """Differences of PSNR between searches that may hide behind `texture` and `global`, and one between memories."""
+    """Differences of PSNR between searches that `texture` and `global` may hide, and one between memories."""
     columns = ["what one search does and the other does not, dB", *(m.size for m in measured)]
     inside = [m.psnr(m.vectors["cpu"]) for m in measured]
     printed = [published.TABLE_2["texture"][k][1] if k is not None else None for k in order]

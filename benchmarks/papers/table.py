@@ -13,7 +13,7 @@ PRINT = "print: "  # what the head of a published column begins with
 
 @dataclass
 class Table:
-    """columns of published figures begin with `print: `; cells are texts, numbers, None (not there) or About."""
+    """columns of published figures begin with `print: `; cells are texts, numbers, None (missing) or About."""
 
     name: str
     title: str

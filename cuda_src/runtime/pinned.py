@@ -1,7 +1,7 @@
 """Page-locked host arrays, cut from blocks of large pages that are registered with the driver.
 
 Large pages are allocated, registered and freed faster than page-locked memory of the driver, which need not be zero
-(docs/performance.md).
+(docs/speed.md).
 """
 
 import ctypes

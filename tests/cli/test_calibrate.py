@@ -1,4 +1,4 @@
-"""Calibration of a GPU's time models: what they predict is what encodes took, whoever binds, and curves do not fall."""
+"""Calibration of a GPU's time models: predictions equal encodes, whichever side is the limit; curves do not fall."""
 
 import random
 
@@ -112,7 +112,7 @@ def test_a_smaller_picture_that_took_longer_shares_the_mean():
 def test_copies_that_are_believed_too_slow_leave_the_stages_something():
     encodes = [watched(SIZES[3], 500e-6)]
     models = measured(encodes, too_slow_then_too_fast, 1)
-    models.links[CPU, GPU] = Link(1e-5, 4e9)  # 0.8 ms a picture
+    models.links[CPU, GPU] = Link(1e-5, 4e9)  # 0.8 ms a frame
     models = calibrated(models, GPU, encodes)
     assert 1e-6 < models.stages["full_search", GPU].at(8160) < 100e-6
 

@@ -1,4 +1,4 @@
-"""The command line: every error in one line with its exit code, reports, pipes, nothing left behind.
+"""The command line: every error in one line with its exit code, reports, pipes, no files left.
 
 The pipeline is the fake one, so that nothing is compiled; tests/cli/test_command.py runs the real one.
 """

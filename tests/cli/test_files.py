@@ -24,7 +24,7 @@ SIZE = WIDTH * HEIGHT * 3 // 2
 
 @pytest.fixture(scope="module")
 def stream():
-    """Bytes of a stream of FRAMES pictures."""
+    """Bytes of a stream of FRAMES frames."""
     return round_trip.encode(round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 1), WIDTH, HEIGHT, threads=1)[0]
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the file is finished, the message says what it holds, and nobody waits long."""
+"""Ctrl-C, SIGTERM and SIGHUP: the file is finished, the message says what it holds, and the end comes soon."""
 
 import os
 import re
@@ -201,7 +201,7 @@ def test_a_decode_that_ends_by_a_signal_holds_whole_frames(tmp_path, number):
 
 
 def feed(end, data):
-    """Until nobody reads any more."""
+    """Until the reader is gone."""
     try:
         while True:
             os.write(end, data)

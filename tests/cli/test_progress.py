@@ -1,4 +1,4 @@
-"""The progress line: x264's words, live, plain, JSON, and a log that nobody reads."""
+"""The progress line: x264's words, live, plain, JSON, and a log without a reader."""
 
 import io
 import json

@@ -93,7 +93,7 @@ def test_bands_and_intra_macroblocks():
 
 
 def test_small_residual_is_dropped():
-    """A picture that differs from its reference by a lone sample here and there is not worth any level."""
+    """A picture that differs from its reference by single samples is not worth any level."""
     reference = [np.full((32, 32), 100, np.uint8)] + [np.full((16, 16), 100, np.uint8) for _ in range(2)]
     planes = [p.copy() for p in reference]
     planes[0][5, 7] += 24

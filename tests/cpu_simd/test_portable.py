@@ -41,7 +41,7 @@ def options(rng):
 
 
 def shifted(offset):
-    """np.zeros whose arrays begin a multiple of `offset` elements (eights of bytes where views follow) behind a boundary."""
+    """np.zeros whose arrays begin a multiple of `offset` elements (eights of bytes where views follow) after a boundary."""
     numbers = count(1)
 
     def zeros(shape, dtype):

@@ -1,4 +1,4 @@
-// Plays a CUDA device in plain C++, so that the kernels of cuda_src/ run where there is no GPU.
+// Plays a CUDA device in plain C++, so that the kernels of cuda_src/ run without a GPU.
 //
 // Every CUDA thread is a coroutine with a stack of its own; it hands over where a real thread may have to wait: at
 // __syncthreads, at __syncwarp and the warp operations, and in the loops that wait for another block (__nanosleep).

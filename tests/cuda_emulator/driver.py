@@ -4,7 +4,7 @@
 
 Device memory is host memory between canaries that are checked whenever the host waits: a kernel that writes outside its
 arrays is found. Work is done at once, in the order of the calls. After `fail_after` launches the device is lost: the
-next launch fails, or with `silent` it and what follows do nothing, and whoever waits is told, as of a faulting kernel.
+next launch fails, or with `silent` it and what follows do nothing, and waiting callers are told, as after a faulting kernel.
 
 Of several GPUs (`devices`) each has its own memory, context and faults (`GPUs[1].fail_after`); work for one in the context
 of another, with its streams, events or arrays, is an error as it is on real ones.
@@ -246,7 +246,7 @@ class Gpu:
         return mine or (driver.fail_after is not None and driver.launches > driver.fail_after)
 
     def given_back(self) -> None:
-        """By one of those who have the context; behind the last nobody may read page-locked memory any more."""
+        """Called by an owner of the context; after the last one page-locked memory must not be read."""
         self.holders -= 1
         if not self.holders:
             for reference in self.page_locked:
@@ -274,7 +274,7 @@ class EmulatedTexture(ctypes.Structure):
 
 
 class EmulatedLibcuda:
-    """The functions of libcuda that cuda_src/runtime/foreign.py calls; `ordered` notes which stream was ordered behind which.
+    """The functions of libcuda that cuda_src/runtime/foreign.py calls; `ordered` records which stream is ordered after which.
 
     And those of cuda_src/papers/texture.py: `textures` are the objects that were made and not destroyed.
     """

@@ -1,5 +1,5 @@
-"""Fixtures of the CUDA tests: each test runs on the emulated device, and on a real one where there is one; or, `driver`,
-whole encodes on GPUs that fail when they are told: emulated ones, and with `on_gpus` real ones too where there are enough.
+"""Fixtures of the CUDA tests: each test runs on the emulated device, and on a real one if available; or, `driver`,
+whole encodes on GPUs that fail on demand: emulated ones, and with `on_gpus` real ones too if enough are available.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[device_module.Device]:
 
 @pytest.fixture(params=MODES)
 def gpu(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
-    """A driver is in place behind device="cuda"; the emulated one, or None."""
+    """A driver for device="cuda": the emulated one, or None for the real one."""
     if request.param == "gpu":
         skip_without()
         keep_contexts()
@@ -55,7 +55,7 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
 
 @pytest.fixture
 def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedDriver | RealGpus]:
-    """GPUs behind device="cuda": GPUS of the test's file, or one; `auto` takes one for pictures of any size."""
+    """GPUs for device="cuda": GPUS of the test's file, or one; `auto` takes one for frames of any size."""
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
     gpus = getattr(request.module, "GPUS", 1)
     if getattr(request, "param", "emulated") == "gpu":
@@ -72,7 +72,7 @@ def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def check_that_nothing_grows(driver: EmulatedDriver, still: Sequence[Any], make: Callable[[], Any]) -> None:
-    """60 frames: behind the 25th neither the GPU's memory nor pinned memory nor the events grow; at the end all is back."""
+    """60 frames: after the 25th neither the GPU's memory nor pinned memory nor the events grow; at the end all is free."""
     pinned: list[Any] = []
     driver.pagelocked_empty = lambda shape, kind: pinned.append(shape) or np.empty(shape, kind)
     with make() as encoder:
@@ -81,7 +81,7 @@ def check_that_nothing_grows(driver: EmulatedDriver, still: Sequence[Any], make:
             if n == 24:
                 before, events = (len(driver.allocations), len(pinned)), driver.events
         assert (len(driver.allocations), len(pinned)) == before
-        assert driver.events <= events + 4  # of pictures under way, as many as threads are late; 35 would be one a frame
+        assert driver.events <= events + 4  # of frames under way, as many as threads are late; 35 would be one a frame
         encoder.flush()
     assert not driver.allocations
 

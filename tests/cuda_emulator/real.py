@@ -1,6 +1,6 @@
 """Real GPUs that fail when they are told, as the emulated ones do: for the same tests of what is done then.
 
-The GPUs stay whole, and so does their context, which later tests need: only what the encoder asks of them fails, behind all
+The GPUs stay whole, and so does their context, which later tests need: only what the encoder asks of them fails, after all
 they were given before. What a GPU does that is broken indeed is tested in processes of their own (broken_gpu.py).
 """
 
@@ -33,7 +33,7 @@ def skip_without(gpus: int = 1) -> None:
 
 @cache
 def keep_contexts() -> None:
-    """Until the end of the process: whoever needs a primary context first waits for it for tenths of a second."""
+    """Until the end of the process: the first user of a primary context waits for it for tenths of a second."""
     driver = device_module.load_driver()
     for ordinal in range(device_module.count()):
         atexit.register(driver.Device(ordinal).retain_primary_context().detach)
@@ -56,7 +56,7 @@ class RealGpu:
 
 class RealGpus:
     """As the EmulatedDriver: after `fail_after` launches the next one fails, or with `silent` it and what follows do nothing,
-    and whoever waits is told. monkeypatch: of the test that has the first `gpus` GPUs.
+    and waiting callers are told. monkeypatch: of the test that has the first `gpus` GPUs.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:

@@ -1,4 +1,4 @@
-"""Pictures to padded planes on the GPU, against their definition in NumPy: odd sizes, pitches, any alignment, colours."""
+"""Frames to padded planes on the GPU, against their definition in NumPy: odd sizes, pitches, any alignment, colours."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""benchmarks/cuda_kernels.py: every kernel of a P picture has its line, times are summed up, and nothing is changed by it."""
+"""benchmarks/cuda_kernels.py: every kernel of a P frame has its line, times are summed up, and nothing is changed by it."""
 
 import types
 
@@ -21,7 +21,7 @@ def pipeline_of(**options):
 
 @pytest.mark.parametrize("options", ({}, {"ref": 2, "merange": 8, "subme": 1}), ids=str)
 def test_kernels_of_pictures(gpu, options):  # noqa: F811
-    """Each has a line and its stream; pictures that were timed between are those that come out, refined once."""
+    """Each has a line and its stream; frames that were timed between are those that come out, refined once."""
     clip = round_trip.noise_clip(WIDTH, HEIGHT, 4, 5)
     wanted = pipeline_of(device="cpu", **options)
     expected = [frame for planes in clip for frame in wanted.encode(*planes)] + wanted.flush()
@@ -87,7 +87,7 @@ def test_medians_over_pictures(capsys):
 
 
 def test_what_works_in_place_is_subtracted():
-    """Refinement is given behind the search, and given once more, of what the last search found, before others go on."""
+    """Refinement is timed after the search, and runs once more, on the last search's result, before later stages."""
     given = []
     bench = Bench.__new__(Bench)
     stream = object()

@@ -109,7 +109,7 @@ def test_fewer_rows_a_tile(device, tile_rows):  # noqa: F811
 
 @pytest.mark.parametrize("launch", [(1 << 24) - 2, (1 << 24) - 1, 1 << 24, (1 << 25) - 2, -1, -(1 << 31)])
 def test_many_launches(device, monkeypatch, launch):  # noqa: F811
-    """What a launch marks its words with comes again, but is never what words hold that nobody wrote."""
+    """A launch's mark of its words comes again, but never equals the content of words that were not written."""
     scratch = device.scratch
 
     def late(name, shape, *given, **more):

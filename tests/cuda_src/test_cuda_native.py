@@ -238,6 +238,6 @@ def test_a_script_is_given_for_another_place():
 
 
 def test_arrays_that_no_place_knows_are_refused():
-    """They would be read and written for whichever picture comes later."""
+    """They would be read and written for whichever frame comes later."""
     with pytest.raises(ValueError, match=r"an array \(3,\) uint8 of the host"):
         Recording(HostBuffers()).add("a copy", print, (1, np.zeros(3, np.uint8), None))

@@ -66,7 +66,7 @@ def test_step_search(device, name):  # noqa: F811
 
 
 def test_black_and_white(device):  # noqa: F811
-    """The largest SAD there is, in all candidates: the first."""
+    """The largest SAD, in all candidates: the first."""
     pictures = [np.zeros((128, 128), np.uint8), np.full((128, 128), 255, np.uint8)]
     for name in ("parallel-fsbm", "streams-result", "threads-in-z"):
         vectors, sads = fsbm.Ladder(device, fsbm.FSBM[name], pictures, REACH).run(blocks=[5])

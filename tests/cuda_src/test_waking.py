@@ -1,4 +1,4 @@
-"""GPUs are woken beside imports: which, for how long, and that nobody hears of it where it fails."""
+"""GPU contexts are created during imports: which GPUs, for how long, and a silent failure."""
 
 import ctypes
 import gc
@@ -41,7 +41,7 @@ class Library:
 
 @pytest.fixture
 def library(monkeypatch):
-    """A way to say which driver there is."""
+    """A way to choose the driver."""
 
     def there(found):
         def load(name):
@@ -60,7 +60,7 @@ def library(monkeypatch):
 
 @pytest.mark.parametrize(("ordinals", "gpus"), [((0,), 1), ((1, 0), 2), ((0, 7), 1)])
 def test_contexts_are_held_until_they_are_let_go(library, ordinals, gpus):
-    """And a GPU that is not there is left out."""
+    """And a missing GPU is skipped."""
     driver = library(Library(gpus))
     woken = waking.ContextWarmup(ordinals)
     expected, end = [10 + n for n in ordinals if n < gpus], time.monotonic() + 10

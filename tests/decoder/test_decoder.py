@@ -199,7 +199,7 @@ def test_info_of_what_is_no_stream(tmp_path, capfd):
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.binary(max_size=80), cabac=st.booleans(), kind=st.sampled_from([0x65, 0x41, 0x01, 0x67, 0x68, 0x06]))
 def test_any_payload_ends_in_frames_or_one_error(data, cabac, kind):
-    """Arbitrary bytes as the payload of a NAL unit behind good parameter sets."""
+    """Arbitrary bytes as the payload of a NAL unit after good parameter sets."""
     decoder = h264lite.Decoder()
     start = heads()[cabac]
     try:

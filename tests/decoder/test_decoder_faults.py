@@ -1,4 +1,4 @@
-"""A decoder behind an exception that its caller catches: whole at the next IDR picture, wherever the exception struck."""
+"""A decoder after an exception that its caller catches: correct from the next IDR picture, wherever the exception was."""
 
 import linecache
 import random
@@ -166,7 +166,7 @@ class Interrupt:
 
 
 def test_interrupts_anywhere(small, large):
-    """Behind an interrupt at any line the next stream is right, and what came before it has no frame that is wrong."""
+    """After an interrupt at any line the next stream is right, and no frame before the interrupt is wrong."""
     stream, expected = small[0], small[1]
     never = Interrupt(1 << 60)
     assert len(never.run(Decoder(), stream)) >= len(expected) - 2

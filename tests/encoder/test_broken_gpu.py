@@ -1,6 +1,6 @@
 """A GPU whose context is broken for good, in a process of its own: the same bytes and a warning, or whole frames and an end.
 
-Emulated at one picture, on a real GPU at the first, the second, one in the middle and the last.
+Emulated at one frame, on a real GPU at the first, the second, one in the middle and the last.
 """
 
 import os
@@ -38,7 +38,7 @@ def expected(raw, *words):
 
 
 def encode(kind, at, raw, out, *words, **environment):
-    """(exit code, what was written, lines on standard error) of the command whose GPU breaks before picture `at`."""
+    """(exit code, what was written, lines on standard error) of the command whose GPU breaks before frame `at`."""
     if kind == "gpu":
         skip_without(2 if environment else 1)
     program = [sys.executable, "-X", "faulthandler", broken_gpu.__file__, str(at)]
@@ -82,7 +82,7 @@ def test_cuda_by_name_ends(kind, at, raw, tmp_path):
 @somewhere
 @pytest.mark.parametrize("device", ("hybrid", "auto"))
 def test_lanes_lose_the_same_gpu(kind, raw, tmp_path, device):
-    """One warning for all of them; the GOP that each was at, and those behind it, are the processor's."""
+    """One warning for all of them; the current GOP of each, and later ones, are the CPU's."""
     words = ("--keyint", "2", "--gops", "3")
     code, data, _, lines = encode(kind, 3, raw, tmp_path / "out.264", "--device", device, *words)
     assert code == 0 and sum("going on with the CPU" in line for line in lines) == 1, lines

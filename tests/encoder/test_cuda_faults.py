@@ -58,7 +58,7 @@ def test_auto_goes_on_with_the_same_bytes(driver, clip, options, silent):  # noq
     "options", ({"threads": 1}, {"threads": 2, "ref": 3, "keyint": 17}, {"threads": 3, "ref": 6}), ids=str
 )
 def test_pictures_whose_references_stayed_on_the_gpu_are_done_again(driver, options):  # noqa: F811
-    """Of six decoded pictures the last ones come home, and the ring has gone round."""
+    """Of six decoded frames the last ones are downloaded, after a full turn of the ring."""
     clip = round_trip.noise_clip(34, 18, 33, 7)
     expected, _ = round_trip.encode(clip, 34, 18, device="cpu", **options)
     counts = launches_by_frame(driver, clip, lambda: h264lite.Encoder(34, 18, 30, device="cuda", **options))
@@ -81,7 +81,7 @@ def raw_file(clip, tmp_path):
 @pytest.mark.parametrize("words", ("--threads 1", "--threads 3 --ref 2", "--seek 2", "--frames 3 --threads 2"))
 @pytest.mark.parametrize("lost", (None, 0, 2))
 def test_a_raw_file_is_read_ahead(driver, clip, tmp_path, monkeypatch, capfd, words, lost):  # noqa: F811
-    """Each frame where it belongs, whoever is early or late, and whether the GPU is lost meanwhile."""
+    """Each frame in its position, whichever thread is early or late, and whether or not the GPU is lost meanwhile."""
     source, out, numbers = raw_file(clip, tmp_path), tmp_path / "out.264", []
     later = RawSource.later
 
@@ -149,7 +149,7 @@ def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
 
 
 def test_a_full_gpu(driver, clip):  # noqa: F811
-    """Whether it is full when the encode starts or when the first picture needs the stages' own arrays."""
+    """Whether it is full when the encode starts or when the first frame needs the stages' own arrays."""
     expected, _ = encode(clip, device="cpu")
     encode(clip, device="cuda")
     most = driver.most
@@ -185,7 +185,7 @@ def test_nothing_is_allocated_for_later_frames(driver):  # noqa: F811
 
 @pytest.mark.parametrize("options", ({"threads": 3}, {"threads": 5, "device": "cuda"}, {"threads": 4, "ref": 2}), ids=str)
 def test_few_kinds_of_pictures_are_noted(driver, options):  # noqa: F811
-    """Wherever they lie: as many as pairs of arrays and slots, and what comes home; before them those with few references."""
+    """Wherever frames lie: as many as pairs of arrays and slots, and kinds of downloads; first those with few references."""
     (frame,) = round_trip.noise_clip(16, 16, 1, 3)
     with h264lite.Encoder(16, 16, **options) as encoder:
         pipeline = encoder._pipeline

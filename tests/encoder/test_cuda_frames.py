@@ -1,4 +1,4 @@
-"""Frames that lie on the GPU: every layout gives the stream of the same picture on the host; the rest is refused by name."""
+"""Frames that lie on the GPU: every layout gives the stream of the same frame on the host; the rest is refused by name."""
 
 import h264lite
 import numpy as np
@@ -45,7 +45,7 @@ def encode(frames, width, height, **options):
 
 
 def layouts(device, planes, width, height):
-    """The same picture in each layout."""
+    """The same frame in each layout."""
     y, u, v = planes
     pairs = np.stack([u, v], 2)
     yield "planes", tuple(upload(device, p) for p in planes)
@@ -97,7 +97,7 @@ def test_rgb(device):
 
 
 def test_it_is_ordered_behind_the_producer(device, gpu):  # noqa: F811
-    """And the producer's later work behind the reading."""
+    """And the producer's later work after the read."""
     if gpu is None:
         pytest.skip("only the emulated driver notes it")
 
@@ -185,7 +185,7 @@ def test_a_lost_gpu_takes_them_with_it(device, gpu, monkeypatch):  # noqa: F811
 
 @pytest.mark.parametrize(("there", "lost"), [((6, 7, 8, 9), 10), ((6, 7), 9), ((1, 2), 9), ((), 10)])
 def test_pictures_that_would_be_done_again_may_lie_there(device, gpu, monkeypatch, there, lost):  # noqa: F811
-    """The GPU is lost at a picture of the host, whose references did not come home; those before it are done again."""
+    """The GPU is lost at a frame of the host, whose references were not downloaded; those before it are encoded again."""
     if gpu is None:
         pytest.skip("only the emulated driver can be lost")
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)

@@ -41,7 +41,7 @@ def planes(clip):
 
 
 class LazyStream:
-    """What a stream has got and not done: done when another stream is ordered behind it, or the host waits."""
+    """Pending work of a stream: done when another stream is ordered after it, or the host waits."""
 
     def __init__(self):
         self.left = deque()
@@ -109,7 +109,7 @@ def install(monkeypatch, kind):
 @pytest.mark.parametrize("device", ("cuda", "hybrid"))
 @pytest.mark.parametrize("kind", ("torch", "cupy", "jax", "dlpack"))
 def test_side_streams_that_are_late(clip, side, gpu, kind, device, monkeypatch):  # noqa: F811
-    """One buffer, written by a stream that no array names: each frame is there when it is read."""
+    """One buffer, written by a stream that no array names: each frame is complete when it is read."""
     make = install(monkeypatch, kind)
     other = Device()
     with other:

@@ -1,4 +1,4 @@
-"""Whole encodes on the GPU give the bytes of the CPU: on the emulated device, and on a real one where there is one."""
+"""Whole encodes on the GPU give the bytes of the CPU: on the emulated device, and on a real one if available."""
 
 import hashlib
 import itertools
@@ -47,7 +47,7 @@ def test_sizes(gpu, width, height):  # noqa: F811
 
 @pytest.mark.parametrize("threads", (1, 2, 3, 4))
 def test_pictures_and_gops_at_once(gpu, threads):  # noqa: F811
-    """Pictures whose bits are under way, and lanes: timing changes no byte."""
+    """Frames whose bits are under way, and lanes: timing changes no byte."""
     clip = round_trip.noise_clip(34, 18, 9, 6)
     for gops in (5 - threads,) if gpu else (1, 2, 3, 4):  # the emulated one takes its time
         compare(clip, 34, 18, qp=24, ref=2, keyint=2 + threads % 2, threads=threads, gops=gops)
@@ -55,7 +55,7 @@ def test_pictures_and_gops_at_once(gpu, threads):  # noqa: F811
 
 @pytest.mark.parametrize("options", ({}, {"keyint": 7, "ref": 3}, {"keyint": 1}), ids=str)
 def test_pictures_that_are_started_as_others_were(gpu, monkeypatch, options):  # noqa: F811
-    """Once all arrays were in use, a picture's work is given to the streams again as it was noted."""
+    """Once all arrays were in use, a frame's work is given to the streams again as it was noted."""
     replayed, replay = [], device_module.Device.replay
     monkeypatch.setattr(device_module.Device, "replay", lambda self, script: replayed.append(replay(self, script)))
     compare(round_trip.noise_clip(34, 18, 30, 4), 34, 18, qp=24, threads=1, **options)
@@ -67,7 +67,7 @@ def test_pictures_that_are_started_as_others_were(gpu, monkeypatch, options):  #
     "options", ({}, {"ref": 2, "slices": 2}, {"keyint": 6, "merange": 32}, {"qp": 2}, {"gops": 2, "keyint": 20}), ids=str
 )
 def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
-    """On a real GPU alone: as soon as a picture comes again its kernels are joined; pictures of a size that fills
+    """On a real GPU alone: as soon as a frame comes again its kernels are joined; frames of a size that fills
     the GPU little, and of one where kernels overlap.
     """
     skip_without()
@@ -92,7 +92,7 @@ def test_a_real_clip(gpu):  # noqa: F811
 
 
 def test_the_timeline(gpu, tmp_path):  # noqa: F811
-    """Every stage, copy and thread of every picture; nothing of a picture before its upload."""
+    """Every stage, copy and thread of every frame; nothing of a frame before its upload."""
     source, out = tmp_path / "in_48x32.yuv", tmp_path / "trace.json"
     clip = round_trip.noise_clip(48, 32, 4, 3)
     source.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))

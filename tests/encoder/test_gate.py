@@ -1,4 +1,4 @@
-"""Pictures copied by threads while the GPU already has their launches: the upload waits until everything is there."""
+"""Frames copied by threads while the GPU already has their launches: the upload waits until the copy is complete."""
 
 import ctypes
 import time
@@ -82,11 +82,11 @@ def waits(monkeypatch):
 
 
 def test_a_picture_that_comes_late_is_waited_for(waits, monkeypatch):
-    """Nothing is copied before the GPU has come to the gate: then it is shut, and what is uploaded is the whole picture."""
+    """Nothing is copied before the GPU has come to the gate: then it is shut, and what is uploaded is the whole frame."""
     clip, begin, end, held = round_trip.noise_clip(*SIZE, 9, 9), Copiers.begin, Copiers.end, []
 
     def later(copiers, target, sources, upload_fence):
-        if upload_fence is copiers._no_gate:  # whoever compiles kernels meanwhile
+        if upload_fence is copiers._no_gate:  # another thread that compiles kernels meanwhile
             return begin(copiers, target, sources, upload_fence)
         upload_fence[0] = PENDING
         return held.append((copiers, target, sources, upload_fence))
@@ -135,7 +135,7 @@ def test_pictures_that_are_there_do_not_wait(waits):
 
 @pytest.mark.parametrize("error", (KeyboardInterrupt, device_module.GpuLost))
 def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
-    """Else the GPU would wait for ever, and with it whoever ends the encode."""
+    """Else the GPU would wait for ever, and the end of the encode with it."""
     clip = round_trip.noise_clip(*SIZE, 3, 5)
     pipeline = start(device="cuda", threads=3)
     run, pending_fence = Loop.run, []
@@ -259,7 +259,7 @@ def test_what_the_driver_gets():
     "options", ({}, {"keyint": 7, "ref": 2}, {"device": "auto"}, {"device": "hybrid"}, {"timed": True}), ids=str
 )
 def test_on_a_real_gpu(monkeypatch, options):
-    """Pictures that are copied long before the GPU comes to them, and such that are not; scripts noted, replayed, joined."""
+    """Frames that are copied long before the GPU comes to them, and such that are not; scripts noted, replayed, joined."""
     skip_without()
     asked, hold, options = [], device_module.Device.hold, {"device": "cuda", "threads": 4, **options}
     monkeypatch.setattr(device_module.Device, "hold", lambda *given: asked.append(hold(*given)))

@@ -1,4 +1,4 @@
-"""Several GOPs at once: the same bytes as one at a time, whatever fails, whoever is faster."""
+"""Several GOPs at once: the same bytes as one at a time, whatever fails, whichever lane is faster."""
 
 import gc
 import os
@@ -163,7 +163,7 @@ def test_an_error_comes_once_and_what_is_before_it_is_kept(clip, monkeypatch):
         except InputError:
             raised.append("flush")
     gops.close()
-    assert raised == ["flush"] or (raised and raised == [*range(raised[0], 10)]), "nobody would code a picture behind it"
+    assert raised == ["flush"] or (raised and raised == [*range(raised[0], 10)]), "no later frame would be coded"
     assert [frame.index for frame in done] == [0, 1, 2, 3, 4]
 
 
@@ -176,7 +176,7 @@ def in_time(function):
 
 
 def test_who_goes_on_behind_an_error_is_told_again(clip, monkeypatch):
-    """More pictures than may wait: they did for ever."""
+    """More frames than may wait: they did for ever."""
     encode, threads = Pipeline._encode, threading.active_count()
 
     def full(self, frame, spec):

@@ -52,7 +52,7 @@ def test_it_goes_on_with_the_same_bytes(driver, clip, split, options, silent):  
 
 
 def test_a_gpu_that_hangs_counts_as_lost(driver, clip, monkeypatch):  # noqa: F811
-    """Its events never come: whoever waits gives up, names what it waits for, and the processor goes on."""
+    """Its events never complete: the waiting thread gives up and names what it waits for, and the CPU continues."""
     monkeypatch.setenv(watchdog.VARIABLE, "0.3")
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu"))
     with h264lite.Encoder.from_config(config(WIDTH, HEIGHT, ("half", 1), device="hybrid"), True) as encoder:

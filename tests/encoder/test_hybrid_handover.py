@@ -64,7 +64,7 @@ def test_to_one_device_and_back(driver, clip, options):  # noqa: F811
 
 @pytest.mark.parametrize("threads", (1, 2, 3, 4))
 def test_where_a_group_of_pictures_begins(driver, clip, threads):  # noqa: F811
-    """An IDR picture reads nothing of earlier ones: whoever does everything begins with it, at once."""
+    """An IDR frame reads nothing of earlier ones: the device that does everything begins with it, at once."""
     options = {"threads": threads, "ref": 3, "keyint": 4}
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", **options))
     changes = {3: "gpu", 4: "cpu", 7: "split", 8: "gpu", 12: "cpu", 13: "gpu"}
@@ -73,7 +73,7 @@ def test_where_a_group_of_pictures_begins(driver, clip, threads):  # noqa: F811
 
 
 def test_every_picture_of_a_change(driver, clip):  # noqa: F811
-    """Wherever the plan changes, there and back after one picture or three."""
+    """Wherever the plan changes, to the other device and back after one frame or three."""
     expected, _ = encode(clip[:8], config(WIDTH, HEIGHT, device="cpu", ref=3))
     for at in (1, 2, 4):
         for device in ("cpu", "gpu"):
@@ -121,7 +121,7 @@ def test_the_gpu_is_lost_after_it_took_over(driver, clip, options, silent):  # n
 
 @on_gpus
 def test_a_gpu_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
-    """Nobody notices while the processor works alone; who divides pictures again does, and goes on."""
+    """No effect while the CPU works alone; the next divided frame detects it, and the encode continues."""
     expected, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu", ref=2))
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid", ref=2)
     packets = []
@@ -181,7 +181,7 @@ def test_nothing_is_allocated_once_both_ways_were_gone(driver, clip):  # noqa: F
 
 @pytest.mark.parametrize(("n_ref", "single"), ((0, 0), (1, 0), (3, 1), (2, 1)))
 def test_what_one_device_leaves_is_what_a_route_leaves(n_ref, single):
-    """`everything` is the same value as routing all pictures there, so that routes repeat; a divided picture is not whole."""
+    """`everything` equals a route of all frames to that device, so routes repeat; a divided frame is not whole."""
     size = Size(3, ROWS, 48)
     whole, divided = Plan.split(DEVICES, ROWS, ROWS * (not single), single), Plan.split(DEVICES, ROWS, 2, 1)
     valid, memory = NOTHING, DEVICES[single]

@@ -67,7 +67,7 @@ def test_where_one_device_is_better_it_works_alone(gpu):  # noqa: F811
 
 
 def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
-    """The file says that the GPU is slow, so the processor works alone; the GPU is asked, and then does the pictures."""
+    """The file says that the GPU is slow, so the processor works alone; the GPU is asked, and then does the frames."""
     monkeypatch.setattr("h264lite.scheduler.devices.Probing", lambda: Probing(share=1.0))
     monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", 0.0)
     clip = round_trip.noise_clip(66, 66, 4, 3)
@@ -78,7 +78,7 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
         executor = encoder._pipeline.executor.loop.executor
         adaptation = executor.adaptation
         assert adaptation.plan.single == CPU
-        adaptation._clock = itertools.count(1.0).__next__  # every picture takes as long as the one before
+        adaptation._clock = itertools.count(1.0).__next__  # every frame takes as long as the one before
         believed = adaptation.models.seconds("full_search", "cuda:0", 5, 5)
         whole = {CPU: adaptation.plan, "cuda:0": Plan.split((CPU, "cuda:0"), 5, 0, 1)}
         # what a planner would say, whatever else this machine does meanwhile

@@ -95,7 +95,7 @@ def test_pictures_that_lie_on_the_gpu(gpu):  # noqa: F811
 
 
 def test_levels_that_a_later_stage_drops(gpu):  # noqa: F811
-    """What the processor coded as inter and the GPU then codes as intra: its old levels do not stay for a later picture."""
+    """What the processor coded as inter and the GPU then codes as intra: its old levels do not stay for a later frame."""
     compare(round_trip.noise_clip(34, 66, 14, 5), 34, 66, [("half", 1), ("all but one", 1)], ref=3, qp=3, threads=3)
 
 
@@ -106,7 +106,7 @@ def test_it_needs_a_gpu(monkeypatch):
 
 
 def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
-    """Nobody pays for two sides where one does everything and the other could not add much."""
+    """No cost of two devices where one does everything and the other could not add much."""
     monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", 1.0)
     with h264lite.Encoder(64, 64, device="hybrid") as encoder:
         executor = encoder._pipeline.executor.loop.executor

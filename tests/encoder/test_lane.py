@@ -18,7 +18,7 @@ CONFIG = Config.from_options(width=16, height=16, device="cpu", keyint=KEYINT)
 
 
 class FakePipeline:
-    """Where a GPU takes pictures from, and the first byte of each that was coded, by GOPs."""
+    """Where a GPU takes frames from, and the first byte of each that was coded, by GOPs."""
 
     def __init__(self):
         self.ring = [np.zeros(SIZE, np.uint8) for _ in range(READ_AHEAD_FRAMES + 2)]
@@ -57,14 +57,14 @@ def lanes():
 
 
 def test_a_lane_leaves_gops_to_the_other(lanes):
-    """Whoever comes first reads one GOP, not all that its places would hold: the other's first step has the next one."""
+    """The first lane reads one GOP, not all that its buffers would hold: the other's first step has the next one."""
     (one, two), steps, _ = lanes
     assert next(steps[0]) and next(steps[1])
     assert [lane.pipeline.coded for lane in (one, two)] == [[(0, [0])], [(1, [KEYINT])]]
 
 
 def test_the_next_gop_is_read_while_the_last_is_coded(lanes):
-    """One at most: the one behind it is the other's."""
+    """One at most: the next one is the other's."""
     (one, two), steps, _ = lanes
     assert [next(steps[0]) for _ in range(2)] == [True] * 2
     assert next(steps[1]) and two.pipeline.coded == [(2, [2 * KEYINT])]
@@ -86,7 +86,7 @@ def test_not_if_the_other_has_nothing_to_do(lanes):
 
 
 class FakeProcessor:
-    """Takes so many seconds for a picture behind the first of a GOP; numbers of those it coded, by GOPs."""
+    """Takes so many seconds for a frame after the first of a GOP; numbers of the frames that it coded, by GOPs."""
 
     config = types.SimpleNamespace(display=((2, 2), (1, 1), (1, 1)))
 
@@ -131,14 +131,14 @@ def test_the_processor_waits_for_the_pace_of_the_gpus(queue):
     queue.report_frame_time("gpu", 1.0)
     assert next(steps) and not lane.excluded
     trial, gop = processor.coded
-    assert trial[1] == [0, 1, 2] and gop == (0, [0]), "what was tried is coded again by whoever takes it"
+    assert trial[1] == [0, 1, 2] and gop == (0, [0]), "the frames of the trial are coded again by the lane that takes them"
     assert [next(steps) for _ in range(PICTURES - 1)] == [True] * (PICTURES - 1)
     assert [number for _, numbers in processor.coded[1:] for number in numbers] == list(range(PICTURES))
 
 
 @pytest.mark.parametrize(("pace", "takes"), [(0.020, True), (0.001, False)])
 def test_the_processor_takes_a_gop_if_the_gpus_need_not_wait_for_it(queue, pace, takes):
-    """They may be three GOPs ahead; it takes 20 ms a picture, the first one, which may be compiled for, does not count."""
+    """They may be three GOPs ahead; it takes 20 ms a frame, the first one, which may be compiled for, does not count."""
     lane, steps, processor = beside_a_gpu(queue, 0.020)
     queue.report_frame_time("gpu", pace)
     assert next(steps) == takes != lane.excluded

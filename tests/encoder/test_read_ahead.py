@@ -1,4 +1,4 @@
-"""Pictures that are read ahead: each where it belongs, and what is wrong told at the picture it is wrong with."""
+"""Frames that are read ahead: each where it belongs, and what is wrong told at the frame it is wrong with."""
 
 import os
 from collections import deque
@@ -35,7 +35,7 @@ def source(tmp_path):
 
 
 def values(source, numbers):
-    """The pictures in order, each read ahead as far as there is room."""
+    """The frames in order, each read ahead as far as buffers allow."""
     ring, waiting = deque(np.zeros(SIZE, np.uint8) for _ in range(READ_AHEAD_FRAMES + 2)), list(numbers)
     with Readers(2) as readers:
         ahead = ReadAhead(readers)
@@ -51,7 +51,7 @@ def values(source, numbers):
 
 
 def test_each_where_it_belongs(source, monkeypatch):
-    """By threads without the interpreter, or where there are none when its turn comes."""
+    """By threads without the interpreter, or without threads when its turn comes."""
     by_python, read_at = [], RawSource._read_at
     monkeypatch.setattr(RawSource, "_read_at", lambda self, *given: (by_python.append(given[2]), read_at(self, *given)))
     assert list(values(source, range(PICTURES))) == list(range(PICTURES)) and not by_python
@@ -82,7 +82,7 @@ def test_short_reads_go_on(source, monkeypatch):
 @pytest.mark.parametrize("gops", ["1", "2"])
 @pytest.mark.parametrize("error", [device_module.DeviceMemoryError, device_module.GpuLost])
 def test_without_places_pictures_are_read_one_at_a_time(tmp_path, monkeypatch, gops, error):
-    """No page-locked memory is left, or the GPU is lost, which the first picture then tells."""
+    """No page-locked memory is left, or the GPU is lost, which the first frame then tells."""
     raw, out = tmp_path / "in_16x16.yuv", tmp_path / "out.264"
     raw.write_bytes(np.random.default_rng(1).integers(0, 255, 8 * 384, np.uint8).tobytes())
     words = ["encode", str(raw), str(out), "--keyint", "3", "--threads", "4", "--quiet"]
@@ -105,7 +105,7 @@ def test_without_places_pictures_are_read_one_at_a_time(tmp_path, monkeypatch, g
 
 @pytest.mark.parametrize("device", ["cuda", "auto", "cpu"])
 def test_places_for_reading_ahead_are_there_for_who_asks(device, monkeypatch):
-    """On a GPU; before the first picture, and what was given out stays."""
+    """On a GPU; before the first frame, and what was given out stays."""
     monkeypatch.setattr(device_choice, "SMALLEST_FOR_CUDA", 1)
     device_module.use_driver(EmulatedDriver())
     try:

@@ -1,4 +1,4 @@
-"""Two GPUs: GOPs on both give the bytes of the processor; one that is lost takes nobody along; doctor and tune know both."""
+"""Two GPUs: GOPs on both give the bytes of the processor; the loss of one leaves the other; doctor and tune know both."""
 
 import warnings
 
@@ -95,7 +95,7 @@ def test_one_is_lost_by_name(driver, clip, raw, tmp_path, capfd, lost, silent): 
 @on_gpus
 @pytest.mark.parametrize("silent", (False, True))
 def test_one_is_lost_with_auto(driver, clip, silent):  # noqa: F811
-    """`auto` is the first GPU: the processor goes on for it; the other GPU is nobody's."""
+    """`auto` is the first GPU: the CPU replaces it; the other GPU is not used."""
     expected, _ = encode(clip, device="cpu")
     for gops in (1, 2, 3):
         for after in (3, 40, 90):

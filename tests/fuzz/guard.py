@@ -1,7 +1,7 @@
 """Arrays between pages without access: what reads or writes beyond an array ends the process with SIGSEGV.
 
 `install("right", picture, scaling)` lets modules get such arrays from np.zeros, empty, full and ones and their likes.
-An array ends where the page behind it begins ("right"), or begins where the page before it ends ("left"). Modules of
+An array ends where the next page begins ("right"), or begins where the page before it ends ("left"). Modules of
 kernels must have compiled them before: Numba does not know a stand-in for NumPy.
 """
 
@@ -17,7 +17,7 @@ NO_ACCESS = 0  # PROT_NONE
 
 
 def array(shape: int | tuple[int, ...], dtype: object, side: str) -> np.ndarray:
-    """Zeros of any shape and dtype with a page of no access before and behind, closely at `side`."""
+    """Zeros of any shape and dtype between pages without access, adjacent at `side`."""
     kind = np.dtype(dtype)
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     count = int(np.prod(shape, dtype=np.int64))

@@ -23,7 +23,7 @@ NAMES = ("x.y4m", "x_16x16.yuv", "noending", "x_0x0.yuv", "x_99999x99999.yuv", "
 
 
 class Case(NamedTuple):
-    """A file, how it is opened, and (width, height, frames, bytes left over) where there is no doubt about them."""
+    """A file, how it is opened, and (width, height, frames, bytes left over) if they are certain."""
 
     name: str
     data: bytes

@@ -12,7 +12,7 @@ from typing import NamedTuple
 KINDS = {
     "decoder": "decoder_cases",  # one broken stream through one decoder
     "encoder": "encoder_cases",  # random options, sizes and contents, decoded by two decoders
-    "sequences": "sequence_cases",  # several through one, whose caller goes on behind errors
+    "sequences": "sequence_cases",  # several through one, whose caller continues after errors
     "selftest": "selftest_cases",  # what a campaign has to find
 }
 

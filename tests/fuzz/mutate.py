@@ -36,13 +36,13 @@ def units_of(stream: bytes) -> list[Unit]:
 
 
 def stream_of(units: Sequence[Unit], rng: random.Random) -> bytes:
-    """A byte stream; start codes of either length, and zeros behind some units."""
+    """A byte stream; start codes of either length, and zeros after some units."""
     return b"".join(bits.nal_unit(u.kind & 31, u.ref_idc & 3, u.rbsp, rng.random() < 0.7) + bytes(rng.choice((0, 0, 0, 1, 9)))
                     for u in units)  # fmt: skip
 
 
 class MutatingWriter(bits.BitWriter):
-    """Writes elements with some values changed; where one has changed, more of those behind it are.
+    """Writes elements with some values changed; where one has changed, more of the later ones are.
 
     A legal value goes into the object too, and what follows from it is written; of others only the bits are.
     """
@@ -157,7 +157,7 @@ def flipped(rbsp: bytes, rng: random.Random) -> bytes:
 
 
 def _parameter_sets(units: Sequence[Unit]) -> tuple[dict[int, Sps], dict[int, Pps]]:
-    """What is in force behind the units."""
+    """The parameter sets in force after the units."""
     sps_by_id, pps_by_id = {}, {}
     for unit in units:
         if unit.kind == bits.NAL_SPS:

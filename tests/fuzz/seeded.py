@@ -4,7 +4,7 @@
     python tests/fuzz/seeded.py headers 1 1 1234        # case 1234 of that seed alone
 
 A kind is a module beside this one: `build(rng)` makes a case, the same for the same seed; `run(case, folder)` says in a word
-what it came to, and raises whatever is wrong; `warm()`, where there is one, does once what later cases find done.
+what it came to, and raises whatever is wrong; `warm()`, if defined, does once what later cases need.
 """
 
 import faulthandler

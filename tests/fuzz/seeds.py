@@ -100,7 +100,7 @@ def x264_streams() -> list[bytes]:
 
 
 def conformance_streams() -> list[bytes]:
-    """The beginnings of the conformance streams, where there are any."""
+    """The beginnings of the conformance streams, if available."""
     folder = os.environ.get("H264LITE_CONFORMANCE")
     if not folder:
         return []

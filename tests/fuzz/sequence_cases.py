@@ -136,10 +136,10 @@ def run(case: Case, numpy: GuardedNumpy) -> Result:
             refused = refused or str(error)
     last = [frame.to_bytes() for frame in coder.decode(case.whole)]
     last += [frame.to_bytes() for frame in coder.flush()]
-    assert last[-len(case.frames) :] == case.frames, "a whole stream behind the others is wrong"
+    assert last[-len(case.frames) :] == case.frames, "a whole stream after the others is wrong"
     return Result(frames, refused or "; ".join(coder.dropped[:1]))
 
 
 def dump(case: Case) -> bytes:
-    """The streams one behind the other; where memory runs out is in the case alone."""
+    """The streams in sequence; the point where memory runs out depends on the case alone."""
     return b"".join(case.pieces)

@@ -115,7 +115,7 @@ def test_closed_kernels() -> None:
 
 @pytest.mark.parametrize("order", ["closed turn_twice", "closed shared", "shared closed turn_twice"])
 def test_what_a_closed_kernel_makes_of_a_helper_is_called_by_no_other(order, tmp_path) -> None:
-    """There it takes fewer arguments. In a process of its own, since a wrong call ends it."""
+    """In the kernel it takes fewer arguments. In a process of its own, since a wrong call ends it."""
     (tmp_path / "shared.py").write_text(SHARED)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(jit.__file__).parents[2])}
     values = np.arange(4)

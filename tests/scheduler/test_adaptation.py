@@ -28,7 +28,7 @@ def machine(cpu=1.0, gpu=1.0, threads=4):
 
 
 class Encode:
-    """Pictures on a machine that is as `true`, planned by what is believed of it; the clock is the machine's."""
+    """Frames on a machine that is as `true`, planned by what is believed of it; the clock is the machine's."""
 
     def __init__(self, true, believed):
         self.true, self.now, self.spent, self.dearest = true, 0.0, 0.0, 0.0
@@ -105,7 +105,7 @@ def test_the_account():
     while not account.due(True):
         account.passed(0.01)
         pictures += 1
-    assert 0 <= pictures - round(1 / SHARE) <= 1  # it is reckoned as a whole picture
+    assert 0 <= pictures - round(1 / SHARE) <= 1  # it is reckoned as a whole frame
     assert not account.due(False) and account.balance < LOADING
     account.paid(WINDOW * 0.01 + 0.002)
     assert account.cost == pytest.approx(0.002)
@@ -159,4 +159,4 @@ def test_stages_that_were_never_measured_follow():
     assert models.seconds("intra", GPU, 1, 100) == pytest.approx(2e-4, rel=1e-3)
     assert models.seconds("deblock", GPU, 1, 100) == pytest.approx(3e-4, rel=1e-3)
     assert models.seconds("issue", GPU, 1, 100) == pytest.approx(1e-4)
-    assert models.drift() == pytest.approx(1.0, rel=0.01)  # 2 of 1 and 0 of 1: as samples of whole pictures
+    assert models.drift() == pytest.approx(1.0, rel=0.01)  # 2 of 1 and 0 of 1: as samples of whole frames

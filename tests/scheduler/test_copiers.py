@@ -1,4 +1,4 @@
-"""Pictures copied by threads without the interpreter: every byte, by any number of helpers, late ones too."""
+"""Frames copied by threads without the interpreter: every byte, by any number of helpers, late ones too."""
 
 import gc
 import threading
@@ -64,7 +64,7 @@ def test_what_is_not_rows_of_bytes_is_copied_as_well():
 
 
 def test_helpers_copy_and_open_the_gate_by_themselves():
-    """Of picture after picture; the one whose planes none of them can copy is there at once."""
+    """Of frame after frame; the one whose planes they cannot copy is complete at once."""
     rng = np.random.default_rng(11)
     copiers, upload_fences = Copiers(2), [np.full(1, READY, np.int64) for _ in range(3)]
     sources = [picture(rng, 360, 640) for _ in range(4)]
@@ -86,7 +86,7 @@ def test_helpers_copy_and_open_the_gate_by_themselves():
 
 
 def test_a_gate_is_shut_until_the_last_part_is_there():
-    """Nobody helps, so nothing is copied before the caller does."""
+    """No helper, so nothing is copied before the caller copies."""
     copiers, upload_fence = Copiers(0), np.full(1, READY, np.int64)
     source, target = [np.ones((64, 64), np.uint8)], [np.zeros((64, 64), np.uint8)]
     copiers.begin(Target(target), source, upload_fence)

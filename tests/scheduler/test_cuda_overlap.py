@@ -1,6 +1,6 @@
 """Streams, events and copies leave no race: every two accesses to the same memory, one of them writing, are ordered.
 
-The emulated device does all work at once, so a missing wait changes nothing there. Here every launch, copy, event and
+The emulated device does all work at once, so a missing wait changes nothing on it. Here every launch, copy, event and
 wait of an encode is noted, and vector clocks tell what is ordered before what on a device that runs the streams freely.
 """
 
@@ -26,16 +26,16 @@ MAIN_THREAD = "host"
 
 
 class Ledger:
-    """Who is ordered behind whom. An actor is a stream or a thread of the host; a clock maps actors to their counts."""
+    """Which actor is ordered after which. An actor is a stream or a thread of the host; a clock maps them to their counts."""
 
     def __init__(self):
         self.clocks, self.events, self.accesses, self.races, self.finished = {}, {}, [], [], {}
         self.lock = threading.RLock()
-        self.writes = None  # the picture whose bits the main thread takes: as if another thread did
-        self.waits = True  # the host's main thread for pictures; False: as if it knew of none that is over
+        self.writes = None  # the frame whose bits the main thread takes: as if another thread did
+        self.waits = True  # the host's main thread for frames; False: as if it knew of none that is over
 
     def host(self):
-        """The thread that asks; one that takes a picture's bits is of that picture alone."""
+        """The thread that asks; one that takes a frame's bits is of that frame alone."""
         if self.writes is not None:
             return f"bits of {self.writes}"
         thread = threading.current_thread()
@@ -201,7 +201,7 @@ def test_a_slot_used_again_at_once_is_found(ledger, monkeypatch, options):
 
 @pytest.mark.parametrize("options", ({}, {"keyint": 1}, {"keep": True}), ids=str)
 def test_a_slot_used_again_too_early_is_found(ledger, monkeypatch, options):
-    """A picture behind the last but two, and not the last but one."""
+    """A frame ordered after the last but two, and not after the last but one."""
     ledger.waits = False
     let_in = cuda_executor.CudaExecutor._start_when_uploaded
 

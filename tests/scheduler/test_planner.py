@@ -88,7 +88,7 @@ def test_a_thousand_random_machines():
 # times software, so 7.8 ms (Pieters et al., TCSVT 21(1), 2011). Not published: what deblocking took in the first system. With
 # Pieters' figures the totals do not agree (both could not reach 40 frames a second); 40 ms on the GPU and 4 ms on the
 # processor agree with all three. How the rest divides into search, refinement, interpolation and residual: in the ratios of
-# this project's stages on one core (docs/performance.md). Those inter loops had no other stages. PCIe 2.0 x16: 6 GB/s.
+# this project's stages on one core (docs/cpu.md). Those inter loops had no other stages. PCIe 2.0 x16: 6 GB/s.
 PAPER_GPU, PAPER_CPU = 62.5e-3, 125e-3
 PAPER_STAGES = ("full_search", "subpel_refine", "interpolate", "inter_residual")
 
@@ -121,7 +121,7 @@ def test_the_machine_of_the_papers_gains_what_they_report():
 
 
 def test_a_data_centre_gpu_gets_nearly_all_pixels():
-    models = guess(BOTH, 16)  # times of docs/performance.md: an H200 beside 16 cores
+    models = guess(BOTH, 16)  # an H200 beside 16 cores
     for size in (Size(120, 68, 48), Size(240, 135, 48)):
         found = make_plan(BOTH, picture_of(size), models)
         share = sum(found.plan.rows[stage][0] for stage in SPLITS) / size.mb_height / len(SPLITS)

@@ -1,4 +1,4 @@
-"""Pictures read by threads without the interpreter: every byte, short reads, what ends and what cannot be read."""
+"""Frames read by threads without the interpreter: every byte, short reads, what ends and what cannot be read."""
 
 import os
 import threading

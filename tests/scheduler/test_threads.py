@@ -1,4 +1,4 @@
-"""Threads that cannot be started: fewer, the same bytes, and none left behind."""
+"""Threads that cannot be started: fewer, the same bytes, and none is left."""
 
 import gc
 import os
@@ -128,7 +128,7 @@ def test_helpers_that_do_not_start_are_done_without(refuse, monkeypatch):
 
 
 def test_a_plan_is_made_where_it_is_wanted(refuse):
-    """If no thread can make it beside pictures."""
+    """If no thread can make it beside frames."""
     from h264lite.scheduler.planning.models import guess
     from h264lite.scheduler.planning.plan import Plan
 

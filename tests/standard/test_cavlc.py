@@ -19,7 +19,7 @@ CODES = [
 
 @pytest.mark.parametrize("name, table, entries, unused", CODES, ids=[code[0] for code in CODES])
 def test_codes(name, table, entries, unused):
-    """All entries are there, no code begins another one, and the code space is used up where it should be."""
+    """All entries exist, no code begins another one, and the code space is used up where it should be."""
     pairs = [(int(length), int(code)) for length, code in table.reshape(-1, 2) if length]
     codes = sorted(format(code, f"0{length}b") for length, code in pairs)
     assert len(codes) == entries
@@ -104,7 +104,7 @@ def test_deblocking_tables():
     for table in (tables.ALPHA, tables.BETA, *tables.TC0, tables.QP_CHROMA):
         assert (np.diff(table) >= 0).all()
     assert (np.diff(tables.TC0, axis=0) >= 0).all()
-    # the curves behind the tables: 0.8 (2^(i/6) - 1) and 0.5 i - 7
+    # the curves of the tables: 0.8 (2^(i/6) - 1) and 0.5 i - 7
     i = np.arange(16, 50)
     assert np.abs(tables.ALPHA[16:50] - 0.8 * (2 ** (i / 6) - 1)).max() < 4
     assert np.abs(tables.BETA[16:] - (0.5 * np.arange(16, 52) - 7)).max() < 2

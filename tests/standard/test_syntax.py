@@ -390,7 +390,7 @@ def test_new_pictures():
 
 
 def test_ffmpeg_reads_our_headers():
-    """FFmpeg finds size, cropping, shape, colour and time, and the samples of an I_PCM picture behind the headers."""
+    """FFmpeg finds size, cropping, shape, colour and time, and the samples of an I_PCM picture after the headers."""
     av = pytest.importorskip("av")
     sps = Sps(
         constraint_set1_flag=1,
