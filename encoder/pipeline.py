@@ -197,6 +197,7 @@ class Pipeline:
     def _write(self, frame: Frame) -> EncodedFrame:
         """Write the NAL units of a frame after its loop."""
         start = time.perf_counter()
+        frame.write_slices()
         data = self.writer.access_unit(frame)
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
         if self.trace is not None:

@@ -23,7 +23,7 @@ _ON_DEMAND = {"step_search", "rd_decision"}  # compiled when an option needs the
 
 def will_compile() -> bool:
     """Whether a kernel of an encode on the CPU is not in the cache for the current sources. Compiles nothing."""
-    return bool((files(CPU) - _ON_DEMAND | {"entropy"}) - whole_modules(_KERNELS))
+    return bool((files(CPU) - _ON_DEMAND) - whole_modules(_KERNELS))
 
 
 def kernel_place() -> Place:
@@ -66,15 +66,18 @@ def load_writers(bits: bool = False) -> None:
     """
     import numpy as np
 
+    from ..scheduler.executor import Executor
     from ..scheduler.frames.frame import HostFrame
+    from ..scheduler.frames.loop import Arrays, LoopSettings
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
     from .decisions.frame_types import FrameTypes
+    from .decisions.quantiser import LAMBDA
     from .settings.config import Config
     from .slice_writer import SliceWriter
 
     frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
-    frame.levels_packed = frame.bits_from_gpu = True
+    frame.levels_packed = True
     frame.slice_sizes[0] = 8 * frame.slice_data.size
     frame.unpack_levels()
     copiers = Copiers(1)
@@ -86,8 +89,7 @@ def load_writers(bits: bool = False) -> None:
             readers.came(ticket)
     config = Config.from_options(width=32, height=32, threads=1, device="cpu")
     frame.spec = FrameTypes(config, ((0, 2),)).next()
-    writer = SliceWriter(config)
-    writer.access_unit(frame)
+    SliceWriter(config).access_unit(frame)
     if bits:
-        frame.bits_from_gpu = False
-        writer.access_unit(frame)
+        frame.header_bits = (0,)
+        Arrays(LoopSettings(config, frame.spec.slices, LAMBDA), Executor(1, 2, [(0, 4)])).deferred_write(frame)()

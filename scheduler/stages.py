@@ -5,6 +5,9 @@ Arguments have the names of the frame's state (scheduler/frames/frame.py and loo
 frame that a call does: `row0 row1` (macroblock rows) for ROWS, `first_mb end_mb` for SLICES. No other module decides by
 device which function runs a stage.
 
+A deferred stage is no step of the loop on the CPU: a task calls it (executor.deferred_call) when the frame's other results
+are on the host, beside the loop of later frames. A GPU that has it runs it before the download.
+
 On a GPU, MAIN runs the coding loop, SIDE the stages that the loop does not need at once, H2D and D2H the copies and the
 stages next to them. `after` names stages on other streams, of this frame or the one before, whose event is waited for;
 stages of one stream run in order. Frame n starts when frame n - 2 has been downloaded (CudaExecutor). Other streams wait for
@@ -38,6 +41,7 @@ class Stage:
     stream: str = MAIN
     after: str = ""
     only: str = ""  # the only folder that has the stage; empty: both have it
+    deferred: bool = False  # on the CPU it runs in a task after the loop of its frame, beside the loop of later frames
 
     @property
     def span(self) -> tuple[str, ...]:
@@ -214,21 +218,27 @@ TABLE = (
         "level_index level_blocks",
         D2H, after="extend_luma", only=CUDA,
     ),
-    Stage(
+    Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2",
         "slice_first_mb slice_headers n_ref slice_qp mb_width source_y source_u source_v mb_type sub_mb_type ref_idx mv "
         "intra4x4_mode intra16x16_mode intra_chroma_mode cbp qp levels total_coeff slice_data slice_sizes",
         "slice_data slice_sizes",
-        D2H, after="extend_luma", only=CUDA,
+        D2H, after="extend_luma", deferred=True,
     ),
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
+ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
 def files(folder: str) -> set[str]:
     """Names of the files in folder CPU or CUDA that hold stages."""
     return {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
+
+
+def deferred_stages(folder: str) -> frozenset[str]:
+    """Names of the stages that a device with the stages of `folder` leaves to a task of the host."""
+    return frozenset(stage.name for stage in TABLE if stage.deferred and (folder == CPU or stage.only == CPU))
 
 
 def load_launchers() -> None:
@@ -247,8 +257,9 @@ def picture_steps(
     """The steps of a frame, in order: (stages of a step, index of the reference that they search or -1).
 
     n_ref: references of the frame, 0 for an I picture; home: GPU stages that prepare results for the download, after the
-    stages that the loop waits for. mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages
-    that the next frame needs are started first; consecutive stages of one stream need fewer driver calls.
+    stages that the loop waits for: ENTROPY_STAGE unless it is deferred. mark_skipped may run after deblock, which treats
+    P_Skip as P_16x16. On a GPU the stages that the next frame needs are started first; consecutive stages of one stream
+    need fewer driver calls.
     """
     borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*home, "ssd_y", "ssd_u", "ssd_v")
     if n_ref:

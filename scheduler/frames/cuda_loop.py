@@ -6,7 +6,7 @@ import numpy as np
 
 from ..cuda_executor import CudaExecutor
 from .dpb import DecodedPictureBuffer
-from .frame import Frame, HostFrame, Zeros, split_planes
+from .frame import Frame, HostFrame, Zeros, nothing, split_planes
 from .loop import Arrays, Loop, LoopSettings
 
 
@@ -30,7 +30,7 @@ class CudaLoop(Loop):
     def _code(self, frame: Frame, slot: int, list0: tuple[int, ...]) -> Frame:
         """See Loop."""
         assert isinstance(frame, HostFrame)
-        frame.bits_from_gpu, frame.levels_packed = True, False
+        frame.levels_packed, frame.write_slices = False, nothing
         executor, k, picture = self.executor, frame.index % len(self.frames_on_device), frame.picture
         device_frame = self.frames_on_device[k]
         fills = [(device_frame.qp, frame.spec.qp)]
@@ -47,15 +47,10 @@ class CudaLoop(Loop):
                 state = self.arrays.constants | device_frame.arrays | self.input[k]
                 source = [(frame.source, self.input[k]["given"])]
                 executor.upload_frame(frame.index, source, fills, (("load_i420",), {}), state, fence)
-            headers, data = executor.constant(self._slice_headers(frame)), executor.across(frame.slice_data)
-            self._stages(frame, device_frame, slot, list0, ("write_slices",), slice_headers=headers, slice_data=data)
+            entropy_state = self.arrays.entropy_state(frame, executor.across(frame.slice_data))
+            self._stages(frame, device_frame, slot, list0, entropy_state)
             executor.take(frame.index, [(device_frame.block, frame.block), *self._decoded(frame, slot)], frame.place)
         return device_frame
-
-    def _slice_headers(self, frame: Frame) -> np.ndarray:
-        """int32[n + 1, 2]: first macroblock row and header bits of each slice; last mb_height, 0."""
-        rows = [row0 for row0, _ in self.settings.slices]
-        return np.array([*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)], np.int32)
 
 
 def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The coding loop: the stages of a frame in the order of their data, and the state that is kept between frames."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -9,8 +9,8 @@ import numpy as np
 
 from ...standard.macroblock import I_4x4
 from ..cuda_executor import CudaExecutor
-from ..executor import Executor
-from ..stages import picture_steps
+from ..executor import Executor, deferred_call
+from ..stages import ENTROPY_STAGE, picture_steps
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace
 
@@ -40,6 +40,7 @@ class Arrays:
         config = settings.config
         width, height = config.mb_width, config.mb_height
         self.config, self.lambdas, self.side = config, settings.lambdas, side
+        self._slices = settings.slices
         self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, side.zeros)
         self.workspace = Workspace(width, height, config.ref, side.zeros)
         self.constants = _constants(config)
@@ -68,6 +69,18 @@ class Arrays:
             "previous_ref_idx": previous.ref_idx,
             "previous_mv": previous.mv,
         }  # fmt: skip
+
+    def entropy_state(self, frame: Frame, slice_data: Any) -> dict[str, Any]:
+        """The arguments of the entropy stage that are not in `state`; slice_data: `frame`'s, as this memory has it."""
+        rows = [row0 for row0, _ in self._slices]
+        headers = [*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)]
+        return {"slice_headers": self.side.constant(np.array(headers, np.int32)), "slice_data": slice_data}
+
+    def deferred_write(self, frame: Frame) -> Callable[[], None]:
+        """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""
+        numbers = {"n_ref": frame.spec.n_ref, "slice_qp": frame.spec.qp}
+        state = self.constants | frame.arrays | numbers | self.entropy_state(frame, frame.slice_data)
+        return deferred_call(ENTROPY_STAGE, state)
 
     def picture_state(self, slot: int) -> dict[str, Any]:
         """The arguments for the decoded frame in `slot`."""
@@ -121,6 +134,7 @@ class Loop:
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
         self.dpb = DecodedPictureBuffer(self.config.ref + 1) if dpb is None else dpb
+        self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self.previous: Frame | None = None  # its vectors give search centres
 
     def run(self, frame: Frame) -> Callable[[], None]:
@@ -134,12 +148,13 @@ class Loop:
 
     def _code(self, frame: Frame, slot: int, list0: tuple[int, ...]) -> Frame:
         """Do, or start, all stages. Returns the frame's arrays in the executor's memory."""
-        frame.bits_from_gpu = frame.levels_packed = False
+        frame.levels_packed = False
         frame.samples()
         if isinstance(frame, HostFrame):
             frame.mark_levels_dirty()
         self._stages(frame, frame, slot, list0)
         self.executor.take(frame.index, self._decoded(frame, slot), frame.place)
+        frame.write_slices = self.arrays.deferred_write(frame)
         return frame
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
@@ -160,17 +175,17 @@ class Loop:
         self.previous = frames[0] if frames else None
 
     def _stages(
-        self, frame: Frame, there: Frame, slot: int, list0: tuple[int, ...], home: tuple[str, ...] = (), **more: Any
+        self, frame: Frame, there: Frame, slot: int, list0: tuple[int, ...], entropy_state: Mapping[str, Any] | None = None
     ) -> None:
         """Run the stages from source to reference; `there`: the frame's arrays in the executor's memory.
 
-        home: the stages that prepare the results for the download, run as soon as these are complete.
+        entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
         """
         self.arrays.fill(frame, there, there is frame)
         references = [self.arrays.reference_state(ref, of) for ref, of in enumerate(list0)]
         steps = [
-            (names, references[ref] if ref >= 0 else more if home and home[0] in names else {})
-            for names, ref in picture_steps(len(list0), self.config.me, home, self.config.subme)
+            (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
+            for names, ref in picture_steps(len(list0), self.config.me, self.for_download, self.config.subme)
         ]
         self.executor.run(steps, self._state(frame, there, slot, list0), frame.stage_seconds)
 
