@@ -18,8 +18,9 @@ _USED = {
     ),
     "numba.core.codegen": (
         "JITCodeLibrary._ensure_finalized", "JITCodeLibrary._finalize_dynamic_globals",
-        "JITCodeLibrary._finalize_final_module", "JITCodeLibrary._get_module_for_linking", "JITCodeLibrary._optimize_final_module",
-        "JITCodeLibrary._set_compiled_object", "JITCodeLibrary.enable_object_caching",
+        "JITCodeLibrary._finalize_final_module", "JITCodeLibrary._get_module_for_linking",
+        "JITCodeLibrary._optimize_final_module", "JITCodeLibrary._set_compiled_object",
+        "JITCodeLibrary.enable_object_caching",
     ),
     "numba.core.compiler": ("CompilerBase._compile_core", "DefaultPassBuilder.define_nopython_pipeline"),
     "numba.core.compiler_machinery": ("LoweringPass", "PassManager.add_pass_after", "PassManager.finalize", "register_pass"),

@@ -15,7 +15,7 @@ from h264lite import Encoder
 from h264lite.jit import interfaces
 from numba.core import codegen, compiler
 
-ROOT = Path(interfaces.__file__).resolve().parents[1]
+ROOT = Path(interfaces.__file__).parents[1]
 LACKING = "import numba.core.caching\ndel numba.core.caching._CacheLocator\n"
 SAID = f"Numba {numba.__version__} has no numba.core.caching._CacheLocator: kernels are compiled and kept in its ordinary way"
 
@@ -65,7 +65,7 @@ print(hashlib.sha256(b"".join(bytes(packet.data) for packet in packets)).hexdige
 def run(tmp_path, script, before=LACKING):
     """Runs a script in a process of its own: (lines of standard output, standard error)."""
     (tmp_path / "script.py").write_text(before + script)
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(ROOT).parent)}
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT.parent)}
     done = subprocess.run([sys.executable, str(tmp_path / "script.py")], env=environment, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines(), done.stderr
