@@ -203,14 +203,8 @@ class Bench:
         ]
         arrays = [gpu.upload(a) for a in state]
         slices = gpu.upload(np.zeros(rows, np.int32))
-        for wavefront in (False, True):
-            self.time(
-                "deblock, wavefront" if wavefront else "deblock, tiles",
-                lambda w=wavefront: deblock(
-                    *rec, *arrays, 0, 0, 0, 0, slices, 0, rows, *out, stream=self.stream, wavefront=w
-                ),
-                "" if wavefront else "30",
-            )
+        whole = (0, rows, *out)
+        self.time("deblock", lambda: deblock(*rec, *arrays, 0, 0, 0, 0, slices, *whole, stream=self.stream), "30")
 
 
 def main() -> int:

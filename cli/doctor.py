@@ -17,7 +17,8 @@ from ..encoder.settings.config import Config
 from ..encoder.settings.tuned import unmet
 from ..encoder.warm_up import kernel_place, will_compile
 from ..jit import kept
-from ..jit.cache import KernelCache
+from ..jit.interfaces import why_ordinary
+from ..jit.kernel import problems_on_disk
 from ..jit.place import ADVICE, VARIABLE
 from ..scheduler.devices import gpu_facts, why_no_cuda
 from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
@@ -58,13 +59,15 @@ def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "processor": {"name": machine.processor, "cores": machine.cores, "simd": machine.simd,
                       "simd_forced": os.environ.get("H264LITE_SIMD", ""), "compiled": not will_compile(),
-                      "kernel_folder": str(kernel_place().folder or "")},
+                      "kernel_folder": str(kernel_place().folder or ""), "why_ordinary": why_ordinary()},
         "cuda": _cuda(problems),
         "tuning": _tuning(tuning_file, machine, problems),
         "would_use": {f"{w}x{h}": _would_use(w, h, tuning_file) for w, h in SIZES},
         "problems": problems,
     }  # fmt: skip
     _caches(problems)
+    if why_ordinary() and why_ordinary() not in problems:  # the first kernel that was imported may have told it before
+        problems.append(why_ordinary())
     return found
 
 
@@ -146,6 +149,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         ("SIMD", processor["simd"] + (f" (H264LITE_SIMD={processor['simd_forced']})" if processor["simd_forced"] else "")),
         ("CPU kernels", f"compiled, in {processor['kernel_folder']}" if processor["compiled"] else
          "not compiled yet: the first encode does it, in a minute"),
+        ("Numba", processor["why_ordinary"] or "kernels are linked from parts and loaded without the compiler"),
         ("driver", cuda["driver"] or "no NVIDIA driver"),
     ]
     for k, gpu in enumerate(cuda["gpus"]):
@@ -180,4 +184,4 @@ def kernel_problems() -> list[str]:
     for folder in (root / "cpu_simd", root / "decoder"):
         for source in folder.glob("[a-z]*.py"):
             import_module(f"..{folder.name}.{source.stem}", __package__)
-    return KernelCache.problems()
+    return problems_on_disk()

@@ -1,12 +1,12 @@
-// 8.7: the deblocking filter, as independent tiles and, to compare, as the wavefront of macroblocks.
+// 8.7: the deblocking filter, as independent tiles.
 //
 // Tiles: two warps filter 2x2 macroblocks, one luma and one chroma, from un-deblocked samples and the halo that decides their
 // final samples (10 samples up and left, 6 down, 3 right), so that no tile waits for another. A schedule from deblock.py gives the lines of
 // the edges and the steps in which they may run at once; it is derived from the data flow of the filter.
+#include "deblock_lines.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
 
-constexpr int RECORD = 12;      // words a macroblock: 32 strengths of 4 bits, thresholds of six kinds of edges, 2 unused
 constexpr int BLOCK_TILES = 4;  // a block of threads
 constexpr int TILE = 2, NEAR = TILE + 2;  // macroblocks a side of a tile, and with those around
 constexpr int LUMA_STRIDE = 52, LUMA_ROWS = 50, LUMA_LEFT = 12, LUMA_TOP = 12;  // bytes; what the lines of a tile read
@@ -70,61 +70,6 @@ extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signe
     to[4 + lane] = thresholds(a, b, alpha_offset, beta_offset);
   }
 }
-
-// 8.7.2.3, 8.7.2.4: one line across an edge; s is its q0, d the distance from sample to sample
-template <bool LUMA>
-DEVICE void filter_line(uint8_t *s, int d, unsigned bs, unsigned limits) {
-  const int p0 = s[-d], p1 = s[-2 * d], q0 = s[0], q1 = s[d];
-  const int alpha = int(limits & 255), beta = int(limits >> 8 & 255);
-  if (abs(p0 - q0) >= alpha || abs(p1 - p0) >= beta || abs(q1 - q0) >= beta) return;
-  if (bs < 4) {
-    const int tc0 = int(limits >> (11 + 5 * bs) & 31);
-    if (LUMA) {
-      const int p2 = s[-3 * d], q2 = s[2 * d];
-      const bool p_near = abs(p2 - p0) < beta, q_near = abs(q2 - q0) < beta;
-      const int tc = tc0 + p_near + q_near, middle = (p0 + q0 + 1) >> 1;
-      const int delta = clip3(-tc, tc, (4 * (q0 - p0) + (p1 - q1) + 4) >> 3);
-      s[-d] = uint8_t(clip255(p0 + delta));
-      s[0] = uint8_t(clip255(q0 - delta));
-      if (p_near) s[-2 * d] = uint8_t(p1 + clip3(-tc0, tc0, (p2 + middle - 2 * p1) >> 1));
-      if (q_near) s[d] = uint8_t(q1 + clip3(-tc0, tc0, (q2 + middle - 2 * q1) >> 1));
-    } else {
-      const int tc = tc0 + 1, delta = clip3(-tc, tc, (4 * (q0 - p0) + (p1 - q1) + 4) >> 3);
-      s[-d] = uint8_t(clip255(p0 + delta));
-      s[0] = uint8_t(clip255(q0 - delta));
-    }
-    return;
-  }
-  if (!LUMA) {
-    s[-d] = uint8_t((2 * p1 + p0 + q1 + 2) >> 2);
-    s[0] = uint8_t((2 * q1 + q0 + p1 + 2) >> 2);
-    return;
-  }
-  const int p2 = s[-3 * d], q2 = s[2 * d];
-  const bool small = abs(p0 - q0) < (alpha >> 2) + 2;
-  if (small && abs(p2 - p0) < beta) {
-    const int p3 = s[-4 * d];
-    s[-d] = uint8_t((p2 + 2 * p1 + 2 * p0 + 2 * q0 + q1 + 4) >> 3);
-    s[-2 * d] = uint8_t((p2 + p1 + p0 + q0 + 2) >> 2);
-    s[-3 * d] = uint8_t((2 * p3 + 3 * p2 + p1 + p0 + q0 + 4) >> 3);
-  } else {
-    s[-d] = uint8_t((2 * p1 + p0 + q1 + 2) >> 2);
-  }
-  if (small && abs(q2 - q0) < beta) {
-    const int q3 = s[3 * d];
-    s[0] = uint8_t((p1 + 2 * p0 + 2 * q0 + 2 * q1 + q2 + 4) >> 3);
-    s[d] = uint8_t((p0 + q0 + q1 + q2 + 2) >> 2);
-    s[2 * d] = uint8_t((2 * q3 + 3 * q2 + q1 + q0 + p0 + 4) >> 3);
-  } else {
-    s[0] = uint8_t((2 * q1 + q0 + p1 + 2) >> 2);
-  }
-}
-
-DEVICE unsigned strength_of(const unsigned *record, int direction, int edge, int k) {
-  int n = direction * 16 + edge * 4 + k;
-  return record[n >> 3] >> (4 * (n & 7)) & 15;
-}
-DEVICE int kind_of(int direction, int edge) { return edge ? 2 : direction; }
 
 // Runs the steps of a schedule: uint32[steps, 32], one line a lane, ~0 for none. A line: bits 0-11 place of q0 in the tile,
 // 12 direction, 13-14 block along the edge, 15-16 edge, 17-20 macroblock of the neighbourhood (NEAR y + x).
@@ -237,54 +182,5 @@ extern "C" __global__ void __launch_bounds__(64 * BLOCK_TILES) deblock_tiles(con
   } else {
     run_schedule<true>(luma, LUMA_STRIDE, near, luma_schedule, luma_steps, lane);
     store_tile(luma + LUMA_TOP * LUMA_STRIDE + LUMA_LEFT, LUMA_STRIDE, 16, width, 16 * row1, 16 * mx, 16 * my, out_y, y_stride, lane);
-  }
-}
-
-// Copies rec_* into out_*, a macroblock a warp, for the wavefront, which filters in place.
-extern "C" __global__ void deblock_copy(const uint8_t *rec_y, const uint8_t *rec_u, const uint8_t *rec_v, int mb_width,
-    uint8_t *out_y, int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride) {
-  wait_for_the_kernel_before();
-  const int lane = threadIdx.x, mx = blockIdx.x, my = blockIdx.y;
-  for (int i = lane; i < 64; i += 32) {
-    int r = i >> 2, w = i & 3;
-    *reinterpret_cast<unsigned *>(out_y + size_t(my * 16 + r) * y_stride + mx * 16 + 4 * w) =
-        *reinterpret_cast<const unsigned *>(rec_y + size_t(my * 16 + r) * mb_width * 16 + mx * 16 + 4 * w);
-  }
-  int r = lane >> 1 & 7, w = lane & 1;
-  *reinterpret_cast<unsigned *>((lane >> 4 ? out_v : out_u) + size_t(my * 8 + r) * c_stride + mx * 8 + 4 * w) =
-      *reinterpret_cast<const unsigned *>((lane >> 4 ? rec_v : rec_u) + size_t(my * 8 + r) * mb_width * 8 + mx * 8 + 4 * w);
-}
-
-// The standard's order, in place on out_*: one warp a row of macroblocks, two macroblocks after the row above.
-// progress int32[mb_height]: macroblocks done a row, 0 before the launch. Lanes: 16 luma lines, 8 Cb, 8 Cr.
-extern "C" __global__ void __launch_bounds__(32) deblock_wavefront(const unsigned *records, int mb_width, uint8_t *out_y,
-    int y_stride, uint8_t *out_u, uint8_t *out_v, int c_stride, int *progress) {
-  wait_for_the_kernel_before();
-  const int lane = threadIdx.x, my = blockIdx.x;
-  const bool luma = lane < 16;
-  const int k = luma ? lane : lane & 7, stride = luma ? y_stride : c_stride, size = luma ? 16 : 8;
-  uint8_t *plane = luma ? out_y : lane < 24 ? out_u : out_v;
-  for (int mx = 0; mx < mb_width; mx++) {
-    if (my) {
-      if (lane == 0) wait_at_least(progress + my - 1, min(mx + 2, mb_width));
-      __syncwarp();
-    }
-    const unsigned *record = records + (size_t(my) * mb_width + mx) * RECORD;
-    for (int direction = 0; direction < 2; direction++) {
-      const int step = direction ? stride : 1;
-      uint8_t *line = plane + size_t(my) * size * stride + mx * size + (direction ? k : k * stride);
-      for (int edge = 0; edge < 4; edge++) {
-        const unsigned bs = strength_of(record, direction, edge, luma ? k >> 2 : k >> 1);
-        if (luma) {
-          if (bs) filter_line<true>(line + 4 * edge * step, step, bs, record[4 + kind_of(direction, edge)]);
-        } else if (bs && !(edge & 1)) {
-          filter_line<false>(line + 2 * edge * step, step, bs, record[7 + kind_of(direction, edge)]);
-        }
-      }
-      __syncwarp();
-    }
-    __threadfence();
-    __syncwarp();
-    if (lane == 0) store_release(progress + my, mx + 1);
   }
 }

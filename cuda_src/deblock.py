@@ -157,9 +157,8 @@ def deblock(
     out_u: DeviceArray,
     out_v: DeviceArray,
     stream: Any = None,
-    wavefront: bool = False,
 ) -> None:
-    """8.7: twin of cpu_simd.deblock.deblock. `wavefront` takes the standard's order, whole pictures only."""
+    """8.7: twin of cpu_simd.deblock.deblock."""
     device = rec_y.device
     height, width = rec_y.shape
     mb_width, mb_height = width // 16, height // 16
@@ -167,28 +166,23 @@ def deblock(
         device, mb_type, ref_idx, mv, total_coeff, qp, chroma_qp_offset, alpha_offset, beta_offset, disable_idc,
         slice_first_mb, mb_width, max(0, row0 - 1), min(mb_height, row1 + 1), stream,
     )  # fmt: skip
-    out: list[Any] = []
-    for plane, samples in ((out_y, width), (out_u, width // 2), (out_v, width // 2)):
-        stride = plane.shape[1]
-        border = (stride - samples) // 2
-        out.append((plane.ptr + border * stride + border, stride))
-    targets = [_at(out_y, out[0][0]), out[0][1], _at(out_u, out[1][0]), _at(out_v, out[2][0]), out[1][1]]
-    if wavefront:
-        if (row0, row1) != (0, mb_height):
-            raise ValueError("the wavefront deblocks whole pictures")
-        progress = device.scratch("deblock progress", (mb_height,), np.int32, stream).fill(0, stream)
-        planes = [rec_y, rec_u, rec_v, mb_width]
-        device.launch("deblock", "deblock_copy", (mb_width, mb_height), (32,), [*planes, *targets], stream)
-        arguments = [records, mb_width, *targets, progress]
-        device.launch("deblock", "deblock_wavefront", (mb_height,), (32,), arguments, stream)
-        return
     luma, chroma = (device.constant(f"deblock schedule {n}", schedule(n)) for n in (16, 8))
     arguments = [rec_y, rec_u, rec_v, records, luma, luma.shape[0], chroma, chroma.shape[0], mb_width, mb_height]
-    arguments += [row0, row1, *targets]
+    arguments += [row0, row1, *interiors(out_y, out_u, out_v, width)]
     grid = (-(-mb_width // (TILE * BLOCK_TILES)), -(-(row1 - row0) // TILE))
     device.launch("deblock", "deblock_tiles", grid, (64 * BLOCK_TILES,), arguments, stream)
 
 
-def _at(array: DeviceArray, pointer: int) -> DeviceArray:
-    """A view of the array that begins at another sample."""
-    return DeviceArray(array.device, pointer, array.shape, array.dtype, array)
+def interiors(out_y: DeviceArray, out_u: DeviceArray, out_v: DeviceArray, width: int) -> list[Any]:
+    """Arguments of a kernel that writes frames with any border: Y from its first sample, its stride, U, V, their stride."""
+    (y, y_stride), (u, c_stride), (v, _) = (
+        _interior(plane, samples) for plane, samples in ((out_y, width), (out_u, width // 2), (out_v, width // 2))
+    )
+    return [y, y_stride, u, v, c_stride]
+
+
+def _interior(plane: DeviceArray, width: int) -> tuple[DeviceArray, int]:
+    """(view of the array from the first sample of the frame, stride); width: of the frame."""
+    stride = plane.shape[1]
+    border = (stride - width) // 2
+    return DeviceArray(plane.device, plane.ptr + border * stride + border, plane.shape, plane.dtype, plane), stride

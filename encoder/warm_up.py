@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..jit.cache import whole_modules
+from ..jit.kernel_files import whole_modules
 from ..jit.place import Place, find_place
 from ..scheduler.stages import CPU, files, load_launchers
 

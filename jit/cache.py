@@ -5,26 +5,20 @@ bitcode for callers that may be compiled later: most of the time until the first
 damaged or cannot be written, and loads files that other users may have written (kept.py).
 """
 
-import itertools
 import os
-import pickle
-import sys
 import weakref
 from pathlib import Path
 from typing import ClassVar
 
-import numba
 from llvmlite import binding
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
-from numba.core.serialize import dumps
 
 from . import kept
-from .place import ADVICE, Stamp, find_place, place, stamp
-
-_ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's file names
+from .kernel_files import KernelFiles
+from .place import ADVICE, place, stamp
 
 
 class _LoadedLibrary(JITCodeLibrary):
@@ -102,55 +96,6 @@ class _Results(CompileResultCacheImpl):
         )  # fmt: skip
 
 
-class KernelFiles:
-    """The files of a kernel: one for each version, and an index by key. `base`: folder and name without endings."""
-
-    def __init__(self, base: str, fresh: Stamp) -> None:
-        self._base, self._made = base, (numba.__version__, fresh)
-        self.index = Path(f"{base}.nbi")
-
-    def versions(self):
-        """{key: file name}; empty if the index is damaged or belongs to other sources or another version of Numba."""
-        found = _unpickled(kept.read(self.index))
-        return found[1] if found is not None and found[0] == self._made else {}
-
-    def load(self, key):
-        """The saved payload, None if it is missing or damaged."""
-        name = self.versions().get(key)
-        found = _unpickled(kept.read(self.index.with_name(name))) if name is not None else None
-        # The file may hold another key or older sources if two processes wrote at once or one ended between two files.
-        return found[1] if found is not None and found[0] == (self._made, key) else None
-
-    def save(self, key, payload):
-        """Saves a payload under its key; OSError if it cannot be written."""
-        versions = self.versions()
-        if key not in versions:
-            taken = set(versions.values())
-            names = (f"{os.path.basename(self._base)}.{number}.nbc" for number in itertools.count(1))
-            versions[key] = next(name for name in names if name not in taken)
-            kept.write(self.index, dumps((self._made, versions)))
-        kept.write(self.index.with_name(versions[key]), dumps(((self._made, key), payload)))
-
-    def flush(self):
-        """Empties the index."""
-        kept.write(self.index, dumps((self._made, {})))
-
-    def problems(self) -> list[str]:
-        """Files that exist and are not loaded, each with the reason."""
-        paths = [self.index, *(self.index.with_name(name) for name in self.versions().values())]
-        return [f"{path} {problem}" for path in paths if (problem := kept.problem_of(path))]
-
-
-def _unpickled(data):
-    """The object, or None if unpickling fails: the file is intact, but from another version of Numba or NumPy."""
-    try:
-        return None if data is None else pickle.loads(data)
-    except MemoryError:
-        raise
-    except Exception:
-        return None
-
-
 class KernelCache(FunctionCache):
     """Replaces Numba's cache of a function, with the same file names and keys."""
 
@@ -185,7 +130,7 @@ class KernelCache(FunctionCache):
                 return
             problem = f"{self._place.folder} cannot be written" if self._place.folder else "there is no folder for them"
         except OSError as error:
-            problem = f"{self._cache_path}: {(error.strerror or str(error)).lower()}"
+            problem = f"{self._cache_path}: {kept.words(error)}"
         kept.tell_once("write", f"compiled kernels cannot be kept ({problem}), so every process compiles them again: "
                                 f"set {ADVICE}")  # fmt: skip
 
@@ -193,21 +138,3 @@ class KernelCache(FunctionCache):
     def problems(cls) -> list[str]:
         """Files of all imported kernels that exist and are not loaded, each with the reason."""
         return sorted(problem for kernel in cls._all for problem in kernel._cache_file.problems())
-
-
-def whole_modules(sources: Path) -> set[str]:
-    """Source files of a folder, without ending, that have compiled kernels in the cache, all intact and up to date."""
-    folder = find_place(sources).folder
-    whole: set[str] = set()
-    broken: set[str] = set()
-    try:
-        names = os.listdir(folder) if folder is not None else []
-    except OSError:
-        names = []
-    for name in names:  # FILE.KERNEL-LINE.VERSION.nbi
-        if folder is not None and name.endswith(f"{_ENDING}.nbi"):
-            files = KernelFiles(str(folder / name[: -len(".nbi")]), stamp(sources))
-            codes = [kept.read(folder / version) for version in files.versions().values()]
-            if codes:
-                (broken if None in codes else whole).add(name.partition(".")[0])
-    return whole - broken

@@ -11,24 +11,35 @@ with np.int32(x) or np.int64(x).
 import functools
 
 from numba import njit
-from numba.core.types import unliteral
 
-from .cache import KernelCache
-from .parts import ClosedCompiler, PartCompiler, part
+from . import kept
+from .interfaces import why_ordinary
+
+if not why_ordinary():
+    from numba.core.types import unliteral
+
+    from .cache import KernelCache
+    from .parts import ClosedCompiler, PartCompiler, part
 
 
 def kernel(function):
     """Compiles `function` on first use, one specialisation: constants in a call count as integers, not as literal types."""
+    if why_ordinary():
+        return _ordinary(function, nogil=True, cache=True)
     return _cached(njit(nogil=True, error_model="numpy")(function))
 
 
 def closed_kernel(function):
     """Entry point for threads and Python: helpers get private linkage, so LLVM inlines them and drops unused arguments."""
+    if why_ordinary():
+        return _ordinary(function, nogil=True, cache=True)
     return _cached(njit(pipeline_class=ClosedCompiler, nogil=True, error_model="numpy")(function))
 
 
 def quick_kernel(function):
     """A closed kernel of a few microseconds that keeps the interpreter's lock: reacquiring it would take longer."""
+    if why_ordinary():
+        return _ordinary(function, cache=True)
     return _cached(njit(pipeline_class=ClosedCompiler, error_model="numpy")(function))
 
 
@@ -37,11 +48,27 @@ def helper(function):
 
     A `kernel` takes and drops a reference to each array at every call: atomic operations of 5 to 10 ns each.
     """
+    if why_ordinary():
+        return _ordinary(function, nogil=True)
     options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     dispatcher = _one_specialisation(njit(pipeline_class=PartCompiler, **options)(function))
     if not hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT
         return dispatcher
     return part(dispatcher, functools.cache(lambda: kernel(function)))
+
+
+def _ordinary(function, **options):
+    """An ordinary njit function, reported once; uncached where Numba finds no folder for its files."""
+    kept.tell_once("numba", why_ordinary())
+    try:
+        return njit(error_model="numpy", **options)(function)
+    except RuntimeError:
+        return njit(error_model="numpy", **options | {"cache": False})(function)
+
+
+def problems_on_disk() -> list[str]:
+    """Files of all imported kernels that exist and are not loaded, each with the reason."""
+    return [] if why_ordinary() else KernelCache.problems()
 
 
 def _cached(dispatcher):

@@ -10,7 +10,7 @@ from ...cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL, WIDE
 from ...cuda_src.deblock import deblock
 from ...cuda_src.full_search import full_search
 from ...cuda_src.interpolate import interpolate
-from ...cuda_src.papers import loop, scalar
+from ...cuda_src.papers import loop, scalar, wavefront
 from ...cuda_src.runtime.device import Device
 from ...cuda_src.subpel_refine import subpel_refine
 from .setting import Clip, Product, Setting, gpu_time, wall
@@ -114,11 +114,6 @@ def _refinement(setting: Setting, clips: list[Clip]) -> Table:
     return Table("004-refinement", "Sub-sample refinement: seven streams against one launch", columns, rows, columns[1:3])
 
 
-def _deblock(arguments: list[Any], wavefront: bool, stream: Any) -> None:
-    call: Any = deblock
-    call(*arguments, stream=stream, wavefront=wavefront)
-
-
 def _deblocking(setting: Setting, clips: list[Clip]) -> Table:
     gpu = setting.gpu
     assert gpu is not None
@@ -137,9 +132,9 @@ def _deblocking(setting: Setting, clips: list[Clip]) -> Table:
             np.full(n, 27, np.uint8))]  # fmt: skip
         slices, out = gpu.upload(np.zeros(rows_of_mb, np.int32)), [gpu.array(p.shape, np.uint8) for p in planes]
         times, found = [], []
-        for wavefront in (True, False):
-            arguments: list[Any] = [*planes, *state, 0, 0, 0, 0, slices, 0, rows_of_mb, *out]
-            call = partial(_deblock, arguments, wavefront)
+        whole = partial(wavefront.deblock, planes, state, (0, 0, 0), 0, slices, out)
+        tiles = partial(deblock, *planes, *state, 0, 0, 0, 0, slices, 0, rows_of_mb, *out)
+        for call in (whole, tiles):
             times.append(gpu_time(gpu, call, setting.repeats))
             found.append([p.get() for p in out])
         assert all(np.array_equal(a, b) for a, b in zip(*found))

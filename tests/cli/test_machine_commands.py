@@ -21,7 +21,7 @@ from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
 from h264lite.encoder.settings import tuned
 from h264lite.encoder.settings.config import Config
-from h264lite.jit import cache as jit_cache
+from h264lite.jit import kernel_files
 from h264lite.jit import place as kernel_place
 from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file, now, read, save
@@ -671,7 +671,7 @@ def test_doctor_names_compiled_kernels_that_may_not_be_read(monkeypatch, tmp_pat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(kernel_place.os, "access", lambda place, mode: not mode & os.W_OK and "__pycache__" in str(place))
-    monkeypatch.setattr(jit_cache.os, "listdir", closed)
+    monkeypatch.setattr(kernel_files.os, "listdir", closed)
     assert first_run.will_compile()
     found = doctor_command.examine()
     assert not found["processor"]["compiled"]

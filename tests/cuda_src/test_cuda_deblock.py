@@ -1,4 +1,4 @@
-"""CUDA deblocking, as tiles and as wavefront, gives the bits of the CPU: strengths, thresholds, slices, split rows."""
+"""CUDA deblocking gives the bits of the CPU: strengths, thresholds, slices, split rows."""
 
 from itertools import pairwise
 
@@ -10,6 +10,8 @@ from h264lite.cuda_src import deblock as cuda
 from ..cpu_simd.test_deblock import random_planes, random_state
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
+KINDS = ("noise", "steps", "bright")
+
 
 def expected(planes, state, offsets, idc, slice_first_mb):
     out = [np.zeros_like(p) for p in planes]
@@ -20,16 +22,15 @@ def expected(planes, state, offsets, idc, slice_first_mb):
     return out
 
 
-def on_gpu(device, planes, state, offsets, idc, slice_first_mb, bands, pad, wavefront):  # noqa: F811
+def on_gpu(device, planes, state, offsets, idc, slice_first_mb, pad, launch):  # noqa: F811
+    """The planes that `launch` writes into arrays with a border, which it leaves as it is."""
     out = [
         device.array((p.shape[0] + 2 * b, p.shape[1] + 2 * b), np.uint8).fill(0x5A)
         for p, b in zip(planes, (pad, pad // 2, pad // 2))
     ]
     rec = [device.upload(p) for p in planes]
     arrays = [device.upload(state[n]) for n in ("mb_type", "ref_idx", "mv", "total_coeff", "qp")]
-    slices = device.upload(slice_first_mb)
-    for row0, row1 in pairwise(bands):
-        cuda.deblock(*rec, *arrays, *offsets, idc, slices, row0, row1, *out, wavefront=wavefront)
+    launch(rec, arrays, offsets, idc, device.upload(slice_first_mb), out)
     result = []
     for p, o, b in zip(planes, out, (pad, pad // 2, pad // 2)):
         whole = o.get()
@@ -40,15 +41,24 @@ def on_gpu(device, planes, state, offsets, idc, slice_first_mb, bands, pad, wave
     return result
 
 
+def by_bands(bands):
+    """Launches rows [bands[0], bands[1]), [bands[1], bands[2]), ..."""
+
+    def launch(rec, arrays, offsets, idc, slices, out):
+        for row0, row1 in pairwise(bands):
+            cuda.deblock(*rec, *arrays, *offsets, idc, slices, row0, row1, *out)
+
+    return launch
+
+
 def compare(got, want):
     for name, a, b in zip("yuv", got, want):
         wrong = np.argwhere(a != b)
         assert len(wrong) == 0, f"plane {name}: {len(wrong)} wrong, first (y, x) = {wrong[0]}"
 
 
-@pytest.mark.parametrize("wavefront", [False, True])
-@pytest.mark.parametrize("kind", ["noise", "steps", "bright"])
-def test_twin(device, kind, wavefront):  # noqa: F811
+def frames(kind):
+    """Small frames: (planes, state, offsets, disable_idc, slice_first_mb) of each."""
     seed = 31
     print("seed", seed)
     rng = np.random.default_rng(seed)
@@ -63,26 +73,31 @@ def test_twin(device, kind, wavefront):  # noqa: F811
         state = random_state(rng, mb_width * mb_height, intra, low, high)
         planes = random_planes(rng, 16 * mb_height, 16 * mb_width, kind)
         offsets = (int(rng.integers(-12, 13)), 2 * int(rng.integers(-6, 7)), 2 * int(rng.integers(-6, 7)))
-        slice_first_mb = np.array([k // 2 * 2 * mb_width for k in range(mb_height)], np.int32)
-        want = expected(planes, state, offsets, idc, slice_first_mb)
-        splits = [[0, mb_height]] if wavefront else [[0, mb_height], list(range(mb_height + 1))]
-        for bands in splits:
-            compare(on_gpu(device, planes, state, offsets, idc, slice_first_mb, bands, 16, wavefront), want)
+        yield planes, state, offsets, idc, np.array([k // 2 * 2 * mb_width for k in range(mb_height)], np.int32)
 
 
-@pytest.mark.gpu
-def test_many_pictures(device):  # noqa: F811
-    """Only on a GPU: enough macroblocks for what acts through a single +-1."""
-    if not hasattr(device.driver, "pagelocked_zeros"):
-        pytest.skip("too long for the emulator")
+def large_frames():
+    """Enough macroblocks for what acts through a single +-1; too many for the emulator."""
     rng = np.random.default_rng(32)
     for n in range(20):
         state = random_state(rng, 60 * 34, (0.0, 0.1, 1.0)[n % 3], 24, 45)
-        planes = random_planes(rng, 16 * 34, 16 * 60, "steps")
-        first = np.zeros(34, np.int32)
-        want = expected(planes, state, (0, 0, 0), 0, first)
-        for wavefront in (False, True):
-            compare(on_gpu(device, planes, state, (0, 0, 0), 0, first, [0, 34], 32, wavefront), want)
+        yield random_planes(rng, 16 * 34, 16 * 60, "steps"), state, (0, 0, 0), 0, np.zeros(34, np.int32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_twin(device, kind):  # noqa: F811
+    for frame in frames(kind):
+        mb_height, want = len(frame[-1]), expected(*frame)
+        for bands in ([0, mb_height], list(range(mb_height + 1))):
+            compare(on_gpu(device, *frame, 16, by_bands(bands)), want)
+
+
+@pytest.mark.gpu
+def test_many_frames(device):  # noqa: F811
+    if not hasattr(device.driver, "pagelocked_zeros"):
+        pytest.skip("too long for the emulator")
+    for frame in large_frames():
+        compare(on_gpu(device, *frame, 32, by_bands([0, 34])), expected(*frame))
 
 
 def test_schedule_is_a_valid_order():

@@ -16,14 +16,14 @@ from h264lite.cli import cli
 from h264lite.cli import doctor as doctor_command
 from h264lite.encoder import warm_up as first_run
 from h264lite.jit import cache as jit_cache
-from h264lite.jit import kept
+from h264lite.jit import kept, kernel_files
 from h264lite.jit import kernel as jit
 from h264lite.jit import place as kernel_place
 from h264lite.scheduler.stages import CPU, files
 
 from .test_kept import HOW, break_it
 
-NUMBA = jit_cache.numba.__version__
+NUMBA = kernel_files.numba.__version__
 kept_write = kept.write
 STAMP = (("a.py", 1, 2),)
 KERNEL = """
@@ -57,13 +57,13 @@ def all_kernels():
 
 
 def test_versions_of_a_kernel(tmp_path):
-    kernel = jit_cache.KernelFiles(str(tmp_path / "k"), STAMP)
+    kernel = kernel_files.KernelFiles(str(tmp_path / "k"), STAMP)
     assert kernel.load("x") is None and kernel.versions() == {}
     for key in ("x", "y", "x"):
         kernel.save(key, [key, 1])
     assert sorted(os.listdir(tmp_path)) == ["k.1.nbc", "k.2.nbc", "k.nbi"]
     assert kernel.load("x") == ["x", 1] and kernel.load("y") == ["y", 1] and kernel.load("z") is None
-    assert jit_cache.KernelFiles(str(tmp_path / "k"), (("a.py", 1, 3),)).load("x") is None  # other sources
+    assert kernel_files.KernelFiles(str(tmp_path / "k"), (("a.py", 1, 3),)).load("x") is None  # other sources
     os.replace(tmp_path / "k.2.nbc", tmp_path / "k.1.nbc")  # as where two processes choose a name at once
     assert kernel.load("x") is None
     kernel.flush()
@@ -76,10 +76,10 @@ def test_versions_of_a_kernel(tmp_path):
 
 def test_code_of_older_sources_does_not_count_under_a_new_index(tmp_path, monkeypatch):
     """As where a process ends between its two files, or another one with the older sources still writes."""
-    older, newer = (jit_cache.KernelFiles(str(tmp_path / "k"), (("a.py", 1, size),)) for size in (2, 3))
+    older, newer = (kernel_files.KernelFiles(str(tmp_path / "k"), (("a.py", 1, size),)) for size in (2, 3))
     older.save("x", "older")
     with monkeypatch.context() as patch:
-        patch.setattr(jit_cache.kept, "write", lambda path, data: kept_write(path, data) if path.suffix == ".nbi" else 1 / 0)
+        patch.setattr(kept, "write", lambda path, data: kept_write(path, data) if path.suffix == ".nbi" else 1 / 0)
         with pytest.raises(ZeroDivisionError):
             newer.save("x", "newer")
     assert list(newer.versions()) == ["x"] and newer.load("x") is None
@@ -90,7 +90,7 @@ def test_code_of_older_sources_does_not_count_under_a_new_index(tmp_path, monkey
 @pytest.mark.parametrize("how", HOW)
 def test_damaged_versions_are_replaced(tmp_path, how):
     rng = random.Random(how)
-    kernel = jit_cache.KernelFiles(str(tmp_path / "k"), STAMP)
+    kernel = kernel_files.KernelFiles(str(tmp_path / "k"), STAMP)
     for name in ("k.nbi", "k.1.nbc"):
         for _ in range(20):
             kernel.save("x", list(range(30)))
@@ -104,7 +104,7 @@ def test_damaged_versions_are_replaced(tmp_path, how):
 
 
 def test_what_others_planted_is_not_unpickled(tmp_path):
-    kernel = jit_cache.KernelFiles(str(tmp_path / "k"), STAMP)
+    kernel = kernel_files.KernelFiles(str(tmp_path / "k"), STAMP)
     kernel.save("x", 1)
     for path in (tmp_path / "k.nbi", tmp_path / "k.1.nbc"):
         kernel.save("x", 1)
@@ -181,8 +181,8 @@ def kernels(tmp_path, monkeypatch):
     fresh = kernel_place.stamp(first_run._KERNELS)
     for module in sorted(files(CPU)):
         for name in ("one", "two"):
-            base = f"{module}.{name}-7{jit_cache._ENDING}"
-            jit_cache.KernelFiles(str(place.folder / base), fresh).save("key", np.arange(9))
+            base = f"{module}.{name}-7{kernel_files._ENDING}"
+            kernel_files.KernelFiles(str(place.folder / base), fresh).save("key", np.arange(9))
     return place.folder
 
 
@@ -190,7 +190,7 @@ def test_whether_kernels_will_be_compiled(kernels, monkeypatch):
     assert not first_run.will_compile()
     (kernels / "stale.old-1.py311.nbi").write_bytes(b"left behind")
     assert not first_run.will_compile()
-    for name in (f"intra.one-7{jit_cache._ENDING}.1.nbc", f"entropy.two-7{jit_cache._ENDING}.1.nbc"):
+    for name in (f"intra.one-7{kernel_files._ENDING}.1.nbc", f"entropy.two-7{kernel_files._ENDING}.1.nbc"):
         whole = (kernels / name).read_bytes()
         (kernels / name).write_bytes(whole[:-1])
         assert first_run.will_compile()
@@ -213,10 +213,10 @@ def test_times_of_sources_do_not_matter_as_long_as_they_stand(tmp_path, monkeypa
         (sources / "a.py").touch()
         os.utime(sources / "a.py", (year, year))
         kernel_place.stamp.cache_clear()
-        assert jit_cache.whole_modules(sources) == set()
+        assert kernel_files.whole_modules(sources) == set()
         folder = kernel_place.find_place(sources).folder
-        jit_cache.KernelFiles(f"{folder}/a.k-1{jit_cache._ENDING}", kernel_place.stamp(sources)).save("key", 1)
-        assert jit_cache.whole_modules(sources) == {"a"}
+        kernel_files.KernelFiles(f"{folder}/a.k-1{kernel_files._ENDING}", kernel_place.stamp(sources)).save("key", 1)
+        assert kernel_files.whole_modules(sources) == {"a"}
     kernel_place.stamp.cache_clear()
 
 
@@ -246,7 +246,7 @@ def test_no_second_process_compiles_what_cannot_be_kept(monkeypatch):
 
 # ---- doctor
 def test_doctor_tells_of_damaged_kernels(tmp_path, monkeypatch, capsys):
-    kernel = jit_cache.KernelFiles(str(tmp_path / "k"), STAMP)
+    kernel = kernel_files.KernelFiles(str(tmp_path / "k"), STAMP)
     kernel.save("x", 1)
     (tmp_path / "k.1.nbc").write_bytes(b"")
     monkeypatch.setattr(jit_cache.KernelCache, "_all", {type("One", (), {"_cache_file": kernel})})
@@ -273,7 +273,7 @@ def test_doctor_tells_of_folders_of_others(kernels, capsys, monkeypatch):
 def test_doctor_tells_where_nothing_can_be_kept(monkeypatch, tmp_path):
     for folder, words in ((None, "no folder for kernels"), (tmp_path, str(tmp_path))):
         monkeypatch.setattr(first_run, "find_place", lambda sources, folder=folder: kernel_place.Place(folder, False, ()))
-        monkeypatch.setattr(jit_cache, "find_place", first_run.find_place)
+        monkeypatch.setattr(kernel_files, "find_place", first_run.find_place)
         found = doctor_command.examine()
         assert not found["processor"]["compiled"]
         assert any(text.startswith(f"{words} c") and "every process compiles again" in text for text in found["problems"])
@@ -294,7 +294,7 @@ def test_an_error_of_the_disk_is_told_once(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    monkeypatch.setattr(jit_cache.kept, "write", full)
+    monkeypatch.setattr(kept, "write", full)
     with kept.told(told.append):
         for value in (1, 2.0, 3 + 1j):
             assert kernel(value) == value

@@ -1,0 +1,141 @@
+"""Numba's private interfaces: what counts as a difference, and the same bytes with ordinary njit where one is found."""
+
+import configparser
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from h264lite import Encoder
+from h264lite.jit import interfaces
+from numba.core import codegen, compiler
+
+ROOT = Path(interfaces.__file__).parents[1]
+LACKING = "import numba.core.caching\ndel numba.core.caching._CacheLocator\n"
+SAID = f"Numba {numba.__version__} has no numba.core.caching._CacheLocator: kernels are compiled and kept in its ordinary way"
+
+KERNELS = """
+import sys
+import numpy as np
+from h264lite.jit.inlining import outlined
+from h264lite.jit.kernel import closed_kernel, helper, kernel, problems_on_disk, quick_kernel
+
+@helper
+def double(values):
+    outlined()
+    for i in range(values.size):
+        values[i] *= 2
+
+@kernel
+def any_kernel(values, n):
+    double(values)
+    return values[n]
+
+@closed_kernel
+def closed(values):
+    double(values)
+    return any_kernel(values, 1)
+
+@quick_kernel
+def quick(values):
+    double(values)
+    return any_kernel(values, 2)
+
+values = np.arange(4)
+print(closed(values), quick(values), double(values), *values, "h264lite.jit.cache" in sys.modules, problems_on_disk(),
+      sum(sum(found.stats.cache_hits.values()) for found in (closed, quick)))
+"""
+
+ENCODE = """
+import hashlib
+import numpy as np
+from h264lite import Encoder
+frames = np.random.default_rng(5).integers(0, 256, (3, 96, 64), np.uint8)
+with Encoder(64, 64, device="cpu", threads=2) as encoder:
+    packets = [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
+print(hashlib.sha256(b"".join(bytes(packet.data) for packet in packets)).hexdigest())
+"""
+
+
+def run(tmp_path, script, before=LACKING):
+    """Runs a script in a process of its own: (lines of standard output, standard error)."""
+    path = tmp_path / "script.py"
+    if not path.exists() or path.read_text() != before + script:  # Numba's cache knows sources by their times
+        path.write_text(before + script)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT.parent)}
+    done = subprocess.run([sys.executable, str(path)], env=environment, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), done.stderr
+
+
+def test_this_numba_is_as_expected():
+    assert interfaces.why_ordinary() == ""
+
+
+def test_the_versions_are_those_of_the_package():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    since, before = (".".join(map(str, version)) for version in (interfaces.SINCE, interfaces.BEFORE))
+    assert f"numba >= {since}, < {before}" in setup["options"]["install_requires"].splitlines()
+
+
+@pytest.mark.parametrize("version, known", [((0, 59), 0), ((0, 60), 1), ((0, 68), 1), ((0, 69), 0), ((1, 0), 0)])
+def test_versions(monkeypatch, version, known):
+    monkeypatch.setattr(interfaces.numba, "version_info", type("Version", (), {"short": version}))
+    assert bool(interfaces._difference()) != bool(known)
+
+
+def test_a_missing_attribute_is_a_difference(monkeypatch):
+    monkeypatch.delattr(codegen.CPUCodeLibrary, "_get_module_for_linking")  # which JITCodeLibrary inherits
+    assert interfaces._difference() == "has no numba.core.codegen.JITCodeLibrary._get_module_for_linking"
+
+
+def test_a_missing_module_is_a_difference(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba.core.serialize", None)
+    assert interfaces._difference() == "has no numba.core.serialize.dumps"
+
+
+def test_other_fields_of_a_cache_file_are_a_difference(monkeypatch):
+    def rebuild(cls, target_context, libdata, fndesc):
+        """As of another Numba."""
+
+    monkeypatch.setattr(compiler.CompileResult, "_rebuild", classmethod(rebuild))
+    assert interfaces._difference() == "has cache files of 2 fields, where 9 others are expected"
+
+
+def test_kernels_by_ordinary_njit(tmp_path):
+    """One warning; the second process loads what the first one kept."""
+    for hits in (0, 2):
+        lines, errors = run(tmp_path, KERNELS)
+        assert lines == [f"4 32 None 0 32 64 96 False [] {hits}"]
+        assert errors.count("RuntimeWarning") == 1 and SAID in errors
+
+
+def test_kernels_without_a_folder(tmp_path):
+    """Numba refuses to cache; they are compiled all the same."""
+    blocked = "from numba.core.caching import CompileResultCacheImpl\nCompileResultCacheImpl._locator_classes = []\n"
+    lines, _ = run(tmp_path, KERNELS, LACKING + blocked)
+    assert lines == ["4 32 None 0 32 64 96 False [] 0"]
+
+
+def test_doctor_tells(tmp_path):
+    script = "from h264lite.cli import doctor\nimport json\nprint(json.dumps(doctor.examine()))\n"
+    found = json.loads(run(tmp_path, script)[0][0])
+    assert found["processor"]["why_ordinary"].startswith(SAID)
+    assert [text.startswith(SAID) for text in found["problems"]].count(True) == 1
+    assert not run(tmp_path, script, "")[0][0].count(SAID)
+
+
+@pytest.mark.slow
+def test_the_same_stream_by_ordinary_njit(tmp_path):
+    lines, errors = run(tmp_path, ENCODE)
+    assert SAID in errors
+    frames = np.random.default_rng(5).integers(0, 256, (3, 96, 64), np.uint8)
+    with Encoder(64, 64, device="cpu", threads=2) as encoder:
+        packets = [packet for frame in frames for packet in encoder.encode(frame)] + encoder.flush()
+    assert lines == [hashlib.sha256(b"".join(bytes(packet.data) for packet in packets)).hexdigest()]
