@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, N_LEVEL_BLOCKS, P_SKIP
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, N_LEVEL_BLOCKS, P_SKIP
 from .macroblock_coding import (
     clear_levels,
     code_chroma,
@@ -102,7 +102,7 @@ def inter_residual(
     dc = np.zeros(96, np.int32)
     values = np.zeros(16, np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
-        if mb_type[mb] <= I_PCM:
+        if mb_type[mb] <= LAST_INTRA:
             continue
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         q = np.int64(qp[mb])

@@ -2,9 +2,16 @@
 
 import numpy as np
 
-# Table 7-11 and Table 7-13, flattened: the prediction and its partitioning.
-I_4x4, I_16x16, I_PCM, P_SKIP, P_16x16, P_16x8, P_8x16, P_8x8 = range(8)
-MB_TYPE_NAMES = ("I_4x4", "I_16x16", "I_PCM", "P_Skip", "P_16x16", "P_16x8", "P_8x16", "P_8x8")
+# Tables 7-11, 7-13 and 7-14, flattened: the prediction and its partitioning. All intra types come first, I_8x8 is I_NxN with
+# transform_size_8x8_flag.
+I_4x4, I_8x8, I_16x16, I_PCM = range(4)
+LAST_INTRA = I_PCM
+P_16x16, P_16x8, P_8x16, P_8x8, P_SKIP = range(4, 9)
+B_SKIP, B_DIRECT, B_16x16, B_16x8, B_8x16, B_8x8 = range(9, 15)
+MB_TYPE_NAMES = (
+    "I_4x4", "I_8x8", "I_16x16", "I_PCM", "P_16x16", "P_16x8", "P_8x16", "P_8x8", "P_Skip",
+    "B_Skip", "B_Direct_16x16", "B_16x16", "B_16x8", "B_8x16", "B_8x8",
+)  # fmt: skip
 
 # Table 7-17: sub_mb_type of P macroblocks.
 SUB_8x8, SUB_8x4, SUB_4x8, SUB_4x4 = range(4)

@@ -9,6 +9,9 @@ from h264lite.standard.tables import CBP_INTER, CBP_INTRA
 
 from . import naive
 
+INTRA = (mbk.I_4x4, mbk.I_16x16, mbk.I_PCM)  # types that the encoder writes
+INTER = (mbk.P_16x16, mbk.P_16x8, mbk.P_8x16, mbk.P_8x8, mbk.P_SKIP)
+
 
 def u(n: int, value: int) -> str:
     return format(value, f"0{n}b") if n else ""
@@ -119,7 +122,7 @@ def random_state(
     state = State(
         mb_width,
         n_ref,
-        rng.integers(0, 8 if n_ref else 3, n).astype(np.uint8),
+        rng.choice((*INTRA, *INTER) if n_ref else INTRA, n).astype(np.uint8),
         rng.integers(0, 4, (n, 4)).astype(np.uint8),
         np.full((n, 4), -1, np.int8),
         np.zeros((n, 16, 2), np.int16),
@@ -135,7 +138,7 @@ def random_state(
     qp = slice_qp
     for mb in range(n):
         kind = state.mb_type[mb]
-        if kind >= mbk.P_SKIP:
+        if kind in INTER:
             _random_vectors(rng, state, mb)
         if kind == mbk.I_4x4:
             state.intra4x4_mode[mb] = rng.integers(0, 9, 16)
