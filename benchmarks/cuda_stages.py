@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from h264lite.cpu_simd.layout import ENTRY_BYTES
 from h264lite.cuda_src.compact import compact, index_length
 from h264lite.cuda_src.convert import load_i420, load_rgb
 from h264lite.cuda_src.deblock import deblock
@@ -30,7 +31,7 @@ from h264lite.cuda_src.search_centre import search_centre, subsample
 from h264lite.cuda_src.ssd import ssd
 from h264lite.cuda_src.subpel_refine import subpel_refine
 from h264lite.scheduler.devices import why_no_cuda
-from h264lite.standard.macroblock import ENTRY_BYTES, LAST_INTRA, I_4x4, P_16x16
+from h264lite.standard.macroblock import LAST_INTRA, I_4x4, P_16x16
 
 BATCH = 10  # launches between two events
 

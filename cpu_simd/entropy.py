@@ -9,11 +9,7 @@ from ..jit.kernel import closed_kernel, helper, quick_kernel
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
 from ..standard.macroblock import (
     BLOCK_TO_RASTER,
-    CB_AC,
-    CB_DC,
-    CR_DC,
     I_PCM,
-    LUMA_DC,
     P_SKIP,
     I_4x4,
     I_16x16,
@@ -35,6 +31,7 @@ from ..standard.tables import (
     P_16x16_TYPE,
 )
 from .cavlc import BYTE, COUNT, close_sink, open_sink, put, put_block, put_se, put_te, put_ue
+from .layout import CB_AC, CB_DC, CR_DC, LUMA_DC
 from .mv_prediction import predict_mv
 from .simd.lanes import zero_pairs
 

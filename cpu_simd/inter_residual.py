@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, N_LEVEL_BLOCKS, P_SKIP
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
+from .layout import N_LEVEL_BLOCKS
 from .macroblock_coding import (
     clear_levels,
     code_chroma,

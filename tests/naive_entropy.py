@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from h264lite.cpu_simd.layout import CB_DC, CR_DC, LUMA_DC
 from h264lite.standard import cavlc
 from h264lite.standard import macroblock as mbk
 from h264lite.standard.tables import CBP_INTER, CBP_INTRA
@@ -188,10 +189,10 @@ def _random_levels(rng, state: State, mb: int, density: float, largest: int) -> 
             luma |= int(levels[4 * q : 4 * q + 4].any()) << q
     if i_16x16:
         luma = 15 if luma else 0
-        levels[mbk.LUMA_DC] = random_levels(rng, 16, density, largest)
+        levels[LUMA_DC] = random_levels(rng, 16, density, largest)
     chroma = int(rng.integers(0, 3))
     if chroma:
-        levels[mbk.CB_DC : mbk.CR_DC + 1, :4] = random_levels(rng, 8, density, largest).reshape(2, 4)
+        levels[CB_DC : CR_DC + 1, :4] = random_levels(rng, 8, density, largest).reshape(2, 4)
     if chroma == 2:
         for k in range(16, 24):
             levels[k, 1:] = random_levels(rng, 15, density, largest)
@@ -218,13 +219,13 @@ def _residual(state: State, mb: int, first_mb: int) -> str:
     levels = state.levels[mb].tolist()
     i_16x16 = state.mb_type[mb] == mbk.I_16x16
     cbp = int(state.cbp[mb])
-    bits = residual_block(levels[mbk.LUMA_DC], _nc(state, mb, first_mb, 0, 0, 0)) if i_16x16 else ""
+    bits = residual_block(levels[LUMA_DC], _nc(state, mb, first_mb, 0, 0, 0)) if i_16x16 else ""
     for k in range(16):
         if cbp & 1 << k // 4:
             bx, by = k % 4 % 2 + k // 4 % 2 * 2, k % 4 // 2 + k // 8 * 2
             bits += residual_block(levels[k][int(i_16x16) :], _nc(state, mb, first_mb, 0, bx, by))
     if cbp >> 4:
-        bits += residual_block(levels[mbk.CB_DC][:4], -1) + residual_block(levels[mbk.CR_DC][:4], -1)
+        bits += residual_block(levels[CB_DC][:4], -1) + residual_block(levels[CR_DC][:4], -1)
     if cbp >> 4 == 2:
         for k in range(16, 24):
             bits += residual_block(levels[k][1:], _nc(state, mb, first_mb, 1 + (k - 16) // 4, k % 2, k % 4 // 2))

@@ -1,20 +1,9 @@
 """Decoding of one macroblock's samples as 8.3, 8.4.2 and 8.5 describe it: plain Python and NumPy, from the clauses."""
 
 import numpy as np
+from h264lite.cpu_simd.layout import CB_DC, LUMA_DC, PARTITIONS
 from h264lite.standard import tables
-from h264lite.standard.macroblock import (
-    BLOCK_TO_RASTER,
-    CB_DC,
-    I_PCM,
-    LAST_INTRA,
-    LUMA_DC,
-    PARTITIONS,
-    I_4x4,
-    I_16x16,
-    P_8x8,
-    P_8x16,
-    P_16x8,
-)
+from h264lite.standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8
 
 
 def clip1(value):

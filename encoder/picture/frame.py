@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from ...cpu_simd.expand import expand
+from ...cpu_simd.layout import ENTRY_BYTES, N_LEVEL_BLOCKS, PARTITIONS
 from ...cpu_simd.search_centre import coarse_shape
 from ...scheduler.threads.copiers import Copiers, Target
-from ...standard.macroblock import ENTRY_BYTES, N_LEVEL_BLOCKS, N_PARTITIONS
 from .device_frame import DevicePicture
 
 Array = Any  # np.ndarray, or a GPU array
@@ -288,8 +288,8 @@ class Workspace:
         self.rec_y, self.rec_u, self.rec_v = _planes(mb_width, mb_height, zeros)  # before deblocking
         self.all_centre = zeros((n_ref, n_mb, 2), np.int16)  # integer samples
         self.all_predictor = zeros((n_ref, n_mb, 2), np.int16)  # quarter samples
-        self.all_cost = zeros((n_ref, n_mb, N_PARTITIONS), np.int32)
-        self.all_mv = zeros((n_ref, n_mb, N_PARTITIONS, 2), np.int16)  # quarter samples
+        self.all_cost = zeros((n_ref, n_mb, len(PARTITIONS)), np.int32)
+        self.all_mv = zeros((n_ref, n_mb, len(PARTITIONS), 2), np.int16)  # quarter samples
         self.progress = zeros((1 + mb_height,), np.int64)  # of the rows in mode_decision
         self.intra_cost = zeros((n_mb,), np.int32)
         self.intra_modes = zeros((n_mb, 16), np.uint8)  # see cpu_simd/intra_estimate.py

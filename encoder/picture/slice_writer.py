@@ -3,9 +3,10 @@
 import numpy as np
 
 from ...cpu_simd.entropy import begin_slice, slice_buffer_bytes, write_slice_data
+from ...cpu_simd.layout import ENTRY_BYTES
 from ...scheduler.check import twin
 from ...standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, escape, nal_unit, start_of_nal_unit
-from ...standard.macroblock import ENTRY_BYTES, I_PCM
+from ...standard.macroblock import I_PCM
 from ...standard.syntax import (
     BASELINE,
     EXTENDED_SAR,

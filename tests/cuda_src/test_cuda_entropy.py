@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.entropy import MACROBLOCK_BYTES, slice_buffer_bytes, write_slice_data
+from h264lite.cpu_simd.layout import ENTRY_BYTES
 from h264lite.cuda_src.entropy import write_slices
 from h264lite.standard.cavlc import MAX_LEVEL
-from h264lite.standard.macroblock import ENTRY_BYTES, I_PCM, P_SKIP, I_16x16
+from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
 from .. import naive_entropy
 from ..cuda_emulator.fixtures import device  # noqa: F401
