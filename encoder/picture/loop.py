@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ...scheduler.arrays import INTRA_FILL, Size
 from ...scheduler.devices import CudaExecutor, OneDevice
 from ...scheduler.stages import picture_steps
-from ...standard.macroblock import I_4x4
 from ..decisions.quantiser import LAMBDA
 from ..settings.config import Config
 from .frame import Frame, HostFrame, References, Workspace, Zeros, split_planes
@@ -22,10 +22,10 @@ class Arrays:
 
     def __init__(self, config: Config, slice_rows: list[tuple[int, int]], side: Any) -> None:
         """side: an executor or worker: it has zeros, constant, interior, fill and tickets."""
-        width, height = config.mb_width, config.mb_height
         self.config, self.side = config, side
-        self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, side.zeros)
-        self.workspace = Workspace(width, height, config.ref, side.zeros)
+        size = Size(config.mb_width, config.mb_height, config.pad)
+        self.references = References.allocate(config.ref + 1, size, side.zeros)
+        self.workspace = Workspace(size, config.ref, side.zeros)
         self.constants = _constants(config)
         self.constants["slice_first_mb"] = side.constant(_slice_first_mb(config, slice_rows))
 
@@ -61,11 +61,9 @@ class Arrays:
 
     def reference_state(self, ref: int) -> dict[str, Any]:
         """The arguments of the search in RefPicList0[ref]."""
-        luma, work = self.references.luma[self.references.held[ref]], self.workspace
-        return {
-            "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
-            "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
-        }  # fmt: skip
+        luma = self.references.luma[self.references.held[ref]]
+        found = {"reference_luma": luma, "reference_y": luma[0], "distance": ref + 1}
+        return found | self.workspace.of_reference(ref)
 
     def fill(self, frame: Frame, there: Frame, qp: bool = True) -> None:
         """Initial values of all macroblocks; qp: whether to fill qp too (an upload of the source fills it)."""
@@ -73,11 +71,10 @@ class Arrays:
         if qp:
             fill(there.qp, frame.slice_qp)
         if frame.n_ref and self.side.tickets:
-            fill(self.workspace.progress, 0)
+            fill(self.workspace.arrays()["progress"], 0)
         elif not frame.n_ref:
-            fill(there.mb_type, I_4x4)
-            fill(there.ref_idx, -1)
-            fill(there.mv, 0)
+            for name, value in INTRA_FILL.items():
+                fill(there.results[name], value)
 
 
 class Loop:
