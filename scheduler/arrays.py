@@ -368,17 +368,17 @@ def bytes_of(name: str, row0: int, row1: int, size: Size) -> int:
 
 def check_stages(stages: Iterable[Stage]) -> None:
     """Raise ValueError where arguments of a stage are not in this table, or its `writes` are no arrays of it."""
+    arrays = ARRAYS.keys() | VIEWS.keys()
     for stage in stages:
-        names = [name for name in stage.arguments.split() if name not in stage.span]
-        known = (*ARRAYS, *VIEWS)
-        for name in names:
-            if name not in known and name not in CONSTANTS:
+        written = stage.writes.split()
+        for name in stage.arguments.split():
+            if name not in arrays and name not in CONSTANTS and name not in stage.span:
                 raise ValueError(f"stage {stage.name}: argument {name} is not in the table of arrays")
-        for name in stage.writes.split():
-            if name not in known:
+        for name in written:
+            if name not in arrays:
                 raise ValueError(f"stage {stage.name}: writes {name}, which is not in the table of arrays")
         for name in READ_MODIFY_WRITE.get(stage.name, ()):
-            if name not in stage.writes.split():
+            if name not in written:
                 raise ValueError(f"stage {stage.name}: READ_MODIFY_WRITE has {name}, which it does not write")
 
 
