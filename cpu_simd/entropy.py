@@ -1,6 +1,6 @@
 """Stage entropy: CAVLC slice data (7.3.4, 7.3.5, 9.1, 9.2) from a slice's macroblock arrays; check for emulation prevention.
 
-encoder/picture/frame.py defines the state arrays, their indices and units.
+scheduler/arrays.py has the state arrays, their indices and units.
 """
 
 import numpy as np

@@ -94,7 +94,7 @@ def inter_residual(
 
     Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders
     of pad / 2; ref_slots int32[n_ref]: slot of each reference index; trellis: 1 chooses levels by rate and distortion
-    (rdo_quant); state arrays as in encoder/picture/frame.py. P_Skip has no residual.
+    (rdo_quant); state arrays as in scheduler/arrays.py. P_Skip has no residual.
     A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
     mb_width = src_y.shape[1] // 16
