@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from h264lite.cpu_simd.layout import ENTRY_BYTES
 from h264lite.cuda_src.compact import compact, index_length
 from h264lite.cuda_src.convert import load_i420, load_rgb
 from h264lite.cuda_src.deblock import deblock
@@ -30,7 +31,7 @@ from h264lite.cuda_src.search_centre import search_centre, subsample
 from h264lite.cuda_src.ssd import ssd
 from h264lite.cuda_src.subpel_refine import subpel_refine
 from h264lite.scheduler.devices import why_no_cuda
-from h264lite.standard.macroblock import ENTRY_BYTES
+from h264lite.standard.macroblock import LAST_INTRA, I_4x4, P_16x16
 
 BATCH = 10  # launches between two events
 
@@ -193,10 +194,10 @@ class Bench:
         pad = self.pad
         borders = (pad, pad // 2, pad // 2)
         out = [gpu.array((p.shape[0] + 2 * b, p.shape[1] + 2 * b), np.uint8) for p, b in zip(rec, borders)]
-        mb_type = np.where(rng.random(n) < 0.05, 0, 4).astype(np.uint8)
+        mb_type = np.where(rng.random(n) < 0.05, I_4x4, P_16x16).astype(np.uint8)
         state = [
             mb_type,
-            np.where(mb_type < 3, -1, 0).astype(np.int8).repeat(4).reshape(n, 4),
+            np.where(mb_type <= LAST_INTRA, -1, 0).astype(np.int8).repeat(4).reshape(n, 4),
             rng.integers(-3, 4, (n, 1, 2)).repeat(16, 1).astype(np.int16),
             (rng.random((n, 24)) < 0.3).astype(np.uint8),
             np.full(n, 27, np.uint8),

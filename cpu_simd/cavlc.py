@@ -8,7 +8,7 @@ import numpy as np
 
 from ..jit.kernel import helper
 from ..standard.cavlc import COEFF_TOKEN, RUN_BEFORE, TOTAL_ZEROS, TOTAL_ZEROS_CHROMA_DC
-from ..standard.macroblock import N_LEVEL_BLOCKS
+from .layout import N_LEVEL_BLOCKS
 from .simd.lanes import bit_count, bit_length, nonzero_lanes
 
 BITS, COUNT, BYTE = range(3)

@@ -4,9 +4,10 @@ import numpy as np
 
 from ..jit.kernel import helper
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
-from ..standard.macroblock import BLOCK_TO_RASTER, CB_AC, I_PCM, LUMA_DC, I_4x4, I_16x16, P_8x8, P_16x16
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_16x16, P_8x8, P_16x16
 from ..standard.tables import CBP_INTER_CODE, CBP_INTRA_CODE, P_INTRA_OFFSET, P_8x8REF0_TYPE, P_16x16_TYPE
 from .cavlc import COUNT, bit_position, put, put_block, put_se, put_te, put_ue
+from .layout import CB_AC, LUMA_DC
 from .macroblock_syntax import (
     RESIDUAL_ORDER,
     intra_mb_type,
@@ -160,7 +161,7 @@ def put_macroblock(
     pattern = np.int64(cbp[mb])
     left = mb % mb_width > 0
     above = mb - mb_width >= first_mb
-    if kind == I_4x4 or kind == I_16x16 or kind == I_PCM:
+    if kind <= LAST_INTRA:
         put_intra(
             out, sink, mb, kind, pattern, n_ref, intra4x4_mode, intra16x16_mode, intra_chroma_mode, left, above, mb_width
         )

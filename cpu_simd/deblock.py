@@ -7,7 +7,7 @@ of the macroblocks above, 0 and 1 of those below. The result is exact, so bands 
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper, kernel
-from ..standard.macroblock import I_PCM
+from ..standard.macroblock import I_PCM, LAST_INTRA
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .simd.blocks import (
     bit_and,
@@ -61,7 +61,7 @@ def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
     """
     for i in range(32):
         bs[i] = 0
-    intra = mb_type[mb] <= I_PCM
+    intra = mb_type[mb] <= LAST_INTRA
     for direction in range(2):
         mb_before = mb - 1 if direction == 0 else mb - mb_width
         for edge in range(4):
@@ -71,7 +71,7 @@ def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
                 if not (left if direction == 0 else top):
                     continue
                 mb_p = mb_before
-                if intra or mb_type[mb_p] <= I_PCM:
+                if intra or mb_type[mb_p] <= LAST_INTRA:
                     for k in range(4):
                         bs[at + k] = 4
                     continue

@@ -1,14 +1,15 @@
 """Stage write_slices: CAVLC slice data (7.3.4) from macroblock arrays; merges slice headers, checks for emulation prevention.
 
-scheduler/frames/frame.py defines the state arrays, their indices and units.
+scheduler/arrays.py has the state arrays, their indices and units.
 """
 
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper, quick_kernel
-from ..standard.macroblock import ENTRY_BYTES, P_SKIP
+from ..standard.macroblock import P_SKIP
 from .cavlc import bit_position, close_sink, open_sink, put, put_ue
 from .cavlc_macroblock import put_macroblock
+from .layout import ENTRY_BYTES
 from .simd.lanes import zero_pairs
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel
-from ..standard.macroblock import N_LEVEL_BLOCKS
+from .layout import N_LEVEL_BLOCKS
 from .simd.vector import load_u16x16, splat_u16x16, store
 
 

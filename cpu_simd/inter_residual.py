@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, N_LEVEL_BLOCKS, P_SKIP
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
+from .layout import N_LEVEL_BLOCKS
 from .macroblock_coding import (
     clear_levels,
     code_chroma,
@@ -93,7 +94,7 @@ def inter_residual(
 
     Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders
     of pad / 2; ref_slots int32[n_ref]: slot of each reference index; trellis: 1 chooses levels by rate and distortion
-    (rdo_quant); state arrays as in scheduler/frames/frame.py. P_Skip has no residual.
+    (rdo_quant); state arrays as in scheduler/arrays.py. P_Skip has no residual.
     A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
     mb_width = src_y.shape[1] // 16
@@ -102,7 +103,7 @@ def inter_residual(
     dc = np.zeros(96, np.int32)
     values = np.zeros(16, np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
-        if mb_type[mb] <= I_PCM:
+        if mb_type[mb] <= LAST_INTRA:
             continue
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         q = np.int64(qp[mb])

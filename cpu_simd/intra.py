@@ -3,11 +3,12 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, I_4x4, I_16x16
+from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_16x16
 from ..standard.tables import UE_BITS, ZIGZAG_4x4
 from .cost import strip_satd
 from .intra_estimate import AS_16x16
 from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4, predict_16x16, predict_chroma
+from .layout import LUMA_DC, N_LEVEL_BLOCKS
 from .macroblock_coding import (
     clear_levels,
     code_chroma,
@@ -172,7 +173,7 @@ def intra(
     for mb in range(first_mb, end_mb):
         intra16x16_mode[mb] = 0
         intra_chroma_mode[mb] = 0
-        if mb_type[mb] > I_PCM:
+        if mb_type[mb] > LAST_INTRA:
             for k in range(16):
                 intra4x4_mode[mb, k] = 2
             continue

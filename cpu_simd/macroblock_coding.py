@@ -4,7 +4,8 @@ import numpy as np
 
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
-from ..standard.macroblock import CB_DC, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, RASTER_TO_BLOCK
+from ..standard.macroblock import I_PCM, RASTER_TO_BLOCK
+from .layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
 from .rdo_quant import HALF, weigh_blocks
 from .simd.blocks import count_nonzero, high_8, join, load_block, low_8, zigzag
 from .simd.vector import load_u8x8, load_u8x16, splat_u16x16, store

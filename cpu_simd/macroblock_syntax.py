@@ -5,10 +5,7 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.macroblock import (
     BLOCK_TO_RASTER,
-    CB_DC,
-    CR_DC,
     I_PCM,
-    LUMA_DC,
     I_4x4,
     P_8x8,
     P_8x16,
@@ -18,6 +15,7 @@ from ..standard.macroblock import (
     SUB_8x8,
 )
 from ..standard.tables import I_PCM_TYPE, I_NxN_TYPE
+from .layout import CB_DC, CR_DC, LUMA_DC
 
 # 7.3.5.3: the order of the blocks of `levels` in residual()
 RESIDUAL_ORDER = np.array([LUMA_DC, *range(16), CB_DC, CR_DC, *range(16, 24)], np.int64)

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .cost import mvd_bits
+from .layout import COARSE_PAD
 from .simd.blocks import narrow
 from .simd.lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
 from .simd.search import keep_smallest, mpsadbw, octet_sads
@@ -24,7 +25,6 @@ from .simd.vector import (
 )
 
 SCALE = 4  # the coarse frames have one sample for SCALE x SCALE samples
-COARSE_PAD = 32  # border of the coarse frames, coarse samples
 COARSE_X, COARSE_Y = 16, 10  # range of the coarse search: -COARSE_X .. COARSE_X - 1, -COARSE_Y .. COARSE_Y - 1
 SMALLEST_WINDOW = 12  # minimum range that full_search reads
 

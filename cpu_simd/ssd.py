@@ -43,8 +43,8 @@ def ssd(source, decoded, border, height, width, unit, row0, row1, errors):
 
 @quick_kernel
 def totals(mb_type, ssd_y, ssd_u, ssd_v, found):
-    """Not part of the standard: statistics of a frame. found int64[11] out: squared errors of Y, Cb, Cr, then the number of
-    macroblocks of each type."""
+    """Not part of the standard: statistics of a frame. found: int64[3 + 15] out, squared errors of Y, Cb, Cr, then the
+    number of macroblocks by mb_type."""
     for k in range(len(found)):
         found[k] = 0
     for row in range(len(ssd_y)):

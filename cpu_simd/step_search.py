@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import PARTITIONS
 from .full_search import motion_costs, search_weight
+from .layout import PARTITIONS
 from .simd.blocks import join
 from .simd.lanes import make_shuffle
 from .simd.search import keep_smallest, octet_sads, octet_sads_portable, pack_sums

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import PARTITIONS
 from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16
+from .layout import PARTITIONS
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
 from .simd.vector import add, load_u8x16, splat_u16x16, store, widen

@@ -28,7 +28,7 @@ struct State {
 
 // 8.7.2.1: bS of the edge between 4x4 blocks bp of macroblock mp and bq of mq; at_edge: between macroblocks
 DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at_edge) {
-  if (s.mb_type[mp] <= I_PCM || s.mb_type[mq] <= I_PCM) return at_edge ? 4 : 3;
+  if (s.mb_type[mp] <= LAST_INTRA || s.mb_type[mq] <= LAST_INTRA) return at_edge ? 4 : 3;
   if (s.total_coeff[mp * 24 + bp] | s.total_coeff[mq * 24 + bq]) return 2;
   int rp = (bp >> 3) * 2 + (bp >> 1 & 1), rq = (bq >> 3) * 2 + (bq >> 1 & 1);
   if (s.ref_idx[mp * 4 + rp] != s.ref_idx[mq * 4 + rq]) return 1;

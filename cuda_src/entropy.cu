@@ -91,7 +91,7 @@ DEVICE void put_mode(const State &s, const Own &o, int raster, Code &c) {
 // blocks in decoding order, 18 the rest. In two codes, in sequence
 DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &behind) {
   const int lane = threadIdx.x & 31, offset = s.n_ref ? P_INTRA_OFFSET : 0, k = lane - 2;
-  const bool inter = o.kind > P_SKIP;
+  const bool inter = o.kind > LAST_INTRA && o.kind != P_SKIP;
   const uint8_t *sub = s.sub_mb_type + 4 * size_t(o.mb);
   const unsigned refs = inter ? *reinterpret_cast<const unsigned *>(s.ref_idx + 4 * size_t(o.mb)) : 0;
   const bool ref0 = s.n_ref > 1 && o.kind == P_8x8 && refs == 0;

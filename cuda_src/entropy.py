@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..standard.macroblock import ENTRY_BYTES
+from ..cpu_simd.layout import ENTRY_BYTES
 from .runtime.device import DeviceArray
 
 WARPS, SCAN, PACK = 8, 1024, 256

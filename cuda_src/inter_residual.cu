@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, kind = mb_type[mb];
-  if (kind <= I_PCM) return;
+  if (kind <= LAST_INTRA) return;
   const bool luma = lane < 16, active = lane < 24;
   const int plane = lane >> 2 & 1, q = lane & 3;  // of chroma lanes
   const int bx = lane & 3, by = lane >> 2 & 3;    // of luma lanes

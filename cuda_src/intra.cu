@@ -148,7 +148,7 @@ struct Walk {
     while (!mask) {
       base += 32;
       if (base >= mb_width) return mb_width;
-      const unsigned intra = __ballot_sync(FULL_WARP, base + lane < mb_width && types[base + lane] <= I_PCM);
+      const unsigned intra = __ballot_sync(FULL_WARP, base + lane < mb_width && types[base + lane] <= LAST_INTRA);
       const unsigned starts = intra & ~(intra << 1 | unsigned(inside));
       const int run = runs + __popc(starts & ((2u << lane) - 1)) - 1;
       mask = intra & __ballot_sync(FULL_WARP, run % PARTS == part);
@@ -308,7 +308,7 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
   const Row above = {p.mb_type + first - mb_width, p.intra4x4_mode + 16 * (first - mb_width),
                      row ? packets - size_t(PACKET) * mb_width : nullptr, turn};
   for (int mx = part * THREADS + threadIdx.x; mx < mb_width; mx += PARTS * THREADS)
-    if (p.mb_type[first + mx] > I_PCM) {
+    if (p.mb_type[first + mx] > LAST_INTRA) {
       reinterpret_cast<uint4 *>(p.intra4x4_mode)[first + mx] = make_uint4(splat4(2), splat4(2), splat4(2), splat4(2));
       p.intra16x16_mode[first + mx] = 0;
       p.intra_chroma_mode[first + mx] = 0;

@@ -45,7 +45,7 @@ struct Row {  // the macroblocks above
 DEVICE Word word_above(const Picture &p, const Row &row, bool wanted, int column, int number, const uint8_t *at) {
   Word w = {nullptr, Published(row.turn) << 32};
   if (!wanted || column < 0 || column >= p.mb_width) return w;
-  const bool inter = row.types[column] > I_PCM;
+  const bool inter = row.types[column] > LAST_INTRA;
   if (!inter && row.packets) {
     w.from = row.packets + PACKET * column + number;
     w.v = published(w.from);

@@ -1,8 +1,9 @@
 // Centre of the search window of each macroblock (not part of the standard): makes coarse planes and searches them, a block of
 // threads for 4x4 macroblocks and a lane a column of candidates; then compares eleven centres a macroblock by SAD.
 #include "simd.cuh"
+#include "tables.cuh"
 
-constexpr int SCALE = 4, COARSE_PAD = 32, COARSE_X = 16, COARSE_Y = 10, SMALLEST_WINDOW = 12;
+constexpr int SCALE = 4, COARSE_X = 16, COARSE_Y = 10, SMALLEST_WINDOW = 12;
 constexpr int WARPS = 8, WIDE = 4, HIGH = 4, CENTRES = 11;
 // The 8x8 coarse samples about a macroblock are four cells of 4x4, shared with its neighbours: SADs are of cells
 constexpr int CELL_ROWS = 4 * (HIGH + 1);

@@ -27,11 +27,11 @@ from ..standard.cabac_contexts import (
     CTX_SUB_MB_TYPE_P,
     CTX_TRANSFORM_8x8,
 )
-from ..standard.macroblock import P_SKIP, I_4x4
+from ..standard.macroblock import B_DIRECT, B_SKIP, P_SKIP, I_4x4, I_8x8
 from .bitreader import fail
 from .cabac import bypass, bypass_exp_golomb, decision, terminate
 from .errors import E_MVD, E_QP_DELTA, E_REF_IDX
-from .layout import B_DIRECT, B_SKIP, S_QP_DELTA, SLICE_B, SLICE_I, SLICE_P, I_8x8
+from .layout import S_QP_DELTA, SLICE_B, SLICE_I, SLICE_P
 
 
 @helper

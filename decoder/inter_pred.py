@@ -11,7 +11,7 @@ import numpy as np
 
 from ..jit.inlining import inlined, outlined
 from ..jit.kernel import helper
-from ..standard.macroblock import P_8x8
+from ..standard.macroblock import B_8x8, P_8x8
 from .errors import E_NO_REFERENCE
 from .layout import (
     P_CHROMA_DENOM,
@@ -20,7 +20,6 @@ from .layout import (
     WEIGHT_DEFAULT,
     WEIGHT_EXPLICIT,
     WEIGHT_IMPLICIT,
-    B_8x8,
     partition_size,
 )
 from .words import copy8, copy16

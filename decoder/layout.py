@@ -10,19 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..jit.kernel import helper
-from ..standard.macroblock import I_PCM, P_SKIP, P_8x16, P_16x8, P_16x16
-from ..standard.macroblock import MB_TYPE_NAMES as _P_NAMES
+from ..standard.macroblock import LAST_INTRA, P_SKIP, B_8x16, B_16x8, B_16x16, P_8x16, P_16x8, P_16x16
 
-# Macroblock types: those of standard/macroblock.py, and what B slices and the 8x8 transform add.
-I_8x8, B_SKIP, B_DIRECT, B_16x16, B_16x8, B_8x16, B_8x8 = range(8, 15)
-MB_TYPE_NAMES = (*_P_NAMES, "I_8x8", "B_Skip", "B_Direct_16x16", "B_16x16", "B_16x8", "B_8x16", "B_8x8")
 SUB_DIRECT = 4  # beside SUB_8x8 .. SUB_4x4 of standard/macroblock.py
 
 
 @helper
 def is_intra(mb_type):
     """Whether a macroblock is predicted within the picture."""
-    return mb_type <= I_PCM or mb_type == I_8x8
+    return mb_type <= LAST_INTRA
 
 
 @helper

@@ -4,14 +4,28 @@ import numpy as np
 
 from ..jit.inlining import inlined
 from ..jit.kernel import helper
-from ..standard.macroblock import I_PCM, P_SKIP, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
+from ..standard.macroblock import (
+    B_DIRECT,
+    B_SKIP,
+    I_PCM,
+    P_SKIP,
+    B_8x8,
+    B_8x16,
+    B_16x8,
+    B_16x16,
+    I_4x4,
+    I_8x8,
+    I_16x16,
+    P_8x8,
+    P_8x16,
+    P_16x8,
+    P_16x16,
+)
 from ..standard.tables import B_INTRA_OFFSET, B_MB_TYPES, B_SUB_MB_TYPES, P_INTRA_OFFSET, I_16x16_TYPES
 from . import elements as read
 from .bitreader import fail
 from .errors import E_CHROMA_MODE, E_MVD, E_OVERLAP, E_QP_DELTA, E_REF_IDX, E_SUB_MB_TYPE, E_TOO_MANY
 from .layout import (
-    B_DIRECT,
-    B_SKIP,
     P_N_MB,
     P_REFS_0,
     P_SLICE_ID,
@@ -24,11 +38,6 @@ from .layout import (
     SLICE_I,
     SLICE_P,
     SUB_DIRECT,
-    B_8x8,
-    B_8x16,
-    B_16x8,
-    B_16x16,
-    I_8x8,
     P_DIRECT_8x8,
     P_TRANSFORM_8x8,
 )

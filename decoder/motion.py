@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import P_SKIP, P_8x8
+from ..standard.macroblock import P_SKIP, B_8x8, P_8x8
 from .direct import direct_motion
 from .errors import E_MV
 from .layout import (
@@ -14,7 +14,6 @@ from .layout import (
     P_SLOT,
     SLICE_B,
     SUB_DIRECT,
-    B_8x8,
     is_intra,
     partition_size,
 )

@@ -47,7 +47,7 @@ class Picture:
 class MacroblockArrays:
     """How a picture's macroblocks were coded, for research; macroblock address first, 4x4 blocks in raster order."""
 
-    mb_type: np.ndarray  # uint8[n_mb], index of decoder.layout.MB_TYPE_NAMES
+    mb_type: np.ndarray  # uint8[n_mb], index of standard.macroblock.MB_TYPE_NAMES
     sub_type: np.ndarray  # uint8[n_mb, 4]: 0 8x8, 1 8x4, 2 4x8, 3 4x4, 4 direct; per 8x8 quadrant
     ref_idx: np.ndarray  # int8[n_mb, 2, 4]: list, quadrant; -1 = list not used
     mv: np.ndarray  # int16[n_mb, 2, 16, 2]: list, block, (x, y) in quarter samples

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_16x16
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, I_8x8, I_16x16
 from .errors import E_INTRA_NEIGHBOUR
 from .inter_pred import BLOCK, Work, predict_inter
 from .intra_pred import (
@@ -25,7 +25,6 @@ from .layout import (
     P_FIRST_MB,
     P_MB_WIDTH,
     P_SLOT,
-    I_8x8,
     is_intra,
 )
 from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, is_above, is_left, neighbours, place

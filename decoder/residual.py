@@ -4,9 +4,9 @@ import numpy as np
 
 from ..jit.inlining import inlined
 from ..jit.kernel import helper
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM
+from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
-from .layout import P_CABAC, P_MB_WIDTH, S_VALUES, I_8x8
+from .layout import P_CABAC, P_MB_WIDTH, S_VALUES
 from .place import is_above, is_left, place
 from .residual_cabac import (
     CAT_CHROMA_AC,
@@ -169,7 +169,7 @@ def residual(data, s, p, m, mb, cbp, is_16x16):
     is_8x8 = m.transform_8x8[mb] != 0
     if p[P_CABAC]:
         # what stands in for blocks that are not available (9.3.3.1.1.9)
-        outside = 1 if m.mb_type[mb] <= I_PCM or m.mb_type[mb] == I_8x8 else 0
+        outside = 1 if m.mb_type[mb] <= LAST_INTRA else 0
         c, dc = m.contexts, m.dc_coded
         if cbp & 15 or is_16x16:
             dc_a = dc[mb - 1] & 1 if left else outside

@@ -48,7 +48,7 @@ class EncodedFrame:
     qp: int
     avg_qp: float
     data: bytes  # Annex B
-    mb_counts: np.ndarray  # int64[8], by mb_type
+    mb_counts: np.ndarray  # int64[15], by mb_type
     ssd: tuple[int, int, int]  # squared error over the display area of Y, Cb, Cr
     bits: int
     stage_seconds: dict[str, float]

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.entropy import begin_slice
+from ..cpu_simd.layout import ENTRY_BYTES
 from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec
 from ..scheduler.frames.frame import Frame
 from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, escape, nal_unit, start_of_nal_unit
-from ..standard.macroblock import ENTRY_BYTES
 from ..standard.syntax import (
     BASELINE,
     EXTENDED_SAR,

@@ -10,6 +10,8 @@ import numpy as np
 
 from ..standard.macroblock import I_PCM, MB_TYPE_NAMES, P_SKIP, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 
+# Macroblock types with a count of their own, in the order of the columns
+COUNTED_TYPES = (I_4x4, I_16x16, I_PCM, P_SKIP, P_16x16, P_16x8, P_8x16, P_8x8)
 _LARGEST_PSNR = 100.0  # x264's value for identical planes
 SSIM_DEFINITION = "luma, 8x8 windows, 4 apart"
 
@@ -47,14 +49,15 @@ class FrameRow:
     @staticmethod
     def header() -> list[str]:
         """Column names of `cells`."""
-        return ["frame", "type", "idr", "qp", "bytes", "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim", *MB_TYPE_NAMES]
+        return ["frame", "type", "idr", "qp", "bytes", "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim",
+                *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES)]
 
     def cells(self) -> list[str]:
         """The row as text."""
         values = [f"{value:.4f}" for value in (self.psnr_y, self.psnr_u, self.psnr_v, self.psnr)]
         ssim = "" if self.ssim is None else f"{self.ssim:.7f}"
         return [str(self.frame), self.type, str(self.idr), f"{self.qp:.2f}", str(self.bytes), *values, ssim,
-                *map(str, self.mb_counts)]
+                *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES)]
 
 
 def psnr(ssd: float, samples: int) -> float:
@@ -208,7 +211,7 @@ class Statistics:
                 }
             if self.with_ssim:
                 entry["ssim_mean_y"] = sums.ssim / sums.frames
-            entry["macroblocks"] = dict(zip(MB_TYPE_NAMES, sums.mbs.tolist()))
+            entry["macroblocks"] = {MB_TYPE_NAMES[kind]: int(sums.mbs[kind]) for kind in COUNTED_TYPES}
             result[kind] = entry
         if self.with_ssim:
             result["ssim_definition"] = SSIM_DEFINITION

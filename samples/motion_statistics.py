@@ -11,9 +11,8 @@ from pathlib import Path
 
 import h264lite
 import numpy as np
-from h264lite.decoder.layout import MB_TYPE_NAMES
+from h264lite.standard.macroblock import LAST_INTRA, MB_TYPE_NAMES
 
-INTRA = [n for n, name in enumerate(MB_TYPE_NAMES) if name.startswith("I_")]
 SKIPPED = [n for n, name in enumerate(MB_TYPE_NAMES) if name.endswith("Skip")]
 QUADRANT = np.array([(block >> 3) * 2 + (block & 3) // 2 for block in range(16)])  # of a 4x4 block in raster order
 
@@ -29,7 +28,7 @@ def main(name: str, out: str = "") -> int:
         lengths = np.hypot(mbs.mv[..., 0], mbs.mv[..., 1])[used] / 4  # luma samples
         print(
             f"{number:5d} {frame.slice_types:4s} {mbs.bits.sum():8d} {mbs.qp.mean():5.1f}"
-            f" {100 * np.isin(mbs.mb_type, SKIPPED).mean():7.1f} {100 * np.isin(mbs.mb_type, INTRA).mean():8.1f}"
+            f" {100 * np.isin(mbs.mb_type, SKIPPED).mean():7.1f} {100 * (mbs.mb_type <= LAST_INTRA).mean():8.1f}"
             f" {lengths.mean() if lengths.size else 0:7.2f}"
         )
     if out:

@@ -1,32 +1,38 @@
-"""The arrays of the stage table by macroblock rows: layout, storage behind each name, rows that stages read.
+"""The table of arrays: name, place, shape, dtype, meaning, halo; and what follows from it: bytes of rows, accesses of stages.
 
-An array is identified by storage and number: NEW for the frame in the loop, k for arrays of reference k of RefPicList0
-(reference 0 is the frame before). Names of the stage table are views of such arrays: "reference_y" is the integer samples of
-the reference that a step searches, "ref_luma" the integer and half samples of all references.
+Arguments of the stage table are names of ARRAYS, VIEWS or CONSTANTS; this is checked at import. An array is identified by its
+name and a number: CURRENT for the frame in the loop, k for arrays of reference k of RefPicList0 (PREVIOUS: the last frame).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from math import prod
+from typing import Any
 
-from .stages import EVEN, ROWS, STAGES
+import numpy as np
 
-NEW = -1  # the frame in the loop
-THIS, EACH = "the reference of the step", "each reference"
-Key = tuple[str, int]  # storage, number
+from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_LEVEL_BLOCKS, PARTITIONS
+from ..standard.macroblock import I_4x4
+from .stages import EVEN, ROWS, STAGES, TABLE, Stage
 
-# kinds of arrays
-MACROBLOCKS, PER_ROW, PLANE, PADDED, COARSE, INDEX = "macroblocks", "rows", "plane", "padded plane", "coarse", "index"
-COARSE_BORDER = 32  # coarse samples
+CURRENT, PREVIOUS = -1, 0  # numbers: the frame in the loop; reference 0, the frame before
+SEARCHED_REF, ALL_REFS = -2, -3  # in VIEWS: the number of the reference that a step searches; of each reference
+Key = tuple[str, int]  # name, number
+Halo = tuple[int, int]  # rows above and below
+ALL_ROWS = (1 << 20, 1 << 20)  # a halo: all rows, by motion vectors
 
-
-@dataclass(frozen=True)
-class Layout:
-    """size: bytes a macroblock (MACROBLOCKS) or row (PER_ROW), else samples a side of a macroblock; planes: equal planes."""
-
-    kind: str
-    size: int
-    planes: int = 1
+# Places
+RESULT = "result"  # of a frame, in one block of memory that one copy downloads
+GPU_RESULT = "result of a GPU"  # in the same block
+LEVELS = "levels"  # a result as well, with a download of its own
+SOURCE = "source"  # planes of a frame
+WORKSPACE = "workspace"  # between the stages of a frame
+SEARCH = "search"  # in the workspace, once a reference
+TICKETS = "tickets"  # in the workspace, within one stage
+REFERENCE = "reference"  # of each decoded frame, see POOLS
+HOST = "host"  # written by one device only, into memory of the host
+NEVER_COPIED = (TICKETS, HOST)  # places of arrays that one device uses
 
 
 @dataclass(frozen=True)
@@ -35,102 +41,294 @@ class Size:
 
     mb_width: int
     mb_height: int
-    pad: int
+    pad: int = 0
+
+    @property
+    def n_mb(self) -> int:
+        """Macroblocks of a frame."""
+        return self.mb_width * self.mb_height
 
 
-_ROW_BYTES = {"ssd_y": 8, "ssd_u": 8, "ssd_v": 8}
-_MACROBLOCK_BYTES = {
-    "mb_type": 1, "sub_mb_type": 4, "ref_idx": 4, "mv": 64, "intra4x4_mode": 16, "intra16x16_mode": 1,
-    "intra_chroma_mode": 1, "cbp": 1, "qp": 1, "total_coeff": 24, "levels": 864, "centre": 4, "predictor": 4,
-    "search_cost": 164, "search_mv": 164, "intra_cost": 4, "intra_modes": 16,
-}  # fmt: skip
-LAYOUTS: dict[str, Layout] = (
-    {name: Layout(MACROBLOCKS, size) for name, size in _MACROBLOCK_BYTES.items()}
-    | {name: Layout(PER_ROW, size) for name, size in _ROW_BYTES.items()}
-    | {name: Layout(PLANE, 16 if name[-1] == "y" else 8) for name in
-       ("source_y", "source_u", "source_v", "rec_y", "rec_u", "rec_v")}
-    | {"luma": Layout(PADDED, 16), "half": Layout(PADDED, 16, 3), "cb": Layout(PADDED, 8), "cr": Layout(PADDED, 8)}
-    | {"coarse_source": Layout(COARSE, 4), "coarse_reference": Layout(COARSE, 4)}
-    | {"level_index": Layout(INDEX, 4)}
-)  # fmt: skip
+@dataclass(frozen=True)
+class PerMacroblock:
+    """(n_mb, *elements)."""
 
-# Names of the stage table whose storage has another name, or another number than NEW
-_ALIASES: dict[str, tuple[tuple[str, int | str], ...]] = {
-    "reference_y": (("luma", THIS),),
-    "reference_luma": (("luma", THIS), ("half", THIS)),
-    "ref_luma": (("luma", EACH), ("half", EACH)),
-    "ref_chroma": (("cb", EACH), ("cr", EACH)),
-    "decoded_y": (("luma", NEW),), "decoded_u": (("cb", NEW),), "decoded_v": (("cr", NEW),),
-    "out_y": (("luma", NEW),), "out_u": (("cb", NEW),), "out_v": (("cr", NEW),),
-    "decoded_luma": (("luma", NEW),), "decoded_half": (("half", NEW),),
-    "previous_ref_idx": (("ref_idx", 0),), "previous_mv": (("mv", 0),),
-    "centre": (("centre", THIS),), "predictor": (("predictor", THIS),),
-    "search_cost": (("search_cost", THIS),), "search_mv": (("search_mv", THIS),),
-    "all_predictor": (("predictor", EACH),), "all_cost": (("search_cost", EACH),), "all_mv": (("search_mv", EACH),),
-}  # fmt: skip
+    elements: tuple[int, ...] = ()
 
-# Arguments that are equal on all devices, or used on one device only: never copied
-CONSTANTS = frozenset(
-    "pad chroma_pad luma_unit chroma_unit width height chroma_width chroma_height merange step_grid max_mv_y subme mb_width "
-    "partition_mask chroma_qp_offset trellis alpha_offset beta_offset disable_idc slice_first_mb lam n_ref slice_qp "
-    "ref_slots distance progress level_blocks slice_headers slice_data slice_sizes "
-    "given_y given_u given_v given_uv given_rgb pitch chroma_pitch plane_pitch".split()
-)
+    def shape(self, size: Size) -> tuple[int, ...]:
+        """See ArrayRow."""
+        return (size.n_mb, *self.elements)
 
-# Rows above and below its own rows that a stage reads of an array; ALL: all rows, by motion vectors
-ALL = (1 << 20, 1 << 20)
-_REACH: dict[tuple[str, str], tuple[int, int]] = {
-    ("search_centre", "reference_y"): ALL,
-    ("search_centre", "coarse_source"): (1, 1),
-    ("search_centre", "coarse_reference"): (3, 3),
-    ("full_search", "reference_y"): ALL,
-    ("step_search", "reference_y"): ALL,
-    ("subpel_refine", "reference_luma"): ALL,
-    ("intra_estimate", "source_y"): (1, 0),
-    ("inter_residual", "ref_luma"): ALL,
-    ("inter_residual", "ref_chroma"): ALL,
-    ("mark_skipped", "ref_idx"): (1, 0),
-    ("mark_skipped", "mv"): (1, 0),
-    ("interpolate", "decoded_luma"): (1, 1),
-} | {("deblock", name): (1, 1) for name in ("rec_y", "rec_u", "rec_v", "mb_type", "ref_idx", "mv", "total_coeff", "qp")}
+    def rows(self, row0: int, row1: int, size: Size) -> tuple[int, int]:
+        """[begin, end) in elements of macroblock rows [row0, row1), in each plane."""
+        of_row = size.mb_width * prod(self.elements)
+        return row0 * of_row, row1 * of_row
 
+
+@dataclass(frozen=True)
+class PerRow:
+    """(mb_height,)."""
+
+    def shape(self, size: Size) -> tuple[int, ...]:
+        """See ArrayRow."""
+        return (size.mb_height,)
+
+    def rows(self, row0: int, row1: int, size: Size) -> tuple[int, int]:
+        """See PerMacroblock."""
+        return row0, row1
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Planes of a frame with a border. side: samples a side of a macroblock; padded: the border is Size.pad at 16 a side."""
+
+    side: int
+    border: int = 0
+    padded: bool = False
+    planes: int = 1
+
+    def _border(self, size: Size) -> int:
+        return size.pad * self.side // 16 if self.padded else self.border
+
+    def shape(self, size: Size) -> tuple[int, ...]:
+        """See ArrayRow."""
+        both = 2 * self._border(size)
+        one = self.side * size.mb_height + both, self.side * size.mb_width + both
+        return one if self.planes == 1 else (self.planes, *one)
+
+    def rows(self, row0: int, row1: int, size: Size) -> tuple[int, int]:
+        """See PerMacroblock. Borders above and below belong to the first and the last row."""
+        border = self._border(size)
+        stride = self.side * size.mb_width + 2 * border
+        y0 = border + self.side * row0 if row0 else 0
+        y1 = border + self.side * row1 + (border if row1 == size.mb_height else 0)
+        return y0 * stride, y1 * stride
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An array that does not divide by rows: its shape by the size of the frame."""
+
+    of: Callable[[Size], tuple[int, ...]]
+
+    def shape(self, size: Size) -> tuple[int, ...]:
+        """See ArrayRow."""
+        return self.of(size)
+
+    def rows(self, row0: int, row1: int, size: Size) -> tuple[int, int]:
+        """See PerMacroblock: all of it."""
+        return 0, prod(self.of(size))
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayRow:
+    """A row of the table. halo: by stage, rows above and below its own that it reads; a stage that is missing reads none."""
+
+    name: str
+    place: str
+    layout: PerMacroblock | PerRow | Plane | Whole
+    dtype: type
+    meaning: str
+    halo: Mapping[str, Halo] = field(default_factory=dict)
+
+    def shape(self, size: Size) -> tuple[int, ...]:
+        """Of the array of one frame or one reference."""
+        return self.layout.shape(size)
+
+    @cached_property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def planes(self) -> int:
+        """Equal planes, in each of which rows lie alike."""
+        return self.layout.planes if isinstance(self.layout, Plane) else 1
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Another name that stages use. of: the arrays behind it; halo: see ArrayRow."""
+
+    name: str
+    of: tuple[Key, ...]
+    halo: Mapping[str, Halo] = field(default_factory=dict)
+
+
+def per_mb(*elements: int) -> PerMacroblock:
+    """The layout (n_mb, *elements)."""
+    return PerMacroblock(elements)
+
+
+def _by_name(rows: Iterable[Any]) -> Any:
+    return {row.name: row for row in rows}
+
+
+_DEBLOCKED = {"deblock": (1, 1)}
+_SKIP_VECTOR = {"mark_skipped": (1, 0), **_DEBLOCKED}
+ARRAYS: dict[str, ArrayRow] = _by_name((
+    ArrayRow("mb_type", RESULT, per_mb(), np.uint8, "names in standard/macroblock.py", _DEBLOCKED),
+    ArrayRow("sub_mb_type", RESULT, per_mb(4), np.uint8, "by 8x8 quadrant"),
+    ArrayRow("ref_idx", RESULT, per_mb(4), np.int8, "by 8x8 quadrant; -1: intra", _SKIP_VECTOR),
+    ArrayRow("mv", RESULT, per_mb(16, 2), np.int16, "quarter samples (x, y), 4x4 blocks in raster order", _SKIP_VECTOR),
+    ArrayRow("intra4x4_mode", RESULT, per_mb(16), np.int8, "raster order; 2 (DC) where the macroblock is not I_4x4"),
+    ArrayRow("intra16x16_mode", RESULT, per_mb(), np.uint8, "Intra16x16PredMode"),
+    ArrayRow("intra_chroma_mode", RESULT, per_mb(), np.uint8, "intra_chroma_pred_mode"),
+    ArrayRow("cbp", RESULT, per_mb(), np.uint8, "coded_block_pattern"),
+    ArrayRow("qp", RESULT, per_mb(), np.uint8, "QP_Y", _DEBLOCKED),
+    ArrayRow("total_coeff", RESULT, per_mb(24), np.uint8,
+             "non-zero levels a block: 16 luma in raster order, 4 Cb, 4 Cr", _DEBLOCKED),
+    ArrayRow("ssd_y", RESULT, PerRow(), np.int64, "squared error of the decoded frame"),
+    ArrayRow("ssd_u", RESULT, PerRow(), np.int64, "squared error of Cb"),
+    ArrayRow("ssd_v", RESULT, PerRow(), np.int64, "squared error of Cr"),
+    ArrayRow("level_index", GPU_RESULT, Whole(lambda size: (size.mb_height + 1 + size.n_mb,)), np.uint32,
+             "which blocks have levels, for the download (cuda_src/compact.py)"),
+    ArrayRow("slice_sizes", GPU_RESULT, PerRow(), np.int32, "bits of each slice with its header; -1: too long"),
+    ArrayRow("levels", LEVELS, per_mb(N_LEVEL_BLOCKS, 16), np.int16,
+             "transform coefficient levels in scan order, blocks as in cpu_simd/layout.py"),
+    ArrayRow("slice_data", HOST, Whole(lambda size: (size.mb_height * (size.mb_width + 1) * ENTRY_BYTES,)), np.uint8,
+             "the slices as write_slices wrote them, room for their headers"),
+    ArrayRow("level_blocks", HOST, Whole(lambda size: (size.n_mb * N_LEVEL_BLOCKS, 16)), np.int16,
+             "the blocks that have levels, contiguous (cuda_src/compact.py)"),
+    ArrayRow("source_y", SOURCE, Plane(16), np.uint8, "the source in coded size", {"intra_estimate": (1, 0)}),
+    ArrayRow("source_u", SOURCE, Plane(8), np.uint8, "Cb"),
+    ArrayRow("source_v", SOURCE, Plane(8), np.uint8, "Cr"),
+    ArrayRow("rec_y", WORKSPACE, Plane(16), np.uint8, "the reconstruction before deblocking", _DEBLOCKED),
+    ArrayRow("rec_u", WORKSPACE, Plane(8), np.uint8, "Cb", _DEBLOCKED),
+    ArrayRow("rec_v", WORKSPACE, Plane(8), np.uint8, "Cr", _DEBLOCKED),
+    ArrayRow("intra_cost", WORKSPACE, per_mb(), np.int32, "least cost of an intra type, in the units of search_cost"),
+    ArrayRow("intra_modes", WORKSPACE, per_mb(16), np.uint8, "its type and modes (cpu_simd/intra_estimate.py)"),
+    ArrayRow("coarse_source", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "means of 4x4 samples", {"search_centre": (1, 1)}),
+    ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)}),
+    ArrayRow("progress", TICKETS, Whole(lambda size: (1 + size.mb_height,)), np.int64, "of the rows in mode_decision"),
+    ArrayRow("centre", SEARCH, per_mb(2), np.int16, "of the search window, integer samples (x, y)"),
+    ArrayRow("predictor", SEARCH, per_mb(2), np.int16, "of the vectors that are searched, quarter samples (x, y)"),
+    ArrayRow("search_cost", SEARCH, per_mb(len(PARTITIONS)), np.int32, "least cost of each partition"),
+    ArrayRow("search_mv", SEARCH, per_mb(len(PARTITIONS), 2), np.int16, "its vector, quarter samples (x, y)"),
+    ArrayRow("luma", REFERENCE, Plane(16, padded=True), np.uint8, "integer samples G (Figure 8-4)"),
+    ArrayRow("half", REFERENCE, Plane(16, padded=True, planes=3), np.uint8, "half samples b, h, j"),
+    ArrayRow("cb", REFERENCE, Plane(8, padded=True), np.uint8, "Cb"),
+    ArrayRow("cr", REFERENCE, Plane(8, padded=True), np.uint8, "Cr"),
+))  # fmt: skip
+
+VIEWS: dict[str, View] = _by_name((
+    View("reference_y", (("luma", SEARCHED_REF),), dict.fromkeys(("search_centre", "full_search", "step_search"), ALL_ROWS)),
+    View("reference_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF)), {"subpel_refine": ALL_ROWS}),
+    View("ref_luma", (("luma", ALL_REFS), ("half", ALL_REFS)), {"inter_residual": ALL_ROWS}),
+    View("ref_chroma", (("cb", ALL_REFS), ("cr", ALL_REFS)), {"inter_residual": ALL_ROWS}),
+    View("decoded_luma", (("luma", CURRENT),), {"interpolate": (1, 1)}),
+    View("decoded_half", (("half", CURRENT),)),
+    *(View(f"{name}_{plane}", ((base, CURRENT),)) for name in ("decoded", "out")  # out: without borders
+      for plane, base in (("y", "luma"), ("u", "cb"), ("v", "cr"))),
+    View("previous_ref_idx", (("ref_idx", PREVIOUS),)),
+    View("previous_mv", (("mv", PREVIOUS),)),
+    View("all_predictor", (("predictor", ALL_REFS),)),
+    View("all_cost", (("search_cost", ALL_REFS),)),
+    View("all_mv", (("search_mv", ALL_REFS),)),
+))  # fmt: skip
+
+# Arguments that are equal on all devices, or used on one only: numbers and small arrays
+CONSTANTS = {
+    "pad": "border of luma references, samples",
+    "chroma_pad": "border of chroma references, samples",
+    "luma_unit": "side of a macroblock in luma samples",
+    "chroma_unit": "side of a macroblock in chroma samples",
+    "width": "of the display area, luma samples",
+    "height": "of the display area, luma samples",
+    "chroma_width": "of the display area, chroma samples",
+    "chroma_height": "of the display area, chroma samples",
+    "mb_width": "macroblocks a row",
+    "merange": "range of the integer search, samples",
+    "step_grid": "candidates a side of a grid of step_search",
+    "max_mv_y": "limit of vertical vectors, samples (Table A-1)",
+    "subme": "the option",
+    "partition_mask": "sizes of partitions, bits of scheduler/frames/loop.py",
+    "trellis": "the option",
+    "chroma_qp_offset": "chroma_qp_index_offset",
+    "alpha_offset": "FilterOffsetA",
+    "beta_offset": "FilterOffsetB",
+    "disable_idc": "disable_deblocking_filter_idc",
+    "slice_first_mb": "int32[mb_height]: address of the first macroblock of the slice that holds the row",
+    "slice_headers": "int32[n_slices + 1, 2]: first macroblock row and header bits of each slice; last mb_height, 0",
+    "n_ref": "references of the frame, 0 in I slices",
+    "ref_slots": "int32[n_ref]: slot of each reference",
+    "distance": "frames from the searched reference to the frame in the loop",
+    "slice_qp": "SliceQP_Y",
+    "lam": "cost of a bit in units of SAD or SATD",
+    "given_y": "uint8: input of a GPU in display size, of any pitch",
+    "given_u": "see given_y: Cb",
+    "given_v": "see given_y: Cr",
+    "given_uv": "see given_y: Cb and Cr interleaved",
+    "given_rgb": "see given_y: three planes",
+    "pitch": "bytes from row to row of given_y or given_rgb",
+    "chroma_pitch": "bytes from row to row of given_u, given_v or given_uv",
+    "plane_pitch": "bytes from plane to plane of given_rgb",
+}
 # Arrays that a stage changes only in part, so that their rows must be resident before
-_CHANGED: dict[str, tuple[str, ...]] = {
+READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "subpel_refine": ("search_cost", "search_mv"),
     "inter_residual": ("mb_type", "ref_idx", "mv"),
     "intra": tuple(STAGES["intra"].writes.split()),
     "mark_skipped": ("mb_type",),
     "extend_luma": ("decoded_y",), "extend_cb": ("decoded_u",), "extend_cr": ("decoded_v",),
 }  # fmt: skip
+INTRA_FILL = {"mb_type": I_4x4, "ref_idx": -1, "mv": 0}  # values of all macroblocks before an I frame; qp is set before all
+POOLS = {"luma": ("luma", "half"), "chroma": ("cb", "cr")}  # the planes of a slot of References, in order
 
-RESULTS = (  # input of the entropy coding, without levels, and statistics of a frame
-    "mb_type", "sub_mb_type", "ref_idx", "mv", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", "cbp", "qp",
-    "total_coeff", "ssd_y", "ssd_u", "ssd_v",
-)  # fmt: skip
-SOURCES, DECODED = ("source_y", "source_u", "source_v"), ("luma", "cb", "cr")
-REFERENCE_ARRAYS = ("luma", "half", "cb", "cr")  # of each reference; next line: of the frame before
-PREVIOUS_FRAME_ARRAYS = ("ref_idx", "mv")
+
+def of_places(*places: str) -> tuple[str, ...]:
+    """Names of the arrays of these places, in the order of the table."""
+    return tuple(name for name, array in ARRAYS.items() if array.place in places)
+
+
+RESULTS = of_places(RESULT)  # input of the entropy coding, without levels, and statistics of a frame
+SOURCES = of_places(SOURCE)
+REFERENCE_ARRAYS = of_places(REFERENCE)
+PREVIOUS_FRAME_ARRAYS = tuple(base for view in VIEWS.values() for base, number in view.of if number == PREVIOUS)
+DECODED = tuple(VIEWS[f"decoded_{plane}"].of[0][0] for plane in "yuv")  # the decoded frame
+
+
+@cache
+def pool_planes(name: str) -> tuple[str, range]:
+    """(pool, planes in a slot) of an array of a reference."""
+    pool = next(pool for pool, names in POOLS.items() if name in names)
+    before = POOLS[pool][: POOLS[pool].index(name)]
+    first = sum(ARRAYS[other].planes for other in before)
+    return pool, range(first, first + ARRAYS[name].planes)
+
+
+def pool_shape(pool: str, n_slots: int, size: Size) -> tuple[int, ...]:
+    """(n_slots, planes, height, width) of a pool of References."""
+    arrays = [ARRAYS[name] for name in POOLS[pool]]
+    return (n_slots, sum(array.planes for array in arrays), *arrays[0].shape(size)[-2:])
+
+
+def _behind(name: str) -> tuple[Key, ...]:
+    """The arrays behind a name of the stage table, with numbers as in VIEWS."""
+    if name in VIEWS:
+        return VIEWS[name].of
+    return ((name, SEARCHED_REF if ARRAYS[name].place == SEARCH else CURRENT),)
 
 
 def storage(name: str, reference: int, n_ref: int) -> tuple[Key, ...]:
-    """The arrays behind a name of the stage table, in a step for one reference."""
+    """The arrays behind a name of the stage table that rows are copied of, in a step for one reference."""
     if name in CONSTANTS:
         return ()
     found: list[Key] = []
-    for base, number in _ALIASES.get(name, ((name, NEW),)):
-        if number == EACH:
-            found += [(base, k) for k in range(n_ref)]
-        else:
-            found.append((base, reference if isinstance(number, str) else number))
+    for base, number in _behind(name):
+        if ARRAYS[base].place in NEVER_COPIED:
+            continue
+        numbers = range(n_ref) if number == ALL_REFS else (reference if number == SEARCHED_REF else number,)
+        found += [(base, k) for k in numbers]
     return tuple(found)
 
 
 @dataclass(frozen=True)
 class Access:
-    """Use of one array by a stage. reach: rows above and below its own that it reads, None: it reads none."""
+    """Use of one array by a stage. halo_rows: rows above and below its own that it reads, None: it reads none."""
 
     key: Key
-    reach: tuple[int, int] | None
+    halo_rows: Halo | None
     writes: bool
 
 
@@ -139,76 +337,48 @@ def accesses(name: str, reference: int, n_ref: int) -> tuple[Access, ...]:
     """All arrays that a stage reads or writes."""
     stage = STAGES[name]
     written = stage.writes.split()
-    own = (0, 0) if stage.split in (ROWS, EVEN) else ALL
+    own = (0, 0) if stage.split in (ROWS, EVEN) else ALL_ROWS
     found = []
     for argument in [*stage.reads, *written]:
         writes = argument in written
-        reads = not writes or argument in _CHANGED.get(name, ())
-        reach = _REACH.get((name, argument), own) if reads else None
-        found += [Access(key, reach, writes) for key in storage(argument, reference, n_ref)]
+        reads = not writes or argument in READ_MODIFY_WRITE.get(name, ())
+        halo_rows = _halo(argument).get(name, own) if reads else None
+        found += [Access(key, halo_rows, writes) for key in storage(argument, reference, n_ref)]
     return tuple(found)
 
 
-def byte_span(array: str, row0: int, row1: int, size: Size) -> tuple[int, int]:
-    """[begin, end) in bytes of rows [row0, row1) in an array, or in each of its planes.
-
-    Borders above and below belong to the first and the last row.
-    """
-    layout = LAYOUTS[array]
-    if layout.kind == MACROBLOCKS:
-        return row0 * size.mb_width * layout.size, row1 * size.mb_width * layout.size
-    if layout.kind == PER_ROW:
-        return row0 * layout.size, row1 * layout.size
-    if layout.kind == INDEX:
-        return 0, layout.size * (size.mb_height + 1 + size.mb_width * size.mb_height)
-    border = _border(layout, size)
-    stride = layout.size * size.mb_width + 2 * border
-    y0 = border + layout.size * row0 if row0 else 0
-    y1 = border + layout.size * row1 + (border if row1 == size.mb_height else 0)
-    return y0 * stride, y1 * stride
+def _halo(name: str) -> Mapping[str, Halo]:
+    row = VIEWS.get(name) or ARRAYS.get(name)
+    return row.halo if row else {}
 
 
-def _border(layout: Layout, size: Size) -> int:
-    return {PLANE: 0, PADDED: size.pad * layout.size // 16, COARSE: COARSE_BORDER}[layout.kind]
+def byte_span(name: str, row0: int, row1: int, size: Size) -> tuple[int, int]:
+    """[begin, end) in bytes of rows [row0, row1) in an array, or in each of its planes."""
+    array = ARRAYS[name]
+    begin, end = array.layout.rows(row0, row1, size)
+    return begin * array.itemsize, end * array.itemsize
 
 
-def bytes_of(array: str, row0: int, row1: int, size: Size) -> int:
+def bytes_of(name: str, row0: int, row1: int, size: Size) -> int:
     """Bytes of rows [row0, row1), all planes together."""
-    begin, end = byte_span(array, row0, row1, size)
-    return LAYOUTS[array].planes * (end - begin)
+    begin, end = byte_span(name, row0, row1, size)
+    return ARRAYS[name].planes * (end - begin)
 
 
-Rows = tuple[tuple[int, int], ...]  # intervals, sorted, apart
-Residency = tuple[tuple[Key, tuple[tuple[str, Rows], ...]], ...]  # valid rows of each array in each memory
-NOTHING: Residency = ()
+def check_stages(stages: Iterable[Stage]) -> None:
+    """Raise ValueError where arguments of a stage are not in this table, or its `writes` are no arrays of it."""
+    arrays = ARRAYS.keys() | VIEWS.keys()
+    for stage in stages:
+        written = stage.writes.split()
+        for name in stage.arguments.split():
+            if name not in arrays and name not in CONSTANTS and name not in stage.span:
+                raise ValueError(f"stage {stage.name}: argument {name} is not in the table of arrays")
+        for name in written:
+            if name not in arrays:
+                raise ValueError(f"stage {stage.name}: writes {name}, which is not in the table of arrays")
+        for name in READ_MODIFY_WRITE.get(stage.name, ()):
+            if name not in written:
+                raise ValueError(f"stage {stage.name}: READ_MODIFY_WRITE has {name}, which it does not write")
 
 
-@cache
-def everything(memory: str, n_references: int, mb_height: int) -> Residency:
-    """Residency after a frame that was done in one memory, with `n_references` references held."""
-    keys = [(name, k) for name in REFERENCE_ARRAYS for k in range(n_references)]
-    keys += [(name, 0) for name in PREVIOUS_FRAME_ARRAYS]
-    return freeze({key: {memory: ((0, mb_height),)} for key in keys})
-
-
-def union(rows: Rows, row0: int, row1: int) -> Rows:
-    """`rows` and [row0, row1)."""
-    apart = [(a, b) for a, b in rows if b < row0 or a > row1]
-    touching = [(a, b) for a, b in rows if not (b < row0 or a > row1)]
-    whole = (min([row0, *(a for a, _ in touching)]), max([row1, *(b for _, b in touching)]))
-    return tuple(sorted([*apart, whole])) if row1 > row0 else rows
-
-
-def without(rows: Rows, row0: int, row1: int) -> Rows:
-    """`rows` less [row0, row1)."""
-    return tuple((a, b) for x, y in rows for a, b in ((x, min(y, row0)), (max(x, row1), y)) if a < b)
-
-
-def common(rows: Rows, row0: int, row1: int) -> Rows:
-    """`rows` inside [row0, row1)."""
-    return tuple((max(a, row0), min(b, row1)) for a, b in rows if max(a, row0) < min(b, row1))
-
-
-def freeze(valid: Mapping[Key, Mapping[str, Rows]]) -> Residency:
-    """The residency as a hashable value."""
-    return tuple(sorted((key, tuple(sorted((m, rows) for m, rows in held.items() if rows))) for key, held in valid.items()))
+check_stages(TABLE)

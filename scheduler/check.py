@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.layout import COARSE_PAD
 from .stages import CPU, Stage
 
 _FOLDER = Path(__file__).resolve().parent.parent / CPU
-_COARSE_BORDER = 64  # of the coarse planes of search_centre, both sides together
 
 
 class TwinDiffers(Exception):
@@ -145,7 +145,7 @@ def macroblock_row(index: tuple[int, ...], shape: tuple[int, ...], size: tuple[i
         return index[shape.index(width * height)] // width
     if shape == (height,):
         return index[0]
-    for unit, border in ((16, 0), (8, 0), (16, 2 * pad), (8, pad), (4, _COARSE_BORDER)):
+    for unit, border in ((16, 0), (8, 0), (16, 2 * pad), (8, pad), (4, 2 * COARSE_PAD)):
         if shape[-2:] == (unit * height + border, unit * width + border):
             return min(max((index[-2] - border // 2) // unit, 0), height - 1)
     return None

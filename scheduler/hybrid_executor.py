@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays import NOTHING, Residency, everything
 from .cuda_executor import CudaExecutor
 from .gpu_memory import GpuMemory
 from .hybrid_queues import Program
@@ -23,6 +22,7 @@ from .planning.adaptation import Adaptation
 from .planning.plan import HOST, Plan, is_gpu, memory_of
 from .planning.probing import Probing
 from .planning.route import Copy, Picture, Run, route, whole_in
+from .residency import NOTHING, Residency, resident_in
 from .threads.lazy_task import Task
 from .threads.watchdog import Stuck, Watchdog
 from .workers import FRAMES_ON_DEVICE, CpuWorker, GpuWorker
@@ -150,7 +150,7 @@ class HybridExecutor:
     def did_alone(self, n_references: int) -> None:
         """Note that a frame was done by, or issued to, one device, after which `n_references` references are held."""
         memory = self.side.device if self.side is not None and self.alone is self._of_gpu else HOST
-        self._valid = everything(memory, n_references, self.adaptation.plan.mb_height)
+        self._valid = resident_in(memory, n_references, self.adaptation.plan.mb_height)
 
     def _give_gpu_to(self, user: GpuMemory) -> None:
         if self._on_gpu is not user:

@@ -1,7 +1,7 @@
 """The stage table: name, function, arguments, split, stream and dependencies of each stage.
 
 A stage has one name everywhere: `function` is file.function in cpu_simd/ and, with the same arguments, in cuda_src/.
-Arguments have the names of the frame's state (scheduler/frames/frame.py and loop.py). Two arguments select the part of the
+Arguments have the names of the table of arrays (arrays.py), which checks them at import. Two arguments select the part of the
 frame that a call does: `row0 row1` (macroblock rows) for ROWS, `first_mb end_mb` for SLICES. No other module decides by
 device which function runs a stage.
 

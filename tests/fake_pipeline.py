@@ -14,6 +14,7 @@ import time
 import types
 
 import numpy as np
+from h264lite.standard.macroblock import MB_TYPE_NAMES, I_4x4, P_16x16
 
 
 class EncodedFrame:
@@ -26,8 +27,8 @@ class EncodedFrame:
         self.qp = config.i_qp if self.is_idr else config.qp
         self.avg_qp = float(self.qp)
         self.data = b"frame %06d:" % index + planes[0].tobytes()[:5] + b"\n"
-        self.mb_counts = np.zeros(8, np.int64)
-        self.mb_counts[0 if self.is_idr else 4] = config.mb_width * config.mb_height
+        self.mb_counts = np.zeros(len(MB_TYPE_NAMES), np.int64)
+        self.mb_counts[I_4x4 if self.is_idr else P_16x16] = config.mb_width * config.mb_height
         self.ssd = (100, 20, 30)
         self.bits = 8 * len(self.data)
         self.stage_seconds = {"nothing": 0.001}

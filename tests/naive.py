@@ -1,7 +1,7 @@
 """The slow, obvious version of what only an encoder does, in NumPy and plain Python: the reference of the tests."""
 
 import numpy as np
-from h264lite.standard.macroblock import PARTITIONS
+from h264lite.cpu_simd.layout import PARTITIONS
 
 
 def decoded_before(bx: int, by: int, x: int, y: int) -> bool:

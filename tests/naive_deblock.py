@@ -2,7 +2,7 @@
 
 import numpy as np
 from h264lite.standard import tables
-from h264lite.standard.macroblock import I_PCM
+from h264lite.standard.macroblock import I_PCM, LAST_INTRA
 
 
 def clip3(low, high, value):
@@ -11,7 +11,7 @@ def clip3(low, high, value):
 
 def boundary_strength(state, mb_p, block_p, mb_q, block_q, mb_edge):
     """8.7.2.1 for progressive frames of P and I slices; blocks in raster order."""
-    if state["mb_type"][mb_p] <= I_PCM or state["mb_type"][mb_q] <= I_PCM:
+    if state["mb_type"][mb_p] <= LAST_INTRA or state["mb_type"][mb_q] <= LAST_INTRA:
         return 4 if mb_edge else 3
     if state["total_coeff"][mb_p, block_p] or state["total_coeff"][mb_q, block_q]:
         return 2

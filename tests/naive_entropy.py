@@ -4,11 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, LUMA_DC
 from h264lite.standard import cavlc
 from h264lite.standard import macroblock as mbk
 from h264lite.standard.tables import CBP_INTER, CBP_INTRA
 
 from . import naive
+
+INTRA = (mbk.I_4x4, mbk.I_16x16, mbk.I_PCM)  # types that the encoder writes
+INTER = (mbk.P_16x16, mbk.P_16x8, mbk.P_8x16, mbk.P_8x8, mbk.P_SKIP)
 
 
 def u(n: int, value: int) -> str:
@@ -120,7 +124,7 @@ def random_state(
     state = State(
         mb_width,
         n_ref,
-        rng.integers(0, 8 if n_ref else 3, n).astype(np.uint8),
+        rng.choice((*INTRA, *INTER) if n_ref else INTRA, n).astype(np.uint8),
         rng.integers(0, 4, (n, 4)).astype(np.uint8),
         np.full((n, 4), -1, np.int8),
         np.zeros((n, 16, 2), np.int16),
@@ -136,7 +140,7 @@ def random_state(
     qp = slice_qp
     for mb in range(n):
         kind = state.mb_type[mb]
-        if kind >= mbk.P_SKIP:
+        if kind in INTER:
             _random_vectors(rng, state, mb)
         if kind == mbk.I_4x4:
             state.intra4x4_mode[mb] = rng.integers(0, 9, 16)
@@ -186,10 +190,10 @@ def _random_levels(rng, state: State, mb: int, density: float, largest: int) -> 
             luma |= int(levels[4 * q : 4 * q + 4].any()) << q
     if i_16x16:
         luma = 15 if luma else 0
-        levels[mbk.LUMA_DC] = random_levels(rng, 16, density, largest)
+        levels[LUMA_DC] = random_levels(rng, 16, density, largest)
     chroma = int(rng.integers(0, 3))
     if chroma:
-        levels[mbk.CB_DC : mbk.CR_DC + 1, :4] = random_levels(rng, 8, density, largest).reshape(2, 4)
+        levels[CB_DC : CR_DC + 1, :4] = random_levels(rng, 8, density, largest).reshape(2, 4)
     if chroma == 2:
         for k in range(16, 24):
             levels[k, 1:] = random_levels(rng, 15, density, largest)
@@ -216,13 +220,13 @@ def _residual(state: State, mb: int, first_mb: int) -> str:
     levels = state.levels[mb].tolist()
     i_16x16 = state.mb_type[mb] == mbk.I_16x16
     cbp = int(state.cbp[mb])
-    bits = residual_block(levels[mbk.LUMA_DC], _nc(state, mb, first_mb, 0, 0, 0)) if i_16x16 else ""
+    bits = residual_block(levels[LUMA_DC], _nc(state, mb, first_mb, 0, 0, 0)) if i_16x16 else ""
     for k in range(16):
         if cbp & 1 << k // 4:
             bx, by = k % 4 % 2 + k // 4 % 2 * 2, k % 4 // 2 + k // 8 * 2
             bits += residual_block(levels[k][int(i_16x16) :], _nc(state, mb, first_mb, 0, bx, by))
     if cbp >> 4:
-        bits += residual_block(levels[mbk.CB_DC][:4], -1) + residual_block(levels[mbk.CR_DC][:4], -1)
+        bits += residual_block(levels[CB_DC][:4], -1) + residual_block(levels[CR_DC][:4], -1)
     if cbp >> 4 == 2:
         for k in range(16, 24):
             bits += residual_block(levels[k][1:], _nc(state, mb, first_mb, 1 + (k - 16) // 4, k % 2, k % 4 // 2))
@@ -334,7 +338,7 @@ def slices(state: State, rows: list[int], headers: list[int], slice_qp: int) -> 
         for kind, size in zip(state.mb_type[first:end].tolist(), sizes):
             skipped += 1
             if kind != mbk.P_SKIP:
-                too_long |= size + (len(ue(skipped - 1)) if state.n_ref else 0) > 8 * mbk.ENTRY_BYTES
+                too_long |= size + (len(ue(skipped - 1)) if state.n_ref else 0) > 8 * ENTRY_BYTES
                 skipped = 0
         found.append(None if too_long else "0" * header + text.rstrip("0"))
     return found
@@ -345,7 +349,7 @@ def written(
 ) -> list[str | None]:
     """The same by a kernel of the stage write_slices; upload: makes its arrays. It must leave `guard` bytes at the end."""
     width, height = state.mb_width, rows[-1]
-    pitch = (width + 1) * mbk.ENTRY_BYTES
+    pitch = (width + 1) * ENTRY_BYTES
     first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
     layout = np.array([*zip(rows[:-1], headers), (height, 0)], np.int32)
     arrays = [upload(array) for array in state.arrays()]

@@ -1,11 +1,12 @@
 """mode_decision by its definition, one macroblock at a time in plain Python."""
 
 import numpy as np
+from h264lite.standard.macroblock import I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 from h264lite.standard.tables import QUANT_MF
 
 from . import naive
 
-SHAPES = {4: (0, 0, 4, 4), 5: (0, 0, 4, 2), 6: (0, 0, 2, 4)}
+SHAPES = {P_16x16: (0, 0, 4, 4), P_16x8: (0, 0, 4, 2), P_8x16: (0, 0, 2, 4)}
 CORE = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
 WORTH = np.array([[3, 2, 1, 1], [2, 1, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]])
 
@@ -113,7 +114,7 @@ class Decision:
             value = self.metric(prediction - block)
             if n == 0 and value + lam <= best and empty(block - prediction, self.qp):
                 self.put(0, 0, 4, 4, 0, vector)
-                return 4, [0] * 4, self.ref_idx[mb], self.mv[mb]
+                return P_16x16, [0] * 4, self.ref_idx[mb], self.mv[mb]
             value += lam * (2 + te_bits(0, self.n_ref)) + self.vector_cost(0, 0, 4, 4, 0, vector)
             if value < best:
                 best = value
@@ -129,9 +130,9 @@ class Decision:
                 if value < best:
                     best = value
                     self.put(0, 0, 4, 4, 0, (x, y))
-        chosen = best, 4, [0] * 4, self.ref_idx.copy(), self.mv.copy()
+        chosen = best, P_16x16, [0] * 4, self.ref_idx.copy(), self.mv.copy()
         refs = range(self.n_ref)
-        for shape, k in ((5, 36), (6, 38)):
+        for shape, k in ((P_16x8, 36), (P_8x16, 38)):
             if not self.kinds & 2:
                 break
             x, y, w, h = SHAPES[shape]
@@ -142,7 +143,7 @@ class Decision:
         if self.kinds & 4:
             costs, subs = zip(*(self.quadrant(q) for q in range(4)))
             if 6 * lam + sum(costs) < chosen[0]:
-                chosen = 6 * lam + sum(costs), 7, list(subs), self.ref_idx.copy(), self.mv.copy()
+                chosen = 6 * lam + sum(costs), P_8x8, list(subs), self.ref_idx.copy(), self.mv.copy()
         if self.s["intra_cost"][mb] + 28 * lam < chosen[0]:
-            return 1, [0] * 4, np.full(4, -1), np.zeros((16, 2), int)
+            return I_16x16, [0] * 4, np.full(4, -1), np.zeros((16, 2), int)
         return chosen[1], chosen[2], chosen[3][mb], chosen[4][mb]

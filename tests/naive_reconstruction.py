@@ -1,19 +1,9 @@
 """Decoding of one macroblock's samples as 8.3, 8.4.2 and 8.5 describe it: plain Python and NumPy, from the clauses."""
 
 import numpy as np
+from h264lite.cpu_simd.layout import CB_DC, LUMA_DC, PARTITIONS
 from h264lite.standard import tables
-from h264lite.standard.macroblock import (
-    BLOCK_TO_RASTER,
-    CB_DC,
-    I_PCM,
-    LUMA_DC,
-    PARTITIONS,
-    I_4x4,
-    I_16x16,
-    P_8x8,
-    P_8x16,
-    P_16x8,
-)
+from h264lite.standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8
 
 
 def clip1(value):
@@ -279,7 +269,7 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                 y, x = size * my, size * mx
                 plane[y : y + size, x : x + size] = samples[y : y + size, x : x + size]
             continue
-        inter = predict_inter(pictures, state, mb, x0, y0) if kind > I_PCM else None
+        inter = predict_inter(pictures, state, mb, x0, y0) if kind > LAST_INTRA else None
         if kind == I_4x4:
             for block in range(16):
                 k = int(BLOCK_TO_RASTER[block])
@@ -311,7 +301,7 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
         qp_c = chroma_qp(qp, chroma_qp_offset)
         for c in range(2):
             plane, x, y = rec[1 + c], x0 // 2, y0 // 2
-            if kind > I_PCM:
+            if kind > LAST_INTRA:
                 prediction = inter[1 + c]
             else:
                 prediction = predict_chroma(plane, x, y, state["intra_chroma_mode"][mb], top)

@@ -12,16 +12,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("jit", "standard", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "cli")
-# Bottom to top: what each folder may import of ours.
+# Bottom to top: what each folder may import of ours, by folder or file.
 MAY_IMPORT = {
     "jit": {"jit"},
     "standard": {"standard"},
     "cpu_simd": {"jit", "standard", "cpu_simd"},
-    "cuda_src": {"jit", "standard", "cuda_src"},
+    "cuda_src": {"jit", "standard", "cpu_simd.layout", "cuda_src"},
     "scheduler": {"jit", "standard", "cpu_simd", "cuda_src", "scheduler"},
     "encoder": {"jit", "standard", "cpu_simd", "scheduler", "encoder"},
     "decoder": {"jit", "standard", "decoder"},
-    "benchmarks": {"cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "benchmarks"},
+    "benchmarks": {"standard", "cpu_simd", "cuda_src", "scheduler", "encoder", "decoder", "benchmarks"},
     "cli": {"jit", "scheduler", "cuda_src", "encoder", "decoder", "benchmarks", "cli"},
 }
 LONGEST_FILE, LONGEST_FUNCTION = 400, 90  # lines of code, so that no prose is squeezed; lines. Tables are exempt
@@ -119,7 +119,7 @@ def test_imports_are_relative_and_run_upwards_only():
             if isinstance(node, ast.Import) and any(part.name.split(".")[0] == "h264lite" for part in node.names):
                 wrong.append(f"{name}:{node.lineno} absolute import")
         wrong += [f"{name}:{line} {package} imports {other[0]}" for line, other in imported(name)
-                  if other[0] in MAY_IMPORT and other[0] not in MAY_IMPORT[package]]
+                  if other[0] in MAY_IMPORT and not {other[0], ".".join(other[:2])} & MAY_IMPORT[package]]
     assert not wrong
 
 

@@ -13,6 +13,7 @@ from ...cuda_src.interpolate import interpolate
 from ...cuda_src.papers import loop, scalar, wavefront
 from ...cuda_src.runtime.device import Device
 from ...cuda_src.subpel_refine import subpel_refine
+from ...standard.macroblock import LAST_INTRA, I_4x4, P_16x16
 from .setting import Clip, Product, Setting, gpu_time, wall
 from .table import Table
 
@@ -125,9 +126,9 @@ def _deblocking(setting: Setting, clips: list[Clip]) -> Table:
         n, rows_of_mb = product.n_mb, product.rows
         half = np.ascontiguousarray(luma[::2, ::2])
         planes = [gpu.upload(p) for p in (luma, half, half)]
-        mb_type = np.where(rng.random(n) < 0.05, 0, 4).astype(np.uint8)
+        mb_type = np.where(rng.random(n) < 0.05, I_4x4, P_16x16).astype(np.uint8)
         state = [gpu.upload(a) for a in (
-            mb_type, np.where(mb_type < 3, -1, 0).astype(np.int8).repeat(4).reshape(n, 4),
+            mb_type, np.where(mb_type <= LAST_INTRA, -1, 0).astype(np.int8).repeat(4).reshape(n, 4),
             rng.integers(-3, 4, (n, 1, 2)).repeat(16, 1).astype(np.int16), (rng.random((n, 24)) < 0.3).astype(np.uint8),
             np.full(n, 27, np.uint8))]  # fmt: skip
         slices, out = gpu.upload(np.zeros(rows_of_mb, np.int32)), [gpu.array(p.shape, np.uint8) for p in planes]

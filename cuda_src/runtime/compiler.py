@@ -46,11 +46,12 @@ ANY = "[A-Z][A-Za-z0-9_]*"
 
 @cache
 def tables_header() -> str:
-    """tables.cuh: the standard's tables as CUDA constants, written from the arrays of standard/, never by hand."""
+    """tables.cuh: the standard's tables and the layout of arrays as CUDA constants, written from Python, never by hand."""
+    from ...cpu_simd import layout
     from ...standard import cavlc, macroblock, tables
 
-    lines = ["// Generated from standard/tables.py, standard/macroblock.py and standard/cavlc.py.", "#pragma once", ""]
-    for module, wanted in ((macroblock, ANY), (tables, ANY), (cavlc, "NC_CLASS.*|[A-Z_]*_(BITS|CODES)")):
+    lines = ["// Generated from standard/{tables,macroblock,cavlc}.py and cpu_simd/layout.py.", "#pragma once", ""]
+    for module, wanted in ((macroblock, ANY), (layout, ANY), (tables, ANY), (cavlc, "NC_CLASS.*|[A-Z_]*_(BITS|CODES)")):
         for name, value in sorted(vars(module).items()):
             if not re.fullmatch(wanted, name):
                 continue

@@ -1,23 +1,6 @@
-"""The arrays of one frame, the reference frames and the workspace of the loop.
+"""The state of one frame, the reference frames and the workspace of the loop, as arrays of the table in scheduler/arrays.py.
 
-Every array is indexed by macroblock (raster address) or by sample, so that kernels on any device use the same layout:
-
-    planes          y uint8[H, W], u and v uint8[H/2, W/2]; H, W the coded size, multiples of 16
-    mb_type         uint8[n_mb]            names in standard/macroblock.py
-    sub_mb_type     uint8[n_mb, 4]         by 8x8 quadrant
-    ref_idx         int8[n_mb, 4]          by 8x8 quadrant; -1: intra
-    mv              int16[n_mb, 16, 2]     quarter samples (x, y), by 4x4 block in raster order
-    intra4x4_mode   int8[n_mb, 16]         raster order; 2 (DC) where the macroblock is not I_4x4
-    intra16x16_mode, intra_chroma_mode     uint8[n_mb]
-    cbp, qp         uint8[n_mb]            coded_block_pattern; QP_Y
-    levels          int16[n_mb, 27, 16]    transform coefficient levels in scan order, blocks as in standard/macroblock.py
-    total_coeff     uint8[n_mb, 24]        non-zero levels a block: 16 luma in raster order, 4 Cb, 4 Cr
-    level_index     uint32[mb_height+1+n_mb]  which blocks have levels, for the download from a GPU (cuda_src/compact.py)
-    slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]  the slices as the stage write_slices wrote them, on the host
-    slice_sizes     int32[mb_height]       bits of each slice with its header; -1: too long
-    ssd_y/u/v       int64[mb_height]       squared error of the decoded frame
-    rec_y/u/v       as the planes: the reconstruction before deblocking, in the workspace
-    intra_modes     uint8[n_mb, 16]        how an intra macroblock of a P frame is coded, in the workspace
+Every array is indexed by macroblock (raster address) or by sample, so that kernels on any device use the same layout.
 """
 
 import math
@@ -29,8 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...cpu_simd.expand import expand
-from ...cpu_simd.search_centre import coarse_shape
-from ...standard.macroblock import ENTRY_BYTES, N_LEVEL_BLOCKS, N_PARTITIONS
+from ...cpu_simd.layout import N_LEVEL_BLOCKS
+from ..arrays import (
+    ALL_REFS,
+    ARRAYS,
+    GPU_RESULT,
+    LEVELS,
+    POOLS,
+    RESULT,
+    SEARCH,
+    SOURCES,
+    TICKETS,
+    VIEWS,
+    WORKSPACE,
+    Size,
+    of_places,
+    pool_shape,
+)
 from ..frame_spec import FrameSpec
 from ..threads.copiers import Copiers, Target
 
@@ -51,42 +49,31 @@ class Frame:
     one copy downloads them from a GPU.
     """
 
-    mb_type: Array
-    sub_mb_type: Array
-    ref_idx: Array
-    mv: Array
-    intra4x4_mode: Array
-    intra16x16_mode: Array
-    intra_chroma_mode: Array
-    cbp: Array
-    qp: Array
-    total_coeff: Array
-    level_index: Array
-    slice_sizes: Array
-    ssd_y: Array
-    ssd_u: Array
-    ssd_v: Array
     spec: FrameSpec  # set when the frame enters the loop
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Array:
+            """A result, by its name in scheduler/arrays.py."""
+
     def __init__(self, mb_width: int, mb_height: int, zeros: Zeros = np.zeros) -> None:
-        n_mb = mb_width * mb_height
-        self.planes: tuple[Array, ...] = _planes(mb_width, mb_height, zeros)
+        size = Size(mb_width, mb_height)
+        self.planes: tuple[Array, ...] = tuple(_allocate(name, size, zeros) for name in SOURCES)
         self.results: dict[str, Array] = {}
-        layout = _results(n_mb, mb_height)
-        sizes = [-(-math.prod(shape) * np.dtype(kind).itemsize // _ALIGNED) * _ALIGNED for _, shape, kind in layout]
+        layout = [(name, ARRAYS[name].shape(size), np.dtype(ARRAYS[name].dtype)) for name in of_places(RESULT, GPU_RESULT)]
+        sizes = [-(-math.prod(shape) * kind.itemsize // _ALIGNED) * _ALIGNED for _, shape, kind in layout]
         self.block = zeros((sum(sizes),), np.uint8)
         at = 0
-        for (name, shape, kind), size in zip(layout, sizes):
-            used = math.prod(shape) * np.dtype(kind).itemsize
-            self.results[name] = self.block[at : at + used].view(np.dtype(kind)).reshape(*shape)
-            at += size
-        self.results["levels"] = zeros((n_mb, N_LEVEL_BLOCKS, 16), np.int16)
+        for (name, shape, kind), room in zip(layout, sizes):
+            used = math.prod(shape) * kind.itemsize
+            self.results[name] = self.block[at : at + used].view(kind).reshape(*shape)
+            at += room
+        self.results |= {name: _allocate(name, size, zeros) for name in of_places(LEVELS)}
         vars(self).update(self.results)
-        self.levels = self.results["levels"]
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if downloaded
         self.kept = True  # whether this frame's are
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
-        self.slice_data: Array = np.zeros(mb_height * (mb_width + 1) * ENTRY_BYTES, np.uint8)  # pages exist once written
+        self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
         self.header_bits: tuple[int, ...] = ()  # of each slice
         self.index = 0  # number of frames that entered before it
@@ -96,7 +83,7 @@ class Frame:
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """The arrays by the names that the stage table uses."""
-        return self.results | {f"source_{plane}": samples for plane, samples in zip("yuv", self.planes)}
+        return self.results | dict(zip(SOURCES, self.planes))
 
     def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: Copiers | None = None) -> None:
         """Copy in a frame of display size; repeat its last column and row up to the coded size."""
@@ -121,9 +108,9 @@ class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
     given           y, u, v of display size, the source as it is uploaded
+    slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
-    level_blocks    int16[27 n_mb, 16]: the blocks that have levels, contiguous; empty unless by_rows
     """
 
     def __init__(
@@ -131,13 +118,13 @@ class HostFrame(Frame):
     ) -> None:
         """by_rows: any rows of any array may be copied to or from a GPU; else planes and levels stay on the host."""
         self._size = mb_width, mb_height
-        n_mb = mb_width * mb_height
         super().__init__(
             mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) == 1 else np.zeros)(shape, kind)
         )
-        self.slice_data = zeros((mb_height * (mb_width + 1) * ENTRY_BYTES,), np.uint8)
-        self.level_blocks = (zeros if by_rows else np.zeros)((n_mb * N_LEVEL_BLOCKS if by_rows else 0, 16), np.int16)
-        self._held = np.zeros(n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
+        size = Size(mb_width, mb_height)
+        self.slice_data = _allocate("slice_data", size, zeros)
+        self.level_blocks = _allocate("level_blocks", size if by_rows else Size(0, 0), zeros if by_rows else np.zeros)
+        self._held = np.zeros(size.n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
         self.source = zeros((sum(h * w for h, w in display),), np.uint8)
         self.given = split_planes(self.source, display)
         self._target = Target(self.given)
@@ -224,30 +211,9 @@ def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Arr
     return tuple(source[a:b].reshape(*shape) for a, b, shape in zip(cuts, cuts[1:], display))
 
 
-def _results(n_mb: int, mb_height: int) -> tuple[tuple[str, tuple[int, ...], Any], ...]:
-    """(name, shape, dtype) of the results of the loop."""
-    return (
-        ("mb_type", (n_mb,), np.uint8),
-        ("sub_mb_type", (n_mb, 4), np.uint8),
-        ("ref_idx", (n_mb, 4), np.int8),
-        ("mv", (n_mb, 16, 2), np.int16),
-        ("intra4x4_mode", (n_mb, 16), np.int8),
-        ("intra16x16_mode", (n_mb,), np.uint8),
-        ("intra_chroma_mode", (n_mb,), np.uint8),
-        ("cbp", (n_mb,), np.uint8),
-        ("qp", (n_mb,), np.uint8),
-        ("total_coeff", (n_mb, 24), np.uint8),
-        ("ssd_y", (mb_height,), np.int64),
-        ("ssd_u", (mb_height,), np.int64),
-        ("ssd_v", (mb_height,), np.int64),
-        ("level_index", (mb_height + 1 + n_mb,), np.uint32),
-        ("slice_sizes", (mb_height,), np.int32),
-    )
-
-
-def _planes(mb_width: int, mb_height: int, zeros: Zeros) -> tuple[Array, Array, Array]:
-    luma, chroma = (16 * mb_height, 16 * mb_width), (8 * mb_height, 8 * mb_width)
-    return zeros(luma, np.uint8), zeros(chroma, np.uint8), zeros(chroma, np.uint8)
+def _allocate(name: str, size: Size, zeros: Zeros) -> Array:
+    """An array of the table."""
+    return zeros(ARRAYS[name].shape(size), ARRAYS[name].dtype)
 
 
 @dataclass
@@ -255,38 +221,34 @@ class References:
     """The samples of the decoded picture buffer: deblocked frames with borders, by slot.
 
     luma    uint8[n_slots, 4, H + 2 pad, W + 2 pad]   integer samples G and half samples b, h, j (Figure 8-4)
-    chroma  uint8[n_slots, 2, H/2 + pad, W/2 + pad]   Cb, Cr
+    chroma  uint8[n_slots, 2, H/2 + pad, W/2 + pad]   Cb, Cr; both by POOLS of scheduler/arrays.py
     """
 
     luma: Array
     chroma: Array
 
     @classmethod
-    def allocate(cls, n_slots: int, height: int, width: int, pad: int, zeros: Zeros = np.zeros) -> "References":
-        """`n_slots` frames of height x width samples."""
-        return cls(
-            zeros((n_slots, 4, height + 2 * pad, width + 2 * pad), np.uint8),
-            zeros((n_slots, 2, height // 2 + pad, width // 2 + pad), np.uint8),
-        )
+    def allocate(cls, n_slots: int, size: Size, zeros: Zeros = np.zeros) -> "References":
+        """`n_slots` frames."""
+        return cls(**{pool: zeros(pool_shape(pool, n_slots, size), np.uint8) for pool in POOLS})
 
 
 class Workspace:
     """Intermediate arrays between the stages of a frame; one set, since one frame at a time is in the loop."""
 
-    def __init__(self, mb_width: int, mb_height: int, n_ref: int, zeros: Zeros = np.zeros) -> None:
-        n_mb = mb_width * mb_height
-        self.rec_y, self.rec_u, self.rec_v = _planes(mb_width, mb_height, zeros)  # before deblocking
-        self.all_centre = zeros((n_ref, n_mb, 2), np.int16)  # integer samples
-        self.all_predictor = zeros((n_ref, n_mb, 2), np.int16)  # quarter samples
-        self.all_cost = zeros((n_ref, n_mb, N_PARTITIONS), np.int32)
-        self.all_mv = zeros((n_ref, n_mb, N_PARTITIONS, 2), np.int16)  # quarter samples
-        self.progress = zeros((1 + mb_height,), np.int64)  # of the rows in mode_decision
-        self.intra_cost = zeros((n_mb,), np.int32)
-        self.intra_modes = zeros((n_mb, 16), np.uint8)  # see cpu_simd/intra_estimate.py
-        coarse = coarse_shape(16 * mb_height, 16 * mb_width)
-        self.coarse_source = zeros(coarse, np.uint8)
-        self.coarse_reference = zeros(coarse, np.uint8)
+    def __init__(self, size: Size, n_ref: int, zeros: Zeros = np.zeros) -> None:
+        self._arrays = {name: _allocate(name, size, zeros) for name in of_places(WORKSPACE, TICKETS)}
+        searches = [(name, ARRAYS[name]) for name in of_places(SEARCH)]
+        self._searches = {name: zeros((n_ref, *array.shape(size)), array.dtype) for name, array in searches}
+        for view in VIEWS.values():
+            (name, number), *_ = view.of
+            if number == ALL_REFS and name in self._searches:
+                self._arrays[view.name] = self._searches[name]
 
     def arrays(self) -> dict[str, Array]:
-        """The arrays by the names that the stage table uses."""
-        return vars(self)
+        """The arrays by the names that the stage table uses; those of one reference are in `of_reference`."""
+        return self._arrays
+
+    def of_reference(self, ref: int) -> dict[str, Array]:
+        """The arrays of the search in RefPicList0[ref]."""
+        return {name: array[ref] for name, array in self._searches.items()}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...cuda_src.runtime.device import DeviceMemoryError
-from ..arrays import NEW, Key, Size, byte_span
+from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size, byte_span, pool_planes
 from ..cuda_executor import CudaExecutor
 from ..hybrid_executor import HybridExecutor, InFlightFrame
 from ..planning.plan import HOST, is_gpu, memory_of
@@ -17,8 +17,6 @@ from .cuda_loop import CudaLoop
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame
 from .loop import Arrays, Loop, LoopSettings
-
-_PLANES = {"luma": slice(0, 1), "half": slice(1, 4), "cb": slice(0, 1), "cr": slice(1, 2)}  # in the arrays of a reference
 
 
 class HybridLoop:
@@ -178,11 +176,11 @@ class _Picture:
     def _planes(self, memory: str, key: Key) -> list[Any]:
         """The planes of an array as uint8[n]."""
         (name, number), arrays = key, self.loop.arrays[memory]
-        if name in _PLANES:
-            slot = self.slot if number == NEW else self.list0[number]
-            whole = (arrays.references.luma if name in ("luma", "half") else arrays.references.chroma)[slot]
-            return [_flat(whole[k]) for k in range(4)[_PLANES[name]]]
-        if number >= 0 and name in ("ref_idx", "mv"):
+        if name in REFERENCE_ARRAYS:
+            pool, planes = pool_planes(name)
+            slot = self.slot if number == CURRENT else self.list0[number]
+            return [_flat(getattr(arrays.references, pool)[slot][k]) for k in planes]
+        if number >= 0 and name in PREVIOUS_FRAME_ARRAYS:
             return [_flat(self.previous[memory].results[name])]
         if number >= 0:
             return [_flat(self.state(memory, number)[name])]

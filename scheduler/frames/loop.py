@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ...standard.macroblock import I_4x4
+from ..arrays import INTRA_FILL, Size
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor, deferred_call
 from ..stages import ENTROPY_STAGE, picture_steps
@@ -38,11 +38,11 @@ class Arrays:
     def __init__(self, settings: LoopSettings, side: Any) -> None:
         """side: an executor or worker: it has zeros, constant, interior, fill and tickets."""
         config = settings.config
-        width, height = config.mb_width, config.mb_height
         self.config, self.lambdas, self.side = config, settings.lambdas, side
         self._slices = settings.slices
-        self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, side.zeros)
-        self.workspace = Workspace(width, height, config.ref, side.zeros)
+        size = Size(config.mb_width, config.mb_height, config.pad)
+        self.references = References.allocate(config.ref + 1, size, side.zeros)
+        self.workspace = Workspace(size, config.ref, side.zeros)
         self.constants = _constants(config)
         self.constants["slice_first_mb"] = side.constant(_slice_first_mb(settings))
 
@@ -94,11 +94,9 @@ class Arrays:
 
     def reference_state(self, ref: int, slot: int) -> dict[str, Any]:
         """The arguments of the search in RefPicList0[ref], which is in `slot`."""
-        luma, work = self.references.luma[slot], self.workspace
-        return {
-            "reference_luma": luma, "reference_y": luma[0], "distance": ref + 1, "centre": work.all_centre[ref],
-            "predictor": work.all_predictor[ref], "search_cost": work.all_cost[ref], "search_mv": work.all_mv[ref],
-        }  # fmt: skip
+        luma = self.references.luma[slot]
+        found = {"reference_luma": luma, "reference_y": luma[0], "distance": ref + 1}
+        return found | self.workspace.of_reference(ref)
 
     def fill(self, frame: Frame, there: Frame, qp: bool = True) -> None:
         """Initial values of all macroblocks; qp: whether to fill qp too (an upload of the source fills it)."""
@@ -106,11 +104,10 @@ class Arrays:
         if qp:
             fill(there.qp, frame.spec.qp)
         if frame.spec.n_ref and self.side.tickets:
-            fill(self.workspace.progress, 0)
+            fill(self.workspace.arrays()["progress"], 0)
         elif not frame.spec.n_ref:
-            fill(there.mb_type, I_4x4)
-            fill(there.ref_idx, -1)
-            fill(there.mv, 0)
+            for name, value in INTRA_FILL.items():
+                fill(there.results[name], value)
 
 
 class FrameLoop(Protocol):

@@ -10,25 +10,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..arrays import (
-    ALL,
+    ALL_ROWS,
+    CURRENT,
     DECODED,
-    NEW,
+    INTRA_FILL,
+    PREVIOUS,
     PREVIOUS_FRAME_ARRAYS,
     REFERENCE_ARRAYS,
     RESULTS,
     SOURCES,
     Access,
+    Halo,
     Key,
-    Residency,
-    Rows,
     Size,
     accesses,
     bytes_of,
-    common,
-    freeze,
-    union,
-    without,
 )
+from ..residency import Residency, Rows, common, freeze, union, without
 from ..stages import picture_steps
 from .plan import EXTENDED, HOST, Plan, memory_of
 
@@ -130,11 +128,11 @@ class _Route:
     def start(self) -> None:
         """Residency before the first stage: the source, and the arrays that are filled in every memory."""
         whole: Rows = ((0, self.height),)
-        filled = ("qp",) if self.picture.n_ref else ("qp", "mb_type", "ref_idx", "mv")
+        filled = ("qp",) if self.picture.n_ref else ("qp", *INTRA_FILL)
         for name in filled:
-            self.valid[name, NEW] = dict.fromkeys(self.memories, whole)
+            self.valid[name, CURRENT] = dict.fromkeys(self.memories, whole)
         for name in SOURCES:
-            self.valid[name, NEW] = {self.picture.source: whole}
+            self.valid[name, CURRENT] = {self.picture.source: whole}
 
     def stage(self, name: str, reference: int) -> None:
         """Add the copies that a stage needs, then its runs."""
@@ -143,16 +141,16 @@ class _Route:
         for device, row0, row1 in spans:
             memory = memory_of(self.plan.devices[device])
             for use in uses:
-                if use.reach is not None:
-                    self.ensure_resident(use.key, memory, *self._rows(use.reach, row0, row1))
+                if use.halo_rows is not None:
+                    self.ensure_resident(use.key, memory, *self._rows(use.halo_rows, row0, row1))
         for device, row0, row1 in spans:
             self.run(name, self.plan.devices[device], row0, row1, reference, uses)
         for use in uses:
             if use.writes:
                 self._written(use, spans, name in EXTENDED)
 
-    def _rows(self, reach: tuple[int, int], row0: int, row1: int) -> tuple[int, int]:
-        return max(0, row0 - reach[0]), min(self.height, row1 + reach[1])
+    def _rows(self, halo_rows: Halo, row0: int, row1: int) -> tuple[int, int]:
+        return max(0, row0 - halo_rows[0]), min(self.height, row1 + halo_rows[1])
 
     def _written(self, use: Access, spans: Sequence[tuple[int, int, int]], borders: bool) -> None:
         """Note the writes of a stage. borders: only borders change, so rows elsewhere stay valid until the next frame."""
@@ -194,8 +192,8 @@ class _Route:
     def run(self, name: str, device: str, row0: int, row1: int, reference: int, uses: Iterable[Access]) -> None:
         op, needs, memory = len(self.ops), set[int](), memory_of(device)
         for use in uses:
-            if use.reach is not None:
-                self.hazards.read(use.key, memory, *self._rows(use.reach, row0, row1), op, needs)
+            if use.halo_rows is not None:
+                self.hazards.read(use.key, memory, *self._rows(use.halo_rows, row0, row1), op, needs)
             if use.writes:
                 self.hazards.write(use.key, memory, row0, row1, op, needs)
         needs.discard(op)
@@ -213,22 +211,22 @@ class _Route:
     def go_home(self) -> None:
         """Add the downloads of results; levels are compacted first if a GPU has all of them."""
         for name in RESULTS:
-            self.ensure_resident((name, NEW), HOST, 0, self.height)
+            self.ensure_resident((name, CURRENT), HOST, 0, self.height)
         for name in SOURCES:  # for samples of I_PCM
-            self.ensure_resident((name, NEW), HOST, 0, self.height)
+            self.ensure_resident((name, CURRENT), HOST, 0, self.height)
         if self.picture.decoded:
             for name in DECODED:
-                self.ensure_resident((name, NEW), HOST, 0, self.height)
-        levels = self.valid.get(("levels", NEW), {})
+                self.ensure_resident((name, CURRENT), HOST, 0, self.height)
+        levels = self.valid.get(("levels", CURRENT), {})
         whole = [m for m, rows in levels.items() if rows == ((0, self.height),)]
         if whole and HOST not in whole and not levels.get(HOST):
             device = next(device for device in self.plan.devices if memory_of(device) == whole[0])
-            uses = (*(Access((name, NEW), ALL, False) for name in ("mb_type", "cbp", "total_coeff", "levels")),
-                    Access(("level_index", NEW), None, True))  # fmt: skip
+            uses = (*(Access((name, CURRENT), ALL_ROWS, False) for name in ("mb_type", "cbp", "total_coeff", "levels")),
+                    Access(("level_index", CURRENT), None, True))  # fmt: skip
             self.run(COMPACT, device, 0, self.height, -1, uses)
-            self.copy(("level_index", NEW), 0, self.height, whole[0], HOST)
+            self.copy(("level_index", CURRENT), 0, self.height, whole[0], HOST)
         else:
-            self.ensure_resident(("levels", NEW), HOST, 0, self.height)
+            self.ensure_resident(("levels", CURRENT), HOST, 0, self.height)
 
     def left_behind(self) -> Residency:
         """The residency before the next frame."""
@@ -237,8 +235,8 @@ class _Route:
             if name in REFERENCE_ARRAYS and number + 1 < self.picture.limit:
                 framed = self.extended.get((name, number))
                 after[name, number + 1] = held if framed is None else {m: rows for m, rows in held.items() if m in framed}
-            elif name in PREVIOUS_FRAME_ARRAYS and number == NEW:
-                after[name, 0] = held
+            elif name in PREVIOUS_FRAME_ARRAYS and number == CURRENT:
+                after[name, PREVIOUS] = held
         return freeze(after)
 
 

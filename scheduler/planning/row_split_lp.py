@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import NEW, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, RESULTS, Key, accesses, bytes_of
+from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, RESULTS, Key, accesses, bytes_of
 from ..stages import picture_steps
 from .models import Models
 from .plan import EXTENDED, HOST, SPLITS, is_gpu, memory_of
@@ -48,11 +48,11 @@ def feeds(picture: Picture) -> tuple[list[str], list[Feed]]:
     for first in (True, False):  # the first pass finds the writers of the frame before
         for name, reference in steps:
             for use in accesses(name, reference, picture.n_ref):
-                (array, number), reach = use.key, use.reach
+                (array, number), halo_rows = use.key, use.halo_rows
                 before = number == 0 and array in (*REFERENCE_ARRAYS, *PREVIOUS_FRAME_ARRAYS)
-                writer = writers.get((array, NEW) if before else use.key)
-                if not first and reach is not None and writer and writer != name and number <= 0:
-                    key = writer, name, max(reach) > picture.size.mb_height, before
+                writer = writers.get((array, CURRENT) if before else use.key)
+                if not first and halo_rows is not None and writer and writer != name and number <= 0:
+                    key = writer, name, max(halo_rows) > picture.size.mb_height, before
                     found[key] = found.get(key, 0.0) + bytes_of(array, 1, 2, picture.size)
                 if use.writes:
                     writers[use.key] = name

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ..arrays import NOTHING
+from ..residency import NOTHING
 from ..stages import ENTROPY_STAGE, MAIN, SIDE, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Models
 from .plan import HOST, Plan, is_gpu, memory_of

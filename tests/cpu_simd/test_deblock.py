@@ -5,20 +5,21 @@ from itertools import pairwise
 import h264lite.cpu_simd.deblock as stage
 import numpy as np
 import pytest
+from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, P_16x16
 
 from ..naive_deblock import deblock_picture
 
 
 def random_state(rng, n_mb, intra_share, qp_low, qp_high):
     state = {
-        "mb_type": rng.integers(3, 8, n_mb).astype(np.uint8),
+        "mb_type": rng.integers(P_16x16, P_SKIP + 1, n_mb).astype(np.uint8),
         "ref_idx": rng.integers(0, 2, (n_mb, 4)).astype(np.int8),
         "mv": rng.integers(-3, 4, (n_mb, 16, 2)).astype(np.int16),
         "total_coeff": (rng.integers(0, 17, (n_mb, 24)) * (rng.random((n_mb, 24)) < 0.4)).astype(np.uint8),
         "qp": rng.integers(qp_low, qp_high + 1, n_mb).astype(np.uint8),
     }
     intra = rng.random(n_mb) < intra_share
-    state["mb_type"][intra] = rng.integers(0, 3, intra.sum())
+    state["mb_type"][intra] = rng.integers(0, LAST_INTRA + 1, intra.sum())
     state["ref_idx"][intra] = -1
     state["mv"][intra] = 0
     return state

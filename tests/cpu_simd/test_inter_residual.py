@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.inter_residual import inter_residual
 from h264lite.cpu_simd.interpolate import interpolate
-from h264lite.standard.macroblock import I_PCM, I_4x4, P_16x16
+from h264lite.standard.macroblock import I_PCM, P_SKIP, I_4x4, P_8x8, P_8x16, P_16x8, P_16x16
 
 from ..naive_reconstruction import check_counts, decode_picture, partition_vectors
 from .test_intra import compare, empty_state, picture
@@ -38,11 +38,12 @@ def run(planes, state, pool, chroma_qp_offset, bands, trellis=1):
 
 def random_state(rng, n_mb, n_ref, largest):
     state = empty_state(n_mb)
-    state["mb_type"][:] = rng.integers(3, 8, n_mb)
+    state["mb_type"][:] = rng.integers(P_16x16, P_SKIP + 1, n_mb)
     state["sub_mb_type"] = rng.integers(0, 4, (n_mb, 4)).astype(np.uint8)
     refs = rng.integers(0, n_ref, (n_mb, 4)).astype(np.int8)
+    quadrants = {P_16x8: [0, 0, 2, 2], P_8x16: [0, 1, 0, 1], P_8x8: [0, 1, 2, 3]}  # the first of each partition
     for mb, kind in enumerate(state["mb_type"]):
-        state["ref_idx"][mb] = refs[mb][{5: [0, 0, 2, 2], 6: [0, 1, 0, 1], 7: [0, 1, 2, 3]}.get(int(kind), [0] * 4)]
+        state["ref_idx"][mb] = refs[mb][quadrants.get(int(kind), [0] * 4)]
         state["mv"][mb] = partition_vectors(rng, kind, state["sub_mb_type"][mb], largest)
     return state
 

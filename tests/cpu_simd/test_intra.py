@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.intra import intra
-from h264lite.standard.macroblock import I_PCM, I_4x4, I_16x16, P_16x16
+from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_16x16, P_16x16
 
 from ..naive_reconstruction import check_counts, decode_picture
 
@@ -84,7 +84,7 @@ def test_reconstruction_is_the_decoders(kind):
     for qp in (0, 1, 5, 11, 17, 23, 24, 29, 33, 35, 36, 41, 47, 51):
         state = empty_state(9)
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, 9), 0, 51)
-        state["mb_type"][:] = rng.integers(0, 3, 9)
+        state["mb_type"][:] = rng.integers(0, LAST_INTRA + 1, 9)
         planes = picture(rng, 48, 48, kind)
         offset = int(rng.integers(-12, 13))
         rec = run(planes, state, int(rng.integers(0, 60)), offset, slice_first_mb)

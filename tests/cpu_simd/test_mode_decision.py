@@ -8,6 +8,7 @@ from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision
 from h264lite.cpu_simd.subpel_refine import subpel_refine
+from h264lite.standard.macroblock import P_SKIP, I_16x16, P_16x8, P_16x16
 
 from .. import naive
 from ..naive_modes import Decision
@@ -113,16 +114,16 @@ def test_mark_skipped():
     for _ in range(40):
         ref_idx = rng.integers(0, 2, (N_MB, 1)).astype(np.int8).repeat(4, 1)
         mv = rng.integers(0, 2, (N_MB, 1, 2)).astype(np.int16).repeat(16, 1)
-        mb_type = rng.choice([1, 4, 4, 4, 5], N_MB).astype(np.uint8)
+        mb_type = rng.choice([I_16x16, P_16x16, P_16x16, P_16x16, P_16x8], N_MB).astype(np.uint8)
         cbp = rng.choice([0, 0, 0, 1, 16], N_MB).astype(np.uint8)
         first = np.array([0, 0, 8, 8], np.int32)
         expected = mb_type.copy()
         for mb in range(N_MB):
             skip = naive.predict_skip_mv(mb, ref_idx, mv, 4, int(first[mb // 4]))
-            if mb_type[mb] == 4 and cbp[mb] == 0 and ref_idx[mb, 0] == 0 and tuple(mv[mb, 0].tolist()) == tuple(skip):
-                expected[mb] = 3
+            if mb_type[mb] == P_16x16 and cbp[mb] == 0 and ref_idx[mb, 0] == 0 and tuple(mv[mb, 0].tolist()) == tuple(skip):
+                expected[mb] = P_SKIP
         for row0, row1 in ((2, 4), (0, 2)):
             mark_skipped(first, ref_idx, mv, cbp, 4, row0, row1, mb_type)
         np.testing.assert_array_equal(mb_type, expected)
-        marked += (expected == 3).sum()
+        marked += (expected == P_SKIP).sum()
     assert marked > 10

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.ssd import ssd, totals
+from h264lite.standard.macroblock import MB_TYPE_NAMES
 
 SEED = 77
 
@@ -27,10 +28,10 @@ def test_against_numpy(height, width, unit, kind):
 
 
 def test_totals():
-    rng = np.random.default_rng(5)
+    rng, n_types = np.random.default_rng(5), len(MB_TYPE_NAMES)
     for n_mb, rows in ((1, 1), (99, 9), (8160, 68)):
-        types = rng.integers(0, 8, n_mb).astype(np.uint8)
+        types = rng.integers(0, n_types, n_mb).astype(np.uint8)
         errors = [rng.integers(0, 1 << 40, rows) for _ in range(3)]
-        found = np.full(11, -1, np.int64)
+        found = np.full(3 + n_types, -1, np.int64)
         totals(types, *errors, found)
-        assert found.tolist() == [*(int(plane.sum()) for plane in errors), *np.bincount(types, minlength=8).tolist()]
+        assert found.tolist() == [*(int(plane.sum()) for plane in errors), *np.bincount(types, minlength=n_types).tolist()]

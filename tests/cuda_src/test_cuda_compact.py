@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.expand import expand
+from h264lite.cpu_simd.layout import LUMA_DC
 from h264lite.cuda_src.compact import compact, index_length
-from h264lite.standard.macroblock import I_PCM, LUMA_DC, P_SKIP, RASTER_TO_BLOCK, I_16x16
+from h264lite.standard.macroblock import I_PCM, P_SKIP, RASTER_TO_BLOCK, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
 
 def random_frame(rng, n_mb, density, pcm):
     """mb_type, cbp, total_coeff and levels that agree with each other; about `density` of the blocks have levels."""
-    mb_type = rng.choice([0, 1, 4, 5, 6, 7], n_mb).astype(np.uint8)
+    mb_type = rng.choice([I_4x4, I_16x16, P_16x16, P_16x8, P_8x16, P_8x8], n_mb).astype(np.uint8)
     levels = np.zeros((n_mb, 27, 16), np.int16)
     filled = rng.random((n_mb, 27)) < density
     levels[filled] = rng.integers(-2063, 2064, (int(filled.sum()), 16)) * (rng.random((int(filled.sum()), 16)) < 0.4)

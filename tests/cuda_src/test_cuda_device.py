@@ -161,4 +161,4 @@ def test_a_context_may_tell_of_a_kernel_that_failed(driver, monkeypatch):
 
 def test_tables_are_generated():
     text = compiler.tables_header()
-    assert "ALPHA[52]" in text and "constexpr int P_SKIP = 3;" in text and "ZIGZAG_4x4_DIGITS" in text
+    assert "ALPHA[52]" in text and "constexpr int P_SKIP = 8;" in text and "ZIGZAG_4x4_DIGITS" in text

@@ -5,7 +5,7 @@ import pytest
 from h264lite.cpu_simd import entropy
 from h264lite.cuda_src import entropy as cuda_entropy
 from h264lite.standard.cavlc import MAX_LEVEL
-from h264lite.standard.macroblock import I_PCM, P_SKIP
+from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
 from .. import naive_entropy
 from ..cuda_emulator.fixtures import device  # noqa: F401
@@ -61,7 +61,7 @@ def test_all_alike(device, kind):  # noqa: F811
 def test_too_long(device):  # noqa: F811
     """A macroblock of more bits than A.3.1 allows is told, not cut off."""
     state = naive_entropy.random_state(np.random.default_rng(SEED), 2, 2, 0, 26, 1.0, MAX_LEVEL)
-    state.mb_type[:] = 1
+    state.mb_type[:] = I_16x16
     state.cbp[:] = 47
     state.levels[:] = 0
     state.levels[0, :24, :16] = MAX_LEVEL

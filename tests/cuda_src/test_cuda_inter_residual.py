@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import inter_residual as cpu
 from h264lite.cuda_src.inter_residual import inter_residual
-from h264lite.standard.macroblock import P_SKIP, P_16x16
+from h264lite.standard.macroblock import P_SKIP, I_4x4, P_16x16
 
 from ..cpu_simd.test_inter_residual import PAD, random_state, reference_pool
 from ..cpu_simd.test_intra import picture
@@ -30,7 +30,7 @@ def test_twin(device, kind, largest):  # noqa: F811
             planes = [np.clip(p + rng.integers(-4, 5, p.shape), 0, 255).astype(np.uint8) for p in pictures[0]]
         state = random_state(rng, n_mb, 2, largest)
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
-        state["mb_type"][rng.random(n_mb) < 0.1] = 0
+        state["mb_type"][rng.random(n_mb) < 0.1] = I_4x4
         state["mb_type"][state["mb_type"] == P_SKIP] = P_16x16  # before this stage only --subme 6 skips, on the CPU alone
         offset, trellis = int(rng.integers(-12, 13)), int(qp != 35)
         gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import intra as cpu
 from h264lite.cuda_src.intra import intra
-from h264lite.standard.macroblock import I_PCM, P_SKIP, I_4x4, I_16x16
+from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_16x16, P_16x16
 
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
@@ -48,7 +48,7 @@ def test_intra_pictures(device, kind):  # noqa: F811
             n_mb = width * height // 256
             state = empty_state(n_mb)
             state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
-            state["mb_type"][:] = rng.integers(0, 3, n_mb)
+            state["mb_type"][:] = rng.integers(0, LAST_INTRA + 1, n_mb)
             planes = picture(rng, height, width, kind)
             rec = [np.full_like(p, 55) for p in planes]
             lam, offset = int(rng.integers(0, 90)), int(rng.integers(-12, 13))
@@ -77,7 +77,7 @@ def test_among_inter_macroblocks_and_slices(device, share):  # noqa: F811
             state = empty_state(n_mb)
             state["qp"][:] = rng.integers(12, 45, n_mb)
             inter = rng.random(n_mb) >= share
-            state["mb_type"][inter] = rng.integers(P_SKIP, 8, n_mb)[inter]
+            state["mb_type"][inter] = rng.integers(P_16x16, P_SKIP + 1, n_mb)[inter]
             planes = picture(rng, 16 * mb_height, 16 * mb_width, "waves")
             rec = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in planes]
             given = given_modes(rng, mb_width, first)

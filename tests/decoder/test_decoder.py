@@ -7,8 +7,7 @@ import pytest
 from h264lite.cli.cli import main
 from h264lite.decoder.decoder import decode
 from h264lite.decoder.errors import BitstreamError
-from h264lite.decoder.layout import MB_TYPE_NAMES
-from h264lite.standard.macroblock import P_SKIP
+from h264lite.standard.macroblock import MB_TYPE_NAMES, P_SKIP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

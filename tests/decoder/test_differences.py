@@ -7,7 +7,7 @@ import pytest
 from h264lite.decoder import layout as at
 from h264lite.decoder import picture_decoding
 from h264lite.standard.bits import NAL_IDR, NAL_PPS, NAL_SPS
-from h264lite.standard.macroblock import I_PCM
+from h264lite.standard.macroblock import I_PCM, LAST_INTRA
 from h264lite.standard.syntax import HIGH, MAIN, parse_pps, parse_slice_header, parse_sps, write_pps, write_sps
 from h264lite.standard.syntax_slice import _slice_header_start, slice_header
 
@@ -35,7 +35,7 @@ def coefficients(monkeypatch) -> list[int]:
     def measured(p, m, planes, motion, references, factors_4x4, factors_8x8):  # type: ignore[no-untyped-def]
         for mb in range(int(p[at.P_FIRST_MB]), int(p[at.P_END_MB])):
             kind, qp, levels = int(m.mb_type[mb]), int(m.qp[mb]), abs(m.levels[mb].astype(np.int64))
-            inter = int(kind > I_PCM and kind != at.I_8x8)
+            inter = int(kind > LAST_INTRA)
             if kind == I_PCM:
                 continue
             luma = (levels[:256] * factors_4x4[inter, 0, qp]) >> 4

@@ -4,10 +4,11 @@ import warnings
 
 import h264lite
 import pytest
-from h264lite.scheduler.arrays import NOTHING, Size, everything
+from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.planning.plan import Plan
 from h264lite.scheduler.planning.route import Picture, route, whole_in
+from h264lite.scheduler.residency import NOTHING, resident_in
 from h264lite.scheduler.workers import CpuWorker
 
 from .. import round_trip
@@ -192,4 +193,4 @@ def test_what_one_device_leaves_is_what_a_route_leaves(n_ref, single):
         _, valid = route(whole, Picture(size, min(n, n_ref), max(1, n_ref)), valid)
         assert whole_in(valid, memory, ROWS)
     only = tuple((key, tuple(pair for pair in held if pair[0] == memory)) for key, held in valid)
-    assert only == everything(memory, max(1, n_ref), ROWS)
+    assert only == resident_in(memory, max(1, n_ref), ROWS)

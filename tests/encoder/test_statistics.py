@@ -5,6 +5,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from h264lite.encoder.statistics import FrameRow, Statistics, psnr, ssim
+from h264lite.standard.macroblock import (
+    I_PCM,
+    MB_TYPE_NAMES,
+    P_SKIP,
+    I_4x4,
+    I_16x16,
+    P_8x8,
+    P_16x8,
+    P_16x16,
+)
 
 from ..fake_pipeline import EncodedFrame
 
@@ -45,14 +55,16 @@ def test_psnr():
 class _Frame(EncodedFrame):
     def __init__(self, index, kind, ssd, size, mbs):
         self.index, self.frame_type, self.is_idr, self.avg_qp = index, kind, kind == "I", 20.0 + index
-        self.ssd, self.data, self.mb_counts = ssd, bytes(size), np.array(mbs)
+        self.ssd, self.data, self.mb_counts = ssd, bytes(size), np.zeros(len(MB_TYPE_NAMES), int)
+        for mb_type, count in mbs.items():
+            self.mb_counts[mb_type] = count
         self.stage_seconds, self.reconstruction = {"deblock": 0.5}, None
 
 
 def test_sums():
     stats = Statistics(16, 16, Fraction(25))
-    stats.add(_Frame(0, "I", (256, 64, 64), 1000, [3, 1, 0, 0, 0, 0, 0, 0]))
-    row = stats.add(_Frame(1, "P", (1024, 64, 0), 100, [0, 0, 0, 1, 1, 1, 0, 1]))
+    stats.add(_Frame(0, "I", (256, 64, 64), 1000, {I_4x4: 3, I_16x16: 1}))
+    row = stats.add(_Frame(1, "P", (1024, 64, 0), 100, {P_SKIP: 1, P_16x16: 1, P_16x8: 1, P_8x8: 1}))
     assert len(row.cells()) == len(FrameRow.header()) and row.psnr_v == 100.0
     told = stats.summary()
     assert told["kbps"] == pytest.approx(1100 * 8 * 25 / 2 / 1000) and told["stage_seconds"] == {"deblock": 1.0}
@@ -68,7 +80,7 @@ def test_sums():
 
 def test_pcm_is_shown_where_there_is_some():
     stats = Statistics(16, 16, Fraction(25))
-    stats.add(_Frame(0, "I", (0, 0, 0), 500, [0, 0, 1, 0, 0, 0, 0, 0]))
+    stats.add(_Frame(0, "I", (0, 0, 0), 500, {I_PCM: 1}))
     assert "mb I  I16..4..PCM:  0.0%  0.0% 100.0%" in stats.lines()
 
 

@@ -8,13 +8,14 @@ import resource
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
-from h264lite.standard.macroblock import P_8x8
+from h264lite.standard.macroblock import MB_TYPE_NAMES, P_SKIP, P_8x8, P_8x16, P_16x8, P_16x16
 
 from .. import round_trip, sequences
 
 SIDES = (2, 4, 14, 16, 18, 30, 32, 34, 62, 64, 66)
 ODD = ((1, 1), (17, 33), (175, 143), (1, 16), (16, 1), (3, 65))
-VECTORS = np.array((0, 0, 0, 1, 1, 2, 2, 0))  # 8.4.1: MvCnt by mb_type, P_8x8 by its sub-types
+VECTORS = np.zeros(len(MB_TYPE_NAMES), int)  # 8.4.1: MvCnt by mb_type, P_8x8 by its sub-types
+VECTORS[[P_SKIP, P_16x16, P_16x8, P_8x16]] = 1, 1, 2, 2
 QUICK = ("foreman_176x144_30", "BasketballPass_416x240_50")
 ALL = (*QUICK, "foreman_352x288_30", "mobile_352x288_30", "city_704x576_30", "crowd_run_1280x720_50",
        "driving_1920x1080_30")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import h264lite
 import pytest
 from h264lite.encoder.settings.config import Config
-from h264lite.scheduler.arrays import NOTHING, Size
+from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.executor import bands
 from h264lite.scheduler.frames.hybrid_loop import HybridLoop
 from h264lite.scheduler.hybrid_executor import HybridExecutor
@@ -16,6 +16,7 @@ from h264lite.scheduler.planning.models import Curve, Models
 from h264lite.scheduler.planning.plan import SPLITS, Plan
 from h264lite.scheduler.planning.planner import make_plan
 from h264lite.scheduler.planning.route import Picture, route
+from h264lite.scheduler.residency import NOTHING
 from h264lite.scheduler.threads.watchdog import Watchdog
 from h264lite.scheduler.trace import Trace
 from h264lite.scheduler.workers import CpuWorker

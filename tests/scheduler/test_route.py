@@ -1,29 +1,24 @@
-"""Plans, the layout of the state, and routes: whatever the split and the timing, every device reads what one device would."""
+"""Plans and routes: whatever the split and the timing, every device reads what one device would."""
 
 import random
 from dataclasses import replace
 
 import pytest
 from h264lite.scheduler.arrays import (
-    CONSTANTS,
+    CURRENT,
     DECODED,
-    LAYOUTS,
-    NEW,
-    NOTHING,
+    INTRA_FILL,
     PREVIOUS_FRAME_ARRAYS,
     REFERENCE_ARRAYS,
     RESULTS,
     SOURCES,
     Size,
     accesses,
-    byte_span,
-    bytes_of,
-    storage,
 )
-from h264lite.scheduler.frames.frame import Frame, References, Workspace
 from h264lite.scheduler.planning import route as routing
 from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, WHOLE, Plan, memory_of
 from h264lite.scheduler.planning.route import Copy, Picture, Run, engine, route
+from h264lite.scheduler.residency import NOTHING
 from h264lite.scheduler.stages import CUDA, STAGES, TABLE
 
 HEIGHT = 7
@@ -63,37 +58,6 @@ def test_every_stage_has_its_rows():
     assert alone.rows["extend_luma"] == (0, HEIGHT) and alone.single == "cuda:0"
 
 
-# ---- state
-def test_every_argument_is_known():
-    for stage in TABLE:
-        for name in stage.arguments.split():
-            if name in stage.span:
-                continue
-            for key, _ in storage(name, 0, 2):
-                assert key in LAYOUTS, (stage.name, name)
-            assert (name in CONSTANTS) == (not storage(name, 0, 2))
-
-
-def test_layouts_are_those_of_the_arrays():
-    """Rows of an array cover all its bytes once, and begin where the kernels' rows begin."""
-    frame, work = Frame(SIZE.mb_width, HEIGHT), Workspace(SIZE.mb_width, HEIGHT, 2)
-    references = References.allocate(2, 16 * HEIGHT, 16 * SIZE.mb_width, SIZE.pad)
-    arrays = frame.arrays | {name: value for name, value in work.arrays().items() if not name.startswith("all_")}
-    arrays |= {"centre": work.all_centre[0], "predictor": work.all_predictor[0], "search_cost": work.all_cost[0],
-               "search_mv": work.all_mv[0], "luma": references.luma[0][0], "half": references.luma[0][1:],
-               "cb": references.chroma[0][0], "cr": references.chroma[0][1]}  # fmt: skip
-    for name, layout in LAYOUTS.items():
-        spans = [byte_span(name, row, row + 1, SIZE) for row in range(HEIGHT)]
-        planes = arrays[name].nbytes // layout.planes
-        if layout.kind == "index":
-            assert spans[0] == (0, planes)
-            continue
-        assert [spans[0][0], *(end for _, end in spans)] == [*(begin for begin, _ in spans), planes], name
-        assert bytes_of(name, 0, HEIGHT, SIZE) == arrays[name].nbytes
-    y0, _ = byte_span("luma", 2, 3, SIZE)
-    assert y0 == (SIZE.pad + 32) * (16 * SIZE.mb_width + 2 * SIZE.pad)
-
-
 # ---- routes
 class Machine:
     """Memories of rows that only know how they were made; operations in any order that needs and engines allow."""
@@ -106,13 +70,14 @@ class Machine:
         return self.memories[memory].setdefault(key, [("nothing", *key)] * HEIGHT)
 
     def start(self, n, picture):
+        lasting = (*REFERENCE_ARRAYS, *PREVIOUS_FRAME_ARRAYS)
         for name, memory in self.memories.items():
-            for key in [key for key in memory if key[1] == NEW or key[0] not in (*REFERENCE_ARRAYS, *PREVIOUS_FRAME_ARRAYS)]:
+            for key in [key for key in memory if key[1] == CURRENT or key[0] not in lasting]:
                 del memory[key]
-            for filled in ("qp",) if picture.n_ref else ("qp", "mb_type", "ref_idx", "mv"):
-                memory[filled, NEW] = [("filled", n)] * HEIGHT
+            for filled in ("qp",) if picture.n_ref else ("qp", *INTRA_FILL):
+                memory[filled, CURRENT] = [("filled", n)] * HEIGHT
             if name == picture.source:
-                memory.update({(plane, NEW): [(plane, n, row) for row in range(HEIGHT)] for plane in SOURCES})
+                memory.update({(plane, CURRENT): [(plane, n, row) for row in range(HEIGHT)] for plane in SOURCES})
 
     def run(self, op, n_ref):
         memory, done = memory_of(op.device), {}
@@ -122,8 +87,8 @@ class Machine:
         for row in range(op.row0, op.row1):
             made = [op.stage]
             for use in uses:
-                if use.reach is not None:
-                    span = range(max(0, row - use.reach[0]), min(HEIGHT, row + use.reach[1] + 1))
+                if use.halo_rows is not None:
+                    span = range(max(0, row - use.halo_rows[0]), min(HEIGHT, row + use.halo_rows[1] + 1))
                     made += [self.rows(memory, use.key)[r] for r in span]
             done[row] = hash(tuple(made))
         for use in uses:
@@ -152,17 +117,17 @@ class Machine:
             left.remove(index)
             done.add(index)
         compacted = [memory_of(op.device) for op in ops if isinstance(op, Run) and op.stage == "compact"]
-        found = {name: self.rows("cpu", (name, NEW)) for name in (*RESULTS, *SOURCES)}
-        found["levels"] = self.rows(compacted[0] if compacted else "cpu", ("levels", NEW))
+        found = {name: self.rows("cpu", (name, CURRENT)) for name in (*RESULTS, *SOURCES)}
+        found["levels"] = self.rows(compacted[0] if compacted else "cpu", ("levels", CURRENT))
         if picture.decoded:
-            found |= {name: self.rows("cpu", (name, NEW)) for name in DECODED}
+            found |= {name: self.rows("cpu", (name, CURRENT)) for name in DECODED}
         found = {name: list(rows) for name, rows in found.items()}
         for memory in self.memories.values():  # numbers of the next picture
             for name in REFERENCE_ARRAYS:
                 for k in range(picture.limit - 1, -1, -1):
                     memory[name, k] = memory.pop((name, k - 1), [("nothing", name, k)] * HEIGHT)
             for name in PREVIOUS_FRAME_ARRAYS:
-                memory[name, 0] = memory.pop((name, NEW), [("nothing", name, NEW)] * HEIGHT)
+                memory[name, 0] = memory.pop((name, CURRENT), [("nothing", name, CURRENT)] * HEIGHT)
         return found
 
 
@@ -204,16 +169,16 @@ def test_any_split_in_any_order_is_one_device(devices, ref, keyint):
                 assert found[name] == rows, f"seed {seed}, picture {n}, {name}, rows {plan.rows}"
 
 
-@pytest.mark.parametrize("what", ("needs", "copies", "reach"))
+@pytest.mark.parametrize("what", ("needs", "copies", "halo"))
 def test_the_machine_finds_what_is_missing(monkeypatch, what):
-    """A route without its needs, without some copies or with too short a reach is found out."""
+    """A route without its needs, without some copies or with too small a halo is found out."""
     plan, one = Plan.split(GPU, HEIGHT, 3, 1), Plan.split(("cpu",), HEIGHT, HEIGHT, 0)
     differ = 0
     for seed in range(10):
         many, alone, valid, nothing = Machine(plan, seed), Machine(one, 0), NOTHING, NOTHING
         for n, picture in pictures(1, 20, 3):
-            if what == "reach":
-                monkeypatch.setattr(routing._Route, "_rows", lambda self, reach, row0, row1: (row0, row1))
+            if what == "halo":
+                monkeypatch.setattr(routing._Route, "_rows", lambda self, halo_rows, row0, row1: (row0, row1))
                 routing.route.cache_clear()
             ops, valid = route(plan, picture, valid)
             if what == "needs":
@@ -249,10 +214,10 @@ def copied(ops, source):
 def test_only_rows_that_the_other_side_lacks():
     ops = steady(Plan.split(GPU, HEIGHT, 2, 1))
     up, down = copied(ops, "cpu"), copied(ops, "cuda:0")
-    assert up["source_y", NEW] == HEIGHT and up["search_cost", 0] == 2 and up["luma", NEW] == 2 and up["half", 0] == 2
-    assert down["half", 0] == HEIGHT - 2 and down["luma", NEW] == HEIGHT - 2 and ("source_y", NEW) not in down
-    assert down["rec_y", NEW] == 3  # intra is on the GPU, and deblocking looks a row further
-    assert down["level_index", NEW] == HEIGHT and ("levels", NEW) not in down and up["levels", NEW] == 2
+    assert up["source_y", CURRENT] == HEIGHT and up["search_cost", 0] == 2 and up["luma", CURRENT] == 2 and up["half", 0] == 2
+    assert down["half", 0] == HEIGHT - 2 and down["luma", CURRENT] == HEIGHT - 2 and ("source_y", CURRENT) not in down
+    assert down["rec_y", CURRENT] == 3  # intra is on the GPU, and deblocking looks a row further
+    assert down["level_index", CURRENT] == HEIGHT and ("levels", CURRENT) not in down and up["levels", CURRENT] == 2
     assert all(op.row0 < op.row1 and op.bytes > 0 for op in ops if isinstance(op, Copy))
 
 
@@ -267,8 +232,8 @@ def test_what_shares_memory_copies_nothing():
 
 def test_all_on_the_gpu_crosses_once():
     ops = steady(Plan.complete(GPU, HEIGHT, {stage: (0, HEIGHT) for stage in (*SPLITS, "mode_decision", "intra")}))
-    assert set(copied(ops, "cpu")) == {(name, NEW) for name in SOURCES}
-    assert set(copied(ops, "cuda:0")) == {(name, NEW) for name in (*RESULTS, "level_index")} - {("qp", NEW)}
+    assert set(copied(ops, "cpu")) == {(name, CURRENT) for name in SOURCES}
+    assert set(copied(ops, "cuda:0")) == {(name, CURRENT) for name in (*RESULTS, "level_index")} - {("qp", CURRENT)}
 
 
 def test_stages_of_a_picture():

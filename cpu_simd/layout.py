@@ -1,0 +1,22 @@
+"""Sizes and orders inside the encoder's arrays, for all kernels and scheduler/arrays.py; not part of the standard."""
+
+import numpy as np
+
+# Blocks of `levels`: 0..15 luma in luma4x4BlkIdx order, then these.
+CB_AC, CR_AC, LUMA_DC, CB_DC, CR_DC, N_LEVEL_BLOCKS = 16, 20, 24, 25, 26, 27
+
+# The 41 partitions of a macroblock in search order: x, y, width, height in luma samples.
+#   0..15 4x4 in raster order; 16.. 8x4, 24.. 4x8, 32.. 8x8 by quadrant; 36, 37 16x8; 38, 39 8x16; 40 16x16
+_QUADRANTS = ((0, 0), (8, 0), (0, 8), (8, 8))
+PARTITIONS = np.array(
+    [(4 * (b % 4), 4 * (b // 4), 4, 4) for b in range(16)]
+    + [(x, y + 4 * k, 8, 4) for x, y in _QUADRANTS for k in range(2)]
+    + [(x + 4 * k, y, 4, 8) for x, y in _QUADRANTS for k in range(2)]
+    + [(x, y, 8, 8) for x, y in _QUADRANTS]
+    + [(0, 0, 16, 8), (0, 8, 16, 8), (0, 0, 8, 16), (8, 0, 8, 16), (0, 0, 16, 16)],
+    np.int32,
+)
+
+COARSE_PAD = 32  # border of the coarse frames of search_centre, coarse samples
+# Room for the bits of a macroblock on a GPU: at most 3200 of macroblock_layer() (A.3.1), mb_skip_run before them, alignment.
+ENTRY_BYTES = 416

@@ -1,0 +1,145 @@
+"""The table of arrays: what stages use is in it, rows lie as it says, and everything that is allocated follows from it."""
+
+import numpy as np
+import pytest
+from h264lite.encoder.picture.frame import Frame, HostFrame, References, Workspace
+from h264lite.scheduler.arrays import (
+    ALL_ROWS,
+    ARRAYS,
+    CONSTANTS,
+    CURRENT,
+    GPU_RESULT,
+    NEVER_COPIED,
+    POOLS,
+    REFERENCE,
+    RESULT,
+    VIEWS,
+    ArrayRow,
+    PerRow,
+    Size,
+    Whole,
+    accesses,
+    byte_span,
+    bytes_of,
+    check_stages,
+    of_places,
+    per_mb,
+    pool_planes,
+    storage,
+)
+from h264lite.scheduler.stages import EVEN, STAGES, TABLE, Stage
+
+HEIGHT = 7
+SIZE = Size(5, HEIGHT, 48)
+
+
+def stage(arguments, writes):
+    return Stage("new_stage", "file.function", EVEN, "encoder", arguments, writes)
+
+
+def test_arguments_are_checked_by_stage():
+    check_stages([stage("mb_type pad row0 row1 cbp", "cbp")])
+    with pytest.raises(ValueError, match="stage new_stage: argument mb_typ "):
+        check_stages([stage("mb_typ pad row0 row1 cbp", "cbp")])
+    with pytest.raises(ValueError, match="stage new_stage: argument first_mb "):  # the span of other stages
+        check_stages([stage("mb_type first_mb row0 row1 cbp", "cbp")])
+    for name in ("cpb", "pad"):
+        with pytest.raises(ValueError, match=f"stage new_stage: writes {name},"):
+            check_stages([stage("mb_type pad row0 row1 cbp", name)])
+
+
+def test_every_name_is_in_one_table_and_used():
+    assert not (ARRAYS.keys() & VIEWS.keys() or (ARRAYS.keys() | VIEWS.keys()) & CONSTANTS.keys())
+    used = {name for row in TABLE for name in (*row.reads, *row.writes.split())}
+    assert VIEWS.keys() | CONSTANTS.keys() <= used
+    behind = {name for view in VIEWS.values() for name, _ in view.of}
+    assert behind <= ARRAYS.keys()
+    assert not ARRAYS.keys() - used - behind
+
+
+def test_halos_are_of_stages_that_read_the_array():
+    for row in (*ARRAYS.values(), *VIEWS.values()):
+        for name, halo in row.halo.items():
+            assert row.name in STAGES[name].reads or row.name in STAGES[name].writes.split(), (row.name, name)
+            keys = storage(row.name, 0, 2)
+            assert [use.halo_rows for use in accesses(name, 0, 2) if use.key in keys] == [halo] * len(keys)
+
+
+def test_accesses():
+    uses = {use.key: use for use in accesses("deblock", -1, 1)}
+    assert uses["mv", CURRENT].halo_rows == (1, 1) and not uses["mv", CURRENT].writes
+    assert uses["luma", CURRENT].halo_rows is None and uses["luma", CURRENT].writes
+    uses = {use.key: use for use in accesses("inter_residual", -1, 2)}
+    assert uses["half", 1].halo_rows == ALL_ROWS and ("half", CURRENT) not in uses
+    assert uses["mv", CURRENT].writes and uses["mv", CURRENT].halo_rows == (0, 0)  # changed in part
+    uses = {use.key: use for use in accesses("subpel_refine", 1, 2)}
+    assert ("luma", 1) in uses and ("luma", 0) not in uses and uses["search_mv", 1].writes
+
+
+def allocated():
+    """The arrays of one frame, one slot and one reference, by their names in the table."""
+    size = SIZE.mb_width, HEIGHT
+    host = HostFrame(*size, np.zeros, ((16 * HEIGHT, 80), (8 * HEIGHT, 40), (8 * HEIGHT, 40)), True)
+    work, references = Workspace(SIZE, 2), References.allocate(2, SIZE)
+    found = {**host.arrays, **work.arrays(), **work.of_reference(1)}
+    found |= {name: getattr(host, name) for name in ("slice_data", "level_blocks")}
+    for name in of_places(REFERENCE):
+        pool, planes = pool_planes(name)
+        whole = getattr(references, pool)[1]
+        found[name] = whole[planes[0]] if len(planes) == 1 else whole[planes[0] : planes[-1] + 1]
+    return {name: array for name, array in found.items() if name in ARRAYS}
+
+
+def test_everything_is_allocated_as_the_table_says():
+    found = allocated()
+    assert found.keys() == ARRAYS.keys()
+    for name, array in found.items():
+        assert array.shape == ARRAYS[name].shape(SIZE) and array.dtype == ARRAYS[name].dtype, name
+    references = References.allocate(3, SIZE)
+    assert references.luma.shape == (3, 4, 16 * HEIGHT + 96, 176) and references.chroma.shape == (3, 2, 8 * HEIGHT + 48, 88)
+    assert {name for names in POOLS.values() for name in names} == set(of_places(REFERENCE))
+
+
+def test_results_share_one_block():
+    frame = Frame(SIZE.mb_width, HEIGHT)
+    address = {name: array.__array_interface__["data"][0] for name, array in frame.results.items()}
+    start = frame.block.__array_interface__["data"][0]
+    inside = {name for name in frame.results if start <= address[name] < start + frame.block.size}
+    assert inside == set(of_places(RESULT, GPU_RESULT)) and not any((address[name] - start) % 256 for name in inside)
+    for n, name in enumerate(inside):
+        frame.results[name].fill(n + 1)
+    assert all((frame.results[name] == n + 1).all() for n, name in enumerate(inside))
+
+
+def test_rows_cover_an_array_once():
+    """They begin where the kernels' rows begin; an array that does not divide is copied whole."""
+    for name, array in allocated().items():
+        layout = ARRAYS[name].layout
+        spans = [byte_span(name, row, row + 1, SIZE) for row in range(HEIGHT)]
+        of_plane = array.nbytes // ARRAYS[name].planes
+        if isinstance(layout, Whole):
+            assert spans == [(0, of_plane)] * HEIGHT
+            continue
+        assert [spans[0][0], *(end for _, end in spans)] == [*(begin for begin, _ in spans), of_plane], name
+        assert bytes_of(name, 0, HEIGHT, SIZE) == array.nbytes
+    assert byte_span("mv", 2, 3, SIZE) == (2 * 5 * 64, 3 * 5 * 64) and byte_span("ssd_u", 2, 3, SIZE) == (16, 24)
+    y0, _ = byte_span("luma", 2, 3, SIZE)
+    assert y0 == (SIZE.pad + 32) * (16 * SIZE.mb_width + 2 * SIZE.pad)
+
+
+def test_only_arrays_of_one_device_have_no_storage():
+    for name, array in ARRAYS.items():
+        assert (storage(name, 0, 2) == ()) == (array.place in NEVER_COPIED)
+    assert not storage("n_ref", 0, 2) and storage("all_mv", 0, 2) == (("search_mv", 0), ("search_mv", 1))
+
+
+def test_a_new_array_is_one_row(monkeypatch):
+    """A row is all that an array of results or of the workspace needs to be allocated, downloaded and given to stages."""
+    monkeypatch.setitem(ARRAYS, "activity", ArrayRow("activity", RESULT, per_mb(2), np.int32, "of the source"))
+    monkeypatch.setitem(ARRAYS, "row_sums", ArrayRow("row_sums", "workspace", PerRow(), np.int64, "of activity"))
+    frame = Frame(SIZE.mb_width, HEIGHT)
+    assert frame.activity.shape == (35, 2) and frame.arrays["activity"] is frame.activity
+    assert np.may_share_memory(frame.activity, frame.block)
+    assert Workspace(SIZE, 1).arrays()["row_sums"].shape == (HEIGHT,)
+    check_stages([stage("source_y row0 row1 activity row_sums", "activity row_sums")])
+    assert byte_span("activity", 1, 2, SIZE) == (40, 80)
