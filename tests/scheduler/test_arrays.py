@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from h264lite.encoder.picture.frame import Frame, HostFrame, References, Workspace
 from h264lite.scheduler.arrays import (
     ALL_ROWS,
     ARRAYS,
@@ -27,6 +26,7 @@ from h264lite.scheduler.arrays import (
     pool_planes,
     storage,
 )
+from h264lite.scheduler.frames.frame import Frame, HostFrame, References, Workspace
 from h264lite.scheduler.stages import EVEN, STAGES, TABLE, Stage
 
 HEIGHT = 7
