@@ -160,8 +160,8 @@ def set_up(
 @closed_kernel
 def _decide_rows(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, lam, qp, chroma_q, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type,
-    ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
+    slice_first_mb, qp, lambdas, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    sub_mb_type, ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
 ):  # fmt: skip
     """Implements rd_decision."""
     height, width = source.shape
@@ -170,7 +170,7 @@ def _decide_rows(
     plane = ref_luma.shape[2] * stride
     offsets, tables = np.empty((2, 16), np.int64), np.empty((3, 4, 16), np.int16)
     quarter_offsets(plane, stride, samples, offsets)
-    probe_tables(qp, quant, worth, tables)
+    tables_qp = np.int64(-1)  # QP of `tables`
     current, window, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
@@ -181,6 +181,11 @@ def _decide_rows(
         first_mb = np.int64(slice_first_mb[my])
         for mx in range(mb_width):
             mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
+            q_y = np.int64(qp[mb])
+            q_c, lam = chroma_qp(q_y, chroma_qp_offset), np.int64(lambdas[q_y])
+            if q_y != tables_qp:
+                probe_tables(q_y, quant, worth, tables)
+                tables_qp = q_y
             load_macroblock(source, src_u, src_v, x0, y0, own)
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(own, y * 16)))
@@ -210,7 +215,7 @@ def _decide_rows(
                         total_coeff[mb, k] = 0
                 else:
                     pattern = code_inter(
-                        mb, own, predicted, qp, chroma_q, trellis, quantised, dc, values, scratch, levels, total_coeff, out
+                        mb, own, predicted, q_y, q_c, trellis, quantised, dc, values, scratch, levels, total_coeff, out
                     )
                     divided = 2 <= step <= 4
                     if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
@@ -218,7 +223,7 @@ def _decide_rows(
                             mb, pattern, n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, mb_width, first_mb,
                             written, sink,
                         )  # fmt: skip
-                cost = SCALE * squared_error(own, predicted if step == 1 else out, lanes) + weight[qp] * bits
+                cost = SCALE * squared_error(own, predicted if step == 1 else out, lanes) + weight[q_y] * bits
                 if cost < best:
                     best = cost
                     remember(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept)
@@ -238,8 +243,8 @@ def _decide_rows(
 
 def rd_decision(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, lam, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type,
-    ref_idx, mv, levels, total_coeff,
+    slice_first_mb, qp, lambdas, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    sub_mb_type, ref_idx, mv, levels, total_coeff,
 ):  # fmt: skip
     """As mode_decision, but compares candidates by squared error of the reconstruction and actual bits.
 
@@ -251,6 +256,6 @@ def rd_decision(
     """
     _decide_rows(
         source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-        slice_first_mb, lam, qp, chroma_qp(qp, chroma_qp_offset), trellis, max_mv_y, n_ref, kinds, progress, row0, row1,
+        slice_first_mb, qp, lambdas, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1,
         mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, QUARTER_SAMPLES, QUANT_MF, WORTH, WEIGHT,
     )  # fmt: skip

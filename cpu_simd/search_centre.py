@@ -160,7 +160,8 @@ def search_centre(
     previous_ref_idx,
     previous_mv,
     distance,
-    lam,
+    qp,
+    lambdas,
     merange,
     max_mv_y,
     row0,
@@ -172,7 +173,8 @@ def search_centre(
 
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; coarse_*: from subsample; previous_ref_idx: int8[n_mb, 4],
     previous_mv: int16[n_mb, 16, 2]: state of the previous frame (intra: ref_idx -1); distance: frames from the
-    reference to this frame; max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows.
+    reference to this frame; qp: uint8[n_mb], QP_Y; lambdas: int32[52], lambda by QP;
+    max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows.
     Writes centre: int16[n_mb, 2], integer samples, and predictor: int16[n_mb, 2], quarter samples.
 
     The candidates are zero, the co-located vector of the previous frame, and the best vector of a search on the coarse
@@ -185,12 +187,16 @@ def search_centre(
     stride = reference.shape[1]
     reach = max(merange, SMALLEST_WINDOW) + 3
     cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
-    vector_costs(lam, cost)
     best = np.empty((1, 16), np.uint16)
     position = np.empty((1, 16), np.uint16)
+    cost_lam = np.int64(-1)  # lambda of `cost`
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
         x0, y0 = 16 * mx, 16 * my
+        lam = np.int64(lambdas[qp[mb]])
+        if lam != cost_lam:
+            vector_costs(lam, cost)
+            cost_lam = lam
         low_x = max(-x0 - pad + reach, -2047 + merange)
         high_x = min(width + pad - x0 - 15 - reach, 2047 - merange)
         low_y = max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))

@@ -161,7 +161,7 @@ def refine_step(
 
 @closed_kernel
 def _refine_rows(
-    source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
+    source, luma, pad, predictor, qp, lambdas, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
     samples, neighbours,
 ):  # fmt: skip
     """Implements subpel_refine."""
@@ -178,6 +178,7 @@ def _refine_rows(
             store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
         origin = (y0 + pad) * stride + x0 + pad
         px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
+        lam = np.int64(lambdas[qp[mb]])
         wanted = worth_refining(cost, mb, lam, kinds, every)
         for k in range(41):
             if not wanted >> k & 1:
@@ -194,11 +195,12 @@ def _refine_rows(
             )  # fmt: skip
 
 
-def subpel_refine(source, luma, pad, predictor, lam, subme, row0, row1, cost, mv, kinds=ALL_KINDS):
+def subpel_refine(source, luma, pad, predictor, qp, lambdas, subme, row0, row1, cost, mv, kinds=ALL_KINDS):
     """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
-    source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; [row0, row1):
-    macroblock rows; cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] (quarter samples), in place. Each step tests the
+    source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
+    QP_Y; lambdas: int32[52], lambda by QP; [row0, row1): macroblock rows; cost: int32[n_mb, 41] and
+    mv: int16[n_mb, 41, 2] (quarter samples), in place. Each step tests the
     vector and its eight neighbours, at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see
     _SUBME) + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS); other
     partitions, and up to subme 4 those excluded by HOPE_*, get the cost HOPELESS. subme 0 changes nothing.
@@ -207,6 +209,6 @@ def subpel_refine(source, luma, pad, predictor, lam, subme, row0, row1, cost, mv
         return
     half, half_metric, quarter, quarter_metric = _SUBME[min(subme, len(_SUBME) - 1)]
     _refine_rows(
-        source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, subme >= EVERY, row0, row1,
-        cost, mv, QUARTER_SAMPLES, NEIGHBOURS,
+        source, luma, pad, predictor, qp, lambdas, half, half_metric, quarter, quarter_metric, kinds, subme >= EVERY, row0,
+        row1, cost, mv, QUARTER_SAMPLES, NEIGHBOURS,
     )

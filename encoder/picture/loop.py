@@ -28,6 +28,7 @@ class Arrays:
         self.workspace = Workspace(width, height, config.ref, side.zeros)
         self.constants = _constants(config)
         self.constants["slice_first_mb"] = side.constant(_slice_first_mb(config, slice_rows))
+        self.constants["lambdas"] = side.constant(LAMBDA)
 
     def on(self, side: Any) -> "Arrays":
         """The same arrays, for another executor of the same memory."""
@@ -39,7 +40,6 @@ class Arrays:
         """Arguments of the stages by name; `there`: the frame's arrays in this memory; `slot`: of the decoded frame."""
         references, previous = self.references, previous or there
         return self.constants | there.arrays | self.workspace.arrays() | self.picture_state(slot) | {
-            "lam": int(LAMBDA[frame.slice_qp]),
             "n_ref": frame.n_ref,
             "slice_qp": frame.slice_qp,
             "ref_luma": references.luma,
