@@ -39,6 +39,12 @@ def close_sink(out, sink):
 
 
 @helper
+def bit_position(sink):
+    """The bit position of the sink."""
+    return sink[BYTE] * 8 + sink[COUNT]
+
+
+@helper
 def push(out, bits, count, at, length, code):
     """Appends `length` (0..32) bits; the sink is passed and returned as (bits, count, at), so that it stays in registers."""
     bits = (bits << length) | code

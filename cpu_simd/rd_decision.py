@@ -10,9 +10,9 @@ from ..jit.atomics import fetch_add, store_release
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
 from ..standard.tables import CBP_INTER_CODE, QUANT_MF
-from .cavlc import BYTE, COUNT, put, put_ue
+from .cavlc import bit_position, put, put_ue
+from .cavlc_macroblock import put_inter, put_residual
 from .cost import QUARTER_SAMPLES, SATD, quarter_offsets
-from .entropy import MACROBLOCK_BYTES, put_inter, put_residual
 from .inter_residual import code_inter
 from .intra_estimate import BITS_INTRA
 from .macroblock_coding import load_macroblock
@@ -39,6 +39,8 @@ from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .skip_probe import WORTH, probe_tables
 from .transform import chroma_qp
 
+# Upper bound of a macroblock: 384 levels of 28 bits, tokens, zeros and runs of 27 blocks, 32 vector differences.
+MACROBLOCK_BYTES = 2048
 FAR = 1 << 40
 SCALE = 16  # factor of squared errors in costs with WEIGHT
 # Cost of a bit by QP_Y in units of 1 / SCALE squared error: 0.6 * 2 ^ ((QP - 12) / 3)
@@ -73,9 +75,10 @@ def macroblock_bits(
     if pattern > 0:
         put(bytes_out, sink, 1, 1)  # mb_qp_delta
         put_residual(
-            bytes_out, sink, mb, kind, pattern, levels, total_coeff, mb % mb_width > 0, mb - mb_width >= first_mb, mb_width
-        )
-    return 8 * sink[BYTE] + sink[COUNT]
+            bytes_out, sink, 8 * MACROBLOCK_BYTES, mb, kind, pattern, levels, total_coeff, mb % mb_width > 0,
+            mb - mb_width >= first_mb, mb_width,
+        )  # fmt: skip
+    return bit_position(sink)
 
 
 @helper

@@ -253,6 +253,7 @@ class Pipeline:
         ready()
         frame.unpack_levels()
         start = time.perf_counter()
+        frame.write_slices()
         data = self.writer.access_unit(frame)
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
         if self.trace is not None:

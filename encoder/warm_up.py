@@ -23,7 +23,7 @@ _ON_DEMAND = {"step_search", "rd_decision"}  # compiled when an option needs the
 
 def will_compile() -> bool:
     """Whether a kernel of an encode on the CPU is not in the cache for the current sources. Compiles nothing."""
-    return bool((files(CPU) - _ON_DEMAND | {"entropy"}) - whole_modules(_KERNELS))
+    return bool((files(CPU) - _ON_DEMAND) - whole_modules(_KERNELS))
 
 
 def kernel_place() -> Place:
@@ -66,14 +66,16 @@ def load_writers(bits: bool = False) -> None:
     """
     import numpy as np
 
+    from ..scheduler.executor import Executor
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
     from .picture.frame import HostFrame
+    from .picture.loop import Arrays
     from .picture.slice_writer import SliceWriter
     from .settings.config import Config
 
     frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
-    frame.is_idr = frame.levels_packed = frame.bits_from_gpu = True
+    frame.is_idr = frame.levels_packed = True
     frame.slice_sizes[0] = 8 * frame.slice_data.size
     frame.unpack_levels()
     copiers = Copiers(1)
@@ -83,8 +85,8 @@ def load_writers(bits: bool = False) -> None:
         ticket = readers.begin(nothing.fileno(), 0, frame.source)
         if ticket is not None:
             readers.came(ticket)
-    writer = SliceWriter(Config.from_options(width=32, height=32, threads=1, device="cpu"), [(0, 2)])
-    writer.access_unit(frame)
+    config = Config.from_options(width=32, height=32, threads=1, device="cpu")
+    SliceWriter(config, [(0, 2)]).access_unit(frame)
     if bits:
-        frame.bits_from_gpu = False
-        writer.access_unit(frame)
+        frame.header_bits = (0,)
+        Arrays(config, [(0, 2)], Executor(1, 2, [(0, 4)])).deferred_write(frame)()

@@ -7,7 +7,6 @@ of all arguments; after the call all arrays must be equal, also those that the k
 
 import atexit
 import functools
-import inspect
 import os
 import pickle
 import subprocess
@@ -89,12 +88,6 @@ class Twin:
             if mine != result:
                 raise TwinDiffers(f"{where}: returned {mine}, the portable twin {result}")
             return mine
-
-    def check_entropy(self, write: Callable[..., int], args: Sequence[Any], height: int) -> int:
-        """entropy.write_slice_data, which is no stage of the table, with its twin; height: macroblock rows."""
-        arguments = dict(zip(inspect.signature(write).parameters, args))
-        size = arguments["mb_width"], height
-        return int(self.call("entropy", "entropy.write_slice_data", arguments, lambda: write(*args), size))
 
     def close(self) -> None:
         """End the process."""

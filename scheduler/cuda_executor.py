@@ -15,7 +15,7 @@ from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .executor import Step
 from .gpu_memory import GpuMemory
-from .stages import D2H, EVEN, FRAME, H2D, MAIN, ROWS, SIDE, SLICES, STAGES, TABLE, TICKETS, Stage
+from .stages import CUDA, D2H, EVEN, FRAME, H2D, MAIN, ROWS, SIDE, SLICES, STAGES, TABLE, TICKETS, Stage, deferred_stages
 from .threads.copy_kernels import READY
 from .threads.lazy_task import LazyTask, Task
 from .trace import GpuClock, Trace
@@ -30,7 +30,7 @@ WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 class CudaExecutor(GpuMemory):
     """See Executor. The GPU writes the bits of a frame; the host finishes them when it asks for the result."""
 
-    frames_on_device = 3
+    frames_on_device, deferred = 3, deferred_stages(CUDA)
 
     def __init__(
         self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False

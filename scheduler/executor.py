@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .check import beside, twin
-from .stages import EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage
+from .stages import CPU, EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage, deferred_stages
 from .threads.lazy_task import Task
 from .threads.pool import Part, WorkerPool
 from .trace import HOST, Trace
@@ -44,10 +44,10 @@ class Executor:
 
     Executors of all devices share this interface. `zeros` makes arrays in the memory of the stages, `host_zeros` host arrays
     for uploads and downloads; `frames_on_device`: frames in the memory of a GPU (0: stages work on host arrays);
-    `tickets`: whether mode decision counts in `progress`, from 0 on.
+    `tickets`: whether mode decision counts in `progress`, from 0 on; `deferred`: stages that are left to `deferred_call`.
     """
 
-    frames_on_device, tickets = 0, True
+    frames_on_device, tickets, deferred = 0, True, deferred_stages(CPU)
 
     def __init__(
         self, threads: int, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, name: str = "h264lite"
@@ -153,6 +153,13 @@ class Executor:
     def close(self, keep_host: bool = False) -> None:
         """Wait for running tasks and end the threads; keep_host: arrays of `host_zeros` stay in use."""
         self._worker_pool.close()
+
+
+def deferred_call(name: str, state: Mapping[str, Any]) -> Callable[[], None]:
+    """A deferred stage as a function, for a task that runs once the frame's other results are on the host."""
+    stage, other = STAGES[name], twin()
+    call = stage.bind(state)
+    return call if other is None else beside(other, stage, state, call)
 
 
 def _part(

@@ -38,6 +38,7 @@ class Stage:
     stream: str = MAIN
     after: str = ""
     only: str = ""  # the only folder that has the stage; empty: both have it
+    deferred: bool = False  # on the CPU it runs in a task after the loop of its frame, beside the loop of later frames
 
     @property
     def span(self) -> tuple[str, ...]:
@@ -214,21 +215,27 @@ TABLE = (
         "level_index level_blocks",
         D2H, after="extend_luma", only=CUDA,
     ),
-    Stage(
+    Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2",
         "slice_first_mb slice_headers n_ref slice_qp mb_width source_y source_u source_v mb_type sub_mb_type ref_idx mv "
         "intra4x4_mode intra16x16_mode intra_chroma_mode cbp qp levels total_coeff slice_data slice_sizes",
         "slice_data slice_sizes",
-        D2H, after="extend_luma", only=CUDA,
+        D2H, after="extend_luma", deferred=True,
     ),
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
+ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
 def files(folder: str) -> set[str]:
     """Names of the files in folder CPU or CUDA that hold stages."""
     return {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
+
+
+def deferred_stages(folder: str) -> frozenset[str]:
+    """Names of the stages that a device with the stages of `folder` leaves to a task of the host."""
+    return frozenset(stage.name for stage in TABLE if stage.deferred and (folder == CPU or stage.only == CPU))
 
 
 def load_launchers() -> None:
@@ -247,8 +254,9 @@ def picture_steps(
     """The steps of a frame, in order: (stages of a step, index of the reference that they search or -1).
 
     n_ref: references of the frame, 0 for an I picture; home: GPU stages that prepare results for the download, after the
-    stages that the loop waits for. mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages
-    that the next frame needs are started first; consecutive stages of one stream need fewer driver calls.
+    stages that the loop waits for: ENTROPY_STAGE unless it is deferred. mark_skipped may run after deblock, which treats
+    P_Skip as P_16x16. On a GPU the stages that the next frame needs are started first; consecutive stages of one stream
+    need fewer driver calls.
     """
     borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*home, "ssd_y", "ssd_u", "ssd_v")
     if n_ref:

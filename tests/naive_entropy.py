@@ -1,6 +1,7 @@
 """A slow slice data writer in plain Python, from 7.3.4, 7.3.5, 9.1 and 9.2 word by word, and random states to write."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from h264lite.standard import cavlc
@@ -321,3 +322,37 @@ def slice_data(state: State, first_mb: int, end_mb: int, slice_qp: int, position
         bits += ue(skipped)
     bits += "1"
     return bits + "0" * (-(position + len(bits)) % 8), sizes
+
+
+def slices(state: State, rows: list[int], headers: list[int], slice_qp: int) -> list[str | None]:
+    """Each slice, zeros for its header, up to the stop bit; None: a macroblock takes more than ENTRY_BYTES."""
+    found: list[str | None] = []
+    for row0, row1, header in zip(rows, rows[1:], headers):
+        first, end = row0 * state.mb_width, row1 * state.mb_width
+        text, sizes = slice_data(state, first, end, slice_qp, header)
+        too_long, skipped = False, 0
+        for kind, size in zip(state.mb_type[first:end].tolist(), sizes):
+            skipped += 1
+            if kind != mbk.P_SKIP:
+                too_long |= size + (len(ue(skipped - 1)) if state.n_ref else 0) > 8 * mbk.ENTRY_BYTES
+                skipped = 0
+        found.append(None if too_long else "0" * header + text.rstrip("0"))
+    return found
+
+
+def written(
+    kernel: Any, state: State, rows: list[int], headers: list[int], slice_qp: int, upload: Any = np.copy, guard: int = 64
+) -> list[str | None]:
+    """The same by a kernel of the stage write_slices; upload: makes its arrays. It must leave `guard` bytes at the end."""
+    width, height = state.mb_width, rows[-1]
+    pitch = (width + 1) * mbk.ENTRY_BYTES
+    first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
+    layout = np.array([*zip(rows[:-1], headers), (height, 0)], np.int32)
+    arrays = [upload(array) for array in state.arrays()]
+    data, sizes = upload(np.full(height * pitch + guard, 0xA5, np.uint8)), upload(np.zeros(height, np.int32))
+    kernel(upload(first), upload(layout), state.n_ref, slice_qp, width, *arrays[-3:], *arrays[:-3], data, sizes)
+    if upload is not np.copy:
+        data, sizes = data.get(), sizes.get()
+    assert (data[height * pitch :] == 0xA5).all()
+    bits = [np.unpackbits(data[row * pitch :][: -(-n // 8)])[:n] for row, n in zip(rows[:-1], sizes.tolist())]
+    return [None if n < 0 else "".join(map(str, own.tolist())) for own, n in zip(bits, sizes.tolist())]

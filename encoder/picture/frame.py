@@ -13,8 +13,8 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
     levels          int16[n_mb, 27, 16]    transform coefficient levels in scan order, blocks as in standard/macroblock.py
     total_coeff     uint8[n_mb, 24]        non-zero levels a block: 16 luma in raster order, 4 Cb, 4 Cr
     level_index     uint32[mb_height+1+n_mb]  which blocks have levels, for the download from a GPU (cuda_src/compact.py)
-    slice_sizes     int32[mb_height]       bits of each slice with its header, written by a GPU (cuda_src/entropy.py)
-    mb_bits         int32[n_mb]            bits of macroblock_layer() as written
+    slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]  the slices as the stage write_slices wrote them, on the host
+    slice_sizes     int32[mb_height]       bits of each slice with its header; -1: too long
     ssd_y/u/v       int64[mb_height]       squared error of the decoded frame
     rec_y/u/v       as the planes: the reconstruction before deblocking, in the workspace
     intra_modes     uint8[n_mb, 16]        how an intra macroblock of a P frame is coded, in the workspace
@@ -79,11 +79,11 @@ class Frame:
         self.results["levels"] = zeros((n_mb, N_LEVEL_BLOCKS, 16), np.int16)
         vars(self).update(self.results)
         self.levels = self.results["levels"]
-        self.mb_bits = np.zeros(n_mb, np.int32)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if downloaded
         self.kept = True  # whether this frame's are
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
-        self.bits_from_gpu = False  # a GPU wrote the slice data as well
+        self.slice_data: Array = np.zeros(mb_height * (mb_width + 1) * ENTRY_BYTES, np.uint8)  # pages exist once written
+        self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
         self.header_bits: tuple[int, ...] = ()  # of each slice
         self.index = 0  # in its pipeline
         self.number = 0  # in the stream
@@ -122,7 +122,6 @@ class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
     given           y, u, v of display size, the source as it is uploaded
-    slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]: the slices as the GPU wrote them (cuda_src/entropy.py)
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
     level_blocks    int16[27 n_mb, 16]: the blocks that have levels, contiguous; empty unless by_rows
@@ -209,6 +208,10 @@ class HostFrame(Frame):
             return
         mb_width, mb_height = self._size
         expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._held, self.levels)
+
+
+def nothing() -> None:
+    """What is left of the entropy stage if the loop has run it."""
 
 
 def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Array, ...]:

@@ -71,9 +71,10 @@ class HybridLoop:
         asked = Picture(self.size, frame.n_ref, config.ref, config.me, source, wanted)
         under_way, home = executor.picture(frame.index, asked, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
-            frame.bits_from_gpu, frame.levels_packed = False, under_way.program.compacts
+            frame.levels_packed = under_way.program.compacts
             for rows in under_way.program.levels if frame.levels_packed else [(0, config.mb_height)]:
                 frame.mark_levels_dirty(*rows)
+        frame.write_slices = self.arrays[HOST].deferred_write(frame)
         self.references.push(slot, config.ref)
         self.previous = there
         if not wanted:

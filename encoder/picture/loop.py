@@ -1,17 +1,18 @@
 """The coding loop: the stages of a frame in the order of their data, and the state that is kept between frames."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 
 from ...scheduler.devices import CudaExecutor, OneDevice
-from ...scheduler.stages import picture_steps
+from ...scheduler.executor import deferred_call
+from ...scheduler.stages import ENTROPY_STAGE, picture_steps
 from ...standard.macroblock import I_4x4
 from ..decisions.quantiser import LAMBDA
 from ..settings.config import Config
-from .frame import Frame, HostFrame, References, Workspace, Zeros, split_planes
+from .frame import Frame, HostFrame, References, Workspace, Zeros, nothing, split_planes
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
 KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
@@ -24,6 +25,7 @@ class Arrays:
         """side: an executor or worker: it has zeros, constant, interior, fill and tickets."""
         width, height = config.mb_width, config.mb_height
         self.config, self.side = config, side
+        self._rows = [row0 for row0, _ in slice_rows]
         self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, side.zeros)
         self.workspace = Workspace(width, height, config.ref, side.zeros)
         self.constants = _constants(config)
@@ -48,6 +50,17 @@ class Arrays:
             "previous_ref_idx": previous.ref_idx,
             "previous_mv": previous.mv,
         }  # fmt: skip
+
+    def entropy_state(self, frame: Frame, slice_data: Any) -> dict[str, Any]:
+        """The arguments of the entropy stage that are not in `state`; slice_data: `frame`'s, as this memory has it."""
+        headers = [*zip(self._rows, frame.header_bits, strict=True), (self.config.mb_height, 0)]
+        return {"slice_headers": self.side.constant(np.array(headers, np.int32)), "slice_data": slice_data}
+
+    def deferred_write(self, frame: Frame) -> Callable[[], None]:
+        """The entropy stage of a frame of the host, for a task."""
+        numbers = {"n_ref": frame.n_ref, "slice_qp": frame.slice_qp}
+        state = self.constants | frame.arrays | numbers | self.entropy_state(frame, frame.slice_data)
+        return deferred_call(ENTROPY_STAGE, state)
 
     def picture_state(self, slot: int) -> dict[str, Any]:
         """The arguments for the decoded frame in `slot`."""
@@ -97,6 +110,7 @@ class Loop:
             frames_on_device = [Frame(width, height, executor.zeros) for _ in range(executor.frames_on_device)]
         self.frames_on_device = frames_on_device
         self.given = [_given(config, executor.zeros) for _ in self.frames_on_device]
+        self.home = tuple({ENTROPY_STAGE} - executor.deferred)  # stages for the download
         self.previous: Frame | None = None  # its vectors give search centres
 
     def run(self, frame: Frame) -> Callable[[], None]:
@@ -105,8 +119,8 @@ class Loop:
             self.references.clear()
         slot = self.references.free_slot()
         with self.executor.at_work():
-            frame.bits_from_gpu, frame.levels_packed = bool(self.frames_on_device), False
-            if frame.bits_from_gpu:
+            frame.levels_packed = False
+            if self.frames_on_device:
                 assert isinstance(frame, HostFrame)
                 there = self._run_on_gpu(frame, slot)
             else:
@@ -117,6 +131,7 @@ class Loop:
                 self._stages(frame, there, slot)
                 self.executor.take(frame.index, self._decoded(frame, slot), id(frame))
             ready = self.executor.home(id(frame))
+        frame.write_slices = nothing if self.home else self.arrays.deferred_write(frame)
         self.references.push(slot, self.config.ref)
         self.previous = there
         return ready
@@ -139,16 +154,9 @@ class Loop:
                 if picture is None:
                     state, source = self.arrays.constants | there.arrays | given, [(frame.source, given["given"])]
                     executor.upload_frame(frame.index, source, fills, (("load_i420",), {}), state, upload_fence)
-                headers = executor.constant(self._slice_headers(frame))
-                data = executor.across(frame.slice_data)
-                self._stages(frame, there, slot, ("write_slices",), slice_headers=headers, slice_data=data)
+                self._stages(frame, there, slot, self.arrays.entropy_state(frame, executor.across(frame.slice_data)))
                 executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)], id(frame))
         return there
-
-    def _slice_headers(self, frame: Frame) -> np.ndarray:
-        """int32[n + 1, 2]: first macroblock row and header bits of each slice; last mb_height, 0."""
-        rows = [row0 for row0, _ in self.slice_rows]
-        return np.array([*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)], np.int32)
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
         """(source, target) arrays for the copy of the decoded frame; empty if it is not needed on the host."""
@@ -167,15 +175,16 @@ class Loop:
         self.references.held[:] = range(len(frames))
         self.previous = frames[0] if frames else None
 
-    def _stages(self, frame: Frame, there: Frame, slot: int, home: tuple[str, ...] = (), **more: Any) -> None:
+    def _stages(self, frame: Frame, there: Frame, slot: int, entropy_state: Mapping[str, Any] | None = None) -> None:
         """Run the stages from source to reference; `there`: the frame's arrays in the executor's memory.
 
-        home: the stages that prepare the results for the download, run as soon as these are complete.
+        entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
         """
+        home = self.home
         self.arrays.fill(frame, there, there is frame)
         references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]
         steps = [
-            (names, references[ref] if ref >= 0 else more if home and home[0] in names else {})
+            (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
             for names, ref in picture_steps(frame.n_ref, self.config.me, home, self.config.subme)
         ]
         self.executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)

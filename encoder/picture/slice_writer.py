@@ -1,11 +1,10 @@
-"""Writes NAL units of a frame's macroblock arrays: parameter sets, slice headers, slice data (7.3.2, 7.3.3, 7.3.4)."""
+"""Assembles the NAL units of a frame: parameter sets, slice headers, and slice data of the entropy stage (7.3.2, 7.3.3)."""
 
 import numpy as np
 
-from ...cpu_simd.entropy import begin_slice, slice_buffer_bytes, write_slice_data
-from ...scheduler.check import twin
+from ...cpu_simd.entropy import begin_slice
 from ...standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, escape, nal_unit, start_of_nal_unit
-from ...standard.macroblock import ENTRY_BYTES, I_PCM
+from ...standard.macroblock import ENTRY_BYTES
 from ...standard.syntax import (
     BASELINE,
     EXTENDED_SAR,
@@ -20,7 +19,7 @@ from ...standard.syntax import (
     write_sps,
 )
 from ..settings.config import Config
-from .frame import Frame, HostFrame
+from .frame import Frame
 
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
@@ -109,11 +108,7 @@ class SliceWriter:
         units = [self.parameter_sets] if frame.is_idr else []
         unit_type, ref_idc = (NAL_IDR, MOST_NEEDED) if frame.is_idr else (NAL_SLICE, NEEDED)
         for n, (row0, row1) in enumerate(self.slice_rows):
-            if frame.bits_from_gpu:
-                payload = self._escaped(frame, n, row0, row1)
-                units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), payload]
-            else:
-                units.append(nal_unit(unit_type, ref_idc, self._slice(frame, row0, row1), long_start_code=not units))
+            units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n, row0, row1)]
         return b"".join(units)
 
     def header_bits(self, frame: Frame) -> tuple[int, ...]:
@@ -132,18 +127,17 @@ class SliceWriter:
             self._headers[values] = np.frombuffer(made.to_bytes(), np.uint8), made.position
         return self._headers[values]
 
-    def _escaped(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
-        """7.3.1: payload of slice n: data of a GPU with the header added here."""
-        assert isinstance(frame, HostFrame)
+    def _payload(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
+        """7.3.1, 7.3.2.8: payload of slice n: its data with the header merged in; emulation prevention where needed."""
         bits = int(frame.slice_sizes[n])
         if bits < 0:
             raise RuntimeError(TOO_LONG)
         header, _ = self._header_as_bits(frame, row0)
         pitch, size = (self.config.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
         data = frame.slice_data[row0 * pitch : row1 * pitch]
-        escaped = begin_slice(data, header, size)
+        needs_escape = begin_slice(data, header, size)
         payload = data[:size].tobytes()
-        return escape(payload) if escaped else payload
+        return escape(payload) if needs_escape else payload
 
     def _header(self, frame: Frame, row0: int) -> SliceHeader:
         config = self.config
@@ -163,22 +157,3 @@ class SliceWriter:
             header.num_ref_idx_l0_active_minus1 = frame.n_ref - 1
             header.num_ref_idx_active_override_flag = int(frame.n_ref != config.ref)
         return header
-
-    def _slice(self, frame: Frame, row0: int, row1: int) -> bytes:
-        """7.3.2.8: RBSP of a slice: header by the syntax description, data by the entropy kernel."""
-        config = self.config
-        pcm_samples = frame.samples() if (frame.mb_type == I_PCM).any() else frame.planes  # I_PCM is lossless
-        start, position = self._header_as_bits(frame, row0)
-        first_mb, end_mb = row0 * config.mb_width, row1 * config.mb_width
-        out = np.empty(slice_buffer_bytes(end_mb - first_mb), np.uint8)
-        out[: len(start)] = start
-        args = (
-            out, position, first_mb, end_mb, config.mb_width, frame.n_ref, frame.slice_qp, frame.mb_type,
-            frame.sub_mb_type, frame.ref_idx, frame.mv, frame.intra4x4_mode, frame.intra16x16_mode,
-            frame.intra_chroma_mode, frame.cbp, frame.qp, frame.levels, frame.total_coeff, *pcm_samples, frame.mb_bits,
-        )  # fmt: skip
-        other = twin()
-        end = write_slice_data(*args) if other is None else other.check_entropy(write_slice_data, args, config.mb_height)
-        if end < 0:
-            raise RuntimeError(TOO_LONG)
-        return out[: end // 8].tobytes()

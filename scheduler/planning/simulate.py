@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..arrays import NOTHING
-from ..stages import MAIN, SIDE, STAGES
+from ..stages import ENTROPY_STAGE, MAIN, SIDE, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Models
 from .plan import HOST, Plan, is_gpu, memory_of
 from .route import COMPACT, Copy, Op, Picture, Run, route
 
 PICTURES = 3  # simulated frames; the time between the last two counts
 MOST_PICTURES = 6  # routed frames until the residency repeats
-WRITING = "write_slices"  # runs instead of compact on a GPU that works alone: it writes the bits too
 LOADING = "load_i420"  # conversion of samples to planes; with several streams it runs during the frame before
 _LOOP = (MAIN, SIDE, "")  # streams that the next frame waits for
 
@@ -72,7 +71,8 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
             moved[op.source, op.target] = moved.get((op.source, op.target), 0) + op.bytes
     for op in ops:
         if isinstance(op, Run):
-            stage = WRITING if op.stage == COMPACT and (gpu or not models.knows(COMPACT, op.device)) else op.stage
+            writes = op.stage == COMPACT and (gpu or not models.knows(COMPACT, op.device))  # a GPU alone writes the bits too
+            stage = ENTROPY_STAGE if writes else op.stage
             known = models.knows(stage, op.device)
             spent.append(models.seconds(stage, op.device, op.row1 - op.row0, width) if known else 0.0)
             engines.append((op.device, STAGES[op.stage].stream if op.device == streams else ""))

@@ -26,7 +26,8 @@ MOST_BYTES, MOST_LINE = 1 << 18, 2048  # of a file; of a line that is no comment
 SIMD = ("portable", "avx2", "avx512")
 MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the options of an encode allow
 TIMED = (*STAGES, H2D, D2H, LOAD, ISSUE, ENTROPY)  # stages and copies that a device may have times for
-EVERYWHERE = tuple(stage.name for stage in STAGES.values() if not stage.only)  # stages that each device must have times for
+# stages that each device must have times for; of deferred ones the CPU has ENTROPY
+EVERYWHERE = tuple(stage.name for stage in STAGES.values() if not stage.only and not stage.deferred)
 # what may be pinned: (lowest, highest) of a number, or the legal words
 PINS: dict[str, tuple[Any, ...]] = {
     "rows_gpu": (0, MOST_ROWS), "rows_cpu": (0, MOST_ROWS), "whole": ("cpu", "gpu"), "device": ("cpu", "cuda", "hybrid"),

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.cavlc import close_sink, open_sink, put_block, put_se, put_te, put_ue, residual_block_bits
-from h264lite.cpu_simd.entropy import MACROBLOCK_BYTES, begin_slice, slice_buffer_bytes, write_slice_data
+from h264lite.cpu_simd.entropy import begin_slice, write_slices
 from h264lite.standard import bits as standard_bits
 from h264lite.standard.cavlc import MAX_LEVEL, NC_CLASS
-from h264lite.standard.macroblock import P_SKIP
+from h264lite.standard.macroblock import ENTRY_BYTES, I_PCM, N_LEVEL_BLOCKS, P_SKIP, I_16x16
 
 from .. import naive_entropy
 
@@ -62,8 +62,10 @@ def test_exp_golomb():
 
 
 CASES = [  # mb_width, mb_height, n_ref, density, largest level
+    (3, 4, 0, 0.3, 40),
     (3, 4, 0, 0.3, MAX_LEVEL),
     (4, 3, 1, 0.3, 40),
+    (3, 4, 2, 0.2, MAX_LEVEL),
     (3, 4, 2, 0.9, MAX_LEVEL),
     (5, 3, 4, 0.1, 2),
     (1, 5, 1, 0.5, 5),
@@ -72,34 +74,61 @@ CASES = [  # mb_width, mb_height, n_ref, density, largest level
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_slice_data(case):
+def test_slices(case):
     mb_width, mb_height, n_ref, density, largest = case
     for seed in range(3):
         rng = np.random.default_rng(SEED + seed)
-        slice_qp = int(rng.integers(0, 52))
-        state = naive_entropy.random_state(rng, mb_width, mb_height, n_ref, slice_qp, density, largest)
+        qp = int(rng.integers(0, 52))
+        state = naive_entropy.random_state(rng, mb_width, mb_height, n_ref, qp, density, largest)
         if seed == 1 and n_ref:
             state.mb_type[-3:] = P_SKIP  # the slice ends in a run
-        n_mb = mb_width * mb_height
-        for first_row in (0, mb_height // 2):
-            first, end = first_row * mb_width, n_mb if first_row else (mb_height + 1) // 2 * mb_width
-            position = int(rng.integers(0, 100))
-            out = np.full(slice_buffer_bytes(n_mb) + n_mb * MACROBLOCK_BYTES, 255, np.uint8)
-            mb_bits = np.full(n_mb, -1, np.int32)
-            out[: position // 8 + 1] = 0xA5
-            final = write_slice_data(out, position, first, end, mb_width, n_ref, slice_qp, *state.arrays(), mb_bits)
-            expected, sizes = naive_entropy.slice_data(state, first, end, slice_qp, position)
-            assert text(out, position, final) == expected, (case, seed, first_row)
-            assert text(out, 0, position) == ("10100101" * 20)[:position]
-            assert mb_bits[first:end].tolist() == sizes
-            assert (mb_bits[:first] == -1).all() and (mb_bits[end:] == -1).all()
+        for rows in ([0, mb_height], sorted({0, mb_height // 2, mb_height}), [*range(mb_height + 1)]):
+            headers = [int(n) for n in rng.integers(0, 100, len(rows) - 1)]
+            expected = naive_entropy.slices(state, rows, headers, qp)
+            assert naive_entropy.written(write_slices, state, rows, headers, qp) == expected, (seed, rows)
 
 
-def test_buffer_too_small():
-    rng = np.random.default_rng(SEED)
-    state = naive_entropy.random_state(rng, 4, 4, 1, 26, 1.0, MAX_LEVEL)
-    out = np.zeros(MACROBLOCK_BYTES + 900, np.uint8)
-    assert write_slice_data(out, 0, 0, 16, 4, 1, 26, *state.arrays(), np.zeros(16, np.int32)) == -1
+def state_of(kind, n_ref=0, mb_width=4):
+    """Two rows of macroblocks of one type, with few levels."""
+    state = naive_entropy.random_state(np.random.default_rng(SEED), mb_width, 2, n_ref, 26, 0.05, 2)
+    state.mb_type[:] = kind
+    return state
+
+
+@pytest.mark.parametrize("header", range(9))
+def test_all_pcm(header):
+    """Samples begin at any byte; all macroblocks have their largest size."""
+    state = state_of(I_PCM)
+    expected = naive_entropy.slices(state, [0, 1, 2], [header, header + 1], 26)
+    assert None not in expected
+    assert naive_entropy.written(write_slices, state, [0, 1, 2], [header, header + 1], 26) == expected
+
+
+@pytest.mark.parametrize("mb_width", (1, 4))
+def test_too_long(mb_width):
+    """A macroblock of more than ENTRY_BYTES spoils its slice only, and writes nothing beyond the slice's place."""
+    for mb in range(2 * mb_width):
+        state = state_of(I_16x16, mb_width=mb_width)
+        state.cbp[mb] = 47
+        state.levels[mb] = MAX_LEVEL
+        found = naive_entropy.written(write_slices, state, [0, 1, 2], [5, 5], 26)
+        assert found == naive_entropy.slices(state, [0, 1, 2], [5, 5], 26)
+        assert [text is None for text in found] == [mb < mb_width, mb >= mb_width]
+
+
+def test_the_longest_that_fits():
+    """Exactly 8 ENTRY_BYTES bits fit, one more does not."""
+    answers = set()
+    for levels in range(1, 16 * N_LEVEL_BLOCKS):
+        state = state_of(I_16x16, mb_width=1)
+        state.cbp[:] = 47
+        state.levels[:] = 0
+        state.levels[0].ravel()[:levels] = MAX_LEVEL
+        found = naive_entropy.written(write_slices, state, [0, 1, 2], [0, 0], 26)
+        size = naive_entropy.slice_data(state, 0, 1, 26, 0)[1][0]
+        assert (found[0] is None) == (size > 8 * ENTRY_BYTES), size
+        answers.add(found[0] is None)
+    assert answers == {False, True}
 
 
 @pytest.mark.parametrize("choices", [(0, 1), (0, 3, 4), (0, 0, 0, 1, 2, 3, 255), (0, 255), (*range(256), *[0] * 30)])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import rd_decision
-from h264lite.cpu_simd.entropy import MACROBLOCK_BYTES, slice_buffer_bytes, write_slice_data
 from h264lite.standard.macroblock import P_16x16
 
 from .. import naive_entropy, round_trip, sequences
@@ -16,10 +15,9 @@ def test_bits_are_those_written(n_ref: int) -> None:
     rng = np.random.default_rng(SEED + n_ref)
     state = naive_entropy.random_state(rng, 5, 4, n_ref, 30, 0.4, 20)
     state.qp[:] = 30
-    arrays = mb_type, sub_mb_type, ref_idx, mv, _, _, _, cbp, _, levels, total_coeff, *_ = state.arrays()
-    out = np.zeros(slice_buffer_bytes(20) + 20 * MACROBLOCK_BYTES, np.uint8)
-    mb_bits, sink, written = np.zeros(20, np.int32), np.zeros(3, np.int64), np.zeros(MACROBLOCK_BYTES, np.uint8)
-    write_slice_data(out, 0, 0, 20, 5, n_ref, 30, *arrays, mb_bits)
+    mb_type, sub_mb_type, ref_idx, mv, _, _, _, cbp, _, levels, total_coeff, *_ = state.arrays()
+    sink, written = np.zeros(3, np.int64), np.zeros(rd_decision.MACROBLOCK_BYTES, np.uint8)
+    _, mb_bits = naive_entropy.slice_data(state, 0, 20, 30, 0)
     inter = np.flatnonzero(mb_type >= P_16x16)
     assert len(inter) > 3
     for mb in inter:

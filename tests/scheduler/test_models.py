@@ -93,6 +93,9 @@ def test_between_two_gpus_a_copy_goes_through_the_host():
 def test_a_guess_knows_every_stage_that_a_device_has():
     models = guess([CPU, "cuda:0"], 16)
     for stage in TABLE:
+        if stage.deferred:  # on the CPU ENTROPY is its time, with the NAL units
+            assert models.seconds(stage.name, "cuda:0", 68, 120) > 0
+            continue
         for device in ([CPU] if stage.only == CPU_FOLDER else ["cuda:0"] if stage.only else [CPU, "cuda:0"]):
             if stage.name not in ("load_nv12", "load_rgb"):
                 assert models.seconds(stage.name, device, 68, 120) > 0, (stage.name, device)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.entropy import slice_buffer_bytes, write_slice_data
+from h264lite.cpu_simd.entropy import write_slices
 from h264lite.standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, BitReader, BitstreamError, nal_unit
 from h264lite.standard.macroblock import I_PCM
 from h264lite.standard.syntax import (
@@ -426,11 +426,12 @@ def test_ffmpeg_reads_our_headers():
     rng = np.random.default_rng(7)
     state = naive_entropy.random_state(rng, 3, 2, 0, 26, 0.1, 1)
     state.mb_type[:] = I_PCM
-    out = np.zeros(slice_buffer_bytes(6), np.uint8)
-    out[: len(writer.to_bytes())] = np.frombuffer(writer.to_bytes(), np.uint8)
-    end = write_slice_data(out, writer.position, 0, 6, 3, 0, 26, *state.arrays(), np.zeros(6, np.int32))
+    (bits,) = naive_entropy.written(write_slices, state, [0, 2], [writer.position], 26)
+    assert bits is not None
+    out = np.packbits(np.array([*bits], np.uint8))
+    out[: len(writer.to_bytes())] |= np.frombuffer(writer.to_bytes(), np.uint8)
     stream = nal_unit(NAL_SPS, 3, write_sps(sps)) + nal_unit(NAL_PPS, 3, write_pps(pps))
-    stream += nal_unit(NAL_IDR, 3, out[: end // 8].tobytes())
+    stream += nal_unit(NAL_IDR, 3, out.tobytes())
     decoder = av.CodecContext.create("h264", "r")
     frames = [frame for packet in [*decoder.parse(stream), *decoder.parse(b""), None] for frame in decoder.decode(packet)]
     assert len(frames) == 1

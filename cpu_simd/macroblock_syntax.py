@@ -1,0 +1,69 @@
+"""Values of syntax elements of macroblock_layer() (7.3.5), for any entropy coding mode: what is written, not how."""
+
+import numpy as np
+
+from ..jit.kernel import helper
+from ..standard.macroblock import (
+    BLOCK_TO_RASTER,
+    CB_DC,
+    CR_DC,
+    I_PCM,
+    LUMA_DC,
+    I_4x4,
+    P_8x8,
+    P_8x16,
+    P_16x8,
+    SUB_4x8,
+    SUB_8x4,
+    SUB_8x8,
+)
+from ..standard.tables import I_PCM_TYPE, I_NxN_TYPE
+
+# 7.3.5.3: the order of the blocks of `levels` in residual()
+RESIDUAL_ORDER = np.array([LUMA_DC, *range(16), CB_DC, CR_DC, *range(16, 24)], np.int64)
+
+
+@helper
+def intra_mb_type(kind, pattern, mode):
+    """Table 7-11: mb_type of an intra macroblock in an I slice; pattern: its cbp, mode: intra16x16_mode."""
+    if kind == I_4x4:
+        return np.int64(I_NxN_TYPE)
+    if kind == I_PCM:
+        return np.int64(I_PCM_TYPE)
+    return 1 + mode + 4 * (pattern >> 4) + (12 if pattern & 15 else 0)
+
+
+@helper
+def rem_intra4x4_mode(intra4x4_mode, mb, k, left, above, mb_width):
+    """8.3.1.1: rem_intra4x4_pred_mode of block k in decoding order; -1: the mode is the predicted one.
+
+    left, above: whether those macroblocks are available.
+    """
+    raster = BLOCK_TO_RASTER[k]
+    bx = raster & 3
+    by = raster >> 2
+    predicted = 2
+    if (bx > 0 or left) and (by > 0 or above):
+        a = intra4x4_mode[mb, raster - 1] if bx > 0 else intra4x4_mode[mb - 1, raster + 3]
+        b = intra4x4_mode[mb, raster - 4] if by > 0 else intra4x4_mode[mb - mb_width, raster + 12]
+        predicted = min(np.int64(a), np.int64(b))
+    mode = np.int64(intra4x4_mode[mb, raster])
+    return -1 if mode == predicted else mode - (mode > predicted)
+
+
+@helper
+def partition_size(kind):
+    """(width, height) in 4x4 blocks of a P macroblock's partitions, the quadrants for P_8x8."""
+    return 2 if kind == P_8x16 or kind == P_8x8 else 4, 2 if kind == P_16x8 or kind == P_8x8 else 4
+
+
+@helper
+def sub_partition_size(sub):
+    """(width, height) in 4x4 blocks of the partitions of a quadrant with sub_mb_type `sub`."""
+    return 2 if sub == SUB_8x8 or sub == SUB_8x4 else 1, 2 if sub == SUB_8x8 or sub == SUB_4x8 else 1
+
+
+@helper
+def qp_delta(qp, previous):
+    """7.4.5: mb_qp_delta, -26..25: QPY wraps."""
+    return (qp - previous + 26) % 52 - 26
