@@ -88,5 +88,4 @@ def load_writers(bits: bool = False) -> None:
     config = Config.from_options(width=32, height=32, threads=1, device="cpu")
     SliceWriter(config, [(0, 2)]).access_unit(frame)
     if bits:
-        frame.header_bits = (0,)
         Arrays(config, [(0, 2)], Executor(1, 2, [(0, 4)])).deferred_write(frame)()

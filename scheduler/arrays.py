@@ -72,8 +72,8 @@ _ALIASES: dict[str, tuple[tuple[str, int | str], ...]] = {
 # Arguments that are equal on all devices, or used on one device only: never copied
 CONSTANTS = frozenset(
     "pad chroma_pad luma_unit chroma_unit width height chroma_width chroma_height merange step_grid max_mv_y subme mb_width "
-    "partition_mask chroma_qp_offset trellis alpha_offset beta_offset disable_idc slice_first_mb lambdas n_ref slice_qp "
-    "ref_slots distance progress level_blocks slice_headers slice_data slice_sizes "
+    "partition_mask chroma_qp_offset trellis alpha_offset beta_offset disable_idc slice_first_mb lambdas n_ref "
+    "ref_slots distance progress level_blocks slice_rows frame_params slice_data slice_sizes "
     "given_y given_u given_v given_uv given_rgb pitch chroma_pitch plane_pitch".split()
 )
 

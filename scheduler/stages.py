@@ -193,20 +193,20 @@ TABLE = (
     # only on a GPU: input conversion, and results for the download
     Stage(
         "load_i420", "convert.load_i420", FRAME, "encoder",
-        "given_y given_u given_v pitch chroma_pitch width height source_y source_u source_v",
-        "source_y source_u source_v",
+        "given_y given_u given_v pitch chroma_pitch width height frame_params source_y source_u source_v qp",
+        "source_y source_u source_v qp",
         H2D, only=CUDA,
     ),
     Stage(
         "load_nv12", "convert.load_nv12", FRAME, "encoder",
-        "given_y given_uv pitch chroma_pitch width height source_y source_u source_v",
-        "source_y source_u source_v",
+        "given_y given_uv pitch chroma_pitch width height frame_params source_y source_u source_v qp",
+        "source_y source_u source_v qp",
         H2D, only=CUDA,
     ),
     Stage(
         "load_rgb", "convert.load_rgb", FRAME, "encoder",
-        "given_rgb pitch plane_pitch width height source_y source_u source_v",
-        "source_y source_u source_v",
+        "given_rgb pitch plane_pitch width height frame_params source_y source_u source_v qp",
+        "source_y source_u source_v qp",
         H2D, only=CUDA,
     ),
     Stage(
@@ -217,7 +217,7 @@ TABLE = (
     ),
     Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2",
-        "slice_first_mb slice_headers n_ref slice_qp mb_width source_y source_u source_v mb_type sub_mb_type ref_idx mv "
+        "slice_first_mb slice_rows frame_params n_ref mb_width source_y source_u source_v mb_type sub_mb_type ref_idx mv "
         "intra4x4_mode intra16x16_mode intra_chroma_mode cbp qp levels total_coeff slice_data slice_sizes",
         "slice_data slice_sizes",
         D2H, after="extend_luma", deferred=True,

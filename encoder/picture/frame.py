@@ -15,6 +15,7 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
     level_index     uint32[mb_height+1+n_mb]  which blocks have levels, for the download from a GPU (cuda_src/compact.py)
     slice_data      uint8[mb_height (mb_width + 1) ENTRY_BYTES]  the slices as the stage write_slices wrote them, on the host
     slice_sizes     int32[mb_height]       bits of each slice with its header; -1: too long
+    frame_params    int32[>= 1 + mb_height]  QP of the frame's slices, bits of the header of each slice; on the host
     ssd_y/u/v       int64[mb_height]       squared error of the decoded frame
     rec_y/u/v       as the planes: the reconstruction before deblocking, in the workspace
     intra_modes     uint8[n_mb, 16]        how an intra macroblock of a P frame is coded, in the workspace
@@ -83,6 +84,7 @@ class Frame:
         self.kept = True  # whether this frame's are
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
         self.slice_data: Array = np.zeros(mb_height * (mb_width + 1) * ENTRY_BYTES, np.uint8)  # pages exist once written
+        self.frame_params = np.zeros(_params_bytes(mb_height) // 4, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
         self.header_bits: tuple[int, ...] = ()  # of each slice
         self.index = 0  # in its pipeline
@@ -107,6 +109,10 @@ class Frame:
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
 
+    def write_params(self) -> None:
+        """Write `frame_params`: what differs between frames of the same GPU recording."""
+        self.frame_params[: 1 + len(self.header_bits)] = (self.slice_qp, *self.header_bits)
+
     def complete(self) -> None:
         """Block until the source is copied in."""
 
@@ -121,7 +127,8 @@ class Frame:
 class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
-    given           y, u, v of display size, the source as it is uploaded
+    upload          uint8[n]: frame_params and source, which one copy uploads
+    given           y, u, v of display size, views of source: uint8[m]
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
     level_blocks    int16[27 n_mb, 16]: the blocks that have levels, contiguous; empty unless by_rows
@@ -139,7 +146,8 @@ class HostFrame(Frame):
         self.slice_data = zeros((mb_height * (mb_width + 1) * ENTRY_BYTES,), np.uint8)
         self.level_blocks = (zeros if by_rows else np.zeros)((n_mb * N_LEVEL_BLOCKS if by_rows else 0, 16), np.int16)
         self._held = np.zeros(n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
-        self.source = zeros((sum(h * w for h, w in display),), np.uint8)
+        self.upload = zeros(upload_shape(mb_height, display), np.uint8)
+        self.frame_params, self.source = split_upload(self.upload, mb_height)
         self.given = split_planes(self.source, display)
         self._target = Target(self.given)
         self._padded = False
@@ -212,6 +220,21 @@ class HostFrame(Frame):
 
 def nothing() -> None:
     """What is left of the entropy stage if the loop has run it."""
+
+
+def _params_bytes(mb_height: int) -> int:
+    return -(-4 * (1 + mb_height) // _ALIGNED) * _ALIGNED
+
+
+def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[int]:
+    """Shape of an upload buffer, uint8; display: (height, width) of the planes."""
+    return (_params_bytes(mb_height) + sum(height * width for height, width in display),)
+
+
+def split_upload(upload: Array, mb_height: int) -> tuple[Array, Array]:
+    """Views of an upload buffer: frame_params int32[>= 1 + mb_height], and the samples of the source, uint8[n]."""
+    size = _params_bytes(mb_height)
+    return upload[:size].view(np.dtype(np.int32)), upload[size:]
 
 
 def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Array, ...]:

@@ -12,7 +12,7 @@ from ...scheduler.stages import ENTROPY_STAGE, picture_steps
 from ...standard.macroblock import I_4x4
 from ..decisions.quantiser import LAMBDA
 from ..settings.config import Config
-from .frame import Frame, HostFrame, References, Workspace, Zeros, nothing, split_planes
+from .frame import Frame, HostFrame, References, Workspace, Zeros, nothing, split_planes, split_upload, upload_shape
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
 KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
@@ -25,12 +25,12 @@ class Arrays:
         """side: an executor or worker: it has zeros, constant, interior, fill and tickets."""
         width, height = config.mb_width, config.mb_height
         self.config, self.side = config, side
-        self._rows = [row0 for row0, _ in slice_rows]
         self.references = References.allocate(config.ref + 1, 16 * height, 16 * width, config.pad, side.zeros)
         self.workspace = Workspace(width, height, config.ref, side.zeros)
         self.constants = _constants(config)
         self.constants["slice_first_mb"] = side.constant(_slice_first_mb(config, slice_rows))
-        self.constants["lambdas"] = side.constant(LAMBDA)
+        rows = [*(row0 for row0, _ in slice_rows), height]
+        self.constants |= {"slice_rows": side.constant(np.array(rows, np.int32)), "lambdas": side.constant(LAMBDA)}
 
     def on(self, side: Any) -> "Arrays":
         """The same arrays, for another executor of the same memory."""
@@ -43,7 +43,6 @@ class Arrays:
         references, previous = self.references, previous or there
         return self.constants | there.arrays | self.workspace.arrays() | self.picture_state(slot) | {
             "n_ref": frame.n_ref,
-            "slice_qp": frame.slice_qp,
             "ref_luma": references.luma,
             "ref_chroma": references.chroma,
             "ref_slots": self.side.constant(np.array(references.held or [0], np.int32)),
@@ -51,16 +50,10 @@ class Arrays:
             "previous_mv": previous.mv,
         }  # fmt: skip
 
-    def entropy_state(self, frame: Frame, slice_data: Any) -> dict[str, Any]:
-        """The arguments of the entropy stage that are not in `state`; slice_data: `frame`'s, as this memory has it."""
-        headers = [*zip(self._rows, frame.header_bits, strict=True), (self.config.mb_height, 0)]
-        return {"slice_headers": self.side.constant(np.array(headers, np.int32)), "slice_data": slice_data}
-
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
         """The entropy stage of a frame of the host, for a task."""
-        numbers = {"n_ref": frame.n_ref, "slice_qp": frame.slice_qp}
-        state = self.constants | frame.arrays | numbers | self.entropy_state(frame, frame.slice_data)
-        return deferred_call(ENTROPY_STAGE, state)
+        own = {"n_ref": frame.n_ref, "frame_params": frame.frame_params, "slice_data": frame.slice_data}
+        return deferred_call(ENTROPY_STAGE, self.constants | frame.arrays | own)
 
     def picture_state(self, slot: int) -> dict[str, Any]:
         """The arguments for the decoded frame in `slot`."""
@@ -81,7 +74,7 @@ class Arrays:
         }  # fmt: skip
 
     def fill(self, frame: Frame, there: Frame, qp: bool = True) -> None:
-        """Initial values of all macroblocks; qp: whether to fill qp too (an upload of the source fills it)."""
+        """Initial values of all macroblocks; qp: whether to fill qp too (stages load_* fill it)."""
         fill = self.side.fill
         if qp:
             fill(there.qp, frame.slice_qp)
@@ -118,6 +111,7 @@ class Loop:
         if frame.is_idr:
             self.references.clear()
         slot = self.references.free_slot()
+        frame.write_params()
         with self.executor.at_work():
             frame.levels_packed = False
             if self.frames_on_device:
@@ -141,20 +135,21 @@ class Loop:
         executor, k, picture = self.executor, frame.index % len(self.frames_on_device), frame.picture
         there, given = self.frames_on_device[k], self.given[k]
         assert isinstance(executor, CudaExecutor)
-        fills = [(there.qp, frame.slice_qp)]
+        params = {"frame_params": given["frame_params"]}
         if picture is not None:
-            state = self.arrays.constants | there.arrays | picture.numbers
-            executor.import_device_frame(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
+            state = self.arrays.constants | there.arrays | picture.numbers | params
+            pairs = [(frame.frame_params, given["frame_params"])]
+            executor.import_device_frame(frame.index, picture.stage, picture.pointers, pairs, picture.producer, state)
         upload_fence = frame.pending_fence
-        kind = (frame.n_ref, frame.slice_qp, frame.header_bits, picture is None, frame.kept, upload_fence is None)
+        kind = (frame.n_ref, picture is None, frame.kept, upload_fence is None)
         own = [frame.upload_fence, *(frame.decoded or ())]
-        mine = [frame.source, frame.block, frame.slice_data, *(array for array in own if array is not None)]
+        mine = [frame.upload, frame.block, frame.slice_data, *(array for array in own if array is not None)]
         with executor.record_or_replay((k, slot, tuple(self.references.held), kind), id(frame), mine) as fresh:
             if fresh:
                 if picture is None:
-                    state, source = self.arrays.constants | there.arrays | given, [(frame.source, given["given"])]
-                    executor.upload_frame(frame.index, source, fills, (("load_i420",), {}), state, upload_fence)
-                self._stages(frame, there, slot, self.arrays.entropy_state(frame, executor.across(frame.slice_data)))
+                    state, pairs = self.arrays.constants | there.arrays | given, [(frame.upload, given["upload"])]
+                    executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, upload_fence)
+                self._stages(frame, there, slot, params | {"slice_data": executor.across(frame.slice_data)})
                 executor.take(frame.index, [(there.block, frame.block), *self._decoded(frame, slot)], id(frame))
         return there
 
@@ -218,11 +213,12 @@ def _slice_first_mb(config: Config, slice_rows: list[tuple[int, int]]) -> np.nda
 
 
 def _given(config: Config, zeros: Zeros) -> dict[str, Any]:
-    """The upload target of a frame of display size on a GPU, with its planes and pitches by name."""
-    given = zeros((sum(height * width for height, width in config.display),), np.uint8)
-    y, u, v = split_planes(given, config.display)
+    """The upload target of a frame of display size on a GPU, with its parameters, planes and pitches by name."""
+    upload = zeros(upload_shape(config.mb_height, config.display), np.uint8)
+    params, source = split_upload(upload, config.mb_height)
+    y, u, v = split_planes(source, config.display)
     pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
-    return {"given": given, "given_y": y, "given_u": u, "given_v": v, **pitches}
+    return {"upload": upload, "frame_params": params, "given_y": y, "given_u": u, "given_v": v, **pitches}
 
 
 def _constants(config: Config) -> dict[str, Any]:
