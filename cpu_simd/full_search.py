@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper, kernel
 from ..standard.macroblock import PARTITIONS
-from .cost import se_bits
+from .bit_costs import se_bits
 from .simd.lanes import first_where, smallest
 from .simd.search import keep_smallest, row_sads, row_sads_portable
 from .simd.vector import (

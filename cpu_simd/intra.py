@@ -4,9 +4,10 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LUMA_DC, N_LEVEL_BLOCKS, I_4x4, I_16x16
-from ..standard.tables import UE_BITS, ZIGZAG_4x4
+from ..standard.tables import ZIGZAG_4x4
+from .bit_costs import i_frame_mode_bits, mode_4x4_bits
 from .cost import strip_satd
-from .intra_estimate import AS_16x16
+from .decisions import DEAD_ZONE_INTRA, AS_16x16, BITS_4x4
 from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4, predict_16x16, predict_chroma
 from .macroblock_coding import (
     clear_levels,
@@ -21,7 +22,6 @@ from .macroblock_coding import (
 from .simd.lanes import block_satd, sums_of_4
 from .simd.vector import add, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, widen
 from .transform import (
-    DEAD_ZONE_INTRA,
     chroma_qp,
     code_block,
     code_luma_dc,
@@ -30,11 +30,6 @@ from .transform import (
     scale_luma_dc,
 )
 
-_MODE_BITS = UE_BITS[:5].copy()  # of ue(0..4)
-
-# Extra cost in bits of an Intra_4x4 macroblock against Intra_16x16, besides its modes and SATD; found by experiment.
-BITS_4x4 = 4
-
 
 @helper
 def _row_difference(source, at, predicted, to):
@@ -42,10 +37,11 @@ def _row_difference(source, at, predicted, to):
 
 
 @helper
-def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
+def _best_mode(source, at, predictions, n_strips, usable, luma, lam):
     """The mode with the lowest SATD + lam * bits among the `usable` (bit mask) of four modes, and its cost.
 
-    source: buffer, read from `at` on; predictions: n_strips * 64 samples a mode; bits: length of ue(first_bits + mode).
+    source: buffer, read from `at` on; predictions: n_strips * 64 samples a mode; luma: 1 for the modes
+    of I_16x16, 0 for those of chroma.
     """
     best, best_cost = 0, 1 << 30
     for mode in range(4):
@@ -63,7 +59,7 @@ def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
                     ),
                 )
             a, b, c, d = sums_of_4(total)
-            cost = a + b + c + d + lam * np.int64(_MODE_BITS[first_bits + mode])
+            cost = a + b + c + d + lam * i_frame_mode_bits(luma, mode)
             if cost < best_cost:
                 best, best_cost = mode, cost
     return best, best_cost
@@ -134,7 +130,7 @@ def _code_4x4(
             for mode in range(N_MODES_4x4):
                 if (usable >> mode) & 1:
                     mode_cost = block_satd(sub(wide, widen(load_u8x16(predictions, 16 * mode))))
-                    mode_cost += lam if mode == predicted_mode else 4 * lam
+                    mode_cost += lam * mode_4x4_bits(mode, predicted_mode)
                     if mode_cost < best_cost:
                         best, best_cost = mode, mode_cost
             cost += best_cost

@@ -10,16 +10,24 @@ from ..jit.atomics import fetch_add, give_way, load_acquire, pause, store_releas
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from ..standard.tables import QUANT_MF
-from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16, te_bits, ue_bits
-from .intra_estimate import BITS_INTRA
+from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
+from .cost import QUARTER_SAMPLES, quarter_offsets, strip_16
+from .decisions import (
+    BITS_INTRA,
+    BITS_LEAST,
+    BITS_SKIP,
+    SAD,
+    SATD,
+    BITS_8x8,
+    BITS_8x16,
+    BITS_16x8,
+    BITS_16x16,
+)
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
 from .simd.lanes import sums_of_4
 from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
 from .skip_probe import WORTH, is_empty, probe_tables
 
-# Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
-BITS_SKIP = 1
-BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
 FAR = 1 << 40
 
 
@@ -71,7 +79,7 @@ def choose_reference(window, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, d
     """Stores the best reference of partition k in `window`. Returns its cost, bits of ref_idx included."""
     best, ref = FAR, first_ref
     for r in range(first_ref, end_ref):
-        part = distortion[r, k] + lam * te_bits(r, n_ref)
+        part = distortion[r, k] + lam * ref_idx_bits(r, n_ref)
         if part < best:
             cost = partition_cost(
                 window, part, bx, by, bw, bh, r, np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]), lam
@@ -90,13 +98,13 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
     """
     bx, by = (q & 1) * 2, (q >> 1) * 2
     best = choose_reference(window, 32 + q, bx, by, 2, 2, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
-    best += lam * ue_bits(SUB_8x8)
+    best += lam * sub_type_bits(SUB_8x8)
     chosen = SUB_8x8
     if not kinds & 8:
         return best, chosen
     ref = window[by + 1, bx + 1, 0]
     x, y = window[by + 1, bx + 1, 1], window[by + 1, bx + 1, 2]
-    fixed = lam * te_bits(ref, n_ref)
+    fixed = lam * ref_idx_bits(ref, n_ref)
     b = by * 4 + bx
     for sub in range(SUB_8x4, SUB_4x4 + (1 if kinds & 16 else 0)):
         if sub == SUB_8x4:
@@ -105,13 +113,13 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
             first, step, count, w, h = 24 + 2 * q, 1, 2, 1, 2
         else:
             first, step, count, w, h = b, 1, 4, 1, 1
-        cost = fixed + lam * ue_bits(sub)
+        cost = fixed + lam * sub_type_bits(sub)
         for i in range(count):
             k = first + i * step + (2 if sub == SUB_4x4 and i >= 2 else 0)
-            cost += distortion[ref, k] + 2 * lam  # a vector costs at least two bits
+            cost += distortion[ref, k] + BITS_LEAST * lam
         if cost >= best:
             continue
-        cost -= 2 * lam * count
+        cost -= BITS_LEAST * lam * count
         for i in range(count):
             k = first + i * step + (2 if sub == SUB_4x4 and i >= 2 else 0)
             px = bx + (i & 1) * (w == 1)
@@ -197,7 +205,7 @@ def whole_macroblock(
         if n == 0 and value + lam * BITS_SKIP <= best and is_empty(current, ref_luma, at, offsets, x, y, tables):
             put(window, 0, 0, 4, 4, 0, x, y)
             return best, True
-        value += lam * (BITS_16x16 + te_bits(0, n_ref) + mvd_bits(x, y, px, py))
+        value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
         if value < best:
             best = value
             put(window, 0, 0, 4, 4, 0, x, y)
@@ -208,7 +216,7 @@ def whole_macroblock(
             if n == 4 or not inside(x, y, x0, y0, width, height, pad, max_mv_y):
                 continue
             value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
-            value += lam * (BITS_16x16 + te_bits(0, n_ref) + mvd_bits(x, y, px, py))
+            value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
             if value < best:
                 best = value
                 put(window, 0, 0, 4, 4, 0, x, y)

@@ -9,17 +9,13 @@ import numpy as np
 from ..jit.atomics import fetch_add, store_release
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
-from ..standard.tables import CBP_INTER_CODE, QUANT_MF
-from .cavlc import bit_position, put, put_ue
-from .cavlc_macroblock import put_inter, put_residual
-from .cost import QUARTER_SAMPLES, SATD, quarter_offsets
+from ..standard.tables import QUANT_MF
+from .bit_costs import MACROBLOCK_BYTES, macroblock_bits
+from .cost import QUARTER_SAMPLES, quarter_offsets
+from .decisions import BITS_INTRA, SATD, BITS_8x8, BITS_8x16, BITS_16x8
 from .inter_residual import code_inter
-from .intra_estimate import BITS_INTRA
 from .macroblock_coding import load_macroblock
 from .mode_decision import (
-    BITS_8x8,
-    BITS_8x16,
-    BITS_16x8,
     choose_reference,
     choose_sub_type,
     commit_motion,
@@ -39,8 +35,6 @@ from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .skip_probe import WORTH, probe_tables
 from .transform import chroma_qp
 
-# Upper bound of a macroblock: 384 levels of 28 bits, tokens, zeros and runs of 27 blocks, 32 vector differences.
-MACROBLOCK_BYTES = 2048
 FAR = 1 << 40
 SCALE = 16  # factor of squared errors in costs with WEIGHT
 # Cost of a bit by QP_Y in units of 1 / SCALE squared error: 0.6 * 2 ^ ((QP - 12) / 3)
@@ -60,25 +54,6 @@ def squared_error(a, b, lanes):
     for k in range(8):
         total += np.int64(lanes[k])
     return total
-
-
-@helper
-def macroblock_bits(
-    mb, pattern, n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, mb_width, first_mb, bytes_out, sink
-):
-    """7.3.5: bits of macroblock_layer() of an inter macroblock and of mb_skip_run 0 before it, counted by writing them."""
-    sink[0] = sink[1] = sink[2] = 0
-    kind = np.int64(mb_type[mb])
-    put(bytes_out, sink, 1, 1)
-    put_inter(bytes_out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
-    put_ue(bytes_out, sink, np.int64(CBP_INTER_CODE[pattern]))
-    if pattern > 0:
-        put(bytes_out, sink, 1, 1)  # mb_qp_delta
-        put_residual(
-            bytes_out, sink, 8 * MACROBLOCK_BYTES, mb, kind, pattern, levels, total_coeff, mb % mb_width > 0,
-            mb - mb_width >= first_mb, mb_width,
-        )  # fmt: skip
-    return bit_position(sink)
 
 
 @helper

@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from .cost import mvd_bits
+from .bit_costs import mvd_bits
+from .decisions import COARSE_PAD, COARSE_SCALE, COARSE_X, COARSE_Y, SMALLEST_WINDOW
 from .simd.blocks import narrow
 from .simd.lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
 from .simd.search import keep_smallest, mpsadbw, octet_sads
@@ -23,15 +24,10 @@ from .simd.vector import (
     widen,
 )
 
-SCALE = 4  # the coarse frames have one sample for SCALE x SCALE samples
-COARSE_PAD = 32  # border of the coarse frames, coarse samples
-COARSE_X, COARSE_Y = 16, 10  # range of the coarse search: -COARSE_X .. COARSE_X - 1, -COARSE_Y .. COARSE_Y - 1
-SMALLEST_WINDOW = 12  # minimum range that full_search reads
-
 
 def coarse_shape(height, width):
     """Shape of the coarse frame of a plane of height x width samples, borders included."""
-    return height // SCALE + 2 * COARSE_PAD, width // SCALE + 2 * COARSE_PAD
+    return height // COARSE_SCALE + 2 * COARSE_PAD, width // COARSE_SCALE + 2 * COARSE_PAD
 
 
 @helper
@@ -213,8 +209,8 @@ def search_centre(
                 x = (np.int64(previous_mv[mb, 0, 0]) * distance // steps + 2) >> 2
                 y = (np.int64(previous_mv[mb, 0, 1]) * distance // steps + 2) >> 2
             else:
-                x = SCALE * coarse_x + 2 * ((n - 2) % 3 - 1)
-                y = SCALE * coarse_y + 2 * ((n - 2) // 3 - 1)
+                x = COARSE_SCALE * coarse_x + 2 * ((n - 2) % 3 - 1)
+                y = COARSE_SCALE * coarse_y + 2 * ((n - 2) // 3 - 1)
             x, y = clamp(x, low_x, high_x), clamp(y, low_y, high_y)
             value = block_sad(source, y0 * width + x0, width, reference, (y0 + y + pad) * stride + x0 + x + pad, stride)
             value += lam * mvd_bits(4 * x, 4 * y, 0, 0)

@@ -4,7 +4,9 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import PARTITIONS
-from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16
+from .bit_costs import mvd_bits
+from .cost import QUARTER_SAMPLES, quarter_offsets, strip_16
+from .decisions import ALL_KINDS, EVERY, HOPE_HALVES, HOPELESS, SAD, SATD, HOPE_4x4, HOPE_8x4, HOPE_8x8
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
 from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
@@ -18,14 +20,8 @@ STRIPS = tuple(
     for strip in range(0, 16, 4)
 )  # bit mask of the partitions that overlap each 16x4 strip
 
-# Up to subme 4 a division of the macroblock (or quadrant) is refined if its integer vectors cost less than those of the
-# undivided one plus so many lambdas: 16x8 and 8x16; 8x8; 8x4 and 4x8; 4x4. Refinement favours the larger partitions.
-HOPE_HALVES, HOPE_8x8, HOPE_8x4, HOPE_4x4 = 12, 8, -4, -8
-HOPELESS = 1 << 20  # cost of a partition that was not refined
 FAR, NEVER = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
-ALL_KINDS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 
-EVERY = 5  # from this subme on all partitions are refined
 # subme -> (half step, half step's metric, quarter step, its metric). Not part of the standard.
 # 0 integer vectors; 1 half; 2 half and quarter by SAD; 3 quarter step by SATD; 4 and more both by SATD
 _SUBME = ((0, SAD, 0, SAD), (1, SAD, 0, SAD), (1, SAD, 1, SAD), (1, SAD, 1, SATD), (1, SATD, 1, SATD))

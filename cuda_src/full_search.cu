@@ -5,7 +5,7 @@
 // without bank conflicts. A lane has one dx; a warp takes half of the rows, NP candidates at a time, which share the window
 // rows that they load. The minimum is kept as one key, (SAD + motion cost) << 14 | position, so that ties go to the lower
 // position. Keys are built by multiply-add and folded two at a time: SAD and minimum fill one pipe, keys and sums the other.
-#include "simd.cuh"
+#include "bit_costs.cuh"
 
 constexpr int NP = 4;               // candidates of a thread at once
 constexpr int STRIP = 32;           // candidates across
@@ -179,7 +179,7 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
     if (v >> 14 >= 65535) v = 65535u << 14;  // all candidates cost as much: the first
     int position = int(v & 0x3fff), dy = position / n, dx = position - dy * n;
     const int x = 4 * (c0.x + dx - range), y = 4 * (c0.y + dy - range);
-    cost[mb * 41 + k] = int(v >> 14) + (lam - (lam >> 1)) * (se_bits(x - px) + se_bits(y - py));
+    cost[mb * 41 + k] = int(v >> 14) + (lam - (lam >> 1)) * mvd_bits(x - px, y - py);
     mv[mb * 41 + k] = make_short2(short(x), short(y));
   }
 }

@@ -16,7 +16,6 @@ constexpr int RESIDENT = 3;  // minimum blocks a multiprocessor: here four would
 constexpr int RESIDENT = 4;
 #endif
 constexpr int THREADS = 128;
-constexpr int PCM_BITS = 384 * 8 + 8, FEW_LEVELS = 60;
 constexpr int PARTS = 8;  // as in the launcher
 constexpr int TURN = 1, ENDED = 2, PACKETS = 32;  // their words in `progress`
 struct Choice {

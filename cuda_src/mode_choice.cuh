@@ -25,7 +25,7 @@ DEVICE int choose_reference(const Picture &p, const Motion *window, const Search
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + k];
-    const int bits = te_bits(r, p.most_te_bits) + difference_bits(v, predict(window, bx, by, bw, bh, r));
+    const int bits = ref_idx_bits(r, p.most_ref_idx_bits) + difference_bits(v, predict(window, bx, by, bw, bh, r));
     const int cost = s.distortion[41 * r + k] + s.lam * bits;
     if (cost < best) {
       best = cost;
@@ -123,7 +123,7 @@ DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned mid
   unsigned key = ~0u;
   const unsigned v = vector_of(x_of(choice.v) + lane % 3 - 1, y_of(choice.v) + lane / 3 - 1);
   if (lane < 9 && lane != 4) {
-    const int cost = value + m.lam * (BITS_16x16 + te_bits(0, p.most_te_bits) + difference_bits(v, middle));
+    const int cost = value + m.lam * (BITS_16x16 + ref_idx_bits(0, p.most_ref_idx_bits) + difference_bits(v, middle));
     if (value < ILLEGAL) key = unsigned(cost) << 4 | unsigned(lane);
   }
   key = __reduce_min_sync(FULL_WARP, key);
@@ -139,11 +139,11 @@ DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Limits &limits, 
                              const Motion &b, const Motion &c, int &best, Motion &choice) {
   const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c), skip = skip_vector(a, b, middle);
   choice = {0, s.mv[40]};
-  best = s.distortion[40] + s.lam * (te_bits(0, p.most_te_bits) + difference_bits(choice.v, middle) + BITS_16x16);
+  best = s.distortion[40] + s.lam * (ref_idx_bits(0, p.most_ref_idx_bits) + difference_bits(choice.v, middle) + BITS_16x16);
 #pragma unroll 1
   for (int r = 1; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + 40];
-    const int bits = te_bits(r, p.most_te_bits) + difference_bits(v, choose_predictor(0, 0, 4, 4, r, a, b, c));
+    const int bits = ref_idx_bits(r, p.most_ref_idx_bits) + difference_bits(v, choose_predictor(0, 0, 4, 4, r, a, b, c));
     const int cost = s.distortion[41 * r + 40] + s.lam * (bits + BITS_16x16);
     if (cost < best) {
       best = cost;
@@ -151,7 +151,7 @@ DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Limits &limits, 
     }
   }
   const Tried t = tried(p, m, limits, place, skip, middle);
-  const int fixed = BITS_16x16 + te_bits(0, p.most_te_bits), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
+  const int fixed = BITS_16x16 + ref_idx_bits(0, p.most_ref_idx_bits), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
   if (skip_value < ILLEGAL) {
     if (skip_value + s.lam * BITS_SKIP <= best && (t.skip & 1)) {
       choice = {0, skip};
@@ -223,7 +223,7 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, co
     }
     part += __shfl_xor_sync(FULL_WARP, part, 1);
     part += __shfl_xor_sync(FULL_WARP, part, 2);
-    part += s.lam * (te_bits(whole.ref, p.most_te_bits) + ue_bits(t));
+    part += s.lam * (ref_idx_bits(whole.ref, p.most_ref_idx_bits) + sub_type_bits(t));
     const int cheapest = __reduce_min_sync(FULL_WARP, allowed ? part * 4 + t : 2 * FAR), sub = cheapest & 3;
     cost += cheapest >> 2;
     least -= m.least[q];

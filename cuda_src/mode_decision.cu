@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   Tables &tables = *held(shared_tables);
   const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
   const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, lambdas, satd,
-                     max_mv_y, n_ref, most_te_bits(n_ref), kinds, mb_width, mb_height};
+                     max_mv_y, n_ref, most_ref_idx_bits(n_ref), kinds, mb_width, mb_height};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   Board &board = tables.board;
   if (threadIdx.x == 0) {

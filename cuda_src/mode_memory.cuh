@@ -3,15 +3,9 @@
 #include "mv_prediction.cuh"
 #include "probe.cuh"
 
-constexpr int BITS_SKIP = 1, BITS_INTRA = 28;  // as cpu_simd/mode_decision.py
-constexpr int BITS_16x16 = 2, BITS_16x8 = 4, BITS_8x16 = 4, BITS_8x8 = 6, BITS_LEAST = 2;  // the last: of a vector
 constexpr int FAR = 0x3fffffff, ILLEGAL = 1 << 26;
 constexpr unsigned NOWHERE = 0x80008000u;
 constexpr int WINDOW = 30;  // 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
-
-DEVICE int ue_bits(int code_num) { return 2 * (32 - __clz(code_num + 1)) - 1; }
-DEVICE int most_te_bits(int n_ref) { return n_ref <= 1 ? 0 : n_ref == 2 ? 1 : 32; }
-DEVICE int te_bits(int value, int most) { return min(ue_bits(value), most); }
 
 struct Picture {  // the kernel's arguments, as the launcher says
   const uint8_t *source, *reference;
@@ -22,7 +16,7 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const int *intra_cost, *slice_first_mb;
   const uint8_t *qp;
   const int *lambdas;
-  int satd, max_mv_y, n_ref, most_te_bits, kinds, mb_width, mb_height;
+  int satd, max_mv_y, n_ref, most_ref_idx_bits, kinds, mb_width, mb_height;
 };
 
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the row above: such tiles depend
@@ -76,16 +70,16 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
   const int b = (i >> 1) * 8 + (i & 1) * 2, k = 36 + 2 * (i & 1);
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
-    const int *d = s.distortion + 41 * r, fixed = s.lam * te_bits(r, p.most_te_bits);
+    const int *d = s.distortion + 41 * r, fixed = s.lam * ref_idx_bits(r, p.most_ref_idx_bits);
     if (i >= 4) {
       for (int n = 0; n < 2; n++) parts[n] = min(parts[n], d[k + n] + fixed + s.lam * BITS_LEAST);
       continue;
     }
-    int cost = d[32 + i] + s.lam * (ue_bits(SUB_8x8) + BITS_LEAST);
+    int cost = d[32 + i] + s.lam * (sub_type_bits(SUB_8x8) + BITS_LEAST);
     if (p.kinds & 8) {
       const int halves = min(d[16 + 2 * i] + d[17 + 2 * i], d[24 + 2 * i] + d[25 + 2 * i]);
-      cost = min(cost, halves + s.lam * (ue_bits(SUB_8x4) + 2 * BITS_LEAST));
-      if (p.kinds & 16) cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + s.lam * (ue_bits(SUB_4x4) + 4 * BITS_LEAST));
+      cost = min(cost, halves + s.lam * (sub_type_bits(SUB_8x4) + 2 * BITS_LEAST));
+      if (p.kinds & 16) cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + s.lam * (sub_type_bits(SUB_4x4) + 4 * BITS_LEAST));
     }
     least = min(least, cost + fixed);
   }
@@ -99,7 +93,7 @@ DEVICE Motion guess(const Picture &p, int mb) {
   const int lam = p.n_ref > 1 ? lambda_of(p.qp, p.lambdas, mb) : 0;
 #pragma unroll 1
   for (int r = 0; r < p.n_ref && p.n_ref > 1; r++) {
-    const int cost = p.search_cost[(r * n_mb + mb) * 41 + 40] + lam * te_bits(r, p.most_te_bits);
+    const int cost = p.search_cost[(r * n_mb + mb) * 41 + 40] + lam * ref_idx_bits(r, p.most_ref_idx_bits);
     if (cost < best) {
       best = cost;
       ref = r;

@@ -1,8 +1,7 @@
 // Centre of the search window of each macroblock (not part of the standard): makes coarse planes and searches them, a block of
 // threads for 4x4 macroblocks and a lane a column of candidates; then compares eleven centres a macroblock by SAD.
-#include "simd.cuh"
+#include "bit_costs.cuh"
 
-constexpr int SCALE = 4, COARSE_PAD = 32, COARSE_X = 16, COARSE_Y = 10, SMALLEST_WINDOW = 12;
 constexpr int WARPS = 8, WIDE = 4, HIGH = 4, CENTRES = 11;
 // The 8x8 coarse samples about a macroblock are four cells of 4x4, shared with its neighbours: SADs are of cells
 constexpr int CELL_ROWS = 4 * (HIGH + 1);
@@ -20,10 +19,10 @@ extern "C" __global__ void subsample(const uint8_t *source, int source_stride, c
   const bool second = blockIdx.z;
   const int stride = second ? reference_stride : source_stride;
   const uint8_t *p = second ? reference + size_t(pad) * stride + pad : source;
-  p += size_t(SCALE * cy) * stride + 4 * SCALE * cx;
+  p += size_t(COARSE_SCALE * cy) * stride + 4 * COARSE_SCALE * cx;
   unsigned total[4] = {8, 8, 8, 8};
 #pragma unroll
-  for (int i = 0; i < SCALE; i++) {
+  for (int i = 0; i < COARSE_SCALE; i++) {
     const uint4 w = __ldg(reinterpret_cast<const uint4 *>(p + size_t(i) * stride));
     total[0] = __dp4a(w.x, 0x01010101u, total[0]);
     total[1] = __dp4a(w.y, 0x01010101u, total[1]);
@@ -72,7 +71,7 @@ DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, 
   };
 #pragma unroll
   for (int i = 0; i < PART; i++) {
-    bits[i] = unsigned(se_bits(PART * part + i - COARSE_Y) + se_bits(lane - COARSE_X));
+    bits[i] = unsigned(mvd_bits(lane - COARSE_X, PART * part + i - COARSE_Y));
     above[i][0] = above[i][1] = 0;
   }
 #pragma unroll
@@ -135,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
   const int thread = int(threadIdx.x), lane = thread & 31, warp = thread >> 5, mb_width = width / 16;
   const int first_x = WIDE * int(blockIdx.x), first_y = HIGH * int(blockIdx.y) + row0;
   {  // all loads are issued before the first store; samples beyond the coarse plane belong to no macroblock
-    const int stride = width / SCALE + 2 * COARSE_PAD, last = height / SCALE + 2 * COARSE_PAD - 1;
+    const int stride = width / COARSE_SCALE + 2 * COARSE_PAD, last = height / COARSE_SCALE + 2 * COARSE_PAD - 1;
     const int x = COARSE_PAD + 4 * first_x - 4, y = COARSE_PAD + 4 * first_y - 2;
     constexpr int CELL_WORDS = 8 * CELL_ROWS, ROUNDS = (WINDOW * ROW + 32 * WARPS - 1) / (32 * WARPS);
     const int i = thread >> 3, side = thread >> 2 & 1, n = thread & 3;  // words of cells; the fourth is unused
@@ -192,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     const Place place = places[m];
     const uint4 f = found[m];
     const int rank = int(min(min(f.x, f.y), min(f.z, f.w)) & 1023);
-    const int middle_x = SCALE * ((rank & 31) - COARSE_X), middle_y = SCALE * ((rank >> 5) - COARSE_Y);
+    const int middle_x = COARSE_SCALE * ((rank & 31) - COARSE_X), middle_y = COARSE_SCALE * ((rank >> 5) - COARSE_Y);
     const uint2 own = __ldg(reinterpret_cast<const uint2 *>(source + (top * width + left)));
     // Of three columns the last two lie in the same words, a multiple of 4 and two more unless clamped, the first in them or a
     // word before
@@ -223,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
       y = lane == 9 ? 0 : place.before_y;
     }
     const int value = int(sum >> (16 * (lane & 1)) & 0xffff);
-    const int key = (value + place.lam * (se_bits(4 * x) + se_bits(4 * y))) * 16 + order;
+    const int key = (value + place.lam * mvd_bits(4 * x, 4 * y)) * 16 + order;
     if (key == __reduce_min_sync(FULL_WARP, key) && inside) {
       const int mb = my * mb_width + mx;
       centre[mb] = make_short2(short(x), short(y));

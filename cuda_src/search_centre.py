@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from ..cpu_simd.decisions import COARSE_PAD
 from .runtime.device import DeviceArray
 
-COARSE_PAD, WARPS, WIDE, HIGH = 32, 8, 4, 4
+WARPS, WIDE, HIGH = 8, 4, 4
 WORDS, ROWS = 8, 16  # of a block of threads
 
 

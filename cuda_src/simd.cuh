@@ -184,9 +184,6 @@ DEVICE float fast_ratio(float a, float b) {
 #endif
 }
 
-// 9.1.1: number of bits of the signed Exp-Golomb code of v
-DEVICE int se_bits(int v) { return 65 - 2 * __clz(abs(v)); }
-
 // two signed 16-bit numbers a word
 DEVICE unsigned add2(unsigned a, unsigned b) {
 #ifdef H264LITE_EMULATED

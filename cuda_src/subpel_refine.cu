@@ -5,7 +5,7 @@
 // exchange; 14 such groups, seven warps, are two macroblocks. Around any position the samples wanted lie in four patches:
 // C at the vector, H half a sample left and right, V above and below, D diagonal; the plane of each is that of C with the
 // bits of the half-sample directions turned over.
-#include "simd.cuh"
+#include "bit_costs.cuh"
 
 constexpr int NT = 224;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
@@ -13,8 +13,6 @@ constexpr int SAD_THEN_SATD = 3;  // minimum blocks a multiprocessor: here four 
 #else
 constexpr int SAD_THEN_SATD = 4;
 #endif
-constexpr int HOPELESS = 1 << 20;  // cost of a partition that was not refined
-enum Metric { SAD = 0, SATD = 1 };
 
 // Rows of samples from any address on; the stride is whole words, so that all rows begin at the same place of a word
 struct Rows {
@@ -77,7 +75,6 @@ DEVICE Layer layer_of(int layer, int block) {
 
 // Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
 DEVICE bool hopeful(const int *cost, int lam, int kinds, int every, int layer, int block) {
-  constexpr int HOPE_HALVES = 12, HOPE_8x8 = 8, HOPE_8x4 = -4, HOPE_4x4 = -8;  // as cpu_simd/subpel_refine.py
   if (layer == 6) return true;
   const int needed = layer == 0 ? 16 | 8 | 4 : layer < 3 ? 8 | 4 : layer == 3 ? 4 : 2;
   if ((kinds & needed) != needed) return false;

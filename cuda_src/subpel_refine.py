@@ -2,13 +2,12 @@
 
 from typing import Any
 
+from ..cpu_simd.decisions import ALL_KINDS, EVERY
 from .runtime.device import DeviceArray
 
 THREADS = 224
-ALL_KINDS = 31
 # By subme, 1 to 4 and higher; subme 0 keeps integer vectors
 KERNELS = ("", "refine_half_sad", "refine_sad_sad", "refine_sad_satd", "refine_satd_satd")
-EVERY = 5  # from this subme on all partitions are refined
 
 
 def subpel_refine(
