@@ -157,12 +157,12 @@ class Bench:
             levels, total, cbp, stream=stream
         ), "40")  # fmt: skip
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
-        headers = gpu.upload(np.array([[0, 40], [rows, 0]], np.int32))
+        layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, 40], np.int32))
         modes, mode = gpu.upload(np.full((n, 16), 2, np.int8)), gpu.upload(np.zeros(n, np.uint8))
         home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
         data, sizes = DeviceArray(gpu, home.ctypes.data, home.shape, home.dtype, home), gpu.array((rows,), np.int32)
         self.time("write_slices", lambda: write_slices(
-            slices, headers, 1, 27, width, *sources, mb_type, sub, *chosen, modes, mode, mode, cbp, qp, levels, total, data,
+            slices, *layout, 1, width, *sources, mb_type, sub, *chosen, modes, mode, mode, cbp, qp, levels, total, data,
             sizes, stream=stream
         ), "10 to 20")  # fmt: skip
         print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
@@ -192,9 +192,10 @@ class Bench:
         errors = gpu.array((rows,), np.int64)
         high, wide = self.height, self.width
         self.time("ssd, luma", lambda: ssd(source, rec[0], 0, high, wide, 16, 0, rows, errors, stream=stream))
-        self.time("load_i420", lambda: load_i420(*planes, wide, wide // 2, wide, high, *rec, stream=stream))
+        params = gpu.upload(np.array([27], np.int32))
+        self.time("load_i420", lambda: load_i420(*planes, wide, wide // 2, wide, high, params, *rec, qp, stream=stream))
         rgb = gpu.upload(self.rng.integers(0, 256, (high, wide, 3)).astype(np.uint8))
-        self.time("load_rgb", lambda: load_rgb(rgb, 3 * wide, None, wide, high, *rec, stream=stream))
+        self.time("load_rgb", lambda: load_rgb(rgb, 3 * wide, None, wide, high, params, *rec, qp, stream=stream))
 
     def deblock(self, rows: int) -> None:
         gpu, rng, n = self.gpu, self.rng, self.n_mb
