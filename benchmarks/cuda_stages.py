@@ -30,6 +30,7 @@ from h264lite.cuda_src.runtime.device import DeviceArray
 from h264lite.cuda_src.search_centre import search_centre, subsample
 from h264lite.cuda_src.ssd import ssd
 from h264lite.cuda_src.subpel_refine import subpel_refine
+from h264lite.encoder.decisions.quantiser import LAMBDA
 from h264lite.scheduler.devices import why_no_cuda
 from h264lite.standard.macroblock import LAST_INTRA, I_4x4, P_16x16
 
@@ -42,7 +43,8 @@ class Filler:
     def __init__(self, gpu: device_module.Device, width: int, height: int) -> None:
         n, far = width * height // 256, gpu.zeros((height + 192, width + 192), np.uint8)
         zero = gpu.zeros((n, 2), np.int16)
-        self.search = (gpu.zeros((height, width), np.uint8), far, 96, zero, zero, 4, 64, 0, height // 16)
+        qp, lambdas = gpu.zeros((n,), np.uint8), gpu.upload(np.full(52, 4, np.int32))
+        self.search = (gpu.zeros((height, width), np.uint8), far, 96, zero, zero, qp, lambdas, 64, 0, height // 16)
         self.found = (gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16))
 
     def __call__(self, stream: Any) -> None:
@@ -85,6 +87,10 @@ class Bench:
         self.rows.append(row)
         print(f"{name:34s} {one:8.1f} {min(times):8.1f}   {floor}", flush=True)
 
+    def quantiser(self) -> tuple[Any, Any]:
+        """QP 27 for each macroblock, and the encoder's lambdas."""
+        return self.gpu.upload(np.full(self.n_mb, 27, np.uint8)), self.gpu.upload(LAMBDA)
+
     def run(self) -> None:
         gpu, pad, stream = self.gpu, self.pad, self.stream
         rows = self.height // 16
@@ -93,6 +99,7 @@ class Bench:
         on_gpu = gpu.upload(luma)
         source = gpu.upload(self.second)
         zero = gpu.upload(np.zeros((self.n_mb, 2), np.int16))
+        quantiser = self.quantiser()
         cost = gpu.array((self.n_mb, 41), np.int32)
         mv = gpu.array((self.n_mb, 41, 2), np.int16)
         print(f"{'stage':34s} {'median':>8s} {'least':>8s}   goal (us)")
@@ -102,18 +109,18 @@ class Bench:
             self.time(
                 f"full_search +-{merange}",
                 lambda r=merange: full_search(
-                    source, on_gpu[0], pad, zero, zero, 4, r, 0, rows, cost, mv, stream=stream
+                    source, on_gpu[0], pad, zero, zero, *quantiser, r, 0, rows, cost, mv, stream=stream
                 ),
                 "70, 55" if merange == 16 else "",
             )
-        full_search(source, on_gpu[0], pad, zero, zero, 4, 16, 0, rows, cost, mv, stream=stream)
+        full_search(source, on_gpu[0], pad, zero, zero, *quantiser, 16, 0, rows, cost, mv, stream=stream)
         searched, found = cost.get(stream=stream), mv.get(stream=stream)
         for subme in (1, 2, 3, 4, 5):
             cost.put(searched, stream)
             mv.put(found, stream)
 
             def refine(level: int = subme) -> None:
-                subpel_refine(source, on_gpu, pad, zero, 4, level, 0, rows, cost, mv, stream=stream)
+                subpel_refine(source, on_gpu, pad, zero, *quantiser, level, 0, rows, cost, mv, stream=stream)
 
             self.time(f"subpel_refine, subme {subme}", refine, "100" if subme == 5 else "")
         self.decide(rows, source, on_gpu, zero, cost, mv)
@@ -130,16 +137,16 @@ class Bench:
         chosen = [gpu.array((n, 4), np.int8), gpu.array((n, 16, 2), np.int16)]
         mb_type, sub, cbp = gpu.array((n,), np.uint8), gpu.array((n, 4), np.uint8), gpu.array((n,), np.uint8)
         slots, slices = gpu.upload(np.zeros(1, np.int32)), gpu.upload(np.zeros(rows, np.int32))
-        intra, qp = gpu.upload(np.full(n, 100000, np.int32)), gpu.upload(np.full(n, 27, np.uint8))
+        intra, (qp, lambdas) = gpu.upload(np.full(n, 100000, np.int32)), self.quantiser()
         self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, *coarse, stream=stream))
         self.time("search_centre", lambda: search_centre(
-            source, luma[0], pad, *coarse, *prior, 1, 6, 16, 128, 0, rows, centre, predictor, stream=stream
+            source, luma[0], pad, *coarse, *prior, 1, qp, lambdas, 16, 128, 0, rows, centre, predictor, stream=stream
         ))  # fmt: skip
         costs, vectors = cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2)
         width = self.width // 16
         self.time("mode_decision", lambda: mode_decision(
-            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, 6, 27, 5, 128, 1, 31,
-            None, 0, rows, mb_type, sub, *chosen, stream=stream
+            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, qp, lambdas, 5,
+            128, 1, 31, None, 0, rows, mb_type, sub, *chosen, stream=stream
         ))  # fmt: skip
         sources = [source, *(gpu.upload(chroma[1]) for _ in range(2))]
         refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]
@@ -151,12 +158,12 @@ class Bench:
             levels, total, cbp, stream=stream
         ), "40")  # fmt: skip
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
-        headers = gpu.upload(np.array([[0, 40], [rows, 0]], np.int32))
+        layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, 40], np.int32))
         modes, mode = gpu.upload(np.full((n, 16), 2, np.int8)), gpu.upload(np.zeros(n, np.uint8))
         home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
         data, sizes = DeviceArray(gpu, home.ctypes.data, home.shape, home.dtype, home), gpu.array((rows,), np.int32)
         self.time("write_slices", lambda: write_slices(
-            slices, headers, 1, 27, width, *sources, mb_type, sub, *chosen, modes, mode, mode, cbp, qp, levels, total, data,
+            slices, *layout, 1, width, *sources, mb_type, sub, *chosen, modes, mode, mode, cbp, qp, levels, total, data,
             sizes, stream=stream
         ), "10 to 20")  # fmt: skip
         print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
@@ -167,25 +174,29 @@ class Bench:
         planes = [source, *(gpu.upload(np.ascontiguousarray(self.second[::2, ::2])) for _ in range(2))]
         rec = [gpu.upload(p.get()) for p in planes]
         cost, slices = gpu.array((n,), np.int32), gpu.upload(np.zeros(rows, np.int32))
-        qp, modes = gpu.upload(np.full(n, 27, np.uint8)), gpu.array((n, 16), np.int8)
+        (qp, lambdas), modes = self.quantiser(), gpu.array((n, 16), np.int8)
         mode, chroma, cbp = (gpu.array((n,), np.uint8) for _ in range(3))
         levels, total = gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8)
         inter = gpu.upload(np.full((1, n, 41), 1 << 20, np.int32))
         given = gpu.array((n, 16), np.uint8)
-        self.time("intra_estimate", lambda: intra_estimate(source, 6, inter, 1, slices, 0, rows, cost, given, stream=stream))
+        self.time("intra_estimate", lambda: intra_estimate(
+            source, qp, lambdas, inter, 1, slices, 0, rows, cost, given, stream=stream
+        ))  # fmt: skip
         for share, n_ref in ((0.05, 1), (0.3, 1), (1.0, 0)):
             types = gpu.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
             self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda t=types, n_ref=n_ref: intra(
-                *planes, slices, 6, 0, n_ref, given, 0, n, t, modes, mode, chroma, qp, *rec, levels, total, cbp, stream=stream
+                *planes, slices, lambdas, 0, n_ref, given, 0, n, t, modes, mode, chroma, qp, *rec, levels, total, cbp,
+                stream=stream
             ))  # fmt: skip
         index, blocks = gpu.array((index_length(width, rows),), np.uint32), gpu.array((27 * n, 16), np.int16)
         self.time("compact", lambda: compact(types, cbp, total, levels, width, index, blocks, stream=stream))
         errors = gpu.array((rows,), np.int64)
         high, wide = self.height, self.width
         self.time("ssd, luma", lambda: ssd(source, rec[0], 0, high, wide, 16, 0, rows, errors, stream=stream))
-        self.time("load_i420", lambda: load_i420(*planes, wide, wide // 2, wide, high, *rec, stream=stream))
+        params = gpu.upload(np.array([27], np.int32))
+        self.time("load_i420", lambda: load_i420(*planes, wide, wide // 2, wide, high, params, *rec, qp, stream=stream))
         rgb = gpu.upload(self.rng.integers(0, 256, (high, wide, 3)).astype(np.uint8))
-        self.time("load_rgb", lambda: load_rgb(rgb, 3 * wide, None, wide, high, *rec, stream=stream))
+        self.time("load_rgb", lambda: load_rgb(rgb, 3 * wide, None, wide, high, params, *rec, qp, stream=stream))
 
     def deblock(self, rows: int) -> None:
         gpu, rng, n = self.gpu, self.rng, self.n_mb

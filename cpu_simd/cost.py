@@ -1,41 +1,11 @@
-"""Cost terms of decisions: SAD and SATD of strips of four 4x4 blocks, bit lengths of Exp-Golomb codes and vectors."""
+"""Cost terms of decisions: SAD and SATD of strips of four 4x4 blocks, predicted at quarter samples."""
 
 import numpy as np
 
 from ..jit.kernel import helper
-from .simd.lanes import bit_length, hadamard_rows
+from .decisions import SATD
+from .simd.lanes import hadamard_rows
 from .simd.vector import absolute, add, average, load_u8x16, load_u16x16, max_s, sub, widen
-
-SAD, SATD = 0, 1
-
-
-@helper
-def ue_bits(code_num):
-    """9.1: length in bits of ue(v)."""
-    return 2 * bit_length(code_num + 1) - 1
-
-
-@helper
-def se_bits(value):
-    """9.1.1: length in bits of se(v)."""
-    return 2 * bit_length(abs(value)) + 1
-
-
-@helper
-def mvd_bits(x, y, px, py):
-    """Bits of both motion vector difference components of (x, y) against the predictor (px, py), quarter samples."""
-    return se_bits(x - px) + se_bits(y - py)
-
-
-@helper
-def te_bits(value, n_ref):
-    """9.1: length in bits of te(v) for ref_idx_l0: 0 with one reference, 1 with two."""
-    if n_ref <= 1:
-        return 0
-    if n_ref == 2:
-        return 1
-    return ue_bits(value)
-
 
 # Table 8-12: row 4 * fy + fx has the two stored samples whose rounded average is the sample at (fx, fy) quarters.
 # A row is (plane, dx, dy) twice, planes G, b, h, j being 0..3; a sample that is stored itself is listed twice.

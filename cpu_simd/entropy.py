@@ -16,9 +16,9 @@ from .simd.lanes import zero_pairs
 @closed_kernel
 def write_slices(
     slice_first_mb,
-    slice_headers,
+    slice_rows,
+    frame_params,
     n_ref,
-    slice_qp,
     mb_width,
     source_y,
     source_u,
@@ -39,19 +39,20 @@ def write_slices(
 ):
     """7.3.4: slice_data() and the stop bit of all slices, by CAVLC, without emulation prevention.
 
-    slice_first_mb: int32[mb_height]; slice_headers: int32[n + 1, 2]: first macroblock row of each slice and bits of its
-    header (below 2048), then (mb_height, 0); n_ref: active references, 0 in an I slice; slice_qp: SliceQPY; source: samples
-    of I_PCM. slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), the bits
-    of its header are 0. slice_sizes: int32[>= n]: bits of each slice with its header, up to the stop bit; -1: a macroblock
-    takes more than ENTRY_BYTES.
+    slice_first_mb: int32[mb_height]; slice_rows: int32[n + 1]: first macroblock row of each slice, then mb_height;
+    frame_params: int32[>= 1 + n]: SliceQPY, then bits of the header of each slice (below 2048); n_ref: active references, 0
+    in an I slice; source: samples of I_PCM. slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES]: a slice begins at entry
+    row0 (mb_width + 1), the bits of its header are 0. slice_sizes: int32[>= n]: bits of each slice with its header, up to
+    the stop bit; -1: a macroblock takes more than ENTRY_BYTES.
     """
+    slice_qp = np.int64(frame_params[0])
     sink = np.zeros(3, np.int64)
     pitch = (mb_width + 1) * ENTRY_BYTES
-    for n in range(len(slice_headers) - 1):
-        row0 = np.int64(slice_headers[n, 0])
-        row1 = np.int64(slice_headers[n + 1, 0])
+    for n in range(len(slice_rows) - 1):
+        row0 = np.int64(slice_rows[n])
+        row1 = np.int64(slice_rows[n + 1])
         out = slice_data[row0 * pitch : row1 * pitch]
-        header = np.int64(slice_headers[n, 1])
+        header = np.int64(frame_params[1 + n])
         for i in range((header >> 3) + 1):
             out[i] = 0
         open_sink(out, header, sink)

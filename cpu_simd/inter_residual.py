@@ -4,6 +4,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
+from .decisions import DEAD_ZONE_INTER, THRESHOLD_CHROMA, THRESHOLD_8x8, THRESHOLD_16x16
 from .layout import N_LEVEL_BLOCKS
 from .macroblock_coding import (
     clear_levels,
@@ -18,10 +19,7 @@ from .macroblock_coding import (
 from .motion_compensation import predict_inter
 from .rdo_quant import HALF, weigh_blocks
 from .simd.vector import load_u8x16, splat_u16x16, store
-from .transform import DEAD_ZONE_INTER, chroma_qp, quantise_strips, reconstruct_strips
-
-# Residuals with a decimate_score below these are dropped: luma of a quadrant, of the macroblock, chroma AC of a plane.
-THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
+from .transform import chroma_qp, quantise_strips, reconstruct_strips
 
 
 @helper

@@ -4,9 +4,10 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_16x16
-from ..standard.tables import UE_BITS, ZIGZAG_4x4
+from ..standard.tables import ZIGZAG_4x4
+from .bit_costs import i_frame_mode_bits, mode_4x4_bits
 from .cost import strip_satd
-from .intra_estimate import AS_16x16
+from .decisions import DEAD_ZONE_INTRA, AS_16x16, BITS_4x4
 from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4, predict_16x16, predict_chroma
 from .layout import LUMA_DC, N_LEVEL_BLOCKS
 from .macroblock_coding import (
@@ -22,7 +23,6 @@ from .macroblock_coding import (
 from .simd.lanes import block_satd, sums_of_4
 from .simd.vector import add, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, widen
 from .transform import (
-    DEAD_ZONE_INTRA,
     chroma_qp,
     code_block,
     code_luma_dc,
@@ -31,11 +31,6 @@ from .transform import (
     scale_luma_dc,
 )
 
-_MODE_BITS = UE_BITS[:5].copy()  # of ue(0..4)
-
-# Extra cost in bits of an Intra_4x4 macroblock against Intra_16x16, besides its modes and SATD; found by experiment.
-BITS_4x4 = 4
-
 
 @helper
 def _row_difference(source, at, predicted, to):
@@ -43,10 +38,11 @@ def _row_difference(source, at, predicted, to):
 
 
 @helper
-def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
+def _best_mode(source, at, predictions, n_strips, usable, luma, lam):
     """The mode with the lowest SATD + lam * bits among the `usable` (bit mask) of four modes, and its cost.
 
-    source: buffer, read from `at` on; predictions: n_strips * 64 samples a mode; bits: length of ue(first_bits + mode).
+    source: buffer, read from `at` on; predictions: n_strips * 64 samples a mode; luma: 1 for the modes
+    of I_16x16, 0 for those of chroma.
     """
     best, best_cost = 0, 1 << 30
     for mode in range(4):
@@ -64,7 +60,7 @@ def _best_mode(source, at, predictions, n_strips, usable, first_bits, lam):
                     ),
                 )
             a, b, c, d = sums_of_4(total)
-            cost = a + b + c + d + lam * np.int64(_MODE_BITS[first_bits + mode])
+            cost = a + b + c + d + lam * i_frame_mode_bits(luma, mode)
             if cost < best_cost:
                 best, best_cost = mode, cost
     return best, best_cost
@@ -135,7 +131,7 @@ def _code_4x4(
             for mode in range(N_MODES_4x4):
                 if (usable >> mode) & 1:
                     mode_cost = block_satd(sub(wide, widen(load_u8x16(predictions, 16 * mode))))
-                    mode_cost += lam if mode == predicted_mode else 4 * lam
+                    mode_cost += lam * mode_4x4_bits(mode, predicted_mode)
                     if mode_cost < best_cost:
                         best, best_cost = mode, mode_cost
             cost += best_cost
@@ -153,15 +149,15 @@ def _code_4x4(
 
 @closed_kernel
 def intra(
-    src_y, src_u, src_v, slice_first_mb, lam, chroma_qp_offset, n_ref, intra_modes, first_mb, end_mb, mb_type, intra4x4_mode,
-    intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
+    src_y, src_u, src_v, slice_first_mb, lambdas, chroma_qp_offset, n_ref, intra_modes, first_mb, end_mb, mb_type,
+    intra4x4_mode, intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
 ):  # fmt: skip
     """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
 
-    Planes uint8; state arrays as in scheduler/frames/frame.py. mb_type marks intra macroblocks on entry (any intra type) and
-    receives their final type. In a P frame (n_ref > 0) type and luma modes come from intra_modes, see intra_estimate; other
-    choices except I_PCM are made by SATD + lam * bits. Needs the reconstruction of inter macroblocks; slices are
-    independent of each other.
+    Planes uint8; state arrays as in scheduler/arrays.py; lambdas: int32[52], lambda by QP. mb_type marks intra
+    macroblocks on entry (any intra type) and receives their final type. In a P frame (n_ref > 0) type and luma modes come
+    from intra_modes, see intra_estimate; other choices except I_PCM are made by SATD + lam * bits. Needs the
+    reconstruction of inter macroblocks; slices are independent of each other.
     """
     mb_width = src_y.shape[1] // 16
     source, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(32, np.uint8)
@@ -183,6 +179,7 @@ def intra(
         top = mb - mb_width >= slice_first_mb[my]
         usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
         q = np.int64(qp[mb])
+        lam = np.int64(lambdas[q])
 
         load_macroblock(src_y, src_u, src_v, x0, y0, source)
         clear_levels(mb, levels, total_coeff)

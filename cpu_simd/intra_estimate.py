@@ -3,7 +3,9 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from .cost import strip_satd, ue_bits
+from .bit_costs import intra_4x4_type_bits, intra_16x16_type_bits, mode_4x4_bits
+from .cost import strip_satd
+from .decisions import BITS_INTRA, NOT_WORTH, AS_16x16, BITS_ESTIMATED_4x4
 from .simd.lanes import block_satd, lane_numbers, make_shuffle, sums_of_4
 from .simd.vector import (
     add,
@@ -58,20 +60,13 @@ _down = _picks(_horizontal_down)
 _vertical_left = _picks(lambda x, y: _T + x + (y >> 1) + (HALVED if y % 2 == 0 else 1))
 _up = _picks(_horizontal_up)
 
-# intra_modes of a macroblock: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16
-AS_16x16 = 16
 DC = 2  # of Intra4x4PredMode and of Intra16x16PredMode
-
-# Correction in bits: costs come from source samples, and prediction from decoded samples is worse the coarser the quantiser.
-BITS_INTRA = 28
-NOT_WORTH = 1 << 20  # cost of a macroblock for which inter prediction is cheaper
-BITS_4x4 = 24  # constant cost of Intra_4x4 in bits, besides mb_type and modes: what the estimate misses
 
 
 @helper
 def _mode_cost(block, prediction, mode, predicted, lam):
     """SATD + lam * bits of one Intra_4x4 mode."""
-    return block_satd(sub(block, widen(prediction))) + (lam if mode == predicted else 4 * lam)
+    return block_satd(sub(block, widen(prediction))) + lam * mode_4x4_bits(mode, predicted)
 
 
 @helper
@@ -111,7 +106,7 @@ def _block_4x4(source, x, y, top, right, predicted, lam, edge, rows):
             count += 1
     dc = (total + (count >> 1)) // count if count else 128
     mode = DC
-    cost = block_satd(sub(block, splat_u16x16(dc))) + (lam if predicted == 2 else 4 * lam)
+    cost = block_satd(sub(block, splat_u16x16(dc))) + lam * mode_4x4_bits(DC, predicted)
     if top:
         c = _mode_cost(block, _vertical(samples, samples), 0, predicted, lam)
         if c < cost:
@@ -149,7 +144,7 @@ def _macroblock_4x4(source, x0, y0, mb_top, lam, limit, edge, rows, modes):
     mb_top: whether the macroblock above is available.
     """
     width = source.shape[1]
-    cost = lam * (BITS_4x4 + ue_bits(5))
+    cost = lam * (BITS_ESTIMATED_4x4 + intra_4x4_type_bits())
     for k in range(16):  # decoding order: quadrant by quadrant
         bx = (k & 1) + (k >> 1 & 2)
         by = (k >> 1 & 1) + (k >> 2 & 2)
@@ -220,16 +215,16 @@ def _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges):
             total += edges[1, 1 + i]
     count = 16 * left + 16 * top
     dc = (total + (count >> 1)) // count if count else 128
-    bits = lam * ue_bits(8)
+    bits = lam * intra_16x16_type_bits(DC)
     mode, cost = DC, min(limit, _satd_16x16(current, 32 * dc, 0, 0, limit - bits) + bits)
     if top:
         above = widen(load_u8x16(source, (y0 - 1) * source.shape[1] + x0))
-        bits = lam * ue_bits(6)
+        bits = lam * intra_16x16_type_bits(0)
         value = _satd_rows(current, above, edges, False, cost - bits) + bits
         if value < cost:
             mode, cost = 0, value
     if left:
-        bits = lam * ue_bits(7)
+        bits = lam * intra_16x16_type_bits(1)
         value = _satd_rows(current, splat_u16x16(0), edges, True, cost - bits) + bits
         if value < cost:
             mode, cost = 1, value
@@ -241,7 +236,7 @@ def _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges):
             v += i * (edges[1, 8 + i] - edges[1, 8 - i])
         b, c = (5 * h + 32) >> 6, (5 * v + 32) >> 6
         base = 16 * (edges[0, 16] + edges[1, 16]) + 16 - 7 * b - 7 * c
-        bits = lam * ue_bits(9)
+        bits = lam * intra_16x16_type_bits(3)
         value = _satd_16x16(current, base, b, c, cost - bits) + bits
         if value < cost:
             mode, cost = 3, value
@@ -267,10 +262,11 @@ def _satd_rows(current, above, edges, horizontal, limit):
 
 
 @closed_kernel
-def intra_estimate(source, lam, search_cost, n_ref, slice_first_mb, row0, row1, intra_cost, intra_modes):
+def intra_estimate(source, qp, lambdas, search_cost, n_ref, slice_first_mb, row0, row1, intra_cost, intra_modes):
     """Type and modes of the best intra prediction of each macroblock in a P slice, and its cost (not part of the standard).
 
-    source: uint8[H, W]; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; slice_first_mb: int32[mb_height];
+    source: uint8[H, W]; qp: uint8[n_mb], QP_Y; lambdas: int32[52], lambda by QP; search_cost: int32[>= n_ref, n_mb, 41] of
+    subpel_refine; slice_first_mb: int32[mb_height];
     [row0, row1): macroblock rows; writes intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16],
     used by `intra` if mode decision chooses intra: sixteen Intra4x4PredModes in raster order, or sixteen times
     AS_16x16 + Intra16x16PredMode. If intra_cost + lam * BITS_INTRA is not below the cost of the undivided macroblock in its
@@ -287,6 +283,7 @@ def intra_estimate(source, lam, search_cost, n_ref, slice_first_mb, row0, row1, 
         mx, my = mb % mb_width, mb // mb_width
         x0, y0 = 16 * mx, 16 * my
         top = mb - mb_width >= slice_first_mb[my]
+        lam = np.int64(lambdas[qp[mb]])
         limit = np.int64(NOT_WORTH)
         for r in range(n_ref):
             limit = min(limit, np.int64(search_cost[r, mb, 40]) - lam * BITS_INTRA)

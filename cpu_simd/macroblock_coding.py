@@ -5,6 +5,7 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.macroblock import I_PCM, RASTER_TO_BLOCK
+from .decisions import FEW_LEVELS, PCM_BITS
 from .layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
 from .rdo_quant import HALF, weigh_blocks
 from .simd.blocks import count_nonzero, high_8, join, load_block, low_8, zigzag
@@ -15,9 +16,6 @@ from .transform import (
     reconstruct_strips,
     scale_chroma_dc,
 )
-
-PCM_BITS = 384 * 8 + 8  # samples and mb_type
-_FEW_LEVELS = 60  # a macroblock with at most this number of levels stays below PCM_BITS
 
 
 @helper
@@ -219,7 +217,7 @@ def pcm_is_cheaper(mb, levels, total_coeff):
             level = abs(np.int64(levels[mb, k, i]))
             count += level != 0
             clipped |= level >= MAX_LEVEL
-    return clipped or (count > _FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS)
+    return clipped or (count > FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS)
 
 
 @helper

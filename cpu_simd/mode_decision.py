@@ -10,16 +10,24 @@ from ..jit.atomics import fetch_add, give_way, load_acquire, pause, store_releas
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from ..standard.tables import QUANT_MF
-from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16, te_bits, ue_bits
-from .intra_estimate import BITS_INTRA
+from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
+from .cost import QUARTER_SAMPLES, quarter_offsets, strip_16
+from .decisions import (
+    BITS_INTRA,
+    BITS_LEAST,
+    BITS_SKIP,
+    SAD,
+    SATD,
+    BITS_8x8,
+    BITS_8x16,
+    BITS_16x8,
+    BITS_16x16,
+)
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
 from .simd.lanes import sums_of_4
 from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
 from .skip_probe import WORTH, is_empty, probe_tables
 
-# Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
-BITS_SKIP = 1
-BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
 FAR = 1 << 40
 
 
@@ -71,7 +79,7 @@ def choose_reference(window, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, d
     """Stores the best reference of partition k in `window`. Returns its cost, bits of ref_idx included."""
     best, ref = FAR, first_ref
     for r in range(first_ref, end_ref):
-        part = distortion[r, k] + lam * te_bits(r, n_ref)
+        part = distortion[r, k] + lam * ref_idx_bits(r, n_ref)
         if part < best:
             cost = partition_cost(
                 window, part, bx, by, bw, bh, r, np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]), lam
@@ -90,13 +98,13 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
     """
     bx, by = (q & 1) * 2, (q >> 1) * 2
     best = choose_reference(window, 32 + q, bx, by, 2, 2, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
-    best += lam * ue_bits(SUB_8x8)
+    best += lam * sub_type_bits(SUB_8x8)
     chosen = SUB_8x8
     if not kinds & 8:
         return best, chosen
     ref = window[by + 1, bx + 1, 0]
     x, y = window[by + 1, bx + 1, 1], window[by + 1, bx + 1, 2]
-    fixed = lam * te_bits(ref, n_ref)
+    fixed = lam * ref_idx_bits(ref, n_ref)
     b = by * 4 + bx
     for sub in range(SUB_8x4, SUB_4x4 + (1 if kinds & 16 else 0)):
         if sub == SUB_8x4:
@@ -105,13 +113,13 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
             first, step, count, w, h = 24 + 2 * q, 1, 2, 1, 2
         else:
             first, step, count, w, h = b, 1, 4, 1, 1
-        cost = fixed + lam * ue_bits(sub)
+        cost = fixed + lam * sub_type_bits(sub)
         for i in range(count):
             k = first + i * step + (2 if sub == SUB_4x4 and i >= 2 else 0)
-            cost += distortion[ref, k] + 2 * lam  # a vector costs at least two bits
+            cost += distortion[ref, k] + BITS_LEAST * lam
         if cost >= best:
             continue
-        cost -= 2 * lam * count
+        cost -= BITS_LEAST * lam * count
         for i in range(count):
             k = first + i * step + (2 if sub == SUB_4x4 and i >= 2 else 0)
             px = bx + (i & 1) * (w == 1)
@@ -197,7 +205,7 @@ def whole_macroblock(
         if n == 0 and value + lam * BITS_SKIP <= best and is_empty(current, ref_luma, at, offsets, x, y, tables):
             put(window, 0, 0, 4, 4, 0, x, y)
             return best, True
-        value += lam * (BITS_16x16 + te_bits(0, n_ref) + mvd_bits(x, y, px, py))
+        value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
         if value < best:
             best = value
             put(window, 0, 0, 4, 4, 0, x, y)
@@ -208,7 +216,7 @@ def whole_macroblock(
             if n == 4 or not inside(x, y, x0, y0, width, height, pad, max_mv_y):
                 continue
             value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
-            value += lam * (BITS_16x16 + te_bits(0, n_ref) + mvd_bits(x, y, px, py))
+            value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
             if value < best:
                 best = value
                 put(window, 0, 0, 4, 4, 0, x, y)
@@ -278,7 +286,7 @@ def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
 
 @closed_kernel
 def _decide_rows(
-    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp, metric,
+    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, lambdas, metric,
     max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
 ):  # fmt: skip
     """Implements mode_decision."""
@@ -289,7 +297,7 @@ def _decide_rows(
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(plane, stride, samples, offsets)
     tables = np.empty((3, 4, 16), np.int16)
-    probe_tables(qp, quant, worth, tables)
+    tables_qp = np.int64(-1)  # QP of `tables`
     current = np.empty(256, np.int16)
     window = np.zeros((5, 6, 3), np.int64)
     distortion = np.empty((n_ref, 41), np.int64)
@@ -298,6 +306,11 @@ def _decide_rows(
         first_mb = np.int64(slice_first_mb[my])
         for mx in range(mb_width):
             mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
+            q_y = np.int64(qp[mb])
+            lam = np.int64(lambdas[q_y])
+            if q_y != tables_qp:
+                probe_tables(q_y, quant, worth, tables)
+                tables_qp = q_y
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
             find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 40, 41, distortion)
@@ -328,7 +341,7 @@ def _decide_rows(
 
 
 def mode_decision(
-    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp, subme,
+    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, lambdas, subme,
     max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
 ):  # fmt: skip
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
@@ -336,9 +349,9 @@ def mode_decision(
     source: uint8[H, W]; ref_luma: uint8[n_slots, 4, H+2*pad, W+2*pad]; ref_slots: int32[n_ref], slot of each reference;
     search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: results of full_search and
     subpel_refine with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height];
-    lam: lambda of the frame; qp: its QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; kinds:
-    partition sizes allowed (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], initially 0: rows taken, then
-    the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
+    qp: uint8[n_mb], QP_Y; lambdas: int32[52], lambda by QP; subme as in subpel_refine; max_mv_y: limit of vectors in luma
+    samples; kinds: partition sizes allowed (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], initially 0: rows
+    taken, then the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
 
     Writes mb_type: uint8[n_mb] (P_16x16, P_16x8, P_8x16, P_8x8; I_16x16 for "intra, the intra stage chooses"),
     sub_mb_type: uint8[n_mb, 4], ref_idx: int8[n_mb, 4], mv: int16[n_mb, 16, 2]. The lowest distortion + lam * bits wins;
@@ -346,8 +359,8 @@ def mode_decision(
     taken at once if it costs no more than the best 16x16 and its residual quantises to nothing worth coding.
     """
     _decide_rows(
-        source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, lam, qp,
-        SATD if subme >= 3 else SAD, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
+        source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp,
+        lambdas, SATD if subme >= 3 else SAD, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
         QUARTER_SAMPLES, QUANT_MF, WORTH,
     )  # fmt: skip
 

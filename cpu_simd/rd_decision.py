@@ -9,17 +9,13 @@ import numpy as np
 from ..jit.atomics import fetch_add, store_release
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
-from ..standard.tables import CBP_INTER_CODE, QUANT_MF
-from .cavlc import bit_position, put, put_ue
-from .cavlc_macroblock import put_inter, put_residual
-from .cost import QUARTER_SAMPLES, SATD, quarter_offsets
+from ..standard.tables import QUANT_MF
+from .bit_costs import MACROBLOCK_BYTES, macroblock_bits
+from .cost import QUARTER_SAMPLES, quarter_offsets
+from .decisions import BITS_INTRA, SATD, BITS_8x8, BITS_8x16, BITS_16x8
 from .inter_residual import code_inter
-from .intra_estimate import BITS_INTRA
 from .macroblock_coding import load_macroblock
 from .mode_decision import (
-    BITS_8x8,
-    BITS_8x16,
-    BITS_16x8,
     choose_reference,
     choose_sub_type,
     commit_motion,
@@ -39,8 +35,6 @@ from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .skip_probe import WORTH, probe_tables
 from .transform import chroma_qp
 
-# Upper bound of a macroblock: 384 levels of 28 bits, tokens, zeros and runs of 27 blocks, 32 vector differences.
-MACROBLOCK_BYTES = 2048
 FAR = 1 << 40
 SCALE = 16  # factor of squared errors in costs with WEIGHT
 # Cost of a bit by QP_Y in units of 1 / SCALE squared error: 0.6 * 2 ^ ((QP - 12) / 3)
@@ -60,25 +54,6 @@ def squared_error(a, b, lanes):
     for k in range(8):
         total += np.int64(lanes[k])
     return total
-
-
-@helper
-def macroblock_bits(
-    mb, pattern, n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, mb_width, first_mb, bytes_out, sink
-):
-    """7.3.5: bits of macroblock_layer() of an inter macroblock and of mb_skip_run 0 before it, counted by writing them."""
-    sink[0] = sink[1] = sink[2] = 0
-    kind = np.int64(mb_type[mb])
-    put(bytes_out, sink, 1, 1)
-    put_inter(bytes_out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
-    put_ue(bytes_out, sink, np.int64(CBP_INTER_CODE[pattern]))
-    if pattern > 0:
-        put(bytes_out, sink, 1, 1)  # mb_qp_delta
-        put_residual(
-            bytes_out, sink, 8 * MACROBLOCK_BYTES, mb, kind, pattern, levels, total_coeff, mb % mb_width > 0,
-            mb - mb_width >= first_mb, mb_width,
-        )  # fmt: skip
-    return bit_position(sink)
 
 
 @helper
@@ -163,8 +138,8 @@ def set_up(
 @closed_kernel
 def _decide_rows(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, lam, qp, chroma_q, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type,
-    ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
+    slice_first_mb, qp, lambdas, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    sub_mb_type, ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
 ):  # fmt: skip
     """Implements rd_decision."""
     height, width = source.shape
@@ -173,7 +148,7 @@ def _decide_rows(
     plane = ref_luma.shape[2] * stride
     offsets, tables = np.empty((2, 16), np.int64), np.empty((3, 4, 16), np.int16)
     quarter_offsets(plane, stride, samples, offsets)
-    probe_tables(qp, quant, worth, tables)
+    tables_qp = np.int64(-1)  # QP of `tables`
     current, window, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
@@ -184,6 +159,11 @@ def _decide_rows(
         first_mb = np.int64(slice_first_mb[my])
         for mx in range(mb_width):
             mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
+            q_y = np.int64(qp[mb])
+            q_c, lam = chroma_qp(q_y, chroma_qp_offset), np.int64(lambdas[q_y])
+            if q_y != tables_qp:
+                probe_tables(q_y, quant, worth, tables)
+                tables_qp = q_y
             load_macroblock(source, src_u, src_v, x0, y0, own)
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(own, y * 16)))
@@ -213,7 +193,7 @@ def _decide_rows(
                         total_coeff[mb, k] = 0
                 else:
                     pattern = code_inter(
-                        mb, own, predicted, qp, chroma_q, trellis, quantised, dc, values, scratch, levels, total_coeff, out
+                        mb, own, predicted, q_y, q_c, trellis, quantised, dc, values, scratch, levels, total_coeff, out
                     )
                     divided = 2 <= step <= 4
                     if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
@@ -221,7 +201,7 @@ def _decide_rows(
                             mb, pattern, n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, mb_width, first_mb,
                             written, sink,
                         )  # fmt: skip
-                cost = SCALE * squared_error(own, predicted if step == 1 else out, lanes) + weight[qp] * bits
+                cost = SCALE * squared_error(own, predicted if step == 1 else out, lanes) + weight[q_y] * bits
                 if cost < best:
                     best = cost
                     remember(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept)
@@ -241,8 +221,8 @@ def _decide_rows(
 
 def rd_decision(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, lam, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type,
-    ref_idx, mv, levels, total_coeff,
+    slice_first_mb, qp, lambdas, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    sub_mb_type, ref_idx, mv, levels, total_coeff,
 ):  # fmt: skip
     """As mode_decision, but compares candidates by squared error of the reconstruction and actual bits.
 
@@ -254,6 +234,6 @@ def rd_decision(
     """
     _decide_rows(
         source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-        slice_first_mb, lam, qp, chroma_qp(qp, chroma_qp_offset), trellis, max_mv_y, n_ref, kinds, progress, row0, row1,
+        slice_first_mb, qp, lambdas, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1,
         mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, QUARTER_SAMPLES, QUANT_MF, WORTH, WEIGHT,
     )  # fmt: skip

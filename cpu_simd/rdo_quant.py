@@ -9,17 +9,13 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import COEFF_TOKEN_BITS, NC_CLASS, RUN_BEFORE_BITS, TOTAL_ZEROS_BITS
 from ..standard.tables import ZIGZAG_4x4
+from .decisions import RDO_BIT, RDO_MANY, RDO_ONE, RDO_SURE, RDO_SURE_OF_MANY, RDO_UP
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_count, bit_length, nonzero_lanes
 from .simd.vector import store
 from .transform import RATIOS
 
 HALF = 2  # dead zone of levels to be weighed: rounded up from one half on
-ONE = 64  # a level of one in the unit of the ratios
-SURE = 77  # |coefficient| / step from which a level of one is always kept
-MANY, SURE_OF_MANY = 8, 43  # SURE of a block with more than MANY levels, where each costs few bits
-UP = 42  # levels above one are rounded up from a fraction of UP / ONE on
-BIT = 9  # cost of a bit in units of 1 / ONE: lambda / step^2 = 0.136
 
 OFFSET = (ZIGZAG_4x4 >> 2) * 16 + (ZIGZAG_4x4 & 3)  # offset of each scan position in rows of sixteen
 
@@ -54,8 +50,8 @@ def bits_of(mask, ones, nc_class):
 
 @helper
 def worth(ratio):
-    """Distortion that a level of one saves, in units of 1 / ONE (BIT is a bit): r^2 - (r - 1)^2 with r = ratio / ONE."""
-    return 2 * ratio - ONE
+    """Distortion that a level of one saves, in units of 1 / RDO_ONE: r^2 - (r - 1)^2 with r = ratio / RDO_ONE."""
+    return 2 * ratio - RDO_ONE
 
 
 @helper
@@ -70,14 +66,14 @@ def weigh(quantised, at, first, scratch):
     mask = nonzero_lanes(scratch, 0)
     nc_class = NC_CLASS[min(16, bit_count(mask) + 2)]  # estimate: the neighbours have about as many levels
     large = ones = maybe = np.int64(0)
-    sure = SURE if bit_count(mask) <= MANY else SURE_OF_MANY
+    sure = RDO_SURE if bit_count(mask) <= RDO_MANY else RDO_SURE_OF_MANY
     rest = mask
     while rest != 0:
         i = bit_length(rest) - 1
         rest ^= 1 << i
         level, ratio = np.int64(scratch[i]), np.int64(scratch[16 + i])
         size = abs(level)
-        if size > 1 and ratio < ONE * (size - 1) + UP:
+        if size > 1 and ratio < RDO_ONE * (size - 1) + RDO_UP:
             size -= 1
             quantised[at + OFFSET[i]] = size if level > 0 else -size
         if size > 1:
@@ -94,7 +90,7 @@ def weigh(quantised, at, first, scratch):
         i = bit_length(rest) - 1
         rest ^= 1 << i
         without = bits_of((mask ^ 1 << i) >> first, (ones & ~(1 << i)) >> first, nc_class)
-        if BIT * (bits - without) > worth(np.int64(scratch[16 + i])):
+        if RDO_BIT * (bits - without) > worth(np.int64(scratch[16 + i])):
             mask ^= 1 << i
             ones &= ~(1 << i)
             bits = without
@@ -105,7 +101,7 @@ def weigh(quantised, at, first, scratch):
             i = bit_length(rest) - 1
             rest ^= 1 << i
             saved += worth(np.int64(scratch[16 + i]))
-        if BIT * (bits - np.int64(COEFF_TOKEN_BITS[nc_class, 0, 0])) > saved:
+        if RDO_BIT * (bits - np.int64(COEFF_TOKEN_BITS[nc_class, 0, 0])) > saved:
             mask = np.int64(0)
     rest = maybe & ~mask | ones & ~mask
     while rest != 0:

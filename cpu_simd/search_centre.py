@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from .cost import mvd_bits
+from .bit_costs import mvd_bits
+from .decisions import COARSE_SCALE, COARSE_X, COARSE_Y, SMALLEST_WINDOW
 from .layout import COARSE_PAD
 from .simd.blocks import narrow
 from .simd.lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
@@ -24,14 +25,10 @@ from .simd.vector import (
     widen,
 )
 
-SCALE = 4  # the coarse frames have one sample for SCALE x SCALE samples
-COARSE_X, COARSE_Y = 16, 10  # range of the coarse search: -COARSE_X .. COARSE_X - 1, -COARSE_Y .. COARSE_Y - 1
-SMALLEST_WINDOW = 12  # minimum range that full_search reads
-
 
 def coarse_shape(height, width):
     """Shape of the coarse frame of a plane of height x width samples, borders included."""
-    return height // SCALE + 2 * COARSE_PAD, width // SCALE + 2 * COARSE_PAD
+    return height // COARSE_SCALE + 2 * COARSE_PAD, width // COARSE_SCALE + 2 * COARSE_PAD
 
 
 @helper
@@ -160,7 +157,8 @@ def search_centre(
     previous_ref_idx,
     previous_mv,
     distance,
-    lam,
+    qp,
+    lambdas,
     merange,
     max_mv_y,
     row0,
@@ -172,7 +170,8 @@ def search_centre(
 
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; coarse_*: from subsample; previous_ref_idx: int8[n_mb, 4],
     previous_mv: int16[n_mb, 16, 2]: state of the previous frame (intra: ref_idx -1); distance: frames from the
-    reference to this frame; max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows.
+    reference to this frame; qp: uint8[n_mb], QP_Y; lambdas: int32[52], lambda by QP;
+    max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows.
     Writes centre: int16[n_mb, 2], integer samples, and predictor: int16[n_mb, 2], quarter samples.
 
     The candidates are zero, the co-located vector of the previous frame, and the best vector of a search on the coarse
@@ -185,12 +184,16 @@ def search_centre(
     stride = reference.shape[1]
     reach = max(merange, SMALLEST_WINDOW) + 3
     cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
-    vector_costs(lam, cost)
     best = np.empty((1, 16), np.uint16)
     position = np.empty((1, 16), np.uint16)
+    cost_lam = np.int64(-1)  # lambda of `cost`
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
         x0, y0 = 16 * mx, 16 * my
+        lam = np.int64(lambdas[qp[mb]])
+        if lam != cost_lam:
+            vector_costs(lam, cost)
+            cost_lam = lam
         low_x = max(-x0 - pad + reach, -2047 + merange)
         high_x = min(width + pad - x0 - 15 - reach, 2047 - merange)
         low_y = max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))
@@ -207,8 +210,8 @@ def search_centre(
                 x = (np.int64(previous_mv[mb, 0, 0]) * distance // steps + 2) >> 2
                 y = (np.int64(previous_mv[mb, 0, 1]) * distance // steps + 2) >> 2
             else:
-                x = SCALE * coarse_x + 2 * ((n - 2) % 3 - 1)
-                y = SCALE * coarse_y + 2 * ((n - 2) // 3 - 1)
+                x = COARSE_SCALE * coarse_x + 2 * ((n - 2) % 3 - 1)
+                y = COARSE_SCALE * coarse_y + 2 * ((n - 2) // 3 - 1)
             x, y = clamp(x, low_x, high_x), clamp(y, low_y, high_y)
             value = block_sad(source, y0 * width + x0, width, reference, (y0 + y + pad) * stride + x0 + x + pad, stride)
             value += lam * mvd_bits(4 * x, 4 * y, 0, 0)

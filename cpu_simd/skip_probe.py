@@ -4,11 +4,9 @@ import numpy as np
 
 from ..jit.kernel import helper
 from .cost import row_16
+from .decisions import BUDGET, DEAD_ZONE_INTER
 from .simd.lanes import dct_rows, sums_of_4, where_above
 from .simd.vector import absolute, add, load_u16x16, splat_u16x16, sub
-
-DEAD_ZONE = 6  # that of the quantisation of inter residuals
-BUDGET = 6  # score from which a residual is worth coding: see WORTH
 
 # Score of a level of one at each position of a 4x4 block: levels are not worth coding if the sum is below BUDGET and none
 # exceeds one. (The residual stage scores by runs, which is the same for single levels.)
@@ -21,7 +19,7 @@ def probe_tables(qp, quant, worth, tables):
     and WORTH. quant: QUANT_MF, [qp % 6, position]; worth: int64[4, 4].
     """
     shift = 15 + qp // 6
-    rounding = (1 << shift) // DEAD_ZONE
+    rounding = (1 << shift) // DEAD_ZONE_INTER
     for y in range(4):
         for x in range(16):
             factor = np.int64(quant[qp % 6, 4 * y + (x & 3)])

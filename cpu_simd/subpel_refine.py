@@ -3,7 +3,9 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from .cost import QUARTER_SAMPLES, SAD, SATD, mvd_bits, quarter_offsets, strip_16
+from .bit_costs import mvd_bits
+from .cost import QUARTER_SAMPLES, quarter_offsets, strip_16
+from .decisions import ALL_KINDS, EVERY, HOPE_HALVES, HOPELESS, SAD, SATD, HOPE_4x4, HOPE_8x4, HOPE_8x8
 from .layout import PARTITIONS
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
@@ -18,14 +20,8 @@ STRIPS = tuple(
     for strip in range(0, 16, 4)
 )  # bit mask of the partitions that overlap each 16x4 strip
 
-# Up to subme 4 a division of the macroblock (or quadrant) is refined if its integer vectors cost less than those of the
-# undivided one plus so many lambdas: 16x8 and 8x16; 8x8; 8x4 and 4x8; 4x4. Refinement favours the larger partitions.
-HOPE_HALVES, HOPE_8x8, HOPE_8x4, HOPE_4x4 = 12, 8, -4, -8
-HOPELESS = 1 << 20  # cost of a partition that was not refined
 FAR, NEVER = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
-ALL_KINDS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 
-EVERY = 5  # from this subme on all partitions are refined
 # subme -> (half step, half step's metric, quarter step, its metric). Not part of the standard.
 # 0 integer vectors; 1 half; 2 half and quarter by SAD; 3 quarter step by SATD; 4 and more both by SATD
 _SUBME = ((0, SAD, 0, SAD), (1, SAD, 0, SAD), (1, SAD, 1, SAD), (1, SAD, 1, SATD), (1, SATD, 1, SATD))
@@ -161,7 +157,7 @@ def refine_step(
 
 @closed_kernel
 def _refine_rows(
-    source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
+    source, luma, pad, predictor, qp, lambdas, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
     samples, neighbours,
 ):  # fmt: skip
     """Implements subpel_refine."""
@@ -178,6 +174,7 @@ def _refine_rows(
             store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
         origin = (y0 + pad) * stride + x0 + pad
         px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
+        lam = np.int64(lambdas[qp[mb]])
         wanted = worth_refining(cost, mb, lam, kinds, every)
         for k in range(41):
             if not wanted >> k & 1:
@@ -194,11 +191,12 @@ def _refine_rows(
             )  # fmt: skip
 
 
-def subpel_refine(source, luma, pad, predictor, lam, subme, row0, row1, cost, mv, kinds=ALL_KINDS):
+def subpel_refine(source, luma, pad, predictor, qp, lambdas, subme, row0, row1, cost, mv, kinds=ALL_KINDS):
     """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
-    source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; [row0, row1):
-    macroblock rows; cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] (quarter samples), in place. Each step tests the
+    source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
+    QP_Y; lambdas: int32[52], lambda by QP; [row0, row1): macroblock rows; cost: int32[n_mb, 41] and
+    mv: int16[n_mb, 41, 2] (quarter samples), in place. Each step tests the
     vector and its eight neighbours, at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see
     _SUBME) + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS); other
     partitions, and up to subme 4 those excluded by HOPE_*, get the cost HOPELESS. subme 0 changes nothing.
@@ -207,6 +205,6 @@ def subpel_refine(source, luma, pad, predictor, lam, subme, row0, row1, cost, mv
         return
     half, half_metric, quarter, quarter_metric = _SUBME[min(subme, len(_SUBME) - 1)]
     _refine_rows(
-        source, luma, pad, predictor, lam, half, half_metric, quarter, quarter_metric, kinds, subme >= EVERY, row0, row1,
-        cost, mv, QUARTER_SAMPLES, NEIGHBOURS,
+        source, luma, pad, predictor, qp, lambdas, half, half_metric, quarter, quarter_metric, kinds, subme >= EVERY, row0,
+        row1, cost, mv, QUARTER_SAMPLES, NEIGHBOURS,
     )

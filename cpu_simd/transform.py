@@ -9,6 +9,7 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import QP_CHROMA, QUANT_MF, NORM_ADJUST_4x4, level_scale_4x4
+from .decisions import DEAD_ZONE_INTRA
 from .simd.blocks import (
     count_nonzero,
     forward_columns,
@@ -44,10 +45,6 @@ from .simd.vector import (
 )
 
 RATIOS = 384  # in a macroblock's buffer of levels: |coefficient| / step of each, in units of 1 / 64
-
-# Dead zone: a level rounds up from 1 - 1 / DEAD_ZONE on (not part of the standard).
-DEAD_ZONE_INTRA = 3
-DEAD_ZONE_INTER = 6
 
 LEVEL_SCALE = level_scale_4x4()  # int32[6, 16]: [qP % 6, raster], flat scaling lists
 

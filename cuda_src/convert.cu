@@ -13,15 +13,22 @@ DEVICE unsigned load_samples(const uint8_t *row, int x, int width, int step) {
   return word;
 }
 
+// QP_Y of the macroblock whose first sample is (x, y): that of the frame
+DEVICE void set_qp(int x, int y, int coded_width, const int *frame_params, uint8_t *qp) {
+  if (((x | y) & 15) == 0) qp[(y >> 4) * (coded_width >> 4) + (x >> 4)] = uint8_t(__ldg(frame_params));
+}
+
 // width, height: of the display area; pitches: bytes from row to row; chroma_step: bytes from sample to sample (NV12: 2).
 // Grid: words of a row of the coded luma, its rows, planes.
 extern "C" __global__ void load_planes(const uint8_t *y, const uint8_t *u, const uint8_t *v, int pitch, int chroma_pitch,
-    int chroma_step, int width, int height, int coded_width, int coded_height, uint8_t *out_y, uint8_t *out_u, uint8_t *out_v) {
+    int chroma_step, int width, int height, int coded_width, int coded_height, const int *frame_params, uint8_t *out_y, uint8_t *out_u,
+    uint8_t *out_v, uint8_t *qp) {
   wait_for_the_kernel_before();
   const bool luma = blockIdx.z == 0;
   const int half = luma ? 0 : 1, wide = coded_width >> half, high = coded_height >> half;
   const int column = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), row = int(blockIdx.y * blockDim.y + threadIdx.y);
   if (column >= wide || row >= high) return;
+  if (luma) set_qp(column, row, coded_width, frame_params, qp);
   const uint8_t *plane = luma ? y : blockIdx.z == 1 ? u : v;
   uint8_t *out = luma ? out_y : blockIdx.z == 1 ? out_u : out_v;
   const int rows = (height + half) >> half, columns = (width + half) >> half;
@@ -47,10 +54,11 @@ DEVICE int cr_of(const int *c) { return (28784 * c[0] - 26145 * c[1] - 2639 * c[
 
 // A thread makes four by two samples of luma and two of each chroma. Grid: words of a row, pairs of rows.
 extern "C" __global__ void load_rgb(const uint8_t *picture, int pitch, int step, int plane, int width, int height, int coded_width,
-    int coded_height, uint8_t *out_y, uint8_t *out_u, uint8_t *out_v) {
+    int coded_height, const int *frame_params, uint8_t *out_y, uint8_t *out_u, uint8_t *out_v, uint8_t *qp) {
   wait_for_the_kernel_before();
   const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = 2 * int(blockIdx.y * blockDim.y + threadIdx.y);
   if (x >= coded_width || y >= coded_height) return;
+  set_qp(x, y, coded_width, frame_params, qp);
   const Rgb rgb = {picture, pitch, step, plane, width, height};
   int sum[2][3] = {{0, 0, 0}, {0, 0, 0}};  // of the four samples of each chroma sample
 #pragma unroll

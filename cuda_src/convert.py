@@ -24,13 +24,15 @@ def load_i420(
     chroma_pitch: int,
     width: int,  # of the display area
     height: int,
+    frame_params: DeviceArray,  # int32[>= 1]: QP_Y of all macroblocks first
     out_y: DeviceArray,  # uint8[H, W], the coded size
     out_u: DeviceArray,
     out_v: DeviceArray,
+    qp: DeviceArray,  # uint8[n_mb]
     stream: Any = None,
 ) -> None:
-    """Not part of the standard: planes of display size (chroma (n + 1) // 2) to those of coded size."""
-    _load_planes(y, u, v, pitch, chroma_pitch, 1, width, height, out_y, out_u, out_v, stream)
+    """Not part of the standard: planes of display size (chroma (n + 1) // 2) to those of coded size; sets qp."""
+    _load_planes(y, u, v, pitch, chroma_pitch, 1, width, height, frame_params, out_y, out_u, out_v, qp, stream)
 
 
 def load_nv12(
@@ -40,14 +42,16 @@ def load_nv12(
     chroma_pitch: int,
     width: int,
     height: int,
+    frame_params: DeviceArray,  # int32[>= 1]: QP_Y of all macroblocks first
     out_y: DeviceArray,
     out_u: DeviceArray,
     out_v: DeviceArray,
+    qp: DeviceArray,  # uint8[n_mb]
     stream: Any = None,
 ) -> None:
-    """Not part of the standard: NV12 of display size to planes of coded size."""
+    """Not part of the standard: NV12 of display size to planes of coded size; sets qp."""
     v = DeviceArray(uv.device, uv.ptr + 1, (1,), uv.dtype, uv)
-    _load_planes(y, uv, v, pitch, chroma_pitch, 2, width, height, out_y, out_u, out_v, stream)
+    _load_planes(y, uv, v, pitch, chroma_pitch, 2, width, height, frame_params, out_y, out_u, out_v, qp, stream)
 
 
 def _load_planes(
@@ -59,13 +63,16 @@ def _load_planes(
     chroma_step: int,
     width: int,
     height: int,
+    frame_params: DeviceArray,  # int32[>= 1]: QP_Y of all macroblocks first
     out_y: DeviceArray,
     out_u: DeviceArray,
     out_v: DeviceArray,
+    qp: DeviceArray,  # uint8[n_mb]
     stream: Any,
 ) -> None:
     coded_height, coded_width = out_y.shape
-    arguments = [y, u, v, pitch, chroma_pitch, chroma_step, width, height, coded_width, coded_height, out_y, out_u, out_v]
+    arguments = [y, u, v, pitch, chroma_pitch, chroma_step, width, height, coded_width, coded_height, frame_params]
+    arguments += [out_y, out_u, out_v, qp]
     grid = (-(-coded_width // (4 * COLUMNS)), -(-coded_height // ROWS), 3)
     out_y.device.launch("convert", "load_planes", grid, (COLUMNS, ROWS), arguments, stream)
 
@@ -76,14 +83,17 @@ def load_rgb(
     plane: int | None,  # planar: bytes from colour to colour; None: interleaved
     width: int,
     height: int,
+    frame_params: DeviceArray,  # int32[>= 1]: QP_Y of all macroblocks first
     out_y: DeviceArray,
     out_u: DeviceArray,
     out_v: DeviceArray,
+    qp: DeviceArray,  # uint8[n_mb]
     stream: Any = None,
 ) -> None:
-    """Not part of the standard: RGB to BT.709 limited range as the file's docstring says, planes of coded size."""
+    """Not part of the standard: RGB to BT.709 limited range as the file's docstring says, planes of coded size; sets qp."""
     coded_height, coded_width = out_y.shape
     step, colours = (3, 1) if plane is None else (1, plane)
-    arguments = [picture, pitch, step, colours, width, height, coded_width, coded_height, out_y, out_u, out_v]
+    arguments = [picture, pitch, step, colours, width, height, coded_width, coded_height, frame_params]
+    arguments += [out_y, out_u, out_v, qp]
     grid = (-(-coded_width // (4 * COLUMNS)), -(-coded_height // (2 * ROWS)))
     out_y.device.launch("convert", "load_rgb", grid, (COLUMNS, ROWS), arguments, stream)

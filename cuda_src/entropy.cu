@@ -176,14 +176,14 @@ DEVICE int bits_before(int own, int &all) {
 }
 
 // The bits of each entry, a warp an entry. lengths: uint32[entries], words: uint32[entries, ROOM]
-extern "C" __global__ void __launch_bounds__(32 * WARPS) code_macroblocks(const int *slice_first_mb, int n_ref, int slice_qp,
+extern "C" __global__ void __launch_bounds__(32 * WARPS) code_macroblocks(const int *slice_first_mb, const int *frame_params, int n_ref,
     int mb_width, int entries, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, const uint8_t *mb_type,
     const uint8_t *sub_mb_type, const signed char *ref_idx, const unsigned *mv, const signed char *intra4x4_mode,
     const uint8_t *intra16x16_mode, const uint8_t *intra_chroma_mode, const uint8_t *cbp, const uint8_t *qp, const short *levels,
     const uint8_t *total_coeff, unsigned *lengths, unsigned *words) {
   wait_for_the_kernel_before();
   SHARED(unsigned, memory, WARPS * ROOM);
-  const State s = {slice_first_mb, n_ref, slice_qp, mb_width, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode,
+  const State s = {slice_first_mb, n_ref, __ldg(frame_params), mb_width, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode,
                    intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, entry = int(blockIdx.x) * WARPS + warp;
   if (entry >= entries) return;
@@ -260,15 +260,16 @@ DEVICE Move scan(Move m) {
   return m;
 }
 
-// Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1, 2], first row and bits of the
-// header, then mb_height. sizes: int32[n], bits of the slice with its header, -1: an entry is too long
-extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *slices, int mb_width, const unsigned *lengths, int *positions,
+// Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1], first rows, then mb_height;
+// frame_params: int32[1 + n], from [1] on bits of the headers. sizes: int32[n], bits of the slice with its header, -1: an entry
+// is too long
+extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *slices, const int *frame_params, int mb_width, const unsigned *lengths, int *positions,
     int *sizes) {
   wait_for_the_kernel_before();
   SHARED(Move, warps, 32);
   SHARED(int, too_long, 1);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = int(blockIdx.x);
-  const int begin = slices[2 * slice] * (mb_width + 1), end = slices[2 * slice + 2] * (mb_width + 1), header = slices[2 * slice + 1];
+  const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[1 + slice];
   const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
   if (threadIdx.x == 0) *too_long = 0;
   __syncthreads();
@@ -308,14 +309,14 @@ DEVICE unsigned bits_of(const unsigned *words, int begin, int end, int at) {
 
 // The bytes of each slice; grid: any number, slices. A thread finds the entries of its word. to: uint32[entries, ROOM], a
 // slice from the words of its first entry on; may be host memory. The header's bits are 0
-extern "C" __global__ void __launch_bounds__(PACK) pack_slices(const int *slices, int mb_width, const unsigned *lengths, const int *positions,
+extern "C" __global__ void __launch_bounds__(PACK) pack_slices(const int *slices, const int *frame_params, int mb_width, const unsigned *lengths, const int *positions,
     const int *sizes, const unsigned *words, unsigned *to) {
   wait_for_the_kernel_before();
   const int slice = int(blockIdx.y), size = sizes[slice];
-  const int begin = slices[2 * slice] * (mb_width + 1), end = slices[2 * slice + 2] * (mb_width + 1);
+  const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[1 + slice];
   for (int at = int(blockIdx.x * PACK + threadIdx.x); 32 * at < size; at += int(gridDim.x) * PACK) {
     unsigned out = 0;
-    for (int bit = max(32 * at, slices[2 * slice + 1]); bit < min(32 * at + 32, size);) {
+    for (int bit = max(32 * at, header); bit < min(32 * at + 32, size);) {
       int low = begin, high = end;  // the last entry that begins at or before `bit` has it: later ones are empty
       while (high - low > 1) {
         const int middle = (low + high) >> 1;

@@ -13,9 +13,9 @@ WORDS = 512  # approximate words of a slice that a block of threads writes
 
 def write_slices(
     slice_first_mb: DeviceArray,  # int32[mb_height]
-    slice_headers: DeviceArray,  # int32[n + 1, 2]: first macroblock row of each slice and bits of its header; (mb_height, 0)
+    slice_rows: DeviceArray,  # int32[n + 1]: first macroblock row of each slice; mb_height
+    frame_params: DeviceArray,  # int32[>= 1 + n]: SliceQPY, bits of the header of each slice
     n_ref: int,
-    slice_qp: int,
     mb_width: int,
     source_y: DeviceArray,  # uint8[H, W], for I_PCM
     source_u: DeviceArray,
@@ -39,17 +39,17 @@ def write_slices(
 
     The bits of their headers are 0, and emulation prevention is left to the reader of the bytes.
     """
-    device, mb_height, slices = mb_type.device, slice_first_mb.shape[0], slice_headers.shape[0] - 1
+    device, mb_height, slices = mb_type.device, slice_first_mb.shape[0], slice_rows.shape[0] - 1
     entries = mb_height * (mb_width + 1)
     lengths = device.scratch("slice lengths", (entries,), np.uint32, stream)
     positions = device.scratch("slice positions", (entries,), np.uint32, stream)
     words = device.scratch("slice words", (entries, ENTRY_BYTES), np.uint8, stream)
-    arguments = [slice_first_mb, n_ref, slice_qp, mb_width, entries, source_y, source_u, source_v, mb_type, sub_mb_type]
+    arguments = [slice_first_mb, frame_params, n_ref, mb_width, entries, source_y, source_u, source_v, mb_type, sub_mb_type]
     arguments += [ref_idx, mv, intra4x4_mode, intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff]
     arguments += [lengths, words]
     device.launch("entropy", "code_macroblocks", (-(-entries // WARPS),), (32 * WARPS,), arguments, stream)
-    arguments = [slice_headers, mb_width, lengths, positions, slice_sizes]
+    arguments = [slice_rows, frame_params, mb_width, lengths, positions, slice_sizes]
     device.launch("entropy", "place_macroblocks", (slices,), (SCAN,), arguments, stream)
     grid = (max(1, 4 * entries // WORDS // slices), slices)
-    arguments = [slice_headers, mb_width, lengths, positions, slice_sizes, words, slice_data]
+    arguments = [slice_rows, frame_params, mb_width, lengths, positions, slice_sizes, words, slice_data]
     device.launch("entropy", "pack_slices", grid, (PACK,), arguments, stream)

@@ -5,7 +5,7 @@
 // without bank conflicts. A lane has one dx; a warp takes half of the rows, NP candidates at a time, which share the window
 // rows that they load. The minimum is kept as one key, (SAD + motion cost) << 14 | position, so that ties go to the lower
 // position. Keys are built by multiply-add and folded two at a time: SAD and minimum fill one pipe, keys and sums the other.
-#include "simd.cuh"
+#include "bit_costs.cuh"
 
 constexpr int NP = 4;               // candidates of a thread at once
 constexpr int STRIP = 32;           // candidates across
@@ -105,8 +105,8 @@ DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsign
 
 template <int WARPS, int RANGE>
 DEVICE void search(const uint8_t *__restrict__ source, int source_width, const uint8_t *__restrict__ reference, int width, int height,
-                   int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor, int lam, int any_range, int row0,
-                   unsigned mul, int *__restrict__ cost, short2 *__restrict__ mv) {
+                   int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor, const uint8_t *__restrict__ qp,
+                   const int *__restrict__ lambdas, int any_range, int row0, unsigned mul, int *__restrict__ cost, short2 *__restrict__ mv) {
   constexpr int NT = 32 * WARPS;
   const int range = RANGE ? RANGE : any_range;  // a compile-time constant if RANGE > 0
   DYNAMIC_SHARED(unsigned, window);
@@ -117,7 +117,7 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   const int n = 2 * range, half = (n + NP * WARPS - 1) / (NP * WARPS) * NP, rows = half * WARPS + 15;
   const int stride = copy_stride(rows);
   const short2 c0 = centre[mb];
-  const int weight = lam >> 1;  // while searching: the predictor is a guess
+  const int weight = lambda_of(qp, lambdas, mb) >> 1;  // while searching: the predictor is a guess
   const short2 p0 = predictor[mb];
   for (int i = t; i < MOST; i += NT)
     across[i] = i < n ? unsigned(weight * se_bits(4 * (c0.x + i - range) - p0.x)) << 14 | unsigned(i) : NEVER;
@@ -169,15 +169,17 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
     if (lane == 0) best[(t >> 5) * 41 + k] = v;
   }
   __syncthreads();
-  const volatile short *again = reinterpret_cast<const volatile short *>(predictor + mb);  // read again, to save a register during the search
-  const int px = again[0], py = again[1];
+  // read again, to save registers during the search
+  const volatile short *again = reinterpret_cast<const volatile short *>(predictor + mb);
+  const volatile uint8_t *qp_again = qp + mb;
+  const int px = again[0], py = again[1], lam = __ldg(lambdas + *qp_again);
   for (int k = t; k < 41; k += NT) {
     unsigned v = best[k];
     for (int i = 1; i < WARPS; i++) v = min(v, best[41 * i + k]);
     if (v >> 14 >= 65535) v = 65535u << 14;  // all candidates cost as much: the first
     int position = int(v & 0x3fff), dy = position / n, dx = position - dy * n;
     const int x = 4 * (c0.x + dx - range), y = 4 * (c0.y + dy - range);
-    cost[mb * 41 + k] = int(v >> 14) + (lam - (lam >> 1)) * (se_bits(x - px) + se_bits(y - py));
+    cost[mb * 41 + k] = int(v >> 14) + (lam - (lam >> 1)) * mvd_bits(x - px, y - py);
     mv[mb * 41 + k] = make_short2(short(x), short(y));
   }
 }
@@ -186,11 +188,11 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
 // predictor int16[n_mb, 2], cost int32[n_mb, 41], mv int16[n_mb, 41, 2] quarter samples. Grid: macroblocks across, rows.
 #define SEARCH(name, warps, range_known, blocks)                                                                                 \
   extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(const uint8_t *source, int source_width,                 \
-      const uint8_t *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor, int lam, int range, \
-      int row0, unsigned mul, int *cost, short2 *mv) {                                                                           \
+      const uint8_t *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor,                    \
+      const uint8_t *qp, const int *lambdas, int range, int row0, unsigned mul, int *cost, short2 *mv) {                                                                           \
     wait_for_the_kernel_before();                                                                                                \
-    search<warps, range_known>(source, source_width, reference, width, height, pad, centre, predictor, lam, range, row0, mul,     \
-                               cost, mv);                                                                                        \
+    search<warps, range_known>(source, source_width, reference, width, height, pad, centre, predictor, qp, lambdas, range, row0,   \
+                               mul, cost, mv);                                                                                   \
   }
 SEARCH(full_search, 2, 0, 5)
 SEARCH(full_search_16, 1, 16, 10)

@@ -5,7 +5,6 @@ from typing import Any
 from .runtime.device import DeviceArray
 
 ACROSS, DOWN = 12, 4  # RW and NP of the kernel
-LARGEST_LAMBDA = 511  # limit, so that the motion cost fits the key of a candidate
 
 
 def full_search(
@@ -14,7 +13,8 @@ def full_search(
     pad: int,
     centre: DeviceArray,  # int16[n_mb, 2], integer samples
     predictor: DeviceArray,  # int16[n_mb, 2], quarter samples
-    lam: int,
+    qp: DeviceArray,  # uint8[n_mb]
+    lambdas: DeviceArray,  # int32[52], at most 511: the motion cost must fit the key of a candidate
     merange: int,
     row0: int,
     row1: int,
@@ -23,8 +23,6 @@ def full_search(
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.full_search.full_search."""
-    if lam > LARGEST_LAMBDA:
-        raise ValueError(f"lambda {lam}: at most {LARGEST_LAMBDA}")
     if not 1 <= merange <= 64:
         raise ValueError(f"merange {merange}: 1 to 64")
     height, width = reference.shape
@@ -33,6 +31,6 @@ def full_search(
     rows = -(-2 * merange // (DOWN * warps)) * DOWN * warps + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32
     arguments = [source, source.shape[1], reference, width, height, pad, centre, predictor]
-    arguments += [lam, merange, row0, 1 << 14, cost, mv]
+    arguments += [qp, lambdas, merange, row0, 1 << 14, cost, mv]
     grid = (source.shape[1] // 16, row1 - row0)
     source.device.launch("full_search", kernel, grid, (32 * warps,), arguments, stream, shared=16 * words)

@@ -5,8 +5,6 @@
 #include "rdo_quant.cuh"
 
 constexpr int WARPS = 4;
-constexpr int THRESHOLD_8x8 = 4, THRESHOLD_16x16 = 6, THRESHOLD_CHROMA = 7;  // below: dropped
-constexpr int PCM_BITS = 384 * 8 + 8, FEW_LEVELS = 60;
 
 struct Part {
   int x, y, w, h;  // 4x4 blocks

@@ -1,13 +1,12 @@
 // 8.3, 8.5: one warp chooses the modes of an intra macroblock and codes it: as Intra_4x4, as Intra_16x16, its chroma.
 #pragma once
+#include "bit_costs.cuh"
 #include "intra_prediction.cuh"
 #include "transform.cuh"
 
 constexpr int TILE = 24;  // bytes a row: corner in 3, the macroblock in 4..19, above right in 20..23
 constexpr int SIDE = 20;  // bytes a column of blocks: what is left of it from the row above on, from byte 3 on
 constexpr int NO_LIMIT = 1 << 30;
-constexpr int BITS_4x4 = 4;  // as cpu_simd/intra.py
-constexpr int BITS_UE_1 = 3, BITS_UE_3 = 5;  // bits of ue(1), ue(2) and of ue(3), ue(4)
 
 // One macroblock in shared memory
 struct alignas(16) Macroblock {
@@ -193,7 +192,7 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     const unsigned ones = 0x01010101u, sum = __dp4a(has_left ? left : 0u, ones, __dp4a(has_top ? above : 0u, ones, 0u));
     const int dc = has_left && has_top ? int(sum + 4) >> 3 : has_left || has_top ? int(sum + 2) >> 2 : 128;
     predict_mode(own, s, dc, lane, row);
-    unsigned key = (satd_4x4(now.source, row) + unsigned(j == predicted ? lam : 4 * lam)) << 4 | unsigned(j);
+    unsigned key = (satd_4x4(now.source, row) + unsigned(lam * mode_4x4_bits(j == predicted))) << 4 | unsigned(j);
     if (!(usable >> k & 1)) key = ~0u;
     const unsigned best_0 = __reduce_min_sync(FULL_WARP, half ? ~0u : key), best_1 = __reduce_min_sync(FULL_WARP, half ? key : ~0u);
     const int mode = int((half ? best_1 : best_0) & 15), chosen = (lane & 16) + mode;
@@ -310,8 +309,8 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
     first_rows[i] = second ? side : above.a;
     if (!second) second_rows[i] = splat4(mean);
   }
-  const unsigned one = unsigned(sum_16(int(satd_4x4(own, first_rows))) + lam * BITS_UE_1) << 2 | unsigned(second);
-  const unsigned two = unsigned(sum_16(int(satd_4x4(own, second_rows))) + lam * BITS_UE_3) << 2 | 2 | unsigned(second);
+  const unsigned one = unsigned(sum_16(int(satd_4x4(own, first_rows))) + lam * i_frame_mode_bits(1, 0)) << 2 | unsigned(second);
+  const unsigned two = unsigned(sum_16(int(satd_4x4(own, second_rows))) + lam * i_frame_mode_bits(1, 2)) << 2 | 2 | unsigned(second);
   unsigned best = ~0u;
   if (second ? around.left : around.top) best = one;
   if (!second || (around.left && around.top)) best = min(best, two);
@@ -365,7 +364,7 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
   int cost = int(satd_4x4(own, row));
 #pragma unroll
   for (int step = 4; step; step >>= 1) cost += __shfl_xor_sync(FULL_WARP, cost, step);
-  cost += lam * (mode == 0 ? 1 : mode < 3 ? BITS_UE_1 : BITS_UE_3);
+  cost += lam * i_frame_mode_bits(0, mode);
   const bool usable = mode == 0 || (mode == 1 ? around.left : mode == 2 ? around.top : both);
   const int best = int(__reduce_min_sync(FULL_WARP, usable ? unsigned(cost) << 2 | unsigned(mode) : ~0u) & 3);
   unsigned predicted[4];

@@ -2,12 +2,11 @@
 //
 // Two macroblocks a warp, a lane a 4x4 block: it predicts the block in every Intra_4x4 and Intra_16x16 mode. Only which mode
 // is the predicted one depends on other blocks; that goes from lane to lane in seven diagonals.
+#include "bit_costs.cuh"
 #include "intra_prediction.cuh"
 
 constexpr int WARPS = 4;
-constexpr int BITS_INTRA = 28, NOT_WORTH = 1 << 20;  // as cpu_simd/intra_estimate.py
-constexpr int AS_16x16 = 16, DC = 2;                  // likewise
-constexpr int BITS_4x4 = 24 + 5, BITS_16x16_PLANE = 7, BITS_16x16_DC = 7, BITS_16x16_TOP = 5, BITS_16x16_LEFT = 7;
+constexpr int DC = 2;  // of Intra4x4PredMode and of Intra16x16PredMode
 // Places of the modes in the order in which they are tried: 2 0 3 7 1 8 4 5 6, the first wins a tie
 constexpr unsigned long long RANK = 0x538762041ull;
 
@@ -19,13 +18,13 @@ DEVICE void try_mode(const Transformed &own, const unsigned *s, const unsigned *
   predict_4x4<MODE>(s, f, h, dc, row);
   const unsigned value = satd_4x4(own, row);
   satd[MODE * 32] = uint16_t(usable ? value : 0xffff);
-  if (usable) *best = min(*best, (value + 4 * unsigned(lam)) << 8 | RANKED << 4 | MODE);
+  if (usable) *best = min(*best, (value + unsigned(lam * mode_4x4_bits(false))) << 8 | RANKED << 4 | MODE);
 }
 
 // source uint8[height, width]; search_cost int32[n_ref, n_mb, 41]; macroblock rows [row0, row0 + gridDim.y); intra_cost
 // int32[n_mb]; intra_modes uint8[n_mb, 16]
-extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const uint8_t *__restrict__ source, int mb_width, int lam,
-    const int *__restrict__ search_cost, int n_ref, int n_mb, const int *__restrict__ slice_first_mb, int row0, int *intra_cost,
+extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const uint8_t *__restrict__ source, int mb_width,
+    const uint8_t *__restrict__ qp, const int *__restrict__ lambdas, const int *__restrict__ search_cost, int n_ref, int n_mb, const int *__restrict__ slice_first_mb, int row0, int *intra_cost,
     uint8_t *intra_modes) {
   wait_for_the_kernel_before();
   SHARED(uint16_t, all_satd, WARPS * 9 * 32);
@@ -34,6 +33,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const ui
   const int my = int(blockIdx.y) + row0, width = 16 * mb_width, x0 = 16 * mx, y0 = 16 * my, x = x0 + 4 * bx, y = y0 + 4 * by;
   uint16_t *satd = all_satd + (threadIdx.x >> 5) * (9 * 32) + lane;
   const int mb = my * mb_width + mx;
+  const int lam = lambda_of(qp, lambdas, mb);
   const bool mb_left = x0 > 0, mb_top = mb - mb_width >= __ldg(slice_first_mb + my);
   const bool left = x > 0, top = mb_top || by > 0, right = (by == 0 || (ABOVE_RIGHT_INSIDE >> k & 1)) && x + 4 < width;
   const uint8_t *block = source + size_t(y) * width + x;
@@ -72,28 +72,28 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const ui
     const int predicted = min(bx ? a : 2, by ? b : 2);
     const unsigned value = satd[predicted * 32];
     if (bx + by == diagonal && value != 0xffff)
-      best = min(general, (value + unsigned(lam)) << 8 | unsigned(RANK >> (4 * predicted) & 15) << 4 | unsigned(predicted));
+      best = min(general, (value + unsigned(lam * mode_4x4_bits(true))) << 8 | unsigned(RANK >> (4 * predicted) & 15) << 4 | unsigned(predicted));
   }
-  const int cost_4x4 = sum_16(int(best >> 8)) + lam * BITS_4x4;
+  const int cost_4x4 = sum_16(int(best >> 8)) + lam * (BITS_ESTIMATED_4x4 + intra_4x4_type_bits());
   // 8.3.3: lane k has the sample k of the row above and of the column to the left of its macroblock. The least of all so far:
   // cost << 4 | rank << 2 | mode
   const uint8_t *origin = source + size_t(y0) * width + x0;
   const int t = mb_top ? __ldg(origin - width + k) : 0, l = mb_left ? __ldg(origin + size_t(k) * width - 1) : 0;
   const int mean = mean_16x16(mb_left, mb_top, l, t);
   unsigned row[4] = {splat4(mean), splat4(mean), splat4(mean), splat4(mean)};
-  unsigned cost = unsigned(sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_DC) << 4 | 0 << 2 | DC;
+  unsigned cost = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(DC)) << 4 | 0 << 2 | DC;
   if (__any_sync(FULL_WARP, mb_top)) {
     const unsigned word = mb_top ? __ldg(reinterpret_cast<const unsigned *>(origin - width) + bx) : 0;
     row[0] = row[1] = row[2] = row[3] = word;
-    const unsigned value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_TOP);
+    const unsigned value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(0));
     if (mb_top) cost = min(cost, value << 4 | 1 << 2 | 0);
   }
 #pragma unroll
   for (int i = 0; i < 4; i++) row[i] = splat4(__shfl_sync(FULL_WARP, l, (lane & 16) + 4 * by + i));
-  unsigned value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_LEFT);
+  unsigned value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(1));
   if (mb_left) cost = min(cost, value << 4 | 2 << 2 | 1);
   plane_16x16(l, t, mb_left && mb_top ? __ldg(origin - width - 1) : 0, lane, row);
-  value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * BITS_16x16_PLANE);
+  value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(3));
   if (mb_left && mb_top) cost = min(cost, value << 4 | 3 << 2 | 3);
   if (column >= mb_width) return;
   int limit = NOT_WORTH;

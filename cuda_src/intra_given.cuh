@@ -5,7 +5,6 @@
 #pragma once
 #include "intra_coding.cuh"
 
-constexpr int AS_16x16 = 16;  // as cpu_simd/intra_estimate.py
 constexpr int STEPS = 10, PLAN = 32 * STEPS;  // words of four words of a macroblock, see plan_4x4
 constexpr int DC = 2, DOWN_LEFT = 3, VERTICAL_LEFT = 7, N_MODES_4x4 = 9;
 

@@ -25,8 +25,8 @@ DEVICE int choose_reference(const Picture &p, const Motion *window, const Search
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + k];
-    const int bits = te_bits(r, p.most_te_bits) + difference_bits(v, predict(window, bx, by, bw, bh, r));
-    const int cost = s.distortion[41 * r + k] + p.lam * bits;
+    const int bits = ref_idx_bits(r, p.most_ref_idx_bits) + difference_bits(v, predict(window, bx, by, bw, bh, r));
+    const int cost = s.distortion[41 * r + k] + s.lam * bits;
     if (cost < best) {
       best = cost;
       chosen = {r, v};
@@ -123,7 +123,7 @@ DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned mid
   unsigned key = ~0u;
   const unsigned v = vector_of(x_of(choice.v) + lane % 3 - 1, y_of(choice.v) + lane / 3 - 1);
   if (lane < 9 && lane != 4) {
-    const int cost = value + p.lam * (BITS_16x16 + te_bits(0, p.most_te_bits) + difference_bits(v, middle));
+    const int cost = value + m.lam * (BITS_16x16 + ref_idx_bits(0, p.most_ref_idx_bits) + difference_bits(v, middle));
     if (value < ILLEGAL) key = unsigned(cost) << 4 | unsigned(lane);
   }
   key = __reduce_min_sync(FULL_WARP, key);
@@ -139,32 +139,32 @@ DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Limits &limits, 
                              const Motion &b, const Motion &c, int &best, Motion &choice) {
   const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c), skip = skip_vector(a, b, middle);
   choice = {0, s.mv[40]};
-  best = s.distortion[40] + p.lam * (te_bits(0, p.most_te_bits) + difference_bits(choice.v, middle) + BITS_16x16);
+  best = s.distortion[40] + s.lam * (ref_idx_bits(0, p.most_ref_idx_bits) + difference_bits(choice.v, middle) + BITS_16x16);
 #pragma unroll 1
   for (int r = 1; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + 40];
-    const int bits = te_bits(r, p.most_te_bits) + difference_bits(v, choose_predictor(0, 0, 4, 4, r, a, b, c));
-    const int cost = s.distortion[41 * r + 40] + p.lam * (bits + BITS_16x16);
+    const int bits = ref_idx_bits(r, p.most_ref_idx_bits) + difference_bits(v, choose_predictor(0, 0, 4, 4, r, a, b, c));
+    const int cost = s.distortion[41 * r + 40] + s.lam * (bits + BITS_16x16);
     if (cost < best) {
       best = cost;
       choice = {r, v};
     }
   }
   const Tried t = tried(p, m, limits, place, skip, middle);
-  const int fixed = BITS_16x16 + te_bits(0, p.most_te_bits), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
+  const int fixed = BITS_16x16 + ref_idx_bits(0, p.most_ref_idx_bits), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
   if (skip_value < ILLEGAL) {
-    if (skip_value + p.lam * BITS_SKIP <= best && (t.skip & 1)) {
+    if (skip_value + s.lam * BITS_SKIP <= best && (t.skip & 1)) {
       choice = {0, skip};
       return true;
     }
-    const int cost = skip_value + p.lam * (fixed + difference_bits(skip, middle));
+    const int cost = skip_value + s.lam * (fixed + difference_bits(skip, middle));
     if (cost < best) {
       best = cost;
       choice = {0, skip};
     }
   }
-  if (middle_value < ILLEGAL && middle_value + p.lam * (fixed + BITS_LEAST) < best) {
-    best = middle_value + p.lam * (fixed + BITS_LEAST);
+  if (middle_value < ILLEGAL && middle_value + s.lam * (fixed + BITS_LEAST) < best) {
+    best = middle_value + s.lam * (fixed + BITS_LEAST);
     choice = {0, middle};
   }
   if (choice.ref == 0) refine(p, m, place, middle, best, choice);
@@ -175,7 +175,7 @@ DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Limits &limits, 
 DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int kind, int &best, Motion &own) {
   const int lane = threadIdx.x & 31, shape = lane & 1;
   Motion *window = windows + WINDOW * shape, first = {0, 0}, second = {0, 0};
-  int cost = p.lam * BITS_16x8, half_cost = 0;
+  int cost = s.lam * BITS_16x8, half_cost = 0;
 #pragma unroll 1
   for (int i = 0; i < 2; i++) {
     half_cost = cost;
@@ -205,7 +205,7 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, co
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
   const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j), allowed = t == SUB_8x8 || p.kinds & (t == SUB_4x4 ? 16 : 8);
   Motion *window = windows + WINDOW * t, mine = own;
-  int cost = p.lam * BITS_8x8, chosen = 0;
+  int cost = s.lam * BITS_8x8, chosen = 0;
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
     const int bx = (q & 1) * 2, by = (q >> 1) * 2, place = 6 * (by + dy + 1) + bx + dx + 1;
@@ -219,11 +219,11 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, co
     int part = 0;
     if (counts) {
       const unsigned predictor = predict(window, bx + dx, by + dy, t <= SUB_8x4 ? 2 : 1, t == SUB_8x8 || t == SUB_4x8 ? 2 : 1, whole.ref);
-      part = s.distortion[41 * whole.ref + k] + p.lam * difference_bits(v, predictor);
+      part = s.distortion[41 * whole.ref + k] + s.lam * difference_bits(v, predictor);
     }
     part += __shfl_xor_sync(FULL_WARP, part, 1);
     part += __shfl_xor_sync(FULL_WARP, part, 2);
-    part += p.lam * (te_bits(whole.ref, p.most_te_bits) + ue_bits(t));
+    part += s.lam * (ref_idx_bits(whole.ref, p.most_ref_idx_bits) + sub_type_bits(t));
     const int cheapest = __reduce_min_sync(FULL_WARP, allowed ? part * 4 + t : 2 * FAR), sub = cheapest & 3;
     cost += cheapest >> 2;
     least -= m.least[q];
@@ -245,7 +245,7 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, co
 // Returns mb_type | sub_mb_type << 8. windows: [4][WINDOW]
 DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Limits &limits, int x0, int y0, const Motion &around, Motion &own) {
   const int lane = threadIdx.x & 31;
-  const Search s = search_of(m, p.n_ref);
+  const Search s = search_of(m, p.n_ref, m.lam);
   Motion c = from_lane(around, 5), choice = {0, 0};
   const Motion a = from_lane(around, 6), b = from_lane(around, 1), d = from_lane(around, 0);
   if (c.ref == -2) c = d;
@@ -254,7 +254,7 @@ DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Limits &li
   own = choice;
   if (skipped) return kind;
   const int quarters = m.least[0] + m.least[1] + m.least[2] + m.least[3];
-  const int least_halves = p.kinds & 2 ? min(m.least[4], m.least[5]) : FAR, least_quarters = p.kinds & 4 ? quarters + p.lam * BITS_8x8 : FAR;
+  const int least_halves = p.kinds & 2 ? min(m.least[4], m.least[5]) : FAR, least_quarters = p.kinds & 4 ? quarters + s.lam * BITS_8x8 : FAR;
   if (min(least_halves, least_quarters) < best) {
     if (lane < 10) {
 #pragma unroll
@@ -264,7 +264,7 @@ DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Limits &li
     if (least_halves < best) kind = weigh_halves(p, windows, s, kind, best, own);
     if (least_quarters < best) kind = weigh_quarters(p, windows, m, s, quarters, kind, best, own, sub_types);
   }
-  if (m.intra_cost + p.lam * BITS_INTRA < best) {
+  if (m.intra_cost + s.lam * BITS_INTRA < best) {
     kind = I_16x16;
     sub_types = 0;
     own = {-1, 0};

@@ -10,7 +10,7 @@ WARPS, THREADS = 8, 128
 TILE = 8  # macroblock columns of a tile
 TILE_ROWS = 1, 2, 4
 WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 1392  # sizes of the windows and of Memory in mode_memory.cuh
-FIXED_BYTES = 8 << 10  # static shared memory of the kernel, and the reserve of a block
+FIXED_BYTES = 9 << 10  # static shared memory of the kernel, and the reserve of a block
 
 
 def mode_decision(
@@ -23,8 +23,8 @@ def mode_decision(
     predictor: DeviceArray,  # int16[>= n_ref, n_mb, 2]
     intra_cost: DeviceArray,  # int32[n_mb]
     slice_first_mb: DeviceArray,  # int32[mb_height]
-    lam: int,
-    qp: int,
+    qp: DeviceArray,  # uint8[n_mb]
+    lambdas: DeviceArray,  # int32[52]
     subme: int,
     max_mv_y: int,
     n_ref: int,
@@ -51,8 +51,8 @@ def mode_decision(
     words = 32 * (1 + 2 * tiles + n_mb)
     mail = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
-    arguments += [lam, qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot]
-    arguments += [mail, mb_type, sub_mb_type, ref_idx, mv]
+    arguments += [qp, lambdas, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows]
+    arguments += [tiles_x, slot, mail, mb_type, sub_mb_type, ref_idx, mv]
     shared = windows + TILE * tile_rows * slot
     device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)
 

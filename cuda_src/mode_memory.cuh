@@ -3,15 +3,9 @@
 #include "mv_prediction.cuh"
 #include "probe.cuh"
 
-constexpr int BITS_SKIP = 1, BITS_INTRA = 28;  // as cpu_simd/mode_decision.py
-constexpr int BITS_16x16 = 2, BITS_16x8 = 4, BITS_8x16 = 4, BITS_8x8 = 6, BITS_LEAST = 2;  // the last: of a vector
 constexpr int FAR = 0x3fffffff, ILLEGAL = 1 << 26;
 constexpr unsigned NOWHERE = 0x80008000u;
 constexpr int WINDOW = 30;  // 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
-
-DEVICE int ue_bits(int code_num) { return 2 * (32 - __clz(code_num + 1)) - 1; }
-DEVICE int most_te_bits(int n_ref) { return n_ref <= 1 ? 0 : n_ref == 2 ? 1 : 32; }
-DEVICE int te_bits(int value, int most) { return min(ue_bits(value), most); }
 
 struct Picture {  // the kernel's arguments, as the launcher says
   const uint8_t *source, *reference;
@@ -20,7 +14,9 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const unsigned *search_mv;
   const short2 *predictor;
   const int *intra_cost, *slice_first_mb;
-  int lam, satd, max_mv_y, n_ref, most_te_bits, kinds, mb_width, mb_height;
+  const uint8_t *qp;
+  const int *lambdas;
+  int satd, max_mv_y, n_ref, most_ref_idx_bits, kinds, mb_width, mb_height;
 };
 
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the row above: such tiles depend
@@ -44,7 +40,7 @@ struct alignas(16) Memory {
   Source source;
   uint4 next;     // bits of those of the tile to the right, below to the left, below, below to the right
   int elsewhere;  // bit i: the i-th of these is in another tile
-  int intra_cost;
+  int intra_cost, qp, lam;
   int least[6];    // lower bounds of the cost of quadrants, 16x8 and 8x16; see least_cost
   int blocks[10];  // of the row above with both corners and the column to the left: where Blocks has them
   int outer[10];   // their global blocks, if they are in other tiles; else -1
@@ -56,13 +52,14 @@ struct alignas(16) Memory {
   unsigned centre[2];
   int nearby[2][9];  // distortions about the centres, 3 * row + column
 };
-struct Search {  // what the search found for the macroblock; [n_ref][41]
+struct Search {  // what the search found for the macroblock, [n_ref][41], and its lambda
   int *distortion;
   unsigned *mv;
+  int lam;
 };
-DEVICE Search search_of(Memory &m, int n_ref) {
+DEVICE Search search_of(Memory &m, int n_ref, int lam) {
   int *distortion = reinterpret_cast<int *>(&m + 1);
-  return {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref)};
+  return {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref), lam};
 }
 DEVICE unsigned now(unsigned *v) { return atomicOr(v, 0u); }
 DEVICE int now(int *v) { return atomicOr(v, 0); }
@@ -73,29 +70,30 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
   const int b = (i >> 1) * 8 + (i & 1) * 2, k = 36 + 2 * (i & 1);
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
-    const int *d = s.distortion + 41 * r, fixed = p.lam * te_bits(r, p.most_te_bits);
+    const int *d = s.distortion + 41 * r, fixed = s.lam * ref_idx_bits(r, p.most_ref_idx_bits);
     if (i >= 4) {
-      for (int n = 0; n < 2; n++) parts[n] = min(parts[n], d[k + n] + fixed + p.lam * BITS_LEAST);
+      for (int n = 0; n < 2; n++) parts[n] = min(parts[n], d[k + n] + fixed + s.lam * BITS_LEAST);
       continue;
     }
-    int cost = d[32 + i] + p.lam * (ue_bits(SUB_8x8) + BITS_LEAST);
+    int cost = d[32 + i] + s.lam * (sub_type_bits(SUB_8x8) + BITS_LEAST);
     if (p.kinds & 8) {
       const int halves = min(d[16 + 2 * i] + d[17 + 2 * i], d[24 + 2 * i] + d[25 + 2 * i]);
-      cost = min(cost, halves + p.lam * (ue_bits(SUB_8x4) + 2 * BITS_LEAST));
-      if (p.kinds & 16) cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + p.lam * (ue_bits(SUB_4x4) + 4 * BITS_LEAST));
+      cost = min(cost, halves + s.lam * (sub_type_bits(SUB_8x4) + 2 * BITS_LEAST));
+      if (p.kinds & 16) cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + s.lam * (sub_type_bits(SUB_4x4) + 4 * BITS_LEAST));
     }
     least = min(least, cost + fixed);
   }
-  return i < 4 ? least : parts[0] + parts[1] + p.lam * BITS_16x8;
+  return i < 4 ? least : parts[0] + parts[1] + s.lam * BITS_16x8;
 }
 
 // What a macroblock may have, to begin with: the best 16x16 vector over the references
 DEVICE Motion guess(const Picture &p, int mb) {
   const size_t n_mb = size_t(p.mb_width) * p.mb_height;
   int best = FAR, ref = 0;
+  const int lam = p.n_ref > 1 ? lambda_of(p.qp, p.lambdas, mb) : 0;
 #pragma unroll 1
   for (int r = 0; r < p.n_ref && p.n_ref > 1; r++) {
-    const int cost = p.search_cost[(r * n_mb + mb) * 41 + 40] + p.lam * te_bits(r, p.most_te_bits);
+    const int cost = p.search_cost[(r * n_mb + mb) * 41 + 40] + lam * ref_idx_bits(r, p.most_ref_idx_bits);
     if (cost < best) {
       best = cost;
       ref = r;
@@ -120,8 +118,8 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     const size_t from = size_t(r) * n_mb + mb;
     const short2 centre = p.predictor[from];
     const unsigned v = __ldg(p.search_mv + from * 41 + (j - 41 * r));
-    const Search s = search_of(memory_of(place), p.n_ref);
-    s.distortion[j] = p.search_cost[from * 41 + (j - 41 * r)] - p.lam * difference_bits(v, vector_of(centre.x, centre.y));
+    const Search s = search_of(memory_of(place), p.n_ref, lambda_of(p.qp, p.lambdas, mb));
+    s.distortion[j] = p.search_cost[from * 41 + (j - 41 * r)] - s.lam * difference_bits(v, vector_of(centre.x, centre.y));
     s.mv[j] = v;
   }
 #pragma unroll 1
@@ -168,9 +166,16 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     keep_source(m.source, k, rows, p.satd);
     if (k <= TRIED) m.tried[k] = k < TRIED ? NOWHERE : 0;
     if (k < 2) m.centre[k] = NOWHERE;
-    if (k == 10) m.intra_cost = p.intra_cost[mb];
+    if (k == 10) {
+      m.intra_cost = p.intra_cost[mb];
+      m.qp = p.qp[mb];
+      m.lam = lambda_of(p.qp, p.lambdas, mb);
+    }
   }
   __syncthreads();
   for (int i = int(threadIdx.x); i < MOST * 8; i += threads)
-    if ((i & 7) < 6 && address_of(i / 8) >= 0) memory_of(i / 8).least[i & 7] = least_cost(p, search_of(memory_of(i / 8), p.n_ref), i & 7);
+    if ((i & 7) < 6 && address_of(i / 8) >= 0) {
+      Memory &m = memory_of(i / 8);
+      m.least[i & 7] = least_cost(p, search_of(m, p.n_ref, m.lam), i & 7);
+    }
 }

@@ -1,6 +1,6 @@
 // 8.4.1: motion vector prediction, as cpu_simd/mv_prediction.py has it. References: -1 intra, -2 not available.
 #pragma once
-#include "simd.cuh"
+#include "bit_costs.cuh"
 #include "tables.cuh"
 
 struct alignas(8) Motion {
@@ -13,7 +13,7 @@ DEVICE int y_of(unsigned v) { return int(v) >> 16; }
 DEVICE unsigned vector_of(int x, int y) { return unsigned(x & 0xffff) | unsigned(y) << 16; }
 DEVICE unsigned median(unsigned a, unsigned b, unsigned c) { return max2(min2(a, b), min2(max2(a, b), c)); }
 // bits of the difference of two vectors
-DEVICE int difference_bits(unsigned a, unsigned b) { return se_bits(x_of(a) - x_of(b)) + se_bits(y_of(a) - y_of(b)); }
+DEVICE int difference_bits(unsigned a, unsigned b) { return mvd_bits(x_of(a) - x_of(b), y_of(a) - y_of(b)); }
 
 // 8.4.1.3: the predictor from the neighbours A, B, C (C already replaced by D where 8.4.1.3.2 says so)
 // (written without branches: lanes ask for different partitions)

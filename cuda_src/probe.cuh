@@ -2,8 +2,6 @@
 #pragma once
 #include "transform.cuh"
 
-constexpr unsigned BUDGET = 6;  // limit of the total worth of levels of one
-
 // The 4x4 blocks of a macroblock's source, prepared for distortions and levels
 struct alignas(16) Source {
   uint4 rows[2][16];          // the bias less the transforms of its rows (SATD), or its samples in the first

@@ -2,8 +2,6 @@
 #pragma once
 #include "transform.cuh"
 
-constexpr int ONE = 64, SURE = 77, MANY = 8, SURE_OF_MANY = 43, UP = 42, BIT = 9;  // as cpu_simd/rdo_quant.py
-
 // 9.2: bits of a block with levels at `mask`, those at `ones` of magnitude one, but for what the larger ones cost
 DEVICE int bits_of(unsigned mask, unsigned ones, int nc_class) {
   const int total = __popc(mask);
@@ -42,12 +40,12 @@ DEVICE void quantise_weighed(int *c, int qp, int first, uint16_t *ratios) {
     const int ratio = min(scaled >> (shift - 6), 32767);
     int level = (scaled + half) >> shift;
     mask |= unsigned(level != 0) << i;
-    if (level > 1 && ratio < ONE * (level - 1) + UP) level--;
+    if (level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
     ones |= unsigned(level == 1) << i;
     ratios[32 * i] = uint16_t(ratio);
     c[p] = c[p] < 0 ? -level : level;
   }
-  const int count = __popc(mask), sure = count <= MANY ? SURE : SURE_OF_MANY, nc_class = NC_CLASS[min(16, count + 2)];
+  const int count = __popc(mask), sure = count <= RDO_MANY ? RDO_SURE : RDO_SURE_OF_MANY, nc_class = NC_CLASS[min(16, count + 2)];
   unsigned maybe = 0;
   for (unsigned rest = ones; rest; rest &= rest - 1) {
     const int i = __ffs(int(rest)) - 1;
@@ -61,7 +59,7 @@ DEVICE void quantise_weighed(int *c, int qp, int first, uint16_t *ratios) {
     const unsigned one = 1u << i;
     rest ^= one;
     const int without = bits_of((mask ^ one) >> first, (ones & ~one) >> first, nc_class);
-    if (BIT * (bits - without) > 2 * ratios[32 * i] - ONE) {
+    if (RDO_BIT * (bits - without) > 2 * ratios[32 * i] - RDO_ONE) {
       mask ^= one;
       ones &= ~one;
       bits = without;
@@ -69,8 +67,8 @@ DEVICE void quantise_weighed(int *c, int qp, int first, uint16_t *ratios) {
   }
   if (mask && mask == ones) {
     int saved = 0;
-    for (unsigned rest = mask; rest; rest &= rest - 1) saved += 2 * ratios[32 * (__ffs(int(rest)) - 1)] - ONE;
-    if (BIT * (bits - COEFF_TOKEN_BITS[nc_class][0][0]) > saved) mask = 0;
+    for (unsigned rest = mask; rest; rest &= rest - 1) saved += 2 * ratios[32 * (__ffs(int(rest)) - 1)] - RDO_ONE;
+    if (RDO_BIT * (bits - COEFF_TOKEN_BITS[nc_class][0][0]) > saved) mask = 0;
   }
   const unsigned dropped = before & ~mask;
 #pragma unroll

@@ -1,9 +1,8 @@
 // Centre of the search window of each macroblock (not part of the standard): makes coarse planes and searches them, a block of
 // threads for 4x4 macroblocks and a lane a column of candidates; then compares eleven centres a macroblock by SAD.
-#include "simd.cuh"
+#include "bit_costs.cuh"
 #include "tables.cuh"
 
-constexpr int SCALE = 4, COARSE_X = 16, COARSE_Y = 10, SMALLEST_WINDOW = 12;
 constexpr int WARPS = 8, WIDE = 4, HIGH = 4, CENTRES = 11;
 // The 8x8 coarse samples about a macroblock are four cells of 4x4, shared with its neighbours: SADs are of cells
 constexpr int CELL_ROWS = 4 * (HIGH + 1);
@@ -21,10 +20,10 @@ extern "C" __global__ void subsample(const uint8_t *source, int source_stride, c
   const bool second = blockIdx.z;
   const int stride = second ? reference_stride : source_stride;
   const uint8_t *p = second ? reference + size_t(pad) * stride + pad : source;
-  p += size_t(SCALE * cy) * stride + 4 * SCALE * cx;
+  p += size_t(COARSE_SCALE * cy) * stride + 4 * COARSE_SCALE * cx;
   unsigned total[4] = {8, 8, 8, 8};
 #pragma unroll
-  for (int i = 0; i < SCALE; i++) {
+  for (int i = 0; i < COARSE_SCALE; i++) {
     const uint4 w = __ldg(reinterpret_cast<const uint4 *>(p + size_t(i) * stride));
     total[0] = __dp4a(w.x, 0x01010101u, total[0]);
     total[1] = __dp4a(w.y, 0x01010101u, total[1]);
@@ -48,12 +47,23 @@ DEVICE unsigned sad8(const uint8_t *p, uint2 own) {
   return sad4(unaligned(word_at(p), middle, offset), own.x, sad4(unaligned(middle, word_at(p + 8), offset), own.y, 0));
 }
 
+DEVICE int clamp(int value, int low, int high) { return max(low, min(high, value)); }
+
+// Range of the vectors of a macroblock, the candidate from the frame before, and its lambda
+struct alignas(16) Place {
+  short low_x, high_x, low_y, high_y, before_x, before_y;
+  int lam;
+  DEVICE int clamp_x(int x) const { return clamp(x, low_x, high_x); }
+  DEVICE int clamp_y(int y) const { return clamp(y, low_y, high_y); }
+};
+
 // The best candidates of a part of the rows for two columns of macroblocks: SAD + lam * bits above their rank in raster order.
-// own: rows of cells, three words; row: window's words that the lane reads first, offset: what of them; weights: bits and rank of
-// the rows, column: of the lane; found: [HIGH][WIDE][PARTS].
-DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, const unsigned *weights, unsigned column,
-    int lane, unsigned *found) {
-  unsigned u[8][3], above[PART][2], weight[PART];
+// own: rows of cells, three words; row: window's words that the lane reads first, offset: what of them; places: of the columns'
+// macroblocks, [HIGH][WIDE]; found: [HIGH][WIDE][PARTS].
+DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, const Place *places, int part, int lane,
+    unsigned *found) {
+  unsigned u[8][3], above[PART][2], bits[PART];
+  const unsigned rank = unsigned(32 * PART * part + lane);  // of the part's first row
   const auto load_row = [&](int k) {
     const unsigned *p = row + k * ROW, a = p[0], b = p[1], c = p[2], d = p[3];
     u[k][0] = unaligned(a, b, offset);
@@ -62,7 +72,7 @@ DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, 
   };
 #pragma unroll
   for (int i = 0; i < PART; i++) {
-    weight[i] = weights[i] + column;
+    bits[i] = unsigned(mvd_bits(lane - COARSE_X, PART * part + i - COARSE_Y));
     above[i][0] = above[i][1] = 0;
   }
 #pragma unroll
@@ -72,6 +82,8 @@ DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, 
     uint4 s[4];
 #pragma unroll
     for (int k = 0; k < 4; k++) s[k] = own[k];
+    const Place *of = places + max(j - 1, 0) * WIDE;
+    const unsigned lam[2] = {unsigned(of[0].lam), unsigned(of[1].lam)};
     unsigned best[2] = {~0u, ~0u};
 #pragma unroll
     for (int i = 0; i < PART; i++) {
@@ -86,14 +98,14 @@ DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, 
 #pragma unroll
       for (int n = 0; n < 2; n++) {
         const unsigned pair = cell[n] + cell[n + 1];
-        best[n] = min(best[n], ((above[i][n] + pair) << 10) + weight[i]);
+        best[n] = min(best[n], (mad(lam[n], bits[i], above[i][n] + pair) << 10) + 32 * i);
         above[i][n] = pair;
       }
     }
     if (j > 0) {
 #pragma unroll
       for (int n = 0; n < 2; n++) {
-        const unsigned least = __reduce_min_sync(FULL_WARP, best[n]);
+        const unsigned least = __reduce_min_sync(FULL_WARP, best[n] + rank);
         if (lane == 0) found[((j - 1) * WIDE + n) * PARTS] = least;
       }
     }
@@ -108,37 +120,28 @@ DEVICE void search_part(const uint4 *own, const unsigned *row, unsigned offset, 
 
 // a / b rounded down for |a| < 2^19, 0 < b <= 16: an error of a millionth of the quotient is less than its distance from a whole number
 DEVICE int floor_divide(int a, int b) { return int(floorf(fast_ratio(float(a) + 0.5f, float(b)))); }
-DEVICE int clamp(int value, int low, int high) { return max(low, min(high, value)); }
-
-// Range of the vectors of a macroblock, and the candidate from the frame before
-struct alignas(16) Place {
-  short low_x, high_x, low_y, high_y, before_x, before_y;
-  DEVICE int clamp_x(int x) const { return clamp(x, low_x, high_x); }
-  DEVICE int clamp_y(int y) const { return clamp(y, low_y, high_y); }
-};
 
 // Arguments as the launcher says; macroblock rows [row0, row1). Grid: macroblocks by WIDE, by HIGH.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ reference, int width, int height, int pad, const uint8_t *__restrict__ coarse_source,
     const uint8_t *__restrict__ coarse_reference, const signed char *__restrict__ previous_ref_idx,
-    const short2 *__restrict__ previous_mv, int distance, int lam, int merange, int max_mv_y, int row0, int row1,
-    short2 *centre, short2 *predictor) {
+    const short2 *__restrict__ previous_mv, int distance, const uint8_t *__restrict__ qp, const int *__restrict__ lambdas,
+    int merange, int max_mv_y, int row0, int row1, short2 *centre, short2 *predictor) {
   wait_for_the_kernel_before();
   SHARED(unsigned, window, WINDOW * ROW);
   SHARED(uint4, cells, 2 * CELL_ROWS);
-  SHARED(unsigned, weights, PARTS * PART);
   SHARED(uint4, found, WIDE * HIGH);
   SHARED(Place, places, WIDE * HIGH);
   const int thread = int(threadIdx.x), lane = thread & 31, warp = thread >> 5, mb_width = width / 16;
   const int first_x = WIDE * int(blockIdx.x), first_y = HIGH * int(blockIdx.y) + row0;
   {  // all loads are issued before the first store; samples beyond the coarse plane belong to no macroblock
-    const int stride = width / SCALE + 2 * COARSE_PAD, last = height / SCALE + 2 * COARSE_PAD - 1;
+    const int stride = width / COARSE_SCALE + 2 * COARSE_PAD, last = height / COARSE_SCALE + 2 * COARSE_PAD - 1;
     const int x = COARSE_PAD + 4 * first_x - 4, y = COARSE_PAD + 4 * first_y - 2;
     constexpr int CELL_WORDS = 8 * CELL_ROWS, ROUNDS = (WINDOW * ROW + 32 * WARPS - 1) / (32 * WARPS);
     const int i = thread >> 3, side = thread >> 2 & 1, n = thread & 3;  // words of cells; the fourth is unused
     const int m = min(max(thread - CELL_WORDS, 0), WIDE * HIGH - 1), mx = min(first_x + m % WIDE, mb_width - 1);
     const int my = min(first_y + m / WIDE, row1 - 1), mb = my * mb_width + mx;
-    unsigned low = 0, high = 0, loaded[ROUNDS];
+    unsigned low = 0, high = 0, own_qp = 0, loaded[ROUNDS];
     if (thread < CELL_WORDS) {
       const uint8_t *p = coarse_source + (min(y + i, last) * stride + min(x + 8 * side + 4 * n, stride - 8));
       low = word_at(p);
@@ -146,6 +149,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     } else if (thread < CELL_WORDS + WIDE * HIGH) {
       low = unsigned(previous_ref_idx[4 * mb]);
       high = __ldg(reinterpret_cast<const unsigned *>(previous_mv + 16 * mb));
+      own_qp = __ldg(qp + mb);
     }
 #pragma unroll
     for (int k = 0; k < ROUNDS; k++) {
@@ -159,6 +163,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
       reinterpret_cast<unsigned *>(cells)[4 * (CELL_ROWS * side + i) + n] = unaligned(low, high, 2);
     } else if (thread < CELL_WORDS + WIDE * HIGH) {
       Place place;
+      place.lam = __ldg(lambdas + own_qp);
       const int border = pad - max(merange, SMALLEST_WINDOW) - 3, steps = int(low) + 1, times = steps ? distance : 0;
       place.low_x = short(max(-16 * mx - border, -2047 + merange));
       place.high_x = short(min(width - 15 - 16 * mx + border, 2047 - merange));
@@ -167,13 +172,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
       place.before_x = short(place.clamp_x((floor_divide(short(high) * times, max(steps, 1)) + 2) >> 2));
       place.before_y = short(place.clamp_y((floor_divide((int(high) >> 16) * times, max(steps, 1)) + 2) >> 2));
       places[m] = place;
-    } else if (thread >= 32 * (WARPS - 1) && lane < PARTS * PART) {
-      weights[lane] = unsigned(lam * se_bits(lane - COARSE_Y)) << 10 | unsigned(32 * lane);
     }
   }
   __syncthreads();
   search_part(cells + CELL_ROWS * (warp & 1), window + PART * (warp >> 1) * ROW + 2 * (warp & 1) + ((lane + 2) >> 2),
-      unsigned(lane + 2) & 3, weights + PART * (warp >> 1), unsigned(lam * se_bits(lane - COARSE_X)) << 10 | unsigned(lane), lane,
+      unsigned(lane + 2) & 3, places + 2 * (warp & 1), warp >> 1, lane,
       reinterpret_cast<unsigned *>(found + 2 * (warp & 1)) + (warp >> 1));
   __syncthreads();
   const int stride = width + 2 * pad, row = lane >> 1, half = 8 * (lane & 1);
@@ -189,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     const Place place = places[m];
     const uint4 f = found[m];
     const int rank = int(min(min(f.x, f.y), min(f.z, f.w)) & 1023);
-    const int middle_x = SCALE * ((rank & 31) - COARSE_X), middle_y = SCALE * ((rank >> 5) - COARSE_Y);
+    const int middle_x = COARSE_SCALE * ((rank & 31) - COARSE_X), middle_y = COARSE_SCALE * ((rank >> 5) - COARSE_Y);
     const uint2 own = __ldg(reinterpret_cast<const uint2 *>(source + (top * width + left)));
     // Of three columns the last two lie in the same words, a multiple of 4 and two more unless clamped, the first in them or a
     // word before
@@ -220,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
       y = lane == 9 ? 0 : place.before_y;
     }
     const int value = int(sum >> (16 * (lane & 1)) & 0xffff);
-    const int key = (value + lam * (se_bits(4 * x) + se_bits(4 * y))) * 16 + order;
+    const int key = (value + place.lam * mvd_bits(4 * x, 4 * y)) * 16 + order;
     if (key == __reduce_min_sync(FULL_WARP, key) && inside) {
       const int mb = my * mb_width + mx;
       centre[mb] = make_short2(short(x), short(y));

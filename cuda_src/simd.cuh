@@ -45,6 +45,11 @@ DEVICE int clip3(int low, int high, int x) { return min(max(x, low), high); }
 DEVICE int clip255(int x) { return min(max(x, 0), 255); }
 DEVICE int byte_of(unsigned word, int i) { return int(word >> (8 * i) & 255); }
 
+constexpr int N_QP = 52;
+
+// Lambda of macroblock mb. qp: uint8[n_mb], QP_Y; lambdas: int32[52], lambda by QP
+DEVICE int lambda_of(const uint8_t *qp, const int *lambdas, int mb) { return __ldg(lambdas + __ldg(qp + mb)); }
+
 // c + the sum of absolute differences of four samples
 DEVICE unsigned sad4(unsigned a, unsigned b, unsigned c) {
 #ifdef H264LITE_EMULATED
@@ -178,9 +183,6 @@ DEVICE float fast_ratio(float a, float b) {
   return __fdividef(a, b);
 #endif
 }
-
-// 9.1.1: number of bits of the signed Exp-Golomb code of v
-DEVICE int se_bits(int v) { return 65 - 2 * __clz(abs(v)); }
 
 // two signed 16-bit numbers a word
 DEVICE unsigned add2(unsigned a, unsigned b) {

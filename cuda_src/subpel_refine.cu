@@ -5,7 +5,7 @@
 // exchange; 14 such groups, seven warps, are two macroblocks. Around any position the samples wanted lie in four patches:
 // C at the vector, H half a sample left and right, V above and below, D diagonal; the plane of each is that of C with the
 // bits of the half-sample directions turned over.
-#include "simd.cuh"
+#include "bit_costs.cuh"
 
 constexpr int NT = 224;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
@@ -13,8 +13,6 @@ constexpr int SAD_THEN_SATD = 3;  // minimum blocks a multiprocessor: here four 
 #else
 constexpr int SAD_THEN_SATD = 4;
 #endif
-constexpr int HOPELESS = 1 << 20;  // cost of a partition that was not refined
-enum Metric { SAD = 0, SATD = 1 };
 
 // Rows of samples from any address on; the stride is whole words, so that all rows begin at the same place of a word
 struct Rows {
@@ -77,7 +75,6 @@ DEVICE Layer layer_of(int layer, int block) {
 
 // Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
 DEVICE bool hopeful(const int *cost, int lam, int kinds, int every, int layer, int block) {
-  constexpr int HOPE_HALVES = 12, HOPE_8x8 = 8, HOPE_8x4 = -4, HOPE_4x4 = -8;  // as cpu_simd/subpel_refine.py
   if (layer == 6) return true;
   const int needed = layer == 0 ? 16 | 8 | 4 : layer < 3 ? 8 | 4 : layer == 3 ? 4 : 2;
   if ((kinds & needed) != needed) return false;
@@ -148,9 +145,14 @@ DEVICE void block_costs(const Current &current, const uint8_t *luma, unsigned pl
   }
 }
 
+// Lambda of a macroblock, and the predictor of its vectors
+struct Weights {
+  int lam, px, py;
+};
+
 template <bool HALF, int METRIC, bool CENTRE>
 DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_size, int stride, int x0, int y0, const Layer &layer,
-                 int px, int py, int lam, int &x, int &y, int &cost) {
+                 const volatile Weights *weights, int &x, int &y, int &cost) {
   constexpr int STEP = HALF ? 2 : 1;
   unsigned v[9];
   block_costs<HALF, METRIC, CENTRE>(current, luma, plane_size, stride, 4 * x0 + x, 4 * y0 + y, v);
@@ -159,6 +161,7 @@ DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_siz
 #pragma unroll
     for (int i = 0; i < 4; i++) v[n] = mad(__shfl_xor_sync(FULL_WARP, v[n], 1 << i), unsigned(byte_of(layer.shared, i)), v[n]);
   }
+  const int lam = weights->lam, px = weights->px, py = weights->py;  // read here, to save registers before
   int bx[3], by[3];
 #pragma unroll
   for (int i = 0; i < 3; i++) {
@@ -182,14 +185,17 @@ DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_siz
 }
 
 template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
-DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor, int lam,
-                   int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {
+DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor,
+                   const uint8_t *__restrict__ qp, const int *__restrict__ lambdas, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {
   const int group = int(threadIdx.x) >> 4, block = threadIdx.x & 15;
   const int which = group / 7, layer_number = group - 7 * which;
   int mx = int(blockIdx.x) * 2 + which;
   const bool live = mx < mb_width;
   mx = min(mx, mb_width - 1);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
+  SHARED(Weights, both, 2);
+  const int lam = lambda_of(qp, lambdas, mb);
+  if (layer_number == 0 && block == 0) both[which] = {lam, predictor[mb].x, predictor[mb].y};
   Layer layer = layer_of(layer_number, block);
   const bool wanted = hopeful(cost + mb * 41, lam, kinds, every, layer_number, block);
   const int place = mb * 41 + layer.partition;
@@ -205,13 +211,14 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   for (int i = 0; i < 4; i++) current.rows[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
   current.coefficients = transformed(current.rows);
   find_neighbours(layer);
-  const short2 p = predictor[mb], start = mv[place];
+  const short2 start = mv[place];
   int x = start.x, y = start.y, value = cost[place];
   const unsigned plane_size = unsigned(width) * unsigned(height);
-  step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x, p.y, lam, x, y, value);
+  step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, both + which, x, y,
+                                               value);
   if (QUARTER)
-    step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x,
-                                                               p.y, lam, x, y, value);
+    step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, layer,
+                                                               both + which, x, y, value);
   __syncwarp();
   if (first) {
     cost[place] = wanted ? value : HOPELESS;
@@ -224,10 +231,10 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 // blocks: minimum blocks a multiprocessor; for four the last kernel lacks a few registers.
 #define REFINE(name, blocks, ...)                                                                                       \
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
-      const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor, int lam,  \
-      int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {                                            \
+      const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
+      const uint8_t *__restrict__ qp, const int *__restrict__ lambdas, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {                                            \
     wait_for_the_kernel_before();                                                                                       \
-    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, lam, kinds, every, row0, mb_width, cost, mv);      \
+    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, lambdas, kinds, every, row0, mb_width, cost, mv);\
   }
 REFINE(refine_half_sad, 4, false, SAD, SAD)
 REFINE(refine_sad_sad, 4, true, SAD, SAD)

@@ -2,13 +2,12 @@
 
 from typing import Any
 
+from ..cpu_simd.decisions import ALL_KINDS, EVERY
 from .runtime.device import DeviceArray
 
 THREADS = 224
-ALL_KINDS = 31
 # By subme, 1 to 4 and higher; subme 0 keeps integer vectors
 KERNELS = ("", "refine_half_sad", "refine_sad_sad", "refine_sad_satd", "refine_satd_satd")
-EVERY = 5  # from this subme on all partitions are refined
 
 
 def subpel_refine(
@@ -16,7 +15,8 @@ def subpel_refine(
     luma: DeviceArray,  # uint8[4, H + 2 pad, W + 2 pad]
     pad: int,
     predictor: DeviceArray,  # int16[n_mb, 2], quarter samples
-    lam: int,
+    qp: DeviceArray,  # uint8[n_mb]
+    lambdas: DeviceArray,  # int32[52]
     subme: int,
     row0: int,
     row1: int,
@@ -31,5 +31,6 @@ def subpel_refine(
         return
     _, height, width = luma.shape
     mb_width = source.shape[1] // 16
-    arguments = [source, luma, width, height, pad, predictor, lam, kinds, int(subme >= EVERY), row0, mb_width, cost, mv]
+    arguments = [source, luma, width, height, pad, predictor, qp, lambdas, kinds, int(subme >= EVERY), row0, mb_width]
+    arguments += [cost, mv]
     source.device.launch("subpel_refine", kernel, ((mb_width + 1) // 2, row1 - row0), (THREADS,), arguments, stream)

@@ -1,10 +1,9 @@
 // 8.5: transforms, quantisation and scaling of one 4x4 block in a thread's registers; raster order, y * 4 + x.
 #pragma once
+#include "decisions.cuh"
 #include "simd.cuh"
 #include "tables.cuh"
 
-constexpr int MAX_LEVEL = 2063;  // the largest level that CAVLC writes in every context (9.2.2.1)
-constexpr int DEAD_ZONE_INTRA = 3, DEAD_ZONE_INTER = 6;
 
 DEVICE int digit(unsigned long long packed, int i) { return int(packed >> (4 * i) & 15); }
 // 8.5.9: the class of a position: 0 both coordinates even, 1 both odd, 2 otherwise; and a position of each class

@@ -91,5 +91,4 @@ def load_writers(bits: bool = False) -> None:
     frame.spec = FrameTypes(config, ((0, 2),)).next()
     SliceWriter(config).access_unit(frame)
     if bits:
-        frame.header_bits = (0,)
         Arrays(LoopSettings(config, frame.spec.slices, LAMBDA), Executor(1, 2, [(0, 4)])).deferred_write(frame)()

@@ -26,12 +26,15 @@ print(f"a candidate: {anew} differences without reuse, 256 and at most {addition
 
 # %% All 1024 candidates of all macroblocks: plain loops for one partition, vector instructions for all 41
 pad, n_mb = 48, 22 * 18
+qp, lambdas = np.zeros(n_mb, np.uint8), np.zeros(52, np.int32)  # lambda 0: vectors cost nothing
 zero, cost, mv = np.zeros((n_mb, 2), np.int16), np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
 vectors, sads = np.zeros((n_mb, 2), np.int16), np.zeros(n_mb, np.int32)
 reference = np.pad(previous, pad, mode="edge")
 work = {
     "plain loops, 16x16": lambda: scalar.full(current, previous, 16, 16, 16, False, np.arange(n_mb), vectors, sads),
-    "vectors, 41 partitions": lambda: full_search(current, reference, pad, zero, zero, 0, 16, 0, 18, cost, mv),
+    "vectors, 41 partitions": lambda: full_search(
+        current, reference, pad, zero, zero, qp, lambdas, 16, 0, 18, cost, mv
+    ),
 }
 for name, call in work.items():
     call()  # compiles

@@ -69,13 +69,13 @@ class CudaExecutor(GpuMemory):
         return self.gpu
 
     def upload_frame(
-        self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], fills: Iterable[tuple[DeviceArray, int]],
-        step: Step, state: Mapping[str, Any], upload_fence: np.ndarray | None = None,
+        self, number: int, pairs: Iterable[tuple[np.ndarray, DeviceArray]], step: Step, state: Mapping[str, Any],
+        upload_fence: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """Start frame `number` while the frame before is in the loop.
 
-        pairs: (host array, GPU array) to copy; fills: (array, value); step: converts the uploaded samples to planes;
-        upload_fence: the copies start once it is READY (scheduler/threads/copy_kernels.py).
+        pairs: (host array, GPU array) to copy; step: converts the uploaded samples to planes; upload_fence: the copies start
+        once it is READY (scheduler/threads/copy_kernels.py).
         """
         gpu, k, up = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
@@ -85,8 +85,6 @@ class CudaExecutor(GpuMemory):
         with self._span(H2D, "upload"):
             for host, there in pairs:
                 there.put(host, up)
-        for array, value in fills:
-            array.fill(value, up)
         self.run([step], state, {})
         self._start_when_uploaded(number)
 
@@ -101,13 +99,13 @@ class CudaExecutor(GpuMemory):
             gpu.wait(main, event)
 
     def import_device_frame(
-        self, number: int, stage: str, pointers: Mapping[str, int], fills: Iterable[tuple[DeviceArray, int]],
+        self, number: int, stage: str, pointers: Mapping[str, int], pairs: Iterable[tuple[np.ndarray, DeviceArray]],
         producer: tuple[int | None, bool], state: Mapping[str, Any],
     ) -> None:  # fmt: skip
         """As `upload_frame`, for a frame that is already on the GPU.
 
-        producer: (stream to be ordered after or None, whether that stream waits until the frame is read). If it does not
-        wait, or there is no stream, the host waits.
+        pairs: (host array, GPU array) to copy; producer: (stream to be ordered after or None, whether that stream waits until
+        the frame is read). If it does not wait, or there is no stream, the host waits.
         """
         stream, waits = producer
         gpu, k, up = self.gpu, number % self.frames_on_device, self.streams[H2D]
@@ -115,8 +113,8 @@ class CudaExecutor(GpuMemory):
         gpu.wait(up, self._downloaded[k])
         if stream is not None:
             self.others().after(up, stream)
-        for array, value in fills:
-            array.fill(value, up)
+        for host, there in pairs:
+            there.put(host, up)
         self.run([((stage,), self.load_from_gpu(pointers))], state, {})
         self._start_when_uploaded(number)
         if stream is None or not waits:

@@ -351,10 +351,11 @@ def written(
     width, height = state.mb_width, rows[-1]
     pitch = (width + 1) * ENTRY_BYTES
     first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
-    layout = np.array([*zip(rows[:-1], headers), (height, 0)], np.int32)
+    params = np.array([slice_qp, *headers], np.int32)
     arrays = [upload(array) for array in state.arrays()]
     data, sizes = upload(np.full(height * pitch + guard, 0xA5, np.uint8)), upload(np.zeros(height, np.int32))
-    kernel(upload(first), upload(layout), state.n_ref, slice_qp, width, *arrays[-3:], *arrays[:-3], data, sizes)
+    layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
+    kernel(*layout, state.n_ref, width, *arrays[-3:], *arrays[:-3], data, sizes)
     if upload is not np.copy:
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()

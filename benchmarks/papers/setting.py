@@ -148,11 +148,12 @@ class Product:
         self.references = [np.pad(source, self.pad, mode="edge") for source in self.sources]
         self.rows, self.n_mb = self.sources[0].shape[0] // 16, self.sources[0].size // 256
         self.zero = np.zeros((self.n_mb, 2), np.int16)
+        self.quantiser = np.zeros(self.n_mb, np.uint8), np.zeros(52, np.int32)  # QP of each macroblock, lambda by QP
         self.cost, self.mv = np.zeros((self.n_mb, 41), np.int32), np.zeros((self.n_mb, 41, 2), np.int16)
 
     def on_cpu(self, n: int, grid: int = 0, level: int = cpu.SIMD_LEVEL) -> int:
         """Picture n in the one before it, one thread: the sum of the SADs of 16x16. grid: in steps."""
-        where = self.sources[n], self.references[n - 1], self.pad, self.zero, self.zero, 0, self.reach
+        where = self.sources[n], self.references[n - 1], self.pad, self.zero, self.zero, *self.quantiser, self.reach
         if grid:
             cpu_step.step_search(*where, grid, 0, self.rows, self.cost, self.mv, level)
         else:
@@ -171,6 +172,7 @@ class Product:
         stream = gpu.stream()
         sources, references = ([self._pinned(gpu, a) for a in arrays] for arrays in (self.sources, self.references))
         source, reference = gpu.array(sources[0].shape, np.uint8), gpu.array(references[0].shape, np.uint8)
+        qp, lambdas = (gpu.upload(a) for a in self.quantiser)
         zero, cost, mv = gpu.upload(self.zero), gpu.array(self.cost.shape, np.int32), gpu.array(self.mv.shape, np.int16)
         got_cost, got_mv = gpu.pinned(self.cost.shape, np.int32), gpu.pinned(self.mv.shape, np.int16)
 
@@ -179,7 +181,8 @@ class Product:
             for n in range(1, len(self.frames)):
                 source.put(sources[n], stream)
                 reference.put(references[n - 1], stream)
-                full_search(source, reference, self.pad, zero, zero, 0, self.reach, 0, self.rows, cost, mv, stream)
+                where = source, reference, self.pad, zero, zero, qp, lambdas, self.reach
+                full_search(*where, 0, self.rows, cost, mv, stream)
                 cost.get(got_cost, stream)
                 mv.get(got_mv, stream)
                 gpu.synchronize(stream)

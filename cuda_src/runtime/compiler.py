@@ -51,7 +51,8 @@ def tables_header() -> str:
     from ...standard import cavlc, macroblock, tables
 
     lines = ["// Generated from standard/{tables,macroblock,cavlc}.py and cpu_simd/layout.py.", "#pragma once", ""]
-    for module, wanted in ((macroblock, ANY), (layout, ANY), (tables, ANY), (cavlc, "NC_CLASS.*|[A-Z_]*_(BITS|CODES)")):
+    wanted_of_cavlc = "NC_CLASS.*|[A-Z_]*_(BITS|CODES)|MAX_LEVEL"
+    for module, wanted in ((macroblock, ANY), (layout, ANY), (tables, ANY), (cavlc, wanted_of_cavlc)):
         for name, value in sorted(vars(module).items()):
             if not re.fullmatch(wanted, name):
                 continue
@@ -73,6 +74,18 @@ def tables_header() -> str:
     words = [sum(v << (8 * x) for x, v in enumerate(codes[4 * y : 4 * y + 4])) for y in range(4)]
     lines += [f"constexpr unsigned QUARTER_SAMPLE_PAIRS_{y} = {word:#010x};" for y, word in enumerate(words)]
     return "\n".join(lines) + "\n"
+
+
+@cache
+def decisions_header() -> str:
+    """decisions.cuh: the numbers of cpu_simd/decisions.py as CUDA constants."""
+    from ...cpu_simd import decisions
+
+    found = [f"constexpr int {name} = {value};" for name, value in vars(decisions).items() if re.fullmatch(ANY, name)]
+    return "\n".join(["// Generated from cpu_simd/decisions.py.", "#pragma once", "", *found]) + "\n"
+
+
+GENERATED = {"tables.cuh": tables_header, "decisions.cuh": decisions_header}
 
 
 def _bytes_needed(value: np.ndarray) -> int:
@@ -99,7 +112,7 @@ def module_key(name: str) -> str:
         if file in seen:
             continue
         seen.add(file)
-        text = tables_header() if file == "tables.cuh" else (HERE / file).read_text()
+        text = GENERATED[file]() if file in GENERATED else (HERE / file).read_text()
         digest.update(file.encode() + b"\0" + text.encode())
         pending += re.findall(r'^#include "([^"]+)"', text, re.MULTILINE)
     return digest.hexdigest()
@@ -128,11 +141,12 @@ def _own_folder() -> Path:
 
 
 def write_tables(folder: Path) -> Path:
-    """Write tables.cuh into `folder`/include-<hash> and return that folder."""
-    text = tables_header()
-    include = folder / f"include-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    """Write the generated headers into `folder`/include-<hash> and return that folder."""
+    texts = {file: header().encode() for file, header in GENERATED.items()}
+    include = folder / f"include-{hashlib.sha256(b''.join(texts.values())).hexdigest()[:16]}"
     include.mkdir(parents=True, exist_ok=True)
-    write_whole(include / "tables.cuh", text.encode())
+    for file, text in texts.items():
+        write_whole(include / file, text)
     return include
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..cuda_executor import CudaExecutor
 from .dpb import DecodedPictureBuffer
-from .frame import Frame, HostFrame, Zeros, nothing, split_planes
+from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
 from .loop import Arrays, Loop, LoopSettings
 
 
@@ -33,30 +33,31 @@ class CudaLoop(Loop):
         frame.levels_packed, frame.write_slices = False, nothing
         executor, k, picture = self.executor, frame.index % len(self.frames_on_device), frame.picture
         device_frame = self.frames_on_device[k]
-        fills = [(device_frame.qp, frame.spec.qp)]
+        params = self.input[k]["frame_params"]
         if picture is not None:
-            state = self.arrays.constants | device_frame.arrays | picture.numbers
-            executor.import_device_frame(frame.index, picture.stage, picture.pointers, fills, picture.producer, state)
+            state = self.arrays.constants | device_frame.arrays | picture.numbers | {"frame_params": params}
+            pairs = [(frame.frame_params, params)]
+            executor.import_device_frame(frame.index, picture.stage, picture.pointers, pairs, picture.producer, state)
         fence = frame.pending_fence
-        kind = (frame.spec.qp, frame.header_bits, picture is None, frame.kept, fence is None)
-        key = (k, slot, list0, kind)
+        key = (k, slot, list0, picture is None, frame.kept, fence is None)
         if executor.replay(key, frame.place, frame.host_buffers):
             return device_frame
         with executor.record(key, frame.place):
             if picture is None:
                 state = self.arrays.constants | device_frame.arrays | self.input[k]
-                source = [(frame.source, self.input[k]["given"])]
-                executor.upload_frame(frame.index, source, fills, (("load_i420",), {}), state, fence)
-            entropy_state = self.arrays.entropy_state(frame, executor.across(frame.slice_data))
+                pairs = [(frame.upload, self.input[k]["upload"])]
+                executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, fence)
+            entropy_state = {"frame_params": params, "slice_data": executor.across(frame.slice_data)}
             self._stages(frame, device_frame, slot, list0, entropy_state)
             executor.take(frame.index, [(device_frame.block, frame.block), *self._decoded(frame, slot)], frame.place)
         return device_frame
 
 
 def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:
-    """The upload target of a frame of display size on a GPU, with its planes and pitches by name."""
+    """The upload target of a frame of display size on a GPU, with its parameters, planes and pitches by name."""
     config = settings.config
-    samples = zeros((sum(height * width for height, width in config.display),), np.uint8)
-    y, u, v = split_planes(samples, config.display)
+    upload = zeros(upload_shape(config.mb_height, config.display), np.uint8)
+    params, source = split_upload(upload, config.mb_height)
+    y, u, v = split_planes(source, config.display)
     pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
-    return {"given": samples, "given_y": y, "given_u": u, "given_v": v, **pitches}
+    return {"upload": upload, "frame_params": params, "given_y": y, "given_u": u, "given_v": v, **pitches}

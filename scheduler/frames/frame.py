@@ -74,6 +74,7 @@ class Frame:
         self.kept = True  # whether this frame's are
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
         self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
+        self.frame_params = np.zeros(_params_bytes(mb_height) // 4, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
         self.header_bits: tuple[int, ...] = ()  # of each slice
         self.index = 0  # number of frames that entered before it
@@ -93,6 +94,10 @@ class Frame:
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
 
+    def write_params(self) -> None:
+        """Write `frame_params`: what differs between frames of the same GPU recording."""
+        self.frame_params[: 1 + len(self.header_bits)] = (self.spec.qp, *self.header_bits)
+
     def complete(self) -> None:
         """Block until the source is copied in."""
 
@@ -107,7 +112,8 @@ class Frame:
 class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
-    given           y, u, v of display size, the source as it is uploaded
+    upload          uint8[n]: frame_params and source, which one copy uploads
+    given           y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
@@ -125,7 +131,8 @@ class HostFrame(Frame):
         self.slice_data = _allocate("slice_data", size, zeros)
         self.level_blocks = _allocate("level_blocks", size if by_rows else Size(0, 0), zeros if by_rows else np.zeros)
         self._held = np.zeros(size.n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
-        self.source = zeros((sum(h * w for h, w in display),), np.uint8)
+        self.upload = zeros(upload_shape(mb_height, display), np.uint8)
+        self.frame_params, self.source = split_upload(self.upload, mb_height)
         self.given = split_planes(self.source, display)
         self._target = Target(self.given)
         self._padded = False
@@ -164,7 +171,7 @@ class HostFrame(Frame):
     def host_buffers(self) -> list[np.ndarray]:
         """The buffers that the GPU reads and writes, always in the same order."""
         optional = [self.upload_fence, *(self.decoded or ())]
-        return [self.source, self.block, self.slice_data, *(array for array in optional if array is not None)]
+        return [self.upload, self.block, self.slice_data, *(array for array in optional if array is not None)]
 
     def complete(self) -> None:
         """See Frame. The planes given to `load` may change afterwards."""
@@ -203,6 +210,21 @@ class HostFrame(Frame):
 
 def nothing() -> None:
     """What is left of the entropy stage if the loop has run it."""
+
+
+def _params_bytes(mb_height: int) -> int:
+    return -(-4 * (1 + mb_height) // _ALIGNED) * _ALIGNED
+
+
+def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[int]:
+    """Shape of an upload buffer, uint8; display: (height, width) of the planes."""
+    return (_params_bytes(mb_height) + sum(height * width for height, width in display),)
+
+
+def split_upload(upload: Array, mb_height: int) -> tuple[Array, Array]:
+    """Views of an upload buffer: frame_params int32[>= 1 + mb_height], and the samples of the source, uint8[n]."""
+    size = _params_bytes(mb_height)
+    return upload[:size].view(np.dtype(np.int32)), upload[size:]
 
 
 def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Array, ...]:

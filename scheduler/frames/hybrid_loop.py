@@ -50,6 +50,7 @@ class HybridLoop:
         if loop is not None:
             return self._run_alone(loop, frame)
         slot, list0 = self.dpb.begin(frame.spec)
+        frame.write_params()
         picture = frame.picture if isinstance(frame, HostFrame) else None
         executor.begin(frame.index)
         there = self._there(frame)
@@ -58,12 +59,13 @@ class HybridLoop:
             frame.samples()
         for memory, arrays in self.arrays.items():
             with executor.at_work(memory):
-                arrays.fill(frame, there[memory])
+                arrays.fill(frame, there[memory], memory == HOST or picture is None)
         source = HOST
         if picture is not None and executor.side is not None:
             source = executor.side.device
             with executor.at_work(source):
-                state = self.arrays[source].constants | there[source].arrays | picture.numbers
+                params = {"frame_params": executor.side.constant(frame.frame_params[:1])}  # read for QP only
+                state = self.arrays[source].constants | there[source].arrays | picture.numbers | params
                 executor.side.load(picture.stage, picture.pointers, picture.producer, state)
         wanted = frame.decoded is not None
         asked = Picture(self.size, frame.spec.n_ref, config.ref, config.me, source, wanted, frame.spec.is_idr)

@@ -38,13 +38,15 @@ class Arrays:
     def __init__(self, settings: LoopSettings, side: Any) -> None:
         """side: an executor or worker: it has zeros, constant, interior, fill and tickets."""
         config = settings.config
-        self.config, self.lambdas, self.side = config, settings.lambdas, side
-        self._slices = settings.slices
+        self.config, self.side = config, side
         size = Size(config.mb_width, config.mb_height, config.pad)
         self.references = References.allocate(config.ref + 1, size, side.zeros)
         self.workspace = Workspace(size, config.ref, side.zeros)
         self.constants = _constants(config)
+        rows = [*(row0 for row0, _ in settings.slices), config.mb_height]
         self.constants["slice_first_mb"] = side.constant(_slice_first_mb(settings))
+        self.constants["slice_rows"] = side.constant(np.array(rows, np.int32))
+        self.constants["lambdas"] = side.constant(settings.lambdas)
 
     def on(self, side: Any) -> "Arrays":
         """The same arrays, for another executor of the same memory."""
@@ -60,9 +62,7 @@ class Arrays:
         """
         references, previous = self.references, previous or there
         return self.constants | there.arrays | self.workspace.arrays() | self.picture_state(slot) | {
-            "lam": int(self.lambdas[frame.spec.qp]),
             "n_ref": len(list0),
-            "slice_qp": frame.spec.qp,
             "ref_luma": references.luma,
             "ref_chroma": references.chroma,
             "ref_slots": self.side.constant(np.array(list0 or (0,), np.int32)),
@@ -70,17 +70,10 @@ class Arrays:
             "previous_mv": previous.mv,
         }  # fmt: skip
 
-    def entropy_state(self, frame: Frame, slice_data: Any) -> dict[str, Any]:
-        """The arguments of the entropy stage that are not in `state`; slice_data: `frame`'s, as this memory has it."""
-        rows = [row0 for row0, _ in self._slices]
-        headers = [*zip(rows, frame.header_bits, strict=True), (self.config.mb_height, 0)]
-        return {"slice_headers": self.side.constant(np.array(headers, np.int32)), "slice_data": slice_data}
-
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
         """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""
-        numbers = {"n_ref": frame.spec.n_ref, "slice_qp": frame.spec.qp}
-        state = self.constants | frame.arrays | numbers | self.entropy_state(frame, frame.slice_data)
-        return deferred_call(ENTROPY_STAGE, state)
+        own = {"n_ref": frame.spec.n_ref, "frame_params": frame.frame_params, "slice_data": frame.slice_data}
+        return deferred_call(ENTROPY_STAGE, self.constants | frame.arrays | own)
 
     def picture_state(self, slot: int) -> dict[str, Any]:
         """The arguments for the decoded frame in `slot`."""
@@ -99,7 +92,7 @@ class Arrays:
         return found | self.workspace.of_reference(ref)
 
     def fill(self, frame: Frame, there: Frame, qp: bool = True) -> None:
-        """Initial values of all macroblocks; qp: whether to fill qp too (an upload of the source fills it)."""
+        """Initial values of all macroblocks; qp: whether to fill qp too (stages load_* fill it)."""
         fill = self.side.fill
         if qp:
             fill(there.qp, frame.spec.qp)
@@ -137,6 +130,7 @@ class Loop:
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
         slot, list0 = self.dpb.begin(frame.spec)
+        frame.write_params()
         with self.executor.at_work():
             self.previous = self._code(frame, slot, list0)
             ready = self.executor.home(frame.place)

@@ -6,6 +6,7 @@ from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
 
 from .. import naive
+from ..quantiser import constant
 
 SEED = 20261121
 
@@ -36,7 +37,9 @@ def run(source, reference, pad, centre, predictor, lam, merange, level, splits=1
     mv = np.zeros((centre.shape[0], 41, 2), np.int16)
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges[:-1], edges[1:], strict=True))):
-        full_search(source, reference, pad, centre, predictor, lam, merange, row0, row1, cost, mv, level)
+        full_search(
+            source, reference, pad, centre, predictor, *constant(len(cost), lam), merange, row0, row1, cost, mv, level
+        )
     return cost, mv
 
 

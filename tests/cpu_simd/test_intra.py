@@ -62,7 +62,8 @@ def run(planes, state, lam, chroma_qp_offset, slice_first_mb, rec=None, given=No
     rec = rec or [np.full_like(p, 55) for p in planes]
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 77, np.uint8)) if given is None else (1, given)
     intra(
-        *planes, slice_first_mb, lam, chroma_qp_offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
+        *planes, slice_first_mb, np.full(52, lam, np.int32), chroma_qp_offset, n_ref, given, 0, len(state["mb_type"]),
+        state["mb_type"],
         state["intra4x4_mode"], state["intra16x16_mode"], state["intra_chroma_mode"], state["qp"], *rec,
         state["levels"], state["total_coeff"], state["cbp"],
     )  # fmt: skip

@@ -5,6 +5,7 @@ import pytest
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 
 from .. import naive
+from ..quantiser import constant
 
 SEED = 12
 
@@ -29,7 +30,7 @@ def test_against_the_definition(kind):
         for n_ref in (0, 2):
             cost, modes = np.zeros(12, np.int32), np.full((12, 16), 99, np.uint8)
             for row0, row1 in ((1, 3), (0, 1)):
-                intra_estimate(source, lam, search_cost, n_ref, firsts, row0, row1, cost, modes)
+                intra_estimate(source, *constant(12, lam), search_cost, n_ref, firsts, row0, row1, cost, modes)
             limit = search_cost[:n_ref, :, 40].min(0, initial=1 << 20) - (28 * lam if n_ref else 0)
             assert cost.tolist() == [c if c < most else 1 << 20 for c, most in zip(costs, limit.tolist())]
             assert modes.tolist() == [m if c < most else [18] * 16 for (c, m), most in zip(exact, limit.tolist())]
@@ -47,7 +48,8 @@ def test_modes_need_what_is_there():
         source = (a * x + b * y) % 199
         modes = np.full((16, 16), 99, np.uint8)
         cost, unknown = np.zeros(16, np.int32), np.zeros((1, 16, 41), np.int32)
-        intra_estimate(source.astype(np.uint8), 1, unknown, 0, np.array([0, 0, 8, 8], np.int32), 0, 4, cost, modes)
+        firsts = np.array([0, 0, 8, 8], np.int32)
+        intra_estimate(source.astype(np.uint8), *constant(16, 1), unknown, 0, firsts, 0, 4, cost, modes)
         upper, lefts = modes.reshape(4, 4, 4, 4)[::2], modes.reshape(4, 4, 4, 4)[:, 0]
         assert ((modes < 9) | (modes // 4 == 4)).all()
         whole = modes[:, 0] >= 16

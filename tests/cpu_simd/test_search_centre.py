@@ -5,6 +5,7 @@ import pytest
 from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
 
 from .. import naive
+from ..quantiser import constant
 
 SEED = 5
 
@@ -30,8 +31,9 @@ def run(source, reference, pad, merange, max_mv_y, splits, previous=None):
         subsample(source, reference, pad, row0, row1, *coarse)
     for row0, row1 in reversed(spans):
         search_centre(
-            source, reference, pad, *coarse, ref_idx, mv, 1, 4, merange, max_mv_y, row0, row1, centre, predictor
-        )
+            source, reference, pad, *coarse, ref_idx, mv, 1, *constant(n_mb, 4), merange, max_mv_y, row0, row1, centre,
+            predictor,
+        )  # fmt: skip
     return centre, predictor
 
 
@@ -91,7 +93,10 @@ def test_against_the_definition(kind):
         subsample(source, reference, pad, 0, 3, *coarse)
         np.testing.assert_array_equal(coarse[0], naive.coarse(source))
         np.testing.assert_array_equal(coarse[1], naive.coarse(reference[pad:-pad, pad:-pad]))
-        search_centre(source, reference, pad, *coarse, ref_idx, mv, distance, lam, merange, max_mv_y, 0, 3, centre, predictor)
+        quantiser = constant(n_mb, lam)
+        search_centre(
+            source, reference, pad, *coarse, ref_idx, mv, distance, *quantiser, merange, max_mv_y, 0, 3, centre, predictor
+        )
         where = source, reference, pad, ref_idx, mv, distance, lam, merange, max_mv_y
         expected = [naive.search_centre(*where, mb, width // 16) for mb in range(n_mb)]
         np.testing.assert_array_equal(centre, expected, err_msg=str((lam, merange)))

@@ -7,6 +7,7 @@ from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL
 from h264lite.cpu_simd.step_search import step_search
 
 from .. import naive
+from ..quantiser import constant
 from .test_full_search import picture_pair
 
 SEED = 20261122
@@ -19,7 +20,9 @@ def run(source, reference, pad, centre, predictor, lam, merange, grid, level=SIM
     mv = np.zeros((len(centre), 41, 2), np.int16)
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges, edges[1:]))):
-        step_search(source, reference, pad, centre, predictor, lam, merange, grid, row0, row1, cost, mv, level)
+        step_search(
+            source, reference, pad, centre, predictor, *constant(len(cost), lam), merange, grid, row0, row1, cost, mv, level
+        )
     return cost, mv
 
 
@@ -61,7 +64,7 @@ def test_it_finds_what_the_full_search_finds_where_valleys_lead_there():
     source = reference[96 + 5 : 96 + 5 + 64, 96 - 9 : 96 - 9 + 64].copy()
     zero = np.zeros((16, 2), np.int16)
     best, best_mv = np.zeros((16, 41), np.int32), np.zeros((16, 41, 2), np.int16)
-    full_search(source, reference, 96, zero, zero, 0, 16, 0, 4, best, best_mv)
+    full_search(source, reference, 96, zero, zero, *constant(16, 0), 16, 0, 4, best, best_mv)
     assert (best[:, 40] == 0).all() and (best_mv[:, 40] == (-36, 20)).all()
     found = []
     for grid in GRIDS:

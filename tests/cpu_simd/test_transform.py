@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import transform
+from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
 from h264lite.standard import tables
 
 from ..naive_reconstruction import chroma_dc, inverse_scan, luma_dc, residual_4x4
@@ -18,7 +19,7 @@ def forward_levels(residual, qp, dead_zone):
     return np.sign(w) * levels
 
 
-@pytest.mark.parametrize("dead_zone", [transform.DEAD_ZONE_INTRA, transform.DEAD_ZONE_INTER])
+@pytest.mark.parametrize("dead_zone", [DEAD_ZONE_INTRA, DEAD_ZONE_INTER])
 def test_strips_equal_the_definition(dead_zone):
     rng = np.random.default_rng(seed := 41)
     print("seed", seed)

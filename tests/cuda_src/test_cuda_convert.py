@@ -9,6 +9,7 @@ from h264lite.scheduler.frames.frame import Frame
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
 SIZES = [(16, 16), (17, 33), (47, 31), (1, 1), (130, 18), (62, 46)]  # width, height
+QP = 37
 
 
 def padded(width, height, y, u, v):
@@ -43,12 +44,16 @@ def place(device, rng, plane, extra, skew):  # noqa: F811
 
 
 def outputs(device, planes):  # noqa: F811
-    return [device.array(p.shape, np.uint8).fill(0x77) for p in planes]
+    """frame_params, planes and qp."""
+    params = device.upload(np.array([QP, 99], np.int32))
+    n_mb = planes[0].size // 256
+    return [params, *(device.array(p.shape, np.uint8).fill(0x77) for p in planes), device.array((n_mb,), np.uint8).fill(0x77)]
 
 
 def compare(got, want):
-    for name, a, b in zip("yuv", got, want):
+    for name, a, b in zip("yuv", got[1:], want):
         np.testing.assert_array_equal(a.get(), b, err_msg=name)
+    assert (got[-1].get() == QP).all()
 
 
 @pytest.mark.parametrize("extra, skew", [(0, 0), (5, 0), (64, 4), (3, 1)])

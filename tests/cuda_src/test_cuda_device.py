@@ -1,5 +1,6 @@
 """The GPU's wrapper on the stand-in: messages, pools, a lost GPU; and that importing costs no CUDA."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -162,3 +163,12 @@ def test_a_context_may_tell_of_a_kernel_that_failed(driver, monkeypatch):
 def test_tables_are_generated():
     text = compiler.tables_header()
     assert "ALPHA[52]" in text and "constexpr int P_SKIP = 8;" in text and "ZIGZAG_4x4_DIGITS" in text
+
+
+def test_decisions_are_generated():
+    """And typed in no file of the GPU again."""
+    names = re.findall(r"constexpr int (\w+) = ", compiler.decisions_header())
+    assert {"BITS_INTRA", "HOPE_8x4", "RDO_BIT", "COARSE_SCALE"} <= set(names)
+    typed = re.compile(rf"constexpr [^;]*\b({'|'.join(names)}) = |^(?:\w+, )*({'|'.join(names)})(?:, \w+)* = ", re.MULTILINE)
+    for path in [*compiler.HERE.glob("*.cu*"), *compiler.HERE.glob("*.py")]:
+        assert not typed.search(path.read_text()), path

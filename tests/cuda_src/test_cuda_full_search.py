@@ -9,18 +9,19 @@ from h264lite.cuda_src.full_search import full_search
 
 from ..cuda_cases import KINDS, SEED, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..quantiser import constant, varying
 
 
-def both(device, source, reference, pad, centre, predictor, lam, merange, splits=1):  # noqa: F811
+def both(device, source, reference, pad, centre, predictor, quantiser, merange, splits=1):  # noqa: F811
     n_mb, rows = len(centre), source.shape[0] // 16
     cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
-    cpu.full_search(source, reference, pad, centre, predictor, lam, merange, 0, rows, cost, mv)
-    on_gpu = [device.upload(a) for a in (source, reference, centre, predictor)]
+    cpu.full_search(source, reference, pad, centre, predictor, *quantiser, merange, 0, rows, cost, mv)
+    on_gpu = [device.upload(a) for a in (source, reference, centre, predictor, *quantiser)]
     out = device.array((n_mb, 41), np.int32).fill(0xEE), device.array((n_mb, 41, 2), np.int16).fill(0xEE)
     edges = [rows * k // splits for k in range(splits + 1)]
     for row0, row1 in pairwise(edges):
         if row1 > row0:
-            full_search(*on_gpu[:2], pad, *on_gpu[2:], lam, merange, row0, row1, *out)
+            full_search(*on_gpu[:2], pad, *on_gpu[2:], merange, row0, row1, *out)
     np.testing.assert_array_equal(out[0].get(), cost)
     np.testing.assert_array_equal(out[1].get(), mv)
 
@@ -31,13 +32,14 @@ def test_twin(device, kind, merange):  # noqa: F811
     print("seed", SEED)
     rng = np.random.default_rng(SEED + merange)
     pad = 96
-    for width, height, lam in ((48, 32, 1), (16, 16, 91), (32, 48, 13)):
+    for width, height, lam in ((48, 32, 1), (16, 16, 91), (32, 48, 13), (32, 48, None)):
         reference = plane(rng, kind, height + 2 * pad, width + 2 * pad)
         source = shifted(rng, reference, pad)
         n_mb = width * height // 256
         centre = rng.integers(-7, 8, (n_mb, 2)).astype(np.int16)
         predictor = rng.integers(-90, 91, (n_mb, 2)).astype(np.int16)
-        both(device, source, reference, pad, centre, predictor, lam, merange, splits=1 + (lam > 1))
+        quantiser = varying(rng, n_mb) if lam is None else constant(n_mb, lam)
+        both(device, source, reference, pad, centre, predictor, quantiser, merange, splits=1 + (lam != 1))
 
 
 def test_saturated_costs(device):  # noqa: F811
@@ -45,10 +47,10 @@ def test_saturated_costs(device):  # noqa: F811
     pad, n_mb = 48, 2
     source, reference = np.zeros((16, 32), np.uint8), np.full((16 + 2 * pad, 32 + 2 * pad), 255, np.uint8)
     far = np.full((n_mb, 2), 2000, np.int16)
-    both(device, source, reference, pad, np.zeros((n_mb, 2), np.int16), far, 91, 16)
+    both(device, source, reference, pad, np.zeros((n_mb, 2), np.int16), far, constant(n_mb, 91), 16)
 
 
 def test_refused_by_name(device):  # noqa: F811
     a = device.array((16, 16), np.uint8)
     with pytest.raises(ValueError, match="merange 65"):
-        full_search(a, a, 0, a, a, 1, 65, 0, 1, a, a)
+        full_search(a, a, 0, a, a, a, a, 65, 0, 1, a, a)

@@ -7,6 +7,7 @@ from h264lite.cuda_src.search_centre import search_centre, subsample
 
 from ..cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..quantiser import constant, varying
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -14,7 +15,7 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 def test_twin(device, kind, merange):  # noqa: F811
     rng = np.random.default_rng(SEED + merange)
     pad = 64
-    sizes = (96, 64, 4, 128, 1), (16, 16, 91, 64, 1), (48, 80, 1, 24, 3), (176, 144, 9, 64, 9)
+    sizes = (96, 64, 4, 128, 1), (16, 16, 91, 64, 1), (48, 80, 1, 24, 3), (176, 144, 9, 64, 9), (96, 96, None, 64, 2)
     for width, height, lam, max_mv_y, step in sizes:
         n_mb, rows = width * height // 256, height // 16
         reference = padded(plane(rng, kind, height, width), pad)
@@ -28,11 +29,14 @@ def test_twin(device, kind, merange):  # noqa: F811
         gpu_coarse = [device.array(c.shape, np.uint8).fill(7) for c in coarse]
         gpu_out = [device.array((n_mb, 2), np.int16).fill(7) for _ in out]
         cpu.subsample(source, reference, pad, 0, rows, *coarse)
-        args = (2, lam, merange, max_mv_y)
-        cpu.search_centre(source, reference, pad, *coarse, previous_ref, previous_mv, *args, 0, rows, *out)
+        quantiser = varying(rng, n_mb) if lam is None else constant(n_mb, lam)
+        gpu_quantiser = [device.upload(a) for a in quantiser]
+        previous, limits = (previous_ref, previous_mv, 2), (merange, max_mv_y)
+        cpu.search_centre(source, reference, pad, *coarse, *previous, *quantiser, *limits, 0, rows, *out)
         for row in range(0, rows, step):
             subsample(*gpu_in, pad, row, min(row + step, rows), *gpu_coarse)
         for row in range(0, rows, step):
-            search_centre(*gpu_in, pad, *gpu_coarse, *gpu_previous, *args, row, min(row + step, rows), *gpu_out)
+            span = row, min(row + step, rows)
+            search_centre(*gpu_in, pad, *gpu_coarse, *gpu_previous, 2, *gpu_quantiser, *limits, *span, *gpu_out)
         for a, b in zip((*gpu_coarse, *gpu_out), (*coarse, *out)):
             np.testing.assert_array_equal(a.get(), b)

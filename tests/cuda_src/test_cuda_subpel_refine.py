@@ -8,6 +8,7 @@ from h264lite.cuda_src.subpel_refine import subpel_refine
 
 from ..cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..quantiser import constant, varying
 
 AREA = np.array([1] * 16 + [2] * 16 + [4] * 4 + [8] * 4 + [16])  # in 4x4 blocks
 
@@ -29,12 +30,15 @@ def case(rng, kind, width, height, pad, spread):
 def test_twin(device, kind, subme):  # noqa: F811
     rng = np.random.default_rng(SEED + subme)
     pad = 48
-    for width, height, lam, kinds in ((48, 32, 4, 31), (16, 16, 91, 31), (32, 48, 9, 15), (32, 48, 1, 1), (32, 16, 9, 7)):
+    sizes = (48, 32, 4, 31), (16, 16, 91, 31), (32, 48, 9, 15), (32, 48, 1, 1), (32, 16, 9, 7), (48, 48, None, 31)
+    for width, height, lam, kinds in sizes:
         source, luma, predictor, cost, mv = case(rng, kind, width, height, pad, 18)
         on_gpu = [device.upload(a) for a in (source, luma, predictor, cost, mv)]
-        rows = height // 16
-        cpu.subpel_refine(source, luma, pad, predictor, lam, subme, 0, rows, cost, mv, kinds)
+        rows, n_mb = height // 16, len(mv)
+        quantiser = varying(rng, n_mb) if lam is None else constant(n_mb, lam)
+        there = [device.upload(a) for a in quantiser]
+        cpu.subpel_refine(source, luma, pad, predictor, *quantiser, subme, 0, rows, cost, mv, kinds)
         for row in range(rows):
-            subpel_refine(*on_gpu[:2], pad, on_gpu[2], lam, subme, row, row + 1, *on_gpu[3:], kinds=kinds)
+            subpel_refine(*on_gpu[:2], pad, on_gpu[2], *there, subme, row, row + 1, *on_gpu[3:], kinds=kinds)
         np.testing.assert_array_equal(on_gpu[4].get(), mv)
         np.testing.assert_array_equal(on_gpu[3].get(), cost)

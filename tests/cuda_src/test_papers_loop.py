@@ -10,6 +10,7 @@ from h264lite.cuda_src.papers import loop
 from .. import naive
 from ..cuda_cases import KINDS, SEED, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..quantiser import constant
 
 
 def pictures(kind, height, width, pad):
@@ -29,7 +30,7 @@ def test_search(device, name, kind, reach):  # noqa: F811
         pytest.skip("the same code as with 8, and slow")
     zero = np.zeros((n_mb, 2), np.int16)
     cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
-    full_search(source, reference, pad, zero, zero, 0, reach, 0, 1, cost, mv, PORTABLE)
+    full_search(source, reference, pad, zero, zero, *constant(n_mb, 0), reach, 0, 1, cost, mv, PORTABLE)
     out = device.array(cost.shape, np.int32).fill(0xEE), device.array(mv.shape, np.int16).fill(0xEE)
     loop.search(name, device.upload(source), device.upload(reference), pad, reach, *out)
     np.testing.assert_array_equal(out[0].get(), cost)

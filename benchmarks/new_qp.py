@@ -1,0 +1,71 @@
+"""Frames a second of whole encodes with one QP, and with a new QP for each frame.
+
+    python benchmarks/new_qp.py [--size 1920x1080] [--frames 600] [--device cuda] [--rounds 5]
+
+Frames are synthetic and in memory. The two are timed by turns; each line has the best and the median of the rounds.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import h264lite
+import numpy as np
+from cuda_loop import made_up
+from h264lite.encoder.pipeline import Pipeline
+
+LOW, HIGH = 24, 30  # the QPs that frames have in turn; their mean is the one QP
+
+
+@contextmanager
+def new_qp_each_frame() -> Iterator[None]:
+    """Within it every frame of an encode has another QP than the one before."""
+    choose = Pipeline._choose_type
+
+    def chosen(self: Any, frame: Any) -> None:
+        choose(self, frame)
+        frame.slice_qp = LOW + 5 * frame.number % (HIGH - LOW + 1)
+        frame.header_bits = self.writer.header_bits(frame)
+
+    Pipeline._choose_type = chosen  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Pipeline._choose_type = choose  # type: ignore[method-assign]
+
+
+def encode(pictures: list[np.ndarray], width: int, height: int, count: int, device: str) -> float:
+    """Frames a second."""
+    with h264lite.Encoder(width, height, 30, device=device, qp=(LOW + HIGH) // 2, keyint=count) as encoder:
+        for picture in pictures:  # the first frames open the GPU and make recordings
+            encoder.encode(picture)
+        start = time.perf_counter()
+        for n in range(count):
+            encoder.encode(pictures[n % len(pictures)])
+        encoder.flush()
+        return count / (time.perf_counter() - start)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", default="1920x1080")
+    parser.add_argument("--frames", type=int, default=600)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    width, height = map(int, args.size.split("x"))
+    pictures = made_up(width, height, 24)
+    rates: dict[str, list[float]] = {"one QP": [], "a new QP each frame": []}
+    for _ in range(args.rounds):
+        rates["one QP"].append(encode(pictures, width, height, args.frames, args.device))
+        with new_qp_each_frame():
+            rates["a new QP each frame"].append(encode(pictures, width, height, args.frames, args.device))
+    for name, found in rates.items():
+        print(f"{name:20s} best {max(found):8.1f} median {statistics.median(found):8.1f} frames/s")
+
+
+if __name__ == "__main__":
+    main()

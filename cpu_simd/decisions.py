@@ -1,0 +1,49 @@
+"""Numbers of the encoder's decisions that the kernels of the CPU and of the GPU share. Not part of the standard.
+
+cuda_src/runtime/compiler.py writes them to decisions.cuh.
+"""
+
+SAD, SATD = 0, 1  # metrics
+
+# ---- search_centre
+COARSE_SCALE = 4  # the coarse frames have one sample for COARSE_SCALE x COARSE_SCALE samples
+COARSE_X, COARSE_Y = 16, 10  # range of the coarse search: -COARSE_X .. COARSE_X - 1, -COARSE_Y .. COARSE_Y - 1
+SMALLEST_WINDOW = 12  # minimum range that full_search reads
+
+# ---- subpel_refine
+# Up to subme 4 a division of the macroblock (or quadrant) is refined if its integer vectors cost less than those of the
+# undivided one plus so many lambdas: 16x8 and 8x16; 8x8; 8x4 and 4x8; 4x4. Refinement favours the larger partitions.
+HOPE_HALVES, HOPE_8x8, HOPE_8x4, HOPE_4x4 = 12, 8, -4, -8
+HOPELESS = 1 << 20  # cost of a partition that was not refined
+EVERY = 5  # from this subme on all partitions are refined
+ALL_KINDS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
+
+# ---- intra_estimate and intra
+AS_16x16 = 16  # intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16
+NOT_WORTH = 1 << 20  # intra_cost of a macroblock for which inter prediction is cheaper
+
+# ---- estimates of bits (bit_costs.py, bit_costs.cuh)
+# Of an intra macroblock in a P frame: costs come from source samples, and prediction from decoded samples is worse the
+# coarser the quantiser.
+BITS_INTRA = 28
+BITS_ESTIMATED_4x4 = 24  # of Intra_4x4 in intra_estimate, besides mb_type and modes: what the estimate misses
+BITS_4x4 = 4  # extra cost of Intra_4x4 against Intra_16x16 in I frames, besides its modes and SATD; found by experiment
+# Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
+BITS_SKIP = 1
+BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
+BITS_LEAST = 2  # of a vector
+
+# ---- residuals
+DEAD_ZONE_INTRA, DEAD_ZONE_INTER = 3, 6  # levels are rounded up from 1 - 1 / DEAD_ZONE on
+# Residuals with a decimate_score below these are dropped: luma of a quadrant, of the macroblock, chroma AC of a plane.
+THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
+PCM_BITS = 384 * 8 + 8  # samples and mb_type of I_PCM
+FEW_LEVELS = 60  # a macroblock with at most this number of levels stays below PCM_BITS
+BUDGET = 6  # skip_probe: score from which a residual is worth coding
+
+# ---- rdo_quant
+RDO_ONE = 64  # a level of one in the unit of the ratios
+RDO_SURE = 77  # |coefficient| / step from which a level of one is always kept
+RDO_MANY, RDO_SURE_OF_MANY = 8, 43  # RDO_SURE of a block with more than RDO_MANY levels, where each costs few bits
+RDO_UP = 42  # levels above one are rounded up from a fraction of RDO_UP / RDO_ONE on
+RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136

@@ -1,0 +1,123 @@
+"""A QP for each macroblock: each stage gives a macroblock the result that it has with its QP in the whole frame."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.full_search import full_search
+from h264lite.cpu_simd.interpolate import interpolate
+from h264lite.cpu_simd.intra_estimate import intra_estimate
+from h264lite.cpu_simd.rd_decision import rd_decision
+from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
+from h264lite.cpu_simd.step_search import step_search
+from h264lite.cpu_simd.subpel_refine import subpel_refine
+
+from ..cuda_cases import padded, plane, shifted
+from ..quantiser import varying
+
+SEED = 7
+WIDTH, HEIGHT, PAD, RANGE = 64, 48, 64, 16
+ROWS, N_MB = HEIGHT // 16, WIDTH * HEIGHT // 256
+
+
+class Scene:
+    """Pictures and searched vectors, the same for every test."""
+
+    def __init__(self, width=WIDTH, height=HEIGHT):
+        self.rng = np.random.default_rng(SEED)
+        self.n_mb, self.rows = width * height // 256, height // 16
+        self.luma = np.zeros((4, height + 2 * PAD, width + 2 * PAD), np.uint8)
+        self.luma[0] = padded(plane(self.rng, "smooth", height, width), PAD)
+        interpolate(self.luma, PAD, 0, self.rows)
+        self.source = shifted(self.rng, self.luma[0], PAD)
+        self.centre = np.zeros((self.n_mb, 2), np.int16)
+        self.predictor = self.rng.integers(-40, 41, (self.n_mb, 2)).astype(np.int16)
+        self.quantiser = varying(self.rng, self.n_mb)
+
+    def check(self, stage):
+        """stage(qp, lambdas): a tuple of arrays by macroblock."""
+        qp, lambdas = self.quantiser
+        found = stage(qp, lambdas)
+        changed = 0
+        for value in set(qp.tolist()):
+            alone = stage(np.full(self.n_mb, value, np.uint8), lambdas)
+            for a, b in zip(found, alone):
+                np.testing.assert_array_equal(a[qp == value], b[qp == value])
+                changed += (a[qp != value] != b[qp != value]).sum()
+        assert changed  # QP matters
+
+    def search(self, function, qp, lambdas, *more):
+        cost, mv = np.zeros((self.n_mb, 41), np.int32), np.zeros((self.n_mb, 41, 2), np.int16)
+        function(
+            self.source, self.luma[0], PAD, self.centre, self.predictor, qp, lambdas, RANGE, *more, 0, self.rows, cost, mv
+        )
+        return cost, mv
+
+
+def test_search_centre():
+    s = Scene()
+    coarse = [np.zeros(coarse_shape(HEIGHT, WIDTH), np.uint8) for _ in range(2)]
+    subsample(s.source, s.luma[0], PAD, 0, ROWS, *coarse)
+    previous = np.zeros((N_MB, 4), np.int8), s.rng.integers(-30, 30, (N_MB, 16, 2)).astype(np.int16)
+
+    def stage(*quantiser):
+        out = np.zeros((2, N_MB, 2), np.int16)
+        search_centre(s.source, s.luma[0], PAD, *coarse, *previous, 1, *quantiser, RANGE, 128, 0, ROWS, *out)
+        return out
+
+    s.check(stage)
+
+
+def test_full_search():
+    s = Scene()
+    s.check(lambda *quantiser: s.search(full_search, *quantiser))
+
+
+@pytest.mark.parametrize("grid", [3, 7, 13])
+def test_step_search(grid):
+    s = Scene()
+    s.check(lambda *quantiser: s.search(step_search, *quantiser, grid))
+
+
+@pytest.mark.parametrize("subme", [2, 4, 5])
+def test_subpel_refine(subme):
+    s = Scene()
+    searched = s.search(full_search, *s.quantiser)
+
+    def stage(*quantiser):
+        cost, mv = (a.copy() for a in searched)
+        subpel_refine(s.source, s.luma, PAD, s.predictor, *quantiser, subme, 0, ROWS, cost, mv)
+        return cost, mv
+
+    s.check(stage)
+
+
+def test_intra_estimate():
+    s = Scene()
+    inter = np.full((1, N_MB, 41), 1 << 20, np.int32)
+
+    def stage(*quantiser):
+        cost, modes = np.zeros(N_MB, np.int32), np.zeros((N_MB, 16), np.uint8)
+        intra_estimate(s.source, *quantiser, inter, 1, np.zeros(ROWS, np.int32), 0, ROWS, cost, modes)
+        return cost, modes
+
+    s.check(stage)
+
+
+def test_rd_decision():
+    """One macroblock a slice, so that macroblocks are independent."""
+    s = Scene(16, 16 * 12)
+    cost, mv = s.search(full_search, *s.quantiser)
+    chroma = np.full((1, 2, 8 * s.rows + PAD, 8 + PAD), 90, np.uint8)
+    sources = s.source, *s.rng.integers(80, 100, (2, 8 * s.rows, 8)).astype(np.uint8)
+    slices, slots = np.arange(s.rows, dtype=np.int32), np.zeros(1, np.int32)
+
+    def stage(*quantiser):
+        shapes = ((), "u1"), ((4,), "u1"), ((4,), "i1"), ((16, 2), "i2"), ((27, 16), "i2"), ((24,), "u1")
+        out = [np.zeros((s.n_mb, *shape), kind) for shape, kind in shapes]
+        rd_decision(
+            *sources, s.luma[None], chroma, slots, PAD, cost[None], mv[None], s.predictor[None],
+            np.full(s.n_mb, 1 << 20, np.int32), slices, *quantiser, -2, 1, 128, 1, 31, np.zeros(1 + s.rows, np.int64), 0,
+            s.rows, *out,
+        )  # fmt: skip
+        return out[:4]
+
+    s.check(stage)
