@@ -35,7 +35,7 @@ def write_slices(
     slice_sizes: DeviceArray,  # int32[>= n]: bits of each slice with its header, without emulation prevention; -1: too many
     stream: Any = None,
 ) -> None:
-    """7.3.4: twin of cpu_simd.entropy.write_slice_data, for all slices, each from its first row's place in slice_data on.
+    """7.3.4: twin of cpu_simd.entropy.write_slices: all slices, each from its first row's place in slice_data on.
 
     The bits of their headers are 0, and emulation prevention is left to the reader of the bytes.
     """

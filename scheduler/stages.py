@@ -5,6 +5,9 @@ Arguments have the names of the frame's state (encoder/picture/frame.py and loop
 frame that a call does: `row0 row1` (macroblock rows) for ROWS, `first_mb end_mb` for SLICES. No other module decides by
 device which function runs a stage.
 
+A deferred stage is no step of the loop on the CPU: a task calls it (executor.deferred_call) when the frame's other results
+are on the host, beside the loop of later frames. A GPU that has it runs it before the download.
+
 On a GPU, MAIN runs the coding loop, SIDE the stages that the loop does not need at once, H2D and D2H the copies and the
 stages next to them. `after` names stages on other streams, of this frame or the one before, whose event is waited for;
 stages of one stream run in order. Frame n starts when frame n - 2 has been downloaded (CudaExecutor). Other streams wait for

@@ -51,7 +51,7 @@ class Arrays:
         }  # fmt: skip
 
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
-        """The entropy stage of a frame of the host, for a task."""
+        """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""
         own = {"n_ref": frame.n_ref, "frame_params": frame.frame_params, "slice_data": frame.slice_data}
         return deferred_call(ENTROPY_STAGE, self.constants | frame.arrays | own)
 
@@ -103,7 +103,7 @@ class Loop:
             frames_on_device = [Frame(width, height, executor.zeros) for _ in range(executor.frames_on_device)]
         self.frames_on_device = frames_on_device
         self.given = [_given(config, executor.zeros) for _ in self.frames_on_device]
-        self.home = tuple({ENTROPY_STAGE} - executor.deferred)  # stages for the download
+        self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
         self.previous: Frame | None = None  # its vectors give search centres
 
     def run(self, frame: Frame) -> Callable[[], None]:
@@ -125,7 +125,7 @@ class Loop:
                 self._stages(frame, there, slot)
                 self.executor.take(frame.index, self._decoded(frame, slot), id(frame))
             ready = self.executor.home(id(frame))
-        frame.write_slices = nothing if self.home else self.arrays.deferred_write(frame)
+        frame.write_slices = nothing if self.for_download else self.arrays.deferred_write(frame)
         self.references.push(slot, self.config.ref)
         self.previous = there
         return ready
@@ -175,12 +175,11 @@ class Loop:
 
         entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
         """
-        home = self.home
         self.arrays.fill(frame, there, there is frame)
         references = [self.arrays.reference_state(ref) for ref in range(frame.n_ref)]
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
-            for names, ref in picture_steps(frame.n_ref, self.config.me, home, self.config.subme)
+            for names, ref in picture_steps(frame.n_ref, self.config.me, self.for_download, self.config.subme)
         ]
         self.executor.run(steps, self._state(frame, there, slot), frame.stage_seconds)
 

@@ -4,9 +4,11 @@ import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.errors import Error
 from h264lite.scheduler.check import Twin, macroblock_row
-from h264lite.scheduler.stages import CUDA, STAGES
+from h264lite.scheduler.stages import CUDA, ENTROPY_STAGE, STAGES
 
 from .. import round_trip
+from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..encoder.test_hybrid_streams import config, encode
 
 WIDTH, HEIGHT = 48, 64
 CPU_STAGES = [name for name, stage in STAGES.items() if stage.only != CUDA]
@@ -15,23 +17,39 @@ CPU_STAGES = [name for name, stage in STAGES.items() if stage.only != CUDA]
 OPTIONS = [{}, {"threads": 3, "slices": 2, "ref": 2, "subme": 5}, {"me": "step", "trellis": 0}, {"subme": 6}]
 
 
+def called(monkeypatch):
+    """The names of the kernels that are compared from now on."""
+    names, call = [], Twin.call
+
+    def noted(self, where, name, *more):
+        names.append(name)
+        return call(self, where, name, *more)
+
+    monkeypatch.setattr(Twin, "call", noted)
+    return names
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_same_bytes_beside_the_twins(options, monkeypatch):
     clip = round_trip.noise_clip(WIDTH, HEIGHT, 4, 5)
     plain, _ = round_trip.encode(clip, WIDTH, HEIGHT, qp=24, device="cpu", **options)
     monkeypatch.setenv("H264LITE_CHECK", "1")
-    calls, call = [], Twin.call
-
-    def counted(self, where, name, *more):
-        calls.append(name)
-        return call(self, where, name, *more)
-
-    monkeypatch.setattr(Twin, "call", counted)
+    calls = called(monkeypatch)
     assert round_trip.encode(clip, WIDTH, HEIGHT, qp=24, device="cpu", **options)[0] == plain
     expected = {STAGES[name].function for name in CPU_STAGES}
     expected.remove("full_search.full_search" if "me" in options else "step_search.step_search")
     expected.remove("mode_decision.mode_decision" if options.get("subme") == 6 else "rd_decision.rd_decision")
     assert set(calls) == expected
+
+
+def test_hybrid_frames_beside_the_twins(gpu, monkeypatch):  # noqa: F811
+    """The CPU writes the bits of a frame whose rows are divided."""
+    clip, half = round_trip.noise_clip(WIDTH, HEIGHT, 3, 5), ("half", 0)
+    plain, _ = encode(clip, config(WIDTH, HEIGHT, device="cpu"))
+    monkeypatch.setenv("H264LITE_CHECK", "1")
+    calls = called(monkeypatch)
+    assert encode(clip, config(WIDTH, HEIGHT, half, device="hybrid"))[0] == plain
+    assert calls.count(STAGES[ENTROPY_STAGE].function) >= len(clip) and STAGES["deblock"].function in calls
 
 
 def spoil(monkeypatch, name, argument, index):
