@@ -22,14 +22,13 @@ def recorded(monkeypatch):
 
 def set_qps(monkeypatch, qps):
     """Frames in each encode have these QPs, again and again; some QPs of slices take more bits in headers than others."""
-    choose = Pipeline._choose_type
+    decide = Pipeline._decide
 
-    def chosen(self, frame):
-        choose(self, frame)
-        frame.slice_qp = qps[frame.number % len(qps)]
-        frame.header_bits = self.writer.header_bits(frame)
+    def decided(self, spec):
+        spec = decide(self, spec)
+        return spec._replace(qp=qps[spec.display_index % len(qps)])
 
-    monkeypatch.setattr(Pipeline, "_choose_type", chosen)
+    monkeypatch.setattr(Pipeline, "_decide", decided)
 
 
 @on_gpus
