@@ -23,18 +23,17 @@ LOW, HIGH = 24, 30  # the QPs that frames have in turn; their mean is the one QP
 @contextmanager
 def new_qp_each_frame() -> Iterator[None]:
     """Within it every frame of an encode has another QP than the one before."""
-    choose = Pipeline._choose_type
+    decide = Pipeline._decide
 
-    def chosen(self: Any, frame: Any) -> None:
-        choose(self, frame)
-        frame.slice_qp = LOW + 5 * frame.number % (HIGH - LOW + 1)
-        frame.header_bits = self.writer.header_bits(frame)
+    def decided(self: Any, spec: Any) -> Any:
+        spec = decide(self, spec)
+        return spec._replace(qp=LOW + 5 * spec.display_index % (HIGH - LOW + 1))
 
-    Pipeline._choose_type = chosen  # type: ignore[method-assign]
+    Pipeline._decide = decided  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Pipeline._choose_type = choose  # type: ignore[method-assign]
+        Pipeline._decide = decide  # type: ignore[method-assign]
 
 
 def encode(pictures: list[np.ndarray], width: int, height: int, count: int, device: str) -> float:
