@@ -172,7 +172,7 @@ class Pipeline:
             executor.encode(spec, frame, self._write)
             return self._finished(executor.ring.in_flight)
         except FAILURES as error:
-            raise told(error, spec) from None
+            raise told(error) from None
 
     def _decide(self, spec: FrameSpec | None) -> FrameSpec:
         """The spec of the next frame, once the sizes are known that it may depend on."""
@@ -248,9 +248,8 @@ class Pipeline:
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
 
 
-def told(error: BaseException, spec: FrameSpec | None = None) -> Error:
-    """A failure of a device as the user is told; spec: of the frame that entered."""
+def told(error: BaseException) -> Error:
+    """A failure of a device as the user is told."""
     if isinstance(error, TwinDiffers):
-        where = f"frame {spec.display_index}: " if spec is not None else ""
-        return Error(f"H264LITE_CHECK: {where}{error}")
+        return Error(f"H264LITE_CHECK: {error}")
     return Error(str(error)) if isinstance(error, Stuck) else DeviceLost(str(error))

@@ -86,7 +86,9 @@ class FrameExecutor:
         except (GpuLost, DeviceMemoryError) as lost:
             self._continue_on_the_cpu(lost)
             return self.result(handle)
-        except (TwinDiffers, Stuck):
+        except TwinDiffers as error:
+            raise TwinDiffers(f"frame {handle.frame.spec.display_index}: {error}") from None
+        except Stuck:
             raise
         except Exception:  # possibly transient, such as a timeout of a signal handler
             self._submit(handle)
@@ -123,6 +125,8 @@ class FrameExecutor:
         start = time.perf_counter()
         try:
             handle.ready = self.loop.run(frame)
+        except TwinDiffers as error:
+            raise TwinDiffers(f"frame {frame.spec.display_index}: {error}") from None
         finally:
             frame.complete()  # end of the threads' copy of the source: the caller may change it now
         if self.trace is not None:

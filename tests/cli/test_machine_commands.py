@@ -373,9 +373,9 @@ def test_gops_at_once_are_measured_on_a_gpu_as_from_a_file(lanes, monkeypatch):
     clip, seen = measure.synthetic(48, 48, 4), []
     encode = measure_gops.Pipeline.encode_in_place
 
-    def encode_in_place(self):
+    def encode_in_place(self, spec=None):
         seen.append(self.next_buffer().tobytes())
-        return encode(self)
+        return encode(self, spec)
 
     monkeypatch.setattr(measure_gops.Pipeline, "encode_in_place", encode_in_place)
     assert measure_gops.gop_rate("cuda:0", clip, 4, lanes, 0.0, {"streams": 1}) > 0

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import h264lite
 import numpy as np
+from h264lite.encoder import slice_writer
 from h264lite.encoder.settings.options import ALL, API, OPTIONS, Option
 from h264lite.scheduler import executor
-from h264lite.scheduler.frames import frame, loop, slice_writer
+from h264lite.scheduler.frames import frame, loop
 
 from .guard import GuardedNumpy
 from .kinds import Result
