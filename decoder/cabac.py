@@ -95,6 +95,21 @@ def bypass(data, s):
 
 
 @helper
+def bypass_exp_golomb(data, s, k):
+    """9.3.2.3: the Exp-Golomb suffix of order k of a UEGk binarisation; -1 if it is longer than any legal one."""
+    value = np.int64(0)
+    while bypass(data, s):
+        value += 1 << k
+        k += 1
+        if k > 15:
+            return np.int64(-1)
+    while k > 0:
+        k -= 1
+        value += bypass(data, s) << k
+    return value
+
+
+@helper
 def terminate(data, s):
     """9.3.3.2.2.3: DecodeTerminate: end_of_slice_flag, and the bin that says I_PCM."""
     rng = s[S_RANGE] - 2

@@ -29,7 +29,7 @@ from ..standard.cabac_contexts import (
 )
 from ..standard.macroblock import P_SKIP, I_4x4
 from .bitreader import fail
-from .cabac import bypass, decision, terminate
+from .cabac import bypass, bypass_exp_golomb, decision, terminate
 from .errors import E_MVD, E_QP_DELTA, E_REF_IDX
 from .layout import B_DIRECT, B_SKIP, S_QP_DELTA, SLICE_B, SLICE_I, SLICE_P, I_8x8
 
@@ -213,16 +213,11 @@ def mvd(data, s, c, mvd_of_list, y4, x4, component, left, above):
         value += 1
         context = min(context + 1, 6)
     if value == 9:
-        k = 3
-        while bypass(data, s):
-            value += 1 << k
-            k += 1
-            if k > 15:
-                fail(s, E_MVD)
-                return np.int64(0)
-        while k > 0:
-            k -= 1
-            value += bypass(data, s) << k
+        more = bypass_exp_golomb(data, s, 3)
+        if more < 0:
+            fail(s, E_MVD)
+            return np.int64(0)
+        value += more
     return -value if bypass(data, s) else value
 
 

@@ -13,7 +13,7 @@ from ..standard.cabac_contexts import (
     SIGNIFICANT_INC_8x8,
 )
 from .bitreader import fail
-from .cabac import bypass, decision
+from .cabac import bypass, bypass_exp_golomb, decision
 from .errors import E_LEVEL
 
 # ctxBlockCat (Table 9-42)
@@ -37,16 +37,8 @@ def abs_level(data, s, c, base, equal_1, greater_1, category):
     while value < 15 and decision(data, s, c, context):
         value += 1
     if value == 15:
-        k = 0
-        while bypass(data, s):
-            value += 1 << k
-            k += 1
-            if k > 15:
-                fail(s, E_LEVEL)
-                return np.int64(1)
-        while k > 0:
-            k -= 1
-            value += bypass(data, s) << k
+        more = bypass_exp_golomb(data, s, 0)
+        value = value + more if more >= 0 else np.int64(32768)
     if value > 32767:
         fail(s, E_LEVEL)
         return np.int64(1)

@@ -130,7 +130,7 @@ class KernelCache(FunctionCache):
                 return
             problem = f"{self._place.folder} cannot be written" if self._place.folder else "there is no folder for them"
         except OSError as error:
-            problem = f"{self._cache_path}: {(error.strerror or str(error)).lower()}"
+            problem = f"{self._cache_path}: {kept.words(error)}"
         kept.tell_once("write", f"compiled kernels cannot be kept ({problem}), so every process compiles them again: "
                                 f"set {ADVICE}")  # fmt: skip
 

@@ -73,6 +73,11 @@ def read(path: Path) -> bytes | None:
     return data
 
 
+def words(error: OSError) -> str:
+    """The text of an error within a sentence, without number and file name."""
+    return (error.strerror or str(error)).lower()
+
+
 def problem_of(path: Path) -> str:
     """Why an existing file is not loaded; empty if it is loaded or does not exist."""
     return _look(path)[1]
@@ -87,7 +92,7 @@ def _look(path: Path) -> tuple[bytes | None, str]:
     except FileNotFoundError:
         return None, ""
     except OSError as error:
-        return None, f"cannot be read ({(error.strerror or str(error)).lower()})"
+        return None, f"cannot be read ({words(error)})"
     body, end = data[: -len(_END) - _SUM], data[-len(_END) - _SUM :]
     return (body, "") if end == _end(body) else (None, DAMAGED)
 

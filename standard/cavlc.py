@@ -218,5 +218,4 @@ RUN_BEFORE_LOOKUP = _lookup(_RUN_BEFORE_COLUMNS, 11, 4)
 
 # 7.4.5.3.2, 9.2.2.1: level_prefix is at most 15 in the Baseline, Main, Extended and High profiles, which bounds what a
 # level can be: levelCode <= (15 << suffixLength) + 4095 (+ 15 if suffixLength is 0). The least of these bounds:
-MAX_LEVEL_PREFIX = 15
 MAX_LEVEL = 2063

@@ -49,7 +49,6 @@ LEVEL_1B = Level("1b", 11, 1485, 99, 396, 128, 350, 64, 2, 0)
 NAL_FACTOR, NAL_FACTOR_HIGH = 1200, 1500
 
 MAX_DPB_FRAMES = 16  # A.3.1 h)
-MAX_MB_BITS = 3200  # A.3.1: macroblock_layer() of one macroblock; 128 + RawMbBits for 8-bit 4:2:0 in the High profiles
 
 
 def level_name(level_idc: int, profile_idc: int = 66, constraint_set3_flag: int = 0) -> str:

@@ -236,9 +236,6 @@ B_MB_TYPES = np.array([
 ], np.int32)  # fmt: skip
 B_DIRECT_TYPE, B_8x8_TYPE, B_INTRA_OFFSET = 0, 22, 23
 
-# Table 7-17: sub_mb_type of P macroblocks: NumSubMbPart, SubMbPartWidth, SubMbPartHeight
-P_SUB_MB_TYPES = np.array([(1, 8, 8), (2, 8, 4), (2, 4, 8), (4, 4, 4)], np.int32)
-
 # Table 7-18: sub_mb_type of B macroblocks: NumSubMbPart, SubMbPartWidth, SubMbPartHeight, prediction mode
 B_SUB_MB_TYPES = np.array([
     (4, 4, 4, PRED_NONE),  # B_Direct_8x8
@@ -275,8 +272,5 @@ CBP_INTER = np.array([
 CBP_INTRA_CODE = np.argsort(CBP_INTRA).astype(np.int32)
 CBP_INTER_CODE = np.argsort(CBP_INTER).astype(np.int32)
 
-# 9.1: length in bits of ue(v) by codeNum, and of se(v) by value + SE_BITS_ZERO (values -32768..32768).
-SE_BITS_ZERO = 32768
+# 9.1: length in bits of ue(v) by codeNum
 UE_BITS = (2 * np.floor(np.log2(np.arange(1, 65538))).astype(np.int32) + 1).astype(np.uint8)  # codeNum 0..65536
-_SE_VALUES = np.arange(-SE_BITS_ZERO, SE_BITS_ZERO + 1)
-SE_BITS = UE_BITS[np.where(_SE_VALUES > 0, 2 * _SE_VALUES - 1, -2 * _SE_VALUES)]

@@ -216,7 +216,7 @@ def load_code(name: str, capability: tuple[int, int]) -> bytes:
     try:
         kept.write(folder / _cached_name(name, arch), code)
     except OSError as error:
-        why = f"{folder}: {(error.strerror or str(error)).lower()}"
+        why = f"{folder}: {kept.words(error)}"
         kept.tell_once("cuda write", f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
                                      f"again: set {ADVICE}")  # fmt: skip
     return code

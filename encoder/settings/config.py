@@ -1,12 +1,12 @@
 """The settings of one encode, checked and complete: they exist before any allocation."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import log2
 from typing import Any
 
+from ...scheduler.planning.tuning_file import cores
 from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
@@ -158,7 +158,7 @@ class Config:
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named)
         given = values["threads"] > 0
-        values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or available_cores()
+        values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or cores()
         return cls(
             **values,
             threads_given=given,
@@ -200,8 +200,3 @@ def _gops_for(gops: int, devices: tuple[str, ...]) -> int:
     if 0 < gops < len(devices):
         raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
     return gops
-
-
-def available_cores() -> int:
-    """The number of CPUs that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

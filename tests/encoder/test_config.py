@@ -84,7 +84,7 @@ def test_threads_are_counted():
 
 
 def test_a_small_picture_has_fewer_threads_unless_they_are_asked_for(monkeypatch):
-    monkeypatch.setattr("h264lite.encoder.settings.config.available_cores", lambda: 16)
+    monkeypatch.setattr("h264lite.encoder.settings.config.cores", lambda: 16)
     sizes = (16, 16), (352, 288), (1280, 720)
     threads = [Config.from_options(width=w, height=h, device="cpu").stage_threads for w, h in sizes]
     assert threads == [2, 3, 16] and Config.from_options(width=16, height=16, device="cpu", threads=16).stage_threads == 16

@@ -64,9 +64,11 @@ print(hashlib.sha256(b"".join(bytes(packet.data) for packet in packets)).hexdige
 
 def run(tmp_path, script, before=LACKING):
     """Runs a script in a process of its own: (lines of standard output, standard error)."""
-    (tmp_path / "script.py").write_text(before + script)
+    path = tmp_path / "script.py"
+    if not path.exists() or path.read_text() != before + script:  # Numba's cache knows sources by their times
+        path.write_text(before + script)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT.parent)}
-    done = subprocess.run([sys.executable, str(tmp_path / "script.py")], env=environment, text=True, capture_output=True)
+    done = subprocess.run([sys.executable, str(path)], env=environment, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines(), done.stderr
 
