@@ -1,4 +1,4 @@
-"""Frames per second of the command by number of GOPs at once: one GPU and two, alone and together with the CPU.
+"""Frames per second of the command by number of GOPs at once: one GPU and two.
 
     H264LITE_SEQUENCES=... python benchmarks/two_gpus.py [--size 1920x1080] [--frames 600] [--keyint 30] [--rounds 3]
 
@@ -19,7 +19,7 @@ from typing import Any
 import cuda_loop
 from h264lite.scheduler.devices import count_gpus, gpu_name
 
-ROWS = ("cuda:0", "cuda:1", "cuda:0,cpu", "cuda:0,cuda:1", "cuda:0,cuda:1,cpu")
+ROWS = ("cuda:0", "cuda:1", "cuda:0,cuda:1")
 GOPS = ("1", "2", "3", "4", "auto")
 
 

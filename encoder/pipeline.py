@@ -175,8 +175,7 @@ class Pipeline:
             raise told(error) from None
 
     def _decide(self, spec: FrameSpec | None) -> FrameSpec:
-        """The spec of the next frame, once the sizes are known that it may depend on."""
-        self._finish(FEEDBACK_LAG - 1)
+        """The spec of the next frame. The sizes that it may use are known: fewer than FEEDBACK_LAG frames are in flight."""
         sizes = self._sizes.release(self.executor.ring.count)
         return self.frame_types.next(sizes) if spec is None else spec
 

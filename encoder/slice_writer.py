@@ -100,7 +100,7 @@ class SliceWriter:
         self.sps = sequence_parameter_set(config)
         self.pps = picture_parameter_set(config)
         self._header_bits: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._headers: dict[tuple[int, ...], tuple[np.ndarray, int]] = {}
+        self._headers: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
             NAL_PPS, MOST_NEEDED, write_pps(self.pps)
         )
@@ -118,7 +118,7 @@ class SliceWriter:
         """The number of bits of each slice header; it does not depend on frame_num, which has a fixed length."""
         kind = self._kind(spec)
         if kind not in self._header_bits:
-            self._header_bits[kind] = tuple(self._header_as_bits(spec, row0)[1] for row0, _ in spec.slices)
+            self._header_bits[kind] = tuple(self._header_as_number(spec, row0)[1] for row0, _ in spec.slices)
         return self._header_bits[kind]
 
     @staticmethod
@@ -126,20 +126,33 @@ class SliceWriter:
         """What the slice headers of a frame depend on, without frame_num."""
         return spec.frame_type, spec.nal_ref_idc, spec.is_idr and spec.idr_pic_id, spec.n_ref, spec.qp
 
-    def _header_as_bits(self, spec: FrameSpec, row0: int) -> tuple[np.ndarray, int]:
-        """7.3.3: bytes of a slice header, zero-padded, and its number of bits; cached by its values."""
-        values = (row0, spec.frame_num % (1 << LOG2_MAX_FRAME_NUM), *self._kind(spec))
-        if values not in self._headers:
-            made = write_slice_header(self._header(spec, row0), self.sps, self.pps)
-            self._headers[values] = np.frombuffer(made.to_bytes(), np.uint8), made.position
-        return self._headers[values]
+    def _header_as_bits(self, spec: FrameSpec, row0: int) -> np.ndarray:
+        """7.3.3: bytes of a slice header, zero-padded."""
+        number, bits, shift = self._header_as_number(spec, row0)
+        size = -(-bits // 8)
+        number |= spec.frame_num % (1 << LOG2_MAX_FRAME_NUM) << shift
+        return np.frombuffer((number << (8 * size - bits)).to_bytes(size, "big"), np.uint8)
+
+    def _header_as_number(self, spec: FrameSpec, row0: int) -> tuple[int, int, int]:
+        """(bits of a slice header with frame_num 0 as a number, their count, place of frame_num from the last bit on).
+
+        Written once for all frames that differ in frame_num only.
+        """
+        kind = (row0, *self._kind(spec))
+        if kind not in self._headers:
+            last = (1 << LOG2_MAX_FRAME_NUM) - 1
+            made = [write_slice_header(self._header(spec._replace(frame_num=n), row0), self.sps, self.pps) for n in (0, last)]
+            bits = made[0].position
+            zero, ones = (int.from_bytes(bytes(one.to_bytes()), "big") >> (-bits % 8) for one in made)
+            self._headers[kind] = zero, bits, (zero ^ ones).bit_length() - LOG2_MAX_FRAME_NUM
+        return self._headers[kind]
 
     def _payload(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
         """7.3.1, 7.3.2.8: payload of slice n: its data with the header merged in; emulation prevention where needed."""
         bits = int(frame.slice_sizes[n])
         if bits < 0:
             raise RuntimeError(TOO_LONG)
-        header, _ = self._header_as_bits(frame.spec, row0)
+        header = self._header_as_bits(frame.spec, row0)
         pitch, size = (self.config.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
         data = frame.slice_data[row0 * pitch : row1 * pitch]
         needs_escape = begin_slice(data, header, size)

@@ -1,7 +1,7 @@
 """Encodes several closed GOPs at once, each in a lane: a pipeline on one of the devices. Packets are returned in order.
 
 A GOP begins with an IDR frame and does not depend on other GOPs: the stream is the same whichever lane encodes a GOP.
-A free lane takes the next GOP, so that a fast device encodes more of them than a slow one.
+A free lane takes the next GOP, so that a fast GPU encodes more of them than a slow one.
 """
 
 import os
@@ -23,7 +23,6 @@ from ..errors import Error, InputError
 from ..files.read_ahead import Read
 from ..settings.config import Config
 from .lane import Lane
-from .pace import CpuLaneThrottle
 from .queue import GopQueue
 
 if TYPE_CHECKING:
@@ -55,10 +54,8 @@ def _tuned_lanes(config: Config) -> int:
 
 
 def _lanes_that_pay(config: Config, device: str) -> int:
-    """CPU: one thread a lane for small frames, else two. GPU: two lanes, so that one reads while the other launches.
-    With GPUs the CPU has one lane, which makes it most likely to keep up (CpuLaneThrottle).
-    """
-    if config.device == "hybrid" or (device == "cpu" and set(config.devices) != {"cpu"}):
+    """CPU: one thread a lane for small frames, else two. GPU: two lanes, so that one reads while the other launches."""
+    if config.device == "hybrid":
         return 1
     if device != "cpu":
         return LANES_OF_A_GPU if config.threads >= 4 else 1
@@ -233,11 +230,9 @@ class Once:
 def lanes_by_thread(pipelines: "list[Pipeline]", queue: GopQueue) -> list[list[Lane]]:
     """Lanes grouped by thread: those of one GPU share one, since their host work is Python code, which holds the GIL."""
     found: dict[Any, list[Lane]] = {}
-    beside_gpus = any(pipeline.config.device == "cuda" for pipeline in pipelines)
     for k, pipeline in enumerate(pipelines):
         device = pipeline.config.device
-        pace = CpuLaneThrottle(pipeline, queue) if beside_gpus and device == "cpu" else None
-        found.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(Lane(pipeline, queue, pace))
+        found.setdefault(pipeline.config.ordinal if device == "cuda" else ("cpu", k), []).append(Lane(pipeline, queue))
     return list(found.values())
 
 
@@ -248,9 +243,7 @@ def work(queue: GopQueue, lanes: list[Lane]) -> None:
         news = queue.news
         steps = [(turn, next(turn, None)) for turn in turns]
         turns = [turn for turn, step in steps if step is not None]
-        if turns and all(lane.excluded for lane in lanes):
-            queue.wait_for_paces(POLL_SECONDS)
-        elif turns and not any(step for _, step in steps):
+        if turns and not any(step for _, step in steps):
             queue.wait_for_news(news)
 
 

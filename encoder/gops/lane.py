@@ -1,6 +1,5 @@
 """A lane: a pipeline that encodes GOPs of a queue, frame by frame."""
 
-import time
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +10,6 @@ from ...scheduler.frame_spec import FrameSpec
 from ...scheduler.frames.frame import split_planes
 from ...scheduler.threads.readers import Readers
 from ..files.read_ahead import THREADS, ReadAhead
-from .pace import CpuLaneThrottle
 from .queue import Gop, GopQueue
 
 if TYPE_CHECKING:
@@ -21,11 +19,8 @@ if TYPE_CHECKING:
 class Lane:
     """Encodes GOPs with one pipeline. With a GPU, frames are read into upload buffers while earlier ones are encoded."""
 
-    def __init__(self, pipeline: "Pipeline", queue: GopQueue, pace: CpuLaneThrottle | None = None) -> None:
-        """pace: for a lane that takes a GOP only if it keeps up with the others."""
+    def __init__(self, pipeline: "Pipeline", queue: GopQueue) -> None:
         self.pipeline, self._queue = pipeline, queue
-        self._pace, self._since = pace, 0.0
-        self.excluded = False  # too slow to keep up
         self._readers = Readers(THREADS)
         self._ahead = ReadAhead(self._readers)
         self._ahead_of: deque[tuple[Gop, FrameSpec]] = deque()  # of each frame in `_ahead`
@@ -61,8 +56,6 @@ class Lane:
         while not queue.closing:
             room = ahead.room if on_gpu else 1
             if room and (self._gop is None or queue.is_over(self._gop)):
-                if self._pace is not None and self._gop is not None:
-                    self._pace.ends(self._gop.taken)
                 self._gop = queue.next_gop() if self._may_take_another() else None
                 self._rest(self._rests and self._gop is None)  # before `take`, which ends the waiting of a frame
             taken = queue.take(self._gop, room) if room and self._gop is not None else []
@@ -95,26 +88,13 @@ class Lane:
 
     def _may_take_another(self) -> bool:
         """Whether to take a GOP; while another one is read, at most one more, and none if a lane is idle."""
-        if self._pace is not None:
-            self._leave_out(not self._pace.keeps_up())
-            return not self.excluded
         return not self._ahead or (self._ahead_of[-1][0] is self._at and not self._queue.somebody_rests())
-
-    def _leave_out(self, excluded: bool) -> None:
-        if excluded != self.excluded:
-            self.excluded = excluded
-            self._queue.leave_out(1 if excluded else -1)
 
     def _begin(self, gop: Gop | None) -> None:
         """The next frame belongs to `gop`."""
         assert gop is not None
         if gop is not self._at:
-            now = time.perf_counter()
-            if self._pace is not None:
-                self._pace.begins()
-            elif self._at is not None:
-                self._queue.report_frame_time(self, (now - self._since) / self._at.taken)
-            self._at, self._since = gop, now
+            self._at = gop
 
     def _rest(self, rests: bool) -> None:
         """Report the lane as idle, after its frames in flight are finished, or as busy again."""

@@ -43,7 +43,7 @@ class GopQueue:
         self.free: list[np.ndarray] = []  # buffers
         self.closing = False
         self._lock = threading.RLock()  # the caller uses no Condition: an interrupt in its code leaves the lock held
-        self._changed, self._paced = threading.Condition(self._lock), threading.Condition(self._lock)  # lanes wait here
+        self._changed = threading.Condition(self._lock)  # lanes wait here
         self._caller: SimpleQueue[None] = SimpleQueue()  # the caller waits here, for that reason
         self.ready: list[EncodedFrame] = []  # finished frames in order, filled by `collect`
         self._gops: dict[int, Gop] = {}  # GOPs that may have waiting frames
@@ -55,8 +55,7 @@ class GopQueue:
         self._failure: BaseException | None = None
         self._end_gop: int | None = None  # the first GOP that is not encoded, after a failure or `cut`
         self._error: BaseException | None = None
-        self._idle = self._left_out = 0  # numbers of lanes: without work; too slow
-        self.paces: dict[Any, float] = {}  # seconds a frame of the lanes that others have to keep up with
+        self._idle = 0  # number of lanes without work
         self.news = 0  # number of changes that lanes may wait for
 
     # ---- for the caller
@@ -190,44 +189,9 @@ class GopQueue:
             self._wake_caller()
 
     def somebody_rests(self) -> bool:
-        """Whether a lane is idle that is not excluded."""
+        """Whether a lane is idle."""
         with self._changed:
-            return self._idle > self._left_out
-
-    # ---- lanes of unequal speed
-    def report_frame_time(self, lane: Any, seconds: float) -> None:
-        """Report the seconds a frame of a lane that others have to keep up with."""
-        with self._changed:
-            self.paces[lane] = seconds
-            self._paced.notify_all()
-
-    def keeps_up(self, seconds: float) -> bool:
-        """Whether a lane with `seconds` a frame finishes a GOP before the lanes in `paces` exhaust the look-ahead of
-        2 x lanes GOPs (`next_gop`).
-        """
-        with self._changed:
-            return seconds * sum(1 / pace for pace in self.paces.values()) <= 2 * self.lanes - 1
-
-    def peek(self, count: int) -> list[Any]:
-        """The first `count` frames of the next GOP, or all of a shorter one, arrays as copies; none if some are missing.
-        They stay in the queue.
-        """
-        with self._changed:
-            gop = self._gops.get(self._next_gop)
-            if gop is None or (len(gop.waiting) < count and not gop.closed and not self._ended):
-                return []
-            return [(spec, picture if callable(picture) else picture.copy()) for spec, picture in list(gop.waiting)[:count]]
-
-    def leave_out(self, lanes: int) -> None:
-        """Add `lanes` to the number of lanes that are too slow to take a GOP."""
-        with self._changed:
-            self._left_out += lanes
-
-    def wait_for_paces(self, seconds: float) -> None:
-        """Wait up to `seconds` for a reported frame time."""
-        with self._changed:
-            if not self.closing:
-                self._paced.wait(seconds)
+            return self._idle > 0
 
     def wait_for_news(self, since: int) -> None:
         """Wait until `news` differs from `since`."""
@@ -252,8 +216,6 @@ class GopQueue:
         self.news += 1
         self._changed.notify_all()
         self._wake_caller()
-        if self.closing:
-            self._paced.notify_all()
 
     def _wake_caller(self) -> None:
         if self._caller.empty():

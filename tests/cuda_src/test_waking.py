@@ -94,7 +94,7 @@ def test_nothing_is_woken_for_nobody(library, monkeypatch):
 
 @pytest.mark.parametrize(("device", "devices", "gpus"), [
     (None, None, [0]), ("auto", None, [0]), ("cuda", None, [0]), ("hybrid", None, [0]), ("cpu", None, []),
-    (None, "cuda:1,cpu", [1]), (None, "cuda,cuda:3", [0, 3]), (None, "cpu", []), (None, "gpu", []), ("cuda", "", []),
+    (None, "cuda:1", [1]), (None, "cuda,cuda:3", [0, 3]), (None, "cpu", []), (None, "gpu", []), ("cuda", "", []),
 ])  # fmt: skip
 def test_which_gpus(device, devices, gpus):
     assert cli.gpus_of(device, devices) == gpus
