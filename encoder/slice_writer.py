@@ -140,11 +140,11 @@ class SliceWriter:
         """
         kind = (row0, *self._kind(spec))
         if kind not in self._headers:
-            last = (1 << LOG2_MAX_FRAME_NUM) - 1
+            last = 0 if spec.is_idr else (1 << LOG2_MAX_FRAME_NUM) - 1
             made = [write_slice_header(self._header(spec._replace(frame_num=n), row0), self.sps, self.pps) for n in (0, last)]
             bits = made[0].position
             zero, ones = (int.from_bytes(bytes(one.to_bytes()), "big") >> (-bits % 8) for one in made)
-            self._headers[kind] = zero, bits, (zero ^ ones).bit_length() - LOG2_MAX_FRAME_NUM
+            self._headers[kind] = zero, bits, max(0, (zero ^ ones).bit_length() - LOG2_MAX_FRAME_NUM)
         return self._headers[kind]
 
     def _payload(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
