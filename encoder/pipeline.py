@@ -36,7 +36,7 @@ from .warm_up import compile_beside, load_for_gpu, will_compile
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `told`
 
-@dataclass
+@dataclass(slots=True)
 class EncodedFrame:
     """One access unit and its statistics."""
 
@@ -168,7 +168,7 @@ class Pipeline:
         executor = self.executor
         try:
             spec = self._decide(spec)
-            frame.header_bits = self.writer.header_bits(spec)
+            frame.headers = self.writer.headers(spec)
             executor.encode(spec, frame, self._write)
             return self._finished(executor.ring.in_flight)
         except FAILURES as error:

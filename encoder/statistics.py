@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, log10
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -30,8 +30,7 @@ class FrameFacts(Protocol):
     reconstruction: tuple[np.ndarray, np.ndarray, np.ndarray] | None
 
 
-@dataclass(frozen=True)
-class FrameRow:
+class FrameRow(NamedTuple):
     """One frame, a row of the CSV file."""
 
     frame: int
@@ -144,7 +143,7 @@ class Statistics:
             assert frame.reconstruction is not None
             height, width = self._size
             value = ssim(self._sources.popleft(), frame.reconstruction[0][:height, :width])
-        y, u, v = (psnr(part, samples) for part, samples in zip(frame.ssd, self._samples))
+        y, u, v = map(psnr, frame.ssd, self._samples)
         row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), y, u, v,
                        psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()))
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
