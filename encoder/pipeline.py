@@ -25,7 +25,6 @@ from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.frame_types import FrameTypes
-from .decisions.quantiser import LAMBDA
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
 from .errors import DeviceError, DeviceLost, Error, InputError
 from .files.device_frame import DevicePicture, check_place
@@ -77,7 +76,7 @@ class Pipeline:
         if config.device != "cpu":
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self.frame_types, self._sizes = FrameTypes(config, slices), SizeFeedback()
-        settings = LoopSettings(config, slices, LAMBDA)
+        settings = LoopSettings(config, slices)
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         try:
             self.executor = FrameExecutor(settings, keep_reconstruction, FEEDBACK_LAG - 1, warn, trace)

@@ -72,7 +72,6 @@ def load_writers(bits: bool = False) -> None:
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
     from .decisions.frame_types import FrameTypes
-    from .decisions.quantiser import LAMBDA
     from .settings.config import Config
     from .slice_writer import SliceWriter
 
@@ -92,4 +91,4 @@ def load_writers(bits: bool = False) -> None:
     frame.headers = writer.headers(frame.spec)
     writer.access_unit(frame)
     if bits:
-        Arrays(LoopSettings(config, frame.spec.slices, LAMBDA), Executor(1, 2, [(0, 4)])).deferred_write(frame)()
+        Arrays(LoopSettings(config, frame.spec.slices), Executor(1, 2, [(0, 4)])).deferred_write(frame)()

@@ -254,7 +254,6 @@ CONSTANTS = {
     "n_ref": "references of the frame, 0 in I slices",
     "ref_slots": "int32[n_ref]: slot of each reference",
     "distance": "frames from the searched reference to the frame in the loop",
-    "lambdas": "int32[52]: cost of a bit in units of SAD or SATD, by QP",
     "given_y": "uint8: input of a GPU in display size, of any pitch",
     "given_u": "see given_y: Cb",
     "given_v": "see given_y: Cr",
