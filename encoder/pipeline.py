@@ -30,6 +30,7 @@ from .errors import DeviceError, DeviceLost, Error, InputError
 from .files.device_frame import DevicePicture, check_place
 from .settings.config import Config
 from .slice_writer import SliceWriter
+from .statistics import SUMMED
 from .warm_up import compile_beside, load_for_gpu, will_compile
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -49,6 +50,7 @@ class EncodedFrame:
     data: bytes  # Annex B
     mb_counts: np.ndarray  # int64[15], by mb_type
     ssd: tuple[int, int, int]  # squared error over the display area of Y, Cb, Cr
+    sums: list[int]  # of the arrays SUMMED, in its order
     bits: int
     stage_seconds: dict[str, float]
     reconstruction: Planes | None  # cropped, as a decoder returns it
@@ -214,6 +216,7 @@ class Pipeline:
             data=data,
             mb_counts=found[3:],
             ssd=tuple(found[:3].tolist()),
+            sums=[int(frame.results[name].sum()) for name in SUMMED],
             bits=8 * len(data),
             stage_seconds=frame.stage_seconds,
             reconstruction=self._reconstruction(frame) if self.keep_reconstruction else None,

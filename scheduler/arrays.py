@@ -177,7 +177,7 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("cbp", RESULT, per_mb(), np.uint8, "coded_block_pattern"),
     ArrayRow("qp", RESULT, per_mb(), np.uint8, "QP_Y", _DEBLOCKED),
     ArrayRow("total_coeff", RESULT, per_mb(24), np.uint8,
-             "non-zero levels a block: 16 luma in raster order, 4 Cb, 4 Cr", _DEBLOCKED),
+             "non-zero levels a block, without DC blocks: 16 luma in raster order, 4 Cb, 4 Cr", _DEBLOCKED),
     ArrayRow("ssd_y", RESULT, PerRow(), np.int64, "squared error of the decoded frame"),
     ArrayRow("ssd_u", RESULT, PerRow(), np.int64, "squared error of Cb"),
     ArrayRow("ssd_v", RESULT, PerRow(), np.int64, "squared error of Cr"),
