@@ -75,8 +75,8 @@ struct Tried {
 // Distortions of the P_Skip vector and the predictor
 DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle) {
   const int lane = threadIdx.x & 31;
-  const unsigned vector = lane <= TRIED ? now(m.tried + lane) : NOWHERE;
-  const int known = lane < TRIED ? now(m.value + lane) : 0;
+  const unsigned vector = lane <= TRIED ? atomic_load(m.tried + lane) : NOWHERE;
+  const int known = lane < TRIED ? atomic_load(m.value + lane) : 0;
   const int skip_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == skip))) - 1;
   const int middle_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == middle))) - 1;
   if (min(skip_at, middle_at) >= 0) return {__shfl_sync(FULL_WARP, known, skip_at), __shfl_sync(FULL_WARP, known, middle_at)};
@@ -101,12 +101,12 @@ DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Plac
 // The cheapest of the eight quarter-sample neighbours of `choice`, the first on a tie, if it costs less than `best`
 DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned middle, int &best, Motion &choice) {
   const int lane = threadIdx.x & 31;
-  const unsigned centre = lane < 2 ? now(m.centre + lane) : NOWHERE;
+  const unsigned centre = lane < 2 ? atomic_load(m.centre + lane) : NOWHERE;
   const unsigned known = __ballot_sync(FULL_WARP, lane < 2 && centre == choice.v);
   const int set = known ? __ffs(int(known)) - 1 : __any_sync(FULL_WARP, lane == 0 && centre == NOWHERE) ? 0 : 1;
   int value = 0;
   if (known) {
-    if (lane < 9) value = now(m.nearby[set] + lane);
+    if (lane < 9) value = atomic_load(m.nearby[set] + lane);
   } else {
 #pragma unroll 2
     for (int round = 0; round < 4; round++) {

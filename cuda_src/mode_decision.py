@@ -48,10 +48,10 @@ def mode_decision(
     tiles_x, tiles_y = -(-(mb_width + tile_rows - 1) // TILE), -(-(row1 - row0) // tile_rows)
     tiles = tiles_x * tiles_y
     words = 32 * (1 + 2 * tiles + n_mb)
-    mail = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
+    inboxes = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
     arguments += [qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows]
-    arguments += [tiles_x, slot, mail, mb_type, sub_mb_type, ref_idx, mv]
+    arguments += [tiles_x, slot, inboxes, mb_type, sub_mb_type, ref_idx, mv]
     shared = windows + TILE * tile_rows * slot
     device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)
 

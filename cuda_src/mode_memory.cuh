@@ -60,8 +60,8 @@ DEVICE Search search_of(Memory &m, int n_ref, int lam) {
   int *distortion = reinterpret_cast<int *>(&m + 1);
   return {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref), lam};
 }
-DEVICE unsigned now(unsigned *v) { return atomicOr(v, 0u); }
-DEVICE int now(int *v) { return atomicOr(v, 0); }
+DEVICE unsigned atomic_load(unsigned *v) { return atomicOr(v, 0u); }
+DEVICE int atomic_load(int *v) { return atomicOr(v, 0); }
 
 // What lane i < 6 knows of the least that quadrant i (i < 4), 16x8 or 8x16 may cost
 DEVICE int least_cost(const Picture &p, const Search &s, int i) {
