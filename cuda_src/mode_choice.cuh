@@ -57,7 +57,7 @@ DEVICE Place place_of(const Picture &p, int x0, int y0) {
   return {x0, y0, (y0 + 4 * (k >> 2) + p.pad) * stride + x0 + 4 * (k & 3) + p.pad, stride, unsigned(stride) * (p.mb_height * 16 + 2 * p.pad)};
 }
 // The distortions at a vector for the lower lanes and another for the upper lanes, ILLEGAL for an illegal vector
-DEVICE uint2 try_two(const Picture &p, const Memory &m, const Place &place, unsigned v, unsigned *samples) {
+DEVICE uint2 try_two(const Picture &p, const MacroblockCache &m, const Place &place, unsigned v, unsigned *samples) {
   const bool legal = inside(x_of(v), y_of(v), place.x0, place.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
   const unsigned all = __ballot_sync(FULL_WARP, legal);
   const unsigned own = legal ? v : 0;
@@ -69,11 +69,11 @@ DEVICE uint2 try_two(const Picture &p, const Memory &m, const Place &place, unsi
 }
 
 struct Tried {
-  int skip, middle;  // in the format of Memory.value
+  int skip, middle;  // in the format of MacroblockCache.value
 };
 
 // Distortions of the P_Skip vector and the predictor
-DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle) {
+DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle) {
   const int lane = threadIdx.x & 31;
   const unsigned vector = lane <= TRIED ? atomic_load(m.tried + lane) : NOWHERE;
   const int known = lane < TRIED ? atomic_load(m.value + lane) : 0;
@@ -99,7 +99,7 @@ DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Plac
 }
 
 // The cheapest of the eight quarter-sample neighbours of `choice`, the first on a tie, if it costs less than `best`
-DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned middle, int &best, Motion &choice) {
+DEVICE void refine(const Picture &p, MacroblockCache &m, const Place &place, unsigned middle, int &best, Motion &choice) {
   const int lane = threadIdx.x & 31;
   const unsigned centre = lane < 2 ? atomic_load(m.centre + lane) : NOWHERE;
   const unsigned known = __ballot_sync(FULL_WARP, lane < 2 && centre == choice.v);
@@ -135,7 +135,7 @@ DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned mid
 
 // P_16x16 with the vector found, the P_Skip vector, the predictor or what lies about the best. a, b, c: neighbours. True: the
 // P_Skip vector costs no more than the vector found, and nothing of the residual would be left.
-DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Limits &limits, const Place &place, const Search &s, const Motion &a,
+DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits &limits, const Place &place, const Search &s, const Motion &a,
                              const Motion &b, const Motion &c, int &best, Motion &choice) {
   const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c), skip = skip_vector(a, b, middle);
   choice = {0, s.mv[40]};
@@ -200,7 +200,7 @@ DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int 
 
 // 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and a window of its own. least: lower
 // bound of the cost of all quadrants
-DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, const Search &s, int least, int kind, int &best, Motion &own,
+DEVICE int weigh_quarters(const Picture &p, Motion *windows, const MacroblockCache &m, const Search &s, int least, int kind, int &best, Motion &own,
                           int &sub_types) {
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
   const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j), allowed = t == SUB_8x8 || p.kinds & (t == SUB_4x4 ? 16 : 8);
@@ -243,7 +243,7 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, co
 
 // Decides the macroblock at (x0, y0) from its neighbours: `around`: lanes 0..9 have the neighbour blocks. own: of block lane & 15.
 // Returns mb_type | sub_mb_type << 8. windows: [4][WINDOW]
-DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Limits &limits, int x0, int y0, const Motion &around, Motion &own) {
+DEVICE int decide(const Picture &p, Motion *windows, MacroblockCache &m, const Limits &limits, int x0, int y0, const Motion &around, Motion &own) {
   const int lane = threadIdx.x & 31;
   const Search s = search_of(m, p.n_ref, m.lam);
   Motion c = from_lane(around, 5), choice = {0, 0};

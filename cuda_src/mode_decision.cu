@@ -53,8 +53,8 @@ DEVICE int take(Board &b, int first) {
 
 // Receives messages until the tile has ended or all is over; one warp. open: number of open messages of all tiles, minus the
 // `tiles` that have finished a first pass; before: number of tiles that this one depends on
-template <class MemoryOf>
-DEVICE void drain_inbox(Board &b, const int *inbox, int *open, int tiles, int before, const MemoryOf &memory_of, Blocks &seen,
+template <class CacheOf>
+DEVICE void drain_inbox(Board &b, const int *inbox, int *open, int tiles, int before, const CacheOf &cache_of, Blocks &seen,
                           const Published *published, unsigned turn) {
   const int lane = threadIdx.x & 31;
   int last = 0, owed = 1;  // messages followed but not yet subtracted, and 1 for the tile
@@ -69,7 +69,7 @@ DEVICE void drain_inbox(Board &b, const int *inbox, int *open, int tiles, int be
         const unsigned first = who & (0u - who), rest = who ^ first, second = rest & (0u - rest), third = (rest ^ second) & (0u - (rest ^ second));
         const unsigned one = lane < 10 ? first : lane < 20 ? second : lane < 30 ? third : 0;
         if (one) {
-          const int place = __ffs(int(one)) - 1, k = lane % 10, block = memory_of(place).outer[k];
+          const int place = __ffs(int(one)) - 1, k = lane % 10, block = cache_of(place).outer[k];
           if (block >= 0) {
             const Published word = __ldcg(published + block);
             if (unsigned(word >> 40) == turn) {  // else the block still has its guess
@@ -111,7 +111,7 @@ struct Tables {
 // Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. inboxes: 0 before the first launch;
 // counters; from [32] on 32 words a tile, twice (launches alternate, and clear the words of the next launch); then the published
 // choices of macroblocks, 16 blocks each.
-// Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]). Launch bounds for three blocks a multiprocessor,
+// Dynamic shared memory: WORKERS windows, MOST x (MacroblockCache, int2[41 n_ref]). Launch bounds for three blocks a multiprocessor,
 // although a 1080p frame has tiles for two: registers are left for kernels of another GOP.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
@@ -143,9 +143,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   if (threadIdx.x < 32) inboxes[32 * (1 + tiles * (~turn & 1) + board.ticket) + threadIdx.x] = 0;
   Published *published = reinterpret_cast<Published *>(inboxes + 32 * (1 + 2 * tiles));
   const unsigned mark = unsigned(turn) % 0xffffffu + 1;  // never 0, the value of unwritten words
-  unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
-  const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(remembered + place * slot_bytes); };
-  load_neighbourhood(p, tile, remembered, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
+  unsigned char *caches = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
+  const auto cache_of = [&](int place) -> MacroblockCache & { return *reinterpret_cast<MacroblockCache *>(caches + place * slot_bytes); };
+  load_neighbourhood(p, tile, caches, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
     const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);
@@ -157,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   __syncthreads();
   if (warp == WORKERS) {
     const int before = (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x);
-    drain_inbox(board, own_inbox, inboxes + MESSAGES, tiles, before, memory_of, tables.blocks, published, mark);
+    drain_inbox(board, own_inbox, inboxes + MESSAGES, tiles, before, cache_of, tables.blocks, published, mark);
     if (lane == 0) {
       atomicOr(&board.busy, ~0u);
       const bool below = tile.y + tile_rows < row1;
@@ -177,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
         continue;
       }
       pause = SHORTEST;
-      Memory &m = memory_of(place);
+      MacroblockCache &m = cache_of(place);
       const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx, b = lane & 15;
       // lanes 0..9: neighbour blocks for the prediction; 16..31: the macroblock's blocks
       const int where = lane < 10 ? m.blocks[lane] : 16 * place + b;

@@ -9,7 +9,7 @@ from .runtime.device import DeviceArray
 WARPS, THREADS = 8, 128
 TILE = 8  # macroblock columns of a tile
 TILE_ROWS = 1, 2, 4
-WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 1392  # sizes of the windows and of Memory in mode_memory.cuh
+WINDOW_BYTES, CACHE_BYTES = 4 * 30 * 8, 1392  # sizes of the windows and of MacroblockCache in mode_memory.cuh
 FIXED_BYTES = 9 << 10  # static shared memory of the kernel, and the reserve of a block
 
 
@@ -41,7 +41,7 @@ def mode_decision(
     height, width = source.shape
     mb_width, mb_height = width // 16, height // 16
     device, n_mb = source.device, mb_width * mb_height
-    slot = MEMORY_BYTES + -(-n_ref * 41 * 8 // 16) * 16
+    slot = CACHE_BYTES + -(-n_ref * 41 * 8 // 16) * 16
     windows = (WARPS - 1) * WINDOW_BYTES
     most = min(device.tile_rows, max(1, (device.shared_limit - FIXED_BYTES - windows) // (TILE * slot)))
     tile_rows = max(rows for rows in TILE_ROWS if rows <= most)

@@ -26,7 +26,7 @@ struct Tile {
   int x, y, rows;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
 };
 
-// Motion of blocks: 16 of each macroblock of a tile, then for each macroblock 10 blocks of other tiles (order of Memory)
+// Motion of blocks: 16 of each macroblock of a tile, then for each macroblock 10 blocks of other tiles (order of MacroblockCache)
 struct Blocks {
   unsigned vectors[(16 + 10) * MOST];
   int references[(16 + 10) * MOST];
@@ -35,7 +35,7 @@ DEVICE int outside_of(int place) { return 16 * MOST + 10 * place; }
 
 // A macroblock. The first half is written before the decisions of a block of threads, and then only read. The second half
 // belongs to the warp that currently decides the macroblock: it is handed over by atomic operations.
-struct alignas(16) Memory {
+struct alignas(16) MacroblockCache {
   Source source;
   uint4 next;     // bits of those of the tile to the right, below to the left, below, below to the right
   int elsewhere;  // bit i: the i-th of these is in another tile
@@ -56,7 +56,7 @@ struct Search {  // what the search found for the macroblock, [n_ref][41], and i
   unsigned *mv;
   int lam;
 };
-DEVICE Search search_of(Memory &m, int n_ref, int lam) {
+DEVICE Search search_of(MacroblockCache &m, int n_ref, int lam) {
   int *distortion = reinterpret_cast<int *>(&m + 1);
   return {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref), lam};
 }
@@ -105,7 +105,7 @@ DEVICE Motion guess(const Picture &p, int mb) {
 DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, Blocks &seen,
                         const signed char *ref_idx, const unsigned *mv, int row0, int row1, int threads) {
   const int n_mb = p.mb_width * p.mb_height, each = 41 * p.n_ref;
-  const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(memory + place * slot_bytes); };
+  const auto cache_of = [&](int place) -> MacroblockCache & { return *reinterpret_cast<MacroblockCache *>(memory + place * slot_bytes); };
   const auto address_of = [&](int place) {
     const int r = place / TILE, x = tile.x + place % TILE - r;
     return r < tile.rows && x >= 0 && x < p.mb_width ? (tile.y + r) * p.mb_width + x : -1;
@@ -117,7 +117,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     const size_t from = size_t(r) * n_mb + mb;
     const short2 centre = p.predictor[from];
     const unsigned v = __ldg(p.search_mv + from * 41 + (j - 41 * r));
-    const Search s = search_of(memory_of(place), p.n_ref, lambda_of(p.qp, mb));
+    const Search s = search_of(cache_of(place), p.n_ref, lambda_of(p.qp, mb));
     s.distortion[j] = p.search_cost[from * 41 + (j - 41 * r)] - s.lam * difference_bits(v, vector_of(centre.x, centre.y));
     s.mv[j] = v;
   }
@@ -125,7 +125,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
   for (int i = int(threadIdx.x); i < MOST * 16; i += threads) {
     const int place = i / 16, k = i & 15, mb = address_of(place);
     if (mb < 0) continue;
-    Memory &m = memory_of(place);
+    MacroblockCache &m = cache_of(place);
     const int y = mb / p.mb_width, x = mb - y * p.mb_width, stride = p.mb_width * 16;
     const uint8_t *from = p.source + size_t(16 * y + 4 * (k >> 2)) * stride + 16 * x + 4 * (k & 3);
     unsigned rows[4];
@@ -174,7 +174,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
   __syncthreads();
   for (int i = int(threadIdx.x); i < MOST * 8; i += threads)
     if ((i & 7) < 6 && address_of(i / 8) >= 0) {
-      Memory &m = memory_of(i / 8);
+      MacroblockCache &m = cache_of(i / 8);
       m.least[i & 7] = least_cost(p, search_of(m, p.n_ref, m.lam), i & 7);
     }
 }
