@@ -92,7 +92,7 @@ def choose_reference(window, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, d
 
 
 @helper
-def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
+def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, partition_mask):
     """Stores the best reference and sub-partitions of 8x8 quadrant q in `window`. Returns (cost, sub_mb_type).
 
     Sub-partitions are tried only in the best reference of the undivided 8x8 block.
@@ -101,13 +101,13 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
     best = choose_reference(window, 32 + q, bx, by, 2, 2, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
     best += lam * sub_type_bits(SUB_8x8)
     chosen = SUB_8x8
-    if not kinds & 8:
+    if not partition_mask & 8:
         return best, chosen
     ref = window[by + 1, bx + 1, 0]
     x, y = window[by + 1, bx + 1, 1], window[by + 1, bx + 1, 2]
     fixed = lam * ref_idx_bits(ref, n_ref)
     b = by * 4 + bx
-    for sub in range(SUB_8x4, SUB_4x4 + (1 if kinds & 16 else 0)):
+    for sub in range(SUB_8x4, SUB_4x4 + (1 if partition_mask & 16 else 0)):
         if sub == SUB_8x4:
             first, step, count, w, h = 16 + 2 * q, 1, 2, 2, 1
         elif sub == SUB_4x8:
@@ -225,9 +225,11 @@ def whole_macroblock(
 
 
 @helper
-def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, best, mb_type, sub_mb_type, ref_idx, mv):
+def smaller_partitions(
+    mb, window, distortion, search_mv, lam, n_ref, partition_mask, best, mb_type, sub_mb_type, ref_idx, mv
+):
     """Tries 16x8, 8x16 and 8x8 against `best`; a cheaper one is stored in the macroblock's state. Returns the lowest cost."""
-    if kinds & 2:
+    if partition_mask & 2:
         for shape in range(2):
             bits = BITS_16x8 if shape == 0 else BITS_8x16
             k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
@@ -241,11 +243,11 @@ def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, bes
                 best = cost
                 mb_type[mb] = P_16x8 if shape == 0 else P_8x16
                 commit_motion(window, mb, ref_idx, mv)
-    if kinds & 4:
+    if partition_mask & 4:
         cost = lam * BITS_8x8
         subs = 0  # two bits a quadrant
         for q in range(4):
-            value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds)
+            value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, partition_mask)
             subs |= sub << 2 * q
             cost += value
             if cost >= best:
@@ -288,7 +290,7 @@ def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
 @closed_kernel
 def _decide_rows(
     source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, metric,
-    max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
+    max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
 ):  # fmt: skip
     """Implements mode_decision."""
     height, width = source.shape
@@ -329,7 +331,7 @@ def _decide_rows(
             if not skipped:
                 find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 0, 40, distortion)
                 best = smaller_partitions(
-                    mb, window, distortion, search_mv, lam, n_ref, kinds, best, mb_type, sub_mb_type, ref_idx, mv
+                    mb, window, distortion, search_mv, lam, n_ref, partition_mask, best, mb_type, sub_mb_type, ref_idx, mv
                 )
                 if intra_cost[mb] + lam * BITS_INTRA < best:
                     mb_type[mb] = I_16x16
@@ -343,14 +345,14 @@ def _decide_rows(
 
 def mode_decision(
     source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, subme,
-    max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
+    max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
 ):  # fmt: skip
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     source: uint8[H, W]; ref_luma: uint8[n_slots, 4, H+2*pad, W+2*pad]; ref_slots: int32[n_ref], slot of each reference;
     search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: results of full_search and subpel_refine
     with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; qp: uint8[n_mb],
-    QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; kinds: partition sizes allowed
+    QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; partition_mask: partition sizes allowed
     (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], initially 0: rows taken, then the macroblocks decided in each
     row. Row row0 - 1 must be final if it is of the same slice.
 
@@ -361,7 +363,7 @@ def mode_decision(
     """
     _decide_rows(
         source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp,
-        SATD if subme >= 3 else SAD, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
+        SATD if subme >= 3 else SAD, max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
         QUARTER_SAMPLES, QUANT_MF, WORTH,
     )  # fmt: skip
 

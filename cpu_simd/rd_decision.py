@@ -83,7 +83,7 @@ def recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
 
 
 @helper
-def estimate_division(mb, shape, window, distortion, search_mv, lam, n_ref, kinds, limit, sub_mb_type):
+def estimate_division(mb, shape, window, distortion, search_mv, lam, n_ref, partition_mask, limit, sub_mb_type):
     """Cost of 16x8, 8x16 or 8x8 (shape 0, 1, 2) as in mode_decision, the choice in `window`; early exit at `limit`."""
     if shape < 2:
         k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
@@ -96,7 +96,7 @@ def estimate_division(mb, shape, window, distortion, search_mv, lam, n_ref, kind
         return cost
     cost = lam * BITS_8x8
     for q in range(4):
-        value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds)
+        value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, partition_mask)
         sub_mb_type[mb, q] = sub
         cost += value
         if cost >= limit:
@@ -106,7 +106,7 @@ def estimate_division(mb, shape, window, distortion, search_mv, lam, n_ref, kind
 
 @helper
 def set_up(
-    step, estimate, x0, y0, mb, skip_x, skip_y, window, distortion, search_mv, lam, n_ref, kinds, width, height, pad,
+    step, estimate, x0, y0, mb, skip_x, skip_y, window, distortion, search_mv, lam, n_ref, partition_mask, width, height, pad,
     max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
 ):  # fmt: skip
     """Stores candidate `step` in the state of macroblock mb. Returns (whether it is to be tried, lowest estimate so far).
@@ -123,10 +123,10 @@ def set_up(
             return False, estimate
         put_motion(window, 0, 0, 4, 4, ref, x, y)
     elif step > 1:
-        if not kinds & (2 if step < 4 else 4):
+        if not partition_mask & (2 if step < 4 else 4):
             return False, estimate
         limit = estimate + (estimate >> GATE)
-        cost = estimate_division(mb, step - 2, window, distortion, search_mv, lam, n_ref, kinds, limit, sub_mb_type)
+        cost = estimate_division(mb, step - 2, window, distortion, search_mv, lam, n_ref, partition_mask, limit, sub_mb_type)
         if cost >= limit:
             return False, estimate
         estimate = min(estimate, cost)
@@ -138,7 +138,7 @@ def set_up(
 @closed_kernel
 def _decide_rows(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type,
     sub_mb_type, ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
 ):  # fmt: skip
     """Implements rd_decision."""
@@ -179,8 +179,8 @@ def _decide_rows(
             best = FAR
             for step in range(9):
                 there, estimate = set_up(
-                    step, estimate, x0, y0, mb, sx, sy, window, distortion, search_mv, lam, n_ref, kinds, width, height,
-                    pad, max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
+                    step, estimate, x0, y0, mb, sx, sy, window, distortion, search_mv, lam, n_ref, partition_mask, width,
+                    height, pad, max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
                 )  # fmt: skip
                 if not there:
                     continue
@@ -221,7 +221,7 @@ def _decide_rows(
 
 def rd_decision(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type,
     sub_mb_type, ref_idx, mv, levels, total_coeff,
 ):  # fmt: skip
     """As mode_decision, but compares candidates by squared error of the reconstruction and actual bits.
@@ -234,6 +234,6 @@ def rd_decision(
     """
     _decide_rows(
         source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-        slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1,
+        slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, partition_mask, progress, row0, row1,
         mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, QUARTER_SAMPLES, QUANT_MF, WORTH, WEIGHT,
     )  # fmt: skip

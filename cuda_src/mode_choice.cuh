@@ -203,7 +203,8 @@ DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int 
 DEVICE int weigh_quarters(const Picture &p, Motion *windows, const MacroblockCache &m, const Search &s, int least, int kind, int &best, Motion &own,
                           int &sub_types) {
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
-  const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j), allowed = t == SUB_8x8 || p.kinds & (t == SUB_4x4 ? 16 : 8);
+  const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j);
+  const bool allowed = t == SUB_8x8 || p.partition_mask & (t == SUB_4x4 ? 16 : 8);
   Motion *window = windows + WINDOW * t, mine = own;
   int cost = s.lam * BITS_8x8, chosen = 0;
 #pragma unroll 1
@@ -254,7 +255,8 @@ DEVICE int decide(const Picture &p, Motion *windows, MacroblockCache &m, const L
   own = choice;
   if (skipped) return kind;
   const int quarters = m.least[0] + m.least[1] + m.least[2] + m.least[3];
-  const int least_halves = p.kinds & 2 ? min(m.least[4], m.least[5]) : FAR, least_quarters = p.kinds & 4 ? quarters + s.lam * BITS_8x8 : FAR;
+  const int least_halves = p.partition_mask & 2 ? min(m.least[4], m.least[5]) : FAR;
+  const int least_quarters = p.partition_mask & 4 ? quarters + s.lam * BITS_8x8 : FAR;
   if (min(least_halves, least_quarters) < best) {
     if (lane < 10) {
 #pragma unroll

@@ -27,7 +27,7 @@ def mode_decision(
     subme: int,
     max_mv_y: int,
     n_ref: int,
-    kinds: int,
+    partition_mask: int,
     progress: Any,  # for the CPU; not used here
     row0: int,
     row1: int,
@@ -50,7 +50,7 @@ def mode_decision(
     words = 32 * (1 + 2 * tiles + n_mb)
     inboxes = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
-    arguments += [qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows]
+    arguments += [qp, int(subme >= 3), max_mv_y, n_ref, partition_mask, mb_width, mb_height, row0, row1, tile_rows]
     arguments += [tiles_x, slot, inboxes, mb_type, sub_mb_type, ref_idx, mv]
     shared = windows + TILE * tile_rows * slot
     device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)

@@ -15,7 +15,7 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const short2 *predictor;
   const int *intra_cost, *slice_first_mb;
   const uint8_t *qp;
-  int satd, max_mv_y, n_ref, most_ref_idx_bits, kinds, mb_width, mb_height;
+  int satd, max_mv_y, n_ref, most_ref_idx_bits, partition_mask, mb_width, mb_height;
 };
 
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the row above: such tiles depend
@@ -75,10 +75,11 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
       continue;
     }
     int cost = d[32 + i] + s.lam * (sub_type_bits(SUB_8x8) + BITS_LEAST);
-    if (p.kinds & 8) {
+    if (p.partition_mask & 8) {
       const int halves = min(d[16 + 2 * i] + d[17 + 2 * i], d[24 + 2 * i] + d[25 + 2 * i]);
       cost = min(cost, halves + s.lam * (sub_type_bits(SUB_8x4) + 2 * BITS_LEAST));
-      if (p.kinds & 16) cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + s.lam * (sub_type_bits(SUB_4x4) + 4 * BITS_LEAST));
+      if (p.partition_mask & 16)
+        cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + s.lam * (sub_type_bits(SUB_4x4) + 4 * BITS_LEAST));
     }
     least = min(least, cost + fixed);
   }

@@ -74,10 +74,10 @@ DEVICE Layer layer_of(int layer, int block) {
 }
 
 // Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
-DEVICE bool worth_refining(const int *cost, int lam, int kinds, int every, int layer, int block) {
+DEVICE bool worth_refining(const int *cost, int lam, int partition_mask, int every, int layer, int block) {
   if (layer == 6) return true;
   const int needed = layer == 0 ? 16 | 8 | 4 : layer < 3 ? 8 | 4 : layer == 3 ? 4 : 2;
-  if ((kinds & needed) != needed) return false;
+  if ((partition_mask & needed) != needed) return false;
   if (every) return true;
   const int whole = cost[40];
   if (layer == 4) return cost[36] + cost[37] < whole + REFINE_MARGIN_HALVES * lam;
@@ -180,7 +180,7 @@ DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_siz
 
 template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
 DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor,
-                   const uint8_t *__restrict__ qp, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {
+                   const uint8_t *__restrict__ qp, int partition_mask, int every, int row0, int mb_width, int *cost, short2 *mv) {
   const int group = int(threadIdx.x) >> 4, block = threadIdx.x & 15;
   const int which = group / 7, layer_number = group - 7 * which;
   int mx = int(blockIdx.x) * 2 + which;
@@ -188,7 +188,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   mx = min(mx, mb_width - 1);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx, lam = lambda_of(qp, mb);
   Layer layer = layer_of(layer_number, block);
-  const bool wanted = worth_refining(cost + mb * 41, lam, kinds, every, layer_number, block);
+  const bool wanted = worth_refining(cost + mb * 41, lam, partition_mask, every, layer_number, block);
   const bool first = live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0;  // first block of its partition
   const int place = mb * 41 + layer.partition, result = first ? place : -1;  // a flag would cost one more register
   __syncthreads();  // costs are replaced from here on
@@ -222,9 +222,9 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 #define REFINE(name, blocks, ...)                                                                                       \
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
-      const uint8_t *__restrict__ qp, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {            \
+      const uint8_t *__restrict__ qp, int partition_mask, int every, int row0, int mb_width, int *cost, short2 *mv) {   \
     wait_for_the_kernel_before();                                                                                       \
-    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, kinds, every, row0, mb_width, cost, mv);       \
+    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, partition_mask, every, row0, mb_width, cost, mv);  \
   }
 REFINE(refine_half_sad, 4, false, SAD, SAD)
 REFINE(refine_sad_sad, 4, true, SAD, SAD)
