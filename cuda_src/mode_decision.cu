@@ -111,8 +111,8 @@ struct Tables {
 // Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. inboxes: 0 before the first launch;
 // counters; from [32] on 32 words a tile, twice (launches alternate, and clear the words of the next launch); then the published
 // choices of macroblocks, 16 blocks each.
-// Dynamic shared memory: WORKERS windows, MOST x (MacroblockCache, int2[41 n_ref]). Launch bounds for three blocks a multiprocessor,
-// although a 1080p frame has tiles for two: registers are left for kernels of another GOP.
+// Dynamic shared memory: mv_caches of WORKERS warps, MOST x (MacroblockCache, int2[41 n_ref]). Launch bounds for three blocks a
+// multiprocessor, although a 1080p frame has tiles for two: registers are left for kernels of another GOP.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
     const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   if (threadIdx.x < 32) inboxes[32 * (1 + tiles * (~turn & 1) + board.ticket) + threadIdx.x] = 0;
   Published *published = reinterpret_cast<Published *>(inboxes + 32 * (1 + 2 * tiles));
   const unsigned mark = unsigned(turn) % 0xffffffu + 1;  // never 0, the value of unwritten words
-  unsigned char *caches = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
+  unsigned char *caches = memory + WORKERS * 4 * MV_CACHE * sizeof(Motion);
   const auto cache_of = [&](int place) -> MacroblockCache & { return *reinterpret_cast<MacroblockCache *>(caches + place * slot_bytes); };
   load_neighbourhood(p, tile, caches, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
   if (warp == 0) {
@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
     }
     __syncwarp();
   } else {
-    Motion *windows = reinterpret_cast<Motion *>(memory) + warp * 4 * WINDOW;
+    Motion *mv_caches = reinterpret_cast<Motion *>(memory) + warp * 4 * MV_CACHE;
     for (int pause = SHORTEST;;) {
       const int place = __shfl_sync(FULL_WARP, lane ? 0 : take(board, 4 * warp), 0), r = place / TILE, k = place % TILE;
       if (place == OVER) break;
@@ -193,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
         atomicExch(m.references + lane, around.ref);
         atomicExch(m.vectors + lane, around.v);
       }
-      const int choice = decide(p, windows, m, tables.limits[m.qp], 16 * mx, 16 * my, around, own);
+      const int choice = decide(p, mv_caches, m, tables.limits[m.qp], 16 * mx, 16 * my, around, own);
       const bool changed = lane > 15 && (around.ref != own.ref || around.v != own.v);
       if (changed) {
         atomicExch(tables.blocks.references + where, own.ref);

@@ -5,7 +5,7 @@
 
 constexpr int FAR = 0x3fffffff, ILLEGAL = 1 << 26;
 constexpr unsigned NOWHERE = 0x80008000u;
-constexpr int WINDOW = 30;  // 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
+constexpr int MV_CACHE = 30;  // 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
 
 struct Picture {  // the kernel's arguments, as the launcher says
   const uint8_t *source, *reference;
