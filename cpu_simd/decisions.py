@@ -19,8 +19,8 @@ SMALLEST_WINDOW = 12  # minimum range that full_search reads
 # ---- subpel_refine
 # Up to subme 4 a division of the macroblock (or quadrant) is refined if its integer vectors cost less than those of the
 # undivided one plus so many lambdas: 16x8 and 8x16; 8x8; 8x4 and 4x8; 4x4. Refinement favours the larger partitions.
-HOPE_HALVES, HOPE_8x8, HOPE_8x4, HOPE_4x4 = 12, 8, -4, -8
-HOPELESS = 1 << 20  # cost of a partition that was not refined
+REFINE_MARGIN_HALVES, REFINE_MARGIN_8x8, REFINE_MARGIN_8x4, REFINE_MARGIN_4x4 = 12, 8, -4, -8
+COST_NOT_REFINED = 1 << 20  # cost of a partition that was not refined
 EVERY = 5  # from this subme on all partitions are refined
 ALL_KINDS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 

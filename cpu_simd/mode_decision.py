@@ -27,87 +27,87 @@ from .decisions import (
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
 from .simd.lanes import sums_of_4
 from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
-from .skip_probe import WORTH, is_empty, probe_tables
+from .skip_probe import WORTH, probe_tables, quantises_to_zero
 
 FAR = 1 << 40
 
 
 @helper
-def load_window(mb, ref_idx, mv, mb_width, first_mb, window):
-    """Loads the neighbours that predict vectors of macroblock mb. window: int64[5, 6, 3], (ref, x, y) at [by + 1, bx + 1].
+def load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache):
+    """Loads the neighbours that predict vectors of macroblock mb. mv_cache: int64[5, 6, 3], (ref, x, y) at [by + 1, bx + 1].
 
     Row 0 is the row above with both corners, column 0 the column to the left; the macroblock's own 16 blocks are unchanged.
     """
     for bx in range(-1, 5):
         ref, x, y = neighbour(mb, bx, -1, ref_idx, mv, mb_width, first_mb)
-        window[0, bx + 1, 0], window[0, bx + 1, 1], window[0, bx + 1, 2] = ref, x, y
+        mv_cache[0, bx + 1, 0], mv_cache[0, bx + 1, 1], mv_cache[0, bx + 1, 2] = ref, x, y
     for by in range(4):
         ref, x, y = neighbour(mb, -1, by, ref_idx, mv, mb_width, first_mb)
-        window[by + 1, 0, 0], window[by + 1, 0, 1], window[by + 1, 0, 2] = ref, x, y
+        mv_cache[by + 1, 0, 0], mv_cache[by + 1, 0, 1], mv_cache[by + 1, 0, 2] = ref, x, y
 
 
 @helper
-def predict(window, bx, by, bw, bh, ref):
-    """8.4.1.3 on `window`: predictor of the partition at block (bx, by), bw x bh blocks."""
+def predict(mv_cache, bx, by, bw, bh, ref):
+    """8.4.1.3 on `mv_cache`: predictor of the partition at block (bx, by), bw x bh blocks."""
     c = -2, np.int64(0), np.int64(0)
     if corner_available(bx, by, bw):
-        c = window[by, bx + bw + 1, 0], window[by, bx + bw + 1, 1], window[by, bx + bw + 1, 2]
+        c = mv_cache[by, bx + bw + 1, 0], mv_cache[by, bx + bw + 1, 1], mv_cache[by, bx + bw + 1, 2]
     if c[0] == -2:
-        c = window[by, bx, 0], window[by, bx, 1], window[by, bx, 2]
+        c = mv_cache[by, bx, 0], mv_cache[by, bx, 1], mv_cache[by, bx, 2]
     return choose_predictor(
-        bx, by, bw, bh, ref, window[by + 1, bx, 0], window[by + 1, bx, 1], window[by + 1, bx, 2],
-        window[by, bx + 1, 0], window[by, bx + 1, 1], window[by, bx + 1, 2], c[0], c[1], c[2],
+        bx, by, bw, bh, ref, mv_cache[by + 1, bx, 0], mv_cache[by + 1, bx, 1], mv_cache[by + 1, bx, 2],
+        mv_cache[by, bx + 1, 0], mv_cache[by, bx + 1, 1], mv_cache[by, bx + 1, 2], c[0], c[1], c[2],
     )  # fmt: skip
 
 
 @helper
-def put(window, bx, by, bw, bh, ref, x, y):
-    """Stores the choice of a partition in `window`, for the prediction of later partitions."""
+def fill_mv_cache(mv_cache, bx, by, bw, bh, ref, x, y):
+    """Stores the choice of a partition in `mv_cache`, for the prediction of later partitions."""
     for r in range(by + 1, by + bh + 1):
         for c in range(bx + 1, bx + bw + 1):
-            window[r, c, 0], window[r, c, 1], window[r, c, 2] = ref, x, y
+            mv_cache[r, c, 0], mv_cache[r, c, 1], mv_cache[r, c, 2] = ref, x, y
 
 
 @helper
-def partition_cost(window, part, bx, by, bw, bh, ref, mv_x, mv_y, lam):
+def partition_cost(mv_cache, part, bx, by, bw, bh, ref, mv_x, mv_y, lam):
     """Cost of a partition in one reference with its actual predictor; part: its cost without vector bits."""
-    px, py = predict(window, bx, by, bw, bh, ref)
+    px, py = predict(mv_cache, bx, by, bw, bh, ref)
     return part + lam * mvd_bits(mv_x, mv_y, px, py)
 
 
 @helper
-def choose_reference(window, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, distortion, search_mv, lam):
-    """Stores the best reference of partition k in `window`. Returns its cost, bits of ref_idx included."""
+def choose_reference(mv_cache, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, distortion, search_mv, lam):
+    """Stores the best reference of partition k in `mv_cache`. Returns its cost, bits of ref_idx included."""
     best, ref = FAR, first_ref
     for r in range(first_ref, end_ref):
         part = distortion[r, k] + lam * ref_idx_bits(r, n_ref)
         if part < best:
             cost = partition_cost(
-                window, part, bx, by, bw, bh, r, np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]), lam
+                mv_cache, part, bx, by, bw, bh, r, np.int64(search_mv[r, mb, k, 0]), np.int64(search_mv[r, mb, k, 1]), lam
             )
             if cost < best:
                 best, ref = cost, r
-    put(window, bx, by, bw, bh, ref, np.int64(search_mv[ref, mb, k, 0]), np.int64(search_mv[ref, mb, k, 1]))
+    fill_mv_cache(mv_cache, bx, by, bw, bh, ref, np.int64(search_mv[ref, mb, k, 0]), np.int64(search_mv[ref, mb, k, 1]))
     return best
 
 
 @helper
-def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
-    """Stores the best reference and sub-partitions of 8x8 quadrant q in `window`. Returns (cost, sub_mb_type).
+def choose_sub_type(mv_cache, q, mb, n_ref, distortion, search_mv, lam, partition_mask):
+    """Stores the best reference and sub-partitions of 8x8 quadrant q in `mv_cache`. Returns (cost, sub_mb_type).
 
     Sub-partitions are tried only in the best reference of the undivided 8x8 block.
     """
     bx, by = (q & 1) * 2, (q >> 1) * 2
-    best = choose_reference(window, 32 + q, bx, by, 2, 2, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+    best = choose_reference(mv_cache, 32 + q, bx, by, 2, 2, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
     best += lam * sub_type_bits(SUB_8x8)
     chosen = SUB_8x8
-    if not kinds & 8:
+    if not partition_mask & 8:
         return best, chosen
-    ref = window[by + 1, bx + 1, 0]
-    x, y = window[by + 1, bx + 1, 1], window[by + 1, bx + 1, 2]
+    ref = mv_cache[by + 1, bx + 1, 0]
+    x, y = mv_cache[by + 1, bx + 1, 1], mv_cache[by + 1, bx + 1, 2]
     fixed = lam * ref_idx_bits(ref, n_ref)
     b = by * 4 + bx
-    for sub in range(SUB_8x4, SUB_4x4 + (1 if kinds & 16 else 0)):
+    for sub in range(SUB_8x4, SUB_4x4 + (1 if partition_mask & 16 else 0)):
         if sub == SUB_8x4:
             first, step, count, w, h = 16 + 2 * q, 1, 2, 2, 1
         elif sub == SUB_4x8:
@@ -126,13 +126,13 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
             px = bx + (i & 1) * (w == 1)
             py = by + (i if sub == SUB_8x4 else i >> 1)
             vx, vy = np.int64(search_mv[ref, mb, k, 0]), np.int64(search_mv[ref, mb, k, 1])
-            cost += partition_cost(window, 0, px, py, w, h, ref, vx, vy, lam)
-            put(window, px, py, w, h, ref, vx, vy)
+            cost += partition_cost(mv_cache, 0, px, py, w, h, ref, vx, vy, lam)
+            fill_mv_cache(mv_cache, px, py, w, h, ref, vx, vy)
         if cost < best:
             best, chosen = cost, sub
-    # `window` holds the last trial: restore the choice
+    # `mv_cache` holds the last trial: restore the choice
     if chosen == SUB_8x8:
-        put(window, bx, by, 2, 2, ref, x, y)
+        fill_mv_cache(mv_cache, bx, by, 2, 2, ref, x, y)
     else:
         for j in range(4):
             dx, dy = j & 1, j >> 1
@@ -143,7 +143,7 @@ def choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds):
             else:
                 k = b + 4 * dy + dx
             vx, vy = np.int64(search_mv[ref, mb, k, 0]), np.int64(search_mv[ref, mb, k, 1])
-            put(window, bx + dx, by + dy, 1, 1, ref, vx, vy)
+            fill_mv_cache(mv_cache, bx + dx, by + dy, 1, 1, ref, vx, vy)
     return best, chosen
 
 
@@ -172,30 +172,30 @@ def inside(x, y, x0, y0, width, height, pad, max_mv_y):
 
 
 @helper
-def commit_motion(window, mb, ref_idx, mv):
-    """Copies the macroblock's 16 blocks of `window` to the state of macroblock mb."""
+def commit_motion(mv_cache, mb, ref_idx, mv):
+    """Copies the macroblock's 16 blocks of `mv_cache` to the state of macroblock mb."""
     for k in range(16):
         by, bx = k >> 2, k & 3
-        mv[mb, k, 0] = window[by + 1, bx + 1, 1]
-        mv[mb, k, 1] = window[by + 1, bx + 1, 2]
+        mv[mb, k, 0] = mv_cache[by + 1, bx + 1, 1]
+        mv[mb, k, 1] = mv_cache[by + 1, bx + 1, 2]
     for q in range(4):
-        ref_idx[mb, q] = window[(q >> 1) * 2 + 1, (q & 1) * 2 + 1, 0]
+        ref_idx[mb, q] = mv_cache[(q >> 1) * 2 + 1, (q & 1) * 2 + 1, 0]
 
 
 @helper
 def whole_macroblock(
     mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv, distortion, lam,
-    max_mv_y, n_ref, window, ref_idx, mv,
+    max_mv_y, n_ref, mv_cache, ref_idx, mv,
 ):  # fmt: skip
-    """Stores the best P_16x16 vector in `window`: searched, P_Skip, predictor, or a neighbour of the best (quarter sample).
+    """Stores the best P_16x16 vector in `mv_cache`: searched, P_Skip, predictor, or a neighbour of the best (quarter sample).
 
     Returns (cost, skipped); skipped: the P_Skip vector costs no more than the searched vector, and its residual quantises
     to nothing worth coding.
     """
-    best = choose_reference(window, 40, 0, 0, 4, 4, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+    best = choose_reference(mv_cache, 40, 0, 0, 4, 4, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
     best += lam * BITS_16x16
     sx, sy = predict_skip_mv(mb, ref_idx, mv, width // 16, first_mb)
-    px, py = predict(window, 0, 0, 4, 4, 0)
+    px, py = predict(mv_cache, 0, 0, 4, 4, 0)
     for n in range(2):
         x, y = (sx, sy) if n == 0 else (px, py)
         if n == 1 and x == sx and y == sy:
@@ -203,15 +203,15 @@ def whole_macroblock(
         if not inside(x, y, x0, y0, width, height, pad, max_mv_y):
             continue
         value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
-        if n == 0 and value + lam * BITS_SKIP <= best and is_empty(current, ref_luma, at, offsets, x, y, tables):
-            put(window, 0, 0, 4, 4, 0, x, y)
+        if n == 0 and value + lam * BITS_SKIP <= best and quantises_to_zero(current, ref_luma, at, offsets, x, y, tables):
+            fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
             return best, True
         value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
         if value < best:
             best = value
-            put(window, 0, 0, 4, 4, 0, x, y)
-    if window[1, 1, 0] == 0:  # the search estimated the predictor; with the actual one, refine round the best vector
-        cx, cy = window[1, 1, 1], window[1, 1, 2]
+            fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
+    if mv_cache[1, 1, 0] == 0:  # the search estimated the predictor; with the actual one, refine round the best vector
+        cx, cy = mv_cache[1, 1, 1], mv_cache[1, 1, 2]
         for n in range(9):
             x, y = cx + n % 3 - 1, cy + n // 3 - 1
             if n == 4 or not inside(x, y, x0, y0, width, height, pad, max_mv_y):
@@ -220,32 +220,34 @@ def whole_macroblock(
             value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
             if value < best:
                 best = value
-                put(window, 0, 0, 4, 4, 0, x, y)
+                fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
     return best, False
 
 
 @helper
-def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, best, mb_type, sub_mb_type, ref_idx, mv):
+def smaller_partitions(
+    mb, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, best, mb_type, sub_mb_type, ref_idx, mv
+):
     """Tries 16x8, 8x16 and 8x8 against `best`; a cheaper one is stored in the macroblock's state. Returns the lowest cost."""
-    if kinds & 2:
+    if partition_mask & 2:
         for shape in range(2):
             bits = BITS_16x8 if shape == 0 else BITS_8x16
             k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
             cost = lam * bits
             for i in range(2):
                 bx, by = (0, 2 * i) if shape == 0 else (2 * i, 0)
-                cost += choose_reference(window, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+                cost += choose_reference(mv_cache, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
                 if cost >= best:
                     break
             if cost < best:
                 best = cost
                 mb_type[mb] = P_16x8 if shape == 0 else P_8x16
-                commit_motion(window, mb, ref_idx, mv)
-    if kinds & 4:
+                commit_motion(mv_cache, mb, ref_idx, mv)
+    if partition_mask & 4:
         cost = lam * BITS_8x8
         subs = 0  # two bits a quadrant
         for q in range(4):
-            value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds)
+            value, sub = choose_sub_type(mv_cache, q, mb, n_ref, distortion, search_mv, lam, partition_mask)
             subs |= sub << 2 * q
             cost += value
             if cost >= best:
@@ -255,7 +257,7 @@ def smaller_partitions(mb, window, distortion, search_mv, lam, n_ref, kinds, bes
             mb_type[mb] = P_8x8
             for q in range(4):
                 sub_mb_type[mb, q] = subs >> 2 * q & 3
-            commit_motion(window, mb, ref_idx, mv)
+            commit_motion(mv_cache, mb, ref_idx, mv)
     return best
 
 
@@ -288,7 +290,7 @@ def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
 @closed_kernel
 def _decide_rows(
     source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, metric,
-    max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
+    max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
 ):  # fmt: skip
     """Implements mode_decision."""
     height, width = source.shape
@@ -300,7 +302,7 @@ def _decide_rows(
     tables = np.empty((3, 4, 16), np.int16)
     tables_qp = np.int64(-1)  # QP of `tables`
     current = np.empty(256, np.int16)
-    window = np.zeros((5, 6, 3), np.int64)
+    mv_cache = np.zeros((5, 6, 3), np.int64)
     distortion = np.empty((n_ref, 41), np.int64)
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
@@ -319,38 +321,38 @@ def _decide_rows(
                 sub_mb_type[mb, q] = SUB_8x8
             mb_type[mb] = P_16x16
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
-            load_window(mb, ref_idx, mv, mb_width, first_mb, window)
+            load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
             best, skipped = whole_macroblock(
                 mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv,
-                distortion, lam, max_mv_y, n_ref, window, ref_idx, mv,
+                distortion, lam, max_mv_y, n_ref, mv_cache, ref_idx, mv,
             )  # fmt: skip
-            commit_motion(window, mb, ref_idx, mv)
+            commit_motion(mv_cache, mb, ref_idx, mv)
             if not skipped:
                 find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 0, 40, distortion)
                 best = smaller_partitions(
-                    mb, window, distortion, search_mv, lam, n_ref, kinds, best, mb_type, sub_mb_type, ref_idx, mv
+                    mb, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, best, mb_type, sub_mb_type, ref_idx, mv
                 )
                 if intra_cost[mb] + lam * BITS_INTRA < best:
                     mb_type[mb] = I_16x16
                     for q in range(4):
                         sub_mb_type[mb, q] = SUB_8x8
-                    put(window, 0, 0, 4, 4, -1, 0, 0)
-                    commit_motion(window, mb, ref_idx, mv)
+                    fill_mv_cache(mv_cache, 0, 0, 4, 4, -1, 0, 0)
+                    commit_motion(mv_cache, mb, ref_idx, mv)
             store_release(progress, 1 + my, mx + 1)
         my = row0 + fetch_add(progress, 0, 1)
 
 
 def mode_decision(
     source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, subme,
-    max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
+    max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
 ):  # fmt: skip
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     source: uint8[H, W]; ref_luma: uint8[n_slots, 4, H+2*pad, W+2*pad]; ref_slots: int32[n_ref], slot of each reference;
     search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: results of full_search and subpel_refine
     with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; qp: uint8[n_mb],
-    QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; kinds: partition sizes allowed
+    QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; partition_mask: partition sizes allowed
     (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], initially 0: rows taken, then the macroblocks decided in each
     row. Row row0 - 1 must be final if it is of the same slice.
 
@@ -361,7 +363,7 @@ def mode_decision(
     """
     _decide_rows(
         source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp,
-        SATD if subme >= 3 else SAD, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
+        SATD if subme >= 3 else SAD, max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
         QUARTER_SAMPLES, QUANT_MF, WORTH,
     )  # fmt: skip
 

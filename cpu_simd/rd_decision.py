@@ -19,14 +19,12 @@ from .mode_decision import (
     choose_reference,
     choose_sub_type,
     commit_motion,
+    fill_mv_cache,
     find_distortions,
     inside,
-    load_window,
+    load_mv_cache,
     wait_for_above,
     whole_macroblock,
-)
-from .mode_decision import (
-    put as put_motion,
 )
 from .motion_compensation import predict_inter
 from .mv_prediction import predict_skip_mv
@@ -83,20 +81,20 @@ def recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
 
 
 @helper
-def estimate_division(mb, shape, window, distortion, search_mv, lam, n_ref, kinds, limit, sub_mb_type):
-    """Cost of 16x8, 8x16 or 8x8 (shape 0, 1, 2) as in mode_decision, the choice in `window`; early exit at `limit`."""
+def estimate_division(mb, shape, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, limit, sub_mb_type):
+    """Cost of 16x8, 8x16 or 8x8 (shape 0, 1, 2) as in mode_decision, the choice in `mv_cache`; early exit at `limit`."""
     if shape < 2:
         k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
         cost = lam * (BITS_16x8 if shape == 0 else BITS_8x16)
         for i in range(2):
             bx, by = (0, 2 * i) if shape == 0 else (2 * i, 0)
-            cost += choose_reference(window, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+            cost += choose_reference(mv_cache, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
             if cost >= limit:
                 break
         return cost
     cost = lam * BITS_8x8
     for q in range(4):
-        value, sub = choose_sub_type(window, q, mb, n_ref, distortion, search_mv, lam, kinds)
+        value, sub = choose_sub_type(mv_cache, q, mb, n_ref, distortion, search_mv, lam, partition_mask)
         sub_mb_type[mb, q] = sub
         cost += value
         if cost >= limit:
@@ -106,12 +104,12 @@ def estimate_division(mb, shape, window, distortion, search_mv, lam, n_ref, kind
 
 @helper
 def set_up(
-    step, estimate, x0, y0, mb, skip_x, skip_y, window, distortion, search_mv, lam, n_ref, kinds, width, height, pad,
-    max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
+    step, estimate, x0, y0, mb, skip_x, skip_y, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, width, height,
+    pad, max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
 ):  # fmt: skip
     """Stores candidate `step` in the state of macroblock mb. Returns (whether it is to be tried, lowest estimate so far).
 
-    0: P_16x16 as in `window`; 1: P_Skip; 2, 3, 4: 16x8, 8x16, 8x8; from 5 on, if P_16x16 is the best so far (kept: see
+    0: P_16x16 as in `mv_cache`; 1: P_Skip; 2, 3, 4: 16x8, 8x16, 8x8; from 5 on, if P_16x16 is the best so far (kept: see
     remember): its vector moved by a quarter sample.
     """
     if step == 1 or step > 4:
@@ -121,16 +119,18 @@ def set_up(
             x, y, ref = kept[9] + (n == 2) - (n == 1), kept[10] + (n == 3) - (n == 0), kept[5]
         if not inside(x, y, x0, y0, width, height, pad, max_mv_y) or (step > 4 and kept[0] != P_16x16):
             return False, estimate
-        put_motion(window, 0, 0, 4, 4, ref, x, y)
+        fill_mv_cache(mv_cache, 0, 0, 4, 4, ref, x, y)
     elif step > 1:
-        if not kinds & (2 if step < 4 else 4):
+        if not partition_mask & (2 if step < 4 else 4):
             return False, estimate
         limit = estimate + (estimate >> GATE)
-        cost = estimate_division(mb, step - 2, window, distortion, search_mv, lam, n_ref, kinds, limit, sub_mb_type)
+        cost = estimate_division(
+            mb, step - 2, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, limit, sub_mb_type
+        )
         if cost >= limit:
             return False, estimate
         estimate = min(estimate, cost)
-    commit_motion(window, mb, ref_idx, mv)
+    commit_motion(mv_cache, mb, ref_idx, mv)
     mb_type[mb] = P_SKIP if step == 1 else P_16x8 if step == 2 else P_8x16 if step == 3 else P_8x8 if step == 4 else P_16x16
     return True, estimate
 
@@ -138,7 +138,7 @@ def set_up(
 @closed_kernel
 def _decide_rows(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type,
     sub_mb_type, ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
 ):  # fmt: skip
     """Implements rd_decision."""
@@ -149,7 +149,7 @@ def _decide_rows(
     offsets, tables = np.empty((2, 16), np.int64), np.empty((3, 4, 16), np.int16)
     quarter_offsets(plane, stride, samples, offsets)
     tables_qp = np.int64(-1)  # QP of `tables`
-    current, window, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
+    current, mv_cache, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
     values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
@@ -169,18 +169,18 @@ def _decide_rows(
                 store(current, y * 16, widen(load_u8x16(own, y * 16)))
             find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 0, 41, distortion)
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
-            load_window(mb, ref_idx, mv, mb_width, first_mb, window)
+            load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
             estimate, _ = whole_macroblock(
                 mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, SATD, search_mv,
-                distortion, lam, max_mv_y, n_ref, window, ref_idx, mv,
+                distortion, lam, max_mv_y, n_ref, mv_cache, ref_idx, mv,
             )  # fmt: skip
             sx, sy = predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb)
             best = FAR
             for step in range(9):
                 there, estimate = set_up(
-                    step, estimate, x0, y0, mb, sx, sy, window, distortion, search_mv, lam, n_ref, kinds, width, height,
-                    pad, max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
+                    step, estimate, x0, y0, mb, sx, sy, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, width,
+                    height, pad, max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
                 )  # fmt: skip
                 if not there:
                     continue
@@ -208,8 +208,8 @@ def _decide_rows(
             recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept)
             if intra_cost[mb] + lam * BITS_INTRA < estimate:
                 mb_type[mb] = I_16x16
-                put_motion(window, 0, 0, 4, 4, -1, 0, 0)
-                commit_motion(window, mb, ref_idx, mv)
+                fill_mv_cache(mv_cache, 0, 0, 4, 4, -1, 0, 0)
+                commit_motion(mv_cache, mb, ref_idx, mv)
                 for k in range(24):
                     total_coeff[mb, k] = INTRA_COUNT
             if mb_type[mb] != P_8x8:
@@ -221,7 +221,7 @@ def _decide_rows(
 
 def rd_decision(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type,
     sub_mb_type, ref_idx, mv, levels, total_coeff,
 ):  # fmt: skip
     """As mode_decision, but compares candidates by squared error of the reconstruction and actual bits.
@@ -234,6 +234,6 @@ def rd_decision(
     """
     _decide_rows(
         source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-        slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1,
+        slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, partition_mask, progress, row0, row1,
         mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, QUARTER_SAMPLES, QUANT_MF, WORTH, WEIGHT,
     )  # fmt: skip

@@ -29,7 +29,7 @@ def probe_tables(qp, quant, worth, tables):
 
 
 @helper
-def is_empty(current, ref_luma, at, offsets, x, y, tables):
+def quantises_to_zero(current, ref_luma, at, offsets, x, y, tables):
     """True if the residual against the prediction at vector (x, y) is not worth coding.
 
     current: int16[256]; at: offset of the macroblock's corner in plane G of ref_luma: uint8[n_slots, 4, Hp, Wp];

@@ -5,7 +5,18 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .cost import QUARTER_SAMPLES, quarter_offsets, strip_16
-from .decisions import ALL_KINDS, EVERY, HOPE_HALVES, HOPELESS, LAMBDA, SAD, SATD, HOPE_4x4, HOPE_8x4, HOPE_8x8
+from .decisions import (
+    ALL_KINDS,
+    COST_NOT_REFINED,
+    EVERY,
+    LAMBDA,
+    REFINE_MARGIN_HALVES,
+    SAD,
+    SATD,
+    REFINE_MARGIN_4x4,
+    REFINE_MARGIN_8x4,
+    REFINE_MARGIN_8x8,
+)
 from .layout import PARTITIONS
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
@@ -42,41 +53,41 @@ _whole = make_shuffle((*[_NONE] * (LARGE + 8), LARGE + 5))
 
 
 @helper
-def worth_refining(cost, mb, lam, kinds, every):
-    """Bit mask of the partitions to refine in macroblock mb: those of `kinds` (see ALL_KINDS) that may win, all if `every`.
+def worth_refining(cost, mb, lam, partition_mask, every):
+    """Bit mask of the partitions to refine in macroblock mb: those that may win, all if `every`.
 
-    cost: int32[n_mb, 41], of integer vectors.
+    partition_mask: partition sizes wanted (see ALL_KINDS); cost: int32[n_mb, 41], of integer vectors.
     """
     wanted = np.int64(WHOLE)
     whole = np.int64(cost[mb, 40])
-    if kinds & 2:
-        if every or np.int64(cost[mb, 36]) + cost[mb, 37] < whole + HOPE_HALVES * lam:
+    if partition_mask & 2:
+        if every or np.int64(cost[mb, 36]) + cost[mb, 37] < whole + REFINE_MARGIN_HALVES * lam:
             wanted |= ROWS
-        if every or np.int64(cost[mb, 38]) + cost[mb, 39] < whole + HOPE_HALVES * lam:
+        if every or np.int64(cost[mb, 38]) + cost[mb, 39] < whole + REFINE_MARGIN_HALVES * lam:
             wanted |= COLUMNS
-    if kinds & 4:
+    if partition_mask & 4:
         quarters = np.int64(cost[mb, 32]) + cost[mb, 33] + cost[mb, 34] + cost[mb, 35]
-        if every or quarters < whole + HOPE_8x8 * lam:
+        if every or quarters < whole + REFINE_MARGIN_8x8 * lam:
             wanted |= QUADRANTS
-            if kinds & 8:
+            if partition_mask & 8:
                 for q in range(4):
-                    wanted |= hopeful_quadrant(cost, mb, lam, kinds, q, every)
+                    wanted |= quadrant_worth_refining(cost, mb, lam, partition_mask, q, every)
     return wanted
 
 
 @helper
-def hopeful_quadrant(cost, mb, lam, kinds, q, every):
+def quadrant_worth_refining(cost, mb, lam, partition_mask, q, every):
     """worth_refining for the 8x4, 4x8 and 4x4 partitions of quadrant q."""
     whole = np.int64(cost[mb, 32 + q])
     wanted = np.int64(0)
-    if every or np.int64(cost[mb, 16 + 2 * q]) + cost[mb, 17 + 2 * q] < whole + HOPE_8x4 * lam:
+    if every or np.int64(cost[mb, 16 + 2 * q]) + cost[mb, 17 + 2 * q] < whole + REFINE_MARGIN_8x4 * lam:
         wanted |= 3 << 16 + 2 * q
-    if every or np.int64(cost[mb, 24 + 2 * q]) + cost[mb, 25 + 2 * q] < whole + HOPE_8x4 * lam:
+    if every or np.int64(cost[mb, 24 + 2 * q]) + cost[mb, 25 + 2 * q] < whole + REFINE_MARGIN_8x4 * lam:
         wanted |= 3 << 24 + 2 * q
-    if not kinds & 16:
+    if not partition_mask & 16:
         return wanted
     b = (q >> 1) * 8 + (q & 1) * 2
-    if every or np.int64(cost[mb, b]) + cost[mb, b + 1] + cost[mb, b + 4] + cost[mb, b + 5] < whole + HOPE_4x4 * lam:
+    if every or np.int64(cost[mb, b]) + cost[mb, b + 1] + cost[mb, b + 4] + cost[mb, b + 5] < whole + REFINE_MARGIN_4x4 * lam:
         wanted |= 0x33 << b
     return wanted
 
@@ -157,7 +168,7 @@ def refine_step(
 
 @closed_kernel
 def _refine_rows(
-    source, luma, pad, predictor, qp, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
+    source, luma, pad, predictor, qp, half, half_metric, quarter, quarter_metric, partition_mask, every, row0, row1, cost, mv,
     samples, neighbours,
 ):  # fmt: skip
     """Implements subpel_refine."""
@@ -175,10 +186,10 @@ def _refine_rows(
         origin = (y0 + pad) * stride + x0 + pad
         px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         lam = LAMBDA[qp[mb]]
-        wanted = worth_refining(cost, mb, lam, kinds, every)
+        wanted = worth_refining(cost, mb, lam, partition_mask, every)
         for k in range(41):
             if not wanted >> k & 1:
-                cost[mb, k] = HOPELESS
+                cost[mb, k] = COST_NOT_REFINED
         if half:
             refine_step(
                 current, luma, origin, offsets, px, py, lam, wanted, 2, half_metric, half_metric != SAD, neighbours, mb,
@@ -191,19 +202,19 @@ def _refine_rows(
             )  # fmt: skip
 
 
-def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, cost, mv, kinds=ALL_KINDS):
+def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, cost, mv, partition_mask=ALL_KINDS):
     """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
     QP_Y; [row0, row1): macroblock rows; cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] (quarter samples), in place. Each
     step tests the vector and its eight neighbours, at a distance of two quarters, then one; cost becomes distortion (SAD or
-    SATD, see _SUBME) + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS);
-    other partitions, and up to subme 4 those excluded by HOPE_*, get the cost HOPELESS. subme 0 changes nothing.
+    SATD, see _SUBME) + lam * bits of the vector difference. partition_mask: partition sizes wanted (see ALL_KINDS); others,
+    and up to subme 4 those that REFINE_MARGIN_* exclude, get COST_NOT_REFINED. subme 0 changes nothing.
     """
     if subme == 0:
         return
     half, half_metric, quarter, quarter_metric = _SUBME[min(subme, len(_SUBME) - 1)]
     _refine_rows(
-        source, luma, pad, predictor, qp, half, half_metric, quarter, quarter_metric, kinds, subme >= EVERY, row0,
+        source, luma, pad, predictor, qp, half, half_metric, quarter, quarter_metric, partition_mask, subme >= EVERY, row0,
         row1, cost, mv, QUARTER_SAMPLES, NEIGHBOURS,
     )

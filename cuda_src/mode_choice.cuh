@@ -8,8 +8,8 @@
 
 DEVICE Motion from_lane(const Motion &m, int lane) { return {__shfl_sync(FULL_WARP, m.ref, lane), __shfl_sync(FULL_WARP, m.v, lane)}; }
 
-DEVICE unsigned predict(const Motion *window, int bx, int by, int bw, int bh, int ref) {
-  const Motion *own = window + 6 * (by + 1) + bx + 1;
+DEVICE unsigned predict(const Motion *mv_cache, int bx, int by, int bw, int bh, int ref) {
+  const Motion *own = mv_cache + 6 * (by + 1) + bx + 1;
   Motion c = own[bw - 6];
   const Motion d = own[-7];
   const bool corner = corner_available(bx, by, bw) & (c.ref != -2);
@@ -19,13 +19,13 @@ DEVICE unsigned predict(const Motion *window, int bx, int by, int bw, int bh, in
 }
 
 // Best reference of partition k with its vector, in `chosen`; its cost with the bits of ref_idx
-DEVICE int choose_reference(const Picture &p, const Motion *window, const Search &s, int k, int bx, int by, int bw, int bh,
+DEVICE int choose_reference(const Picture &p, const Motion *mv_cache, const Search &s, int k, int bx, int by, int bw, int bh,
                             Motion &chosen) {
   int best = FAR;
 #pragma unroll 1
   for (int r = 0; r < p.n_ref; r++) {
     const unsigned v = s.mv[41 * r + k];
-    const int bits = ref_idx_bits(r, p.most_ref_idx_bits) + difference_bits(v, predict(window, bx, by, bw, bh, r));
+    const int bits = ref_idx_bits(r, p.most_ref_idx_bits) + difference_bits(v, predict(mv_cache, bx, by, bw, bh, r));
     const int cost = s.distortion[41 * r + k] + s.lam * bits;
     if (cost < best) {
       best = cost;
@@ -57,7 +57,7 @@ DEVICE Place place_of(const Picture &p, int x0, int y0) {
   return {x0, y0, (y0 + 4 * (k >> 2) + p.pad) * stride + x0 + 4 * (k & 3) + p.pad, stride, unsigned(stride) * (p.mb_height * 16 + 2 * p.pad)};
 }
 // The distortions at a vector for the lower lanes and another for the upper lanes, ILLEGAL for an illegal vector
-DEVICE uint2 try_two(const Picture &p, const Memory &m, const Place &place, unsigned v, unsigned *samples) {
+DEVICE uint2 try_two(const Picture &p, const MacroblockCache &m, const Place &place, unsigned v, unsigned *samples) {
   const bool legal = inside(x_of(v), y_of(v), place.x0, place.y0, p.mb_width * 16, p.mb_height * 16, p.pad, p.max_mv_y);
   const unsigned all = __ballot_sync(FULL_WARP, legal);
   const unsigned own = legal ? v : 0;
@@ -69,14 +69,14 @@ DEVICE uint2 try_two(const Picture &p, const Memory &m, const Place &place, unsi
 }
 
 struct Tried {
-  int skip, middle;  // in the format of Memory.value
+  int skip, middle;  // in the format of MacroblockCache.value
 };
 
 // Distortions of the P_Skip vector and the predictor
-DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle) {
+DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle) {
   const int lane = threadIdx.x & 31;
-  const unsigned vector = lane <= TRIED ? now(m.tried + lane) : NOWHERE;
-  const int known = lane < TRIED ? now(m.value + lane) : 0;
+  const unsigned vector = lane <= TRIED ? atomic_load(m.tried + lane) : NOWHERE;
+  const int known = lane < TRIED ? atomic_load(m.value + lane) : 0;
   const int skip_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == skip))) - 1;
   const int middle_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == middle))) - 1;
   if (min(skip_at, middle_at) >= 0) return {__shfl_sync(FULL_WARP, known, skip_at), __shfl_sync(FULL_WARP, known, middle_at)};
@@ -99,14 +99,14 @@ DEVICE Tried tried(const Picture &p, Memory &m, const Limits &limits, const Plac
 }
 
 // The cheapest of the eight quarter-sample neighbours of `choice`, the first on a tie, if it costs less than `best`
-DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned middle, int &best, Motion &choice) {
+DEVICE void refine(const Picture &p, MacroblockCache &m, const Place &place, unsigned middle, int &best, Motion &choice) {
   const int lane = threadIdx.x & 31;
-  const unsigned centre = lane < 2 ? now(m.centre + lane) : NOWHERE;
+  const unsigned centre = lane < 2 ? atomic_load(m.centre + lane) : NOWHERE;
   const unsigned known = __ballot_sync(FULL_WARP, lane < 2 && centre == choice.v);
   const int set = known ? __ffs(int(known)) - 1 : __any_sync(FULL_WARP, lane == 0 && centre == NOWHERE) ? 0 : 1;
   int value = 0;
   if (known) {
-    if (lane < 9) value = now(m.nearby[set] + lane);
+    if (lane < 9) value = atomic_load(m.nearby[set] + lane);
   } else {
 #pragma unroll 2
     for (int round = 0; round < 4; round++) {
@@ -135,7 +135,7 @@ DEVICE void refine(const Picture &p, Memory &m, const Place &place, unsigned mid
 
 // P_16x16 with the vector found, the P_Skip vector, the predictor or what lies about the best. a, b, c: neighbours. True: the
 // P_Skip vector costs no more than the vector found, and nothing of the residual would be left.
-DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Limits &limits, const Place &place, const Search &s, const Motion &a,
+DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits &limits, const Place &place, const Search &s, const Motion &a,
                              const Motion &b, const Motion &c, int &best, Motion &choice) {
   const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c), skip = skip_vector(a, b, middle);
   choice = {0, s.mv[40]};
@@ -172,17 +172,17 @@ DEVICE bool whole_macroblock(const Picture &p, Memory &m, const Limits &limits, 
 }
 
 // 16x8 and 8x16 against `best`, one in the even lanes, one in the odd ones. own: of this lane's block, raster
-DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int kind, int &best, Motion &own) {
+DEVICE int weigh_halves(const Picture &p, Motion *mv_caches, const Search &s, int kind, int &best, Motion &own) {
   const int lane = threadIdx.x & 31, shape = lane & 1;
-  Motion *window = windows + WINDOW * shape, first = {0, 0}, second = {0, 0};
+  Motion *mv_cache = mv_caches + MV_CACHE * shape, first = {0, 0}, second = {0, 0};
   int cost = s.lam * BITS_16x8, half_cost = 0;
 #pragma unroll 1
   for (int i = 0; i < 2; i++) {
     half_cost = cost;
     first = second;
-    cost += choose_reference(p, window, s, 36 + 2 * shape + i, shape ? 2 * i : 0, shape ? 0 : 2 * i, shape ? 2 : 4, shape ? 4 : 2, second);
+    cost += choose_reference(p, mv_cache, s, 36 + 2 * shape + i, shape ? 2 * i : 0, shape ? 0 : 2 * i, shape ? 2 : 4, shape ? 4 : 2, second);
     __syncwarp();
-    if (lane < 2) window[shape ? 8 : 13] = second;  // of the first half the block that predicts the other
+    if (lane < 2) mv_cache[shape ? 8 : 13] = second;  // of the first half the block that predicts the other
     __syncwarp();
   }
 #pragma unroll
@@ -198,27 +198,28 @@ DEVICE int weigh_halves(const Picture &p, Motion *windows, const Search &s, int 
   return kind;
 }
 
-// 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and a window of its own. least: lower
+// 8x8 against `best`, quadrant by quadrant, sub_mb_type t in the lanes 4 t to 4 t + 3 and an mv_cache of their own. least: lower
 // bound of the cost of all quadrants
-DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, const Search &s, int least, int kind, int &best, Motion &own,
-                          int &sub_types) {
+DEVICE int weigh_quarters(const Picture &p, Motion *mv_caches, const MacroblockCache &m, const Search &s, int least, int kind,
+                          int &best, Motion &own, int &sub_types) {
   const int lane = threadIdx.x & 31, t = lane >> 2 & 3, j = lane & 3, dx = j & 1, dy = j >> 1;
-  const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j), allowed = t == SUB_8x8 || p.kinds & (t == SUB_4x4 ? 16 : 8);
-  Motion *window = windows + WINDOW * t, mine = own;
+  const bool counts = t == SUB_4x4 || (t == SUB_8x4 ? !dx : t == SUB_4x8 ? !dy : !j);
+  const bool allowed = t == SUB_8x8 || p.partition_mask & (t == SUB_4x4 ? 16 : 8);
+  Motion *mv_cache = mv_caches + MV_CACHE * t, mine = own;
   int cost = s.lam * BITS_8x8, chosen = 0;
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
     const int bx = (q & 1) * 2, by = (q >> 1) * 2, place = 6 * (by + dy + 1) + bx + dx + 1;
     Motion whole = {0, 0};
-    if (p.n_ref > 1) choose_reference(p, windows, s, 32 + q, bx, by, 2, 2, whole);
+    if (p.n_ref > 1) choose_reference(p, mv_caches, s, 32 + q, bx, by, 2, 2, whole);
     const int k = t == SUB_8x8 ? 32 + q : t == SUB_8x4 ? 16 + 2 * q + dy : t == SUB_4x8 ? 24 + 2 * q + dx : 4 * (by + dy) + bx + dx;
     const unsigned v = s.mv[41 * whole.ref + k];
     __syncwarp();
-    if (lane < 16) window[place] = {whole.ref, v};
+    if (lane < 16) mv_cache[place] = {whole.ref, v};
     __syncwarp();
     int part = 0;
     if (counts) {
-      const unsigned predictor = predict(window, bx + dx, by + dy, t <= SUB_8x4 ? 2 : 1, t == SUB_8x8 || t == SUB_4x8 ? 2 : 1, whole.ref);
+      const unsigned predictor = predict(mv_cache, bx + dx, by + dy, t <= SUB_8x4 ? 2 : 1, t == SUB_8x8 || t == SUB_4x8 ? 2 : 1, whole.ref);
       part = s.distortion[41 * whole.ref + k] + s.lam * difference_bits(v, predictor);
     }
     part += __shfl_xor_sync(FULL_WARP, part, 1);
@@ -231,7 +232,7 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, co
     if (max(cost, cost + least) >= best) return kind;
     const unsigned predicts = __shfl_sync(FULL_WARP, v, 4 * sub + j);
     const unsigned stays = __shfl_sync(FULL_WARP, v, 4 * sub + (lane >> 1 & 2) + (lane & 1));
-    if (lane < 16) window[place] = {whole.ref, predicts};
+    if (lane < 16) mv_cache[place] = {whole.ref, predicts};
     __syncwarp();
     if ((lane >> 3 & 1) * 2 + (lane >> 1 & 1) == q) mine = {whole.ref, stays};
   }
@@ -242,8 +243,9 @@ DEVICE int weigh_quarters(const Picture &p, Motion *windows, const Memory &m, co
 }
 
 // Decides the macroblock at (x0, y0) from its neighbours: `around`: lanes 0..9 have the neighbour blocks. own: of block lane & 15.
-// Returns mb_type | sub_mb_type << 8. windows: [4][WINDOW]
-DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Limits &limits, int x0, int y0, const Motion &around, Motion &own) {
+// Returns mb_type | sub_mb_type << 8. mv_caches: [4][MV_CACHE]
+DEVICE int decide(const Picture &p, Motion *mv_caches, MacroblockCache &m, const Limits &limits, int x0, int y0, const Motion &around,
+                  Motion &own) {
   const int lane = threadIdx.x & 31;
   const Search s = search_of(m, p.n_ref, m.lam);
   Motion c = from_lane(around, 5), choice = {0, 0};
@@ -254,15 +256,16 @@ DEVICE int decide(const Picture &p, Motion *windows, Memory &m, const Limits &li
   own = choice;
   if (skipped) return kind;
   const int quarters = m.least[0] + m.least[1] + m.least[2] + m.least[3];
-  const int least_halves = p.kinds & 2 ? min(m.least[4], m.least[5]) : FAR, least_quarters = p.kinds & 4 ? quarters + s.lam * BITS_8x8 : FAR;
+  const int least_halves = p.partition_mask & 2 ? min(m.least[4], m.least[5]) : FAR;
+  const int least_quarters = p.partition_mask & 4 ? quarters + s.lam * BITS_8x8 : FAR;
   if (min(least_halves, least_quarters) < best) {
     if (lane < 10) {
 #pragma unroll
-      for (int t = 0; t < 4; t++) windows[WINDOW * t + (lane < 6 ? lane : 6 * (lane - 5))] = around;
+      for (int t = 0; t < 4; t++) mv_caches[MV_CACHE * t + (lane < 6 ? lane : 6 * (lane - 5))] = around;
     }
     __syncwarp();
-    if (least_halves < best) kind = weigh_halves(p, windows, s, kind, best, own);
-    if (least_quarters < best) kind = weigh_quarters(p, windows, m, s, quarters, kind, best, own, sub_types);
+    if (least_halves < best) kind = weigh_halves(p, mv_caches, s, kind, best, own);
+    if (least_quarters < best) kind = weigh_quarters(p, mv_caches, m, s, quarters, kind, best, own, sub_types);
   }
   if (m.intra_cost + s.lam * BITS_INTRA < best) {
     kind = I_16x16;

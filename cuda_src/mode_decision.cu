@@ -13,10 +13,10 @@
 constexpr int WARPS = 8, WORKERS = WARPS - 1;  // as in the launcher; the last warp receives messages
 constexpr unsigned RIGHT_COLUMN = 0x8888, BOTTOM_ROW = 0xf000, BOTTOM_LEFT = 0x1000, BOTTOM_RIGHT = 0x8000;
 constexpr int NOTHING = -1, OVER = -2;  // results of `take` that are no place
-// Words of a tile's mail: by place, the number of messages from other tiles. Two places get none: [DONE] counts ended
+// Words of a tile's inbox: by place, the number of messages from other tiles. Two places get none: [DONE] counts ended
 // predecessor tiles, [OPEN] is unused
 constexpr int DONE = 31, OPEN = 30;
-// Words before all mail: counters of tickets, of open messages (minus the tiles that have finished a first pass), of launches
+// Words before all inboxes: counters of tickets, of open messages (minus the tiles that have finished a first pass), of launches
 // and of ended tiles
 constexpr int TICKETS = 0, MESSAGES = 1, TURN = 2, ENDED = 3;
 constexpr int SHORTEST = 20, LONGEST = 640;  // nanoseconds between polls of an idle warp, which leave issue slots to others
@@ -24,20 +24,20 @@ typedef unsigned long long Published;  // vector of a block, its reference, and 
 
 // Pending macroblocks of a tile, one bit each
 struct alignas(8) Board {
-  unsigned told, busy;  // told: a neighbour changed. busy: in work; all bits at the end. A warp moves a bit from told to busy
+  unsigned dirty, busy;  // dirty: a neighbour changed. busy: in work; all bits at the end. A warp moves a bit from dirty to busy
   int ticket, turn;
 };
-DEVICE unsigned long long *both(Board &b) { return reinterpret_cast<unsigned long long *>(&b.told); }
+DEVICE unsigned long long *both(Board &b) { return reinterpret_cast<unsigned long long *>(&b.dirty); }
 
-// Takes a told macroblock and returns its place; prefers one whose neighbours are not pending, then the first from place
+// Takes a dirty macroblock and returns its place; prefers one whose neighbours are not pending, then the first from place
 // `first` on. Called by one lane
 DEVICE int take(Board &b, int first) {
   constexpr unsigned LAST = 0x80808080u, LAST_TWO = 0xc0c0c0c0u;
   unsigned long long seen = atomicCAS(both(b), 0ull, 0ull);
   for (;;) {
-    const unsigned told = unsigned(seen), busy = unsigned(seen >> 32), open = told | busy, inner = open & ~LAST;
+    const unsigned dirty = unsigned(seen), busy = unsigned(seen >> 32), open = dirty | busy, inner = open & ~LAST;
     if (busy == ~0u) return OVER;
-    const unsigned waits = inner << 1 | open << TILE | inner << (TILE + 1) | (open & ~LAST_TWO) << (TILE + 2), mine = told & ~busy;
+    const unsigned waits = inner << 1 | open << TILE | inner << (TILE + 1) | (open & ~LAST_TWO) << (TILE + 2), mine = dirty & ~busy;
     const unsigned can = mine & ~waits ? mine & ~waits : mine;
     if (!can) return NOTHING;
     const int place = (__ffs(int(__funnelshift_r(can, can, first))) - 1 + first) & 31;
@@ -53,14 +53,14 @@ DEVICE int take(Board &b, int first) {
 
 // Receives messages until the tile has ended or all is over; one warp. open: number of open messages of all tiles, minus the
 // `tiles` that have finished a first pass; before: number of tiles that this one depends on
-template <class MemoryOf>
-DEVICE void take_messages(Board &b, const int *mail, int *open, int tiles, int before, const MemoryOf &memory_of, Blocks &seen,
+template <class CacheOf>
+DEVICE void drain_inbox(Board &b, const int *inbox, int *open, int tiles, int before, const CacheOf &cache_of, Blocks &seen,
                           const Published *published, unsigned turn) {
   const int lane = threadIdx.x & 31;
   int last = 0, owed = 1;  // messages followed but not yet subtracted, and 1 for the tile
   bool done = false;       // predecessor tiles have ended: their messages were sent before, so they are visible
   for (;;) {
-    const int sent = load_past_l1(lane == OPEN ? open : mail + lane), times = lane < OPEN ? sent - last : 0;
+    const int sent = load_past_l1(lane == OPEN ? open : inbox + lane), times = lane < OPEN ? sent - last : 0;
     unsigned who = __ballot_sync(FULL_WARP, times);
     last = sent;
     if (who) {
@@ -69,7 +69,7 @@ DEVICE void take_messages(Board &b, const int *mail, int *open, int tiles, int b
         const unsigned first = who & (0u - who), rest = who ^ first, second = rest & (0u - rest), third = (rest ^ second) & (0u - (rest ^ second));
         const unsigned one = lane < 10 ? first : lane < 20 ? second : lane < 30 ? third : 0;
         if (one) {
-          const int place = __ffs(int(one)) - 1, k = lane % 10, block = memory_of(place).outer[k];
+          const int place = __ffs(int(one)) - 1, k = lane % 10, block = cache_of(place).outer[k];
           if (block >= 0) {
             const Published word = __ldcg(published + block);
             if (unsigned(word >> 40) == turn) {  // else the block still has its guess
@@ -81,7 +81,7 @@ DEVICE void take_messages(Board &b, const int *mail, int *open, int tiles, int b
         __syncwarp();
         if (lane == 0) {
           fence_block();
-          set_bits(&b.told, first | second | third);
+          set_bits(&b.dirty, first | second | third);
         }
         who ^= first | second | third;
       } while (who);
@@ -108,30 +108,30 @@ struct Tables {
   int chosen[MOST];  // mb_type | sub_mb_type << 8
 };
 
-// Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. mail: 0 before the first launch;
+// Macroblock rows [row0, row1) in tiles_x columns of tiles, `tile_rows` macroblock rows high. inboxes: 0 before the first launch;
 // counters; from [32] on 32 words a tile, twice (launches alternate, and clear the words of the next launch); then the published
 // choices of macroblocks, 16 blocks each.
-// Dynamic shared memory: WORKERS windows, MOST x (Memory, int2[41 n_ref]). Launch bounds for three blocks a multiprocessor,
-// although a 1080p frame has tiles for two: registers are left for kernels of another GOP.
+// Dynamic shared memory: mv_caches of WORKERS warps, MOST x (MacroblockCache, int2[41 n_ref]). Launch bounds for three blocks a
+// multiprocessor, although a 1080p frame has tiles for two: registers are left for kernels of another GOP.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
     const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
-    const int *__restrict__ slice_first_mb, const uint8_t *__restrict__ qp, int satd, int max_mv_y, int n_ref, int kinds, int mb_width,
-    int mb_height, int row0, int row1, int tile_rows, int tiles_x, int slot_bytes, int *mail, uint8_t *mb_type,
-    uint8_t *sub_mb_type, signed char *ref_idx, unsigned *mv) {
+    const int *__restrict__ slice_first_mb, const uint8_t *__restrict__ qp, int satd, int max_mv_y, int n_ref,
+    int partition_mask, int mb_width, int mb_height, int row0, int row1, int tile_rows, int tiles_x,
+    int slot_bytes, int *inboxes, uint8_t *mb_type, uint8_t *sub_mb_type, signed char *ref_idx, unsigned *mv) {
   wait_for_the_kernel_before();
   DYNAMIC_SHARED(unsigned char, shared);
   SHARED(Tables, shared_tables, 1);
-  unsigned char *memory = held(shared);
-  Tables &tables = *held(shared_tables);
+  unsigned char *memory = in_register(shared);
+  Tables &tables = *in_register(shared_tables);
   const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
   const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, satd,
-                     max_mv_y, n_ref, most_ref_idx_bits(n_ref), kinds, mb_width, mb_height};
+                     max_mv_y, n_ref, most_ref_idx_bits(n_ref), partition_mask, mb_width, mb_height};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   Board &board = tables.board;
   if (threadIdx.x == 0) {
-    board.ticket = atomicAdd(mail + TICKETS, 1);
-    board.turn = mail[TURN];
+    board.ticket = atomicAdd(inboxes + TICKETS, 1);
+    board.turn = inboxes[TURN];
   }
   if (threadIdx.x >= 32 && threadIdx.x < 32 + N_QP) tables.limits[threadIdx.x - 32] = limits_of(int(threadIdx.x) - 32);
   __syncthreads();
@@ -139,35 +139,35 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   const int rows = min(tile_rows, row1 - row0 - tile_rows * ty);
   const Tile tile = {TILE * tx, row0 + tile_rows * ty, rows};
   const int tiles = int(gridDim.x), turn = board.turn;
-  int *own_mail = mail + 32 * (1 + tiles * (turn & 1) + board.ticket);
-  if (threadIdx.x < 32) mail[32 * (1 + tiles * (~turn & 1) + board.ticket) + threadIdx.x] = 0;
-  Published *published = reinterpret_cast<Published *>(mail + 32 * (1 + 2 * tiles));
+  int *own_inbox = inboxes + 32 * (1 + tiles * (turn & 1) + board.ticket);
+  if (threadIdx.x < 32) inboxes[32 * (1 + tiles * (~turn & 1) + board.ticket) + threadIdx.x] = 0;
+  Published *published = reinterpret_cast<Published *>(inboxes + 32 * (1 + 2 * tiles));
   const unsigned mark = unsigned(turn) % 0xffffffu + 1;  // never 0, the value of unwritten words
-  unsigned char *remembered = memory + WORKERS * 4 * WINDOW * sizeof(Motion);
-  const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(remembered + place * slot_bytes); };
-  load_neighbourhood(p, tile, remembered, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
+  unsigned char *caches = memory + WORKERS * 4 * MV_CACHE * sizeof(Motion);
+  const auto cache_of = [&](int place) -> MacroblockCache & { return *reinterpret_cast<MacroblockCache *>(caches + place * slot_bytes); };
+  load_neighbourhood(p, tile, caches, slot_bytes, tables.blocks, ref_idx, mv, row0, row1, 32 * WARPS);
   if (warp == 0) {
     const int r = lane / TILE, x = tile.x + lane % TILE - r;
     const unsigned all = __ballot_sync(FULL_WARP, r < rows && x >= 0 && x < mb_width);
     if (lane == 0) {
-      board.told = all;
+      board.dirty = all;
       board.busy = 0;
     }
   }
   __syncthreads();
   if (warp == WORKERS) {
     const int before = (tx > 0) + (ty > 0) + (ty > 0 && tx + 1 < tiles_x);
-    take_messages(board, own_mail, mail + MESSAGES, tiles, before, memory_of, tables.blocks, published, mark);
+    drain_inbox(board, own_inbox, inboxes + MESSAGES, tiles, before, cache_of, tables.blocks, published, mark);
     if (lane == 0) {
       atomicOr(&board.busy, ~0u);
       const bool below = tile.y + tile_rows < row1;
-      if (tx + 1 < tiles_x) add_release(own_mail + 32 + DONE, 1);
-      if (below) add_release(own_mail + 32 * tiles_x + DONE, 1);
-      if (below && tx > 0) add_release(own_mail + 32 * (tiles_x - 1) + DONE, 1);
+      if (tx + 1 < tiles_x) add_release(own_inbox + 32 + DONE, 1);
+      if (below) add_release(own_inbox + 32 * tiles_x + DONE, 1);
+      if (below && tx > 0) add_release(own_inbox + 32 * (tiles_x - 1) + DONE, 1);
     }
     __syncwarp();
   } else {
-    Motion *windows = reinterpret_cast<Motion *>(memory) + warp * 4 * WINDOW;
+    Motion *mv_caches = reinterpret_cast<Motion *>(memory) + warp * 4 * MV_CACHE;
     for (int pause = SHORTEST;;) {
       const int place = __shfl_sync(FULL_WARP, lane ? 0 : take(board, 4 * warp), 0), r = place / TILE, k = place % TILE;
       if (place == OVER) break;
@@ -177,13 +177,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
         continue;
       }
       pause = SHORTEST;
-      Memory &m = memory_of(place);
+      MacroblockCache &m = cache_of(place);
       const int mx = tile.x + k - r, my = tile.y + r, mb = my * mb_width + mx, b = lane & 15;
       // lanes 0..9: neighbour blocks for the prediction; 16..31: the macroblock's blocks
       const int where = lane < 10 ? m.blocks[lane] : 16 * place + b;
       Motion around = {-2, 0}, last = around, own;
-      if (lane < 10 || lane > 15) around = {now(tables.blocks.references + where), now(tables.blocks.vectors + where)};
-      if (lane < 10) last = {now(m.references + lane), now(m.vectors + lane)};
+      if (lane < 10 || lane > 15) around = {atomic_load(tables.blocks.references + where), atomic_load(tables.blocks.vectors + where)};
+      if (lane < 10) last = {atomic_load(m.references + lane), atomic_load(m.vectors + lane)};
       const bool another = lane < 10 && (around.ref != last.ref || around.v != last.v);
       if (!__any_sync(FULL_WARP, another)) {  // it had seen these changes
         if (lane == 0) clear_bits(&board.busy, 1u << place);
@@ -193,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
         atomicExch(m.references + lane, around.ref);
         atomicExch(m.vectors + lane, around.v);
       }
-      const int choice = decide(p, windows, m, tables.limits[m.qp], 16 * mx, 16 * my, around, own);
+      const int choice = decide(p, mv_caches, m, tables.limits[m.qp], 16 * mx, 16 * my, around, own);
       const bool changed = lane > 15 && (around.ref != own.ref || around.v != own.v);
       if (changed) {
         atomicExch(tables.blocks.references + where, own.ref);
@@ -208,16 +208,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
       __syncwarp();
       if (lane == 0) {
         fence_block();
-        set_bits(&board.told, here);
+        set_bits(&board.dirty, here);
       }
       if (away) {
-        if (lane == 0) atomicAdd(mail + MESSAGES, __popc(away));  // before the messages, so that the end is not detected too early
+        if (lane == 0) atomicAdd(inboxes + MESSAGES, __popc(away));  // before the messages, so that the end is not detected too early
         if (changed) published[16 * size_t(mb) + b] = Published(mark << 8 | unsigned(own.ref & 255)) << 32 | own.v;
         __syncwarp();
         if (away >> lane & 1) {
           const int row = r + (lane > 0), down = row == tile_rows;
           const int x = mx + (lane ? lane - 2 : 1) + (down ? 0 : row);  // row 0 of the tile below
-          add_release(own_mail + 32 * (tiles_x * down + x / TILE - tx) + TILE * (down ? 0 : row) + x % TILE, 1);
+          add_release(own_inbox + 32 * (tiles_x * down + x / TILE - tx) + TILE * (down ? 0 : row) + x % TILE, 1);
         }
         __syncwarp();
       }
@@ -237,9 +237,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
     mb_type[mb] = uint8_t(tables.chosen[place]);
     for (int q = 0; q < 4; q++) sub_mb_type[4 * mb + q] = uint8_t(tables.chosen[place] >> (8 + 2 * q) & 3);
   }
-  if (threadIdx.x == 0 && atomicAdd(mail + ENDED, 1) == tiles - 1) {  // no block reads the counters any more
-    mail[TICKETS] = mail[MESSAGES] = mail[ENDED] = 0;
-    mail[TURN] = turn + 1;
+  if (threadIdx.x == 0 && atomicAdd(inboxes + ENDED, 1) == tiles - 1) {  // no block reads the counters any more
+    inboxes[TICKETS] = inboxes[MESSAGES] = inboxes[ENDED] = 0;
+    inboxes[TURN] = turn + 1;
   }
 }
 

@@ -9,7 +9,7 @@ from .runtime.device import DeviceArray
 WARPS, THREADS = 8, 128
 TILE = 8  # macroblock columns of a tile
 TILE_ROWS = 1, 2, 4
-WINDOW_BYTES, MEMORY_BYTES = 4 * 30 * 8, 1392  # sizes of the windows and of Memory in mode_memory.cuh
+MV_CACHE_BYTES, CACHE_BYTES = 4 * 30 * 8, 1392  # sizes of the mv_caches and of MacroblockCache in mode_memory.cuh
 FIXED_BYTES = 9 << 10  # static shared memory of the kernel, and the reserve of a block
 
 
@@ -27,7 +27,7 @@ def mode_decision(
     subme: int,
     max_mv_y: int,
     n_ref: int,
-    kinds: int,
+    partition_mask: int,
     progress: Any,  # for the CPU; not used here
     row0: int,
     row1: int,
@@ -41,18 +41,18 @@ def mode_decision(
     height, width = source.shape
     mb_width, mb_height = width // 16, height // 16
     device, n_mb = source.device, mb_width * mb_height
-    slot = MEMORY_BYTES + -(-n_ref * 41 * 8 // 16) * 16
-    windows = (WARPS - 1) * WINDOW_BYTES
-    most = min(device.tile_rows, max(1, (device.shared_limit - FIXED_BYTES - windows) // (TILE * slot)))
+    slot = CACHE_BYTES + -(-n_ref * 41 * 8 // 16) * 16
+    mv_caches = (WARPS - 1) * MV_CACHE_BYTES
+    most = min(device.tile_rows, max(1, (device.shared_limit - FIXED_BYTES - mv_caches) // (TILE * slot)))
     tile_rows = max(rows for rows in TILE_ROWS if rows <= most)
     tiles_x, tiles_y = -(-(mb_width + tile_rows - 1) // TILE), -(-(row1 - row0) // tile_rows)
     tiles = tiles_x * tiles_y
     words = 32 * (1 + 2 * tiles + n_mb)
-    mail = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
+    inboxes = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
-    arguments += [qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows]
-    arguments += [tiles_x, slot, mail, mb_type, sub_mb_type, ref_idx, mv]
-    shared = windows + TILE * tile_rows * slot
+    arguments += [qp, int(subme >= 3), max_mv_y, n_ref, partition_mask, mb_width, mb_height, row0, row1, tile_rows]
+    arguments += [tiles_x, slot, inboxes, mb_type, sub_mb_type, ref_idx, mv]
+    shared = mv_caches + TILE * tile_rows * slot
     device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)
 
 

@@ -5,7 +5,7 @@
 
 constexpr int FAR = 0x3fffffff, ILLEGAL = 1 << 26;
 constexpr unsigned NOWHERE = 0x80008000u;
-constexpr int WINDOW = 30;  // 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
+constexpr int MV_CACHE = 30;  // 5 rows of 6 blocks for the prediction, block at (by + 1, bx + 1): row above, left column, own blocks
 
 struct Picture {  // the kernel's arguments, as the launcher says
   const uint8_t *source, *reference;
@@ -15,7 +15,7 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const short2 *predictor;
   const int *intra_cost, *slice_first_mb;
   const uint8_t *qp;
-  int satd, max_mv_y, n_ref, most_ref_idx_bits, kinds, mb_width, mb_height;
+  int satd, max_mv_y, n_ref, most_ref_idx_bits, partition_mask, mb_width, mb_height;
 };
 
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the row above: such tiles depend
@@ -26,7 +26,7 @@ struct Tile {
   int x, y, rows;  // its first macroblock; place 8 r + k is that at (x + k - r, y + r)
 };
 
-// Motion of blocks: 16 of each macroblock of a tile, then for each macroblock 10 blocks of other tiles (order of Memory)
+// Motion of blocks: 16 of each macroblock of a tile, then for each macroblock 10 blocks of other tiles (order of MacroblockCache)
 struct Blocks {
   unsigned vectors[(16 + 10) * MOST];
   int references[(16 + 10) * MOST];
@@ -35,7 +35,7 @@ DEVICE int outside_of(int place) { return 16 * MOST + 10 * place; }
 
 // A macroblock. The first half is written before the decisions of a block of threads, and then only read. The second half
 // belongs to the warp that currently decides the macroblock: it is handed over by atomic operations.
-struct alignas(16) Memory {
+struct alignas(16) MacroblockCache {
   Source source;
   uint4 next;     // bits of those of the tile to the right, below to the left, below, below to the right
   int elsewhere;  // bit i: the i-th of these is in another tile
@@ -56,12 +56,12 @@ struct Search {  // what the search found for the macroblock, [n_ref][41], and i
   unsigned *mv;
   int lam;
 };
-DEVICE Search search_of(Memory &m, int n_ref, int lam) {
+DEVICE Search search_of(MacroblockCache &m, int n_ref, int lam) {
   int *distortion = reinterpret_cast<int *>(&m + 1);
   return {distortion, reinterpret_cast<unsigned *>(distortion + 41 * n_ref), lam};
 }
-DEVICE unsigned now(unsigned *v) { return atomicOr(v, 0u); }
-DEVICE int now(int *v) { return atomicOr(v, 0); }
+DEVICE unsigned atomic_load(unsigned *v) { return atomicOr(v, 0u); }
+DEVICE int atomic_load(int *v) { return atomicOr(v, 0); }
 
 // What lane i < 6 knows of the least that quadrant i (i < 4), 16x8 or 8x16 may cost
 DEVICE int least_cost(const Picture &p, const Search &s, int i) {
@@ -75,10 +75,11 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
       continue;
     }
     int cost = d[32 + i] + s.lam * (sub_type_bits(SUB_8x8) + BITS_LEAST);
-    if (p.kinds & 8) {
+    if (p.partition_mask & 8) {
       const int halves = min(d[16 + 2 * i] + d[17 + 2 * i], d[24 + 2 * i] + d[25 + 2 * i]);
       cost = min(cost, halves + s.lam * (sub_type_bits(SUB_8x4) + 2 * BITS_LEAST));
-      if (p.kinds & 16) cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + s.lam * (sub_type_bits(SUB_4x4) + 4 * BITS_LEAST));
+      if (p.partition_mask & 16)
+        cost = min(cost, d[b] + d[b + 1] + d[b + 4] + d[b + 5] + s.lam * (sub_type_bits(SUB_4x4) + 4 * BITS_LEAST));
     }
     least = min(least, cost + fixed);
   }
@@ -105,7 +106,7 @@ DEVICE Motion guess(const Picture &p, int mb) {
 DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char *memory, int slot_bytes, Blocks &seen,
                         const signed char *ref_idx, const unsigned *mv, int row0, int row1, int threads) {
   const int n_mb = p.mb_width * p.mb_height, each = 41 * p.n_ref;
-  const auto memory_of = [&](int place) -> Memory & { return *reinterpret_cast<Memory *>(memory + place * slot_bytes); };
+  const auto cache_of = [&](int place) -> MacroblockCache & { return *reinterpret_cast<MacroblockCache *>(memory + place * slot_bytes); };
   const auto address_of = [&](int place) {
     const int r = place / TILE, x = tile.x + place % TILE - r;
     return r < tile.rows && x >= 0 && x < p.mb_width ? (tile.y + r) * p.mb_width + x : -1;
@@ -117,7 +118,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     const size_t from = size_t(r) * n_mb + mb;
     const short2 centre = p.predictor[from];
     const unsigned v = __ldg(p.search_mv + from * 41 + (j - 41 * r));
-    const Search s = search_of(memory_of(place), p.n_ref, lambda_of(p.qp, mb));
+    const Search s = search_of(cache_of(place), p.n_ref, lambda_of(p.qp, mb));
     s.distortion[j] = p.search_cost[from * 41 + (j - 41 * r)] - s.lam * difference_bits(v, vector_of(centre.x, centre.y));
     s.mv[j] = v;
   }
@@ -125,7 +126,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
   for (int i = int(threadIdx.x); i < MOST * 16; i += threads) {
     const int place = i / 16, k = i & 15, mb = address_of(place);
     if (mb < 0) continue;
-    Memory &m = memory_of(place);
+    MacroblockCache &m = cache_of(place);
     const int y = mb / p.mb_width, x = mb - y * p.mb_width, stride = p.mb_width * 16;
     const uint8_t *from = p.source + size_t(16 * y + 4 * (k >> 2)) * stride + 16 * x + 4 * (k & 3);
     unsigned rows[4];
@@ -174,7 +175,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
   __syncthreads();
   for (int i = int(threadIdx.x); i < MOST * 8; i += threads)
     if ((i & 7) < 6 && address_of(i / 8) >= 0) {
-      Memory &m = memory_of(i / 8);
+      MacroblockCache &m = cache_of(i / 8);
       m.least[i & 7] = least_cost(p, search_of(m, p.n_ref, m.lam), i & 7);
     }
 }

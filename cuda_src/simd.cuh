@@ -23,7 +23,7 @@
 
 // The same shared memory with its address in a register: the compiler would compute it again before each access
 template <class T>
-DEVICE T *held(T *shared) {
+DEVICE T *in_register(T *shared) {
 #ifndef H264LITE_EMULATED
   unsigned address;
   asm volatile("mov.u32 %0, %1;" : "=r"(address) : "r"(unsigned(__cvta_generic_to_shared(shared))));

@@ -74,20 +74,20 @@ DEVICE Layer layer_of(int layer, int block) {
 }
 
 // Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
-DEVICE bool hopeful(const int *cost, int lam, int kinds, int every, int layer, int block) {
+DEVICE bool worth_refining(const int *cost, int lam, int partition_mask, int every, int layer, int block) {
   if (layer == 6) return true;
   const int needed = layer == 0 ? 16 | 8 | 4 : layer < 3 ? 8 | 4 : layer == 3 ? 4 : 2;
-  if ((kinds & needed) != needed) return false;
+  if ((partition_mask & needed) != needed) return false;
   if (every) return true;
   const int whole = cost[40];
-  if (layer == 4) return cost[36] + cost[37] < whole + HOPE_HALVES * lam;
-  if (layer == 5) return cost[38] + cost[39] < whole + HOPE_HALVES * lam;
-  if (cost[32] + cost[33] + cost[34] + cost[35] >= whole + HOPE_8x8 * lam) return false;
+  if (layer == 4) return cost[36] + cost[37] < whole + REFINE_MARGIN_HALVES * lam;
+  if (layer == 5) return cost[38] + cost[39] < whole + REFINE_MARGIN_HALVES * lam;
+  if (cost[32] + cost[33] + cost[34] + cost[35] >= whole + REFINE_MARGIN_8x8 * lam) return false;
   if (layer == 3) return true;
   const int q = (block >> 3) * 2 + (block >> 1 & 1), b = block & 10, quarter = cost[32 + q];
-  if (layer == 0) return cost[b] + cost[b + 1] + cost[b + 4] + cost[b + 5] < quarter + HOPE_4x4 * lam;
+  if (layer == 0) return cost[b] + cost[b + 1] + cost[b + 4] + cost[b + 5] < quarter + REFINE_MARGIN_4x4 * lam;
   const int first = (layer == 1 ? 16 : 24) + 2 * q;
-  return cost[first] + cost[first + 1] < quarter + HOPE_8x4 * lam;
+  return cost[first] + cost[first + 1] < quarter + REFINE_MARGIN_8x4 * lam;
 }
 
 // One step. v[9]: distortions of this thread's block, the centre first, then the neighbours in raster order.
@@ -180,7 +180,7 @@ DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_siz
 
 template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
 DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor,
-                   const uint8_t *__restrict__ qp, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {
+                   const uint8_t *__restrict__ qp, int partition_mask, int every, int row0, int mb_width, int *cost, short2 *mv) {
   const int group = int(threadIdx.x) >> 4, block = threadIdx.x & 15;
   const int which = group / 7, layer_number = group - 7 * which;
   int mx = int(blockIdx.x) * 2 + which;
@@ -188,12 +188,12 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   mx = min(mx, mb_width - 1);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx, lam = lambda_of(qp, mb);
   Layer layer = layer_of(layer_number, block);
-  const bool wanted = hopeful(cost + mb * 41, lam, kinds, every, layer_number, block);
+  const bool wanted = worth_refining(cost + mb * 41, lam, partition_mask, every, layer_number, block);
   const bool first = live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0;  // first block of its partition
   const int place = mb * 41 + layer.partition, result = first ? place : -1;  // a flag would cost one more register
   __syncthreads();  // costs are replaced from here on
   if (!__any_sync(FULL_WARP, wanted)) {
-    if (result >= 0) cost[result] = HOPELESS;
+    if (result >= 0) cost[result] = COST_NOT_REFINED;
     return;
   }
   const int xs = mx * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
@@ -211,7 +211,7 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
                                                                p.y, lam, x, y, value);
   __syncwarp();
   if (result >= 0) {
-    cost[result] = wanted ? value : HOPELESS;
+    cost[result] = wanted ? value : COST_NOT_REFINED;
     if (wanted) mv[result] = make_short2(short(x), short(y));
   }
 }
@@ -222,9 +222,9 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 #define REFINE(name, blocks, ...)                                                                                       \
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
-      const uint8_t *__restrict__ qp, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {            \
+      const uint8_t *__restrict__ qp, int partition_mask, int every, int row0, int mb_width, int *cost, short2 *mv) {   \
     wait_for_the_kernel_before();                                                                                       \
-    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, kinds, every, row0, mb_width, cost, mv);       \
+    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, partition_mask, every, row0, mb_width, cost, mv);  \
   }
 REFINE(refine_half_sad, 4, false, SAD, SAD)
 REFINE(refine_sad_sad, 4, true, SAD, SAD)

@@ -21,7 +21,7 @@ def subpel_refine(
     row1: int,
     cost: DeviceArray,  # int32[n_mb, 41], in place
     mv: DeviceArray,  # int16[n_mb, 41, 2], quarter samples, in place
-    kinds: int = ALL_KINDS,
+    partition_mask: int = ALL_KINDS,
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.subpel_refine.subpel_refine."""
@@ -30,6 +30,6 @@ def subpel_refine(
         return
     _, height, width = luma.shape
     mb_width = source.shape[1] // 16
-    arguments = [source, luma, width, height, pad, predictor, qp, kinds, int(subme >= EVERY), row0, mb_width]
+    arguments = [source, luma, width, height, pad, predictor, qp, partition_mask, int(subme >= EVERY), row0, mb_width]
     arguments += [cost, mv]
     source.device.launch("subpel_refine", kernel, ((mb_width + 1) // 2, row1 - row0), (THREADS,), arguments, stream)

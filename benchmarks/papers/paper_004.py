@@ -14,7 +14,7 @@ from ...cuda_src.papers import loop, scalar, wavefront
 from ...cuda_src.runtime.device import Device
 from ...cuda_src.subpel_refine import subpel_refine
 from ...standard.macroblock import LAST_INTRA, I_4x4, P_16x16
-from .setting import Clip, Product, Setting, gpu_time, wall
+from .setting import Clip, Product, Setting, gpu_time, sads, wall
 from .table import Table
 
 CLIPS = ("foreman_352x288_30", "crowd_run_1280x720_50", "driving_1920x1080_30")
@@ -80,7 +80,7 @@ def _searches(setting: Setting, clips: list[Clip]) -> Table:
                     n, work.source, work.luma[0], work.pad, reach, work.cost, work.mv, s), setting.repeats)  # noqa: B023
                 found.append((work.cost.get(), work.mv.get()))
             own = gpu_time(gpu, work.product, setting.repeats)
-            found.append((work.cost.get(), work.mv.get()))
+            found.append((sads(work.cost.get(), work.mv.get()), work.mv.get()))
             assert all(np.array_equal(a, b) for other in found[:-1] for a, b in zip(other, found[-1]))
             best = min(times["whole"], times["tiles"])
             rows.append([f"{_size(clip)}, +-{reach}", *times.values(), times["anew"] / times["whole"],

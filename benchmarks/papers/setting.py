@@ -135,10 +135,10 @@ def coded(frame: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.pad(frame, ((0, -height % 16), (0, -width % 16)), mode="edge"))
 
 
-def sad_16x16(cost: np.ndarray, mv: np.ndarray) -> int:
-    """Sum of the SADs of 16x16, from the costs at QP 0, where a bit of a vector costs LAMBDA[0] = 1; predictors are 0."""
-    bits = 1 + 2 * np.frexp(np.abs(mv[:, 40]))[1]  # se(v), 9.1.1
-    return int(cost[:, 40].sum() - bits.sum())
+def sads(cost: np.ndarray, mv: np.ndarray) -> np.ndarray:
+    """SADs of partitions from costs at QP 0, where a bit of a vector costs LAMBDA[0] = 1; the predictors are 0."""
+    bits = 1 + 2 * np.frexp(np.abs(mv))[1]  # se(v), 9.1.1
+    return cost - bits.sum(-1, dtype=np.int32)
 
 
 @dataclass
@@ -164,7 +164,7 @@ class Product:
             cpu_step.step_search(*where, grid, 0, self.rows, self.cost, self.mv, level)
         else:
             cpu.full_search(*where, 0, self.rows, self.cost, self.mv, level)
-        return sad_16x16(self.cost, self.mv)
+        return int(sads(self.cost[:, 40], self.mv[:, 40]).sum())
 
     def clip_on_cpu(self, grid: int = 0) -> tuple[float, int]:
         """Seconds and residue of the clip; the kernel is compiled before."""
@@ -192,7 +192,7 @@ class Product:
                 mv.get(got_mv, stream)
                 gpu.synchronize(stream)
                 if residues is not None:
-                    residues.append(sad_16x16(got_cost, got_mv))
+                    residues.append(int(sads(got_cost[:, 40], got_mv[:, 40]).sum()))
 
         residues: list[int] = []
         clip(residues)

@@ -77,7 +77,8 @@ def decisions_header() -> str:
     """decisions.cuh: the numbers of cpu_simd/decisions.py as CUDA constants."""
     from ...cpu_simd import decisions
 
-    # of LAMBDA: the lanes of a warp have macroblocks of few different QPs, most often of one
+    # LAMBDA is in constant memory: most warps look up one or two macroblocks; in search_centre a lane looks up one of its
+    # own, once, and neighbours mostly have the same QP
     found = [
         _table("__constant__", name, value) if isinstance(value, np.ndarray) else f"constexpr int {name} = {value};"
         for name, value in vars(decisions).items()

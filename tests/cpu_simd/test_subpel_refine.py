@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.decisions import LAMBDA
+from h264lite.cpu_simd.decisions import COST_NOT_REFINED, LAMBDA
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 
@@ -49,10 +49,10 @@ def test_kinds_left_out(kinds, subme):
     source, luma, pad, predictor, cost, mv = searched(np.random.default_rng(SEED), "smooth")
     refined, vectors = cost.copy(), mv.copy()
     subpel_refine(source, luma, pad, predictor, constant(len(cost), QP), subme, 0, 3, refined, vectors, kinds)
-    hopeless = refined == 1 << 20
+    left_out = refined == COST_NOT_REFINED
     for mb in range(len(cost)):
         expected = naive.subpel_refine(source, luma, pad, predictor, LAMBDA[QP], subme, mb, 2, cost[mb], mv[mb], kinds)
         np.testing.assert_array_equal(refined[mb], expected[0])
         np.testing.assert_array_equal(vectors[mb], expected[1])
-    assert not hopeless[:, 40].any() and hopeless.any() == (kinds < 31 or subme < 5)
-    np.testing.assert_array_equal(vectors[hopeless], mv[hopeless])
+    assert not left_out[:, 40].any() and left_out.any() == (kinds < 31 or subme < 5)
+    np.testing.assert_array_equal(vectors[left_out], mv[left_out])

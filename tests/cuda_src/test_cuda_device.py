@@ -168,7 +168,7 @@ def test_tables_are_generated():
 def test_decisions_are_generated():
     """And typed in no file of the GPU again."""
     names = re.findall(r"constexpr int (\w+) = ", compiler.decisions_header())
-    assert {"BITS_INTRA", "HOPE_8x4", "RDO_BIT", "COARSE_SCALE"} <= set(names)
+    assert {"BITS_INTRA", "REFINE_MARGIN_8x4", "RDO_BIT", "COARSE_SCALE"} <= set(names)
     typed = re.compile(rf"constexpr [^;]*\b({'|'.join(names)}) = |^(?:\w+, )*({'|'.join(names)})(?:, \w+)* = ", re.MULTILINE)
     for path in [*compiler.HERE.glob("*.cu*"), *compiler.HERE.glob("*.py")]:
         assert not typed.search(path.read_text()), path

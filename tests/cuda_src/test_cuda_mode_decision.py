@@ -12,7 +12,7 @@ from ..cuda_cases import SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
 
-TURN = 2  # where `mail` counts launches, as in mode_decision.cu
+TURN = 2  # where `inboxes` counts launches, as in mode_decision.cu
 
 
 def case(rng, kind, width, height, n_ref, pad, lam):

@@ -39,6 +39,6 @@ def test_twin(device, kind, subme):  # noqa: F811
         gpu_qp = device.upload(qp)
         cpu.subpel_refine(source, luma, pad, predictor, qp, subme, 0, rows, cost, mv, kinds)
         for row in range(rows):
-            subpel_refine(*on_gpu[:2], pad, on_gpu[2], gpu_qp, subme, row, row + 1, *on_gpu[3:], kinds=kinds)
+            subpel_refine(*on_gpu[:2], pad, on_gpu[2], gpu_qp, subme, row, row + 1, *on_gpu[3:], partition_mask=kinds)
         np.testing.assert_array_equal(on_gpu[4].get(), mv)
         np.testing.assert_array_equal(on_gpu[3].get(), cost)
