@@ -13,8 +13,8 @@ constexpr int SAMPLES = 8, SAMPLE_BITS = 3072;  // of I_PCM: the samples are in 
 constexpr int TOO_LONG = 1 << 16;
 
 struct State {
-  const int *__restrict__ slice_first_mb;
-  int n_ref, slice_qp, mb_width;
+  const int *__restrict__ slice_first_mb, *__restrict__ frame_params;
+  int n_ref, mb_width;
   const uint8_t *__restrict__ mb_type, *__restrict__ sub_mb_type;
   const signed char *__restrict__ ref_idx;
   const unsigned *__restrict__ mv;
@@ -34,7 +34,7 @@ struct Own {
 DEVICE void look_back(const State &s, int mb, int first_mb, int &run, int &qp) {
   const int lane = threadIdx.x & 31;
   run = mb - first_mb;
-  qp = s.slice_qp;
+  qp = __ldg(s.frame_params);
   bool ran = false;
   for (int end = mb; end > first_mb; end -= 32) {
     const int i = end - 1 - lane, kind = i < first_mb ? P_SKIP : int(s.mb_type[i]);
@@ -175,15 +175,15 @@ DEVICE int bits_before(int own, int &all) {
   return upto - own;
 }
 
-// The bits of each entry, a warp an entry. lengths: uint32[entries], words: uint32[entries, ROOM]
-extern "C" __global__ void __launch_bounds__(32 * WARPS) code_macroblocks(const int *slice_first_mb, const int *frame_params, int n_ref,
+// The bits of each entry, a warp an entry; six blocks a multiprocessor leave the registers that no architecture spills. lengths: uint32[entries], words: uint32[entries, ROOM]
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(const int *slice_first_mb, const int *frame_params, int n_ref,
     int mb_width, int entries, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, const uint8_t *mb_type,
     const uint8_t *sub_mb_type, const signed char *ref_idx, const unsigned *mv, const signed char *intra4x4_mode,
     const uint8_t *intra16x16_mode, const uint8_t *intra_chroma_mode, const uint8_t *cbp, const uint8_t *qp, const short *levels,
     const uint8_t *total_coeff, unsigned *lengths, unsigned *words) {
   wait_for_the_kernel_before();
   SHARED(unsigned, memory, WARPS * ROOM);
-  const State s = {slice_first_mb, n_ref, __ldg(frame_params), mb_width, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode,
+  const State s = {slice_first_mb, frame_params, n_ref, mb_width, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode,
                    intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, entry = int(blockIdx.x) * WARPS + warp;
   if (entry >= entries) return;
