@@ -175,7 +175,8 @@ DEVICE int bits_before(int own, int &all) {
   return upto - own;
 }
 
-// The bits of each entry, a warp an entry; six blocks a multiprocessor leave the registers that no architecture spills. lengths: uint32[entries], words: uint32[entries, ROOM]
+// The bits of each entry, a warp an entry. lengths: uint32[entries], words: uint32[entries, ROOM]. Six blocks a multiprocessor
+// leave enough registers on every architecture.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(const int *slice_first_mb, const int *frame_params, int n_ref,
     int mb_width, int entries, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, const uint8_t *mb_type,
     const uint8_t *sub_mb_type, const signed char *ref_idx, const unsigned *mv, const signed char *intra4x4_mode,
