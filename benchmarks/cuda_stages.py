@@ -30,7 +30,6 @@ from h264lite.cuda_src.runtime.device import DeviceArray
 from h264lite.cuda_src.search_centre import search_centre, subsample
 from h264lite.cuda_src.ssd import ssd
 from h264lite.cuda_src.subpel_refine import subpel_refine
-from h264lite.encoder.decisions.quantiser import LAMBDA
 from h264lite.scheduler.devices import why_no_cuda
 from h264lite.standard.macroblock import LAST_INTRA, I_4x4, P_16x16
 
@@ -43,8 +42,8 @@ class Filler:
     def __init__(self, gpu: device_module.Device, width: int, height: int) -> None:
         n, far = width * height // 256, gpu.zeros((height + 192, width + 192), np.uint8)
         zero = gpu.zeros((n, 2), np.int16)
-        qp, lambdas = gpu.zeros((n,), np.uint8), gpu.upload(np.full(52, 4, np.int32))
-        self.search = (gpu.zeros((height, width), np.uint8), far, 96, zero, zero, qp, lambdas, 64, 0, height // 16)
+        qp = gpu.upload(np.full(n, 24, np.uint8))
+        self.search = (gpu.zeros((height, width), np.uint8), far, 96, zero, zero, qp, 64, 0, height // 16)
         self.found = (gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16))
 
     def __call__(self, stream: Any) -> None:
@@ -87,9 +86,9 @@ class Bench:
         self.rows.append(row)
         print(f"{name:34s} {one:8.1f} {min(times):8.1f}   {floor}", flush=True)
 
-    def quantiser(self) -> tuple[Any, Any]:
-        """QP 27 for each macroblock, and the encoder's lambdas."""
-        return self.gpu.upload(np.full(self.n_mb, 27, np.uint8)), self.gpu.upload(LAMBDA)
+    def qp(self) -> Any:
+        """QP 27 for each macroblock."""
+        return self.gpu.upload(np.full(self.n_mb, 27, np.uint8))
 
     def run(self) -> None:
         gpu, pad, stream = self.gpu, self.pad, self.stream
@@ -99,7 +98,7 @@ class Bench:
         on_gpu = gpu.upload(luma)
         source = gpu.upload(self.second)
         zero = gpu.upload(np.zeros((self.n_mb, 2), np.int16))
-        quantiser = self.quantiser()
+        qp = self.qp()
         cost = gpu.array((self.n_mb, 41), np.int32)
         mv = gpu.array((self.n_mb, 41, 2), np.int16)
         print(f"{'stage':34s} {'median':>8s} {'least':>8s}   goal (us)")
@@ -109,18 +108,18 @@ class Bench:
             self.time(
                 f"full_search +-{merange}",
                 lambda r=merange: full_search(
-                    source, on_gpu[0], pad, zero, zero, *quantiser, r, 0, rows, cost, mv, stream=stream
+                    source, on_gpu[0], pad, zero, zero, qp, r, 0, rows, cost, mv, stream=stream
                 ),
                 "70, 55" if merange == 16 else "",
             )
-        full_search(source, on_gpu[0], pad, zero, zero, *quantiser, 16, 0, rows, cost, mv, stream=stream)
+        full_search(source, on_gpu[0], pad, zero, zero, qp, 16, 0, rows, cost, mv, stream=stream)
         searched, found = cost.get(stream=stream), mv.get(stream=stream)
         for subme in (1, 2, 3, 4, 5):
             cost.put(searched, stream)
             mv.put(found, stream)
 
             def refine(level: int = subme) -> None:
-                subpel_refine(source, on_gpu, pad, zero, *quantiser, level, 0, rows, cost, mv, stream=stream)
+                subpel_refine(source, on_gpu, pad, zero, qp, level, 0, rows, cost, mv, stream=stream)
 
             self.time(f"subpel_refine, subme {subme}", refine, "100" if subme == 5 else "")
         self.decide(rows, source, on_gpu, zero, cost, mv)
@@ -137,15 +136,15 @@ class Bench:
         chosen = [gpu.array((n, 4), np.int8), gpu.array((n, 16, 2), np.int16)]
         mb_type, sub, cbp = gpu.array((n,), np.uint8), gpu.array((n, 4), np.uint8), gpu.array((n,), np.uint8)
         slots, slices = gpu.upload(np.zeros(1, np.int32)), gpu.upload(np.zeros(rows, np.int32))
-        intra, (qp, lambdas) = gpu.upload(np.full(n, 100000, np.int32)), self.quantiser()
+        intra, qp = gpu.upload(np.full(n, 100000, np.int32)), self.qp()
         self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, *coarse, stream=stream))
         self.time("search_centre", lambda: search_centre(
-            source, luma[0], pad, *coarse, *prior, 1, qp, lambdas, 16, 128, 0, rows, centre, predictor, stream=stream
+            source, luma[0], pad, *coarse, *prior, 1, qp, 16, 128, 0, rows, centre, predictor, stream=stream
         ))  # fmt: skip
         costs, vectors = cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2)
         width = self.width // 16
         self.time("mode_decision", lambda: mode_decision(
-            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, qp, lambdas, 5,
+            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, qp, 5,
             128, 1, 31, None, 0, rows, mb_type, sub, *chosen, stream=stream
         ))  # fmt: skip
         sources = [source, *(gpu.upload(chroma[1]) for _ in range(2))]
@@ -174,18 +173,18 @@ class Bench:
         planes = [source, *(gpu.upload(np.ascontiguousarray(self.second[::2, ::2])) for _ in range(2))]
         rec = [gpu.upload(p.get()) for p in planes]
         cost, slices = gpu.array((n,), np.int32), gpu.upload(np.zeros(rows, np.int32))
-        (qp, lambdas), modes = self.quantiser(), gpu.array((n, 16), np.int8)
+        qp, modes = self.qp(), gpu.array((n, 16), np.int8)
         mode, chroma, cbp = (gpu.array((n,), np.uint8) for _ in range(3))
         levels, total = gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8)
         inter = gpu.upload(np.full((1, n, 41), 1 << 20, np.int32))
         given = gpu.array((n, 16), np.uint8)
         self.time("intra_estimate", lambda: intra_estimate(
-            source, qp, lambdas, inter, 1, slices, 0, rows, cost, given, stream=stream
+            source, qp, inter, 1, slices, 0, rows, cost, given, stream=stream
         ))  # fmt: skip
         for share, n_ref in ((0.05, 1), (0.3, 1), (1.0, 0)):
             types = gpu.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
             self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda t=types, n_ref=n_ref: intra(
-                *planes, slices, lambdas, 0, n_ref, given, 0, n, t, modes, mode, chroma, qp, *rec, levels, total, cbp,
+                *planes, slices, 0, n_ref, given, 0, n, t, modes, mode, chroma, qp, *rec, levels, total, cbp,
                 stream=stream
             ))  # fmt: skip
         index, blocks = gpu.array((index_length(width, rows),), np.uint32), gpu.array((27 * n, 16), np.int16)

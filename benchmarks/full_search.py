@@ -46,11 +46,11 @@ def main() -> None:
     n_mb = WIDTH * HEIGHT // 256
     centre, predictor = np.zeros((2, n_mb, 2), np.int16)
     cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
-    qp, lambdas = np.zeros(n_mb, np.uint8), np.full(52, 4, np.int32)
+    qp = np.full(n_mb, 24, np.uint8)
 
     def ours(level: int) -> None:
         rows = 0, HEIGHT // 16
-        full_search(source, reference, PAD, centre, predictor, qp, lambdas, MERANGE, *rows, cost, mv, level)
+        full_search(source, reference, PAD, centre, predictor, qp, MERANGE, *rows, cost, mv, level)
 
     runs = {"h264lite": lambda: ours(SIMD_LEVEL)}
     if SIMD_LEVEL == WIDE:

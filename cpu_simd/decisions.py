@@ -3,7 +3,13 @@
 cuda_src/runtime/compiler.py writes them to decisions.cuh.
 """
 
+import numpy as np
+
 SAD, SATD = 0, 1  # metrics
+
+N_QP = 52
+# Lagrangian multiplier by QP: the cost of a bit in units of SAD or SATD
+LAMBDA = np.array([max(1, round(2 ** (qp / 6 - 2))) for qp in range(N_QP)], np.int64)
 
 # ---- search_centre
 COARSE_SCALE = 4  # the coarse frames have one sample for COARSE_SCALE x COARSE_SCALE samples

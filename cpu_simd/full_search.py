@@ -4,6 +4,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper, kernel
 from .bit_costs import se_bits
+from .decisions import LAMBDA
 from .layout import PARTITIONS
 from .simd.lanes import first_where, smallest
 from .simd.search import keep_smallest, row_sads, row_sads_portable
@@ -202,7 +203,7 @@ def motion_costs(start, predictor, weight, size, bits, costs):
 
 @kernel
 def _search_rows(
-    source, reference, pad, centre, predictor, qp, lambdas, merange, row0, row1, cost, mv, partition, native, like
+    source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition, native, like
 ):  # fmt: skip
     """Implements full_search. like: a vector with a lane for each candidate of a step."""
     lanes = lanes_of(like)
@@ -226,7 +227,7 @@ def _search_rows(
     for g in range(groups):
         starts[g] = max(0, min(g * lanes, size - lanes))
     for mb in range(row0 * mb_width, row1 * mb_width):
-        lam = np.int64(lambdas[qp[mb]])
+        lam = LAMBDA[qp[mb]]
         weight = search_weight(lam)
         sx = mb % mb_width * 16
         sy = mb // mb_width * 16
@@ -278,33 +279,32 @@ def _search_rows(
 
 @closed_kernel
 def _search_rows_16(
-    source, reference, pad, centre, predictor, qp, lambdas, merange, row0, row1, cost, mv, partition, native
+    source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition, native
 ):  # fmt: skip
     """_search_rows with steps of sixteen candidates."""
     _search_rows(
-        source, reference, pad, centre, predictor, qp, lambdas, merange, row0, row1, cost, mv, partition, native,
+        source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition, native,
         splat_u16x16(0),
     )  # fmt: skip
 
 
 @closed_kernel
-def _search_rows_32(source, reference, pad, centre, predictor, qp, lambdas, merange, row0, row1, cost, mv, partition):
+def _search_rows_32(source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition):
     """_search_rows with steps of 32 candidates, for AVX-512."""
     _search_rows(
-        source, reference, pad, centre, predictor, qp, lambdas, merange, row0, row1, cost, mv, partition, True,
+        source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition, True,
         splat_u16x32(0),
     )  # fmt: skip
 
 
-def full_search(source, reference, pad, centre, predictor, qp, lambdas, merange, row0, row1, cost, mv, level=SIMD_LEVEL):
+def full_search(source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, level=SIMD_LEVEL):
     """Integer full search with motion cost (not part of the standard).
 
-    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad];
-    centre: int16[n_mb, 2], integer samples; predictor: int16[n_mb, 2], quarter samples; qp: uint8[n_mb],
-    QP_Y; lambdas: int32[52], lambda by QP; merange: 4..64;
-    [row0, row1): macroblock rows. Writes cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] in quarter samples.
-    Candidates: dx, dy in [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie
-    the first in raster order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.
+    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad]; centre: int16[n_mb, 2],
+    integer samples; predictor: int16[n_mb, 2], quarter samples; qp: uint8[n_mb], QP_Y; merange: 4..64; [row0, row1):
+    macroblock rows. Writes cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] in quarter samples. Candidates: dx, dy in
+    [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie the first in raster
+    order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.
 
     Method: a key is 4 * cost + i in 16 bits, where i numbers four rows of candidates a quarter of the window apart, so
     that the minimum over the four rows includes the lowest row; the step (row in the quarter, group of columns) is stored
@@ -312,7 +312,7 @@ def full_search(source, reference, pad, centre, predictor, qp, lambdas, merange,
     partition with no key below 65535 (costs above 16383, as after a cut from black to white) is searched again with keys
     without a row number.
     """
-    where = source, reference, pad, centre, predictor, qp, lambdas, merange, row0, row1, cost, mv, PARTITIONS
+    where = source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, PARTITIONS
     if level == WIDE and merange >= 16:
         _search_rows_32(*where)
     else:

@@ -7,7 +7,7 @@ from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_16x16
 from ..standard.tables import ZIGZAG_4x4
 from .bit_costs import i_frame_mode_bits, mode_4x4_bits
 from .cost import strip_satd
-from .decisions import DEAD_ZONE_INTRA, AS_16x16, BITS_4x4
+from .decisions import DEAD_ZONE_INTRA, LAMBDA, AS_16x16, BITS_4x4
 from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4, predict_16x16, predict_chroma
 from .layout import LUMA_DC, N_LEVEL_BLOCKS
 from .macroblock_coding import (
@@ -149,12 +149,12 @@ def _code_4x4(
 
 @closed_kernel
 def intra(
-    src_y, src_u, src_v, slice_first_mb, lambdas, chroma_qp_offset, n_ref, intra_modes, first_mb, end_mb, mb_type,
+    src_y, src_u, src_v, slice_first_mb, chroma_qp_offset, n_ref, intra_modes, first_mb, end_mb, mb_type,
     intra4x4_mode, intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
 ):  # fmt: skip
     """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
 
-    Planes uint8; state arrays as in scheduler/arrays.py; lambdas: int32[52], lambda by QP. mb_type marks intra
+    Planes uint8; state arrays as in scheduler/arrays.py. mb_type marks intra
     macroblocks on entry (any intra type) and receives their final type. In a P frame (n_ref > 0) type and luma modes come
     from intra_modes, see intra_estimate; other choices except I_PCM are made by SATD + lam * bits. Needs the
     reconstruction of inter macroblocks; slices are independent of each other.
@@ -179,7 +179,7 @@ def intra(
         top = mb - mb_width >= slice_first_mb[my]
         usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
         q = np.int64(qp[mb])
-        lam = np.int64(lambdas[q])
+        lam = LAMBDA[q]
 
         load_macroblock(src_y, src_u, src_v, x0, y0, source)
         clear_levels(mb, levels, total_coeff)

@@ -5,7 +5,7 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import intra_4x4_type_bits, intra_16x16_type_bits, mode_4x4_bits
 from .cost import strip_satd
-from .decisions import BITS_INTRA, NOT_WORTH, AS_16x16, BITS_ESTIMATED_4x4
+from .decisions import BITS_INTRA, LAMBDA, NOT_WORTH, AS_16x16, BITS_ESTIMATED_4x4
 from .simd.lanes import block_satd, lane_numbers, make_shuffle, sums_of_4
 from .simd.vector import (
     add,
@@ -262,15 +262,14 @@ def _satd_rows(current, above, edges, horizontal, limit):
 
 
 @closed_kernel
-def intra_estimate(source, qp, lambdas, search_cost, n_ref, slice_first_mb, row0, row1, intra_cost, intra_modes):
+def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, row0, row1, intra_cost, intra_modes):
     """Type and modes of the best intra prediction of each macroblock in a P slice, and its cost (not part of the standard).
 
-    source: uint8[H, W]; qp: uint8[n_mb], QP_Y; lambdas: int32[52], lambda by QP; search_cost: int32[>= n_ref, n_mb, 41] of
-    subpel_refine; slice_first_mb: int32[mb_height];
-    [row0, row1): macroblock rows; writes intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16],
-    used by `intra` if mode decision chooses intra: sixteen Intra4x4PredModes in raster order, or sixteen times
-    AS_16x16 + Intra16x16PredMode. If intra_cost + lam * BITS_INTRA is not below the cost of the undivided macroblock in its
-    best reference, they are NOT_WORTH and AS_16x16 + DC. Neighbouring samples are those of the source, so macroblocks are
+    source: uint8[H, W]; qp: uint8[n_mb], QP_Y; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; slice_first_mb:
+    int32[mb_height]; [row0, row1): macroblock rows; writes intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes:
+    uint8[n_mb, 16], used by `intra` if mode decision chooses intra: sixteen Intra4x4PredModes in raster order, or sixteen
+    times AS_16x16 + Intra16x16PredMode. If intra_cost + lam * BITS_INTRA is not below the cost of the undivided macroblock in
+    its best reference, they are NOT_WORTH and AS_16x16 + DC. Neighbouring samples are those of the source, so macroblocks are
     independent; only modes whose samples are available for Intra prediction in coding (6.4.11, 8.3.1.2) are considered.
     """
     mb_width = source.shape[1] // 16
@@ -283,7 +282,7 @@ def intra_estimate(source, qp, lambdas, search_cost, n_ref, slice_first_mb, row0
         mx, my = mb % mb_width, mb // mb_width
         x0, y0 = 16 * mx, 16 * my
         top = mb - mb_width >= slice_first_mb[my]
-        lam = np.int64(lambdas[qp[mb]])
+        lam = LAMBDA[qp[mb]]
         limit = np.int64(NOT_WORTH)
         for r in range(n_ref):
             limit = min(limit, np.int64(search_cost[r, mb, 40]) - lam * BITS_INTRA)

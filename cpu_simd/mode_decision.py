@@ -16,6 +16,7 @@ from .decisions import (
     BITS_INTRA,
     BITS_LEAST,
     BITS_SKIP,
+    LAMBDA,
     SAD,
     SATD,
     BITS_8x8,
@@ -286,7 +287,7 @@ def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
 
 @closed_kernel
 def _decide_rows(
-    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, lambdas, metric,
+    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, metric,
     max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
 ):  # fmt: skip
     """Implements mode_decision."""
@@ -307,7 +308,7 @@ def _decide_rows(
         for mx in range(mb_width):
             mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
             q_y = np.int64(qp[mb])
-            lam = np.int64(lambdas[q_y])
+            lam = LAMBDA[q_y]
             if q_y != tables_qp:
                 probe_tables(q_y, quant, worth, tables)
                 tables_qp = q_y
@@ -341,17 +342,17 @@ def _decide_rows(
 
 
 def mode_decision(
-    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, lambdas, subme,
+    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, subme,
     max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
 ):  # fmt: skip
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     source: uint8[H, W]; ref_luma: uint8[n_slots, 4, H+2*pad, W+2*pad]; ref_slots: int32[n_ref], slot of each reference;
-    search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: results of full_search and
-    subpel_refine with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height];
-    qp: uint8[n_mb], QP_Y; lambdas: int32[52], lambda by QP; subme as in subpel_refine; max_mv_y: limit of vectors in luma
-    samples; kinds: partition sizes allowed (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], initially 0: rows
-    taken, then the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
+    search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: results of full_search and subpel_refine
+    with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; qp: uint8[n_mb],
+    QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; kinds: partition sizes allowed
+    (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], initially 0: rows taken, then the macroblocks decided in each
+    row. Row row0 - 1 must be final if it is of the same slice.
 
     Writes mb_type: uint8[n_mb] (P_16x16, P_16x8, P_8x16, P_8x8; I_16x16 for "intra, the intra stage chooses"),
     sub_mb_type: uint8[n_mb, 4], ref_idx: int8[n_mb, 4], mv: int16[n_mb, 16, 2]. The lowest distortion + lam * bits wins;
@@ -360,7 +361,7 @@ def mode_decision(
     """
     _decide_rows(
         source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp,
-        lambdas, SATD if subme >= 3 else SAD, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
+        SATD if subme >= 3 else SAD, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
         QUARTER_SAMPLES, QUANT_MF, WORTH,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x1
 from ..standard.tables import QUANT_MF
 from .bit_costs import MACROBLOCK_BYTES, macroblock_bits
 from .cost import QUARTER_SAMPLES, quarter_offsets
-from .decisions import BITS_INTRA, SATD, BITS_8x8, BITS_8x16, BITS_16x8
+from .decisions import BITS_INTRA, LAMBDA, SATD, BITS_8x8, BITS_8x16, BITS_16x8
 from .inter_residual import code_inter
 from .macroblock_coding import load_macroblock
 from .mode_decision import (
@@ -138,7 +138,7 @@ def set_up(
 @closed_kernel
 def _decide_rows(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, qp, lambdas, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
     sub_mb_type, ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
 ):  # fmt: skip
     """Implements rd_decision."""
@@ -160,7 +160,7 @@ def _decide_rows(
         for mx in range(mb_width):
             mb, x0, y0 = my * mb_width + mx, 16 * mx, 16 * my
             q_y = np.int64(qp[mb])
-            q_c, lam = chroma_qp(q_y, chroma_qp_offset), np.int64(lambdas[q_y])
+            q_c, lam = chroma_qp(q_y, chroma_qp_offset), LAMBDA[q_y]
             if q_y != tables_qp:
                 probe_tables(q_y, quant, worth, tables)
                 tables_qp = q_y
@@ -221,7 +221,7 @@ def _decide_rows(
 
 def rd_decision(
     source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, qp, lambdas, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
+    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1, mb_type,
     sub_mb_type, ref_idx, mv, levels, total_coeff,
 ):  # fmt: skip
     """As mode_decision, but compares candidates by squared error of the reconstruction and actual bits.
@@ -234,6 +234,6 @@ def rd_decision(
     """
     _decide_rows(
         source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-        slice_first_mb, qp, lambdas, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1,
+        slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, kinds, progress, row0, row1,
         mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, QUARTER_SAMPLES, QUANT_MF, WORTH, WEIGHT,
     )  # fmt: skip

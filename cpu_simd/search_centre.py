@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
-from .decisions import COARSE_SCALE, COARSE_X, COARSE_Y, SMALLEST_WINDOW
+from .decisions import COARSE_SCALE, COARSE_X, COARSE_Y, LAMBDA, SMALLEST_WINDOW
 from .layout import COARSE_PAD
 from .simd.blocks import narrow
 from .simd.lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
@@ -158,7 +158,6 @@ def search_centre(
     previous_mv,
     distance,
     qp,
-    lambdas,
     merange,
     max_mv_y,
     row0,
@@ -170,8 +169,8 @@ def search_centre(
 
     source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; coarse_*: from subsample; previous_ref_idx: int8[n_mb, 4],
     previous_mv: int16[n_mb, 16, 2]: state of the previous frame (intra: ref_idx -1); distance: frames from the
-    reference to this frame; qp: uint8[n_mb], QP_Y; lambdas: int32[52], lambda by QP;
-    max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows.
+    reference to this frame; qp: uint8[n_mb], QP_Y; max_mv_y: limit of vertical vectors in luma
+    samples. [row0, row1): macroblock rows.
     Writes centre: int16[n_mb, 2], integer samples, and predictor: int16[n_mb, 2], quarter samples.
 
     The candidates are zero, the co-located vector of the previous frame, and the best vector of a search on the coarse
@@ -190,7 +189,7 @@ def search_centre(
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
         x0, y0 = 16 * mx, 16 * my
-        lam = np.int64(lambdas[qp[mb]])
+        lam = LAMBDA[qp[mb]]
         if lam != cost_lam:
             vector_costs(lam, cost)
             cost_lam = lam

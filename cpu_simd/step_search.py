@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
+from .decisions import LAMBDA
 from .full_search import motion_costs, search_weight
 from .layout import PARTITIONS
 from .simd.blocks import join
@@ -113,7 +114,7 @@ def look(
 
 @closed_kernel
 def _search_rows(
-    source, reference, pad, centre, predictor, qp, lambdas, merange, grid, digits, row0, row1, cost, mv, lane, native
+    source, reference, pad, centre, predictor, qp, merange, grid, digits, row0, row1, cost, mv, lane, native
 ):  # fmt: skip
     """Implements step_search."""
     mb_width = source.shape[1] // 16
@@ -127,7 +128,7 @@ def _search_rows(
     best = np.empty(48, np.uint16)
     position = np.empty(48, np.uint16)
     for mb in range(row0 * mb_width, row1 * mb_width):
-        lam = np.int64(lambdas[qp[mb]])
+        lam = LAMBDA[qp[mb]]
         weight = search_weight(lam)
         sx = mb % mb_width * 16
         sy = mb // mb_width * 16
@@ -161,7 +162,7 @@ def _search_rows(
 
 
 def step_search(
-    source, reference, pad, centre, predictor, qp, lambdas, merange, grid, row0, row1, cost, mv, level=SIMD_LEVEL
+    source, reference, pad, centre, predictor, qp, merange, grid, row0, row1, cost, mv, level=SIMD_LEVEL
 ):  # fmt: skip
     """Integer search in steps with motion cost (not part of the standard).
 
@@ -171,5 +172,5 @@ def step_search(
     replaces two (three) steps of grid 3 and tests more candidates. Each of the 41 partitions keeps the best of all tested
     candidates, on equal cost the earlier one.
     """
-    where = source, reference, pad, centre, predictor, qp, lambdas, merange, grid, DIGITS[grid], row0, row1, cost, mv
+    where = source, reference, pad, centre, predictor, qp, merange, grid, DIGITS[grid], row0, row1, cost, mv
     _search_rows(*where, _LANE, level != PORTABLE)

@@ -5,7 +5,7 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .cost import QUARTER_SAMPLES, quarter_offsets, strip_16
-from .decisions import ALL_KINDS, EVERY, HOPE_HALVES, HOPELESS, SAD, SATD, HOPE_4x4, HOPE_8x4, HOPE_8x8
+from .decisions import ALL_KINDS, EVERY, HOPE_HALVES, HOPELESS, LAMBDA, SAD, SATD, HOPE_4x4, HOPE_8x4, HOPE_8x8
 from .layout import PARTITIONS
 from .simd.blocks import load_i32x16, splat_i32x16
 from .simd.lanes import bit_length, equal_lanes, make_shuffle, sums_of_lanes, where_bits, where_less
@@ -157,7 +157,7 @@ def refine_step(
 
 @closed_kernel
 def _refine_rows(
-    source, luma, pad, predictor, qp, lambdas, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
+    source, luma, pad, predictor, qp, half, half_metric, quarter, quarter_metric, kinds, every, row0, row1, cost, mv,
     samples, neighbours,
 ):  # fmt: skip
     """Implements subpel_refine."""
@@ -174,7 +174,7 @@ def _refine_rows(
             store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
         origin = (y0 + pad) * stride + x0 + pad
         px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
-        lam = np.int64(lambdas[qp[mb]])
+        lam = LAMBDA[qp[mb]]
         wanted = worth_refining(cost, mb, lam, kinds, every)
         for k in range(41):
             if not wanted >> k & 1:
@@ -191,20 +191,19 @@ def _refine_rows(
             )  # fmt: skip
 
 
-def subpel_refine(source, luma, pad, predictor, qp, lambdas, subme, row0, row1, cost, mv, kinds=ALL_KINDS):
+def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, cost, mv, kinds=ALL_KINDS):
     """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
-    QP_Y; lambdas: int32[52], lambda by QP; [row0, row1): macroblock rows; cost: int32[n_mb, 41] and
-    mv: int16[n_mb, 41, 2] (quarter samples), in place. Each step tests the
-    vector and its eight neighbours, at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see
-    _SUBME) + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS); other
-    partitions, and up to subme 4 those excluded by HOPE_*, get the cost HOPELESS. subme 0 changes nothing.
+    QP_Y; [row0, row1): macroblock rows; cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] (quarter samples), in place. Each
+    step tests the vector and its eight neighbours, at a distance of two quarters, then one; cost becomes distortion (SAD or
+    SATD, see _SUBME) + lam * bits of the vector difference. kinds: bit mask of the partition sizes wanted (see ALL_KINDS);
+    other partitions, and up to subme 4 those excluded by HOPE_*, get the cost HOPELESS. subme 0 changes nothing.
     """
     if subme == 0:
         return
     half, half_metric, quarter, quarter_metric = _SUBME[min(subme, len(_SUBME) - 1)]
     _refine_rows(
-        source, luma, pad, predictor, qp, lambdas, half, half_metric, quarter, quarter_metric, kinds, subme >= EVERY, row0,
+        source, luma, pad, predictor, qp, half, half_metric, quarter, quarter_metric, kinds, subme >= EVERY, row0,
         row1, cost, mv, QUARTER_SAMPLES, NEIGHBOURS,
     )

@@ -3,6 +3,9 @@
 #include "decisions.cuh"
 #include "simd.cuh"
 
+// Lambda of macroblock mb. qp: uint8[n_mb], QP_Y
+DEVICE int lambda_of(const uint8_t *qp, int mb) { return LAMBDA[__ldg(qp + mb)]; }
+
 // 9.1, 9.1.1: lengths of ue(v) and se(v)
 DEVICE int ue_bits(int code_num) { return 2 * (32 - __clz(code_num + 1)) - 1; }
 DEVICE int se_bits(int v) { return 65 - 2 * __clz(abs(v)); }

@@ -106,7 +106,7 @@ DEVICE void candidates(const unsigned *col, const unsigned (*c)[4], const unsign
 template <int WARPS, int RANGE>
 DEVICE void search(const uint8_t *__restrict__ source, int source_width, const uint8_t *__restrict__ reference, int width, int height,
                    int pad, const short2 *__restrict__ centre, const short2 *__restrict__ predictor, const uint8_t *__restrict__ qp,
-                   const int *__restrict__ lambdas, int any_range, int row0, unsigned mul, int *__restrict__ cost, short2 *__restrict__ mv) {
+                   int any_range, int row0, unsigned mul, int *__restrict__ cost, short2 *__restrict__ mv) {
   constexpr int NT = 32 * WARPS;
   const int range = RANGE ? RANGE : any_range;  // a compile-time constant if RANGE > 0
   DYNAMIC_SHARED(unsigned, window);
@@ -117,7 +117,7 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   const int n = 2 * range, half = (n + NP * WARPS - 1) / (NP * WARPS) * NP, rows = half * WARPS + 15;
   const int stride = copy_stride(rows);
   const short2 c0 = centre[mb];
-  const int weight = lambda_of(qp, lambdas, mb) >> 1;  // while searching: the predictor is a guess
+  const int weight = lambda_of(qp, mb) >> 1;  // while searching: the predictor is a guess
   const short2 p0 = predictor[mb];
   for (int i = t; i < MOST; i += NT)
     across[i] = i < n ? unsigned(weight * se_bits(4 * (c0.x + i - range) - p0.x)) << 14 | unsigned(i) : NEVER;
@@ -172,7 +172,7 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   // read again, to save registers during the search
   const volatile short *again = reinterpret_cast<const volatile short *>(predictor + mb);
   const volatile uint8_t *qp_again = qp + mb;
-  const int px = again[0], py = again[1], lam = __ldg(lambdas + *qp_again);
+  const int px = again[0], py = again[1], lam = LAMBDA[*qp_again];
   for (int k = t; k < 41; k += NT) {
     unsigned v = best[k];
     for (int i = 1; i < WARPS; i++) v = min(v, best[41 * i + k]);
@@ -189,9 +189,9 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
 #define SEARCH(name, warps, range_known, blocks)                                                                                 \
   extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(const uint8_t *source, int source_width,                 \
       const uint8_t *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor,                    \
-      const uint8_t *qp, const int *lambdas, int range, int row0, unsigned mul, int *cost, short2 *mv) {                                                                           \
+      const uint8_t *qp, int range, int row0, unsigned mul, int *cost, short2 *mv) {                                              \
     wait_for_the_kernel_before();                                                                                                \
-    search<warps, range_known>(source, source_width, reference, width, height, pad, centre, predictor, qp, lambdas, range, row0,   \
+    search<warps, range_known>(source, source_width, reference, width, height, pad, centre, predictor, qp, range, row0,          \
                                mul, cost, mv);                                                                                   \
   }
 SEARCH(full_search, 2, 0, 5)

@@ -14,7 +14,6 @@ def full_search(
     centre: DeviceArray,  # int16[n_mb, 2], integer samples
     predictor: DeviceArray,  # int16[n_mb, 2], quarter samples
     qp: DeviceArray,  # uint8[n_mb]
-    lambdas: DeviceArray,  # int32[52], at most 511: the motion cost must fit the key of a candidate
     merange: int,
     row0: int,
     row1: int,
@@ -31,6 +30,6 @@ def full_search(
     rows = -(-2 * merange // (DOWN * warps)) * DOWN * warps + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32
     arguments = [source, source.shape[1], reference, width, height, pad, centre, predictor]
-    arguments += [qp, lambdas, merange, row0, 1 << 14, cost, mv]
+    arguments += [qp, merange, row0, 1 << 14, cost, mv]
     grid = (source.shape[1] // 16, row1 - row0)
     source.device.launch("full_search", kernel, grid, (32 * warps,), arguments, stream, shared=16 * words)

@@ -194,7 +194,6 @@ struct Shared {
   Macroblock *buffers;  // the current macroblock, the one before (its edge, and still being written), the next
   uint4 *plans;         // of the current macroblock and the next
   uint8_t *chroma_left;
-  const int *lambdas;  // by QP
 };
 
 // A block's part of macroblock row `my`. packets: its published words; above: the words it waits for
@@ -244,7 +243,7 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
         if (lane < 16) shared.chroma_left[lane] = uint8_t(word >> 24);
         __syncwarp();
         const int qp_c = QP_CHROMA[clip3(0, 51, item.qp + p.chroma_qp_offset)];
-        code_chroma(m, around, above, shared.chroma_left + 8 * (lane >> 2 & 1), qp_c, shared.lambdas[item.qp], lane);
+        code_chroma(m, around, above, shared.chroma_left + 8 * (lane >> 2 & 1), qp_c, LAMBDA[item.qp], lane);
       } else if (GIVEN && !is_4x4(item)) {
         const Above columns = {__shfl_sync(FULL_WARP, above.a, 1 + (lane & 3)), __shfl_sync(FULL_WARP, above.a, 0), 0};
         code_given_16x16(m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, lane, own.scan);
@@ -256,9 +255,9 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
         __syncwarp();
         if (item.qp != quantiser.qp) quantiser = quantiser_of(item.qp, lane);
         if (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, own);
-        else code_4x4(m, around, quantiser, shared.lambdas[item.qp], lane, own);
+        else code_4x4(m, around, quantiser, LAMBDA[item.qp], lane, own);
       } else {
-        code_16x16(m, around, above, int(word >> 24), item.qp, shared.lambdas[item.qp], lane, own.scan);
+        code_16x16(m, around, above, int(word >> 24), item.qp, LAMBDA[item.qp], lane, own.scan);
       }
     }
     if (warp == AHEAD && next.mx < mb_width) {
@@ -285,19 +284,16 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
 // publishes, with the number of the launch, so that it need not be cleared.
 // The kernels: `intra` for I pictures, `intra_given` for P pictures.
 template <bool GIVEN>
-DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, const int *__restrict__ lambdas, int row0,
-                      int *progress) {
+DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, int row0, int *progress) {
   SHARED(Macroblock, buffers, 3);
   SHARED(uint4, plans, GIVEN ? 2 * PLAN : 1);
   SHARED(uint8_t, chroma_left, 16);
   SHARED(int, ticket, 2);
-  SHARED(int, shared_lambdas, N_QP);
   if (threadIdx.x == 0) {
     ticket[0] = atomicAdd(progress, 1);
     ticket[1] = progress[TURN] + 1;
   }
   for (int i = threadIdx.x; i < 3 * 2 * 16; i += THREADS) buffers[i >> 5].levels_chroma[8 * 16 + (i & 31)] = 0;
-  if (threadIdx.x < N_QP) shared_lambdas[threadIdx.x] = __ldg(lambdas + threadIdx.x);
   if (threadIdx.x < 3) {
     buffers[threadIdx.x].grey = splat4(128);
     buffers[threadIdx.x].limit = NO_LIMIT;
@@ -316,7 +312,7 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
       p.intra16x16_mode[first + mx] = 0;
       p.intra_chroma_mode[first + mx] = 0;
     }
-  code_part<GIVEN>(p, {buffers, plans, chroma_left, shared_lambdas}, my, part, top, above, packets);
+  code_part<GIVEN>(p, {buffers, plans, chroma_left}, my, part, top, above, packets);
   if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) {  // no block takes a ticket any more
     progress[0] = progress[ENDED] = 0;
     progress[TURN] = int(turn);
@@ -324,14 +320,14 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
 }
 #define INTRA(name, given)                                                                                                        \
   extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
-      const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, const int *__restrict__ lambdas, int chroma_qp_offset, \
+      const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset,                                       \
       const uint8_t *__restrict__ intra_modes, int row0, int mb_width, uint8_t *mb_type, signed char *intra4x4_mode,               \
       uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode, const uint8_t *__restrict__ qp, uint8_t *rec_y, uint8_t *rec_u,        \
       uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *cbp, int *progress) {                                          \
     wait_for_the_kernel_before();                                                                                                 \
     const Picture p = {16 * mb_width, mb_width, chroma_qp_offset, src_y, src_u, src_v, intra_modes, qp, mb_type,              \
                        intra16x16_mode, intra_chroma_mode, rec_y, rec_u, rec_v, total_coeff, cbp, intra4x4_mode, levels};          \
-    code_rows<given>(p, slice_first_mb, lambdas, row0, progress);                                                                 \
+    code_rows<given>(p, slice_first_mb, row0, progress);                                                                           \
   }
 INTRA(intra, false)
 INTRA(intra_given, true)

@@ -15,7 +15,6 @@ def intra(
     src_u: DeviceArray,
     src_v: DeviceArray,
     slice_first_mb: DeviceArray,
-    lambdas: DeviceArray,  # int32[52]
     chroma_qp_offset: int,
     n_ref: int,
     intra_modes: DeviceArray,  # uint8[n_mb, 16], used if n_ref > 0
@@ -39,7 +38,7 @@ def intra(
     row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
     mb_height = src_y.shape[0] // 16
     progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
-    arguments = [src_y, src_u, src_v, slice_first_mb, lambdas, chroma_qp_offset, intra_modes, row0, mb_width, mb_type]
+    arguments = [src_y, src_u, src_v, slice_first_mb, chroma_qp_offset, intra_modes, row0, mb_width, mb_type]
     arguments += [intra4x4_mode, intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp]
     arguments += [progress]
     device.launch("intra", "intra_given" if n_ref else "intra", (rows * PARTS,), (THREADS,), arguments, stream)

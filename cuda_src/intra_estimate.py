@@ -10,7 +10,6 @@ WARPS = 4
 def intra_estimate(
     source: DeviceArray,  # uint8[H, W]
     qp: DeviceArray,  # uint8[n_mb]
-    lambdas: DeviceArray,  # int32[52]
     search_cost: DeviceArray,  # int32[>= n_ref, n_mb, 41]
     n_ref: int,
     slice_first_mb: DeviceArray,  # int32[mb_height]
@@ -23,6 +22,6 @@ def intra_estimate(
     """Not part of the standard: twin of cpu_simd.intra_estimate.intra_estimate."""
     mb_width = source.shape[1] // 16
     grid = (-(-mb_width // (2 * WARPS)), row1 - row0)
-    arguments = [source, mb_width, qp, lambdas, search_cost, n_ref, intra_cost.size, slice_first_mb, row0]
+    arguments = [source, mb_width, qp, search_cost, n_ref, intra_cost.size, slice_first_mb, row0]
     arguments += [intra_cost, intra_modes]
     source.device.launch("intra_estimate", "intra_estimate", grid, (32 * WARPS,), arguments, stream)

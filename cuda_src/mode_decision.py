@@ -24,7 +24,6 @@ def mode_decision(
     intra_cost: DeviceArray,  # int32[n_mb]
     slice_first_mb: DeviceArray,  # int32[mb_height]
     qp: DeviceArray,  # uint8[n_mb]
-    lambdas: DeviceArray,  # int32[52]
     subme: int,
     max_mv_y: int,
     n_ref: int,
@@ -51,7 +50,7 @@ def mode_decision(
     words = 32 * (1 + 2 * tiles + n_mb)
     mail = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
     arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
-    arguments += [qp, lambdas, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows]
+    arguments += [qp, int(subme >= 3), max_mv_y, n_ref, kinds, mb_width, mb_height, row0, row1, tile_rows]
     arguments += [tiles_x, slot, mail, mb_type, sub_mb_type, ref_idx, mv]
     shared = windows + TILE * tile_rows * slot
     device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)

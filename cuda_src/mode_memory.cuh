@@ -15,7 +15,6 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const short2 *predictor;
   const int *intra_cost, *slice_first_mb;
   const uint8_t *qp;
-  const int *lambdas;
   int satd, max_mv_y, n_ref, most_ref_idx_bits, kinds, mb_width, mb_height;
 };
 
@@ -90,7 +89,7 @@ DEVICE int least_cost(const Picture &p, const Search &s, int i) {
 DEVICE Motion guess(const Picture &p, int mb) {
   const size_t n_mb = size_t(p.mb_width) * p.mb_height;
   int best = FAR, ref = 0;
-  const int lam = p.n_ref > 1 ? lambda_of(p.qp, p.lambdas, mb) : 0;
+  const int lam = p.n_ref > 1 ? lambda_of(p.qp, mb) : 0;
 #pragma unroll 1
   for (int r = 0; r < p.n_ref && p.n_ref > 1; r++) {
     const int cost = p.search_cost[(r * n_mb + mb) * 41 + 40] + lam * ref_idx_bits(r, p.most_ref_idx_bits);
@@ -118,7 +117,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     const size_t from = size_t(r) * n_mb + mb;
     const short2 centre = p.predictor[from];
     const unsigned v = __ldg(p.search_mv + from * 41 + (j - 41 * r));
-    const Search s = search_of(memory_of(place), p.n_ref, lambda_of(p.qp, p.lambdas, mb));
+    const Search s = search_of(memory_of(place), p.n_ref, lambda_of(p.qp, mb));
     s.distortion[j] = p.search_cost[from * 41 + (j - 41 * r)] - s.lam * difference_bits(v, vector_of(centre.x, centre.y));
     s.mv[j] = v;
   }
@@ -169,7 +168,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     if (k == 10) {
       m.intra_cost = p.intra_cost[mb];
       m.qp = p.qp[mb];
-      m.lam = lambda_of(p.qp, p.lambdas, mb);
+      m.lam = lambda_of(p.qp, mb);
     }
   }
   __syncthreads();

@@ -125,7 +125,7 @@ DEVICE int floor_divide(int a, int b) { return int(floorf(fast_ratio(float(a) + 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const uint8_t *__restrict__ source,
     const uint8_t *__restrict__ reference, int width, int height, int pad, const uint8_t *__restrict__ coarse_source,
     const uint8_t *__restrict__ coarse_reference, const signed char *__restrict__ previous_ref_idx,
-    const short2 *__restrict__ previous_mv, int distance, const uint8_t *__restrict__ qp, const int *__restrict__ lambdas,
+    const short2 *__restrict__ previous_mv, int distance, const uint8_t *__restrict__ qp,
     int merange, int max_mv_y, int row0, int row1, short2 *centre, short2 *predictor) {
   wait_for_the_kernel_before();
   SHARED(unsigned, window, WINDOW * ROW);
@@ -163,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
       reinterpret_cast<unsigned *>(cells)[4 * (CELL_ROWS * side + i) + n] = unaligned(low, high, 2);
     } else if (thread < CELL_WORDS + WIDE * HIGH) {
       Place place;
-      place.lam = __ldg(lambdas + own_qp);
+      place.lam = LAMBDA[own_qp];
       const int border = pad - max(merange, SMALLEST_WINDOW) - 3, steps = int(low) + 1, times = steps ? distance : 0;
       place.low_x = short(max(-16 * mx - border, -2047 + merange));
       place.high_x = short(min(width - 15 - 16 * mx + border, 2047 - merange));

@@ -39,7 +39,6 @@ def search_centre(
     previous_mv: DeviceArray,  # int16[n_mb, 16, 2], quarter samples
     distance: int,
     qp: DeviceArray,  # uint8[n_mb]
-    lambdas: DeviceArray,  # int32[52]
     merange: int,
     max_mv_y: int,
     row0: int,
@@ -51,6 +50,6 @@ def search_centre(
     """Not part of the standard: twin of cpu_simd.search_centre.search_centre."""
     height, width = source.shape
     arguments = [source, reference, width, height, pad, coarse_source, coarse_reference, previous_ref_idx, previous_mv]
-    arguments += [distance, qp, lambdas, merange, max_mv_y, row0, row1, centre, predictor]
+    arguments += [distance, qp, merange, max_mv_y, row0, row1, centre, predictor]
     grid = (-(-width // (16 * WIDE)), -(-(row1 - row0) // HIGH))
     source.device.launch("search_centre", "search_centre", grid, (32 * WARPS,), arguments, stream)

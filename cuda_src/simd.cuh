@@ -45,11 +45,6 @@ DEVICE int clip3(int low, int high, int x) { return min(max(x, low), high); }
 DEVICE int clip255(int x) { return min(max(x, 0), 255); }
 DEVICE int byte_of(unsigned word, int i) { return int(word >> (8 * i) & 255); }
 
-constexpr int N_QP = 52;
-
-// Lambda of macroblock mb. qp: uint8[n_mb], QP_Y; lambdas: int32[52], lambda by QP
-DEVICE int lambda_of(const uint8_t *qp, const int *lambdas, int mb) { return __ldg(lambdas + __ldg(qp + mb)); }
-
 // c + the sum of absolute differences of four samples
 DEVICE unsigned sad4(unsigned a, unsigned b, unsigned c) {
 #ifdef H264LITE_EMULATED

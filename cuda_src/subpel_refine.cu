@@ -145,14 +145,9 @@ DEVICE void block_costs(const Current &current, const uint8_t *luma, unsigned pl
   }
 }
 
-// Lambda of a macroblock, and the predictor of its vectors
-struct Weights {
-  int lam, px, py;
-};
-
 template <bool HALF, int METRIC, bool CENTRE>
 DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_size, int stride, int x0, int y0, const Layer &layer,
-                 const volatile Weights *weights, int &x, int &y, int &cost) {
+                 int px, int py, int lam, int &x, int &y, int &cost) {
   constexpr int STEP = HALF ? 2 : 1;
   unsigned v[9];
   block_costs<HALF, METRIC, CENTRE>(current, luma, plane_size, stride, 4 * x0 + x, 4 * y0 + y, v);
@@ -161,7 +156,6 @@ DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_siz
 #pragma unroll
     for (int i = 0; i < 4; i++) v[n] = mad(__shfl_xor_sync(FULL_WARP, v[n], 1 << i), unsigned(byte_of(layer.shared, i)), v[n]);
   }
-  const int lam = weights->lam, px = weights->px, py = weights->py;  // read here, to save registers before
   int bx[3], by[3];
 #pragma unroll
   for (int i = 0; i < 3; i++) {
@@ -186,23 +180,20 @@ DEVICE void step(const Current &current, const uint8_t *luma, unsigned plane_siz
 
 template <bool QUARTER, int HALF_METRIC, int QUARTER_METRIC>
 DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int height, int pad, const short2 *predictor,
-                   const uint8_t *__restrict__ qp, const int *__restrict__ lambdas, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {
+                   const uint8_t *__restrict__ qp, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {
   const int group = int(threadIdx.x) >> 4, block = threadIdx.x & 15;
   const int which = group / 7, layer_number = group - 7 * which;
   int mx = int(blockIdx.x) * 2 + which;
   const bool live = mx < mb_width;
   mx = min(mx, mb_width - 1);
-  const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
-  SHARED(Weights, both, 2);
-  const int lam = lambda_of(qp, lambdas, mb);
-  if (layer_number == 0 && block == 0) both[which] = {lam, predictor[mb].x, predictor[mb].y};
+  const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx, lam = lambda_of(qp, mb);
   Layer layer = layer_of(layer_number, block);
   const bool wanted = hopeful(cost + mb * 41, lam, kinds, every, layer_number, block);
-  const int place = mb * 41 + layer.partition;
   const bool first = live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0;  // first block of its partition
+  const int place = mb * 41 + layer.partition, result = first ? place : -1;  // a flag would cost one more register
   __syncthreads();  // costs are replaced from here on
   if (!__any_sync(FULL_WARP, wanted)) {
-    if (first) cost[place] = HOPELESS;
+    if (result >= 0) cost[result] = HOPELESS;
     return;
   }
   const int xs = mx * 16 + (block & 3) * 4, ys = my * 16 + (block >> 2) * 4;
@@ -211,18 +202,17 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   for (int i = 0; i < 4; i++) current.rows[i] = __ldg(reinterpret_cast<const unsigned *>(source + size_t(ys + i) * mb_width * 16 + xs));
   current.coefficients = transformed(current.rows);
   find_neighbours(layer);
-  const short2 start = mv[place];
+  const short2 p = predictor[mb], start = mv[place];
   int x = start.x, y = start.y, value = cost[place];
   const unsigned plane_size = unsigned(width) * unsigned(height);
-  step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, both + which, x, y,
-                                               value);
+  step<true, HALF_METRIC, HALF_METRIC != SAD>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x, p.y, lam, x, y, value);
   if (QUARTER)
-    step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, layer,
-                                                               both + which, x, y, value);
+    step<false, QUARTER_METRIC, QUARTER_METRIC != HALF_METRIC>(current, luma, plane_size, width, xs + pad, ys + pad, layer, p.x,
+                                                               p.y, lam, x, y, value);
   __syncwarp();
-  if (first) {
-    cost[place] = wanted ? value : HOPELESS;
-    if (wanted) mv[place] = make_short2(short(x), short(y));
+  if (result >= 0) {
+    cost[result] = wanted ? value : HOPELESS;
+    if (wanted) mv[result] = make_short2(short(x), short(y));
   }
 }
 
@@ -232,9 +222,9 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
 #define REFINE(name, blocks, ...)                                                                                       \
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
-      const uint8_t *__restrict__ qp, const int *__restrict__ lambdas, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {                                            \
+      const uint8_t *__restrict__ qp, int kinds, int every, int row0, int mb_width, int *cost, short2 *mv) {            \
     wait_for_the_kernel_before();                                                                                       \
-    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, lambdas, kinds, every, row0, mb_width, cost, mv);\
+    refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, kinds, every, row0, mb_width, cost, mv);       \
   }
 REFINE(refine_half_sad, 4, false, SAD, SAD)
 REFINE(refine_sad_sad, 4, true, SAD, SAD)

@@ -16,7 +16,6 @@ def subpel_refine(
     pad: int,
     predictor: DeviceArray,  # int16[n_mb, 2], quarter samples
     qp: DeviceArray,  # uint8[n_mb]
-    lambdas: DeviceArray,  # int32[52]
     subme: int,
     row0: int,
     row1: int,
@@ -31,6 +30,6 @@ def subpel_refine(
         return
     _, height, width = luma.shape
     mb_width = source.shape[1] // 16
-    arguments = [source, luma, width, height, pad, predictor, qp, lambdas, kinds, int(subme >= EVERY), row0, mb_width]
+    arguments = [source, luma, width, height, pad, predictor, qp, kinds, int(subme >= EVERY), row0, mb_width]
     arguments += [cost, mv]
     source.device.launch("subpel_refine", kernel, ((mb_width + 1) // 2, row1 - row0), (THREADS,), arguments, stream)

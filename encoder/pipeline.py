@@ -25,18 +25,18 @@ from ..scheduler.trace import HOST, Trace
 from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.frame_types import FrameTypes
-from .decisions.quantiser import LAMBDA
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
 from .errors import DeviceError, DeviceLost, Error, InputError
 from .files.device_frame import DeviceFrame, check_device
 from .settings.config import Config
 from .slice_writer import SliceWriter
+from .statistics import SUMMED
 from .warm_up import compile_in_background, load_for_gpu, will_compile
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
 
-@dataclass
+@dataclass(slots=True)
 class EncodedFrame:
     """One access unit and its statistics."""
 
@@ -50,6 +50,7 @@ class EncodedFrame:
     data: bytes  # Annex B
     mb_counts: np.ndarray  # int64[15], by mb_type
     ssd: tuple[int, int, int]  # squared error over the display area of Y, Cb, Cr
+    sums: list[int]  # of the arrays SUMMED, in its order
     bits: int
     stage_seconds: dict[str, float]
     reconstruction: Planes | None  # cropped, as a decoder returns it
@@ -77,7 +78,7 @@ class Pipeline:
         if config.device != "cpu":
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self.frame_types, self._sizes = FrameTypes(config, slices), SizeFeedback()
-        settings = LoopSettings(config, slices, LAMBDA)
+        settings = LoopSettings(config, slices)
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         try:
             self.executor = FrameExecutor(settings, keep_reconstruction, FEEDBACK_LAG - 1, warn, trace)
@@ -168,7 +169,7 @@ class Pipeline:
         executor = self.executor
         try:
             spec = self._decide(spec)
-            frame.header_bits = self.writer.header_bits(spec)
+            frame.headers = self.writer.headers(spec)
             executor.encode(spec, frame, self._write)
             return self._finished(executor.ring.in_flight)
         except FAILURES as error:
@@ -215,6 +216,7 @@ class Pipeline:
             data=data,
             mb_counts=found[3:],
             ssd=tuple(found[:3].tolist()),
+            sums=[int(frame.results[name].sum()) for name in SUMMED],
             bits=8 * len(data),
             stage_seconds=frame.stage_seconds,
             reconstruction=self._reconstruction(frame) if self.keep_reconstruction else None,

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..cpu_simd.entropy import begin_slice
 from ..cpu_simd.layout import ENTRY_BYTES
-from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec
+from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec, SliceHeaders
 from ..scheduler.frames.frame import Frame
 from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, escape, nal_unit, start_of_nal_unit
 from ..standard.syntax import (
@@ -99,8 +99,7 @@ class SliceWriter:
         self.config = config
         self.sps = sequence_parameter_set(config)
         self.pps = picture_parameter_set(config)
-        self._header_bits: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._headers: dict[tuple[Any, ...], tuple[int, int, int]] = {}
+        self._headers: dict[tuple[Any, ...], SliceHeaders] = {}
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
             NAL_PPS, MOST_NEEDED, write_pps(self.pps)
         )
@@ -114,45 +113,36 @@ class SliceWriter:
             units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n, row0, row1)]
         return b"".join(units)
 
-    def header_bits(self, spec: FrameSpec) -> tuple[int, ...]:
-        """The number of bits of each slice header; it does not depend on frame_num, which has a fixed length."""
-        kind = self._kind(spec)
-        if kind not in self._header_bits:
-            self._header_bits[kind] = tuple(self._header_as_number(spec, row0)[1] for row0, _ in spec.slices)
-        return self._header_bits[kind]
-
-    @staticmethod
-    def _kind(spec: FrameSpec) -> tuple[Any, ...]:
-        """What the slice headers of a frame depend on, without frame_num."""
-        return spec.frame_type, spec.nal_ref_idc, spec.is_idr and spec.idr_pic_id, spec.n_ref, spec.qp
-
-    def _header_as_bits(self, spec: FrameSpec, row0: int) -> np.ndarray:
-        """7.3.3: bytes of a slice header, zero-padded."""
-        number, bits, shift = self._header_as_number(spec, row0)
-        size = -(-bits // 8)
-        number |= spec.frame_num % (1 << LOG2_MAX_FRAME_NUM) << shift
-        return np.frombuffer((number << (8 * size - bits)).to_bytes(size, "big"), np.uint8)
+    def headers(self, spec: FrameSpec) -> SliceHeaders:
+        """The headers of the slices of a frame, made once for frames that differ in frame_num only, whose length is fixed."""
+        kind = spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, len(spec.list0), spec.qp, spec.slices
+        if kind not in self._headers:
+            numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
+            self._headers[kind] = SliceHeaders(bits, numbers, shifts)
+        return self._headers[kind]
 
     def _header_as_number(self, spec: FrameSpec, row0: int) -> tuple[int, int, int]:
-        """(bits of a slice header with frame_num 0 as a number, their count, place of frame_num from the last bit on).
+        """A slice header as a number, its bits, the place of frame_num; see SliceHeaders."""
+        last = 0 if spec.is_idr else (1 << LOG2_MAX_FRAME_NUM) - 1
+        made = [write_slice_header(self._header(spec._replace(frame_num=n), row0), self.sps, self.pps) for n in (0, last)]
+        bits = made[0].position
+        zero, ones = (int.from_bytes(one.to_bytes(), "big") >> (-bits % 8) for one in made)
+        return zero, bits, max(0, (zero ^ ones).bit_length() - LOG2_MAX_FRAME_NUM)
 
-        Written once for all frames that differ in frame_num only.
-        """
-        kind = (row0, *self._kind(spec))
-        if kind not in self._headers:
-            last = 0 if spec.is_idr else (1 << LOG2_MAX_FRAME_NUM) - 1
-            made = [write_slice_header(self._header(spec._replace(frame_num=n), row0), self.sps, self.pps) for n in (0, last)]
-            bits = made[0].position
-            zero, ones = (int.from_bytes(bytes(one.to_bytes()), "big") >> (-bits % 8) for one in made)
-            self._headers[kind] = zero, bits, max(0, (zero ^ ones).bit_length() - LOG2_MAX_FRAME_NUM)
-        return self._headers[kind]
+    @staticmethod
+    def _header_as_bytes(frame: Frame, n: int) -> np.ndarray:
+        """uint8: the header of slice n, filled with zeros."""
+        headers, frame_num = frame.headers, frame.spec.frame_num % (1 << LOG2_MAX_FRAME_NUM)
+        bits = headers.bits[n]
+        number = (headers.numbers[n] | frame_num << headers.shifts[n]) << (-bits % 8)
+        return np.frombuffer(number.to_bytes((bits + 7) // 8, "big"), np.uint8)
 
     def _payload(self, frame: Frame, n: int, row0: int, row1: int) -> bytes:
         """7.3.1, 7.3.2.8: payload of slice n: its data with the header merged in; emulation prevention where needed."""
         bits = int(frame.slice_sizes[n])
         if bits < 0:
             raise RuntimeError(TOO_LONG)
-        header = self._header_as_bits(frame.spec, row0)
+        header = self._header_as_bytes(frame, n)
         pitch, size = (self.config.mb_width + 1) * ENTRY_BYTES, -(-bits // 8)
         data = frame.slice_data[row0 * pitch : row1 * pitch]
         needs_escape = begin_slice(data, header, size)

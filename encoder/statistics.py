@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, log10
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from ..standard.macroblock import I_PCM, MB_TYPE_NAMES, P_SKIP, I_4x4, I_16x16, 
 
 # Macroblock types with a count of their own, in the order of the columns
 COUNTED_TYPES = (I_4x4, I_16x16, I_PCM, P_SKIP, P_16x16, P_16x8, P_8x16, P_8x8)
+# Results of a frame (scheduler/arrays.py) whose sums over the frame are columns of the CSV file, in their order
+SUMMED: tuple[str, ...] = ()
 _LARGEST_PSNR = 100.0  # x264's value for identical planes
 SSIM_DEFINITION = "luma, 8x8 windows, 4 apart"
 
@@ -26,12 +28,12 @@ class FrameFacts(Protocol):
     data: bytes
     mb_counts: np.ndarray
     ssd: tuple[int, int, int]
+    sums: list[int]
     stage_seconds: dict[str, float]
     reconstruction: tuple[np.ndarray, np.ndarray, np.ndarray] | None
 
 
-@dataclass(frozen=True)
-class FrameRow:
+class FrameRow(NamedTuple):
     """One frame, a row of the CSV file."""
 
     frame: int
@@ -45,19 +47,20 @@ class FrameRow:
     psnr: float  # over all samples of the frame
     ssim: float | None
     mb_counts: tuple[int, ...]  # by mb_type
+    sums: list[int]  # of the arrays SUMMED
 
     @staticmethod
     def header() -> list[str]:
         """Column names of `cells`."""
         return ["frame", "type", "idr", "qp", "bytes", "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim",
-                *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES)]
+                *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES), *SUMMED]
 
     def cells(self) -> list[str]:
         """The row as text."""
         values = [f"{value:.4f}" for value in (self.psnr_y, self.psnr_u, self.psnr_v, self.psnr)]
         ssim = "" if self.ssim is None else f"{self.ssim:.7f}"
         return [str(self.frame), self.type, str(self.idr), f"{self.qp:.2f}", str(self.bytes), *values, ssim,
-                *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES)]
+                *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), *map(str, self.sums)]
 
 
 def psnr(ssd: float, samples: int) -> float:
@@ -144,9 +147,9 @@ class Statistics:
             assert frame.reconstruction is not None
             height, width = self._size
             value = ssim(self._sources.popleft(), frame.reconstruction[0][:height, :width])
-        y, u, v = (psnr(part, samples) for part, samples in zip(frame.ssd, self._samples))
+        y, u, v = map(psnr, frame.ssd, self._samples)
         row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), y, u, v,
-                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()))
+                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()), frame.sums)
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
         for stage, seconds in frame.stage_seconds.items():
             self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds

@@ -73,7 +73,6 @@ def load_writers(bits: bool = False) -> None:
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
     from .decisions.frame_types import FrameTypes
-    from .decisions.quantiser import LAMBDA
     from .settings.config import Config
     from .slice_writer import SliceWriter
 
@@ -89,7 +88,8 @@ def load_writers(bits: bool = False) -> None:
         if ticket is not None:
             readers.wait(ticket)
     config = Config.from_options(width=32, height=32, threads=1, device="cpu")
-    frame.spec = FrameTypes(config, ((0, 2),)).next()
-    SliceWriter(config).access_unit(frame)
+    frame.spec, writer = FrameTypes(config, ((0, 2),)).next(), SliceWriter(config)
+    frame.headers = writer.headers(frame.spec)
+    writer.access_unit(frame)
     if bits:
-        Arrays(LoopSettings(config, frame.spec.slices, LAMBDA), Executor(1, 2, [(0, 4)])).deferred_write(frame)()
+        Arrays(LoopSettings(config, frame.spec.slices), Executor(1, 2, [(0, 4)])).deferred_write(frame)()

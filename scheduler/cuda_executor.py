@@ -228,8 +228,11 @@ class Download:
     def __init__(self, gpu: Device, event: Any, clock: GpuClock | None) -> None:
         self._gpu, self._event, self._clock = gpu, event, clock
         self._spans = clock.take() if clock else []
+        self._over = False  # seen to be over: the driver need not be asked again
 
     def __call__(self) -> None:
+        if self._over and self._clock is None:
+            return
         with self._gpu:
             self._gpu.synchronize(self._event)
             if self._clock:
@@ -239,6 +242,7 @@ class Download:
         """Whether the download has ended, or the GPU is lost."""
         try:
             with self._gpu:
-                return self._gpu.done(self._event)
+                self._over = self._gpu.done(self._event)
+            return self._over
         except GpuLost:
             return True

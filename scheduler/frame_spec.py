@@ -54,3 +54,13 @@ class FrameSpec(NamedTuple):
     def dts(self) -> int:
         """Decoding time in frames, at most the pts."""
         return self.coding_index
+
+
+class SliceHeaders(NamedTuple):
+    """7.3.3: the headers of a frame's slices with frame_num 0: their bits as numbers, the number of these bits, and the place
+    of frame_num, counted from the last bit.
+    """
+
+    bits: tuple[int, ...]
+    numbers: tuple[int, ...]
+    shifts: tuple[int, ...]

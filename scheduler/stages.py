@@ -95,42 +95,42 @@ TABLE = (
     ),
     Stage(
         "search_centre", "search_centre.search_centre", ROWS, "encoder",
-        "source_y reference_y pad coarse_source coarse_reference previous_ref_idx previous_mv distance qp lambdas merange "
+        "source_y reference_y pad coarse_source coarse_reference previous_ref_idx previous_mv distance qp merange "
         "max_mv_y row0 row1 centre predictor",
         "centre predictor",
     ),
     Stage(
         "full_search", "full_search.full_search", ROWS, "encoder",
-        "source_y reference_y pad centre predictor qp lambdas merange row0 row1 search_cost search_mv",
+        "source_y reference_y pad centre predictor qp merange row0 row1 search_cost search_mv",
         "search_cost search_mv",
     ),
     Stage(
         "step_search", "step_search.step_search", ROWS, "encoder",
-        "source_y reference_y pad centre predictor qp lambdas merange step_grid row0 row1 search_cost search_mv",
+        "source_y reference_y pad centre predictor qp merange step_grid row0 row1 search_cost search_mv",
         "search_cost search_mv",
         only=CPU,
     ),
     Stage(
         "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
-        "source_y reference_luma pad predictor qp lambdas subme row0 row1 search_cost search_mv partition_mask",
+        "source_y reference_luma pad predictor qp subme row0 row1 search_cost search_mv partition_mask",
         "search_cost search_mv",
         after="interpolate",
     ),
     Stage(
         "intra_estimate", "intra_estimate.intra_estimate", ROWS, "encoder",
-        "source_y qp lambdas all_cost n_ref slice_first_mb row0 row1 intra_cost intra_modes",
+        "source_y qp all_cost n_ref slice_first_mb row0 row1 intra_cost intra_modes",
         "intra_cost intra_modes",
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
-        "source_y ref_luma ref_slots pad all_cost all_mv all_predictor intra_cost slice_first_mb qp lambdas subme "
+        "source_y ref_luma ref_slots pad all_cost all_mv all_predictor intra_cost slice_first_mb qp subme "
         "max_mv_y n_ref partition_mask progress row0 row1 mb_type sub_mb_type ref_idx mv",
         "progress mb_type sub_mb_type ref_idx mv",
     ),
     Stage(
         "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
         "source_y source_u source_v ref_luma ref_chroma ref_slots pad all_cost all_mv all_predictor intra_cost "
-        "slice_first_mb qp lambdas chroma_qp_offset trellis max_mv_y n_ref partition_mask progress row0 row1 mb_type "
+        "slice_first_mb qp chroma_qp_offset trellis max_mv_y n_ref partition_mask progress row0 row1 mb_type "
         "sub_mb_type ref_idx mv levels total_coeff",
         "progress mb_type sub_mb_type ref_idx mv levels total_coeff",
         only=CPU,
@@ -143,7 +143,7 @@ TABLE = (
     ),
     Stage(
         "intra", "intra.intra", SLICES, "8.3, 8.5",
-        "source_y source_u source_v slice_first_mb lambdas chroma_qp_offset n_ref intra_modes first_mb end_mb mb_type "
+        "source_y source_u source_v slice_first_mb chroma_qp_offset n_ref intra_modes first_mb end_mb mb_type "
         "intra4x4_mode intra16x16_mode intra_chroma_mode qp rec_y rec_u rec_v levels total_coeff cbp",
         "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode rec_y rec_u rec_v levels total_coeff cbp",
     ),

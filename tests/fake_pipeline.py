@@ -14,6 +14,7 @@ import time
 import types
 
 import numpy as np
+from h264lite.encoder.statistics import SUMMED
 from h264lite.standard.macroblock import MB_TYPE_NAMES, I_4x4, P_16x16
 
 
@@ -30,6 +31,7 @@ class EncodedFrame:
         self.mb_counts = np.zeros(len(MB_TYPE_NAMES), np.int64)
         self.mb_counts[I_4x4 if self.is_idr else P_16x16] = config.mb_width * config.mb_height
         self.ssd = (100, 20, 30)
+        self.sums = [0] * len(SUMMED)
         self.bits = 8 * len(self.data)
         self.stage_seconds = {"nothing": 0.001}
         self.reconstruction = tuple(np.pad(p, ((0, h - p.shape[0]), (0, w - p.shape[1])), "edge") for p, h, w in zip(

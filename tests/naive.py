@@ -73,6 +73,11 @@ def se_bits(value: int) -> int:
     return ue_bits(2 * value - 1 if value > 0 else -2 * value)
 
 
+def vector_bits(mv):
+    """Bits of vectors [..., 2], the predictor 0."""
+    return np.vectorize(se_bits, otypes=[int])(mv).sum(-1)
+
+
 def full_search(source, reference, pad, centre, predictor, lam, merange, mb, mb_width):
     """cost int[41], mv int[41, 2] of one macroblock, by the definition."""
     y, x = mb // mb_width * 16, mb % mb_width * 16

@@ -1,6 +1,7 @@
 """mode_decision by its definition, one macroblock at a time in plain Python."""
 
 import numpy as np
+from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.standard.macroblock import I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 from h264lite.standard.tables import QUANT_MF
 
@@ -29,8 +30,8 @@ def empty(difference, qp):
 class Decision:
     """The choice for macroblock mb; `prior` = (ref_idx, mv) of those before it."""
 
-    def __init__(self, s, mb, prior, lam, qp, metric, max_mv_y, n_ref, kinds):
-        self.s, self.mb, self.lam, self.qp, self.n_ref, self.kinds = s, mb, lam, qp, n_ref, kinds
+    def __init__(self, s, mb, prior, qp, metric, max_mv_y, n_ref, kinds):
+        self.s, self.mb, self.lam, self.qp, self.n_ref, self.kinds = s, mb, int(LAMBDA[qp]), qp, n_ref, kinds
         self.metric, self.max_mv_y = metric, max_mv_y
         self.ref_idx, self.mv = prior[0].copy(), prior[1].astype(int)
         self.mb_width = s["source"].shape[1] // 16

@@ -36,20 +36,20 @@ class Work:
         self.luma = gpu.upload(luma)
         interpolate(self.luma, self.pad, 0, self.rows)
         self.zero = gpu.upload(product.zero)
-        self.quantiser = [gpu.upload(a) for a in product.quantiser]
+        self.qp = gpu.upload(product.qp)
         self.cost, self.mv = gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16)
         self.refined = gpu.array((n, 41, 2), np.int16)
         self.reach = reach
 
     def product(self, stream: Any = None) -> None:
         """h264lite's search."""
-        where = self.source, self.luma[0], self.pad, self.zero, self.zero, *self.quantiser, self.reach
+        where = self.source, self.luma[0], self.pad, self.zero, self.zero, self.qp, self.reach
         full_search(*where, 0, self.rows, self.cost, self.mv, stream)
 
     def close(self) -> None:
         """Gives the arrays back."""
         self.gpu.synchronize()
-        self.gpu.release(self.source, self.luma, self.zero, *self.quantiser, self.cost, self.mv, self.refined)
+        self.gpu.release(self.source, self.luma, self.zero, self.qp, self.cost, self.mv, self.refined)
 
 
 def run(setting: Setting) -> list[Table]:
@@ -107,7 +107,7 @@ def _refinement(setting: Setting, clips: list[Clip]) -> Table:
         vectors = work.mv.get()
 
         def product(s: Any, work: Work = work) -> None:
-            where = work.source, work.luma, work.pad, work.zero, *work.quantiser
+            where = work.source, work.luma, work.pad, work.zero, work.qp
             subpel_refine(*where, 2, 0, work.rows, work.cost, work.mv, 15, s)
 
         fused = gpu_time(gpu, product, setting.repeats)

@@ -135,9 +135,15 @@ def coded(frame: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.pad(frame, ((0, -height % 16), (0, -width % 16)), mode="edge"))
 
 
+def sad_16x16(cost: np.ndarray, mv: np.ndarray) -> int:
+    """Sum of the SADs of 16x16, from the costs at QP 0, where a bit of a vector costs LAMBDA[0] = 1; predictors are 0."""
+    bits = 1 + 2 * np.frexp(np.abs(mv[:, 40]))[1]  # se(v), 9.1.1
+    return int(cost[:, 40].sum() - bits.sum())
+
+
 @dataclass
 class Product:
-    """h264lite's own search of 41 partitions of 16x16 about zero vectors, lambda 0."""
+    """h264lite's own search of 41 partitions of 16x16 about zero vectors, QP 0: vectors cost nothing during the search."""
 
     frames: list[np.ndarray]
     reach: int
@@ -148,17 +154,17 @@ class Product:
         self.references = [np.pad(source, self.pad, mode="edge") for source in self.sources]
         self.rows, self.n_mb = self.sources[0].shape[0] // 16, self.sources[0].size // 256
         self.zero = np.zeros((self.n_mb, 2), np.int16)
-        self.quantiser = np.zeros(self.n_mb, np.uint8), np.zeros(52, np.int32)  # QP of each macroblock, lambda by QP
+        self.qp = np.zeros(self.n_mb, np.uint8)
         self.cost, self.mv = np.zeros((self.n_mb, 41), np.int32), np.zeros((self.n_mb, 41, 2), np.int16)
 
     def on_cpu(self, n: int, grid: int = 0, level: int = cpu.SIMD_LEVEL) -> int:
         """Picture n in the one before it, one thread: the sum of the SADs of 16x16. grid: in steps."""
-        where = self.sources[n], self.references[n - 1], self.pad, self.zero, self.zero, *self.quantiser, self.reach
+        where = self.sources[n], self.references[n - 1], self.pad, self.zero, self.zero, self.qp, self.reach
         if grid:
             cpu_step.step_search(*where, grid, 0, self.rows, self.cost, self.mv, level)
         else:
             cpu.full_search(*where, 0, self.rows, self.cost, self.mv, level)
-        return int(self.cost[:, 40].sum())
+        return sad_16x16(self.cost, self.mv)
 
     def clip_on_cpu(self, grid: int = 0) -> tuple[float, int]:
         """Seconds and residue of the clip; the kernel is compiled before."""
@@ -172,25 +178,25 @@ class Product:
         stream = gpu.stream()
         sources, references = ([self._pinned(gpu, a) for a in arrays] for arrays in (self.sources, self.references))
         source, reference = gpu.array(sources[0].shape, np.uint8), gpu.array(references[0].shape, np.uint8)
-        qp, lambdas = (gpu.upload(a) for a in self.quantiser)
-        zero, cost, mv = gpu.upload(self.zero), gpu.array(self.cost.shape, np.int32), gpu.array(self.mv.shape, np.int16)
+        zero, qp = gpu.upload(self.zero), gpu.upload(self.qp)
+        cost, mv = gpu.array(self.cost.shape, np.int32), gpu.array(self.mv.shape, np.int16)
         got_cost, got_mv = gpu.pinned(self.cost.shape, np.int32), gpu.pinned(self.mv.shape, np.int16)
 
-        def clip() -> int:
-            residue = 0
+        def clip(residues: list[int] | None = None) -> None:
             for n in range(1, len(self.frames)):
                 source.put(sources[n], stream)
                 reference.put(references[n - 1], stream)
-                where = source, reference, self.pad, zero, zero, qp, lambdas, self.reach
+                where = source, reference, self.pad, zero, zero, qp, self.reach
                 full_search(*where, 0, self.rows, cost, mv, stream)
                 cost.get(got_cost, stream)
                 mv.get(got_mv, stream)
                 gpu.synchronize(stream)
-                residue += int(got_cost[:, 40].sum())
-            return residue
+                if residues is not None:
+                    residues.append(sad_16x16(got_cost, got_mv))
 
-        residue = clip()
-        return wall(clip, repeats), residue
+        residues: list[int] = []
+        clip(residues)
+        return wall(clip, repeats), sum(residues)
 
     @staticmethod
     def _pinned(gpu: Device, array: np.ndarray) -> np.ndarray:

@@ -59,12 +59,8 @@ def tables_header() -> str:
             if isinstance(value, int):
                 lines.append(f"constexpr int {name} = {value};")
             elif isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size <= LARGEST_TABLE:
-                flat = ", ".join(str(int(v)) for v in value.ravel())
-                dims = "".join(f"[{n}]" for n in value.shape)
-                kind = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
                 # lanes look up codes at different addresses, which constant memory serves one by one
-                memory = "__device__ const" if name.endswith("_CODES") else "__constant__"
-                lines.append(f"{memory} {kind} {name}{dims} = {_nested(flat, value.shape)};")
+                lines.append(_table("__device__ const" if name.endswith("_CODES") else "__constant__", name, value))
                 if value.shape == (16,) and 0 <= int(value.min()) and int(value.max()) < 16:
                     # a permutation as digits of one number, which unrolled loops evaluate at compile time
                     packed = sum(int(v) << (4 * i) for i, v in enumerate(value))
@@ -81,11 +77,23 @@ def decisions_header() -> str:
     """decisions.cuh: the numbers of cpu_simd/decisions.py as CUDA constants."""
     from ...cpu_simd import decisions
 
-    found = [f"constexpr int {name} = {value};" for name, value in vars(decisions).items() if re.fullmatch(ANY, name)]
+    # of LAMBDA: the lanes of a warp have macroblocks of few different QPs, most often of one
+    found = [
+        _table("__constant__", name, value) if isinstance(value, np.ndarray) else f"constexpr int {name} = {value};"
+        for name, value in vars(decisions).items()
+        if re.fullmatch(ANY, name)
+    ]
     return "\n".join(["// Generated from cpu_simd/decisions.py.", "#pragma once", "", *found]) + "\n"
 
 
 GENERATED = {"tables.cuh": tables_header, "decisions.cuh": decisions_header}
+
+
+def _table(memory: str, name: str, value: np.ndarray) -> str:
+    flat = ", ".join(str(int(v)) for v in value.ravel())
+    kind = {1: "signed char", 2: "short", 4: "int"}[_bytes_needed(value)]
+    dims = "".join(f"[{n}]" for n in value.shape)
+    return f"{memory} {kind} {name}{dims} = {_nested(flat, value.shape)};"
 
 
 def _bytes_needed(value: np.ndarray) -> int:

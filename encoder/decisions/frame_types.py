@@ -28,17 +28,12 @@ class FrameTypes:
         return self._last
 
     def _idr(self, index: int, gop: int) -> FrameSpec:
-        return FrameSpec(
-            display_index=index, coding_index=index, gop=gop, frame_type=I, is_idr=True, is_reference=True, frame_num=0,
-            pic_order_cnt=0, idr_pic_id=(gop + 1) % 2, qp=self._config.i_qp, list0=(), references_after=(index,),
-            slices=self._slices,
-        )  # fmt: skip
+        """Fields in the order of FrameSpec, because their names would take half of the time of a frame's decision."""
+        return FrameSpec(index, index, gop, I, True, True, 0, 0, (gop + 1) % 2, self._config.i_qp, (), (index,), self._slices)
 
     def _p(self, index: int, last: FrameSpec) -> FrameSpec:
         references = last.references_after
         return FrameSpec(
-            display_index=index, coding_index=index, gop=last.gop, frame_type=P, is_idr=False, is_reference=True,
-            frame_num=last.frame_num + 1, pic_order_cnt=last.pic_order_cnt + 2, idr_pic_id=last.idr_pic_id,
-            qp=self._config.qp, list0=references, references_after=(index, *references)[: self._config.ref],
-            slices=self._slices,
+            index, index, last.gop, P, False, True, last.frame_num + 1, last.pic_order_cnt + 2, last.idr_pic_id,
+            self._config.qp, references, (index, *references)[: self._config.ref], self._slices,
         )  # fmt: skip

@@ -20,6 +20,8 @@ class SizeFeedback:
 
     def release(self, coding_index: int) -> list[int]:
         """Bits of the frames that become known when frame `coding_index` is decided, in coding order."""
-        count = max(0, coding_index - FEEDBACK_LAG + 1 - self._released)
-        self._released += count
-        return [self._coded.popleft() for _ in range(count)]
+        known = []
+        while self._released <= coding_index - FEEDBACK_LAG:
+            known.append(self._coded.popleft())
+            self._released += 1
+        return known

@@ -29,7 +29,7 @@ from ..arrays import (
     of_places,
     pool_shape,
 )
-from ..frame_spec import FrameSpec
+from ..frame_spec import FrameSpec, SliceHeaders
 from ..threads.copiers import Copiers, Target
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Frame:
     """
 
     spec: FrameSpec  # set when the frame enters the loop
+    headers: SliceHeaders
 
     if TYPE_CHECKING:
 
@@ -76,7 +77,7 @@ class Frame:
         self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
         self.frame_params = np.zeros(_params_bytes(mb_height) // 4, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
-        self.header_bits: tuple[int, ...] = ()  # of each slice
+        self._params: tuple[int, tuple[int, ...]] = (-1, ())  # as written
         self.index = 0  # number of frames that entered before it
         self.ring_slot = 0  # index in the ring of frames
         self.stage_seconds: dict[str, float] = {}
@@ -96,7 +97,10 @@ class Frame:
 
     def write_params(self) -> None:
         """Write `frame_params`: what differs between frames of the same GPU recording."""
-        self.frame_params[: 1 + len(self.header_bits)] = (self.spec.qp, *self.header_bits)
+        params = self.spec.qp, self.headers.bits
+        if params != self._params:
+            self.frame_params[: 1 + len(params[1])] = params[0], *params[1]
+            self._params = params
 
     def complete(self) -> None:
         """Block until the source is copied in."""

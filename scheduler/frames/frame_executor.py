@@ -135,7 +135,7 @@ class FrameExecutor:
 
     def _submit(self, handle: Handle) -> None:
         assert handle.ready is not None
-        handle.task = self.loop.executor.submit(handle.ready, _finish, handle)
+        handle.task = self.loop.executor.submit(handle.ready, _finish, handle.ready, handle.frame, handle.finish)
 
     # ---- devices
     def _start(self) -> tuple[FrameLoop, FrameRing]:
@@ -217,10 +217,9 @@ class FrameExecutor:
         return [self.ring.at(first + index) for index in held]
 
 
-def _finish(handle: Handle) -> Any:
+def _finish(ready: Callable[[], None], frame: Frame, finish: Finish) -> Any:
     """Wait for the arrays of a frame, and make its result."""
-    assert handle.ready is not None
-    handle.ready()
-    handle.frame.unpack_levels()
-    return handle.finish(handle.frame)
+    ready()
+    frame.unpack_levels()
+    return finish(frame)
 

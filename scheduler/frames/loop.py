@@ -25,11 +25,10 @@ KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partitio
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """slices: macroblock rows [row0, row1) of each; lambdas: int32[52], the Lagrangian multiplier by QP."""
+    """slices: macroblock rows [row0, row1) of each."""
 
     config: "Config"
     slices: tuple[tuple[int, int], ...]
-    lambdas: np.ndarray
 
 
 class Arrays:
@@ -46,7 +45,6 @@ class Arrays:
         rows = [*(row0 for row0, _ in settings.slices), config.mb_height]
         self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(settings))
         self.constants["slice_rows"] = executor.constant(np.array(rows, np.int32))
-        self.constants["lambdas"] = executor.constant(settings.lambdas)
 
     def on(self, executor: Any) -> "Arrays":
         """The same arrays, for another executor of the same memory."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
 
@@ -31,15 +32,14 @@ def picture_pair(rng, kind, width, height, pad):
     return np.clip(reference[y : y + height, x : x + width] + rng.normal(0, 2, (height, width)), 0, 255), reference
 
 
-def run(source, reference, pad, centre, predictor, lam, merange, level, splits=1):
+def run(source, reference, pad, centre, predictor, qp, merange, level, splits=1):
     rows = source.shape[0] // 16
     cost = np.full((centre.shape[0], 41), -1, np.int32)
     mv = np.zeros((centre.shape[0], 41, 2), np.int16)
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges[:-1], edges[1:], strict=True))):
-        full_search(
-            source, reference, pad, centre, predictor, *constant(len(cost), lam), merange, row0, row1, cost, mv, level
-        )
+        qps = constant(len(cost), qp)
+        full_search(source, reference, pad, centre, predictor, qps, merange, row0, row1, cost, mv, level)
     return cost, mv
 
 
@@ -51,16 +51,16 @@ def test_against_the_definition(kind, merange):
     width, height, pad = 48, 32, 48
     source, reference = (a.astype(np.uint8) for a in picture_pair(rng, kind, width, height, pad))
     n_mb = width * height // 256
-    for lam in (0, 4, 91, 3000):
+    for qp in (0, 24, 34, 51):
         centre = rng.integers(-6, 7, (n_mb, 2)).astype(np.int16)
         predictor = rng.integers(-60, 61, (n_mb, 2)).astype(np.int16)
-        cost, mv = run(source, reference, pad, centre, predictor, lam, merange, min(NATIVE, SIMD_LEVEL))
+        cost, mv = run(source, reference, pad, centre, predictor, qp, merange, min(NATIVE, SIMD_LEVEL))
         for mb in range(n_mb):
-            expected = naive.full_search(source, reference, pad, centre, predictor, lam, merange, mb, width // 16)
-            np.testing.assert_array_equal(cost[mb], expected[0], err_msg=f"lam {lam} mb {mb}")
-            np.testing.assert_array_equal(mv[mb], expected[1], err_msg=f"lam {lam} mb {mb}")
+            expected = naive.full_search(source, reference, pad, centre, predictor, LAMBDA[qp], merange, mb, width // 16)
+            np.testing.assert_array_equal(cost[mb], expected[0], err_msg=f"qp {qp} mb {mb}")
+            np.testing.assert_array_equal(mv[mb], expected[1], err_msg=f"qp {qp} mb {mb}")
         for level in {PORTABLE, SIMD_LEVEL}:
-            other = run(source, reference, pad, centre, predictor, lam, merange, level, splits=2)
+            other = run(source, reference, pad, centre, predictor, qp, merange, level, splits=2)
             np.testing.assert_array_equal(cost, other[0])
             np.testing.assert_array_equal(mv, other[1])
 
@@ -72,12 +72,12 @@ def test_ranges(merange):
     source, reference = (a.astype(np.uint8) for a in picture_pair(rng, "smooth", 32, 16, pad))
     centre = np.array([[0, 0], [3, -8]], np.int16)
     predictor = np.array([[0, 0], [13, -21]], np.int16)
-    cost, mv = run(source, reference, pad, centre, predictor, 5, merange, min(NATIVE, SIMD_LEVEL))
+    cost, mv = run(source, reference, pad, centre, predictor, 26, merange, min(NATIVE, SIMD_LEVEL))
     for mb in range(2):
-        expected = naive.full_search(source, reference, pad, centre, predictor, 5, merange, mb, 2)
+        expected = naive.full_search(source, reference, pad, centre, predictor, LAMBDA[26], merange, mb, 2)
         np.testing.assert_array_equal(cost[mb], expected[0])
         np.testing.assert_array_equal(mv[mb], expected[1])
     for level in range(SIMD_LEVEL + 1):
-        other = run(source, reference, pad, centre, predictor, 5, merange, level)
+        other = run(source, reference, pad, centre, predictor, 26, merange, level)
         np.testing.assert_array_equal(cost, other[0])
         np.testing.assert_array_equal(mv, other[1])

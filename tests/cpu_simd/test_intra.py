@@ -58,12 +58,11 @@ def given_modes(rng, mb_width, slice_first_mb):
     return modes
 
 
-def run(planes, state, lam, chroma_qp_offset, slice_first_mb, rec=None, given=None):
+def run(planes, state, chroma_qp_offset, slice_first_mb, rec=None, given=None):
     rec = rec or [np.full_like(p, 55) for p in planes]
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 77, np.uint8)) if given is None else (1, given)
     intra(
-        *planes, slice_first_mb, np.full(52, lam, np.int32), chroma_qp_offset, n_ref, given, 0, len(state["mb_type"]),
-        state["mb_type"],
+        *planes, slice_first_mb, chroma_qp_offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
         state["intra4x4_mode"], state["intra16x16_mode"], state["intra_chroma_mode"], state["qp"], *rec,
         state["levels"], state["total_coeff"], state["cbp"],
     )  # fmt: skip
@@ -88,7 +87,7 @@ def test_reconstruction_is_the_decoders(kind):
         state["mb_type"][:] = rng.integers(0, LAST_INTRA + 1, 9)
         planes = picture(rng, 48, 48, kind)
         offset = int(rng.integers(-12, 13))
-        rec = run(planes, state, int(rng.integers(0, 60)), offset, slice_first_mb)
+        rec = run(planes, state, offset, slice_first_mb)
         check_counts(state)
         compare(decode_picture(state, planes, (48, 48), offset, slice_first_mb), rec)
         seen.update(state["mb_type"].tolist())
@@ -113,7 +112,7 @@ def test_inter_macroblocks_are_neighbours():
     state["mb_type"][[0, 2, 4]] = P_16x16
     state["levels"][[0, 2, 4]] = 0
     rec = [np.full_like(p, 130) for p in planes]
-    run(planes, state, 8, 0, slice_first_mb, rec)
+    run(planes, state, 0, slice_first_mb, rec)
     assert (state["mb_type"][[0, 2, 4]] == P_16x16).all()
     assert (state["intra4x4_mode"][state["mb_type"] != I_4x4] == 2).all()
     assert (rec[0][16:32, 16:32] == 130).all() and (state["total_coeff"][4] == 99).all()
@@ -128,11 +127,11 @@ def test_slices_are_independent():
     first = np.array([0, 0, 6, 6], np.int32)
     whole = empty_state(12)
     whole["qp"][:] = 30
-    rec = run(planes, whole, 10, 0, first)
+    rec = run(planes, whole, 0, first)
     lower = empty_state(6)
     lower["qp"][:] = 30
     halves = [np.ascontiguousarray(p[p.shape[0] // 2 :]) for p in planes]
-    rec2 = run(halves, lower, 10, 0, np.zeros(2, np.int32))
+    rec2 = run(halves, lower, 0, np.zeros(2, np.int32))
     assert np.array_equal(whole["levels"][6:], lower["levels"])
     assert np.array_equal(rec[0][32:], rec2[0])
 
@@ -145,7 +144,7 @@ def test_every_mode_is_used():
         state = empty_state(36)
         state["qp"][:] = 20 + k
         planes = picture(rng, 96, 96, "waves" if k % 3 else "smooth")
-        rec = run(planes, state, 4 * k, 0, np.zeros(6, np.int32))
+        rec = run(planes, state, 0, np.zeros(6, np.int32))
         modes4.update(state["intra4x4_mode"][state["mb_type"] == I_4x4].ravel().tolist())
         modes16.update(state["intra16x16_mode"][state["mb_type"] == I_16x16].tolist())
         chroma.update(state["intra_chroma_mode"].tolist())
@@ -169,7 +168,7 @@ def test_given_modes_are_obeyed(kind):
             state["mb_type"][inter] = P_16x16
             state["levels"][inter] = 0
             planes, before = picture(rng, 64, 80, kind), given.copy()
-            rec = run(planes, state, int(rng.integers(0, 60)), 0, slice_first_mb, given=given)
+            rec = run(planes, state, 0, slice_first_mb, given=given)
             assert np.array_equal(given, before)
             coded = ~inter & (state["mb_type"] != I_PCM)
             as_4x4 = coded & (given[:, 0] < 16)

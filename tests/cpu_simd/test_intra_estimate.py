@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 
 from .. import naive
@@ -22,7 +23,8 @@ def test_against_the_definition(kind):
         "extreme": rng.integers(0, 2, (48, 64)) * 255,
         "flat": np.full((48, 64), 255),
     }[kind].astype(np.uint8)
-    for lam, slice_first_mb in ((1, [0, 0, 0]), (20, [0, 4, 4])):
+    for qp, slice_first_mb in ((12, [0, 0, 0]), (38, [0, 4, 4])):
+        lam = int(LAMBDA[qp])
         search_cost = np.full((2, 12, 41), 1 << 20, np.int32)
         firsts = np.array(slice_first_mb, np.int32)
         exact = [naive.intra_estimate(source, lam, mb, slice_first_mb[mb // 4]) for mb in range(12)]
@@ -30,7 +32,7 @@ def test_against_the_definition(kind):
         for n_ref in (0, 2):
             cost, modes = np.zeros(12, np.int32), np.full((12, 16), 99, np.uint8)
             for row0, row1 in ((1, 3), (0, 1)):
-                intra_estimate(source, *constant(12, lam), search_cost, n_ref, firsts, row0, row1, cost, modes)
+                intra_estimate(source, constant(12, qp), search_cost, n_ref, firsts, row0, row1, cost, modes)
             limit = search_cost[:n_ref, :, 40].min(0, initial=1 << 20) - (28 * lam if n_ref else 0)
             assert cost.tolist() == [c if c < most else 1 << 20 for c, most in zip(costs, limit.tolist())]
             assert modes.tolist() == [m if c < most else [18] * 16 for (c, m), most in zip(exact, limit.tolist())]
@@ -49,7 +51,7 @@ def test_modes_need_what_is_there():
         modes = np.full((16, 16), 99, np.uint8)
         cost, unknown = np.zeros(16, np.int32), np.zeros((1, 16, 41), np.int32)
         firsts = np.array([0, 0, 8, 8], np.int32)
-        intra_estimate(source.astype(np.uint8), *constant(16, 1), unknown, 0, firsts, 0, 4, cost, modes)
+        intra_estimate(source.astype(np.uint8), constant(16, 12), unknown, 0, firsts, 0, 4, cost, modes)
         upper, lefts = modes.reshape(4, 4, 4, 4)[::2], modes.reshape(4, 4, 4, 4)[:, 0]
         assert ((modes < 9) | (modes // 4 == 4)).all()
         whole = modes[:, 0] >= 16

@@ -18,7 +18,7 @@ SEED = 41
 WIDTH, HEIGHT, PAD, N_MB = 64, 64, 48, 16
 
 
-def scene(rng, n_ref, subme, lam, noise):
+def scene(rng, n_ref, subme, qp, noise):
     """Pictures with two motions and an uncovered corner, searched."""
     big = np.kron(rng.integers(0, 256, (30, 30)), np.ones((6, 6))) + rng.normal(0, 4, (180, 180))
     big = big.clip(0, 255)
@@ -34,12 +34,11 @@ def scene(rng, n_ref, subme, lam, noise):
     for ref, slot in enumerate(slots):
         inside = np.roll(big, (2 * ref, 1), (0, 1))[40 : 40 + HEIGHT, 40 : 40 + WIDTH].astype(np.uint8)
         luma[slot] = naive.half_samples(np.pad(inside, PAD, mode="edge"))
-        quantiser = constant(N_MB, lam)
-        full_search(source, luma[slot, 0], PAD, centre, predictor[ref], *quantiser, 8, 0, 4, cost[ref], mv[ref])
-        subpel_refine(source, luma[slot], PAD, predictor[ref], *quantiser, subme, 0, 4, cost[ref], mv[ref])
+        full_search(source, luma[slot, 0], PAD, centre, predictor[ref], constant(N_MB, qp), 8, 0, 4, cost[ref], mv[ref])
+        subpel_refine(source, luma[slot], PAD, predictor[ref], constant(N_MB, qp), subme, 0, 4, cost[ref], mv[ref])
     intra_cost = np.zeros(N_MB, np.int32)
     slices = np.array([0, 0, 8, 8], np.int32)
-    intra_estimate(source, *constant(N_MB, lam), cost, 0, slices, 0, 4, intra_cost, np.zeros((N_MB, 16), np.uint8))
+    intra_estimate(source, constant(N_MB, qp), cost, 0, slices, 0, 4, intra_cost, np.zeros((N_MB, 16), np.uint8))
     return {
         "source": source, "luma": luma, "slots": slots, "pad": PAD, "cost": cost, "mv": mv, "predictor": predictor,
         "intra_cost": intra_cost, "slice_first_mb": slices,
@@ -55,14 +54,14 @@ def outputs():
     )
 
 
-def decide(s, quantiser, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
+def decide(s, qp, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
     out = out or outputs()
     progress = np.zeros(5, np.int64)
 
     def run():
         mode_decision(
             s["source"], s["luma"], s["slots"], PAD, s["cost"], s["mv"], s["predictor"], s["intra_cost"],
-            s["slice_first_mb"], *quantiser, subme, 128, n_ref, kinds, progress, *rows, *out,
+            s["slice_first_mb"], qp, subme, 128, n_ref, kinds, progress, *rows, *out,
         )  # fmt: skip
 
     workers = [threading.Thread(target=run) for _ in range(threads)]
@@ -88,36 +87,34 @@ def decide(s, quantiser, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
 )
 def test_against_the_definition(n_ref, subme, kinds, qp, noise):
     print("seed", SEED)
-    lam = max(1, round(2 ** (qp / 6 - 2)))
-    s = scene(np.random.default_rng(SEED), n_ref, subme, lam, noise)
+    s = scene(np.random.default_rng(SEED), n_ref, subme, qp, noise)
     metric = naive.satd if subme >= 3 else naive.sad
-    quantiser = constant(N_MB, lam, qp)
-    out = decide(s, quantiser, subme, n_ref, kinds)
+    qps = constant(N_MB, qp)
+    out = decide(s, qps, subme, n_ref, kinds)
     seen = set(out[0].tolist())
     state = outputs()[2:]
     for mb in range(N_MB):
-        kind, subs, ref_idx, mv = Decision(s, mb, state, lam, qp, metric, 128, n_ref, kinds).choose()
+        kind, subs, ref_idx, mv = Decision(s, mb, state, qp, metric, 128, n_ref, kinds).choose()
         assert out[0][mb] == kind, mb
         assert out[1][mb].tolist() == list(subs), mb
         np.testing.assert_array_equal(out[2][mb], ref_idx)
         np.testing.assert_array_equal(out[3][mb], mv)
         state[0][mb], state[1][mb] = ref_idx, mv
     for threads in (2, 5):
-        for a, b in zip(decide(s, quantiser, subme, n_ref, kinds, threads), out):
+        for a, b in zip(decide(s, qps, subme, n_ref, kinds, threads), out):
             np.testing.assert_array_equal(a, b)
-    halves = decide(s, quantiser, subme, n_ref, kinds, rows=(0, 1))
-    for a, b in zip(decide(s, quantiser, subme, n_ref, kinds, 2, (1, 4), halves), out):
+    halves = decide(s, qps, subme, n_ref, kinds, rows=(0, 1))
+    for a, b in zip(decide(s, qps, subme, n_ref, kinds, 2, (1, 4), halves), out):
         np.testing.assert_array_equal(a, b)
     assert len(seen) >= (4 if kinds & 15 == 15 and qp < 37 and noise == 3 else 1), seen
 
 
 def test_a_qp_for_each_macroblock():
     rng = np.random.default_rng(SEED)
-    s, quantiser = scene(rng, 2, 5, 6, 3), varying(rng, N_MB)
-    out, state = decide(s, quantiser, 5, 2, 31), outputs()[2:]
-    for mb, qp in enumerate(quantiser[0].tolist()):
-        lam = int(quantiser[1][qp])
-        kind, subs, ref_idx, mv = Decision(s, mb, state, lam, qp, naive.satd, 128, 2, 31).choose()
+    s, qps = scene(rng, 2, 5, 28, 3), varying(rng, N_MB)
+    out, state = decide(s, qps, 5, 2, 31), outputs()[2:]
+    for mb, qp in enumerate(qps.tolist()):
+        kind, subs, ref_idx, mv = Decision(s, mb, state, qp, naive.satd, 128, 2, 31).choose()
         assert (out[0][mb], out[1][mb].tolist()) == (kind, list(subs)), mb
         np.testing.assert_array_equal(out[2][mb], ref_idx)
         np.testing.assert_array_equal(out[3][mb], mv)

@@ -30,25 +30,24 @@ class Scene:
         self.source = shifted(self.rng, self.luma[0], PAD)
         self.centre = np.zeros((self.n_mb, 2), np.int16)
         self.predictor = self.rng.integers(-40, 41, (self.n_mb, 2)).astype(np.int16)
-        self.quantiser = varying(self.rng, self.n_mb)
+        self.qp = varying(self.rng, self.n_mb)
 
     def check(self, stage):
-        """stage(qp, lambdas): a tuple of arrays by macroblock."""
-        qp, lambdas = self.quantiser
-        found = stage(qp, lambdas)
+        """stage(qp): a tuple of arrays by macroblock."""
+        qp = self.qp
+        found = stage(qp)
         changed = 0
         for value in set(qp.tolist()):
-            alone = stage(np.full(self.n_mb, value, np.uint8), lambdas)
+            alone = stage(np.full(self.n_mb, value, np.uint8))
             for a, b in zip(found, alone):
                 np.testing.assert_array_equal(a[qp == value], b[qp == value])
                 changed += (a[qp != value] != b[qp != value]).sum()
         assert changed  # QP matters
 
-    def search(self, function, qp, lambdas, *more):
+    def search(self, function, qp, *more):
         cost, mv = np.zeros((self.n_mb, 41), np.int32), np.zeros((self.n_mb, 41, 2), np.int16)
-        function(
-            self.source, self.luma[0], PAD, self.centre, self.predictor, qp, lambdas, RANGE, *more, 0, self.rows, cost, mv
-        )
+        where = self.source, self.luma[0], PAD, self.centre, self.predictor
+        function(*where, qp, RANGE, *more, 0, self.rows, cost, mv)
         return cost, mv
 
 
@@ -58,9 +57,9 @@ def test_search_centre():
     subsample(s.source, s.luma[0], PAD, 0, ROWS, *coarse)
     previous = np.zeros((N_MB, 4), np.int8), s.rng.integers(-30, 30, (N_MB, 16, 2)).astype(np.int16)
 
-    def stage(*quantiser):
+    def stage(qp):
         out = np.zeros((2, N_MB, 2), np.int16)
-        search_centre(s.source, s.luma[0], PAD, *coarse, *previous, 1, *quantiser, RANGE, 128, 0, ROWS, *out)
+        search_centre(s.source, s.luma[0], PAD, *coarse, *previous, 1, qp, RANGE, 128, 0, ROWS, *out)
         return out
 
     s.check(stage)
@@ -68,23 +67,23 @@ def test_search_centre():
 
 def test_full_search():
     s = Scene()
-    s.check(lambda *quantiser: s.search(full_search, *quantiser))
+    s.check(lambda qp: s.search(full_search, qp))
 
 
 @pytest.mark.parametrize("grid", [3, 7, 13])
 def test_step_search(grid):
     s = Scene()
-    s.check(lambda *quantiser: s.search(step_search, *quantiser, grid))
+    s.check(lambda qp: s.search(step_search, qp, grid))
 
 
 @pytest.mark.parametrize("subme", [2, 4, 5])
 def test_subpel_refine(subme):
     s = Scene()
-    searched = s.search(full_search, *s.quantiser)
+    searched = s.search(full_search, s.qp)
 
-    def stage(*quantiser):
+    def stage(qp):
         cost, mv = (a.copy() for a in searched)
-        subpel_refine(s.source, s.luma, PAD, s.predictor, *quantiser, subme, 0, ROWS, cost, mv)
+        subpel_refine(s.source, s.luma, PAD, s.predictor, qp, subme, 0, ROWS, cost, mv)
         return cost, mv
 
     s.check(stage)
@@ -94,9 +93,9 @@ def test_intra_estimate():
     s = Scene()
     inter = np.full((1, N_MB, 41), 1 << 20, np.int32)
 
-    def stage(*quantiser):
+    def stage(qp):
         cost, modes = np.zeros(N_MB, np.int32), np.zeros((N_MB, 16), np.uint8)
-        intra_estimate(s.source, *quantiser, inter, 1, np.zeros(ROWS, np.int32), 0, ROWS, cost, modes)
+        intra_estimate(s.source, qp, inter, 1, np.zeros(ROWS, np.int32), 0, ROWS, cost, modes)
         return cost, modes
 
     s.check(stage)
@@ -105,17 +104,17 @@ def test_intra_estimate():
 def test_rd_decision():
     """One macroblock a slice, so that macroblocks are independent."""
     s = Scene(16, 16 * 12)
-    cost, mv = s.search(full_search, *s.quantiser)
+    cost, mv = s.search(full_search, s.qp)
     chroma = np.full((1, 2, 8 * s.rows + PAD, 8 + PAD), 90, np.uint8)
     sources = s.source, *s.rng.integers(80, 100, (2, 8 * s.rows, 8)).astype(np.uint8)
     slices, slots = np.arange(s.rows, dtype=np.int32), np.zeros(1, np.int32)
 
-    def stage(*quantiser):
+    def stage(qp):
         shapes = ((), "u1"), ((4,), "u1"), ((4,), "i1"), ((16, 2), "i2"), ((27, 16), "i2"), ((24,), "u1")
         out = [np.zeros((s.n_mb, *shape), kind) for shape, kind in shapes]
         rd_decision(
             *sources, s.luma[None], chroma, slots, PAD, cost[None], mv[None], s.predictor[None],
-            np.full(s.n_mb, 1 << 20, np.int32), slices, *quantiser, -2, 1, 128, 1, 31, np.zeros(1 + s.rows, np.int64), 0,
+            np.full(s.n_mb, 1 << 20, np.int32), slices, qp, -2, 1, 128, 1, 31, np.zeros(1 + s.rows, np.int64), 0,
             s.rows, *out,
         )  # fmt: skip
         return out[:4]

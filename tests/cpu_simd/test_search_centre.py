@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
 
 from .. import naive
@@ -31,7 +32,7 @@ def run(source, reference, pad, merange, max_mv_y, splits, previous=None):
         subsample(source, reference, pad, row0, row1, *coarse)
     for row0, row1 in reversed(spans):
         search_centre(
-            source, reference, pad, *coarse, ref_idx, mv, 1, *constant(n_mb, 4), merange, max_mv_y, row0, row1, centre,
+            source, reference, pad, *coarse, ref_idx, mv, 1, constant(n_mb, 24), merange, max_mv_y, row0, row1, centre,
             predictor,
         )  # fmt: skip
     return centre, predictor
@@ -77,7 +78,7 @@ def test_against_the_definition(kind):
     rng = np.random.default_rng(SEED)
     height, width, pad = 48, 64, 48
     shapes = (height, width), (height + 2 * pad, width + 2 * pad)
-    for lam, merange, max_mv_y, distance in ((4, 16, 64, 1), (0, 8, 128, 3), (91, 4, 64, 2)):
+    for qp, merange, max_mv_y, distance in ((24, 16, 64, 1), (0, 8, 128, 3), (51, 4, 64, 2)):
         source, reference = {
             "texture": lambda: (textured(rng, *shapes[0]), textured(rng, *shapes[1])),
             "flat": lambda: tuple(np.full(shape, 77, np.uint8) for shape in shapes),
@@ -93,11 +94,11 @@ def test_against_the_definition(kind):
         subsample(source, reference, pad, 0, 3, *coarse)
         np.testing.assert_array_equal(coarse[0], naive.coarse(source))
         np.testing.assert_array_equal(coarse[1], naive.coarse(reference[pad:-pad, pad:-pad]))
-        quantiser = constant(n_mb, lam)
         search_centre(
-            source, reference, pad, *coarse, ref_idx, mv, distance, *quantiser, merange, max_mv_y, 0, 3, centre, predictor
-        )
-        where = source, reference, pad, ref_idx, mv, distance, lam, merange, max_mv_y
+            source, reference, pad, *coarse, ref_idx, mv, distance, constant(n_mb, qp), merange, max_mv_y, 0, 3, centre,
+            predictor,
+        )  # fmt: skip
+        where = source, reference, pad, ref_idx, mv, distance, LAMBDA[qp], merange, max_mv_y
         expected = [naive.search_centre(*where, mb, width // 16) for mb in range(n_mb)]
-        np.testing.assert_array_equal(centre, expected, err_msg=str((lam, merange)))
+        np.testing.assert_array_equal(centre, expected, err_msg=str((qp, merange)))
         np.testing.assert_array_equal(predictor, 4 * centre)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL
 from h264lite.cpu_simd.step_search import step_search
@@ -14,14 +15,14 @@ SEED = 20261122
 GRIDS = (3, 7, 13)
 
 
-def run(source, reference, pad, centre, predictor, lam, merange, grid, level=SIMD_LEVEL, splits=1):
+def run(source, reference, pad, centre, predictor, qp, merange, grid, level=SIMD_LEVEL, splits=1):
     rows = source.shape[0] // 16
     cost = np.full((len(centre), 41), -1, np.int32)
     mv = np.zeros((len(centre), 41, 2), np.int16)
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges, edges[1:]))):
         step_search(
-            source, reference, pad, centre, predictor, *constant(len(cost), lam), merange, grid, row0, row1, cost, mv, level
+            source, reference, pad, centre, predictor, constant(len(cost), qp), merange, grid, row0, row1, cost, mv, level
         )
     return cost, mv
 
@@ -34,15 +35,16 @@ def test_against_the_definition(kind, grid):
     width, height, pad = 16, 32, 96
     source, reference = (a.astype(np.uint8) for a in picture_pair(rng, kind, width, height, pad))
     n_mb = width * height // 256
-    for lam, merange in ((0, 16), (4, 16), (91, 4), (3000, 11), (5, 24), (7, 64)):
+    for qp, merange in ((0, 16), (24, 16), (51, 4), (34, 11), (26, 24), (29, 64)):
+        lam = LAMBDA[qp]
         centre = rng.integers(-6, 7, (n_mb, 2)).astype(np.int16)
         predictor = rng.integers(-60, 61, (n_mb, 2)).astype(np.int16)
-        cost, mv = run(source, reference, pad, centre, predictor, lam, merange, grid)
+        cost, mv = run(source, reference, pad, centre, predictor, qp, merange, grid)
         for mb in range(n_mb):
             expected = naive.step_search(source, reference, pad, centre, predictor, lam, merange, grid, mb, width // 16)
-            np.testing.assert_array_equal(cost[mb], expected[0], err_msg=f"lam {lam} merange {merange} mb {mb}")
-            np.testing.assert_array_equal(mv[mb], expected[1], err_msg=f"lam {lam} merange {merange} mb {mb}")
-        other = run(source, reference, pad, centre, predictor, lam, merange, grid, PORTABLE, splits=2)
+            np.testing.assert_array_equal(cost[mb], expected[0], err_msg=f"qp {qp} merange {merange} mb {mb}")
+            np.testing.assert_array_equal(mv[mb], expected[1], err_msg=f"qp {qp} merange {merange} mb {mb}")
+        other = run(source, reference, pad, centre, predictor, qp, merange, grid, PORTABLE, splits=2)
         np.testing.assert_array_equal(cost, other[0])
         np.testing.assert_array_equal(mv, other[1])
 
@@ -64,23 +66,23 @@ def test_it_finds_what_the_full_search_finds_where_valleys_lead_there():
     source = reference[96 + 5 : 96 + 5 + 64, 96 - 9 : 96 - 9 + 64].copy()
     zero = np.zeros((16, 2), np.int16)
     best, best_mv = np.zeros((16, 41), np.int32), np.zeros((16, 41, 2), np.int16)
-    full_search(source, reference, 96, zero, zero, *constant(16, 0), 16, 0, 4, best, best_mv)
+    full_search(source, reference, 96, zero, zero, constant(16, 0), 16, 0, 4, best, best_mv)
+    best -= naive.vector_bits(best_mv)  # LAMBDA[0] is 1
     assert (best[:, 40] == 0).all() and (best_mv[:, 40] == (-36, 20)).all()
     found = []
     for grid in GRIDS:
         cost, mv = run(source, reference, 96, zero, zero, 0, 16, grid)
-        assert (cost >= best).all()
+        assert (cost - naive.vector_bits(mv) >= best).all()
         found.append((mv[:, 40] == best_mv[:, 40]).all(1).mean())
     assert found == sorted(found) and 0.2 < found[0] and 0.7 < found[2], found
 
 
 def test_extreme_predictors_saturate():
     """Costs above 65535 count as 65535, and the first candidate that has it wins: the centre."""
-    rng = np.random.default_rng(SEED)
-    source, reference = (a.astype(np.uint8) for a in picture_pair(rng, "random", 16, 16, 96))
+    source, reference = np.zeros((16, 16), np.uint8), np.full((16 + 192, 16 + 192), 255, np.uint8)
     centre, predictor = np.array([[3, -2]], np.int16), np.array([[30000, -30000]], np.int16)
     for grid in GRIDS:
-        cost, mv = run(source, reference, 96, centre, predictor, 4000, 16, grid)
-        expected = naive.step_search(source, reference, 96, centre, predictor, 4000, 16, grid, 0, 1)
+        cost, mv = run(source, reference, 96, centre, predictor, 51, 16, grid)
+        expected = naive.step_search(source, reference, 96, centre, predictor, LAMBDA[51], 16, grid, 0, 1)
         np.testing.assert_array_equal(cost[0], expected[0])
         assert (mv[0] == (12, -8)).all()

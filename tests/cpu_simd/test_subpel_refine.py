@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.subpel_refine import subpel_refine
 
 from .. import naive
 from ..quantiser import constant
 
-SEED = 99
+SEED, QP = 99, 26
 
 
 def searched(rng, kind, pad=48, width=32, height=48):
@@ -24,7 +25,7 @@ def searched(rng, kind, pad=48, width=32, height=48):
     centre = rng.integers(-4, 5, (n_mb, 2)).astype(np.int16)
     predictor = rng.integers(-40, 41, (n_mb, 2)).astype(np.int16)
     cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
-    full_search(source, luma[0], pad, centre, predictor, *constant(n_mb, 5), 8, 0, height // 16, cost, mv)
+    full_search(source, luma[0], pad, centre, predictor, constant(n_mb, QP), 8, 0, height // 16, cost, mv)
     return source, luma, pad, predictor, cost, mv
 
 
@@ -35,9 +36,9 @@ def test_against_the_definition(kind, subme):
     source, luma, pad, predictor, cost, mv = searched(np.random.default_rng(SEED), kind)
     refined, vectors = cost.copy(), mv.copy()
     for row0, row1 in ((1, 3), (0, 1)):
-        subpel_refine(source, luma, pad, predictor, *constant(len(cost), 5), subme, row0, row1, refined, vectors)
+        subpel_refine(source, luma, pad, predictor, constant(len(cost), QP), subme, row0, row1, refined, vectors)
     for mb in range(len(cost)):
-        expected = naive.subpel_refine(source, luma, pad, predictor, 5, subme, mb, 2, cost[mb], mv[mb])
+        expected = naive.subpel_refine(source, luma, pad, predictor, LAMBDA[QP], subme, mb, 2, cost[mb], mv[mb])
         np.testing.assert_array_equal(refined[mb], expected[0])
         np.testing.assert_array_equal(vectors[mb], expected[1])
 
@@ -47,10 +48,10 @@ def test_against_the_definition(kind, subme):
 def test_kinds_left_out(kinds, subme):
     source, luma, pad, predictor, cost, mv = searched(np.random.default_rng(SEED), "smooth")
     refined, vectors = cost.copy(), mv.copy()
-    subpel_refine(source, luma, pad, predictor, *constant(len(cost), 5), subme, 0, 3, refined, vectors, kinds)
+    subpel_refine(source, luma, pad, predictor, constant(len(cost), QP), subme, 0, 3, refined, vectors, kinds)
     hopeless = refined == 1 << 20
     for mb in range(len(cost)):
-        expected = naive.subpel_refine(source, luma, pad, predictor, 5, subme, mb, 2, cost[mb], mv[mb], kinds)
+        expected = naive.subpel_refine(source, luma, pad, predictor, LAMBDA[QP], subme, mb, 2, cost[mb], mv[mb], kinds)
         np.testing.assert_array_equal(refined[mb], expected[0])
         np.testing.assert_array_equal(vectors[mb], expected[1])
     assert not hopeless[:, 40].any() and hopeless.any() == (kinds < 31 or subme < 5)

@@ -1,4 +1,4 @@
-"""The CUDA full search gives the bits of its CPU twin: kinds of pictures, ranges, centres, lambdas, split rows."""
+"""The CUDA full search gives the bits of its CPU twin: kinds of pictures, ranges, centres, QPs, split rows."""
 
 from itertools import pairwise
 
@@ -12,11 +12,11 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
 
 
-def both(device, source, reference, pad, centre, predictor, quantiser, merange, splits=1):  # noqa: F811
+def both(device, source, reference, pad, centre, predictor, qp, merange, splits=1):  # noqa: F811
     n_mb, rows = len(centre), source.shape[0] // 16
     cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
-    cpu.full_search(source, reference, pad, centre, predictor, *quantiser, merange, 0, rows, cost, mv)
-    on_gpu = [device.upload(a) for a in (source, reference, centre, predictor, *quantiser)]
+    cpu.full_search(source, reference, pad, centre, predictor, qp, merange, 0, rows, cost, mv)
+    on_gpu = [device.upload(a) for a in (source, reference, centre, predictor, qp)]
     out = device.array((n_mb, 41), np.int32).fill(0xEE), device.array((n_mb, 41, 2), np.int16).fill(0xEE)
     edges = [rows * k // splits for k in range(splits + 1)]
     for row0, row1 in pairwise(edges):
@@ -32,14 +32,14 @@ def test_twin(device, kind, merange):  # noqa: F811
     print("seed", SEED)
     rng = np.random.default_rng(SEED + merange)
     pad = 96
-    for width, height, lam in ((48, 32, 1), (16, 16, 91), (32, 48, 13), (32, 48, None)):
+    for width, height, one_qp in ((48, 32, 12), (16, 16, 51), (32, 48, 34), (32, 48, None)):
         reference = plane(rng, kind, height + 2 * pad, width + 2 * pad)
         source = shifted(rng, reference, pad)
         n_mb = width * height // 256
         centre = rng.integers(-7, 8, (n_mb, 2)).astype(np.int16)
         predictor = rng.integers(-90, 91, (n_mb, 2)).astype(np.int16)
-        quantiser = varying(rng, n_mb) if lam is None else constant(n_mb, lam)
-        both(device, source, reference, pad, centre, predictor, quantiser, merange, splits=1 + (lam != 1))
+        qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
+        both(device, source, reference, pad, centre, predictor, qp, merange, splits=1 + (one_qp != 12))
 
 
 def test_saturated_costs(device):  # noqa: F811
@@ -47,10 +47,10 @@ def test_saturated_costs(device):  # noqa: F811
     pad, n_mb = 48, 2
     source, reference = np.zeros((16, 32), np.uint8), np.full((16 + 2 * pad, 32 + 2 * pad), 255, np.uint8)
     far = np.full((n_mb, 2), 2000, np.int16)
-    both(device, source, reference, pad, np.zeros((n_mb, 2), np.int16), far, constant(n_mb, 91), 16)
+    both(device, source, reference, pad, np.zeros((n_mb, 2), np.int16), far, constant(n_mb, 51), 16)
 
 
 def test_refused_by_name(device):  # noqa: F811
     a = device.array((16, 16), np.uint8)
     with pytest.raises(ValueError, match="merange 65"):
-        full_search(a, a, 0, a, a, a, a, 65, 0, 1, a, a)
+        full_search(a, a, 0, a, a, a, 65, 0, 1, a, a)

@@ -14,20 +14,20 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", "levels", "total_coeff", "cbp")
 
 
-def both(device, planes, state, slice_first_mb, lambdas, offset, rec, parts, given=None):  # noqa: F811
+def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None):  # noqa: F811
     """Runs the twins; parts: first and last macroblock of each call; given: modes of a P picture. Returns the CPU's state."""
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
-    modes, lambdas_there = device.upload(given), device.upload(lambdas)
+    modes = device.upload(given)
     sources, slices = [device.upload(p) for p in planes], device.upload(slice_first_mb)
     out, gpu = [device.upload(p) for p in rec], {name: device.upload(a) for name, a in state.items()}
     for first_mb, end_mb in parts:
         intra(
-            *sources, slices, lambdas_there, offset, n_ref, modes, first_mb, end_mb, gpu["mb_type"], gpu["intra4x4_mode"],
+            *sources, slices, offset, n_ref, modes, first_mb, end_mb, gpu["mb_type"], gpu["intra4x4_mode"],
             gpu["intra16x16_mode"], gpu["intra_chroma_mode"], gpu["qp"], *out, gpu["levels"], gpu["total_coeff"],
             gpu["cbp"],
         )  # fmt: skip
     cpu.intra(
-        *planes, slice_first_mb, lambdas, offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
+        *planes, slice_first_mb, offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
         state["intra4x4_mode"], state["intra16x16_mode"], state["intra_chroma_mode"], state["qp"], *rec, state["levels"],
         state["total_coeff"], state["cbp"],
     )  # fmt: skip
@@ -51,12 +51,11 @@ def test_intra_pictures(device, kind):  # noqa: F811
             state["mb_type"][:] = rng.integers(0, LAST_INTRA + 1, n_mb)
             planes = picture(rng, height, width, kind)
             rec = [np.full_like(p, 55) for p in planes]
-            lam, offset = int(rng.integers(0, 90)), int(rng.integers(-12, 13))
-            lambdas = np.maximum(0, lam + np.arange(52, dtype=np.int32) - qp)
+            offset = int(rng.integers(-12, 13))
             slices, other_rec = np.zeros(height // 16, np.int32), copy.deepcopy(rec)
             given, other = given_modes(rng, width // 16, slices), copy.deepcopy(state)
-            both(device, planes, state, slices, lambdas, offset, rec, [(0, n_mb)])
-            both(device, planes, other, slices, lambdas, offset, other_rec, [(0, n_mb)], given)
+            both(device, planes, state, slices, offset, rec, [(0, n_mb)])
+            both(device, planes, other, slices, offset, other_rec, [(0, n_mb)], given)
             seen.update(state["mb_type"].tolist())
     print("types", seen)
     if kind == "waves":
@@ -82,9 +81,8 @@ def test_among_inter_macroblocks_and_slices(device, share):  # noqa: F811
             planes = picture(rng, 16 * mb_height, 16 * mb_width, "waves")
             rec = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in planes]
             given = given_modes(rng, mb_width, first)
-            lambdas = rng.integers(1, 60, (2, 52)).astype(np.int32)
-            both(device, planes, copy.deepcopy(state), first, lambdas[0], 0, copy.deepcopy(rec), parts)
-            both(device, planes, copy.deepcopy(state), first, lambdas[1], 0, rec, parts, given)
+            both(device, planes, copy.deepcopy(state), first, 0, copy.deepcopy(rec), parts)
+            both(device, planes, copy.deepcopy(state), first, 0, rec, parts, given)
 
 
 def test_every_mode_is_used(device):  # noqa: F811
@@ -96,7 +94,7 @@ def test_every_mode_is_used(device):  # noqa: F811
         state["qp"][:] = 20 + k
         planes = picture(rng, 96, 96, "waves" if k % 3 else "smooth")
         rec = [np.full_like(p, 55) for p in planes]
-        both(device, planes, state, np.zeros(6, np.int32), np.full(52, 4 * k, np.int32), 0, rec, [(0, 36)])
+        both(device, planes, state, np.zeros(6, np.int32), 0, rec, [(0, 36)])
         modes4.update(state["intra4x4_mode"][state["mb_type"] == I_4x4].ravel().tolist())
         modes16.update(state["intra16x16_mode"][state["mb_type"] == I_16x16].tolist())
         chroma.update(state["intra_chroma_mode"].tolist())
@@ -118,4 +116,4 @@ def test_a_large_picture(device):  # noqa: F811
         rec = [np.full_like(p, 55) for p in planes]
         slices = np.repeat(np.arange(0, 68, 17), 17).astype(np.int32) * 120 * (n % 4 == 3)
         given = given_modes(rng, 120, slices) if n % 2 else None
-        both(device, planes, state, slices, np.full(52, 6 + n, np.int32), -2, rec, [(0, 120 * 68)], given)
+        both(device, planes, state, slices, -2, rec, [(0, 120 * 68)], given)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import interpolate as cpu_interpolate
 from h264lite.cpu_simd import mode_decision as cpu
+from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cuda_src import mode_decision as cuda
 
 from .. import naive
@@ -46,7 +47,7 @@ def case(rng, kind, width, height, n_ref, pad, lam):
 def test_twin(device, kind, n_ref):  # noqa: F811
     rng = np.random.default_rng(SEED + n_ref)
     pad = 48
-    for width, height, lam, qp, subme, kinds, max_mv_y in (
+    for width, height, lam, one_qp, subme, kinds, max_mv_y in (
         (80, 64, 4, 26, 5, 31, 128), (80, 80, 4, 20, 5, 31, 128), (80, 80, 4, 24, 5, 15, 128),
         (96, 96, 4, 28, 5, 31, 64), (96, 80, 4, None, 5, 31, 64),
         (48, 48, 1, 10, 1, 31, 2), (64, 32, 20, 40, 3, 7, 64), (16, 48, 9, 35, 5, 1, 64),
@@ -55,9 +56,9 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         mb_width, rows, n_mb = width // 16, height // 16, width * height // 256
         source, luma, slots, cost, mv, predictor, intra = case(rng, kind, width, height, n_ref, pad, lam)
         first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
-        quantiser = varying(rng, n_mb) if qp is None else constant(n_mb, lam, qp)
-        read = [device.upload(a) for a in (source, luma, slots, cost, mv, predictor, intra, first, *quantiser)]
-        d_source, d_luma, d_slots, d_cost, d_mv, d_predictor, d_intra, d_first, *d_quantiser = read
+        qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
+        read = [device.upload(a) for a in (source, luma, slots, cost, mv, predictor, intra, first, qp)]
+        d_source, d_luma, d_slots, d_cost, d_mv, d_predictor, d_intra, d_first, d_qp = read
         shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
         out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
         d_out = [device.array(a.shape, a.dtype).fill(99) for a in out]
@@ -65,11 +66,11 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         for rows_at_once in ((0, rows),) if rng.random() < 0.5 else ((0, 1), (1, rows)):
             progress[0] = 0
             cpu.mode_decision(
-                source, luma, slots, pad, cost, mv, predictor, intra, first, *quantiser, subme, max_mv_y, n_ref, kinds,
+                source, luma, slots, pad, cost, mv, predictor, intra, first, qp, subme, max_mv_y, n_ref, kinds,
                 progress, *rows_at_once, *out,
             )  # fmt: skip
             cuda.mode_decision(
-                d_source, d_luma, d_slots, pad, d_cost, d_mv, d_predictor, d_intra, d_first, *d_quantiser, subme, max_mv_y,
+                d_source, d_luma, d_slots, pad, d_cost, d_mv, d_predictor, d_intra, d_first, d_qp, subme, max_mv_y,
                 n_ref, kinds, None, *rows_at_once, *d_out,
             )  # fmt: skip
         for name, a, b in zip(("mb_type", "sub_mb_type", "ref_idx", "mv"), d_out, out):
@@ -90,7 +91,7 @@ def check_two_slices(device, seed):  # noqa: F811
     first = np.repeat(np.array([0, 55], np.int32), (5, 4))
     shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
     out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
-    read = [source, luma, slots, pad, cost, mv, predictor, intra, first, *constant(n_mb, 4, 24)]
+    read = [source, luma, slots, pad, cost, mv, predictor, intra, first, constant(n_mb, 24)]
     rest = (5, 128, n_ref, 15, np.zeros(1 + rows, np.int64), 0, rows)
     cpu.mode_decision(*read, *rest, *out)
     d_out = [device.upload(np.full_like(a, 77)) for a in out]
@@ -139,7 +140,7 @@ def test_more_tiles_than_run_at_once(device, n_ref):  # noqa: F811
     first = np.zeros(rows, np.int32)
     shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
     out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
-    read = [source, luma, slots, pad, cost, mv, predictor, intra, first, *constant(n_mb, 4, 24)]
+    read = [source, luma, slots, pad, cost, mv, predictor, intra, first, constant(n_mb, 24)]
     rest = (5, 128, n_ref, 15, np.zeros(1 + rows, np.int64), 0, rows)
     cpu.mode_decision(*read, *rest, *out)
     d_out = [device.upload(np.full_like(a, 77)) for a in out]
@@ -150,7 +151,7 @@ def test_more_tiles_than_run_at_once(device, n_ref):  # noqa: F811
 
 def test_what_levels_are_worth(device):  # noqa: F811
     """Rows: the place of a lone level in its block; columns: how many blocks of the macroblock have one."""
-    pad, width, height, lam, qp = 48, 16, 16 * 9 * 16, 4, 20  # a slice each, so that no neighbour matters
+    pad, width, height, qp = 48, 16, 16 * 9 * 16, 20  # a slice each, so that no neighbour matters
     forward = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
     luma = np.full((1, 4, height + 2 * pad, width + 2 * pad), 128, np.uint8)
     source = np.full((height, width), 128, np.uint8)
@@ -168,15 +169,14 @@ def test_what_levels_are_worth(device):  # noqa: F811
     # the vector found costs two bits more than the P_Skip vector if that one is skipped, and less if it is coded
     residual = source.astype(int) - 128
     found = [naive.satd(residual[y : y + 16, x : x + 16]) for y in range(0, height, 16) for x in range(0, width, 16)]
-    cost = np.repeat(np.array(found, np.int32) - 14 * lam, 41).reshape(1, n_mb, 41)
+    cost = np.repeat(np.array(found, np.int32) - 14 * int(LAMBDA[qp]), 41).reshape(1, n_mb, 41)
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
     first, slots = np.arange(rows, dtype=np.int32), np.zeros(1, np.int32)
-    quantiser = constant(n_mb, lam, qp)
     args = (5, 128, 1, 15, np.zeros(1 + rows, np.int64), 0, rows)
     out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
-    cpu.mode_decision(source, luma, slots, pad, cost, mv, predictor, intra, first, *quantiser, *args, *out)
+    cpu.mode_decision(source, luma, slots, pad, cost, mv, predictor, intra, first, constant(n_mb, qp), *args, *out)
     read = [device.upload(a) for a in (source, luma, slots)]
-    found = [device.upload(a) for a in (cost, mv, predictor, intra, first, *quantiser)]
+    found = [device.upload(a) for a in (cost, mv, predictor, intra, first, constant(n_mb, qp))]
     d_out = [device.upload(np.full_like(a, 77)) for a in out]
     cuda.mode_decision(*read, pad, *found, *args, *d_out)
     for a, b in zip(d_out, out):

@@ -15,8 +15,8 @@ from ..quantiser import constant, varying
 def test_twin(device, kind, merange):  # noqa: F811
     rng = np.random.default_rng(SEED + merange)
     pad = 64
-    sizes = (96, 64, 4, 128, 1), (16, 16, 91, 64, 1), (48, 80, 1, 24, 3), (176, 144, 9, 64, 9), (96, 96, None, 64, 2)
-    for width, height, lam, max_mv_y, step in sizes:
+    sizes = (96, 64, 24, 128, 1), (16, 16, 51, 64, 1), (48, 80, 12, 24, 3), (176, 144, 31, 64, 9), (96, 96, None, 64, 2)
+    for width, height, one_qp, max_mv_y, step in sizes:
         n_mb, rows = width * height // 256, height // 16
         reference = padded(plane(rng, kind, height, width), pad)
         source = shifted(rng, reference, pad)
@@ -29,14 +29,14 @@ def test_twin(device, kind, merange):  # noqa: F811
         gpu_coarse = [device.array(c.shape, np.uint8).fill(7) for c in coarse]
         gpu_out = [device.array((n_mb, 2), np.int16).fill(7) for _ in out]
         cpu.subsample(source, reference, pad, 0, rows, *coarse)
-        quantiser = varying(rng, n_mb) if lam is None else constant(n_mb, lam)
-        gpu_quantiser = [device.upload(a) for a in quantiser]
+        qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
+        gpu_qp = device.upload(qp)
         previous, limits = (previous_ref, previous_mv, 2), (merange, max_mv_y)
-        cpu.search_centre(source, reference, pad, *coarse, *previous, *quantiser, *limits, 0, rows, *out)
+        cpu.search_centre(source, reference, pad, *coarse, *previous, qp, *limits, 0, rows, *out)
         for row in range(0, rows, step):
             subsample(*gpu_in, pad, row, min(row + step, rows), *gpu_coarse)
         for row in range(0, rows, step):
             span = row, min(row + step, rows)
-            search_centre(*gpu_in, pad, *gpu_coarse, *gpu_previous, 2, *gpu_quantiser, *limits, *span, *gpu_out)
+            search_centre(*gpu_in, pad, *gpu_coarse, *gpu_previous, 2, gpu_qp, *limits, *span, *gpu_out)
         for a, b in zip((*gpu_coarse, *gpu_out), (*coarse, *out)):
             np.testing.assert_array_equal(a.get(), b)

@@ -4,7 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from h264lite.encoder.statistics import FrameRow, Statistics, psnr, ssim
+from h264lite.encoder import pipeline, statistics
+from h264lite.encoder.encoder import Encoder
+from h264lite.encoder.files.video import split_planes
+from h264lite.encoder.statistics import SUMMED, FrameRow, Statistics, psnr, ssim
 from h264lite.standard.macroblock import (
     I_PCM,
     MB_TYPE_NAMES,
@@ -58,6 +61,7 @@ class _Frame(EncodedFrame):
         self.ssd, self.data, self.mb_counts = ssd, bytes(size), np.zeros(len(MB_TYPE_NAMES), int)
         for mb_type, count in mbs.items():
             self.mb_counts[mb_type] = count
+        self.sums = [7] * len(SUMMED)
         self.stage_seconds, self.reconstruction = {"deblock": 0.5}, None
 
 
@@ -76,6 +80,24 @@ def test_sums():
     assert lines[2] == "mb I  I16..4: 25.0% 75.0%"
     assert lines[3] == "mb P  I16..4:  0.0%  0.0%  P16..8: 25.0% 25.0% 25.0%  skip:25.0%"
     assert f"PSNR Mean Y:{mean:.3f}" in lines[-1]
+
+
+def test_sums_of_arrays_are_columns(monkeypatch):
+    """Of arrays of any shape and dtype, in the order of SUMMED."""
+    names, wanted, write = ("total_coeff", "mv"), [], pipeline.Pipeline._write
+
+    def noting(self, frame):
+        wanted.append([sum(frame.results[name].ravel().tolist()) for name in names])
+        return write(self, frame)
+
+    monkeypatch.setattr(pipeline, "SUMMED", names)
+    monkeypatch.setattr(statistics, "SUMMED", names)
+    monkeypatch.setattr(pipeline.Pipeline, "_write", noting)
+    clip = np.random.default_rng(3).integers(0, 256, (3, 32 * 48), np.uint8)
+    with Encoder(width=32, height=32, qp=30, device="cpu", threads=1, gops=1) as encoder:
+        finished = [pair for frame in clip for pair in encoder.push(split_planes(frame, 32, 32))] + encoder.drain()
+    assert FrameRow.header()[-2:] == [*names] and all(coefficients for coefficients, _ in wanted)
+    assert [row.cells()[-2:] for _, row in finished] == [[str(value) for value in sums] for sums in wanted]
 
 
 def test_pcm_is_shown_where_there_is_some():

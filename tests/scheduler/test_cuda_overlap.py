@@ -133,9 +133,9 @@ def ledger(monkeypatch):
         found.act(found.host(), "entropy coding", [span(frame.block), span(frame.source), span(frame.slice_data)])
         return access_unit(self, frame)
 
-    def noted_finish(handle):
-        found.writes = handle.frame.spec.display_index
-        done = finish(handle)
+    def noted_finish(ready, frame, given):
+        found.writes = frame.spec.display_index
+        done = finish(ready, frame, given)
         found.finished[done.index] = dict(found.clock(found.host()))
         found.writes = None
         return done
