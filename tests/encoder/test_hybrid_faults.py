@@ -125,9 +125,9 @@ def test_the_watchdog_says_what_nobody_can_stop():
 @pytest.mark.parametrize("text", ("soon", "-1", "nan"))
 def test_a_limit_that_is_none(driver, monkeypatch, text):  # noqa: F811
     monkeypatch.setenv(watchdog.VARIABLE, text)
-    with pytest.raises(ValueError, match=f"{watchdog.VARIABLE}={text}: seconds"):
+    with pytest.raises(ValueError, match=f"{watchdog.VARIABLE}={text}: must be seconds"):
         watchdog.limit_from_environment()
-    with pytest.raises(Error, match=f"{watchdog.VARIABLE}={text}: seconds"):
+    with pytest.raises(Error, match=f"{watchdog.VARIABLE}={text}: must be seconds"):
         h264lite.Encoder.from_config(config(WIDTH, HEIGHT, ("half", 1), device="hybrid"))
 
 
