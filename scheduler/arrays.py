@@ -254,14 +254,14 @@ CONSTANTS = {
     "n_ref": "references of the frame, 0 in I slices",
     "ref_slots": "int32[n_ref]: slot of each reference",
     "distance": "frames from the searched reference to the frame in the loop",
-    "given_y": "uint8: input of a GPU in display size, of any pitch",
-    "given_u": "see given_y: Cb",
-    "given_v": "see given_y: Cr",
-    "given_uv": "see given_y: Cb and Cr interleaved",
-    "given_rgb": "see given_y: three planes",
-    "pitch": "bytes from row to row of given_y or given_rgb",
-    "chroma_pitch": "bytes from row to row of given_u, given_v or given_uv",
-    "plane_pitch": "bytes from plane to plane of given_rgb",
+    "input_y": "uint8: input of a GPU in display size, of any pitch",
+    "input_u": "see input_y: Cb",
+    "input_v": "see input_y: Cr",
+    "input_uv": "see input_y: Cb and Cr interleaved",
+    "input_rgb": "see input_y: three planes",
+    "pitch": "bytes from row to row of input_y or input_rgb",
+    "chroma_pitch": "bytes from row to row of input_u, input_v or input_uv",
+    "plane_pitch": "bytes from plane to plane of input_rgb",
 }
 # Arrays that a stage changes only in part, so that their rows must be resident before
 READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {

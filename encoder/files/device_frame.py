@@ -13,7 +13,7 @@ INTERFACE = "__cuda_array_interface__"
 class DeviceFrame:
     """A frame on the GPU, as the arguments of the stage that reads it.
 
-    stage: load_i420, load_nv12 or load_rgb; pointers: given_y and so on; numbers: pitches in bytes. frame: the user's
+    stage: load_i420, load_nv12 or load_rgb; pointers: input_y and so on; numbers: pitches in bytes. frame: the user's
     object, kept so that its library does not reuse the memory.
     """
 
@@ -78,7 +78,7 @@ def describe(frame: Any, width: int, height: int, stream: Any = None) -> DeviceF
         pitches = planes[1].rows(), planes[2].rows()
         if pitches[0] != pitches[1]:
             raise InputError(f"planes u and v with rows {pitches[0]} and {pitches[1]} bytes apart: they must be alike")
-        pointers = {f"given_{name}": plane.pointer for name, plane in zip("yuv", planes)}
+        pointers = {f"input_{name}": plane.pointer for name, plane in zip("yuv", planes)}
         return DeviceFrame("load_i420", pointers, {"pitch": planes[0].rows(), "chroma_pitch": pitches[0]}, producer)
     array = _read(frame, "frame")
     producer = _producer([array], stream)
@@ -91,7 +91,7 @@ def describe(frame: Any, width: int, height: int, stream: Any = None) -> DeviceF
     if array.strides != (width, 1):
         raise InputError(f"a frame with strides {array.strides}: I420 in one array must be contiguous; or give planes")
     at = array.pointer
-    pointers = {"given_y": at, "given_u": at + width * height, "given_v": at + width * height * 5 // 4}
+    pointers = {"input_y": at, "input_u": at + width * height, "input_v": at + width * height * 5 // 4}
     return DeviceFrame("load_i420", pointers, {"pitch": width, "chroma_pitch": width // 2}, producer)
 
 
@@ -102,7 +102,7 @@ def _nv12(y: _Array, uv: _Array, chroma: tuple[int, int], producer: Producer) ->
         uv = _Array(uv.name, (chroma[0], 2 * chroma[1]), (uv.strides[0], 1), uv.pointer)
     _expect(uv, (chroma[0], 2 * chroma[1]))
     pitches = {"pitch": y.rows(), "chroma_pitch": uv.rows()}
-    return DeviceFrame("load_nv12", {"given_y": y.pointer, "given_uv": uv.pointer}, dict(pitches), producer)
+    return DeviceFrame("load_nv12", {"input_y": y.pointer, "input_uv": uv.pointer}, dict(pitches), producer)
 
 
 def _rgb(array: _Array, width: int, height: int, producer: Producer) -> DeviceFrame:
@@ -115,7 +115,7 @@ def _rgb(array: _Array, width: int, height: int, producer: Producer) -> DeviceFr
         numbers = {"pitch": array.rows(), "plane_pitch": array.strides[0]}
     else:
         raise InputError(f"a frame of shape {array.shape}: RGB is ({height}, {width}, 3) or (3, {height}, {width})")
-    return DeviceFrame("load_rgb", {"given_rgb": array.pointer}, numbers, producer, is_rgb=True)
+    return DeviceFrame("load_rgb", {"input_rgb": array.pointer}, numbers, producer, is_rgb=True)
 
 
 def _expect(array: _Array, shape: tuple[int, ...]) -> None:

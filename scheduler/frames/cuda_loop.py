@@ -61,4 +61,4 @@ def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:
     params, source = split_upload(upload, config.mb_height)
     y, u, v = split_planes(source, config.display)
     pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
-    return {"upload": upload, "frame_params": params, "given_y": y, "given_u": u, "given_v": v, **pitches}
+    return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}

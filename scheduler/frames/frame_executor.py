@@ -104,7 +104,7 @@ class FrameExecutor:
     def check_device(self, source: "DeviceFrame", check: Callable[[str, int | None, int], None]) -> None:
         """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU."""
         for name, pointer in source.pointers.items():
-            check(name.removeprefix("given_"), *self.loop.executor.ordinal_of(pointer))
+            check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
 
     def compile(self, spec: FrameSpec, stages: Sequence[str]) -> None:
         """Run stages on an empty frame to compile their kernels; spec: with one reference."""
