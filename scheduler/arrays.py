@@ -148,7 +148,7 @@ class ArrayRow:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Another name that stages use. of: the arrays behind it; halo: see ArrayRow."""
+    """Another name that stages use. of: the arrays of which it is a view; halo: see ArrayRow."""
 
     name: str
     of: tuple[Key, ...]
@@ -302,19 +302,19 @@ def pool_shape(pool: str, n_slots: int, size: Size) -> tuple[int, ...]:
     return (n_slots, sum(array.planes for array in arrays), *arrays[0].shape(size)[-2:])
 
 
-def _behind(name: str) -> tuple[Key, ...]:
-    """The arrays behind a name of the stage table, with numbers as in VIEWS."""
+def _arrays_of(name: str) -> tuple[Key, ...]:
+    """The arrays of a name of the stage table, with numbers as in VIEWS."""
     if name in VIEWS:
         return VIEWS[name].of
     return ((name, SEARCHED_REF if ARRAYS[name].place == SEARCH else CURRENT),)
 
 
 def storage(name: str, reference: int, n_ref: int) -> tuple[Key, ...]:
-    """The arrays behind a name of the stage table that rows are copied of, in a step for one reference."""
+    """The arrays whose rows are copied for a name of the stage table, in a step for one reference."""
     if name in CONSTANTS:
         return ()
     found: list[Key] = []
-    for base, number in _behind(name):
+    for base, number in _arrays_of(name):
         if ARRAYS[base].place in NEVER_COPIED:
             continue
         numbers = range(n_ref) if number == ALL_REFS else (reference if number == SEARCHED_REF else number,)

@@ -69,7 +69,7 @@ class Stage:
         return getattr(import_module(f"..{folder}.{file}", __package__), function)
 
     @cached_property
-    def _places(self) -> tuple[list[str], list[str]]:
+    def _names_around_span(self) -> tuple[list[str], list[str]]:
         """Names of the arguments before and after the span."""
         span, names = self.span, self.arguments.split()
         at = names.index(span[0]) if span else len(names)
@@ -77,14 +77,14 @@ class Stage:
 
     def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
         """The CPU function with all arguments bound to the state of their names, except the span."""
-        function, (names, behind) = self.cpu_function, self._places
-        before, after = [state[name] for name in names], [state[name] for name in behind]
+        function, (first, last) = self.cpu_function, self._names_around_span
+        before, after = [state[name] for name in first], [state[name] for name in last]
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
         """Start the stage on the GPU for one span (`part`)."""
-        names, behind = self._places
-        self.cuda_function(*[state[n] for n in names], *part, *[state[n] for n in behind], stream=stream)
+        first, last = self._names_around_span
+        self.cuda_function(*[state[n] for n in first], *part, *[state[n] for n in last], stream=stream)
 
 
 TABLE = (
