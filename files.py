@@ -119,7 +119,7 @@ class WholeFile:
         self.close()
 
 
-def words(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The text of an OSError or FFmpeg error, without number and file name."""
     if getattr(error, "errno", None) == errno.EPIPE:
         return "closed by its reader (broken pipe)"

@@ -129,35 +129,35 @@ class Bench:
         """Encodes a frame, then times its kernels; returns nothing for an I frame."""
         self.executor._recordings.clear()  # so that the frame's recording is the only one, recorded before or not
         self.encode(*samples)
-        (script,) = self.executor._recordings.values()
-        if not any(name.startswith("full_search") for _, name, _ in script.launches()):
+        (recording,) = self.executor._recordings.values()
+        if not any(name.startswith("full_search") for _, name, _ in recording.launches()):
             return []
         with self.gpu:
-            return list(self._walk(script))
+            return list(self._walk(recording))
 
-    def _walk(self, script: Recording) -> Iterator[Timed]:
+    def _walk(self, recording: Recording) -> Iterator[Timed]:
         """All from the source's conversion on again, in order, so that each kernel finds what it found before."""
-        kernels = {k: (name, stream) for k, name, stream in script.launches()}
+        kernels = {k: (name, stream) for k, name, stream in recording.launches()}
         names = {id(stream): name for name, stream in self.executor.streams.items()}
         before = None
-        for k in range(next(iter(kernels)), len(script.acts)):
-            act = script.acts[k]
+        for k in range(next(iter(kernels)), len(recording.commands)):
+            command = recording.commands[k]
             if k not in kernels:
-                self.gpu.replay(script.some([act]))
+                self.gpu.replay(recording.subset([command]))
                 continue
             name, stream = kernels[k]
             if name in IN_PLACE:
                 assert before is not None and before[1] is stream, f"{name} follows no kernel of its stream"
-                us = self._time(script, [before[0], act], stream) - self._time(script, [before[0]], stream)
-                self.gpu.replay(script.some([act]))  # on the current contents
+                us = self._time(recording, [before[0], command], stream) - self._time(recording, [before[0]], stream)
+                self.gpu.replay(recording.subset([command]))  # on the current contents
             else:
-                us = self._time(script, [act], stream)
-            before = act, stream
+                us = self._time(recording, [command], stream)
+            before = command, stream
             yield Timed(name, names[id(stream)], us)
 
-    def _time(self, script: Recording, acts: list[Any], stream: Any) -> float:
+    def _time(self, recording: Recording, commands: list[Any], stream: Any) -> float:
         """Microseconds of a recording's commands on a stream, issued repeatedly, alone on the GPU."""
-        gpu, row, times = self.gpu, script.some(acts * self.batch), []
+        gpu, row, times = self.gpu, recording.subset(commands * self.batch), []
         gpu.replay(row)
         for _ in range(self.rounds):
             gpu.synchronize()

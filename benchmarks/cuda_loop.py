@@ -99,15 +99,15 @@ def closed_loop(pictures: list, width: int, height: int, options: dict[str, Any]
         if n < 4:
             continue
         (whole,) = executor._recordings.values()
-        script = without_the_source(whole)
+        recording = without_the_source(whole)
         gpu, main = executor.gpu, executor.streams[MAIN]
         with gpu:
             begin, end = gpu.event(timing=True), gpu.event(timing=True)
             for _ in range(3):
-                gpu.replay(script)
+                gpu.replay(recording)
             gpu.record(begin, main)
             for _ in range(REPLAYS):
-                gpu.replay(script)
+                gpu.replay(recording)
             gpu.record(end, main)
             gpu.synchronize(end)
             found.append(1e3 * begin.time_till(end) / REPLAYS)
@@ -136,8 +136,8 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
             start = time.perf_counter()
             for _ in range(REPLAYS):
                 for scripts in rounds:
-                    for script in scripts:
-                        gpu.replay(script)
+                    for recording in scripts:
+                        gpu.replay(recording)
             gpu.synchronize()
             found.append(1e6 * (time.perf_counter() - start) / (REPLAYS * len(rounds) * lanes))
     for pipeline in pipelines:
@@ -145,11 +145,11 @@ def at_once(pictures: list, width: int, height: int, options: dict[str, Any], la
     return min(found)
 
 
-def without_the_source(script: Recording) -> Recording:
+def without_the_source(recording: Recording) -> Recording:
     """The part of a recording after the source's conversion: a repeated upload would wait for the same frame's download."""
-    kernels = list(script.launches())
+    kernels = list(recording.launches())
     loaded = [name for _, name, _ in kernels].index("load_planes")
-    return script.some(script.acts[kernels[loaded + 1][0] :])
+    return recording.subset(recording.commands[kernels[loaded + 1][0] :])
 
 
 def summary(trace: Trace, first: int) -> dict[str, Any]:

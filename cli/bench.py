@@ -17,34 +17,34 @@ from ..encoder.settings.config import Config
 from ..encoder.settings.tuned import find_tuning, planned
 from ..encoder.warm_up import will_compile
 from ..scheduler.planning.tuning_file import Machine, now
-from .measuring.measure import of_clip, pictures_for, settings, watch
+from .measuring.measure import frames_for, of_clip, settings, watch
 
 SIZES = ((176, 144), (352, 288), (1280, 720), (1920, 1080))
 DEVICES = ("cpu", "cuda", "hybrid")
 
 
 def run_bench(
-    given: argparse.Namespace, sizes: Sequence[tuple[int, int]] | None, input_res: tuple[int, int] | None
+    args: argparse.Namespace, sizes: Sequence[tuple[int, int]] | None, input_res: tuple[int, int] | None
 ) -> int:  # fmt: skip
     """Measure all sizes and devices; return the exit code."""
-    check_distinct({"clip": given.clip, "tuning": given.tuning, "json": given.json})
-    devices, absent = choose(given.devices, given.tuning)
+    check_distinct({"clip": args.clip, "tuning": args.tuning, "json": args.json})
+    devices, absent = choose(args.devices, args.tuning)
     clip: list[Planes] | None = None
-    if given.clip is not None:
+    if args.clip is not None:
         if sizes:
             raise OptionError("contradicts clip, whose size counts: give one of them", "sizes")
-        clip = of_clip(given.clip, 24, input_res)
+        clip = of_clip(args.clip, 24, input_res)
         if len(clip) < 2:
-            raise OptionError(f"{given.clip}: has fewer than 2 frames", "clip")
+            raise OptionError(f"{args.clip}: has fewer than 2 frames", "clip")
         height, width = clip[0][0].shape
         sizes = ((width, height),)
     for size in sizes or SIZES:
-        settings("cpu", *size, given.threads)  # raises if the size exceeds all levels
+        settings("cpu", *size, args.threads)  # raises if the size exceeds all levels
     with ExitStack() as stack:
-        sink = ByteSink(given.json) if given.json is not None else None
+        sink = ByteSink(args.json) if args.json is not None else None
         if sink:
             stack.callback(sink.close)
-        found = measure_all(devices, absent, sizes or SIZES, clip, given)
+        found = measure_all(devices, absent, sizes or SIZES, clip, args)
         if sink:
             sink.write((json.dumps(found, indent=2) + "\n").encode())
     return 0
@@ -52,7 +52,7 @@ def run_bench(
 
 def measure_all(
     devices: Sequence[str], absent: Mapping[str, str], sizes: Sequence[tuple[int, int]], clip: Sequence[Planes] | None,
-    given: argparse.Namespace,
+    args: argparse.Namespace,
 ) -> dict[str, Any]:  # fmt: skip
     """Print the table; return the contents of --json."""
     if will_compile():
@@ -62,17 +62,17 @@ def measure_all(
     _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.gpus) or 'no GPU'}")
     for name, why in absent.items():
         _say(f"without {name}: {why}")
-    tuning, why = find_tuning(given.tuning)
-    _say(f"predicted from {tuning.place}, made {tuning.made}" if tuning else
+    tuning, why = find_tuning(args.tuning)
+    _say(f"predicted from {tuning.path}, made {tuning.made}" if tuning else
          f"nothing is predicted: {why or 'this machine was not measured; h264lite tune does it'}")
     rows = []
     for size in sizes:
-        rows.append(measure(size, devices, clip or pictures_for(*size), given))
+        rows.append(measure(size, devices, clip or frames_for(*size), args))
         if tuning:
-            rows[-1] |= foretold(rows[-1]["fps"], predict(size, devices, given))
+            rows[-1] |= with_predictions(rows[-1]["fps"], predict(size, devices, args))
         _say(line(rows[-1], devices))
-    used = {"file": tuning.place, "made": tuning.made} if tuning else None
-    found = {"made": now(), "machine": vars(machine), "content": given.clip or "synthetic", "rounds": given.rounds,
+    used = {"file": tuning.path, "made": tuning.made} if tuning else None
+    found = {"made": now(), "machine": vars(machine), "content": args.clip or "synthetic", "rounds": args.rounds,
              "tuning": used, "sizes": rows, "absent": absent}  # fmt: skip
     for text in table(rows, devices):
         say(text)
@@ -87,20 +87,20 @@ def choose(names: str | None, tuning: str | None) -> tuple[list[str], dict[str, 
             raise OptionError(f"{name or repr(names)}: not one of {', '.join(DEVICES)}", "devices")
     if len(set(wanted)) < len(wanted):
         raise OptionError(f"{names}: a device is named twice", "devices")
-    there, absent = [], {}
+    present, absent = [], {}
     for name in wanted:
         try:
             Config.from_options(width=64, height=64, device=name, tuning=tuning)
-            there.append(name)
+            present.append(name)
         except DeviceError as error:
             if names:
                 raise
             absent[name] = str(error)
-    return there, absent
+    return present, absent
 
 
 def measure(
-    size: tuple[int, int], devices: Sequence[str], pictures: Sequence[Planes], given: argparse.Namespace
+    size: tuple[int, int], devices: Sequence[str], frames: Sequence[Planes], args: argparse.Namespace
 ) -> dict[str, Any]:  # fmt: skip
     """Measure one size: rounds of all devices in random order, so that periodic load of the machine affects all of them.
 
@@ -109,9 +109,9 @@ def measure(
     """
     seconds: dict[str, list[float]] = {device: [] for device in devices}
     bits, orders = 0.0, random.Random(1)
-    for _ in range(given.rounds):
+    for _ in range(args.rounds):
         for device in orders.sample(list(devices), len(devices)):
-            found = watch(device, pictures, given.threads or 0, given.run_seconds, tuning=given.tuning)
+            found = watch(device, frames, args.threads or 0, args.run_seconds, tuning=args.tuning)
             seconds[device].append(found.frame)
             bits = found.bits
     fps = {device: 1 / statistics.median(values) for device, values in seconds.items()}
@@ -120,21 +120,21 @@ def measure(
     row: dict[str, Any] = {
         "size": f"{size[0]}x{size[1]}", "fps": fps, "spread": spread, "fps_by_round": by_round, "bits_a_frame": bits,
     }  # fmt: skip
-    alone = [device for device in ("cpu", "cuda") if device in fps]
-    if "hybrid" in fps and alone:
-        better = max(alone, key=lambda device: fps[device])
+    single = [device for device in ("cpu", "cuda") if device in fps]
+    if "hybrid" in fps and single:
+        better = max(single, key=lambda device: fps[device])
         pairs = zip(by_round["hybrid"], by_round[better], strict=True)
         row["hybrid_over_better"] = statistics.median(hybrid / other for hybrid, other in pairs)
     return row
 
 
-def predict(size: tuple[int, int], devices: Sequence[str], given: argparse.Namespace) -> dict[str, float]:
+def predict(size: tuple[int, int], devices: Sequence[str], args: argparse.Namespace) -> dict[str, float]:
     """Frames a second predicted by the tuning file, for the devices in it."""
-    plans = {device: planned(settings(device, *size, given.threads or 0, tuning=given.tuning)) for device in devices}
+    plans = {device: planned(settings(device, *size, args.threads or 0, tuning=args.tuning)) for device in devices}
     return {device: 1 / plan.prediction.seconds for device, plan in plans.items() if plan is not None}
 
 
-def foretold(fps: Mapping[str, float], predicted: Mapping[str, float]) -> dict[str, Any]:
+def with_predictions(fps: Mapping[str, float], predicted: Mapping[str, float]) -> dict[str, Any]:
     """The predictions of a row, and their error: percent above (+) or below (-) the measured rate."""
     off = {device: 100 * (rate / fps[device] - 1) for device, rate in predicted.items()}
     return {"predicted_fps": dict(predicted), "predicted_off_percent": off}
@@ -148,8 +148,8 @@ def line(row: dict[str, Any], devices: Sequence[str]) -> str:
 def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
     """The table: frames a second, spread of the rounds, and predictions, if there are any."""
     ratio = any("hybrid_over_better" in row for row in rows)
-    told = any("predicted_fps" in row for row in rows)
-    heads = "".join(f"{device:>16}" + f"{'predicted':>11}{'off':>9}" * told for device in devices)
+    has_predictions = any("predicted_fps" in row for row in rows)
+    heads = "".join(f"{device:>16}" + f"{'predicted':>11}{'off':>9}" * has_predictions for device in devices)
     lines = [f"{'size':>10}" + heads + ("  hybrid/better" if ratio else "")]
     for row in rows:
         cells = ""
@@ -158,7 +158,7 @@ def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
             if device in row.get("predicted_fps", {}):
                 cells += f"{row['predicted_fps'][device]:11.1f}{row['predicted_off_percent'][device]:+8.1f}%"
             else:
-                cells += 20 * " " * told
+                cells += 20 * " " * has_predictions
         cells += f"{row['hybrid_over_better']:15.2f}" if "hybrid_over_better" in row else ""
         lines.append(f"{row['size']:>10}{cells}".rstrip())
     return lines

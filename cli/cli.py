@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from ..console import say, silence
 from ..cuda_src.runtime.context_warmup import ContextWarmup
 from ..encoder.errors import Error
-from ..encoder.files.output import words
+from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import read_devices
 from ..encoder.settings.options import API, NOT_BUILT, NOT_BUILT_SHORT, OPTIONS, Option, refuse_unbuilt, unknown_option
 from ..jit import kept
@@ -20,10 +20,10 @@ from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
 _EPILOG = """\
-IN   .yuv (raw 8-bit I420), .y4m, - (standard input); with PyAV whatever FFmpeg reads
+IN   .yuv (raw 8-bit I420), .y4m, - (standard input); with PyAV all formats of FFmpeg
 OUT  .264, .h264, .bin (Annex B), - (standard output); with PyAV .mp4, .mkv
 
-exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device asked for is not there; 130 interrupted, the file is finished
+exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available; 130 interrupted, the file is finished
 """
 _OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errno of failed prints: no file name
 
@@ -50,7 +50,7 @@ def make_parser(command: str = "") -> Parser:
         if command not in ("tune", "bench", "doctor"):
             import_module(".decode", __package__).add_parsers(commands)
         add_machine_parsers(commands)
-        commands.add_parser("papers", help="run what the papers describe, their tables beside the measured ones")
+        commands.add_parser("papers", help="run the experiments of papers, with their tables next to the measured ones")
     return parser
 
 
@@ -94,43 +94,43 @@ def join_values(argv: Sequence[str]) -> list[str]:
     switches = {flag for flag, row in rows.items() if row.is_switch}
     switches |= {"--no-" + flag[2:] for flag in switches if rows[flag].default is True}
     out: list[str] = []
-    rest = iter(argv)
-    for word in rest:
-        name, equals, _ = word.partition("=")
-        row = rows.get(name) or short.get(word) or short.get(word[:2] if not word.startswith("--") else "")
+    remaining = iter(argv)
+    for argument in remaining:
+        name, equals, _ = argument.partition("=")
+        row = rows.get(name) or short.get(argument) or short.get(argument[:2] if not argument.startswith("--") else "")
         if row is None or row.flag in switches:
-            if word.startswith("-") and len(word) > 1:
-                _refuse(name, [*rows, *switches, *short, "--help"], word)
-            out.append(word)
+            if argument.startswith("-") and len(argument) > 1:
+                _refuse(name, [*rows, *switches, *short, "--help"], argument)
+            out.append(argument)
         elif name in rows and equals:
-            out.append(word)
-        elif name in rows or word in short:
-            following = next(rest, None)
+            out.append(argument)
+        elif name in rows or argument in short:
+            following = next(remaining, None)
             out += [row.flag] if following is None else [f"{row.flag}={following}"]
         else:  # -q27
-            out.append(f"{row.flag}={word[2:]}")
+            out.append(f"{row.flag}={argument[2:]}")
     return out
 
 
-def _refuse(name: str, legal: list[str], word: str) -> None:
+def _refuse(name: str, legal: list[str], argument: str) -> None:
     if name in legal or name == "-h":
         return
-    if word[:2] in ("-" + letter for letter in NOT_BUILT_SHORT):
-        refuse_unbuilt(NOT_BUILT_SHORT[word[1]])
+    if argument[:2] in ("-" + letter for letter in NOT_BUILT_SHORT):
+        refuse_unbuilt(NOT_BUILT_SHORT[argument[1]])
     if name.startswith("--"):
         refuse_unbuilt(name[2:].replace("-", "_"))
     raise unknown_option(name, [*legal, *("--" + n.replace("_", "-") for n in NOT_BUILT)])
 
 
-def _run_encode(given: argparse.Namespace) -> int:
-    waking = ContextWarmup(gpus_of(given.device, given.devices))  # in parallel with the import of the encoder
+def _run_encode(args: argparse.Namespace) -> int:
+    waking = ContextWarmup(gpus_of(args.device, args.devices))  # in parallel with the import of the encoder
     try:
         with uncollected():
             from .encode import run_encode
 
-        values = {row.name: getattr(given, row.name) for row in OPTIONS if row.scope != API}
-        told = {name: value for name, value in values.items() if value is not None}
-        return run_encode(given.input, given.output, told, waking.release)
+        values = {row.name: getattr(args, row.name) for row in OPTIONS if row.scope != API}
+        options = {name: value for name, value in values.items() if value is not None}
+        return run_encode(args.input, args.output, options, waking.release)
     finally:
         waking.close()
 
@@ -159,14 +159,14 @@ def gpus_of(device: str | None, devices: str | None) -> list[int]:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; return the exit code. Errors are one line on standard error."""
-    with kept.told(lambda text: say(f"h264lite [warning]: {text}")):
+    with kept.messages_to(lambda text: say(f"h264lite [warning]: {text}")):
         code = _run(list(argv))
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
         silence(sys.stdout)
-        return code or _fail("h264lite", f"standard output: {words(error)}", 1)
+        return code or _fail("h264lite", f"standard output: {error_text(error)}", 1)
     return code
 
 
@@ -177,14 +177,14 @@ def _run(argv: list[str]) -> int:
             prog = "h264lite encode"
             argv[1:] = join_values(argv[1:])
         parser = make_parser(argv[0] if argv else "")
-        given, unknown = parser.parse_known_args(argv)
-        if given.command is not None:
-            parser.prog = prog = f"h264lite {given.command}"
+        args, unknown = parser.parse_known_args(argv)
+        if args.command is not None:
+            parser.prog = prog = f"h264lite {args.command}"
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        if given.command is None:
+        if args.command is None:
             parser.error("which command? encode, or one of those that --help lists")
-        return int(given.run(given) or 0)
+        return int(args.run(args) or 0)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 2
     except Error as error:
@@ -195,7 +195,7 @@ def _run(argv: list[str]) -> int:
         return _fail(prog, f"out of memory: {error}" if str(error) else "out of memory", 1)
     except OSError as error:
         where = error.filename or ("standard output" if error.errno in _OF_OUTPUT else "")
-        return _fail(prog, f"{where}{': ' if where else ''}{words(error)}", 1)
+        return _fail(prog, f"{where}{': ' if where else ''}{error_text(error)}", 1)
     except KeyboardInterrupt:
         return _fail(prog, "interrupted", 130)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..console import say, silence
 from ..decoder.errors import BitstreamError
 from ..decoder.info import StreamInfo
-from ..files import WholeFile, identity, opened, shown, words
+from ..files import WholeFile, error_text, identity, opened, shown
 
 if TYPE_CHECKING:
     from ..decoder.picture import Frame  # imports the compiler, which would delay --help
@@ -33,7 +33,7 @@ def add_parsers(commands: Any) -> None:
     decode.add_argument("--quiet", action="store_true", help="no closing line")
     decode.set_defaults(run=run_decode)
     info = commands.add_parser(
-        "info", help="what is in an H.264 stream", allow_abbrev=False,
+        "info", help="the contents of an H.264 stream", allow_abbrev=False,
         description="Profile, level, size, picture types, sizes and QP of an H.264 stream (Annex B).",
     )  # fmt: skip
     info.add_argument("input", metavar="FILE", help="the stream; - for standard input")
@@ -62,7 +62,7 @@ def run_decode(args: argparse.Namespace) -> int:
     except BitstreamError as error:
         return _fail(f"{name}: {error} ({sink.frames if sink else 0} frames decoded)", 1)
     except (OSError, MemoryError) as error:
-        return _fail(_words(error), 1)
+        return _fail(_error_text(error), 1)
     for line in dropped:
         say(f"h264lite: dropped: {line}")
     if sink.frames == 0:
@@ -87,7 +87,7 @@ def _signals() -> Iterator[None]:
 
 
 def _decode(source: io.BufferedReader, sink: "Sink", resilient: bool, limit: int | None) -> list[str]:
-    """Write the frames of a stream; return what was dropped. Decoded frames are written before an error is raised."""
+    """Write the frames of a stream; return the dropped parts. Decoded frames are written before an error is raised."""
     from ..decoder.decoder import Decoder
 
     decoder = Decoder(resilient=resilient)
@@ -161,7 +161,7 @@ def run_info(args: argparse.Namespace) -> int:
         silence(sys.stdout)
         return 1
     except OSError as error:
-        return _fail(_words(error, "standard output: "), 1)
+        return _fail(_error_text(error, "standard output: "), 1)
     return 1 if info.errors or not info.pictures else 0
 
 
@@ -171,12 +171,12 @@ def _print_lines(lines: Iterator[str], shown: bool) -> None:
             print(line)
 
 
-def _words(error: Exception, otherwise: str = "") -> str:
+def _error_text(error: Exception, otherwise: str = "") -> str:
     """The text of an error after its file name, or after `otherwise` if it has none."""
     if isinstance(error, MemoryError):
         return "out of memory"
     name = getattr(error, "filename", None)
-    return f"{f'{name}: ' if name else otherwise}{words(error)}"
+    return f"{f'{name}: ' if name else otherwise}{error_text(error)}"
 
 
 def _fail(text: str, code: int) -> int:

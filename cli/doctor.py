@@ -15,7 +15,7 @@ from ..console import one_line
 from ..encoder.errors import Error, OptionError
 from ..encoder.settings.config import Config
 from ..encoder.settings.tuned import unmet
-from ..encoder.warm_up import kernel_place, will_compile
+from ..encoder.warm_up import kernel_cache_folder, will_compile
 from ..jit import kept
 from ..jit.interfaces import why_ordinary
 from ..jit.kernel import problems_on_disk
@@ -47,7 +47,7 @@ def show(text: str) -> None:
 def examine(tuning_file: str | None = None) -> dict[str, Any]:
     """The report, with all problems. Creates no GPU context."""
     problems: list[str] = []
-    with kept.told(problems.append):
+    with kept.messages_to(problems.append):
         return _examine(tuning_file, problems)
 
 
@@ -59,7 +59,7 @@ def _examine(tuning_file: str | None, problems: list[str]) -> dict[str, Any]:
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "processor": {"name": machine.processor, "cores": machine.cores, "simd": machine.simd,
                       "simd_forced": os.environ.get("H264LITE_SIMD", ""), "compiled": not will_compile(),
-                      "kernel_folder": str(kernel_place().folder or ""), "why_ordinary": why_ordinary()},
+                      "kernel_folder": str(kernel_cache_folder().folder or ""), "why_ordinary": why_ordinary()},
         "cuda": _cuda(problems),
         "tuning": _tuning(tuning_file, machine, problems),
         "would_use": {f"{w}x{h}": _would_use(w, h, tuning_file) for w, h in SIZES},
@@ -124,13 +124,13 @@ def _would_use(width: int, height: int, tuning: str | None) -> dict[str, Any]:
 
 def _caches(problems: list[str]) -> None:
     """Whether compiled kernels can be stored, and stored ones loaded."""
-    place, given = kernel_place(), os.environ.get(VARIABLE)
-    problems += [f"{folder}: no compiled kernels are loaded from there: set {ADVICE}" for folder in place.refused]
-    if not place.writable and will_compile():
-        unusable = f"{place.folder} cannot be written" if place.folder else "no folder for kernels can be written"
+    kernels, variable = kernel_cache_folder(), os.environ.get(VARIABLE)
+    problems += [f"{folder}: no compiled kernels are loaded from there: set {ADVICE}" for folder in kernels.refused]
+    if not kernels.writable and will_compile():
+        unusable = f"{kernels.folder} cannot be written" if kernels.folder else "no folder for kernels can be written"
         problems.append(f"{unusable}, so every process compiles again: set {ADVICE}")
-    elif given and not place.refused and not (place.folder or Path()).is_relative_to(Path(given).absolute()):
-        problems.append(f"{VARIABLE}={given} cannot be written; kernels are kept in {place.folder}")
+    elif variable and not kernels.refused and not (kernels.folder or Path()).is_relative_to(Path(variable).absolute()):
+        problems.append(f"{VARIABLE}={variable} cannot be written; kernels are kept in {kernels.folder}")
     found = kernel_problems()
     problems += [f"{text}: not loaded, and compiled again when it is needed" for text in found[:MOST_FILES]]
     if len(found) > MOST_FILES:

@@ -74,13 +74,13 @@ class Run:
 
 
 def run_encode(
-    source_name: str, output_name: str, given: dict[str, Any], has_device: Callable[[], None] = lambda: None
+    source_name: str, output_name: str, option_texts: dict[str, Any], has_device: Callable[[], None] = lambda: None
 ) -> int:
-    """Encode one file; return the exit code. `given`: option name -> the user's text. has_device: called once the encoder has
-    its device.
+    """Encode one file; return the exit code. option_texts: user's text by option name. has_device: called when the encoder
+    has its device.
     """
-    read_options(given, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
-    reports = read_options({name: value for name, value in given.items() if name in _REPORTS}, _REPORT_ROWS)
+    read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
+    reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
     check_distinct({"input": source_name, "output": output_name, "dump-yuv": reports["dump_yuv"],
                     "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
                     "trace-png": reports["trace_png"]})
@@ -93,7 +93,7 @@ def run_encode(
                 source = open_source(source_name, reports["input_res"], reports["demuxer"])
             stack.callback(source.close)
             with stop.waiting():  # a pipe may have no reader yet
-                config = make_config(said, source.format, reports["input_res"], given)
+                config = make_config(said, source.format, reports["input_res"], option_texts)
                 sinks = open_sinks(output_name, config, reports, stack)
         except Interrupted:
             say(_NOTHING_WRITTEN)
@@ -122,10 +122,10 @@ def run_encode(
         return _encode(run, stop)
 
 
-def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None, given: dict[str, Any]) -> Config:
+def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None, option_texts: dict[str, Any]) -> Config:
     """The settings: the user's options, else the input's own values; InputError if the latter are invalid."""
     check_input_res(video, input_res)
-    options = {name: value for name, value in given.items() if name not in _REPORTS}
+    options = {name: value for name, value in option_texts.items() if name not in _REPORTS}
     if video.fps is not None:
         options.setdefault("fps", video.fps)
     if video.sar is not None:
@@ -135,7 +135,7 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
     try:
         return Config.from_options(width=video.width, height=video.height, **options)
     except OptionError as error:
-        of_input = error.option in ("fps", "sar") and error.option not in given
+        of_input = error.option in ("fps", "sar") and error.option not in option_texts
         if of_input or (video.kind != "raw" and not error.option):
             raise InputError(f"{name}: {error}") from None
         raise
@@ -181,7 +181,7 @@ def tell_plan(run: Run, config: Config, verbose: bool) -> None:
 def compare(plan: Planned, measured: float, several: bool) -> str:
     """Predicted and measured seconds a frame; the prediction is for one GOP at a time."""
     predicted = plan.prediction.seconds
-    return (f"a picture: predicted {1e3 * predicted:.2f} ms{' one GOP at a time' if several else ''}, measured "
+    return (f"a frame: predicted {1e3 * predicted:.2f} ms{' one GOP at a time' if several else ''}, measured "
             f"{1e3 * measured:.2f} ms ({100 * (measured / predicted - 1):+.0f} %, with start and end)")
 
 
@@ -239,7 +239,7 @@ def _any_order(source: Source, config: Config) -> bool:
 def _feed_frames(run: Run, stop: StopSignals) -> None:
     """Read and encode frames in order."""
     if isinstance(run.source, RawSource):
-        run.source.place = run.encoder.next_buffer
+        run.source.next_buffer = run.encoder.next_buffer
     frames = run.source.frames(run.encoder.config.seek, run.encoder.config.frames)
     while not stop.asked:
         with stop.waiting():
@@ -254,10 +254,10 @@ def _feed_ahead(run: Run, stop: StopSignals, source: RawSource) -> None:
     reads = map(source.later, _numbers(source, run.encoder.config))
     width, height = source.format.width, source.format.height
     with Readers(THREADS) as readers:
-        for place in ReadAhead(readers).each(reads, run.encoder.next_buffer):
+        for buffer in ReadAhead(readers).each(reads, run.encoder.next_buffer):
             if stop.asked:
                 return
-            _write(run, run.encoder.push(split_planes(place, width, height)))
+            _write(run, run.encoder.push(split_planes(buffer, width, height)))
     source.left_over = _left_over(source, run.encoder.config)
 
 
@@ -280,7 +280,7 @@ def _numbers(source: RawSource, config: Config) -> range:
 
 def _left_over(source: RawSource, config: Config) -> int:
     """Bytes after the last complete frame, if the requested frames reach that far."""
-    return source.rest() if not config.frames or config.seek + config.frames > (source.format.frames or 0) else 0
+    return source.trailing_bytes() if not config.frames or config.seek + config.frames > (source.format.frames or 0) else 0
 
 
 def _drain(run: Run, stop: StopSignals, failure: BaseException | None) -> BaseException | None:
@@ -354,7 +354,7 @@ def _nothing(run: Run, config: Config) -> str:
     """The reason why there was no frame to encode."""
     if config.seek:
         has = f"; it has {run.source.format.frames}" if run.source.format.frames is not None else ""
-        return f"{run.name}: no frames behind --seek {config.seek}{has}"
+        return f"{run.name}: no frames after --seek {config.seek}{has}"
     return f"{run.name}: no frames to encode"
 
 

@@ -8,7 +8,7 @@ from ..encoder.errors import OptionError
 from ..encoder.settings.option_types import read_float, read_int, read_size, read_text
 from ..encoder.settings.options import BY_NAME, show
 
-_EXITS = "exit codes: 0 done; 1 failed; 2 wrong usage; 3 a device that was asked for is not there; 130 interrupted"
+_EXITS = "exit codes: 0 done; 1 failed; 2 wrong usage; 3 a device is not available; 130 interrupted"
 
 
 def add_parsers(commands: Any) -> None:
@@ -18,20 +18,20 @@ def add_parsers(commands: Any) -> None:
         description="Measure each stage on each device at several sizes, and the copies between them, and write a tuning "
                     "file that encodes use from then on (docs/tuning.md).", epilog=_EXITS,
     )  # fmt: skip
-    tune.add_argument("--out", metavar="FILE", help="where it goes; else the user's cache, where encodes find it")
-    tune.add_argument("--clip", metavar="FILE", help="measure with this video, at its size; else with synthetic pictures")
+    tune.add_argument("--out", metavar="FILE", help="the file to write [in the user's cache, where encodes find it]")
+    tune.add_argument("--clip", metavar="FILE", help="measure with this video, at its size; else with synthetic frames")
     tune.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and its name does not say")
     tune.add_argument("--seconds", default=70.0, metavar="N", help="time to measure for, 5..3600 [70]")
     tune.add_argument("--quiet", action="store_true", help="print nothing but errors")
     tune.set_defaults(run=_tune)
     bench = commands.add_parser(
         "bench", help="frames a second of each device on this machine", allow_abbrev=False,
-        description="Encode pictures of several sizes on the CPU, on the GPU and on both, by turns; medians. Where there is "
-                    "a tuning file, what it predicts and how far that is off.", epilog=_EXITS,
+        description="Encode frames of several sizes on the CPU, on the GPU and on both, by turns; medians. Where there is "
+                    "a tuning file, also its predictions and their error.", epilog=_EXITS,
     )  # fmt: skip
     bench.add_argument("--sizes", metavar="LIST", help="WxH joined by commas [176x144,352x288,1280x720,1920x1080]")
-    bench.add_argument("--devices", metavar="LIST", help="of cpu, cuda, hybrid [those that are there]")
-    bench.add_argument("--clip", metavar="FILE", help="with this video, at its size; else with synthetic pictures")
+    bench.add_argument("--devices", metavar="LIST", help="of cpu, cuda, hybrid [all available]")
+    bench.add_argument("--clip", metavar="FILE", help="with this video, at its size; else with synthetic frames")
     bench.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and its name does not say")
     bench.add_argument("--rounds", default=3, metavar="N", help="runs of each, by turns, 1..1024 [3]")
     bench.add_argument("--seconds", default=2.0, metavar="N", help="of a run, at least, 0.1..3600 [2]", dest="run_seconds")
@@ -40,54 +40,54 @@ def add_parsers(commands: Any) -> None:
     bench.add_argument("--json", metavar="FILE", help="write the figures for programs; - for standard output")
     bench.set_defaults(run=_bench)
     doctor = commands.add_parser(
-        "doctor", help="what is here, what would be used, and why", allow_abbrev=False,
-        description="Processor, GPUs, driver, compilers, caches, tuning file; what an encode would use, and why.",
-        epilog="exit codes: 0 all is well; 1 something is broken, which is named; 2 wrong usage",
+        "doctor", help="the devices and tools of this machine, and the choices of an encode", allow_abbrev=False,
+        description="Processor, GPUs, driver, compilers, caches, tuning file; the devices that an encode would use, and why.",
+        epilog="exit codes: 0 all is well; 1 problems, which are listed; 2 wrong usage",
     )  # fmt: skip
     doctor.add_argument("--tuning", metavar="FILE", help="look at this tuning file [the user's cache]")
     doctor.add_argument("--json", action="store_true", help="for programs")
     doctor.set_defaults(run=_doctor)
 
 
-def _value(given: Any, option: str, read: Callable[..., Any], *limits: float) -> Any:
-    """The normal form of a given value, None if none is given; OptionError names the option."""
+def _value(value: Any, option: str, read: Callable[..., Any], *limits: float) -> Any:
+    """The normal form of a value, None for None; OptionError names the option."""
     try:
-        return None if given is None else read(given, *limits)
+        return None if value is None else read(value, *limits)
     except ValueError as error:
-        raise OptionError(f"{show(given)}: {error}", option) from None
+        raise OptionError(f"{show(value)}: {error}", option) from None
 
 
 def _sizes(text: str) -> list[tuple[int, int]]:
     return [read_size(size) for size in text.split(",")]
 
 
-def _input_res(given: argparse.Namespace) -> tuple[int, int] | None:
-    if given.input_res is not None and given.clip is None:
+def _input_res(args: argparse.Namespace) -> tuple[int, int] | None:
+    if args.input_res is not None and args.clip is None:
         raise OptionError("has no effect without --clip", "input-res")
-    found: tuple[int, int] | None = _value(given.input_res, "input-res", read_size)
+    found: tuple[int, int] | None = _value(args.input_res, "input-res", read_size)
     return found
 
 
-def _tune(given: argparse.Namespace) -> int:
+def _tune(args: argparse.Namespace) -> int:
     from .tune import run_tune
 
-    seconds = _value(given.seconds, "seconds", read_float, 5, 3600)
-    return run_tune(given.out, given.clip, _input_res(given), seconds, given.quiet)
+    seconds = _value(args.seconds, "seconds", read_float, 5, 3600)
+    return run_tune(args.out, args.clip, _input_res(args), seconds, args.quiet)
 
 
-def _bench(given: argparse.Namespace) -> int:
+def _bench(args: argparse.Namespace) -> int:
     """Check the usage, then import the measuring code."""
-    sizes, input_res = _value(given.sizes, "sizes", _sizes), _input_res(given)
-    given.rounds = _value(given.rounds, "rounds", read_int, 1, 1024)
-    given.run_seconds = _value(given.run_seconds, "seconds", read_float, 0.1, 3600)
-    given.threads = BY_NAME["threads"].value(0 if given.threads is None else given.threads)
-    given.json = _value(given.json, "json", read_text)
+    sizes, input_res = _value(args.sizes, "sizes", _sizes), _input_res(args)
+    args.rounds = _value(args.rounds, "rounds", read_int, 1, 1024)
+    args.run_seconds = _value(args.run_seconds, "seconds", read_float, 0.1, 3600)
+    args.threads = BY_NAME["threads"].value(0 if args.threads is None else args.threads)
+    args.json = _value(args.json, "json", read_text)
     from .bench import run_bench
 
-    return run_bench(given, sizes, input_res)
+    return run_bench(args, sizes, input_res)
 
 
-def _doctor(given: argparse.Namespace) -> int:
+def _doctor(args: argparse.Namespace) -> int:
     from .doctor import run_doctor
 
-    return run_doctor(given.tuning, given.json)
+    return run_doctor(args.tuning, args.json)

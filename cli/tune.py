@@ -16,7 +16,7 @@ from ..encoder.compile_kernels import compile_all
 from ..encoder.errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from ..encoder.files.output import check_distinct
 from ..encoder.files.video import Planes
-from ..encoder.settings.tuned import alone, picture_of
+from ..encoder.settings.tuned import frame_kind_of, on_single_device
 from ..encoder.warm_up import will_compile
 from ..scheduler.devices import (
     Device,
@@ -43,7 +43,7 @@ from ..scheduler.planning.tuning_file import (
     save,
 )
 from .measuring.calibrate import calibrated
-from .measuring.measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, TimedEncode, of_clip, pictures_for, watch
+from .measuring.measure import LEAST_FRAMES, MOST, SIZES, WARM, Samples, TimedEncode, frames_for, of_clip, watch
 from .measuring.measure_gops import gop_rate
 
 GPU = "cuda:0"
@@ -90,7 +90,7 @@ class Bar:
 class Measured:
     """The encodes of a device at a size; on a GPU also one with events around stages."""
 
-    pictures: Sequence[Planes]
+    frames: Sequence[Planes]
     runs: list[TimedEncode]
     timed: TimedEncode | None = None
 
@@ -131,9 +131,9 @@ class Tune:
             self.chosen["tile_rows"] = self.choose("tile_rows", GOPS_AT, TILE_ROWS)
         self.chosen["gops"] = self.choose_gops()
         for size in self.sizes:
-            pictures = pictures_for(*size, self.clip)
+            frames = frames_for(*size, self.clip)
             for device in self.devices[:2]:  # the CPU and the first GPU
-                self.measure(device, pictures)
+                self.measure(device, frames)
         for _ in range(1, RUNS if gpus else 1):
             self.again()
         links: dict[tuple[str, str], Link] = {}
@@ -141,7 +141,7 @@ class Tune:
             self.bar.step(f"copies between {CPU} and cuda:{ordinal}")
             links |= measure_link(ordinal)
         samples = self.samples()
-        stages = {key: Curve.measured([(n, t) for n, t, _ in points], min(alone for _, _, alone in points))
+        stages = {key: Curve.measured([(n, t) for n, t, _ in points], min(one_thread for _, _, one_thread in points))
                   for key, points in samples.points.items()}  # fmt: skip
         models = Models(stages, links, self.chosen["threads"], self.chosen.get("streams", 4))
         for device in gpus[:1]:
@@ -155,9 +155,9 @@ class Tune:
         of_gpu = TURNS * (len(STREAMS) + len(TILE_ROWS)) + len(self.lanes())
         return 2 * (self.threads >= 4) + len(self.lanes()) + (of_gpu if GPU in self.devices else 0)
 
-    def measure(self, device: str, pictures: Sequence[Planes]) -> None:
+    def measure(self, device: str, frames: Sequence[Planes]) -> None:
         """Measure one device at one size; skipped if even the fewest frames would take too long."""
-        height, width = pictures[0][0].shape
+        height, width = frames[0][0].shape
         label = f"{width}x{height} on {device}"
         before = [some.runs[0] for some in self.measured if some.runs[0].device == device]
         if before:
@@ -169,17 +169,17 @@ class Tune:
                 return
         self.bar.step(label)
         try:
-            found = self.watch(device, pictures, self.each if device == CPU else self.each / RUNS)
+            found = self.watch(device, frames, self.each if device == CPU else self.each / RUNS)
         except DeviceLost:
             raise
         except Error as error:  # frames of this size do not fit
             self.bar.done += device != CPU
             self.skipped.append(f"{label}: {error}")
             return
-        self.measured.append(Measured(pictures, [found]))
+        self.measured.append(Measured(frames, [found]))
         if device != CPU:
             self.bar.step(f"{label}, stage by stage")
-            self.measured[-1].timed = self.watch(device, pictures, self.each, most=400, timed=True)
+            self.measured[-1].timed = self.watch(device, frames, self.each, most=400, timed=True)
 
     def again(self) -> None:
         """Repeat a GPU's encodes at sizes that do not take long: all sizes in each repetition, since other load of the
@@ -189,13 +189,13 @@ class Tune:
         for some in self.measured:
             first, seconds = some.runs[0], self.each / RUNS
             if some.timed is not None and first.frame * (WARM + LEAST_FRAMES) < seconds:
-                some.runs.append(self.watch(first.device, some.pictures, seconds))
+                some.runs.append(self.watch(first.device, some.frames, seconds))
 
     def watch(
-        self, device: str, pictures: Sequence[Planes], seconds: float, most: int = MOST, timed: bool = False
+        self, device: str, frames: Sequence[Planes], seconds: float, most: int = MOST, timed: bool = False
     ) -> TimedEncode:
         """Run an encode with the chosen settings; timed: with events around stages."""
-        return watch(device, pictures, self.chosen["threads"], seconds, most, timed, gpu_choices=self.chosen)
+        return watch(device, frames, self.chosen["threads"], seconds, most, timed, gpu_choices=self.chosen)
 
     @property
     def watched(self) -> list[TimedEncode]:
@@ -216,20 +216,20 @@ class Tune:
         """All CPUs of the process, or half if that is faster, as with two threads a core; on the GPU if there is one."""
         if self.threads < 4:
             return self.threads
-        pictures, rates = pictures_for(*CHOICES_AT, self.clip), {}
+        frames, rates = frames_for(*CHOICES_AT, self.clip), {}
         for threads in (self.threads, self.threads // 2):
             self.bar.step(f"{threads} threads")
             device = GPU if GPU in self.devices else CPU
-            rates[threads] = 1 / watch(device, pictures, threads, self.each, gpu_choices={}).frame
+            rates[threads] = 1 / watch(device, frames, threads, self.each, gpu_choices={}).frame
         return self.threads // 2 if rates[self.threads // 2] > WORTH * rates[self.threads] else self.threads
 
     def choose(self, name: str, size: tuple[int, int], values: Mapping[int, str]) -> int:
         """A setting of a GPU: the first of `values`, unless another one is faster. Each is tried TURNS times, alternating."""
-        pictures, seconds = pictures_for(*size, self.clip), dict.fromkeys(values, math.inf)
+        frames, seconds = frames_for(*size, self.clip), dict.fromkeys(values, math.inf)
         for value, label in TURNS * [*values.items()]:
             self.bar.step(label)
             choices = self.chosen | {name: value}
-            found = watch(GPU, pictures, self.chosen["threads"], self.each, gpu_choices=choices)
+            found = watch(GPU, frames, self.chosen["threads"], self.each, gpu_choices=choices)
             seconds[value] = min(seconds[value], found.frame)
         usual, best = next(iter(values)), min(seconds, key=lambda value: seconds[value])
         return best if seconds[best] * WORTH < seconds[usual] else usual
@@ -243,10 +243,10 @@ class Tune:
     def choose_gops(self) -> int:
         """The number of GOPs at once on the GPU, two alternating runs each; without a GPU on the CPU."""
         device, size, turns = (GPU, GOPS_AT, 2) if GPU in self.devices else (CPU, CHOICES_AT, 1)
-        pictures, rates = pictures_for(*size, self.clip), dict.fromkeys(self.lanes(), 0.0)
+        frames, rates = frames_for(*size, self.clip), dict.fromkeys(self.lanes(), 0.0)
         for lanes in turns * self.lanes():
             self.bar.step(f"{lanes} GOP{'s' if lanes > 1 else ''} at once on {device}")
-            rate = gop_rate(device, pictures, self.chosen["threads"], lanes, self.each, self.chosen)
+            rate = gop_rate(device, frames, self.chosen["threads"], lanes, self.each, self.chosen)
             rates[lanes] = max(rates[lanes], rate)
         best = max(rates.values())
         return min(lanes for lanes, rate in rates.items() if rate * WORTH >= best)
@@ -258,8 +258,8 @@ class Tune:
         lines = [f"{'size':>10} {'device':>7} {'fps':>8}        {'predicted':>10} {'by':>12}"]
         for some in self.measured:
             found = some.middle
-            picture = picture_of(found.mb_width, found.mb_height)
-            prediction = predict(alone(found.device, found.mb_height), picture, models)
+            frame_kind = frame_kind_of(found.mb_width, found.mb_height)
+            prediction = predict(on_single_device(found.device, found.mb_height), frame_kind, models)
             spread = f"±{50 * some.spread:4.1f}%" if len(some.runs) > 1 else ""
             lines.append(f"{found.width}x{found.height}".rjust(10) + f" {found.device:>7} {1 / found.frame:8.1f} {spread:>6}"
                          f"{1 / prediction.seconds:11.1f} {prediction.bound:>12}")
@@ -274,27 +274,27 @@ def run_tune(
     sizes: Sequence[tuple[int, int]] = SIZES,
 ) -> int:  # fmt: skip
     """Measure, write, report; return the exit code."""
-    path = place_of(out)
+    path = tuning_path(out)
     check_distinct({"clip": clip, "out": str(path)})
     check_writable(path)
     machine = Machine.here()
     missing = why_no_cuda()
     devices = [CPU] if missing else [CPU, *(f"cuda:{k}" for k in range(count_gpus()))]
-    tell = (lambda text: None) if quiet else (lambda text: say(f"h264lite tune: {text}"))
-    tell(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.gpus)))
+    log = (lambda text: None) if quiet else (lambda text: say(f"h264lite tune: {text}"))
+    log(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.gpus)))
     if will_compile():
-        tell("first run: compiling the kernels, once; a minute or two, not counted")
-        tell(f"compiled in {compile_all():.0f} s")
+        log("first run: compiling the kernels, once; a minute or two, not counted")
+        log(f"compiled in {compile_all():.0f} s")
     if not missing and nvcc_will_run():
-        tell("first run on this GPU: nvcc compiles its kernels, once; a minute or so, not counted")
+        log("first run on this GPU: nvcc compiles its kernels, once; a minute or so, not counted")
     read = None
     if clip is not None:
-        pictures = of_clip(clip, 16, input_res)
-        if len(pictures) < 2:
+        frames = of_clip(clip, 16, input_res)
+        if len(frames) < 2:
             raise OptionError(f"{clip}: has fewer than 2 frames", "clip")
-        height, width = pictures[0][0].shape
-        sizes, read = [(width, height)], lambda count: pictures[:count]
-        tell(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
+        height, width = frames[0][0].shape
+        sizes, read = [(width, height)], lambda count: frames[:count]
+        log(f"only {width}x{height}, the clip's size: other sizes follow in proportion")
     begin = time.monotonic()
     tune = Tune(devices, sizes, seconds, min(machine.cores, MOST_THREADS), Bar(0, quiet), read)
     tune.bar.steps = len(sizes) * (1 + 2 * (not missing)) + (RUNS - 1) * (not missing) + len(devices) - 1 + tune.choices()
@@ -305,21 +305,21 @@ def run_tune(
     finally:
         tune.bar.close()
     spent = time.monotonic() - begin
-    report = [f"Measured in {spent:.0f} s on {'the clip ' + clip if clip else 'synthetic pictures'}; medians of P pictures.",
+    report = [f"Measured in {spent:.0f} s on {'the clip ' + clip if clip else 'synthetic frames'}; medians of P frames.",
               *tune.report(models)]  # fmt: skip
-    tuning = Tuning(machine, models, now(), tune.chosen, kept_pins(path, tell), report=tuple(report))
+    tuning = Tuning(machine, models, now(), tune.chosen, kept_pins(path, log), report=tuple(report))
     try:
         save(tuning, path)
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or error}") from None
     for line in report:
-        tell(line)
-    tell(", ".join(f"{name} {value}" for name, value in tune.chosen.items()))
-    tell(f"written: {path}" + ("" if out else ", which encodes use from now on"))
+        log(line)
+    log(", ".join(f"{name} {value}" for name, value in tune.chosen.items()))
+    log(f"written: {path}" + ("" if out else ", which encodes use from now on"))
     return 0
 
 
-def place_of(out: str | None) -> Path:
+def tuning_path(out: str | None) -> Path:
     """The path of the tuning file: `out`, or in the user's cache."""
     if out == "":
         raise OptionError("'': not a file name", "out")
@@ -347,15 +347,15 @@ def check_writable(path: Path) -> None:
         raise OutputError(f"{path}: {error.strerror or error}") from None
 
 
-def kept_pins(path: Path, tell: Callable[[str], object]) -> dict[str, Any]:
+def kept_pins(path: Path, log: Callable[[str], object]) -> dict[str, Any]:
     """The pins of the file that is replaced: a person wrote them, so they are kept."""
     if not path.is_file():
         return {}
     try:
         pins = pins_of(path)
     except TuningError as error:
-        tell(f"pins of the file before are not kept: {error}")
+        log(f"pins of the file before are not kept: {error}")
         return {}
     if pins:
-        tell("kept from the file before, pinned: " + ", ".join(f"{name} = {value}" for name, value in pins.items()))
+        log("kept from the file before, pinned: " + ", ".join(f"{name} = {value}" for name, value in pins.items()))
     return pins

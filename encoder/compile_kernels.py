@@ -11,10 +11,10 @@ import numpy as np
 from .encoder import Encoder
 from .pipeline import Pipeline
 from .settings.config import Config
-from .warm_up import BESIDE, load_writers
+from .warm_up import IN_BACKGROUND, load_writers
 
 
-def compile_stages(names: tuple[str, ...] = BESIDE) -> None:
+def compile_stages(names: tuple[str, ...] = IN_BACKGROUND) -> None:
     """Run stages once on an empty frame to compile and cache their kernels."""
     pipeline = Pipeline(Config.from_options(width=32, height=32, threads=1, device="cpu"))
     load_writers()

@@ -106,8 +106,8 @@ class Encoder:
                                  "to the host, or take device='cuda'")
             if self.config.ssim:
                 raise InputError("ssim needs the frames on the host: copy them there, or do without ssim")
-            picture = replace(describe(frame, self.config.width, self.config.height, stream), frame=frame)
-            self._session.feed(self._pipeline.encode_on_gpu, picture)
+            source = replace(describe(frame, self.config.width, self.config.height, stream), frame=frame)
+            self._session.feed(self._pipeline.encode_on_gpu, source)
         else:
             self._session.feed(self._encode, check_frame(frame, self.config.width, self.config.height))
         return self._packets()

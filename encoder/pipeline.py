@@ -27,14 +27,14 @@ from ..start_threads import start_threads
 from .decisions.frame_types import FrameTypes
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
 from .errors import DeviceError, DeviceLost, Error, InputError
-from .files.device_frame import DevicePicture, check_place
+from .files.device_frame import DeviceFrame, check_device
 from .settings.config import Config
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
-from .warm_up import compile_beside, load_for_gpu, will_compile
+from .warm_up import compile_in_background, load_for_gpu, will_compile
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
-FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `told`
+FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
 
 @dataclass(slots=True)
 class EncodedFrame:
@@ -88,7 +88,7 @@ class Pipeline:
         self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
         self.taken: list[EncodedFrame] = []  # the last batch fetched: kept for a caller that was interrupted
         if will_compile():
-            compile_beside()
+            compile_in_background()
 
     def headers(self) -> bytes:
         """Sequence and picture parameter sets as an Annex B byte stream."""
@@ -116,21 +116,21 @@ class Pipeline:
         frame.loaded()
         return self._encode(frame, spec)
 
-    def encode_on_gpu(self, picture: DevicePicture) -> list[EncodedFrame]:
+    def encode_on_gpu(self, source: DeviceFrame) -> list[EncodedFrame]:
         """`encode` for a frame in the memory of the executor's device."""
         frame = self._next_frame()
         try:
-            self.executor.check_place(picture, check_place)
+            self.executor.check_device(source, check_device)
         except GpuLost as lost:
-            raise DeviceLost(f"{lost}; frames that lie there are lost with it") from None
-        if picture.is_rgb:
+            raise DeviceLost(f"{lost}; source frames on it are lost too") from None
+        if source.is_rgb:
             self._say_bt709()
         assert isinstance(frame, HostFrame)
-        frame.load_from_gpu(picture)
+        frame.load_from_gpu(source)
         return self._encode(frame, None)
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
-        """uint8[n]: buffer for the next frame as I420, which saves a copy; None: no preferred place.
+        """uint8[n]: buffer for the next frame as I420, which saves a copy; None: any buffer.
 
         ahead: for the frame that many later, at most READ_AHEAD_FRAMES, and only after `read_ahead`.
         """
@@ -145,7 +145,7 @@ class Pipeline:
         try:
             return self._finished(0)
         except FAILURES as error:
-            raise told(error) from None
+            raise public_error(error) from None
 
     def close(self) -> None:
         """Stop the threads."""
@@ -173,7 +173,7 @@ class Pipeline:
             executor.encode(spec, frame, self._write)
             return self._finished(executor.ring.in_flight)
         except FAILURES as error:
-            raise told(error) from None
+            raise public_error(error) from None
 
     def _decide(self, spec: FrameSpec | None) -> FrameSpec:
         """The spec of the next frame. The sizes that it may use are known: fewer than FEEDBACK_LAG frames are in flight."""
@@ -183,14 +183,14 @@ class Pipeline:
     def _say_bt709(self) -> None:
         """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict."""
         wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
-        said = {name: getattr(self.config, name) for name in wanted}
+        options = {name: getattr(self.config, name) for name in wanted}
         for name in ("colormatrix", "range"):
-            if said[name] not in (None, wanted[name]):
+            if options[name] not in (None, wanted[name]):
                 raise InputError(f"RGB becomes BT.709 in limited range, which contradicts {name}")
-        if said["colormatrix"] is None or said["range"] is None:
+        if options["colormatrix"] is None or options["range"] is None:
             if self.executor.ring.count:
-                raise InputError("RGB behind other frames: say colormatrix='bt709', range='tv' from the start")
-            values: dict[str, Any] = {name: value for name, value in wanted.items() if said[name] is None}
+                raise InputError("RGB after other frames: set colormatrix='bt709' and range='tv' from the start")
+            values: dict[str, Any] = {name: value for name, value in wanted.items() if options[name] is None}
             self.config = replace(self.config, **values)
             self.writer = SliceWriter(self.config)
 
@@ -249,8 +249,8 @@ class Pipeline:
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
 
 
-def told(error: BaseException) -> Error:
-    """A failure of a device as the user is told."""
+def public_error(error: BaseException) -> Error:
+    """A failure of a device as an exception of the public interface."""
     if isinstance(error, TwinDiffers):
         return Error(f"H264LITE_CHECK: {error}")
     return Error(str(error)) if isinstance(error, Stuck) else DeviceLost(str(error))

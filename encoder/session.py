@@ -24,26 +24,26 @@ class Session:
         self._pipeline, self._stats = pipeline, stats
         self.state = OPEN
         self.ready: list[tuple[EncodedFrame, FrameRow]] = []  # finished in order, not handed out yet
-        self._given = 0  # frames handed out
+        self._n_handed_out = 0  # frames handed out
         self._failure: BaseException | None = None
         self._process = os.getpid()
         self._call: dict[str, object] = {}  # the current call; setdefault is atomic
 
-    def feed(self, step: Callable[..., "Iterable[EncodedFrame]"], *given: Any) -> None:
+    def feed(self, step: Callable[..., "Iterable[EncodedFrame]"], *arguments: Any) -> None:
         """Encode a frame with step(*given); add finished frames to `ready`."""
-        mine = object()
+        mark = object()
         try:
-            if self._call.setdefault("call", mine) is not mine or self.state != OPEN or os.getpid() != self._process:
-                self._refuse(mine, OPEN)
+            if self._call.setdefault("call", mark) is not mark or self.state != OPEN or os.getpid() != self._process:
+                self._refuse(mark, OPEN)
             try:
-                self._collect(step(*given))
+                self._collect(step(*arguments))
             except InputError:
                 raise
             except BaseException as error:
                 self.state, self._failure = FAILED, error.with_traceback(None)
                 raise
         finally:  # no function is called here: an interrupt would keep the mark
-            if "call" in self._call and self._call["call"] is mine:
+            if "call" in self._call and self._call["call"] is mark:
                 del self._call["call"]
 
     def poll(self) -> None:
@@ -59,8 +59,8 @@ class Session:
         """Return and clear `ready`. No call stands between the assignment and the return, so that an interrupt comes before
         both or after both.
         """
-        ready, given = self.ready, self._given + len(self.ready)
-        self.ready, self._given = [], given
+        ready, count = self.ready, self._n_handed_out + len(self.ready)
+        self.ready, self._n_handed_out = [], count
         return ready
 
     def close(self) -> None:
@@ -82,19 +82,19 @@ class Session:
 
     def _run(self, step: Callable[[], None]) -> None:
         """Run a step that takes no frame, and collect finished frames."""
-        mine = object()
+        mark = object()
         try:
-            self._call.setdefault("call", mine)
-            self._refuse(mine, OPEN, FAILED, FLUSHING)
+            self._call.setdefault("call", mark)
+            self._refuse(mark, OPEN, FAILED, FLUSHING)
             self._collect(self._pipeline.taken)  # frames that an interrupt of the previous call lost
             step()
         finally:  # no function is called here: an interrupt would keep the mark
-            if "call" in self._call and self._call["call"] is mine:
+            if "call" in self._call and self._call["call"] is mark:
                 del self._call["call"]
 
-    def _refuse(self, mine: object, *states: str) -> None:
-        """Error unless `mine` marks the current call and the state is one of `states`."""
-        if self._call.get("call") is not mine:
+    def _refuse(self, mark: object, *states: str) -> None:
+        """Error unless `mark` marks the current call and the state is one of `states`."""
+        if self._call.get("call") is not mark:
             raise Error("the encoder is in use by another call: one thread at a time may feed it")
         self.require(*states)
 
@@ -109,7 +109,7 @@ class Session:
     def _collect(self, frames: "Iterable[EncodedFrame]") -> None:
         """Add finished frames in order; frames from before an interrupt may be repeated and are then skipped."""
         for frame in frames:
-            expected = self._given + len(self.ready)
+            expected = self._n_handed_out + len(self.ready)
             if frame.index > expected:
                 raise Error(f"frames {expected} to {frame.index - 1} are lost: the stream ends before them")
             if frame.index == expected:

@@ -6,15 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..jit.kernel_files import whole_modules
-from ..jit.place import Place, find_place
+from ..jit.kernel_files import cached_modules
+from ..jit.place import CacheFolder, find_cache_folder
 from ..scheduler.stages import CPU, files, load_launchers
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
 _begun = False  # whether the second process was started
 
 # Stages that a second process compiles while the first one compiles those of an I frame: the larger half last.
-BESIDE = (
+IN_BACKGROUND = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
     "mark_skipped",
 )  # fmt: skip
@@ -23,21 +23,22 @@ _ON_DEMAND = {"step_search", "rd_decision"}  # compiled when an option needs the
 
 def will_compile() -> bool:
     """Whether a kernel of an encode on the CPU is not in the cache for the current sources. Compiles nothing."""
-    return bool((files(CPU) - _ON_DEMAND) - whole_modules(_KERNELS))
+    return bool((files(CPU) - _ON_DEMAND) - cached_modules(_KERNELS))
 
 
-def kernel_place() -> Place:
+def kernel_cache_folder() -> CacheFolder:
     """The folder of the encoder's compiled kernels."""
-    return find_place(_KERNELS)
+    return find_cache_folder(_KERNELS)
 
 
-def compile_beside() -> None:
+def compile_in_background() -> None:
     """Start a process, once, that compiles half of the stages into the shared cache; it ends at the latest with this one.
 
     H264LITE_COMPILE_BESIDE=0 disables it.
     """
     global _begun
-    if _begun or os.environ.get("H264LITE_COMPILE_BESIDE") == "0" or (os.cpu_count() or 1) < 2 or not kernel_place().writable:
+    disabled = os.environ.get("H264LITE_COMPILE_BESIDE") == "0"
+    if _begun or disabled or (os.cpu_count() or 1) < 2 or not kernel_cache_folder().writable:
         return
     _begun = True
     environment = os.environ | {"H264LITE_COMPILE_BESIDE": "0"}
@@ -80,12 +81,12 @@ def load_writers(bits: bool = False) -> None:
     frame.slice_sizes[0] = 8 * frame.slice_data.size
     frame.unpack_levels()
     copiers = Copiers(1)
-    copiers.copy(Target(frame.given), [np.zeros_like(plane) for plane in frame.given])
+    copiers.copy(Target(frame.input_planes), [np.zeros_like(plane) for plane in frame.input_planes])
     copiers.close()
     with open(os.devnull, "rb") as nothing, Readers(1) as readers:
         ticket = readers.begin(nothing.fileno(), 0, frame.source)
         if ticket is not None:
-            readers.came(ticket)
+            readers.wait(ticket)
     config = Config.from_options(width=32, height=32, threads=1, device="cpu")
     frame.spec, writer = FrameTypes(config, ((0, 2),)).next(), SliceWriter(config)
     frame.headers = writer.headers(frame.spec)

@@ -18,7 +18,7 @@ from numba.core.runtime import rtsys
 
 from . import kept
 from .kernel_files import KernelFiles
-from .place import ADVICE, place, stamp
+from .place import ADVICE, cache_folder, stamp
 
 
 class _LoadedLibrary(JITCodeLibrary):
@@ -61,11 +61,11 @@ class _Locator(_CacheLocator):
         return cls(py_func, py_file)
 
     def ensure_cache_path(self):
-        """Does nothing: `place` has created the folder."""
+        """Does nothing: `cache_folder` has created the folder."""
 
     def get_cache_path(self):
         """The folder."""
-        return str(place(Path(self._py_file).parent).folder)
+        return str(cache_folder(Path(self._py_file).parent).folder)
 
     def get_source_stamp(self):
         """Stamp of all sources; Numba's own stamp covers one file and misses changes of callees in other files."""
@@ -104,10 +104,10 @@ class KernelCache(FunctionCache):
 
     def __init__(self, py_func):
         super().__init__(py_func)
-        self._place = place(Path(py_func.__code__.co_filename).parent)
+        self._folder = cache_folder(Path(py_func.__code__.co_filename).parent)
         base = os.path.join(self._cache_path, self._impl.filename_base)
         self._cache_file = KernelFiles(base, self._impl.locator.get_source_stamp())
-        if self._place.folder is None:
+        if self._folder.folder is None:
             self.disable()
         else:
             KernelCache._all.add(self)
@@ -125,13 +125,13 @@ class KernelCache(FunctionCache):
     def save_overload(self, sig, data):
         """Saves a compiled kernel. Failure is reported and not raised: the kernel is in memory."""
         try:
-            if self._place.writable:
+            if self._folder.writable:
                 self._save_overload(sig, data)
                 return
-            problem = f"{self._place.folder} cannot be written" if self._place.folder else "there is no folder for them"
+            problem = f"{self._folder.folder} cannot be written" if self._folder.folder else "there is no folder for them"
         except OSError as error:
-            problem = f"{self._cache_path}: {kept.words(error)}"
-        kept.tell_once("write", f"compiled kernels cannot be kept ({problem}), so every process compiles them again: "
+            problem = f"{self._cache_path}: {kept.error_text(error)}"
+        kept.warn_once("write", f"compiled kernels cannot be kept ({problem}), so every process compiles them again: "
                                 f"set {ADVICE}")  # fmt: skip
 
     @classmethod

@@ -16,26 +16,26 @@ DAMAGED = "is damaged"
 _END = b"h264kept"  # end of a file, followed by the checksum of the bytes before this mark
 _SUM = 4  # size of the checksum in bytes
 _listener: Callable[[str], object] | None = None
-_told: set[str] = set()
+_reported: set[str] = set()
 
 
 @contextmanager
-def told(listener: Callable[[str], object]) -> Iterator[None]:
-    """Sends messages of `tell_once`, a sentence each, to `listener`; without one they are RuntimeWarnings."""
+def messages_to(listener: Callable[[str], object]) -> Iterator[None]:
+    """Sends messages of `warn_once`, a sentence each, to `listener`; without one they are RuntimeWarnings."""
     global _listener
-    before, _listener, said = _listener, listener, set(_told)
-    _told.clear()
+    before, _listener, said = _listener, listener, set(_reported)
+    _reported.clear()
     try:
         yield
     finally:
         _listener = before
-        _told.update(said)
+        _reported.update(said)
 
 
-def tell_once(kind: str, text: str) -> None:
+def warn_once(kind: str, text: str) -> None:
     """Reports the first message of each kind: a hundred kernels fail alike."""
-    if kind not in _told:
-        _told.add(kind)
+    if kind not in _reported:
+        _reported.add(kind)
         if _listener is None:
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         else:
@@ -69,11 +69,11 @@ def read(path: Path) -> bytes | None:
     """The data that `write` wrote; None if missing, damaged, unreadable or not trusted, the last two reported."""
     data, problem = _look(path)
     if data is None and problem not in ("", DAMAGED):
-        tell_once("read", f"{path} {problem}: not loaded")
+        warn_once("read", f"{path} {problem}: not loaded")
     return data
 
 
-def words(error: OSError) -> str:
+def error_text(error: OSError) -> str:
     """The text of an error within a sentence, without number and file name."""
     return (error.strerror or str(error)).lower()
 
@@ -92,7 +92,7 @@ def _look(path: Path) -> tuple[bytes | None, str]:
     except FileNotFoundError:
         return None, ""
     except OSError as error:
-        return None, f"cannot be read ({words(error)})"
+        return None, f"cannot be read ({error_text(error)})"
     body, end = data[: -len(_END) - _SUM], data[-len(_END) - _SUM :]
     return (body, "") if end == _end(body) else (None, DAMAGED)
 

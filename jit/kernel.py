@@ -59,7 +59,7 @@ def helper(function):
 
 def _ordinary(function, **options):
     """An ordinary njit function, reported once; uncached where Numba finds no folder for its files."""
-    kept.tell_once("numba", why_ordinary())
+    kept.warn_once("numba", why_ordinary())
     try:
         return njit(error_model="numpy", **options)(function)
     except RuntimeError:

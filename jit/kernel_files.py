@@ -11,7 +11,7 @@ import numba
 
 from . import kept
 from .interfaces import why_ordinary
-from .place import Stamp, find_place, stamp
+from .place import Stamp, find_cache_folder, stamp
 
 _ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's file names
 
@@ -72,10 +72,10 @@ def _unpickled(data):
         return None
 
 
-def whole_modules(sources: Path) -> set[str]:
+def cached_modules(sources: Path) -> set[str]:
     """Source files of a folder, without ending, that have compiled kernels in the cache, all intact and up to date."""
-    folder = find_place(sources).folder
-    whole: set[str] = set()
+    folder = find_cache_folder(sources).folder
+    intact: set[str] = set()
     broken: set[str] = set()
     try:
         names = os.listdir(folder) if folder is not None else []
@@ -85,10 +85,10 @@ def whole_modules(sources: Path) -> set[str]:
         if folder is not None and name.endswith(f"{_ENDING}.nbi"):
             module = name.partition(".")[0]
             if why_ordinary():  # Numba checks its files itself; those of this class look damaged to it, and reverse
-                whole |= {module} if kept.problem_of(folder / name) == kept.DAMAGED else set()
+                intact |= {module} if kept.problem_of(folder / name) == kept.DAMAGED else set()
                 continue
             files = KernelFiles(str(folder / name[: -len(".nbi")]), stamp(sources))
             codes = [kept.read(folder / version) for version in files.versions().values()]
             if codes:
-                (broken if None in codes else whole).add(module)
-    return whole - broken
+                (broken if None in codes else intact).add(module)
+    return intact - broken

@@ -20,7 +20,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True)
-class Place:
+class CacheFolder:
     """folder: None if there is none. writable: whether kernels are saved. refused: folders not trusted, with the reason."""
 
     folder: Path | None
@@ -28,7 +28,7 @@ class Place:
     refused: tuple[str, ...]
 
 
-def find_place(sources: Path) -> Place:
+def find_cache_folder(sources: Path) -> CacheFolder:
     """The cache folder for the kernels of `sources` in the current environment; creates it if possible."""
     refused: list[str] = []
     readable: Path | None = None
@@ -44,28 +44,28 @@ def find_place(sources: Path) -> Place:
         if reason:
             refused.append(f"{folder} {reason}")
         elif os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            return Place(folder, True, tuple(refused))
+            return CacheFolder(folder, True, tuple(refused))
         elif readable is None and os.access(folder, os.R_OK | os.X_OK):
             readable = folder
-    return Place(readable, False, tuple(refused))
+    return CacheFolder(readable, False, tuple(refused))
 
 
 def _candidates(sources: Path) -> list[Path]:
     """Folders in order of preference, under Numba's names, from the resolved path of the sources."""
     sources = sources.resolve()
     name = f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
-    given, users = os.environ.get(VARIABLE), Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
-    found = [Path(given).absolute() / name] if given else []
+    configured, users = os.environ.get(VARIABLE), Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
+    found = [Path(configured).absolute() / name] if configured else []
     return [*found, sources / "__pycache__", *([users / name] if users.is_absolute() else [])]  # relative: no home folder
 
 
 @cache
-def place(sources: Path) -> Place:
-    """`find_place`, cached for each folder; refused folders are reported."""
-    found = find_place(sources)
+def cache_folder(sources: Path) -> CacheFolder:
+    """`find_cache_folder`, cached for each folder; refused folders are reported."""
+    found = find_cache_folder(sources)
     if found.refused:
         instead = f"kept in {found.folder}" if found.writable else f"compiled by every process: set {ADVICE}"
-        kept.tell_once("place", f"{found.refused[0]}: no compiled kernels are loaded from there; they are {instead}")
+        kept.warn_once("place", f"{found.refused[0]}: no compiled kernels are loaded from there; they are {instead}")
     return found
 
 

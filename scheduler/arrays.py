@@ -148,7 +148,7 @@ class ArrayRow:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Another name that stages use. of: the arrays behind it; halo: see ArrayRow."""
+    """Another name that stages use. of: the arrays of which it is a view; halo: see ArrayRow."""
 
     name: str
     of: tuple[Key, ...]
@@ -254,14 +254,14 @@ CONSTANTS = {
     "n_ref": "references of the frame, 0 in I slices",
     "ref_slots": "int32[n_ref]: slot of each reference",
     "distance": "frames from the searched reference to the frame in the loop",
-    "given_y": "uint8: input of a GPU in display size, of any pitch",
-    "given_u": "see given_y: Cb",
-    "given_v": "see given_y: Cr",
-    "given_uv": "see given_y: Cb and Cr interleaved",
-    "given_rgb": "see given_y: three planes",
-    "pitch": "bytes from row to row of given_y or given_rgb",
-    "chroma_pitch": "bytes from row to row of given_u, given_v or given_uv",
-    "plane_pitch": "bytes from plane to plane of given_rgb",
+    "input_y": "uint8: input of a GPU in display size, of any pitch",
+    "input_u": "see input_y: Cb",
+    "input_v": "see input_y: Cr",
+    "input_uv": "see input_y: Cb and Cr interleaved",
+    "input_rgb": "see input_y: three planes",
+    "pitch": "bytes from row to row of input_y or input_rgb",
+    "chroma_pitch": "bytes from row to row of input_u, input_v or input_uv",
+    "plane_pitch": "bytes from plane to plane of input_rgb",
 }
 # Arrays that a stage changes only in part, so that their rows must be resident before
 READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
@@ -302,19 +302,19 @@ def pool_shape(pool: str, n_slots: int, size: Size) -> tuple[int, ...]:
     return (n_slots, sum(array.planes for array in arrays), *arrays[0].shape(size)[-2:])
 
 
-def _behind(name: str) -> tuple[Key, ...]:
-    """The arrays behind a name of the stage table, with numbers as in VIEWS."""
+def _arrays_of(name: str) -> tuple[Key, ...]:
+    """The arrays of a name of the stage table, with numbers as in VIEWS."""
     if name in VIEWS:
         return VIEWS[name].of
     return ((name, SEARCHED_REF if ARRAYS[name].place == SEARCH else CURRENT),)
 
 
 def storage(name: str, reference: int, n_ref: int) -> tuple[Key, ...]:
-    """The arrays behind a name of the stage table that rows are copied of, in a step for one reference."""
+    """The arrays whose rows are copied for a name of the stage table, in a step for one reference."""
     if name in CONSTANTS:
         return ()
     found: list[Key] = []
-    for base, number in _behind(name):
+    for base, number in _arrays_of(name):
         if ARRAYS[base].place in NEVER_COPIED:
             continue
         numbers = range(n_ref) if number == ALL_REFS else (reference if number == SEARCHED_REF else number,)

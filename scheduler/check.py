@@ -78,16 +78,16 @@ class Twin:
             try:
                 pickle.dump((function, [_freeze(value) for value in arguments.values()]), self._process.stdin, -1)
                 self._process.stdin.flush()
-                mine = native()
+                own_result = native()
                 result, after = pickle.load(self._process.stdout)
             except (OSError, EOFError, pickle.UnpicklingError) as error:
                 raise TwinDiffers(f"{where}: the portable twin's process ended ({error})") from None
             if isinstance(result, Exception):
                 raise TwinDiffers(f"{where}: the portable twin failed: {result!r}")
             compare(where, arguments, after, size, pad)
-            if mine != result:
-                raise TwinDiffers(f"{where}: returned {mine}, the portable twin {result}")
-            return mine
+            if own_result != result:
+                raise TwinDiffers(f"{where}: returned {own_result}, the portable twin {result}")
+            return own_result
 
     def close(self) -> None:
         """End the process."""
@@ -151,7 +151,7 @@ def macroblock_row(index: tuple[int, ...], shape: tuple[int, ...], size: tuple[i
     return None
 
 
-def beside(other: Twin, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
+def compared(other: Twin, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
     """`call`, a stage as a function of its span, compared with its twin."""
     size = int(state["mb_width"]), len(state["slice_first_mb"])
 

@@ -1,8 +1,8 @@
 """Runs whole frames on one GPU: the coding loop on one stream, stages outside the loop on a second, copies on two more.
 
-Nothing is allocated after the first frames, and the host waits only for the results of a frame (`take`). Arrays of
-`frames_on_device` frames lie on the GPU: one frame is uploaded and one downloaded while a third is in the loop. The arrays
-of a frame are reused after its download.
+Nothing is allocated after the first frames, and the host waits only for the results of a frame (`download_results`).
+Arrays of `frames_on_device` frames lie on the GPU: one frame is uploaded and one downloaded while a third is in the loop.
+The arrays of a frame are reused after its download.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -51,8 +51,8 @@ class CudaExecutor(GpuMemory):
             self._uploaded, self._downloaded = ([gpu.event() for _ in range(self.frames_on_device)] for _ in range(2))
             self._waits: set[tuple[str, str]] = set()  # of this run: (stream, stage) that already have a wait
             self._clock = GpuClock(gpu, trace, self.streams[MAIN]) if trace is not None and trace.gpu else None
-            self._number = 0  # of the frame that is being started
-            self._home: dict[Hashable, Any] = {}  # download events that the host waits for, by slot
+            self._number = 0  # of the current frame
+            self._download_events: dict[Hashable, Any] = {}  # download events that the host waits for, by slot
             self._host_buffers: dict[Hashable, HostBuffers] = {}
             self._recordings: dict[Any, Recording] = {}
             for event in (*self._ended.values(), *self._uploaded, *self._downloaded):
@@ -77,14 +77,14 @@ class CudaExecutor(GpuMemory):
         pairs: (host array, GPU array) to copy; step: converts the uploaded samples to planes; upload_fence: the copies start
         once it is READY (scheduler/threads/copy_kernels.py).
         """
-        gpu, k, up = self.gpu, number % self.frames_on_device, self.streams[H2D]
+        gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
-        gpu.wait(up, self._downloaded[k])
+        gpu.wait(upload, self._downloaded[k])
         if upload_fence is not None:
-            gpu.hold(up, upload_fence, READY)
+            gpu.wait_value(upload, upload_fence, READY)
         with self._span(H2D, "upload"):
-            for host, there in pairs:
-                there.put(host, up)
+            for host, device_array in pairs:
+                device_array.put(host, upload)
         self.run([step], state, {})
         self._start_when_uploaded(number)
 
@@ -108,19 +108,19 @@ class CudaExecutor(GpuMemory):
         the frame is read). If it does not wait, or there is no stream, the host waits.
         """
         stream, waits = producer
-        gpu, k, up = self.gpu, number % self.frames_on_device, self.streams[H2D]
+        gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
-        gpu.wait(up, self._downloaded[k])
+        gpu.wait(upload, self._downloaded[k])
         if stream is not None:
-            self.others().after(up, stream)
-        for host, there in pairs:
-            there.put(host, up)
+            self.foreign().after(upload, stream)
+        for host, device_array in pairs:
+            device_array.put(host, upload)
         self.run([((stage,), self.load_from_gpu(pointers))], state, {})
         self._start_when_uploaded(number)
         if stream is None or not waits:
             gpu.synchronize(self._uploaded[k])
         else:
-            self.others().before(up, stream)
+            self.foreign().before(upload, stream)
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
         """Start steps over the whole frame, on their streams; see Executor."""
@@ -131,71 +131,71 @@ class CudaExecutor(GpuMemory):
 
     def _start(self, stage: Stage, state: Mapping[str, Any]) -> None:
         gpu, stream = self.gpu, self.streams[stage.stream]
-        self._wait(stage.stream, stage.after.split())
+        self._wait_for_stages(stage.stream, stage.after.split())
         with self._span(stage.stream, stage.name):
             stage.launch(state, self._parts[stage.split], stream)
         if stage.name in WAITED_FOR:
             gpu.record(self._ended[stage.name], stream)
             self._waits = {wait for wait in self._waits if wait[1] != stage.name}
 
-    def _wait(self, track: str, stages: Iterable[str]) -> None:
+    def _wait_for_stages(self, track: str, stages: Iterable[str]) -> None:
         """Make a stream wait for the end of these stages, once a run."""
         for name in stages:
             if (track, name) not in self._waits:
                 self.gpu.wait(self.streams[track], self._ended[name])
                 self._waits.add((track, name))
 
-    def take(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], slot: Hashable) -> None:
+    def download_results(self, number: int, pairs: Iterable[tuple[DeviceArray, np.ndarray]], slot: Hashable) -> None:
         """See Executor: start the download, which runs while the next frame is in the loop."""
         gpu, k, download = self.gpu, number % self.frames_on_device, self.streams[D2H]
-        self._wait(D2H, LAST)
+        self._wait_for_stages(D2H, LAST)
         with self._span(D2H, "download"):
-            for there, host in pairs:
-                there.get(host, download)
+            for device_array, host in pairs:
+                device_array.get(host, download)
         gpu.record(self._downloaded[k], download)
         gpu.record(self._event(slot), download)
 
     def _event(self, slot: Hashable) -> Any:
         """The download event of a slot."""
-        if slot not in self._home:
-            self._home[slot] = self.gpu.event()
-        return self._home[slot]
+        if slot not in self._download_events:
+            self._download_events[slot] = self.gpu.event()
+        return self._download_events[slot]
 
-    def replay(self, key: Hashable, place: Hashable, buffers: Callable[[], Sequence[np.ndarray]]) -> bool:
-        """Replay the recording with this key on the host buffers of a place; False if there is none, or frames are timed.
+    def replay(self, key: Hashable, slot: Hashable, buffers: Callable[[], Sequence[np.ndarray]]) -> bool:
+        """Replay the recording with this key on the host buffers of a slot; False if there is none, or frames are timed.
 
-        key: equal for frames with the same arrays on the GPU and the same numbers; buffers: returns those of the place,
+        key: equal for frames with the same arrays on the GPU and the same numbers; buffers: returns those of the slot,
         always in the same order.
         """
         if self._clock is not None:
             return False
-        if place not in self._host_buffers:
-            self._host_buffers[place] = HostBuffers(self._event(place), *buffers())
+        if slot not in self._host_buffers:
+            self._host_buffers[slot] = HostBuffers(self._event(slot), *buffers())
         recording = self._recordings.get(key)
         if recording is None:
             return False
         recording.uses += 1
-        recording.rebind(self._host_buffers[place])
+        recording.rebind(self._host_buffers[slot])
         if recording.uses == OFTEN:
             self.gpu.fuse_into_graphs(recording)
         self.gpu.replay(recording)
         return True
 
     @contextmanager
-    def record(self, key: Hashable, place: Hashable) -> Iterator[None]:
-        """Around everything from `upload_frame` to `take`: record it for `replay`, unless frames are timed."""
+    def record(self, key: Hashable, slot: Hashable) -> Iterator[None]:
+        """Around everything from `upload_frame` to `download_results`: record it for `replay`, unless frames are timed."""
         if self._clock is not None:
             yield
             return
-        with self.gpu.record_calls(self._host_buffers[place]) as recording:
+        with self.gpu.record_calls(self._host_buffers[slot]) as recording:
             yield
         if len(self._recordings) >= MOST_RECORDINGS:
             self._recordings.clear()
         self._recordings[key] = recording
 
-    def home(self, slot: Hashable) -> "_Home":
+    def download_of(self, slot: Hashable) -> "Download":
         """See Executor."""
-        return _Home(self.gpu, self._home[slot], self._clock)
+        return Download(self.gpu, self._download_events[slot], self._clock)
 
     @contextmanager
     def _timed(self, clock: GpuClock, track: str, name: str) -> Iterator[None]:
@@ -207,9 +207,9 @@ class CudaExecutor(GpuMemory):
         """Around the calls of one span of a stream; timed if there is a trace."""
         return self._timed(self._clock, track, name) if self._clock else _NOT_TIMED
 
-    def submit(self, ready: "_Home", function: Callable[..., Any], *args: Any) -> LazyTask:
+    def submit(self, ready: "Download", function: Callable[..., Any], *args: Any) -> LazyTask:
         """See Executor: the task runs in the thread that asks for its result."""
-        return LazyTask(ready.came, function, *args)
+        return LazyTask(ready.is_done, function, *args)
 
     def result(self, future: Task) -> Any:
         """See Executor."""
@@ -222,7 +222,7 @@ class CudaExecutor(GpuMemory):
         self._host_buffers.clear()
 
 
-class _Home:
+class Download:
     """Waits for the download of a frame."""
 
     def __init__(self, gpu: Device, event: Any, clock: GpuClock | None) -> None:
@@ -238,7 +238,7 @@ class _Home:
             if self._clock:
                 self._clock.resolve(self._spans)
 
-    def came(self) -> bool:
+    def is_done(self) -> bool:
         """Whether the download has ended, or the GPU is lost."""
         try:
             with self._gpu:

@@ -14,7 +14,7 @@ from .planning.models import Models, guess
 from .planning.plan import HOST, Plan, is_gpu
 from .planning.planner import PINNED_ROWS, TRIES, make_plan
 from .planning.probing import Probing
-from .planning.route import Picture
+from .planning.route import FrameKind
 from .stages import CUDA, files
 from .threads.watchdog import Watchdog, limit_from_environment
 from .trace import Trace
@@ -38,7 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 OneDevice = Executor | CudaExecutor
-HOPELESS = 0.3  # share of the best device's frame rate below which a device without rows in the plan is not kept ready
+TOO_SLOW = 0.3  # share of the best device's frame rate below which a device without rows in the plan is not kept ready
 FEWER_TRIES = 16  # plans that are simulated when frames wait for a plan
 
 
@@ -72,9 +72,9 @@ def nvcc_will_run() -> bool:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Input of the plan of device "hybrid". picture: a typical frame; split: see Config."""
+    """Input of the plan of device "hybrid". frame_kind: a typical frame; split: see Config."""
 
-    picture: Picture
+    frame_kind: FrameKind
     split: tuple[int, int] | None = None
     warn: Callable[[str], None] | None = None
     models: Models | None = None  # of this machine; None: a guess that the first frames correct
@@ -83,11 +83,11 @@ class Hybrid:
     def plan(self, devices: tuple[str, ...], models: Models, tries: int = TRIES) -> tuple[Plan, bool]:
         """(the planner's or the forced plan, whether a later plan may use a second device)."""
         if self.split is not None:
-            return Plan.split(devices, self.picture.size.mb_height, *self.split, self.picture.me), False
-        made = make_plan(devices, self.picture, models, self.pins, tries)
-        best = min(made.alone.values(), default=0.0)
-        worth_refining = [device for device, seconds in made.alone.items() if HOPELESS * seconds < best]
-        return made.plan, not made.pinned and len(worth_refining) > 1
+            return Plan.split(devices, self.frame_kind.size.mb_height, *self.split, self.frame_kind.me), False
+        made = make_plan(devices, self.frame_kind, models, self.pins, tries)
+        best = min(made.single_device_seconds.values(), default=0.0)
+        fast_enough = [device for device, seconds in made.single_device_seconds.items() if TOO_SLOW * seconds < best]
+        return made.plan, not made.pinned and len(fast_enough) > 1
 
 
 def make_executor(
@@ -143,6 +143,6 @@ def _hybrid(
         watchdog, serial = Watchdog(limit, hybrid.warn), _serial(choices)
         return HybridExecutor(plan, workers, watchdog, models, replan, serial=serial, probing=probing)
     except BaseException:
-        for side in workers:
-            side.close()
+        for worker in workers:
+            worker.close()
         raise

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .check import beside, twin
+from .check import compared, twin
 from .stages import CPU, EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage, deferred_stages
 from .threads.lazy_task import Task
 from .threads.pool import Part, WorkerPool
@@ -98,13 +98,13 @@ class Executor:
         """See GpuMemory: a pointer belongs to no device of this executor."""
         return None, -1
 
-    def take(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]], slot: Hashable) -> None:
+    def download_results(self, number: int, pairs: Iterable[tuple[Any, np.ndarray]], slot: Hashable) -> None:
         """End frame `number`: pairs: (array of the stages, host array) to copy; slot: identifies the host arrays."""
         for source, target in pairs:
             target[...] = source
 
-    def home(self, slot: Hashable) -> Callable[[], None]:
-        """A function that waits for the last download (`take`) of a slot."""
+    def download_of(self, slot: Hashable) -> Callable[[], None]:
+        """A function that waits for the last download (`download_results`) of a slot."""
         return lambda: None
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
@@ -140,10 +140,10 @@ class Executor:
 
     def _around(self, stage: Stage, state: Mapping[str, Any], call: Callable[..., Any]) -> Callable[..., Any]:
         """The stage as a function of its span, with the comparison of check.py if that is on."""
-        return call if self._twin is None else beside(self._twin, stage, state, call)
+        return call if self._twin is None else compared(self._twin, stage, state, call)
 
     def submit(self, ready: Callable[[], None], function: Callable[..., Any], *args: Any) -> Task:
-        """Start a task that runs concurrently with later work; ready: see `home`, for which the task waits itself."""
+        """Start a task that runs concurrently with later work; ready: see `download_of`, for which the task waits itself."""
         return self._worker_pool.submit(function, *args)
 
     def result(self, future: Task) -> Any:
@@ -159,7 +159,7 @@ def deferred_call(name: str, state: Mapping[str, Any]) -> Callable[[], None]:
     """A deferred stage as a function, for a task that runs once the frame's other results are on the host."""
     stage, other = STAGES[name], twin()
     call = stage.bind(state)
-    return call if other is None else beside(other, stage, state, call)
+    return call if other is None else compared(other, stage, state, call)
 
 
 def _part(

@@ -52,20 +52,20 @@ class GpuMemory:
         """See Executor. Elements are bytes, or have equal bytes."""
         array.fill(value & 255, self.streams[MAIN])
 
-    def across(self, array: np.ndarray) -> DeviceArray:
+    def mapped(self, array: np.ndarray) -> DeviceArray:
         """An array from `host_zeros` for kernels: page-locked memory has the same address on host and GPU."""
         return DeviceArray(self.gpu, array.ctypes.data, array.shape, array.dtype, array)
 
     def ordinal_of(self, pointer: int) -> tuple[int | None, int]:
         """(ordinal of the device that owns a pointer or None, ordinal of this GPU)."""
         with self.gpu:
-            return self.others().ordinal_of(pointer), self.gpu.ordinal
+            return self.foreign().ordinal_of(pointer), self.gpu.ordinal
 
     def load_from_gpu(self, pointers: Mapping[str, int]) -> dict[str, DeviceArray]:
-        """Foreign samples on this GPU as arguments of a stage that converts them."""
+        """Samples of other libraries on this GPU as arguments of a stage that converts them."""
         return {name: DeviceArray(self.gpu, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
 
-    def others(self) -> Foreign:
+    def foreign(self) -> Foreign:
         """Access to streams and pointers of other libraries."""
         if self._foreign is None:
             self._foreign = Foreign(self.gpu)

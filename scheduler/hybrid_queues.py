@@ -21,7 +21,7 @@ class Group:
 
 
 @dataclass
-class Program:
+class IssueOrder:
     """Groups of each CPU device, queues of each engine of a GPU, and operations that others wait for."""
 
     ops: tuple[Op, ...]
@@ -33,10 +33,10 @@ class Program:
     levels: tuple[tuple[int, int], ...] = ()  # [row0, row1) of levels that CPU devices write
 
     @classmethod
-    def of(cls, ops: tuple[Op, ...]) -> "Program":
-        """Made once a route."""
+    def of(cls, ops: tuple[Op, ...]) -> "IssueOrder":
+        """The issue order of a route. Made once per route."""
         made, queues = cls(ops), dict[tuple[str, ...], list[int]]()
-        before: list[int] = []  # by operation: bit mask of all operations that must be over before it
+        before: list[int] = []  # by operation: bit mask of all operations that must have ended before it
         last: dict[str, int] = {}
         runs = 0  # bit mask of the runs of CPU devices so far
         for k, op in enumerate(ops):
@@ -49,9 +49,9 @@ class Program:
                 last[op.device] = k
                 runs |= 1 << k
             else:
-                mine = queues.setdefault((op.device,) if isinstance(op, Run) else (op.source, op.target), [])
-                bits |= before[mine[-1]] | 1 << mine[-1] if mine else 0
-                mine.append(k)
+                queue = queues.setdefault((op.device,) if isinstance(op, Run) else (op.source, op.target), [])
+                bits |= before[queue[-1]] | 1 << queue[-1] if queue else 0
+                queue.append(k)
             before.append(bits)
             if isinstance(op, Copy) and op.target == HOST and op.array[0] in ("ref_idx", "mv", "luma", "cb", "cr", "half"):
                 made.refs_copied = k

@@ -22,8 +22,8 @@ def union(rows: Rows, row0: int, row1: int) -> Rows:
     """`rows` and [row0, row1)."""
     apart = [(a, b) for a, b in rows if b < row0 or a > row1]
     touching = [(a, b) for a, b in rows if not (b < row0 or a > row1)]
-    whole = (min([row0, *(a for a, _ in touching)]), max([row1, *(b for _, b in touching)]))
-    return tuple(sorted([*apart, whole])) if row1 > row0 else rows
+    joined = (min([row0, *(a for a, _ in touching)]), max([row1, *(b for _, b in touching)]))
+    return tuple(sorted([*apart, joined])) if row1 > row0 else rows
 
 
 def without(rows: Rows, row0: int, row1: int) -> Rows:

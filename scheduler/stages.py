@@ -6,7 +6,7 @@ frame that a call does: `row0 row1` (macroblock rows) for ROWS, `first_mb end_mb
 device which function runs a stage.
 
 A deferred stage is no step of the loop on the CPU: a task calls it (executor.deferred_call) when the frame's other results
-are on the host, beside the loop of later frames. A GPU that has it runs it before the download.
+are on the host, concurrently with the loop of later frames. A GPU that has it runs it before the download.
 
 On a GPU, MAIN runs the coding loop, SIDE the stages that the loop does not need at once, H2D and D2H the copies and the
 stages next to them. `after` names stages on other streams, of this frame or the one before, whose event is waited for;
@@ -23,7 +23,7 @@ from typing import Any
 # EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
-MAIN, SIDE, H2D, D2H = "main", "beside", "upload", "download"  # streams of a GPU
+MAIN, SIDE, H2D, D2H = "main", "side", "upload", "download"  # streams of a GPU
 CPU, CUDA = "cpu_simd", "cuda_src"
 BY_BITS = 6  # lowest subme with mode decision by coded bits (rd_decision)
 
@@ -41,7 +41,7 @@ class Stage:
     stream: str = MAIN
     after: str = ""
     only: str = ""  # the only folder that has the stage; empty: both have it
-    deferred: bool = False  # on the CPU it runs in a task after the loop of its frame, beside the loop of later frames
+    deferred: bool = False  # on the CPU it runs in a task, concurrently with the loop of later frames
 
     @property
     def span(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Stage:
         return getattr(import_module(f"..{folder}.{file}", __package__), function)
 
     @cached_property
-    def _places(self) -> tuple[list[str], list[str]]:
+    def _names_around_span(self) -> tuple[list[str], list[str]]:
         """Names of the arguments before and after the span."""
         span, names = self.span, self.arguments.split()
         at = names.index(span[0]) if span else len(names)
@@ -77,14 +77,14 @@ class Stage:
 
     def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
         """The CPU function with all arguments bound to the state of their names, except the span."""
-        function, (names, behind) = self.cpu_function, self._places
-        before, after = [state[name] for name in names], [state[name] for name in behind]
+        function, (first, last) = self.cpu_function, self._names_around_span
+        before, after = [state[name] for name in first], [state[name] for name in last]
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
         """Start the stage on the GPU for one span (`part`)."""
-        names, behind = self._places
-        self.cuda_function(*[state[n] for n in names], *part, *[state[n] for n in behind], stream=stream)
+        first, last = self._names_around_span
+        self.cuda_function(*[state[n] for n in first], *part, *[state[n] for n in last], stream=stream)
 
 
 TABLE = (
@@ -196,19 +196,19 @@ TABLE = (
     # only on a GPU: input conversion, and results for the download
     Stage(
         "load_i420", "convert.load_i420", FRAME, "encoder",
-        "given_y given_u given_v pitch chroma_pitch width height frame_params source_y source_u source_v qp",
+        "input_y input_u input_v pitch chroma_pitch width height frame_params source_y source_u source_v qp",
         "source_y source_u source_v qp",
         H2D, only=CUDA,
     ),
     Stage(
         "load_nv12", "convert.load_nv12", FRAME, "encoder",
-        "given_y given_uv pitch chroma_pitch width height frame_params source_y source_u source_v qp",
+        "input_y input_uv pitch chroma_pitch width height frame_params source_y source_u source_v qp",
         "source_y source_u source_v qp",
         H2D, only=CUDA,
     ),
     Stage(
         "load_rgb", "convert.load_rgb", FRAME, "encoder",
-        "given_rgb pitch plane_pitch width height frame_params source_y source_u source_v qp",
+        "input_rgb pitch plane_pitch width height frame_params source_y source_u source_v qp",
         "source_y source_u source_v qp",
         H2D, only=CUDA,
     ),
@@ -251,20 +251,20 @@ def load_launchers() -> None:
         deblock.schedule(block)
 
 
-def picture_steps(
-    n_ref: int, me: str = "fsbm", home: tuple[str, ...] = (), subme: int = 0
+def frame_steps(
+    n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, index of the reference that they search or -1).
 
-    n_ref: references of the frame, 0 for an I picture; home: GPU stages that prepare results for the download, after the
-    stages that the loop waits for: ENTROPY_STAGE unless it is deferred. mark_skipped may run after deblock, which treats
+    n_ref: references of the frame, 0 for an I frame; for_download: GPU stages that prepare results for the download, after
+    the stages that the loop waits for: ENTROPY_STAGE unless it is deferred. mark_skipped may run after deblock, which treats
     P_Skip as P_16x16. On a GPU the stages that the next frame needs are started first; consecutive stages of one stream
     need fewer driver calls.
     """
-    borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*home, "ssd_y", "ssd_u", "ssd_v")
+    borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*for_download, "ssd_y", "ssd_u", "ssd_v")
     if n_ref:
         results = ("mark_skipped", *results)
-    last = [(*borders, "interpolate"), results] if home else [(*borders, *results), ("interpolate",)]
+    last = [(*borders, "interpolate"), results] if for_download else [(*borders, *results), ("interpolate",)]
     steps: list[tuple[tuple[str, ...], int]] = []
     search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
     for ref in range(n_ref):

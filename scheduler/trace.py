@@ -60,8 +60,8 @@ class Trace:
 class _Part(Trace):
     """Tracks with a prefix in another timeline."""
 
-    def __init__(self, whole: Trace, prefix: str) -> None:
-        vars(self).update(vars(whole))
+    def __init__(self, trace: Trace, prefix: str) -> None:
+        vars(self).update(vars(trace))
         self._prefix = prefix
 
     def add(self, process: int, track: str, name: str, begin: float, seconds: float, frame: int = -1) -> None:
@@ -75,7 +75,7 @@ class GpuClock:
     def __init__(self, gpu: Any, trace: Trace, stream: Any) -> None:
         self.gpu, self.trace = gpu, trace
         self.free: list[Any] = []
-        self.open: list[tuple[str, str, Any, Any, int]] = []  # spans of the frame that is being started
+        self.open: list[tuple[str, str, Any, Any, int]] = []  # spans of the current frame
         self.base = gpu.event(timing=True)
         gpu.record(self.base, stream)
         gpu.synchronize(self.base)

@@ -94,14 +94,14 @@ class GpuWorker(GpuMemory):
         self._pool: list[Any] = []  # events recorded after operations, by index of the operation
         self._timed: list[Op] = []  # operations of the frame that is being issued, in the order of the clock's spans
         self.clocked, self.traced, self.trace = False, trace is not None, trace
-        self._late_up: Any = None
+        self._late_upload: Any = None
         with gpu:
             self.streams = {name: gpu.stream() for name in (MAIN, H2D, D2H)}
             self._clock = GpuClock(gpu, trace or Trace(), self.streams[MAIN])
-            self._through = [{name: gpu.event() for name in self.streams} for _ in range(FRAMES_ON_DEVICE)]
+            self._frame_ends = [{name: gpu.event() for name in self.streams} for _ in range(FRAMES_ON_DEVICE)]
             self._loaded = gpu.event()  # reused: a wait binds to the latest record
-            self._carried = [gpu.event() for _ in range(FRAMES_ON_DEVICE)]
-            for event in (*self._carried, *(event for events in self._through for event in events.values())):
+            self._refs_copied = [gpu.event() for _ in range(FRAMES_ON_DEVICE)]
+            for event in (*self._refs_copied, *(event for events in self._frame_ends for event in events.values())):
                 gpu.record(event, self.streams[MAIN])
 
     # ---- a frame
@@ -110,13 +110,13 @@ class GpuWorker(GpuMemory):
 
         Arrays of one frame exist FRAMES_ON_DEVICE times; arrays between stages, and references, exist once.
         """
-        gpu, before = self.gpu, self._through[(number - 1) % FRAMES_ON_DEVICE]
+        gpu, before = self.gpu, self._frame_ends[(number - 1) % FRAMES_ON_DEVICE]
         self.clocked = clocked
-        self._late_up = before[MAIN]  # event that uploads other than sources wait for
+        self._late_upload = before[MAIN]  # event that uploads other than sources wait for
         gpu.wait(self.streams[MAIN], before[H2D])
-        gpu.wait(self.streams[MAIN], self._through[(number + 1) % FRAMES_ON_DEVICE][D2H])  # frame number - 2
-        gpu.wait(self.streams[H2D], self._through[number % FRAMES_ON_DEVICE][MAIN])
-        gpu.wait(self.streams[H2D], self._through[number % FRAMES_ON_DEVICE][D2H])
+        gpu.wait(self.streams[MAIN], self._frame_ends[(number + 1) % FRAMES_ON_DEVICE][D2H])  # frame number - 2
+        gpu.wait(self.streams[H2D], self._frame_ends[number % FRAMES_ON_DEVICE][MAIN])
+        gpu.wait(self.streams[H2D], self._frame_ends[number % FRAMES_ON_DEVICE][D2H])
         for name in (MAIN, H2D):
             gpu.wait(self.streams[D2H], before[name])
 
@@ -125,9 +125,9 @@ class GpuWorker(GpuMemory):
         gpu = self.gpu
         track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
         stream = self.streams[track]
-        if track == H2D and self._late_up is not None and isinstance(op, Copy) and op.array[0] not in SOURCES:
-            gpu.wait(stream, self._late_up)
-            self._late_up = None
+        if track == H2D and self._late_upload is not None and isinstance(op, Copy) and op.array[0] not in SOURCES:
+            gpu.wait(stream, self._late_upload)
+            self._late_upload = None
         for need in op.needs:
             if need in events:
                 gpu.wait(stream, events[need])
@@ -139,11 +139,11 @@ class GpuWorker(GpuMemory):
             stage.launch(work.state(self.device, op.reference), part, stream)
         else:
             pairs = work.pairs(self.device, op)
-            for there, host in pairs:
+            for device_array, host in pairs:
                 if track == H2D:
-                    there.put(host, stream)
+                    device_array.put(host, stream)
                 else:
-                    there.get(host, stream)
+                    device_array.get(host, stream)
         if self.clocked:
             self._clock.end(track, op.stage if isinstance(op, Run) else op.array[0], before, stream, number)
             self._timed.append(op)
@@ -155,24 +155,25 @@ class GpuWorker(GpuMemory):
         track = MAIN if isinstance(op, Run) else H2D if op.target == self.device else D2H
         return self.gpu.record(self._pool[index], self.streams[track])
 
-    def carry(self, number: int) -> Any:
+    def record_refs_copied(self, number: int) -> Any:
         """Record the event after the downloads that the host waits for before the next frame."""
-        return self.gpu.record(self._carried[number % FRAMES_ON_DEVICE], self.streams[D2H])
+        return self.gpu.record(self._refs_copied[number % FRAMES_ON_DEVICE], self.streams[D2H])
 
-    def end(self, number: int, home: Any) -> tuple[Any, list[Any], list[Op]]:
-        """After the last operation. Returns `home`, recorded after all downloads, the spans and the timed operations."""
-        gpu, through = self.gpu, self._through[number % FRAMES_ON_DEVICE]
+    def end(self, number: int, downloaded: Any) -> tuple[Any, list[Any], list[Op]]:
+        """After the last operation. Returns `downloaded`, recorded after all downloads, the spans and the timed
+        operations."""
+        gpu, ends = self.gpu, self._frame_ends[number % FRAMES_ON_DEVICE]
         for name in (MAIN, H2D):
-            gpu.record(through[name], self.streams[name])
-            gpu.wait(self.streams[D2H], through[name])
-        gpu.record(home, self.streams[D2H])
-        gpu.record(through[D2H], self.streams[D2H])
+            gpu.record(ends[name], self.streams[name])
+            gpu.wait(self.streams[D2H], ends[name])
+        gpu.record(downloaded, self.streams[D2H])
+        gpu.record(ends[D2H], self.streams[D2H])
         spans, timed, self._timed = self._clock.take(), self._timed, []
-        return home, spans, timed
+        return downloaded, spans, timed
 
     def uploaded(self, number: int) -> Any:
         """The event after the last upload of a frame."""
-        return self._through[number % FRAMES_ON_DEVICE][H2D]
+        return self._frame_ends[number % FRAMES_ON_DEVICE][H2D]
 
     def seconds(self, spans: list[Any], timed: list[Op]) -> list[tuple[Op, float]]:
         """Seconds of timed operations that have ended."""
@@ -184,14 +185,14 @@ class GpuWorker(GpuMemory):
         return found
 
     # ---- frames that are already on the GPU
-    def load(
+    def import_device_frame(
         self, stage: str, pointers: Mapping[str, int], producer: tuple[int | None, bool], state: Mapping[str, Any]
     ) -> None:
         """See CudaExecutor.import_device_frame."""
         stream, waits = producer
         gpu, up = self.gpu, self.streams[H2D]
         if stream is not None:
-            self.others().after(up, stream)
+            self.foreign().after(up, stream)
         STAGES[stage].launch({**state, **self.load_from_gpu(pointers)}, (), up)
         loaded = gpu.record(self._loaded, up)
         for name in (MAIN, D2H):
@@ -199,4 +200,4 @@ class GpuWorker(GpuMemory):
         if stream is None or not waits:
             gpu.synchronize(loaded)
         else:
-            self.others().before(up, stream)
+            self.foreign().before(up, stream)

@@ -43,7 +43,7 @@ def install(at: int, ordinal: int | None) -> None:
 
     def encode_broken(self: Pipeline, frame: Any, spec: Any) -> Any:
         executor = self.executor.loop.executor
-        gpu = executor.side.gpu if getattr(executor, "side", None) else getattr(executor, "gpu", None)
+        gpu = executor.gpu_worker.gpu if getattr(executor, "gpu_worker", None) else getattr(executor, "gpu", None)
         if ordinal is not None and self.executor.ring.count == 0:
             together.wait(60)
         with lock:

@@ -8,7 +8,7 @@ time between them.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ...encoder.settings.tuned import alone, picture_of
+from ...encoder.settings.tuned import frame_kind_of, on_single_device
 from ...scheduler.planning.models import ISSUE, LOAD, Curve, Models
 from ...scheduler.planning.simulate import simulate
 from ...scheduler.stages import STAGES
@@ -17,7 +17,7 @@ from .measure import TimedEncode
 HOST = (LOAD, ISSUE)  # the work for a frame of the thread that feeds a GPU
 NEAR = 0.002  # relative difference of times that count as equal
 _ROUNDS = 100
-_BESIDE_COPIES = 0.05  # of a frame time: the least share of stages, however long copies are in the model
+_MIN_STAGE_SHARE = 0.05  # of a frame time: the least share of stages, however long copies are in the model
 
 
 def calibrated(models: Models, device: str, encodes: Sequence[TimedEncode]) -> Models:
@@ -29,7 +29,7 @@ def calibrated(models: Models, device: str, encodes: Sequence[TimedEncode]) -> M
     """
     for _ in range(_ROUNDS):
         gpu = {found.macroblocks: loop_factor(models, device, found) for found in encodes}
-        host = {found.macroblocks: found.own / host_seconds(models, device, found) for found in encodes}
+        host = {found.macroblocks: found.host_time / host_seconds(models, device, found) for found in encodes}
         if all(abs(value - 1) < NEAR for value in (*gpu.values(), *host.values())):
             break
         models = scaled(scaled(models, device, STAGES, gpu), device, HOST, host)
@@ -40,14 +40,14 @@ def loop_factor(models: Models, device: str, found: TimedEncode) -> float:
     """The factor for the GPU's stages at this size."""
     copies = loop_seconds(replace(models, stages={}), device, found)
     wanted = found.frame * (1 - 2 * NEAR) if found.host_binds else found.frame  # so that the thread is the bottleneck
-    value = max(wanted, copies / (1 - _BESIDE_COPIES)) / loop_seconds(models, device, found)
+    value = max(wanted, copies / (1 - _MIN_STAGE_SHARE)) / loop_seconds(models, device, found)
     return min(1.0, value) if found.host_binds else value
 
 
 def loop_seconds(models: Models, device: str, found: TimedEncode) -> float:
     """Frame time with everything on the GPU, by the models."""
-    picture = picture_of(found.mb_width, found.mb_height)
-    return simulate(alone(device, found.mb_height), picture, models).seconds
+    frame_kind = frame_kind_of(found.mb_width, found.mb_height)
+    return simulate(on_single_device(device, found.mb_height), frame_kind, models).seconds
 
 
 def host_seconds(models: Models, device: str, found: TimedEncode) -> float:
@@ -61,5 +61,5 @@ def scaled(models: Models, device: str, names: Collection[str], factors: Mapping
     for (name, of), curve in models.stages.items():
         if of == device and name in names:
             points = [(n, seconds * factors.get(round(n), 1.0)) for n, seconds in curve.points]
-            stages[name, of] = Curve.measured(points, curve.alone)
+            stages[name, of] = Curve.measured(points, curve.one_thread)
     return replace(models, stages=stages)

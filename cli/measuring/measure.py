@@ -87,11 +87,11 @@ def of_clip(name: str, count: int, input_res: tuple[int, int] | None = None) -> 
         source.close()
 
 
-def ping_pong(pictures: Sequence[Planes], n: int) -> Planes:
+def ping_pong(frames: Sequence[Planes], n: int) -> Planes:
     """Frame n of a clip that is repeated forwards and backwards, without a cut."""
-    period = max(1, 2 * len(pictures) - 2)
+    period = max(1, 2 * len(frames) - 2)
     k = n % period
-    return pictures[k if k < len(pictures) else period - k]
+    return frames[k if k < len(frames) else period - k]
 
 
 # ---- a timed encode
@@ -133,7 +133,7 @@ class TimedEncode:
         return self.wait < WAITS * self.frame
 
     @property
-    def own(self) -> float:
+    def host_time(self) -> float:
         """Seconds a frame of that thread's own work: the frame time without its waits. It includes the time that no clock
         measures: between calls, and lost to other threads.
         """
@@ -144,11 +144,11 @@ def settings(device: str, width: int, height: int, threads: int, **options: Any)
     """The settings of a timed encode."""
     config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
                                  keyint="infinite", psnr=False, **options)  # fmt: skip
-    return replace(config, threads_given=False)
+    return replace(config, threads_by_user=False)
 
 
 def watch(
-    device: str, pictures: Sequence[Planes], threads: int, seconds: float, most: int = MOST, gpu_clock: bool = False,
+    device: str, frames: Sequence[Planes], threads: int, seconds: float, most: int = MOST, gpu_clock: bool = False,
     gpu_choices: Mapping[str, int] | None = None, **options: Any,
 ) -> TimedEncode:
     """Time an encode of `seconds`, but at least LEAST_FRAMES and at most `most` frames.
@@ -156,7 +156,7 @@ def watch(
     gpu_clock: time the stages of a GPU by events; without them it works as for a user. gpu_choices: settings of a GPU;
     earlier measurements are then ignored.
     """
-    height, width = pictures[0][0].shape
+    height, width = frames[0][0].shape
     config = settings(device, width, height, threads, **options)
     if gpu_choices is not None:
         config = replace(config, tuning=None, gpu_choices=gpu_choices)
@@ -170,7 +170,7 @@ def watch(
         while first < 0 or n < first + LEAST_FRAMES or (time.perf_counter() - begin < seconds and n < first + most):
             if first < 0 and n >= WARM and time.perf_counter() - begin >= min(WARM_SECONDS, seconds / 4):
                 first, after_first = n, time.perf_counter()
-            finished += pipeline.encode(*ping_pong(pictures, n))
+            finished += pipeline.encode(*ping_pong(frames, n))
             n += 1
         finished += pipeline.flush()
         spent = time.perf_counter() - after_first
@@ -219,9 +219,9 @@ class Samples:
 
     points: dict[tuple[str, str], list[tuple[int, float, float]]] = field(default_factory=dict)
 
-    def add(self, stage: str, device: str, macroblocks: int, seconds: float, alone: float = 0.0) -> None:
+    def add(self, stage: str, device: str, macroblocks: int, seconds: float, one_thread: float = 0.0) -> None:
         """Add one measurement."""
-        self.points.setdefault((stage, device), []).append((macroblocks, seconds, alone))
+        self.points.setdefault((stage, device), []).append((macroblocks, seconds, one_thread))
 
     def add_cpu(self, found: TimedEncode) -> None:
         """Add an encode on the CPU. The time of a stage, summed over threads, becomes its share of the loop's time.
@@ -229,8 +229,8 @@ class Samples:
         While the loop runs, the threads also write the bits of the previous frame: that time is subtracted.
         """
         busy = sum(found.stages.values())
-        beside = found.entropy / found.threads if found.threads > 1 else 0.0
-        loop = max(busy / found.threads, found.loop - beside)
+        entropy = found.entropy / found.threads if found.threads > 1 else 0.0
+        loop = max(busy / found.threads, found.loop - entropy)
         n = found.macroblocks
         for name, spent in found.stages.items():
             self.add(name, found.device, n, spent * loop / busy, spent / n)
@@ -252,7 +252,7 @@ class Samples:
         self.add(ISSUE, found.device, found.macroblocks, issue)
 
 
-def pictures_for(width: int, height: int, clip: Callable[[int], list[Planes]] | None = None) -> list[Planes]:
+def frames_for(width: int, height: int, clip: Callable[[int], list[Planes]] | None = None) -> list[Planes]:
     """Frames of that size, fewer for large ones, which take long to make."""
     count = 16 if width * height <= 1 << 20 else 10 if width * height < 1 << 22 else 6
     return clip(count) if clip else synthetic(width, height, count)
@@ -264,8 +264,8 @@ __all__ = [
     "SIZES",
     "Samples",
     "TimedEncode",
+    "frames_for",
     "of_clip",
-    "pictures_for",
     "ping_pong",
     "synthetic",
     "watch",

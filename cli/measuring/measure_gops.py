@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...encoder.errors import OutputError
 from ...encoder.files.opening import open_source
-from ...encoder.files.output import words
+from ...encoder.files.output import error_text
 from ...encoder.files.read_ahead import THREADS, Read, ReadAhead
 from ...encoder.files.video import Planes
 from ...encoder.gops.gops import Gops
@@ -22,18 +22,18 @@ _GOP, _GOP_OF_A_GPU = 12, 48
 
 
 def gop_rate(
-    device: str, pictures: Sequence[Planes], threads: int, lanes: int, seconds: float, gpu_choices: Mapping[str, int]
+    device: str, frames: Sequence[Planes], threads: int, lanes: int, seconds: float, gpu_choices: Mapping[str, int]
 ) -> float:
     """Frames a second of a raw file with `lanes` GOPs at once, I frames included. On a GPU the first two GOPs of each lane
     do not count: their calls are recorded, which takes longer with more lanes. gpu_choices: see Config.
     """
-    height, width = pictures[0][0].shape
+    height, width = frames[0][0].shape
     keyint = _GOP if device == CPU else _GOP_OF_A_GPU
     config = Config.from_options(width=width, height=height, device=device.partition(":")[0], threads=threads, qp=QP,
                                  keyint=keyint, psnr=False)  # fmt: skip
     config = replace(config, tuning=None, gpu_choices=gpu_choices)
     count = _Count(0, 2 * keyint, seconds) if device == CPU else _Count(2 * lanes * keyint, lanes * keyint, seconds)
-    with _endless_file(pictures) as later:
+    with _endless_file(frames) as later:
         encoder = Gops(config, lanes) if lanes > 1 else Pipeline(config)
         try:
             if isinstance(encoder, Gops):
@@ -43,7 +43,7 @@ def gop_rate(
                     count.add(encoder.encode_later(later(n)))
             elif not encoder.read_ahead():
                 for n in count:
-                    count.add(encoder.encode(*ping_pong(pictures, n)))
+                    count.add(encoder.encode(*ping_pong(frames, n)))
             else:
                 with Readers(THREADS) as readers:
                     for _ in ReadAhead(readers).each(map(later, count), encoder.next_buffer):
@@ -55,18 +55,18 @@ def gop_rate(
 
 
 @contextmanager
-def _endless_file(pictures: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
+def _endless_file(frames: Sequence[Planes]) -> Iterator[Callable[[int], Read]]:
     """A function that gives the Read of frame n of an endless clip (ping_pong), read as a user's file is."""
-    height, width = pictures[0][0].shape
-    period = max(1, 2 * len(pictures) - 2)
+    height, width = frames[0][0].shape
+    period = max(1, 2 * len(frames) - 2)
     with tempfile.TemporaryDirectory(prefix="h264lite") as folder:
         name = f"{folder}/ping_pong.yuv"
         try:
             with open(name, "wb") as file:
                 for n in range(period):
-                    file.writelines(plane.tobytes() for plane in ping_pong(pictures, n))
+                    file.writelines(plane.tobytes() for plane in ping_pong(frames, n))
         except OSError as error:
-            raise OutputError(f"{name}: {words(error)}") from None
+            raise OutputError(f"{name}: {error_text(error)}") from None
         source = open_source(name, (width, height), "yuv")
         try:
             yield lambda n: source.later(n % period)  # type: ignore[attr-defined]

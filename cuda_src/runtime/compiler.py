@@ -67,8 +67,8 @@ def tables_header() -> str:
                     lines.append(f"constexpr unsigned long long {name}_DIGITS = {packed:#018x}ull;")
     bits = (0, 2, 3, 4, 6, 7)  # plane, x, y of either sample
     codes = [sum(int(v) << at for v, at in zip(pair, bits)) for pair in tables.QUARTER_SAMPLE_PAIRS]
-    words = [sum(v << (8 * x) for x, v in enumerate(codes[4 * y : 4 * y + 4])) for y in range(4)]
-    lines += [f"constexpr unsigned QUARTER_SAMPLE_PAIRS_{y} = {word:#010x};" for y, word in enumerate(words)]
+    rows = [sum(v << (8 * x) for x, v in enumerate(codes[4 * y : 4 * y + 4])) for y in range(4)]
+    lines += [f"constexpr unsigned QUARTER_SAMPLE_PAIRS_{y} = {row:#010x};" for y, row in enumerate(rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -135,15 +135,15 @@ def cache_folder() -> Path:
         folder.mkdir(0o755, parents=True, exist_ok=True)
         reason = kept.distrust(folder.stat())
     except (OSError, RuntimeError):  # RuntimeError: no home folder
-        return _own_folder()
+        return _make_own_folder()
     if reason:
-        kept.tell_once("cuda place", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}")
-        return _own_folder()
+        kept.warn_once("cuda folder", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}")
+        return _make_own_folder()
     return folder
 
 
 @cache
-def _own_folder() -> Path:
+def _make_own_folder() -> Path:
     folder = tempfile.mkdtemp(prefix="h264lite-cuda-")
     atexit.register(shutil.rmtree, folder, True)
     return Path(folder)
@@ -155,11 +155,11 @@ def write_tables(folder: Path) -> Path:
     include = folder / f"include-{hashlib.sha256(b''.join(texts.values())).hexdigest()[:16]}"
     include.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
-        write_whole(include / file, text)
+        write_atomically(include / file, text)
     return include
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that another process sees it whole or not at all."""
     if path.exists() and path.read_bytes() == data:
         return
@@ -240,8 +240,8 @@ def load_code(name: str, capability: tuple[int, int]) -> bytes:
     try:
         kept.write(folder / _cached_name(name, arch), code)
     except OSError as error:
-        why = f"{folder}: {kept.words(error)}"
-        kept.tell_once("cuda write", f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
+        why = f"{folder}: {kept.error_text(error)}"
+        kept.warn_once("cuda write", f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
                                      f"again: set {ADVICE}")  # fmt: skip
     return code
 

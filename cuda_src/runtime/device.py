@@ -78,7 +78,7 @@ class Device:
         except self.driver.Error as error:
             raise DeviceUnavailable(f"{self.name} gives no context ({error})") from None
         self.lost: str | None = None
-        self._script: Recording | None = None
+        self._recording: Recording | None = None
         self._driver_calls: Any = None if hasattr(self.driver, "load_emulated") else _driver_calls(self.driver.LogicError)
         self._code: dict[str, bytes] = {}
         self._lock = threading.RLock()
@@ -118,47 +118,53 @@ class Device:
     def call(self, name: str, *arguments: Any) -> Any:
         """Call the driver, or record the call; after any failure the GPU counts as lost."""
         noted = name.startswith("mem")
-        row = None
-        if noted and self._script is not None and self._driver_calls is not None:
-            row = self._driver_calls.row(name, *numbers(arguments))
-        return self._do(name, getattr(self.driver, name), *arguments, noted=noted, row=row)
+        call_record = None
+        if noted and self._recording is not None and self._driver_calls is not None:
+            call_record = self._driver_calls.call_record(name, *numbers(arguments))
+        return self._do(name, getattr(self.driver, name), *arguments, noted=noted, call_record=call_record)
 
-    def _do(self, what: str, function: Callable[..., Any], *given: Any, noted: bool = True, **more: Any) -> Any:
+    def _do(self, what: str, function: Callable[..., Any], *arguments: Any, noted: bool = True, **more: Any) -> Any:
         """more: see Recording.add."""
         self.check()
-        if noted and self._script is not None:
-            self._script.add(what, function, given, **more)
+        if noted and self._recording is not None:
+            self._recording.add(what, function, arguments, **more)
             if self._driver_calls is not None:
                 return None  # `record_calls` does the calls at its end
         try:
-            return function(*given)
+            return function(*arguments)
         except self.driver.Error as error:
             raise self.failed(what, error) from error
 
     # ---- recordings
-    @contextmanager
-    def record_calls(self, place: HostBuffers = NO_BUFFERS) -> Iterator[Recording]:
-        """Record launches, copies and event calls into the yielded recording, and do them at the end."""
-        script = Recording(place)
-        self._script = script
-        try:
-            yield script
-        finally:
-            self._script = None
-        if self._driver_calls is not None:
-            self.replay(script)
+    def _event_record(self, name: str, *objects: Any) -> list[int] | None:
+        """The call record of a driver call for events and streams; None unless a recording is made."""
+        if self._recording is None or self._driver_calls is None:
+            return None
+        return list(self._driver_calls.call_record(name, *map(handle, objects)))
 
-    def fuse_into_graphs(self, script: Recording) -> None:
+    @contextmanager
+    def record_calls(self, buffers: HostBuffers = NO_BUFFERS) -> Iterator[Recording]:
+        """Record launches, copies and event calls into the yielded recording, and do them at the end."""
+        recording = Recording(buffers)
+        self._recording = recording
+        try:
+            yield recording
+        finally:
+            self._recording = None
+        if self._driver_calls is not None:
+            self.replay(recording)
+
+    def fuse_into_graphs(self, recording: Recording) -> None:
         """Replace runs of kernel launches by CUDA graphs, for recordings that are replayed often."""
         if self._driver_calls is not None:
-            script.set_commands(self._driver_calls.joined(script.acts))
+            recording.set_commands(self._driver_calls.joined(recording.commands))
 
-    def replay(self, script: Recording) -> None:
+    def replay(self, recording: Recording) -> None:
         """Do the calls of a recording."""
         self.check()
         what = ""
         try:
-            for part, names in script.parts():
+            for part, names in recording.parts():
                 what = names[0]
                 if callable(part):
                     part()
@@ -180,27 +186,27 @@ class Device:
         return self.call("Event", flags.BLOCKING_SYNC | (0 if timing else flags.DISABLE_TIMING))
 
     def record(self, event: Any, stream: Any = None) -> Any:
-        row = self._driver_calls.row("record", handle(event), handle(stream)) if self._script and self._driver_calls else None
-        self._do("an event", _record, event, stream, row=row)
+        self._do("an event", _record, event, stream, call_record=self._event_record("record", event, stream))
         return event
 
     def wait(self, stream: Any, event: Any) -> None:
         """Order later work of `stream` after `event`."""
-        row = self._driver_calls.row("wait", handle(stream), handle(event)) if self._script and self._driver_calls else None
-        self._do("an event", _wait if self._driver_calls is None else self._driver_calls.wait, stream, event, row=row)
+        wait = _wait if self._driver_calls is None else self._driver_calls.wait
+        self._do("an event", wait, stream, event, call_record=self._event_record("wait", stream, event))
 
     @property
     def upload_fences(self) -> bool:
-        """Whether streams can `hold`. The context must be current."""
-        return self._driver_calls is not None and self._driver_calls.holds()
+        """Whether streams can wait for a value (`wait_value`). The context must be current."""
+        return self._driver_calls is not None and self._driver_calls.can_wait_for_value()
 
-    def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
-        """Let later work of `stream` wait until the host has set word[0] to `value`. word: int64[1], page-locked.
+    def wait_value(self, stream: Any, flag: np.ndarray, value: int) -> None:
+        """Let later work of `stream` wait until the host has set flag[0] to `value`. flag: int64[1], page-locked.
 
-        Another thread must be able to set it: the calling thread may block in its next driver call until the GPU goes on.
+        Another thread must be able to set it: the calling thread may block in its next driver call until the GPU continues.
         """
-        row = self._driver_calls.hold_row(handle(stream), word, value) if self._script is not None else None
-        self._do("a wait for the host", self._driver_calls.hold, stream, word, value, row=row)
+        calls = self._driver_calls
+        call_record = calls.wait_value_record(handle(stream), flag, value) if self._recording is not None else None
+        self._do("a wait for the host", calls.wait_value, stream, flag, value, call_record=call_record)
 
     def synchronize(self, what: Any = None) -> None:
         """Wait on the host for a stream, an event or (None) the whole GPU."""
@@ -260,10 +266,10 @@ class Device:
     def upload(self, host: np.ndarray, stream: Any = None) -> DeviceArray:
         """A new array with these contents; complete on return. Not recorded."""
         host = np.ascontiguousarray(host)
-        script, self._script = self._script, None
+        recording, self._recording = self._recording, None
         array = self.array(host.shape, host.dtype).put(host, stream)
         self.synchronize(stream)
-        self._script = script
+        self._recording = recording
         return array
 
     def scratch(self, name: str, shape: Sequence[int], dtype: Any, stream: Any, zeros: bool = False) -> DeviceArray:
@@ -271,10 +277,10 @@ class Device:
         key = (name, tuple(shape), stream)
         with self._lock:
             if key not in self._kept:
-                script, self._script = self._script, None
+                recording, self._recording = self._recording, None
                 array = self.array(shape, dtype, name)
                 self._kept[key] = array.fill(0, stream) if zeros else array
-                self._script = script
+                self._recording = recording
             return self._kept[key]
 
     def constant(self, name: str, values: np.ndarray) -> DeviceArray:
@@ -349,13 +355,14 @@ class Device:
             self._shared[(module, name)] = shared
         sizes = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
         more: dict[str, Any] = {}
-        if self._script is not None:
+        if self._recording is not None:
             arrays = ((k, a.base) for k, a in enumerate(arguments) if type(a) is DeviceArray)
-            more["things"] = [(k, base) for k, base in arrays if type(base) is np.ndarray]
-            own = self._driver_calls and self._driver_calls.function(module, name, self._code[module], shared)
-            if own is not None:
-                waits = self._driver_calls.waits(module, own)
-                more["row"], more["launch"] = self._driver_calls.launch_record(own, *sizes, shared, stream, values, waits)
+            more["host_arguments"] = [(k, base) for k, base in arrays if type(base) is np.ndarray]
+            kernel = self._driver_calls and self._driver_calls.function(module, name, self._code[module], shared)
+            if kernel is not None:
+                waits = self._driver_calls.waits(module, kernel)
+                made = self._driver_calls.launch_record(kernel, *sizes, shared, stream, values, waits)
+                more["call_record"], more["launch"] = made
         start = partial(function.prepared_async_call, *sizes, stream, shared_size=shared)
         self._do(KERNEL + name, start, *values, **more)
 
@@ -392,11 +399,11 @@ class Device:
         detached in another thread than the one that retained it.
         """
 
-        def let_go() -> None:
+        def detach() -> None:
             with suppress(self.driver.Error):  # closed before
                 self.context.detach()
 
-        thread = threading.Thread(target=let_go, name="h264lite lost GPU")
+        thread = threading.Thread(target=detach, name="h264lite lost GPU")
         with suppress(RuntimeError):  # no thread can be started: the context ends with the process
             thread.start()
             thread.join()

@@ -104,7 +104,7 @@ class DriverCalls:
         if hasattr(self._library, "cuLaunchKernelEx"):  # since CUDA 11.8
             self._address["launch_ex"] = ctypes.cast(self._library.cuLaunchKernelEx, ctypes.c_void_p).value or 0
         if hasattr(self._library, "cuStreamWaitValue64_v2"):  # since CUDA 11.7
-            self._address["hold"] = ctypes.cast(self._library.cuStreamWaitValue64_v2, ctypes.c_void_p).value or 0
+            self._address["wait_value"] = ctypes.cast(self._library.cuStreamWaitValue64_v2, ctypes.c_void_p).value or 0
         self.pinned = PinnedMemory(self._library)
         self._graphs: Graphs | None = None
         with suppress(AttributeError):
@@ -131,9 +131,9 @@ class DriverCalls:
         code = self._library.cuStreamWaitEvent(ctypes.c_void_p(handle(stream)), event.handle_, ctypes.c_uint(0))
         self._check("cuStreamWaitEvent", code)
 
-    def holds(self) -> bool:
+    def can_wait_for_value(self) -> bool:
         """Whether streams of the GPU of the current context can wait for a value in memory."""
-        if "hold" not in self._address:
+        if "wait_value" not in self._address:
             return False
         gpu, able = ctypes.c_int(), ctypes.c_int()
         if self._library.cuCtxGetDevice(ctypes.byref(gpu)):
@@ -141,14 +141,14 @@ class DriverCalls:
         asked = ctypes.byref(able), ctypes.c_int(CAN_USE_64_BIT_STREAM_MEM_OPS), gpu
         return not self._library.cuDeviceGetAttribute(*asked) and bool(able.value)
 
-    def hold_row(self, stream: int, word: np.ndarray, value: int) -> list[int]:
-        """`hold` as a row for replay_rows."""
-        return self.row("hold", stream, word.ctypes.data, value, STREAM_WAIT_VALUE_EQ)
+    def wait_value_record(self, stream: int, flag: np.ndarray, value: int) -> list[int]:
+        """`wait_value` as a call record."""
+        return self.call_record("wait_value", stream, flag.ctypes.data, value, STREAM_WAIT_VALUE_EQ)
 
-    def hold(self, stream: Any, word: np.ndarray, value: int) -> None:
-        """See Device.hold."""
-        given = ctypes.c_void_p(handle(stream)), ctypes.c_uint64(word.ctypes.data), ctypes.c_uint64(value)
-        code = self._library.cuStreamWaitValue64_v2(*given, ctypes.c_uint(STREAM_WAIT_VALUE_EQ))
+    def wait_value(self, stream: Any, flag: np.ndarray, value: int) -> None:
+        """See Device.wait_value."""
+        arguments = ctypes.c_void_p(handle(stream)), ctypes.c_uint64(flag.ctypes.data), ctypes.c_uint64(value)
+        code = self._library.cuStreamWaitValue64_v2(*arguments, ctypes.c_uint(STREAM_WAIT_VALUE_EQ))
         self._check("cuStreamWaitValue64", code)
 
     def _check(self, name: str, code: int) -> None:
@@ -184,15 +184,15 @@ class DriverCalls:
             self._versions[function] = version.value
         return self._versions[function] >= 90 and not module.startswith(NOT_EARLY)
 
-    def row(self, what: str, *arguments: int) -> list[int]:
-        """A call as a row for replay_rows."""
-        return [self._address[what], *arguments, *[0] * (ARGUMENTS - len(arguments))]
+    def call_record(self, name: str, *arguments: int) -> list[int]:
+        """A call as a row of replay_rows: address of the function, arguments, zeros."""
+        return [self._address[name], *arguments, *[0] * (ARGUMENTS - len(arguments))]
 
     def launch_record(
         self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: Any, values: Sequence[int],
         waits: bool = False,
     ) -> tuple[list[int], Launch]:  # fmt: skip
-        """A launch as a row and as a Launch, with its data in memory: arguments of 8 bytes, their addresses, CUlaunchConfig.
+        """A launch as a call record and as a Launch. Data in memory: arguments of 8 bytes, their addresses, CUlaunchConfig.
 
         waits: the kernel itself waits for the kernel before it, and may be started while that ends.
         """
@@ -206,27 +206,31 @@ class DriverCalls:
         if early:
             sizes = (*grid, *block, shared, 0, handle(stream), config + CONFIG_BYTES, 1)
             LAUNCH.pack_into(held, at + 16 * n, *sizes, PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
-            return self.row("launch_ex", config, function, pointers, 0), launch
-        return self.row("launch", function, *grid, *block, shared, handle(stream), pointers, 0), launch
+            return self.call_record("launch_ex", config, function, pointers, 0), launch
+        return self.call_record("launch", function, *grid, *block, shared, handle(stream), pointers, 0), launch
 
-    def joined(self, acts: Sequence[Command]) -> list[Command]:
+    def joined(self, commands: Sequence[Command]) -> list[Command]:
         """The same commands in fewer calls: consecutive kernels of a stream become one graph, if the driver can make it.
 
         Kernels with arguments in host buffers stay single, because a graph has a copy of its arguments.
         """
         found: list[Command] = []
-        for stream, some in groupby(acts, lambda act: None if act.launch is None or act.patches else act.launch.stream):
-            neighbours = list(some)
+
+        def graph_stream(command: Command) -> int | None:
+            return None if command.launch is None or command.patches else int(command.launch.stream)
+
+        for stream, subset in groupby(commands, graph_stream):
+            neighbours = list(subset)
             found += neighbours if stream is None else self._as_graph(neighbours)
         return found
 
-    def _as_graph(self, acts: list[Command]) -> list[Command]:
-        launches = [act.launch for act in acts]
-        made = self._graphs.chain(launches) if self._graphs is not None and len(acts) >= FEWEST else None
+    def _as_graph(self, commands: list[Command]) -> list[Command]:
+        launches = [command.launch for command in commands]
+        made = self._graphs.chain(launches) if self._graphs is not None and len(commands) >= FEWEST else None
         if made is None:
-            return acts
-        names = KERNEL + ", ".join(act.what.removeprefix(KERNEL) for act in acts)
-        return [Command(names, None, row=self.row("launch_graph", made, launches[0].stream))]
+            return commands
+        names = KERNEL + ", ".join(command.name.removeprefix(KERNEL) for command in commands)
+        return [Command(names, None, call_record=self.call_record("launch_graph", made, launches[0].stream))]
 
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 FEWEST = 2  # minimum kernels of a graph
 # CUDA_KERNEL_NODE_PARAMS: function, grid, block, shared memory, a gap, arguments, more of them, kernel, context
 NODE = struct.Struct("Q7I4x4Q")
-# CUgraphEdgeData (from port, to port, type): EARLY is programmatic, the next may start while this ends; WHOLE: after its end
-EARLY, WHOLE = bytes([1, 0, 1, 0, 0, 0, 0, 0]), bytes(8)
+# CUgraphEdgeData (from port, to port, type): EARLY is programmatic, the next may start while this ends
+EARLY, AFTER_END = bytes([1, 0, 1, 0, 0, 0, 0, 0]), bytes(8)
 
 
 class Launch(NamedTuple):
@@ -61,7 +61,7 @@ class Graphs:
             code = self._add(ctypes.byref(node), graph, None, ctypes.c_size_t(0),
                              NODE.pack(one.function, *sizes, one.pointers, 0, 0, 0))  # fmt: skip
             if not code and before is not None:
-                edge = EARLY if one.early else WHOLE
+                edge = EARLY if one.early else AFTER_END
                 code = self._connect(graph, ctypes.byref(before), ctypes.byref(node), edge, ctypes.c_size_t(1))
             if code:
                 return int(code)

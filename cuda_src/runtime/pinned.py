@@ -22,31 +22,31 @@ _registered: dict[int, np.ndarray] = {}  # by address; unmapping a registered bl
 class PinnedMemory:
     """Makes arrays for the current context, as long as the driver accepts blocks.
 
-    Arrays live as long as references to them, page-locked until `close`. Without `close`, as for a lost GPU, blocks stay for
-    ever.
+    Arrays live as long as references to them, page-locked until `close`. Without `close`, as for a lost GPU, blocks stay
+    allocated.
     """
 
     def __init__(self, library: ctypes.CDLL) -> None:
         """AttributeError if the driver has no such functions."""
         self._register, self._unregister = library.cuMemHostRegister_v2, library.cuMemHostUnregister
-        self._address_there = library.cuMemHostGetDevicePointer_v2
+        self._device_address = library.cuMemHostGetDevicePointer_v2
         self._blocks: list[np.ndarray] = []
-        self._left = np.empty(0, np.uint8)
+        self._free = np.empty(0, np.uint8)
         self._usable = hasattr(mmap, "MADV_HUGEPAGE")
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> np.ndarray | None:
         """As np.zeros; None if no block can be had."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         size = -(-nbytes // ALIGNED) * ALIGNED
-        if self._left.size < size:
+        if self._free.size < size:
             last = self._blocks[-1].size if self._blocks else LARGE_PAGE // 2
             block = self._block(max(size, min(2 * last, LARGEST_BLOCK))) if self._usable else None
             if block is None:
                 self._usable = False
                 return None
             self._blocks.append(block)
-            self._left = block
-        array, self._left = self._left[:nbytes], self._left[size:]
+            self._free = block
+        array, self._free = self._free[:nbytes], self._free[size:]
         return array.view(dtype).reshape(shape)
 
     def _block(self, size: int) -> np.ndarray | None:
@@ -58,14 +58,14 @@ class PinnedMemory:
             memory.madvise(mmap.MADV_DONTFORK)  # after a fork, writes could go to other pages
         except (OSError, ValueError):
             return None
-        whole = np.frombuffer(memory, np.uint8)
-        skipped = -whole.ctypes.data % LARGE_PAGE
-        block, there = whole[skipped : skipped + size], ctypes.c_void_p()
+        memory_bytes = np.frombuffer(memory, np.uint8)
+        skipped = -memory_bytes.ctypes.data % LARGE_PAGE
+        block, mapped = memory_bytes[skipped : skipped + size], ctypes.c_void_p()
         block[::SMALL_PAGE] = 0  # touch all pages, as when this was measured
         address = ctypes.c_void_p(block.ctypes.data)
         if self._register(address, ctypes.c_size_t(size), ctypes.c_uint(PORTABLE | DEVICE_MAP)):
             return None
-        if self._address_there(ctypes.byref(there), address, ctypes.c_uint(0)) or there.value != address.value:
+        if self._device_address(ctypes.byref(mapped), address, ctypes.c_uint(0)) or mapped.value != address.value:
             self._unregister(address)
             return None
         _registered[block.ctypes.data] = block
@@ -77,4 +77,4 @@ class PinnedMemory:
             if not self._unregister(ctypes.c_void_p(block.ctypes.data)):
                 del _registered[block.ctypes.data]
         self._blocks.clear()
-        self._left = self._left[:0]
+        self._free = self._free[:0]

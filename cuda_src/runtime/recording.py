@@ -31,26 +31,26 @@ def numbers(arguments: Sequence[Any]) -> list[int]:
 class HostBuffers:
     """The host arrays and events of one frame. Frames of a kind have the same number of them."""
 
-    def __init__(self, *things: Any) -> None:
-        self.things = things
-        self._which = {id(thing): k for k, thing in enumerate(things)}
+    def __init__(self, *buffers: Any) -> None:
+        self.buffers = buffers
+        self._which = {id(buffer): k for k, buffer in enumerate(buffers)}
 
-    def find(self, thing: Any) -> int | None:
-        """Index of a thing, or None. ValueError for another host array, which `rebind` could not replace."""
-        which = self._which.get(id(thing))
-        if which is None and isinstance(thing, np.ndarray):
-            raise ValueError(f"an array {thing.shape} {thing.dtype} of the host that is not the picture's")
+    def find(self, buffer: Any) -> int | None:
+        """Index of an array or event, or None. ValueError for another host array, which `rebind` could not replace."""
+        which = self._which.get(id(buffer))
+        if which is None and isinstance(buffer, np.ndarray):
+            raise ValueError(f"a host array {buffer.shape} {buffer.dtype} that is not one of the frame's")
         return which
 
     @cached_property
     def numbers(self) -> list[int]:
         """Addresses of the arrays and handles of the events."""
-        return [self.number(which) for which in range(len(self.things))]
+        return [self.number(which) for which in range(len(self.buffers))]
 
     def number(self, which: int) -> int:
-        """Address or handle of one thing."""
-        thing = self.things[which]
-        return int(thing.ctypes.data) if isinstance(thing, np.ndarray) else handle(thing)
+        """Address or handle of one of them."""
+        buffer = self.buffers[which]
+        return int(buffer.ctypes.data) if isinstance(buffer, np.ndarray) else handle(buffer)
 
 
 NO_BUFFERS = HostBuffers()
@@ -59,82 +59,84 @@ NO_BUFFERS = HostBuffers()
 class Command(NamedTuple):
     """One driver call of a recording."""
 
-    what: str  # its name in messages
-    do: Any  # the callable, called with `given`
-    given: Sequence[Any] = ()
-    row: list[int] | None = None  # the same call for driver_calls.replay_rows: address of the function, then its arguments
-    launch: Any = None  # graph.Launch of a kernel, whose arguments are `given`
-    patches: Sequence[tuple[int, int]] = ()  # (index in `given`, index in HostBuffers) of arguments to replace
+    name: str  # its name in messages
+    call: Any  # the callable, called with `arguments`
+    arguments: Sequence[Any] = ()
+    call_record: list[int] | None = None  # for driver_calls.replay_rows: address of the function, then its arguments
+    launch: Any = None  # graph.Launch of a kernel, with the same arguments
+    patches: Sequence[tuple[int, int]] = ()  # (index in `arguments`, index in HostBuffers) of arguments to replace
 
 
 class Recording:
     """The driver calls of a frame, in order, bound to host buffers."""
 
-    def __init__(self, place: HostBuffers = NO_BUFFERS) -> None:
-        self.acts: list[Command] = []
+    def __init__(self, buffers: HostBuffers = NO_BUFFERS) -> None:
+        self.commands: list[Command] = []
         self.uses = 0
-        self._place = place
+        self._buffers = buffers
         self._parts: list[tuple[Any, list[str]]] | None = None
-        self._spots: list[tuple[memoryview, int, int]] = []  # (argument memory, index in it, index in HostBuffers)
+        self._patches: list[tuple[memoryview, int, int]] = []  # (argument memory, index in it, index in HostBuffers)
 
     def add(
-        self, what: str, do: Any, given: Sequence[Any] = (), row: list[int] | None = None, launch: Any = None,
-        things: Iterable[tuple[int, Any]] | None = None,
+        self, name: str, call: Any, arguments: Sequence[Any] = (), call_record: list[int] | None = None, launch: Any = None,
+        host_arguments: Iterable[tuple[int, Any]] | None = None,
     ) -> None:  # fmt: skip
-        """Note one call. things: (index in `given`, object) of arguments that may be host buffers; None: all of `given`."""
-        found = [(k, self._place.find(thing)) for k, thing in (enumerate(given) if things is None else things)]
-        self.acts.append(Command(what, do, given, row, launch, [(k, which) for k, which in found if which is not None]))
+        """Note one call. host_arguments: (index in `arguments`, object) of arguments that may be host buffers; None: all."""
+        found = [(k, self._buffers.find(a)) for k, a in (enumerate(arguments) if host_arguments is None else host_arguments)]
+        patches = [(k, which) for k, which in found if which is not None]
+        self.commands.append(Command(name, call, arguments, call_record, launch, patches))
 
     def launches(self) -> Iterator[tuple[int, str, Any]]:
-        """Kernels in order: (index in `acts`, name, stream). Their callables have grid, block and stream bound."""
-        for k, act in enumerate(self.acts):
-            if act.what.startswith(KERNEL):
-                yield k, act.what.removeprefix(KERNEL), act.do.args[2]
+        """Kernels in order: (index in `commands`, name, stream). Their callables have grid, block and stream bound."""
+        for k, command in enumerate(self.commands):
+            if command.name.startswith(KERNEL):
+                yield k, command.name.removeprefix(KERNEL), command.call.args[2]
 
-    def rebind(self, place: HostBuffers) -> None:
-        """Bind the recording to the host buffers `place`."""
-        if place is self._place:
+    def rebind(self, buffers: HostBuffers) -> None:
+        """Bind the recording to other host buffers."""
+        if buffers is self._buffers:
             return
-        self._place = place
-        for memory, at, which in self._spots:
-            memory[at] = place.numbers[which]
+        self._buffers = buffers
+        for memory, at, which in self._patches:
+            memory[at] = buffers.numbers[which]
 
-    def some(self, acts: Iterable[Command]) -> "Recording":
+    def subset(self, commands: Iterable[Command]) -> "Recording":
         """A recording of some of these commands."""
-        other = Recording(self._place)
-        other.acts = list(acts)
+        other = Recording(self._buffers)
+        other.commands = list(commands)
         return other
 
     def parts(self) -> list[tuple[Any, list[str]]]:
-        """Runs of rows as one array each, other calls as callables; each with the names of its commands."""
+        """Runs of call records as one array each, other calls as callables; each with the names of its commands."""
         if self._parts is None:
-            self.set_commands(self.acts)
+            self.set_commands(self.commands)
         return self._parts or []
 
-    def set_commands(self, acts: Iterable[Command]) -> None:
-        """Set the commands that a replay does instead of `self.acts`: the same work in fewer calls."""
-        self._parts, self._spots = [], []
-        for is_row, neighbours in groupby(acts, lambda act: act.row is not None):
-            some = list(neighbours)
-            if is_row:
-                self._parts.append((self._rows(some), [act.what for act in some]))
+    def set_commands(self, commands: Iterable[Command]) -> None:
+        """Set the commands that a replay does instead of `self.commands`: the same work in fewer calls."""
+        self._parts, self._patches = [], []
+        for is_record, neighbours in groupby(commands, lambda command: command.call_record is not None):
+            subset = list(neighbours)
+            if is_record:
+                self._parts.append((self._rows(subset), [command.name for command in subset]))
             else:
-                self._parts += [(partial(self._call, act), [act.what]) for act in some if act.do is not None]
+                others = (command for command in subset if command.call is not None)
+                self._parts += [(partial(self._call, command), [command.name]) for command in others]
 
-    def _rows(self, acts: Sequence[Command]) -> np.ndarray:
-        """int64[n, m]: rows of commands, bound to the current host buffers."""
-        rows = np.array([act.row for act in acts], np.int64)
-        numbers = self._place.numbers if any(act.patches for act in acts) else []
-        for row, act in zip(rows, acts):
-            for k, which in act.patches:
-                memory, at = (row.data, 1 + k) if act.launch is None else (act.launch.arguments.data, k)
+    def _rows(self, commands: Sequence[Command]) -> np.ndarray:
+        """int64[n, m]: call records of commands, bound to the current host buffers."""
+        rows = np.array([command.call_record for command in commands], np.int64)
+        numbers = self._buffers.numbers if any(command.patches for command in commands) else []
+        for row, command in zip(rows, commands):
+            for k, which in command.patches:
+                memory, at = (row.data, 1 + k) if command.launch is None else (command.launch.arguments.data, k)
                 memory[at] = numbers[which]
-                self._spots.append((memory, at, which))
+                self._patches.append((memory, at, which))
         return rows
 
-    def _call(self, act: Command) -> None:
+    def _call(self, command: Command) -> None:
         """Do one call with the current host buffers."""
-        given, place = list(act.given), self._place
-        for k, which in act.patches:
-            given[k] = place.number(which) if isinstance(given[k], int) else place.things[which]
-        act.do(*given)
+        arguments, buffers = list(command.arguments), self._buffers
+        for k, which in command.patches:
+            arguments[k] = buffers.number(which) if isinstance(arguments[k], int) else buffers.buffers[which]
+        command.call(*arguments)

@@ -10,10 +10,10 @@ INTERFACE = "__cuda_array_interface__"
 
 
 @dataclass(frozen=True)
-class DevicePicture:
+class DeviceFrame:
     """A frame on the GPU, as the arguments of the stage that reads it.
 
-    stage: load_i420, load_nv12 or load_rgb; pointers: given_y and so on; numbers: pitches in bytes. frame: the user's
+    stage: load_i420, load_nv12 or load_rgb; pointers: input_y and so on; numbers: pitches in bytes. frame: the user's
     object, kept so that its library does not reuse the memory.
     """
 
@@ -50,15 +50,15 @@ def is_on_gpu(frame: Any) -> bool:
     return any(hasattr(part, INTERFACE) for part in parts)
 
 
-def check_place(name: str, found: int | None, mine: int) -> None:
-    """InputError for an array that is not on GPU `mine` (below 0: the GPU is lost); found: its GPU, None if on none."""
-    if found is None or found != mine:
+def check_device(name: str, found: int | None, encoder_gpu: int) -> None:
+    """InputError for an array that is not on GPU `encoder_gpu` (-1: the GPU is lost); found: its GPU, or None."""
+    if found is None or found != encoder_gpu:
         where = "on no GPU" if found is None else f"on GPU {found}"
-        here = f"GPU {mine}" if mine >= 0 else "the CPU, since the GPU is lost"
+        here = f"GPU {encoder_gpu}" if encoder_gpu >= 0 else "the CPU, since the GPU is lost"
         raise InputError(f"{name} lies {where}, and this encoder runs on {here}")
 
 
-def describe(frame: Any, width: int, height: int, stream: Any = None) -> DevicePicture:
+def describe(frame: Any, width: int, height: int, stream: Any = None) -> DeviceFrame:
     """Read a frame on the GPU; InputError if its format is not supported.
 
     uint8: I420 (H * 3 // 2, W); (y, u, v); NV12 as (y, uv), uv (H / 2, W) or (H / 2, W / 2, 2); RGB (H, W, 3) or (3, H, W).
@@ -78,44 +78,44 @@ def describe(frame: Any, width: int, height: int, stream: Any = None) -> DeviceP
         pitches = planes[1].rows(), planes[2].rows()
         if pitches[0] != pitches[1]:
             raise InputError(f"planes u and v with rows {pitches[0]} and {pitches[1]} bytes apart: they must be alike")
-        pointers = {f"given_{name}": plane.pointer for name, plane in zip("yuv", planes)}
-        return DevicePicture("load_i420", pointers, {"pitch": planes[0].rows(), "chroma_pitch": pitches[0]}, producer)
-    whole = _read(frame, "frame")
-    producer = _producer([whole], stream)
-    if len(whole.shape) == 3:
-        return _rgb(whole, width, height, producer)
+        pointers = {f"input_{name}": plane.pointer for name, plane in zip("yuv", planes)}
+        return DeviceFrame("load_i420", pointers, {"pitch": planes[0].rows(), "chroma_pitch": pitches[0]}, producer)
+    array = _read(frame, "frame")
+    producer = _producer([array], stream)
+    if len(array.shape) == 3:
+        return _rgb(array, width, height, producer)
     if width % 2 or height % 2:
         raise InputError(f"{width}x{height} is odd: give planes (y, u, v), chroma {chroma}")
-    if whole.shape != (height * 3 // 2, width):
-        raise InputError(f"a frame of shape {whole.shape}: {width}x{height} in I420 is ({height * 3 // 2}, {width})")
-    if whole.strides != (width, 1):
-        raise InputError(f"a frame with strides {whole.strides}: I420 in one array must be contiguous; or give planes")
-    at = whole.pointer
-    pointers = {"given_y": at, "given_u": at + width * height, "given_v": at + width * height * 5 // 4}
-    return DevicePicture("load_i420", pointers, {"pitch": width, "chroma_pitch": width // 2}, producer)
+    if array.shape != (height * 3 // 2, width):
+        raise InputError(f"a frame of shape {array.shape}: {width}x{height} in I420 is ({height * 3 // 2}, {width})")
+    if array.strides != (width, 1):
+        raise InputError(f"a frame with strides {array.strides}: I420 in one array must be contiguous; or give planes")
+    at = array.pointer
+    pointers = {"input_y": at, "input_u": at + width * height, "input_v": at + width * height * 5 // 4}
+    return DeviceFrame("load_i420", pointers, {"pitch": width, "chroma_pitch": width // 2}, producer)
 
 
-def _nv12(y: _Array, uv: _Array, chroma: tuple[int, int], producer: Producer) -> DevicePicture:
+def _nv12(y: _Array, uv: _Array, chroma: tuple[int, int], producer: Producer) -> DeviceFrame:
     if uv.shape == (*chroma, 2):
         if uv.strides[1:] != (2, 1):
             raise InputError(f"plane uv with strides {uv.strides}: Cb and Cr must be neighbours")
         uv = _Array(uv.name, (chroma[0], 2 * chroma[1]), (uv.strides[0], 1), uv.pointer)
     _expect(uv, (chroma[0], 2 * chroma[1]))
     pitches = {"pitch": y.rows(), "chroma_pitch": uv.rows()}
-    return DevicePicture("load_nv12", {"given_y": y.pointer, "given_uv": uv.pointer}, dict(pitches), producer)
+    return DeviceFrame("load_nv12", {"input_y": y.pointer, "input_uv": uv.pointer}, dict(pitches), producer)
 
 
-def _rgb(whole: _Array, width: int, height: int, producer: Producer) -> DevicePicture:
+def _rgb(array: _Array, width: int, height: int, producer: Producer) -> DeviceFrame:
     numbers: dict[str, int | None]
-    if whole.shape == (height, width, 3):
-        if whole.strides[1:] != (3, 1):
-            raise InputError(f"a frame with strides {whole.strides}: the colours of a sample must be neighbours, and samples")
-        numbers = {"pitch": whole.strides[0], "plane_pitch": None}
-    elif whole.shape == (3, height, width):
-        numbers = {"pitch": whole.rows(), "plane_pitch": whole.strides[0]}
+    if array.shape == (height, width, 3):
+        if array.strides[1:] != (3, 1):
+            raise InputError(f"a frame with strides {array.strides}: the colours of a sample must be neighbours, and samples")
+        numbers = {"pitch": array.strides[0], "plane_pitch": None}
+    elif array.shape == (3, height, width):
+        numbers = {"pitch": array.rows(), "plane_pitch": array.strides[0]}
     else:
-        raise InputError(f"a frame of shape {whole.shape}: RGB is ({height}, {width}, 3) or (3, {height}, {width})")
-    return DevicePicture("load_rgb", {"given_rgb": whole.pointer}, numbers, producer, is_rgb=True)
+        raise InputError(f"a frame of shape {array.shape}: RGB is ({height}, {width}, 3) or (3, {height}, {width})")
+    return DeviceFrame("load_rgb", {"input_rgb": array.pointer}, numbers, producer, is_rgb=True)
 
 
 def _expect(array: _Array, shape: tuple[int, ...]) -> None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from ...files import opened, shown
 from ..errors import InputError, OptionError
-from .output import CONTAINERS, OTHER_ENDINGS, ByteSink, PacketSink, words
+from .output import CONTAINERS, OTHER_ENDINGS, ByteSink, PacketSink, error_text
 from .output_av import ContainerSink
 from .video import (
     LONGEST_Y4M_LINE,
@@ -49,7 +49,7 @@ def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") 
     except BaseException as error:
         file.close()
         if isinstance(error, OSError):
-            raise InputError(f"{said}: {words(error)}") from None
+            raise InputError(f"{said}: {error_text(error)}") from None
         raise
 
 
@@ -57,7 +57,7 @@ def _open(name: str, said: str) -> io.BufferedReader:
     try:
         return opened(name, io.DEFAULT_BUFFER_SIZE if name == "-" else 1 << 20)
     except (OSError, ValueError) as error:
-        raise InputError(f"{said}: {words(error)}") from None
+        raise InputError(f"{said}: {error_text(error)}") from None
 
 
 def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from ...files import WholeFile, identity, shown, words
+from ...files import WholeFile, error_text, identity, shown
 from ..errors import OptionError, OutputError
 
 CONTAINERS = (".mp4", ".m4v", ".mkv")
@@ -26,14 +26,14 @@ class ByteSink(WholeFile):
         try:
             super().__init__(name)
         except OSError as error:
-            raise _told(error) from None
+            raise _output_error(error) from None
 
     def write(self, *parts: bytes | memoryview) -> None:
         """See WholeFile."""
         try:
             WholeFile.write(self, *parts)
         except OSError as error:
-            raise _told(error) from None
+            raise _output_error(error) from None
 
     def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool) -> None:
         """See PacketSink."""
@@ -44,11 +44,11 @@ class ByteSink(WholeFile):
         try:
             super().close()
         except OSError as error:
-            raise _told(error) from None
+            raise _output_error(error) from None
 
 
-def _told(error: OSError) -> OutputError:
-    return OutputError(f"{error.filename}: {words(error)}")
+def _output_error(error: OSError) -> OutputError:
+    return OutputError(f"{error.filename}: {error_text(error)}")
 
 
 def check_distinct(named: dict[str, str | None]) -> None:

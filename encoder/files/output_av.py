@@ -6,7 +6,7 @@ from io import BytesIO
 from typing import Any
 
 from ..errors import OutputError
-from .output import ByteSink, words
+from .output import ByteSink, error_text
 
 
 class ContainerSink:
@@ -40,7 +40,7 @@ class ContainerSink:
             packet.duration, packet.is_keyframe = 1, is_keyframe
             self._container.mux(packet)
         except (self._av.FFmpegError, OSError, ValueError) as error:
-            raise OutputError(f"{self._name}: {words(error)}") from None
+            raise OutputError(f"{self._name}: {error_text(error)}") from None
 
     def close(self) -> None:
         """See PacketSink."""
@@ -50,7 +50,7 @@ class ContainerSink:
         try:
             container.close()
         except (self._av.FFmpegError, OSError, ValueError) as error:
-            raise OutputError(f"{self._name}: {words(error)}") from None
+            raise OutputError(f"{self._name}: {error_text(error)}") from None
         finally:
             if os.path.exists(self._name) and os.path.getsize(self._name) == 0:
                 os.unlink(os.path.realpath(self._name))

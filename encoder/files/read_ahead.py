@@ -1,4 +1,4 @@
-"""Reads frames of a file in threads, into given buffers, while earlier frames are encoded."""
+"""Reads frames of a file in threads, into buffers of the caller, while earlier frames are encoded."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,8 +25,8 @@ class FileRead:
     number: int  # of the frame
     read: Callable[[np.ndarray, int, int], None]
 
-    def __call__(self, place: np.ndarray) -> None:
-        self.read(place, self.offset, self.number)
+    def __call__(self, buffer: np.ndarray) -> None:
+        self.read(buffer, self.offset, self.number)
 
 
 class ReadAhead:
@@ -34,10 +34,10 @@ class ReadAhead:
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
-        self._coming: deque[tuple[Read, np.ndarray, int | None]] = deque()
+        self._reads: deque[tuple[Read, np.ndarray, int | None]] = deque()
 
     def __len__(self) -> int:
-        return len(self._coming)
+        return len(self._reads)
 
     @property
     def room(self) -> int:
@@ -46,10 +46,10 @@ class ReadAhead:
 
     def begin(self, read: Read, buffer: Callable[[int], np.ndarray | None]) -> None:
         """Start reading another frame; `buffer`: see Pipeline.next_buffer."""
-        place = buffer(len(self))
-        assert place is not None
-        ticket = self._readers.begin(read.file, read.offset, place) if isinstance(read, FileRead) else None
-        self._coming.append((read, place, ticket))
+        target = buffer(len(self))
+        assert target is not None
+        ticket = self._readers.begin(read.file, read.offset, target) if isinstance(read, FileRead) else None
+        self._reads.append((read, target, ticket))
 
     def each(self, reads: Iterator[Read], buffer: Callable[[int], np.ndarray | None]) -> Iterator[np.ndarray]:
         """The filled buffers of all reads, in order."""
@@ -62,7 +62,7 @@ class ReadAhead:
 
     def next(self) -> np.ndarray:
         """The filled buffer of the next frame; InputError if it cannot be read."""
-        read, place, ticket = self._coming.popleft()
-        if ticket is None or self._readers.came(ticket) < place.size:
-            read(place)
-        return place
+        read, buffer, ticket = self._reads.popleft()
+        if ticket is None or self._readers.wait(ticket) < buffer.size:
+            read(buffer)
+        return buffer

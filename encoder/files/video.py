@@ -11,7 +11,7 @@ from typing import BinaryIO, Protocol
 import numpy as np
 
 from ..errors import InputError, OptionError
-from .output import words
+from .output import error_text
 from .read_ahead import FileRead, Read
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
@@ -36,7 +36,7 @@ class VideoFormat:
 
 
 def check_input_res(video: VideoFormat, input_res: tuple[int, int] | None) -> None:
-    """OptionError if the given size differs from that of the file."""
+    """OptionError if the size `input_res` differs from that of the file."""
     if input_res and input_res != (video.width, video.height):
         raise OptionError(f"{input_res[0]}x{input_res[1]} contradicts the input, which is {video.width}x{video.height}",
                           "input-res")
@@ -80,17 +80,18 @@ class RawSource:
         self._size = frame_bytes(video.width, video.height)
         self.left_over = 0
         self._begin = 0 if video.frames is None else file.tell()
-        self.place: Callable[[], np.ndarray | None] = lambda: None  # the buffer for the next frame; None: any
+        self.next_buffer: Callable[[], np.ndarray | None] = lambda: None  # the buffer for the next frame; None: any
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
         """See Source. Frames before `seek` are skipped by a seek, or read if that is impossible."""
-        own = np.empty(self._size, np.uint8)
+        own_buffer = np.empty(self._size, np.uint8)
         if seek and not self._frame_headers and self._seek(seek):
             seek = 0
         number = 0
         while not count or number < seek + count:
-            place = self.place()
-            buffer = own if place is None else place
+            buffer = self.next_buffer()
+            if buffer is None:
+                buffer = own_buffer
             if not self._read_frame(buffer.data, number):
                 return
             if number >= seek:
@@ -101,23 +102,23 @@ class RawSource:
         """The Read of frame `number`, for any thread and order; only for a file with `any_order`."""
         return FileRead(self._file.fileno(), self._begin + number * self._size, number, self._read_at)
 
-    def _read_at(self, place: np.ndarray, at: int, number: int) -> None:
+    def _read_at(self, buffer: np.ndarray, at: int, number: int) -> None:
         """See Read."""
-        left = place.data
+        rest = buffer.data
         try:
-            while left and (got := os.preadv(self._file.fileno(), [left], at)):
-                left, at = left[got:], at + got
+            while rest and (got := os.preadv(self._file.fileno(), [rest], at)):
+                rest, at = rest[got:], at + got
         except OSError as error:
-            raise InputError(f"{self._name}: {words(error)} while reading frame {number}") from None
-        if left:
-            raise InputError(f"{self._name}: it has become shorter; frame {number} is not there")
+            raise InputError(f"{self._name}: {error_text(error)} while reading frame {number}") from None
+        if rest:
+            raise InputError(f"{self._name}: it has become shorter; frame {number} is missing")
 
     @property
     def any_order(self) -> bool:
         """Whether frames can be read in any order: true for a raw file of known length."""
         return self.format.frames is not None and not self._frame_headers and hasattr(os, "preadv")
 
-    def rest(self) -> int:
+    def trailing_bytes(self) -> int:
         """Bytes after the last complete frame of a file with `any_order`."""
         assert self.format.frames is not None
         return os.fstat(self._file.fileno()).st_size - self._begin - self.format.frames * self._size
@@ -152,7 +153,7 @@ class RawSource:
                     break
                 got += part
         except OSError as error:
-            raise InputError(f"{self._name}: {words(error)} while reading frame {number}") from None
+            raise InputError(f"{self._name}: {error_text(error)} while reading frame {number}") from None
         if got < len(view):
             self.left_over = got + extra
             return False

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .output import words
+from .output import error_text
 from .video import Planes, VideoFormat
 
 _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
@@ -27,7 +27,7 @@ class AvSource:
         try:
             self._container: Any = av.open(name)
         except self._failures as error:
-            raise InputError(f"{name}: FFmpeg cannot read it ({words(error)}); {_HINT}") from None
+            raise InputError(f"{name}: FFmpeg cannot read it ({error_text(error)}); {_HINT}") from None
         if not self._container.streams.video:
             raise InputError(f"{name}: holds no video")
         self._stream = self._container.streams.video[0]
@@ -62,7 +62,7 @@ class AvSource:
                     yield planes_of(frame)
                 number += 1
         except self._failures as error:
-            raise InputError(f"{self._name}: {words(error)} while decoding frame {number}") from None
+            raise InputError(f"{self._name}: {error_text(error)} while decoding frame {number}") from None
 
     def close(self) -> None:
         """See Source."""

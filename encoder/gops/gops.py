@@ -62,7 +62,7 @@ def _lanes_that_pay(config: Config, device: str) -> int:
     return config.threads if config.mb_width * config.mb_height <= SMALL else max(1, config.threads // 2)
 
 
-def picture_bytes(config: Config) -> int:
+def frame_bytes(config: Config) -> int:
     """Bytes of a frame of display size, I420."""
     return sum(height * width for height, width in config.display)
 
@@ -98,12 +98,12 @@ class Gops:
         from ..pipeline import Pipeline
 
         self.config = config
-        self.queue = GopQueue(lanes, lanes * config.keyint, picture_bytes(config))
+        self.queue = GopQueue(lanes, lanes * config.keyint, frame_bytes(config))
         self.frame_types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)))
         self._buffer: np.ndarray | None = None
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self.lanes: list[Pipeline] = []
-        say = Once(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
+        say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
         try:
             for k in range(lanes):
                 settings = lane_settings(config, k, lanes)
@@ -152,7 +152,7 @@ class Gops:
         self.queue.enter(self.frame_types.next(), read)
         return self._fetch()
 
-    def encode_on_gpu(self, picture: Any) -> "list[EncodedFrame]":
+    def encode_on_gpu(self, source: Any) -> "list[EncodedFrame]":
         """Raises InputError: the frame would have to stay unchanged on the GPU until its GOP is encoded."""
         raise InputError("frames on a GPU are encoded one GOP at a time: gops=1")
 
@@ -209,12 +209,12 @@ class Gops:
 
 
 def _end_lanes(queue: GopQueue, process: int) -> None:
-    """Close the queue, except in a forked process: it has none of the threads, and the lock may stay held there."""
+    """Close the queue, except in a forked process: it has none of the threads, and the lock may stay held in it."""
     if os.getpid() == process:
         queue.close()
 
 
-class Once:
+class WarnOnce:
     """Passes on the first warning only: all lanes lose the same GPU."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -240,11 +240,11 @@ def work(queue: GopQueue, lanes: list[Lane]) -> None:
     """The function of a thread: its lanes take turns, one frame each; it waits while none has work."""
     turns = [lane.steps() for lane in lanes]
     while turns:
-        news = queue.news
+        seen = queue.changes
         steps = [(turn, next(turn, None)) for turn in turns]
         turns = [turn for turn, step in steps if step is not None]
         if turns and not any(step for _, step in steps):
-            queue.wait_for_news(news)
+            queue.wait_for_change(seen)
 
 
 def lane_settings(config: Config, k: int, lanes: int) -> Config:

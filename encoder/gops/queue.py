@@ -36,11 +36,11 @@ class Gop:
 class GopQueue:
     """One caller enters frames and collects finished ones, in order; lanes take frames and emit them encoded."""
 
-    def __init__(self, lanes: int, room: int, picture_bytes: int) -> None:
+    def __init__(self, lanes: int, room: int, frame_bytes: int) -> None:
         """room: frames that may wait, fewer if they are large."""
-        self.lanes, self.picture_bytes = lanes, picture_bytes
-        self.room = max(2, min(room, MOST_BYTES // picture_bytes))
-        self.free: list[np.ndarray] = []  # buffers
+        self.lanes, self.frame_bytes = lanes, frame_bytes
+        self.room = max(2, min(room, MOST_BYTES // frame_bytes))
+        self.free: list[np.ndarray] = []  # buffers for frames
         self.closing = False
         self._lock = threading.RLock()  # the caller uses no Condition: an interrupt in its code leaves the lock held
         self._changed = threading.Condition(self._lock)  # lanes wait here
@@ -56,13 +56,13 @@ class GopQueue:
         self._end_gop: int | None = None  # the first GOP that is not encoded, after a failure or `cut`
         self._error: BaseException | None = None
         self._idle = 0  # number of lanes without work
-        self.news = 0  # number of changes that lanes may wait for
+        self.changes = 0  # number of changes, for which lanes may wait
 
     # ---- for the caller
     def buffer(self) -> np.ndarray:
-        """uint8[picture_bytes] for the next frame."""
+        """uint8[frame_bytes] for the next frame."""
         with self._lock:
-            return self.free.pop() if self.free else np.empty(self.picture_bytes, np.uint8)
+            return self.free.pop() if self.free else np.empty(self.frame_bytes, np.uint8)
 
     @property
     def waiting(self) -> int:
@@ -70,19 +70,19 @@ class GopQueue:
         with self._lock:
             return sum(len(gop.waiting) for gop in self._gops.values())
 
-    def enter(self, spec: FrameSpec, picture: np.ndarray | Read) -> None:
+    def enter(self, spec: FrameSpec, source: np.ndarray | Read) -> None:
         """Add the next frame in order; raises the failure of a lane, after which no frame is encoded."""
         with self._lock:
             if self._failure is not None and self._error is None:
                 raise self._failure
             if self._newest is not None and self._newest.number == spec.gop:
-                self._newest.waiting.append((spec, picture))
+                self._newest.waiting.append((spec, source))
             else:
                 if self._newest is not None:
                     self._newest.closed = True
-                self._newest = Gop(spec.gop, deque([(spec, picture)]))
+                self._newest = Gop(spec.gop, deque([(spec, source)]))
                 self._gops[spec.gop] = self._newest  # never without a frame, for which a lane would wait
-            self._tell()
+            self._notify()
 
     def has_room(self) -> bool:
         """Whether another frame may be entered; also true if it would not be encoded."""
@@ -123,13 +123,13 @@ class GopQueue:
         with self._lock:
             self._ended = True
             self._end_gop = -1 if cut else self._end_gop
-            self._tell()
+            self._notify()
 
     def close(self) -> None:
         """Stop the lanes; their frames are dropped."""
         with self._lock:
             self.closing = True
-            self._tell()
+            self._notify()
 
     # ---- for a lane
     def next_gop(self) -> Gop | None:
@@ -178,25 +178,25 @@ class GopQueue:
                 self._gops_begun += self._finished[self._in_order].is_idr
                 self._in_order += 1
             if begun != self._gops_begun:
-                self._tell()  # another GOP may begin
+                self._notify()  # another GOP may begin
             elif self._in_order - self._delivered >= BATCH:
                 self._wake_caller()
 
-    def rest(self, lanes: int) -> None:
+    def add_idle(self, lanes: int) -> None:
         """Add `lanes` to the number of idle lanes."""
         with self._changed:
             self._idle += lanes
             self._wake_caller()
 
-    def somebody_rests(self) -> bool:
+    def has_idle_lane(self) -> bool:
         """Whether a lane is idle."""
         with self._changed:
             return self._idle > 0
 
-    def wait_for_news(self, since: int) -> None:
-        """Wait until `news` differs from `since`."""
+    def wait_for_change(self, since: int) -> None:
+        """Wait until `changes` differs from `since`."""
         with self._changed:
-            while since == self.news:
+            while since == self.changes:
                 self._changed.wait()
 
     def fail(self, number: int, error: BaseException) -> None:
@@ -205,15 +205,15 @@ class GopQueue:
             self._end_gop = number if self._end_gop is None else min(self._end_gop, number)
             if self._failure is None:  # lanes of one GPU fail alike: only the first failure is raised
                 self._error = self._failure = error
-            self._tell()
+            self._notify()
 
     # ---- with the lock held
     def _is_cut(self, number: int) -> bool:
         return self._end_gop is not None and number >= self._end_gop
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         """Wake the caller and the lanes."""
-        self.news += 1
+        self.changes += 1
         self._changed.notify_all()
         self._wake_caller()
 

@@ -11,7 +11,7 @@ from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
 from .options import ALL, API, BY_NAME, OPTIONS, read_options
-from .tuned import Tuning, find_tuning, picture_of
+from .tuned import Tuning, find_tuning, frame_kind_of
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
@@ -47,7 +47,7 @@ class Config:
     deblock_beta: int
     deblock_within_slices: bool
     threads: int  # resolved: at least 1
-    threads_given: bool  # by the user; else the number of CPUs
+    threads_by_user: bool  # by the user; else the number of CPUs
     device: str  # resolved; the first of several
     devices: tuple[str, ...]  # "cpu", "cuda:0", ...: GOPs are distributed to them
     ordinal: int  # of the GPU, if the device is one
@@ -90,7 +90,7 @@ class Config:
     def stage_threads(self) -> int:
         """Threads for the stages of a frame on the CPU: the requested number, or as many as have enough work."""
         busy = max(2, self.mb_width * self.mb_height // MB_A_THREAD)
-        return self.threads if self.threads_given else min(self.threads, busy)
+        return self.threads if self.threads_by_user else min(self.threads, busy)
 
     @property
     def display(self) -> tuple[tuple[int, int], ...]:
@@ -150,18 +150,18 @@ class Config:
         if named is not None and options.get("device") is not None:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
-            picture = picture_of(mb_width, mb_height, values["ref"], values["me"])
-            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, picture, values["subme"])
+            frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"])
+            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, values["subme"])
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
             reason = choose_devices(named, values["me"], values["subme"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named)
-        given = values["threads"] > 0
+        threads_by_user = values["threads"] > 0
         values["threads"] = values["threads"] or (tuning and tuning.value("threads")) or cores()
         return cls(
             **values,
-            threads_given=given,
+            threads_by_user=threads_by_user,
             device=device,
             device_reason=reason,
             devices=devices,
@@ -178,14 +178,14 @@ class Config:
         )
 
 
-def _settle_deblocking(values: dict[str, Any], given: dict[str, Any]) -> None:
+def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
     """Turn no_deblock and deblock into `deblock`, `deblock_alpha`, `deblock_beta`; refuse both at once.
 
-    Offsets given by the user override no_deblock of a preset.
+    Offsets of the user override no_deblock of a preset.
     """
     offsets, off = values["deblock"], values.pop("no_deblock")
-    asked = given.get("deblock") is not None
-    if asked and given.get("no_deblock") and offsets is not False:
+    asked = options.get("deblock") is not None
+    if asked and options.get("no_deblock") and offsets is not False:
         raise OptionError("contradicts deblock: give one of them", "no-deblock")
     if asked:
         off = offsets is False

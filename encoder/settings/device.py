@@ -1,7 +1,7 @@
 """Chooses the device of an encode and gives the reason: once, before any allocation."""
 
 from ...scheduler.devices import count_gpus, gpu_name, why_no_cuda
-from ...scheduler.planning.route import Picture
+from ...scheduler.planning.route import FrameKind
 from ...scheduler.stages import BY_BITS
 from ..errors import DeviceError, OptionError
 from .tuned import Tuning, faster
@@ -9,7 +9,7 @@ from .tuned import Tuning, faster
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 
 
-def _cpu_alone(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str] | None:
+def _needs_cpu(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str] | None:
     """(option, its value, the alternative for GPUs) if an option needs stages that only the CPU has; hybrid may use some."""
     if subme >= BY_BITS:
         return "subme", str(subme), f"at most {BY_BITS - 1}"
@@ -17,30 +17,30 @@ def _cpu_alone(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str
 
 
 def choose_device(
-    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, picture: Picture | None = None, subme: int = 0
+    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, frame_kind: FrameKind | None = None, subme: int = 0
 ) -> tuple[str, str]:
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
     n_mb: macroblocks of a frame; me, subme: the options; tuning: measurements of this machine, by which `auto` chooses for
-    such a `picture`. Creates no GPU context: the executor does.
+    such a `frame_kind`. Creates no GPU context: the executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    alone = _cpu_alone(me, subme, asked == "hybrid")
-    if alone:
-        option, value, instead = alone
+    needs_cpu = _needs_cpu(me, subme, asked == "hybrid")
+    if needs_cpu:
+        option, value, instead = needs_cpu
         if asked == "auto":
-            return "cpu", f"--{option} {value} is there for the CPU alone"
-        raise OptionError(f"{value} is there for the CPU alone, not for device {asked}; use {instead}, or device cpu", option)
+            return "cpu", f"--{option} {value} exists for the CPU only"
+        raise OptionError(f"{value} exists for the CPU only, not for device {asked}; use {instead}, or device cpu", option)
     missing = why_no_cuda()
     if asked == "auto":
         if missing:
             return "cpu", f"no usable GPU ({missing})"
-        tuned = faster(tuning, picture) if tuning is not None and picture is not None else None
+        tuned = faster(tuning, frame_kind) if tuning is not None and frame_kind is not None else None
         if tuned is not None:
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:
-            return "cpu", "too small a picture to fill a GPU"
+            return "cpu", "the frames are too small to fill a GPU"
         return "cuda", gpu_name()
     if missing:
         raise DeviceError(f"device {asked}: {missing}; use --device cpu or auto")
@@ -50,10 +50,10 @@ def choose_device(
 def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0) -> str:
     """The reason for named devices; DeviceError if one is missing, OptionError if GPUs lack stages."""
     gpus = [int(name.partition(":")[2]) for name in names if name != "cpu"]
-    alone = _cpu_alone(me, subme)
-    if gpus and alone:
-        option, value, instead = alone
-        raise OptionError(f"{value} is there for the CPU alone, not for GPUs; use {instead}, or devices cpu", option)
+    needs_cpu = _needs_cpu(me, subme)
+    if gpus and needs_cpu:
+        option, value, instead = needs_cpu
+        raise OptionError(f"{value} exists for the CPU only, not for GPUs; use {instead}, or devices cpu", option)
     missing = why_no_cuda() if gpus else None
     if missing:
         raise DeviceError(f"devices {','.join(names)}: {missing}; use --device cpu or auto")

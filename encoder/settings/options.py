@@ -76,25 +76,25 @@ class Option:
         """The normal form of the default; None = nothing."""
         return None if self.default is None else self.value(self.default)
 
-    def value(self, given: Any) -> Any:
-        """The normal form of `given`; OptionError with option, value and range."""
+    def value(self, raw: Any) -> Any:
+        """The normal form of `raw`; OptionError with option, value and range."""
         try:
             if self.choices is not None:
-                return self.read(given, self.choices)
+                return self.read(raw, self.choices)
             if self.low is not None or self.high is not None:
-                return self.read(given, self.low, self.high)
-            return self.read(given)
+                return self.read(raw, self.low, self.high)
+            return self.read(raw)
         except Exception as error:  # objects of the caller may raise anything
             why = str(error) if type(error) is ValueError else f"{type(error).__name__} while it is read"
-            raise OptionError(f"{show(given)}: {why}", self.name.replace("_", "-")) from None
+            raise OptionError(f"{show(raw)}: {why}", self.name.replace("_", "-")) from None
 
 
-def show(given: Any) -> str:
+def show(raw: Any) -> str:
     """A value as the user wrote it, shortened to fit a line."""
     try:
-        text = given if isinstance(given, str) and given and given.isprintable() else repr(given)
+        text = raw if isinstance(raw, str) and raw and raw.isprintable() else repr(raw)
     except Exception:  # numbers of very many digits, and objects of the caller
-        return f"a value of type {type(given).__name__}"
+        return f"a value of type {type(raw).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -143,13 +143,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("height", "Input", read_int, None, "height in luma samples", "INT", 1, MOST, scope=API),
     Option("demuxer", "Input", read_choice, "auto", "what IN is: by its name and first bytes, or said",
            choices=_same("auto", "raw", "y4m", "av"), scope=CLI),
-    Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001; else what the input "
-           "says", "RATE"),
+    Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001; else that of the "
+           "input", "RATE"),
     Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, MOST, scope=CLI),
     Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
 
-    Option("preset", "Presets", read_choice, "medium", "a row of options for speed against compression; what is "
-           "given besides wins", choices=_same(*PRESETS)),
+    Option("preset", "Presets", read_choice, "medium", "a row of options for speed against compression; other "
+           "options override it", choices=_same(*PRESETS)),
     Option("profile", "Presets", read_choice, "baseline", "the profile that the stream must keep to",
            choices=_same("baseline")),
     Option("level", "Presets", read_choice, None, "the level to declare; refused if its limits are exceeded. Else the "
@@ -183,9 +183,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames are chosen by distortion and bits (slower), 0: "
            "by a dead zone", "INT", 0, 1, short="t"),
 
-    Option("threads", "Running", read_int, 0, "threads; 0 = one a core, of small pictures fewer for the stages. The "
+    Option("threads", "Running", read_int, 0, "threads; 0 = one a core, fewer for the stages of small frames. The "
            "stream is the same for any number", "INT", 0, 256),
-    Option("device", "Running", read_choice, "auto", "where to encode; auto takes what is there and says so",
+    Option("device", "Running", read_choice, "auto", "where to encode; auto chooses by this machine and reports it",
            choices=_same("auto", "cpu", "cuda", "hybrid")),
     Option("gops", "Running", read_count, "auto", "closed GOPs (--keyint) encoded at once; auto = as many as pay where a "
            "file can be read in any order, else 1. The stream is the same for any number", "INT", 1, 64),
@@ -195,15 +195,15 @@ OPTIONS: tuple[Option, ...] = (
     Option("tuning", "Running", read_text, None, "file of `h264lite tune` that says what devices take; else the one in the "
            "user's cache", "FILE"),
 
-    Option("sar", "Video usability info", read_sar, None, "sample aspect ratio; else what the input says", "W:H"),
+    Option("sar", "Video usability info", read_sar, None, "sample aspect ratio; else that of the input", "W:H"),
     Option("videoformat", "Video usability info", read_choice, None, "kind of the source", choices=VIDEO_FORMAT),
     Option("range", "Video usability info", read_choice, None, "range of the samples: limited (tv) or full (pc); auto "
-           "= what the input says", choices=RANGE),
+           "= as the input", choices=RANGE),
     Option("colorprim", "Video usability info", read_choice, None, "colour primaries", choices=COLOUR_PRIMARIES),
     Option("transfer", "Video usability info", read_choice, None, "transfer characteristics", choices=TRANSFER),
     Option("colormatrix", "Video usability info", read_choice, None, "matrix coefficients", choices=COLOUR_MATRIX),
 
-    Option("dump_yuv", "Reports", read_text, None, "write the reconstruction: what a decoder returns", "FILE",
+    Option("dump_yuv", "Reports", read_text, None, "write the reconstruction, equal to the output of a decoder", "FILE",
            scope=CLI),
     Option("psnr", "Reports", read_flag, True, "PSNR in the summary"),
     Option("ssim", "Reports", read_flag, False, "SSIM in the summary"),
@@ -213,7 +213,7 @@ OPTIONS: tuple[Option, ...] = (
            "format)", "FILE", scope=CLI),
     Option("trace_png", "Reports", read_text, None, "draw the timeline of some frames in the middle as a chart (needs "
            "matplotlib)", "FILE", scope=CLI),
-    Option("verbose", "Reports", read_flag, False, "say how the work is placed, and what was predicted and measured",
+    Option("verbose", "Reports", read_flag, False, "report the placement of the work, predicted and measured times",
            scope=CLI),
     Option("progress", "Reports", read_choice, "auto", "the progress line; auto = a live one on a terminal",
            choices=_same("auto", "plain", "json", "none"), scope=CLI),
@@ -282,14 +282,14 @@ def unknown_option(name: str, legal: Iterable[str]) -> OptionError:
     return OptionError(f"unknown option {name[:60]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
-def read_options(given: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> dict[str, Any]:
-    """Normal forms of all `legal` options: the given value, else the preset's, else the default.
+def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> dict[str, Any]:
+    """Normal forms of all `legal` options: the user's value, else the preset's, else the default.
 
-    Refuses unknown names with a near match and unbuilt ones with the reason. None stands for "not given".
+    Refuses unknown names with a near match and unbuilt ones with the reason. None stands for "not set".
     """
     table = {option.name: option for option in legal}
     asked: dict[str, Any] = {}
-    for raw_name, value in given.items():
+    for raw_name, value in options.items():
         name = ALIASES.get(raw_name, raw_name)
         if name in table:
             if name in asked:

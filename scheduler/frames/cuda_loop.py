@@ -11,7 +11,7 @@ from .loop import Arrays, Loop, LoopSettings
 
 
 class CudaLoop(Loop):
-    """See FrameLoop. What a frame issues to the GPU is recorded, and replayed for later frames of its kind."""
+    """See FrameLoop. The driver calls of a frame are recorded, and replayed for later frames of its kind."""
 
     executor: CudaExecutor
 
@@ -25,31 +25,32 @@ class CudaLoop(Loop):
         self.frames_on_device = frames_on_device or [
             Frame(config.mb_width, config.mb_height, zeros) for _ in range(executor.frames_on_device)
         ]
-        self.input = [_input(settings, zeros) for _ in self.frames_on_device]
+        self.inputs = [_input(settings, zeros) for _ in self.frames_on_device]
 
     def _code(self, frame: Frame, slot: int, list0: tuple[int, ...]) -> Frame:
         """See Loop."""
         assert isinstance(frame, HostFrame)
         frame.levels_packed, frame.write_slices = False, nothing
-        executor, k, picture = self.executor, frame.index % len(self.frames_on_device), frame.picture
+        executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame = self.frames_on_device[k]
-        params = self.input[k]["frame_params"]
-        if picture is not None:
-            state = self.arrays.constants | device_frame.arrays | picture.numbers | {"frame_params": params}
+        params = self.inputs[k]["frame_params"]
+        if source is not None:
+            state = self.arrays.constants | device_frame.arrays | source.numbers | {"frame_params": params}
             pairs = [(frame.frame_params, params)]
-            executor.import_device_frame(frame.index, picture.stage, picture.pointers, pairs, picture.producer, state)
+            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.producer, state)
         fence = frame.pending_fence
-        key = (k, slot, list0, picture is None, frame.kept, fence is None)
-        if executor.replay(key, frame.place, frame.host_buffers):
+        key = (k, slot, list0, source is None, frame.keep_reconstruction, fence is None)
+        if executor.replay(key, frame.ring_slot, frame.host_buffers):
             return device_frame
-        with executor.record(key, frame.place):
-            if picture is None:
-                state = self.arrays.constants | device_frame.arrays | self.input[k]
-                pairs = [(frame.upload, self.input[k]["upload"])]
+        with executor.record(key, frame.ring_slot):
+            if source is None:
+                state = self.arrays.constants | device_frame.arrays | self.inputs[k]
+                pairs = [(frame.upload, self.inputs[k]["upload"])]
                 executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, fence)
-            entropy_state = {"frame_params": params, "slice_data": executor.across(frame.slice_data)}
+            entropy_state = {"frame_params": params, "slice_data": executor.mapped(frame.slice_data)}
             self._stages(frame, device_frame, slot, list0, entropy_state)
-            executor.take(frame.index, [(device_frame.block, frame.block), *self._decoded(frame, slot)], frame.place)
+            results = [(device_frame.block, frame.block), *self._decoded(frame, slot)]
+            executor.download_results(frame.index, results, frame.ring_slot)
         return device_frame
 
 
@@ -60,4 +61,4 @@ def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:
     params, source = split_upload(upload, config.mb_height)
     y, u, v = split_planes(source, config.display)
     pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
-    return {"upload": upload, "frame_params": params, "given_y": y, "given_u": u, "given_v": v, **pitches}
+    return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}

@@ -33,7 +33,7 @@ from ..frame_spec import FrameSpec, SliceHeaders
 from ..threads.copiers import Copiers, Target
 
 if TYPE_CHECKING:
-    from ...encoder.files.device_frame import DevicePicture
+    from ...encoder.files.device_frame import DeviceFrame
 
 Array = Any  # np.ndarray, or a GPU array
 Zeros = Callable[[tuple[int, ...], Any], Array]
@@ -72,14 +72,14 @@ class Frame:
         self.results |= {name: _allocate(name, size, zeros) for name in of_places(LEVELS)}
         vars(self).update(self.results)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if downloaded
-        self.kept = True  # whether this frame's are
+        self.keep_reconstruction = True  # whether `decoded` of this frame is downloaded
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
         self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
         self.frame_params = np.zeros(_params_bytes(mb_height) // 4, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
         self._params: tuple[int, tuple[int, ...]] = (-1, ())  # as written
         self.index = 0  # number of frames that entered before it
-        self.place = 0  # in the ring of frames
+        self.ring_slot = 0  # index in the ring of frames
         self.stage_seconds: dict[str, float] = {}
 
     @cached_property
@@ -87,7 +87,7 @@ class Frame:
         """The arrays by the names that the stage table uses."""
         return self.results | dict(zip(SOURCES, self.planes))
 
-    def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: Copiers | None = None) -> None:
+    def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, copiers: Copiers | None = None) -> None:
         """Copy in a frame of display size; repeat its last column and row up to the coded size."""
         for plane, samples in zip(self.planes, (y, u, v)):
             height, width = samples.shape
@@ -117,7 +117,7 @@ class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
     upload          uint8[n]: frame_params and source, which one copy uploads
-    given           y, u, v of display size, views of source: uint8[m]
+    input_planes    y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
@@ -134,43 +134,43 @@ class HostFrame(Frame):
         size = Size(mb_width, mb_height)
         self.slice_data = _allocate("slice_data", size, zeros)
         self.level_blocks = _allocate("level_blocks", size if by_rows else Size(0, 0), zeros if by_rows else np.zeros)
-        self._held = np.zeros(size.n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
+        self._dirty_blocks = np.zeros(size.n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
         self.upload = zeros(upload_shape(mb_height, display), np.uint8)
         self.frame_params, self.source = split_upload(self.upload, mb_height)
-        self.given = split_planes(self.source, display)
-        self._target = Target(self.given)
+        self.input_planes = split_planes(self.source, display)
+        self._target = Target(self.input_planes)
         self._padded = False
-        self.picture: DevicePicture | None = None  # the source, if it is on the GPU
+        self.device_source: DeviceFrame | None = None  # the source, if it is on the GPU
         self.upload_fence: np.ndarray | None = None
-        self._coming: Copiers | None = None  # the threads that copy the source, until `complete`
+        self._copying: Copiers | None = None  # the threads that copy the source, until `complete`
 
-    def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, beside: Copiers | None = None) -> None:
-        """Copy a frame of display size to its upload buffer; `beside`: threads that copy parts of a large frame.
+    def load(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, copiers: Copiers | None = None) -> None:
+        """Copy a frame of display size to its upload buffer; `copiers`: threads that copy parts of a large frame.
 
         With an upload fence the copy runs in threads and ends with `complete`: the planes must not change until then.
         """
         self.loaded()
         if np.may_share_memory(self.source, y):  # it was read into the upload buffer
             return
-        if beside is None or self.source.size < WORTH_SHARING:
-            for target, plane in zip(self.given, (y, u, v)):
+        if copiers is None or self.source.size < WORTH_SHARING:
+            for target, plane in zip(self.input_planes, (y, u, v)):
                 np.copyto(target, plane)
-        elif self.upload_fence is None or not beside.helps:
-            beside.copy(self._target, (y, u, v))
+        elif self.upload_fence is None or not copiers.helps:
+            copiers.copy(self._target, (y, u, v))
         else:
-            self._coming = beside
-            beside.begin(self._target, (y, u, v), self.upload_fence)
+            self._copying = copiers
+            copiers.begin(self._target, (y, u, v), self.upload_fence)
 
     def loaded(self) -> None:
         """The source is in the upload buffer."""
         self.complete()
         self._padded = False
-        self.picture = None
+        self.device_source = None
 
     @property
     def pending_fence(self) -> np.ndarray | None:
         """The fence that the upload has to wait for; None if the source is complete."""
-        return self.upload_fence if self._coming is not None else None
+        return self.upload_fence if self._copying is not None else None
 
     def host_buffers(self) -> list[np.ndarray]:
         """The buffers that the GPU reads and writes, always in the same order."""
@@ -178,23 +178,23 @@ class HostFrame(Frame):
         return [self.upload, self.block, self.slice_data, *(array for array in optional if array is not None)]
 
     def complete(self) -> None:
-        """See Frame. The planes given to `load` may change afterwards."""
-        if self._coming is not None:
+        """See Frame. The arguments of `load` may change afterwards."""
+        if self._copying is not None:
             assert self.upload_fence is not None
-            self._coming.end(self.upload_fence)
-            self._coming = None
+            self._copying.end(self.upload_fence)
+            self._copying = None
 
-    def load_from_gpu(self, picture: "DevicePicture") -> None:
+    def load_from_gpu(self, source: "DeviceFrame") -> None:
         """The source is on the GPU; with by_rows its planes are downloaded with the results (I_PCM needs the samples)."""
         self.complete()
-        self.picture = picture
+        self.device_source = source
         self._padded = True
 
     def samples(self) -> tuple[Array, ...]:
         """See Frame; padded at the first call."""
         self.complete()
         if not self._padded:
-            super().load(*self.given)
+            super().load(*self.input_planes)
             self._padded = True
         return self.planes
 
@@ -202,18 +202,18 @@ class HostFrame(Frame):
         """`levels` of macroblock rows [row0, row1) are written in full: mark all their blocks as possibly non-zero, so that
         the next unpack clears them."""
         width, height = self._size
-        self._held[width * row0 : width * (height if row1 is None else row1)] = (1 << N_LEVEL_BLOCKS) - 1
+        self._dirty_blocks[width * row0 : width * (height if row1 is None else row1)] = (1 << N_LEVEL_BLOCKS) - 1
 
     def unpack_levels(self) -> None:
         """Unpack the downloaded blocks into `levels`, if they were packed."""
         if not self.levels_packed:
             return
         mb_width, mb_height = self._size
-        expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._held, self.levels)
+        expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._dirty_blocks, self.levels)
 
 
 def nothing() -> None:
-    """What is left of the entropy stage if the loop has run it."""
+    """The deferred part of the entropy stage if the loop has run it."""
 
 
 def _params_bytes(mb_height: int) -> int:

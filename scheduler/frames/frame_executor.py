@@ -11,7 +11,7 @@ from ..cuda_executor import CudaExecutor
 from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, Hybrid, make_executor
 from ..frame_spec import FrameSpec
 from ..hybrid_executor import HybridExecutor
-from ..planning.route import Picture
+from ..planning.route import FrameKind
 from ..threads.lazy_task import Task
 from ..threads.watchdog import Stuck
 from ..trace import HOST, Trace
@@ -22,7 +22,7 @@ from .loop import FrameLoop, Loop, LoopSettings
 from .ring import FrameRing
 
 if TYPE_CHECKING:
-    from ...encoder.files.device_frame import DevicePicture
+    from ...encoder.files.device_frame import DeviceFrame
 
 Finish = Callable[[Frame], Any]
 
@@ -101,10 +101,10 @@ class FrameExecutor:
         except (DeviceMemoryError, GpuLost):  # a lost GPU is reported with the first frame
             return False
 
-    def check_place(self, picture: "DevicePicture", check: Callable[[str, int | None, int], None]) -> None:
+    def check_device(self, source: "DeviceFrame", check: Callable[[str, int | None, int], None]) -> None:
         """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU."""
-        for name, pointer in picture.pointers.items():
-            check(name.removeprefix("given_"), *self.loop.executor.ordinal_of(pointer))
+        for name, pointer in source.pointers.items():
+            check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
 
     def compile(self, spec: FrameSpec, stages: Sequence[str]) -> None:
         """Run stages on an empty frame to compile their kernels; spec: with one reference."""
@@ -160,8 +160,8 @@ class FrameExecutor:
         config, slices, tuning = self.config, self.settings.slices, self.config.tuning
         width, height = config.mb_width, config.mb_height
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
-        picture = Picture(Size(width, height, config.pad), config.ref, config.ref, config.me)
-        hybrid = Hybrid(picture, config.split, self.warn, models, pins)
+        frame_kind = FrameKind(Size(width, height, config.pad), config.ref, config.ref, config.me)
+        hybrid = Hybrid(frame_kind, config.split, self.warn, models, pins)
         choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
         threads = config.stage_threads if device == "cpu" else config.threads
         macroblocks = [(width * row0, width * row1) for row0, row1 in slices]
@@ -179,37 +179,37 @@ class FrameExecutor:
 
         Raises `lost` if the GPU was named by the user: frames that are finished stay in flight, the others leave.
         """
-        whole = [isinstance(handle.task.exception(), GpuLost) for handle in self.in_flight if handle.task is not None]
-        first = whole.index(True) if True in whole else len(whole)
-        again = [*list(self.in_flight)[first:], *([entering] if entering is not None else [])]
+        is_lost = [isinstance(handle.task.exception(), GpuLost) for handle in self.in_flight if handle.task is not None]
+        first = is_lost.index(True) if True in is_lost else len(is_lost)
+        to_redo = [*list(self.in_flight)[first:], *([entering] if entering is not None else [])]
         while len(self.in_flight) > first:
             self.in_flight.pop()
         if not self.config.may_change_device:
             raise lost from None
-        at = self._with_references(again[0].frame)
-        redone = [self.ring.at(index) for index in range(at.index, again[0].frame.index)]  # for their reconstructions
-        frames = (*redone, *(handle.frame for handle in again))
-        if any(isinstance(frame, HostFrame) and frame.picture is not None for frame in frames):
-            raise GpuLost(f"{lost}; frames that lay there are lost with it") from None
-        self.warn(f"{lost}; going on with the CPU from frame {again[0].frame.spec.display_index}")
+        at = self._with_references(to_redo[0].frame)
+        redone = [self.ring.at(index) for index in range(at.index, to_redo[0].frame.index)]  # for their reconstructions
+        frames = (*redone, *(handle.frame for handle in to_redo))
+        if any(isinstance(frame, HostFrame) and frame.device_source is not None for frame in frames):
+            raise GpuLost(f"{lost}; source frames on it are lost too") from None
+        self.warn(f"{lost}; continuing on the CPU from frame {to_redo[0].frame.spec.display_index}")
         self.loop.executor.close(keep_host=True)  # the frames of the ring stay in use
         self.loop = loop = self._make_loop("cpu")
         assert isinstance(loop, Loop)
-        loop.restore(self._held_before(at))
+        loop.restore(self._references_before(at))
         for frame in redone:
             frame.stage_seconds = {}
             loop.run(frame)
-        for handle in again:
+        for handle in to_redo:
             self._run(handle)
             self.in_flight.append(handle)
 
     def _with_references(self, frame: Frame) -> Frame:
         """The last frame, up to `frame`, whose references were downloaded."""
-        while not all(reference.kept for reference in self._held_before(frame)):
+        while not all(reference.keep_reconstruction for reference in self._references_before(frame)):
             frame = self.ring.at(frame.index - 1)
         return frame
 
-    def _held_before(self, frame: Frame) -> list[Frame]:
+    def _references_before(self, frame: Frame) -> list[Frame]:
         """The references that are held when `frame` begins, latest first."""
         if frame.spec.is_idr:
             return []

@@ -11,7 +11,7 @@ from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size
 from ..cuda_executor import CudaExecutor
 from ..hybrid_executor import HybridExecutor, InFlightFrame
 from ..planning.plan import HOST, is_gpu, memory_of
-from ..planning.route import Copy, Picture
+from ..planning.route import Copy, FrameKind
 from ..workers import FRAMES_ON_DEVICE
 from .cuda_loop import CudaLoop
 from .dpb import DecodedPictureBuffer
@@ -25,13 +25,15 @@ class HybridLoop:
     def __init__(self, settings: LoopSettings, executor: HybridExecutor) -> None:
         config = settings.config
         self.settings, self.config, self.executor = settings, config, executor
-        self.alone: dict[str, Loop] = {}  # loops of devices that encoded whole frames
+        self.single_device_loops: dict[str, Loop] = {}  # loops of devices that encoded whole frames
         self.arrays: dict[str, Arrays] = {HOST: Arrays(settings, executor)}
         self.frames_on_device: list[Frame] = []
-        side = executor.side
-        if side is not None:
-            self.arrays[side.device] = Arrays(settings, side)
-            self.frames_on_device = [Frame(config.mb_width, config.mb_height, side.zeros) for _ in range(FRAMES_ON_DEVICE)]
+        gpu_worker = executor.gpu_worker
+        if gpu_worker is not None:
+            self.arrays[gpu_worker.device] = Arrays(settings, gpu_worker)
+            self.frames_on_device = [
+                Frame(config.mb_width, config.mb_height, gpu_worker.zeros) for _ in range(FRAMES_ON_DEVICE)
+            ]
         executor.adaptation.mb_width = config.mb_width
         self.size = Size(config.mb_width, config.mb_height, config.pad)
         self.references = self.arrays[HOST].references
@@ -46,111 +48,115 @@ class HybridLoop:
             self._unsettled()
             self._unsettled = None
         executor.adaptation.learn(frame.spec.n_ref)
-        loop = self._loop_alone(frame)
+        loop = self._single_device_loop(frame)
         if loop is not None:
-            return self._run_alone(loop, frame)
+            return self._run_on_single_device(loop, frame)
         slot, list0 = self.dpb.begin(frame.spec)
         frame.write_params()
-        picture = frame.picture if isinstance(frame, HostFrame) else None
+        source = frame.device_source if isinstance(frame, HostFrame) else None
         executor.begin(frame.index)
-        there = self._there(frame)
-        work = _Picture(self, frame, there, slot, list0)
-        if picture is None:
+        frame_by_memory = self._frame_by_memory(frame)
+        work = _FrameWork(self, frame, frame_by_memory, slot, list0)
+        if source is None:
             frame.samples()
         for memory, arrays in self.arrays.items():
             with executor.at_work(memory):
-                arrays.fill(frame, there[memory], memory == HOST or picture is None)
-        source = HOST
-        if picture is not None and executor.side is not None:
-            source = executor.side.device
-            with executor.at_work(source):
-                params = {"frame_params": executor.side.constant(frame.frame_params[:1])}  # read for QP only
-                state = self.arrays[source].constants | there[source].arrays | picture.numbers | params
-                executor.side.load(picture.stage, picture.pointers, picture.producer, state)
+                arrays.fill(frame, frame_by_memory[memory], memory == HOST or source is None)
+        source_memory = HOST
+        if source is not None and executor.gpu_worker is not None:
+            source_memory = executor.gpu_worker.device
+            with executor.at_work(source_memory):
+                params = {"frame_params": executor.gpu_worker.constant(frame.frame_params[:1])}  # read for QP only
+                state = self.arrays[source_memory].constants | frame_by_memory[source_memory].arrays | source.numbers | params
+                executor.gpu_worker.import_device_frame(source.stage, source.pointers, source.producer, state)
         wanted = frame.decoded is not None
-        asked = Picture(self.size, frame.spec.n_ref, config.ref, config.me, source, wanted, frame.spec.is_idr)
-        under_way, home = executor.picture(frame.index, asked, work, frame.stage_seconds)
+        frame_kind = FrameKind(
+            self.size, frame.spec.n_ref, config.ref, config.me, source_memory, wanted, frame.spec.is_idr
+        )
+        in_flight, downloaded = executor.run_frame(frame.index, frame_kind, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
-            frame.levels_packed = under_way.program.compacts
-            for rows in under_way.program.levels if frame.levels_packed else [(0, config.mb_height)]:
+            frame.levels_packed = in_flight.order.compacts
+            for rows in in_flight.order.levels if frame.levels_packed else [(0, config.mb_height)]:
                 frame.mark_levels_dirty(*rows)
         frame.write_slices = self.arrays[HOST].deferred_write(frame)
         self.dpb.end(frame.spec, slot)
-        self.previous = there
+        self.previous = frame_by_memory
         if not wanted:
-            return home
-        self._unsettled = settle = _Once(lambda: self._decoded(under_way, frame, slot))
+            return downloaded
+        self._unsettled = settle = _RunOnce(lambda: self._decoded(in_flight, frame, slot))
 
         def ready() -> None:
-            home()
+            downloaded()
             settle()
 
         return ready
 
-    def _there(self, frame: Frame) -> dict[str, Frame]:
+    def _frame_by_memory(self, frame: Frame) -> dict[str, Frame]:
         """The arrays of a frame in each memory."""
-        side = self.executor.side
-        if side is None:
+        gpu_worker = self.executor.gpu_worker
+        if gpu_worker is None:
             return {HOST: frame}
-        return {HOST: frame, side.device: self.frames_on_device[frame.index % FRAMES_ON_DEVICE]}
+        return {HOST: frame, gpu_worker.device: self.frames_on_device[frame.index % FRAMES_ON_DEVICE]}
 
-    def _loop_alone(self, frame: Frame) -> Loop | None:
+    def _single_device_loop(self, frame: Frame) -> Loop | None:
         """The loop of the device that encodes this frame alone; None if several do."""
         executor = self.executor
         device = executor.single_device_for(frame.spec.is_idr)
-        if device is None or (not is_gpu(device) and isinstance(frame, HostFrame) and frame.picture is not None):
+        if device is None or (not is_gpu(device) and isinstance(frame, HostFrame) and frame.device_source is not None):
             return None
-        if device not in self.alone:
+        if device not in self.single_device_loops:
             try:
-                self.alone[device] = self._make_loop_alone(device)
+                self.single_device_loops[device] = self._make_single_device_loop(device)
             except DeviceMemoryError:  # no memory for its own loop: keep the hybrid one
-                executor.hands_over = False
+                executor.may_switch = False
                 return None
-        loop = self.alone[device]
-        if executor.alone is not loop.executor:
+        loop = self.single_device_loops[device]
+        if executor.single_device_executor is not loop.executor:
             loop.previous = self.previous.get(memory_of(device))
             executor.switch_to(device)
         return loop
 
-    def _make_loop_alone(self, device: str) -> Loop:
-        own, arrays = self.executor.own(device), self.arrays[memory_of(device)]
-        if isinstance(own, CudaExecutor):
-            return CudaLoop(self.settings, own, arrays.on(own), self.dpb, self.frames_on_device)
-        return Loop(self.settings, own, arrays.on(own), self.dpb)
+    def _make_single_device_loop(self, device: str) -> Loop:
+        executor, arrays = self.executor.executor_of(device), self.arrays[memory_of(device)]
+        if isinstance(executor, CudaExecutor):
+            return CudaLoop(self.settings, executor, arrays.on(executor), self.dpb, self.frames_on_device)
+        return Loop(self.settings, executor, arrays.on(executor), self.dpb)
 
-    def _run_alone(self, loop: Loop, frame: Frame) -> Callable[[], None]:
+    def _run_on_single_device(self, loop: Loop, frame: Frame) -> Callable[[], None]:
         """Encode a frame on one device."""
         ready = loop.run(frame)
-        self.previous = self._there(frame)
-        self.executor.did_alone(len(frame.spec.references_after))
+        self.previous = self._frame_by_memory(frame)
+        self.executor.finished_on_single_device(len(frame.spec.references_after))
         return ready
 
-    def _decoded(self, under_way: InFlightFrame, frame: Frame, slot: int) -> None:
+    def _decoded(self, in_flight: InFlightFrame, frame: Frame, slot: int) -> None:
         """Copy the decoded frame to `frame.decoded`, before `slot` is reused."""
-        self.executor.settle(under_way)
+        self.executor.settle(in_flight)
         assert frame.decoded is not None
         luma, chroma = frame.decoded
         luma[...], chroma[...] = self.references.luma[slot][0], self.references.chroma[slot]
 
 
-class _Once:
-    """Calls a function once, in the first thread that asks; other threads wait for it."""
+class _RunOnce:
+    """Calls a function once, in the first thread that calls this; other threads wait for it."""
 
     def __init__(self, function: Callable[[], None]) -> None:
-        self._function, self._lock, self._over = function, threading.Lock(), False
+        self._function, self._lock, self._done = function, threading.Lock(), False
 
     def __call__(self) -> None:
         with self._lock:
-            if not self._over:
+            if not self._done:
                 self._function()
-                self._over = True
+                self._done = True
 
 
-class _Picture:
+class _FrameWork:
     """A Work of the executor: the arrays of one frame in each memory."""
 
-    def __init__(self, loop: HybridLoop, frame: Frame, there: Mapping[str, Frame], slot: int, list0: tuple[int, ...]) -> None:
-        self.loop, self.frame, self.there, self.slot = loop, frame, there, slot
+    def __init__(
+        self, loop: HybridLoop, frame: Frame, frame_by_memory: Mapping[str, Frame], slot: int, list0: tuple[int, ...]
+    ) -> None:
+        self.loop, self.frame, self.frame_by_memory, self.slot = loop, frame, frame_by_memory, slot
         self.list0 = list0
         self.previous = dict(loop.previous)
         self._states: dict[tuple[str, int], dict[str, Any]] = {}
@@ -162,10 +168,11 @@ class _Picture:
             if reference >= 0:
                 made = {**self.state(device, -1), **arrays.reference_state(reference, self.list0[reference])}
             else:
-                made = arrays.state(self.frame, self.there[device], self.slot, self.list0, self.previous.get(device))
-                side = self.loop.executor.side
-                if side is not None and device == side.device and isinstance(self.frame, HostFrame):
-                    made["level_blocks"] = side.across(self.frame.level_blocks)
+                device_frame, previous = self.frame_by_memory[device], self.previous.get(device)
+                made = arrays.state(self.frame, device_frame, self.slot, self.list0, previous)
+                gpu_worker = self.loop.executor.gpu_worker
+                if gpu_worker is not None and device == gpu_worker.device and isinstance(self.frame, HostFrame):
+                    made["level_blocks"] = gpu_worker.mapped(self.frame.level_blocks)
             self._states[device, reference] = made
         return self._states[device, reference]
 
@@ -173,7 +180,7 @@ class _Picture:
         """See Work."""
         begin, end = byte_span(op.array[0], op.row0, op.row1, self.loop.size)
         found = zip(self._planes(gpu, op.array), self._planes(HOST, op.array))
-        return [(there[begin:end], host[begin:end]) for there, host in found]
+        return [(device_array[begin:end], host_array[begin:end]) for device_array, host_array in found]
 
     def _planes(self, memory: str, key: Key) -> list[Any]:
         """The planes of an array as uint8[n]."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import INTRA_FILL, Size
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor, deferred_call
-from ..stages import ENTROPY_STAGE, picture_steps
+from ..stages import ENTROPY_STAGE, frame_steps
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace
 
@@ -34,50 +34,50 @@ class LoopSettings:
 class Arrays:
     """The arrays of one memory: reference frames, workspace, constants; as arguments of stages by name."""
 
-    def __init__(self, settings: LoopSettings, side: Any) -> None:
-        """side: an executor or worker: it has zeros, constant, interior, fill and tickets."""
+    def __init__(self, settings: LoopSettings, executor: Any) -> None:
+        """executor: or a worker of one: it has zeros, constant, interior, fill and tickets."""
         config = settings.config
-        self.config, self.side = config, side
+        self.config, self.executor = config, executor
         size = Size(config.mb_width, config.mb_height, config.pad)
-        self.references = References.allocate(config.ref + 1, size, side.zeros)
-        self.workspace = Workspace(size, config.ref, side.zeros)
+        self.references = References.allocate(config.ref + 1, size, executor.zeros)
+        self.workspace = Workspace(size, config.ref, executor.zeros)
         self.constants = _constants(config)
         rows = [*(row0 for row0, _ in settings.slices), config.mb_height]
-        self.constants["slice_first_mb"] = side.constant(_slice_first_mb(settings))
-        self.constants["slice_rows"] = side.constant(np.array(rows, np.int32))
+        self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(settings))
+        self.constants["slice_rows"] = executor.constant(np.array(rows, np.int32))
 
-    def on(self, side: Any) -> "Arrays":
+    def on(self, executor: Any) -> "Arrays":
         """The same arrays, for another executor of the same memory."""
-        mine = copy(self)
-        mine.side = side
-        return mine
+        other = copy(self)
+        other.executor = executor
+        return other
 
     def state(
-        self, frame: Frame, there: Frame, slot: int, list0: tuple[int, ...], previous: Frame | None
+        self, frame: Frame, device_frame: Frame, slot: int, list0: tuple[int, ...], previous: Frame | None
     ) -> dict[str, Any]:
-        """Arguments of the stages by name; `there`: the frame's arrays in this memory; `slot`: of the decoded frame; list0:
-        slots of RefPicList0.
+        """Arguments of the stages by name; `device_frame`: the frame's arrays in this memory; `slot`: of the decoded
+        frame; list0: slots of RefPicList0.
         """
-        references, previous = self.references, previous or there
-        return self.constants | there.arrays | self.workspace.arrays() | self.picture_state(slot) | {
+        references, previous = self.references, previous or device_frame
+        return self.constants | device_frame.arrays | self.workspace.arrays() | self.decoded_state(slot) | {
             "n_ref": len(list0),
             "ref_luma": references.luma,
             "ref_chroma": references.chroma,
-            "ref_slots": self.side.constant(np.array(list0 or (0,), np.int32)),
+            "ref_slots": self.executor.constant(np.array(list0 or (0,), np.int32)),
             "previous_ref_idx": previous.ref_idx,
             "previous_mv": previous.mv,
         }  # fmt: skip
 
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
         """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""
-        own = {"n_ref": frame.spec.n_ref, "frame_params": frame.frame_params, "slice_data": frame.slice_data}
-        return deferred_call(ENTROPY_STAGE, self.constants | frame.arrays | own)
+        frame_arrays = {"n_ref": frame.spec.n_ref, "frame_params": frame.frame_params, "slice_data": frame.slice_data}
+        return deferred_call(ENTROPY_STAGE, self.constants | frame.arrays | frame_arrays)
 
-    def picture_state(self, slot: int) -> dict[str, Any]:
+    def decoded_state(self, slot: int) -> dict[str, Any]:
         """The arguments for the decoded frame in `slot`."""
         luma, chroma, pad = self.references.luma[slot], self.references.chroma[slot], self.config.pad
         y, cb, cr = luma[0], chroma[0], chroma[1]
-        interior = self.side.interior
+        interior = self.executor.interior
         return {
             "pad": pad, "decoded_luma": luma, "decoded_half": luma[1:], "decoded_y": y, "decoded_u": cb, "decoded_v": cr,
             "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
@@ -86,23 +86,23 @@ class Arrays:
     def reference_state(self, ref: int, slot: int) -> dict[str, Any]:
         """The arguments of the search in RefPicList0[ref], which is in `slot`."""
         luma = self.references.luma[slot]
-        found = {"reference_luma": luma, "reference_y": luma[0], "distance": ref + 1}
-        return found | self.workspace.of_reference(ref)
+        search_arrays = {"reference_luma": luma, "reference_y": luma[0], "distance": ref + 1}
+        return search_arrays | self.workspace.of_reference(ref)
 
-    def fill(self, frame: Frame, there: Frame, qp: bool = True) -> None:
+    def fill(self, frame: Frame, device_frame: Frame, qp: bool = True) -> None:
         """Initial values of all macroblocks; qp: whether to fill qp too (stages load_* fill it)."""
-        fill = self.side.fill
+        fill = self.executor.fill
         if qp:
-            fill(there.qp, frame.spec.qp)
-        if frame.spec.n_ref and self.side.tickets:
+            fill(device_frame.qp, frame.spec.qp)
+        if frame.spec.n_ref and self.executor.tickets:
             fill(self.workspace.arrays()["progress"], 0)
         elif not frame.spec.n_ref:
             for name, value in INTRA_FILL.items():
-                fill(there.results[name], value)
+                fill(device_frame.results[name], value)
 
 
 class FrameLoop(Protocol):
-    """What runs the stages of frames, one frame at a time, from source to results and reference."""
+    """Runs the stages of frames, one frame at a time, from source to results and reference."""
 
     executor: Any
 
@@ -131,7 +131,7 @@ class Loop:
         frame.write_params()
         with self.executor.at_work():
             self.previous = self._code(frame, slot, list0)
-            ready = self.executor.home(frame.place)
+            ready = self.executor.download_of(frame.ring_slot)
         self.dpb.end(frame.spec, slot)
         return ready
 
@@ -142,13 +142,13 @@ class Loop:
         if isinstance(frame, HostFrame):
             frame.mark_levels_dirty()
         self._stages(frame, frame, slot, list0)
-        self.executor.take(frame.index, self._decoded(frame, slot), frame.place)
+        self.executor.download_results(frame.index, self._decoded(frame, slot), frame.ring_slot)
         frame.write_slices = self.arrays.deferred_write(frame)
         return frame
 
     def _decoded(self, frame: Frame, slot: int) -> list[tuple[Any, np.ndarray]]:
         """(source, target) arrays for the copy of the decoded frame; empty if it is not needed on the host."""
-        if frame.decoded is None or not frame.kept:
+        if frame.decoded is None or not frame.keep_reconstruction:
             return []
         luma, chroma = frame.decoded
         return [(self.references.luma[slot][0], luma), (self.references.chroma[slot], chroma)]
@@ -159,24 +159,25 @@ class Loop:
         for slot, frame in enumerate(frames):
             assert frame.decoded is not None
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
-            state = self.arrays.constants | self.arrays.picture_state(slot)
+            state = self.arrays.constants | self.arrays.decoded_state(slot)
             self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
         self.previous = frames[0] if frames else None
 
     def _stages(
-        self, frame: Frame, there: Frame, slot: int, list0: tuple[int, ...], entropy_state: Mapping[str, Any] | None = None
-    ) -> None:
-        """Run the stages from source to reference; `there`: the frame's arrays in the executor's memory.
+        self, frame: Frame, device_frame: Frame, slot: int, list0: tuple[int, ...],
+        entropy_state: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Run the stages from source to reference; `device_frame`: the frame's arrays in the executor's memory.
 
         entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
         """
-        self.arrays.fill(frame, there, there is frame)
+        self.arrays.fill(frame, device_frame, device_frame is frame)
         references = [self.arrays.reference_state(ref, of) for ref, of in enumerate(list0)]
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
-            for names, ref in picture_steps(len(list0), self.config.me, self.for_download, self.config.subme)
+            for names, ref in frame_steps(len(list0), self.config.me, self.for_download, self.config.subme)
         ]
-        self.executor.run(steps, self._state(frame, there, slot, list0), frame.stage_seconds)
+        self.executor.run(steps, self._state(frame, device_frame, slot, list0), frame.stage_seconds)
 
     def compile(self, frame: Frame, stages: Sequence[str]) -> None:
         """Run stages on an empty frame, whose spec has one reference, to compile their kernels."""
@@ -184,9 +185,9 @@ class Loop:
         for name in stages:
             self.executor.run([((name,), {})], state, {})
 
-    def _state(self, frame: Frame, there: Frame, slot: int, list0: tuple[int, ...]) -> dict[str, Any]:
+    def _state(self, frame: Frame, device_frame: Frame, slot: int, list0: tuple[int, ...]) -> dict[str, Any]:
         """Arguments of the stages by name."""
-        return self.arrays.state(frame, there, slot, list0, self.previous)
+        return self.arrays.state(frame, device_frame, slot, list0, self.previous)
 
 
 def _partition_kinds(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:

@@ -20,7 +20,7 @@ IN_FLIGHT_ON_GPU = 4  # frames in flight when a GPU writes the bits: little work
 
 
 class FrameRing:
-    """Frames by the order in which they enter; their arrays fit the loop that was given first."""
+    """Frames by the order in which they enter; their arrays fit the first loop."""
 
     def __init__(self, config: "Config", loop: FrameLoop, keep_decoded: bool, most_in_flight: int) -> None:
         """keep_decoded: reconstructions are downloaded; most_in_flight: limit of `in_flight`."""
@@ -56,7 +56,7 @@ class FrameRing:
     def enter(self, frame: Frame) -> None:
         """The loaded frame enters."""
         frame.index, ref = self.count, self._config.ref
-        frame.kept = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= DOWNLOAD_CYCLE - ref
+        frame.keep_reconstruction = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= DOWNLOAD_CYCLE - ref
         self.count += 1
 
     def next_buffer(self, ahead: int) -> np.ndarray | None:
@@ -67,7 +67,7 @@ class FrameRing:
     def read_ahead(self) -> bool:
         """Extend the ring for frames that are read ahead, before the first frame enters; False if that is not possible."""
         if not self._reads_ahead and isinstance(self.frames[0], HostFrame):
-            assert not self.count, "frames have places already"
+            assert not self.count, "frames have entered already"
             self._add(READ_AHEAD_FRAMES)
             self._reads_ahead = True
         return self._reads_ahead
@@ -102,8 +102,8 @@ class FrameRing:
             for frame in made:
                 frame.decoded = executor.host_zeros(luma, np.uint8), executor.host_zeros(chroma, np.uint8)
         self.frames += made
-        for place, frame in enumerate(self.frames):
-            frame.place = place
+        for ring_slot, frame in enumerate(self.frames):
+            frame.ring_slot = ring_slot
 
     def _make(self, executor: Any) -> Frame:
         size = self._config.mb_width, self._config.mb_height

@@ -31,7 +31,7 @@ class Adaptation:
     """
 
     mb_width = 1  # macroblocks in a row; set by the loop
-    beside = True  # plans are made on a thread
+    in_thread = True  # plans are made on a thread
 
     def __init__(
         self, plan: Plan, models: Any = None, replan: Callable[[Any], Plan] | None = None, probing: Probing | None = None,
@@ -77,7 +77,7 @@ class Adaptation:
             self.measured.clear()
         answered = False
         while self.measured:
-            answered |= self._take(*self.measured.popleft())
+            answered |= self._add_measurement(*self.measured.popleft())
         self._since_plan += 1
         if self._planning is not None:
             if self._planning.done():
@@ -119,7 +119,7 @@ class Adaptation:
         self._planning = Future()
         work = self._planning, deepcopy(self.models)
         self.models.settle()
-        if not self.beside:
+        if not self.in_thread:
             self._make_plan(*work)
             return
         self._planner = threading.Thread(target=self._make_plan, args=work, name="h264lite planner", daemon=True)
@@ -146,7 +146,7 @@ class Adaptation:
             self._idle = idle_devices(plan)
         self.plan = plan
 
-    def _take(self, op: Op, seconds: float) -> bool:
+    def _add_measurement(self, op: Op, seconds: float) -> bool:
         """Take one measurement. Returns whether it is of an idle device.
 
         The first of a stage is dropped, because it loads kernels; the least of the next FIRST counts FIRST_COUNTS times;

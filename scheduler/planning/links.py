@@ -20,13 +20,13 @@ def measure(ordinal: int = 0) -> dict[tuple[str, str], Link]:
             before, after = gpu.event(timing=True), gpu.event(timing=True)
             points: dict[tuple[str, str], list[tuple[float, float]]] = {(CPU, name): [], (name, CPU): []}
             for size in SIZES:
-                host, there = gpu.pinned((size,), np.uint8), gpu.array((size,), np.uint8)
-                host.fill(0)
-                for way, copy in (((CPU, name), there.put), ((name, CPU), there.get)):
+                host_array, device_array = gpu.pinned((size,), np.uint8), gpu.array((size,), np.uint8)
+                host_array.fill(0)
+                for way, copy in (((CPU, name), device_array.put), ((name, CPU), device_array.get)):
                     times = []
                     for _ in range(REPEATS):
                         gpu.record(before, stream)
-                        copy(host, stream)
+                        copy(host_array, stream)
                         gpu.record(after, stream)
                         gpu.synchronize(after)
                         times.append(before.time_till(after) / 1000)

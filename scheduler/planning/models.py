@@ -20,19 +20,19 @@ _FASTEST = 1e-9  # lower limit of a measurement in seconds
 class Curve:
     """Seconds by macroblocks. points: (macroblocks, seconds), ascending in both.
 
-    alone: seconds a macroblock of one thread; a row goes to one thread, so that few rows leave the others idle.
+    one_thread: seconds a macroblock of one thread; a row goes to one thread, so that few rows leave the others idle.
     """
 
     points: tuple[tuple[float, float], ...]
-    alone: float = 0.0
+    one_thread: float = 0.0
 
     @classmethod
-    def line(cls, launch: float, each: float, alone: float = 0.0) -> "Curve":
+    def line(cls, launch: float, each: float, one_thread: float = 0.0) -> "Curve":
         """A straight line: `launch` seconds plus `each` seconds a macroblock."""
-        return cls(((0.0, launch), (1000.0, launch + 1000 * each)), alone)
+        return cls(((0.0, launch), (1000.0, launch + 1000 * each)), one_thread)
 
     @classmethod
-    def measured(cls, points: Iterable[tuple[float, float]], alone: float = 0.0) -> "Curve":
+    def measured(cls, points: Iterable[tuple[float, float]], one_thread: float = 0.0) -> "Curve":
         """From measurements (macroblocks, seconds); points that decrease are replaced by the mean of their neighbours."""
         blocks: list[tuple[list[float], float]] = []  # sizes, and the seconds of each of them
         for n, seconds in sorted(points):
@@ -42,15 +42,15 @@ class Curve:
                 mean = (len(before) * old + len(sizes) * mean) / (len(before) + len(sizes))
                 sizes = before + sizes
             blocks.append((sizes, mean))
-        return cls(tuple((n, mean) for sizes, mean in blocks for n in dict.fromkeys(sizes)), alone)
+        return cls(tuple((n, mean) for sizes, mean in blocks for n in dict.fromkeys(sizes)), one_thread)
 
     def seconds(self, rows: float, mb_width: int, threads: int = 1) -> float:
-        """Seconds of macroblock rows; 0 for none. threads: the number that shares the rows, used if `alone` is known."""
+        """Seconds of macroblock rows; 0 for none. threads: the number that shares the rows, used if `one_thread` is known."""
         if rows <= 0:
             return 0.0
         spent = self.at(rows * mb_width)
-        if self.alone:
-            spent = max(spent, self.alone * mb_width * max(1.0, rows / threads))
+        if self.one_thread:
+            spent = max(spent, self.one_thread * mb_width * max(1.0, rows / threads))
         return spent
 
     def at(self, n: float) -> float:
@@ -186,9 +186,9 @@ class Models:
         if threads >= self.threads:
             return Models(stages, dict(self.links), self.threads, self.streams)
         for (name, device), curve in self.stages.items():
-            if device == CPU and curve.alone:
-                longer = tuple((n, max(t, min(t * self.threads / threads, curve.alone * n))) for n, t in curve.points)
-                stages[name, device] = Curve(longer, curve.alone)
+            if device == CPU and curve.one_thread:
+                longer = tuple((n, max(t, min(t * self.threads / threads, curve.one_thread * n))) for n, t in curve.points)
+                stages[name, device] = Curve(longer, curve.one_thread)
         return Models(stages, dict(self.links), threads, self.streams)
 
     def devices(self) -> list[str]:
@@ -225,12 +225,12 @@ def guess(devices: Iterable[str], threads: int) -> Models:
             workers = 1 + _SCALING * (threads - 1)
             for name, micro in _CORE.items():
                 each = 1e-6 * micro / _GUESS_N
-                alone_only = name in (ENTROPY, LOAD, ISSUE)
-                stages[name, device] = Curve.line(0.0 if alone_only else 5e-6, each if alone_only else each / workers,
-                                                  0.0 if alone_only else each)
+                host_time = name in (ENTROPY, LOAD, ISSUE)
+                stages[name, device] = Curve.line(0.0 if host_time else 5e-6, each if host_time else each / workers,
+                                                  0.0 if host_time else each)
         else:
-            for name, (launch, rest) in _GPU.items():
-                stages[name, device] = Curve.line(1e-6 * launch, 1e-6 * rest / _GUESS_N)
+            for name, (launch, proportional) in _GPU.items():
+                stages[name, device] = Curve.line(1e-6 * launch, 1e-6 * proportional / _GUESS_N)
             links[CPU, device] = links[device, CPU] = _GUESS_LINK
     return Models(stages, links, threads)
 
@@ -241,5 +241,5 @@ def as_table(models: Models) -> Mapping[str, Mapping[str, Curve]]:
     for (stage, device), curve in models.stages.items():
         factor = models._factors.get((stage, device), 1.0)
         points = tuple((n, factor * seconds) for n, seconds in curve.points)
-        table.setdefault(device, {})[stage] = Curve(points, factor * curve.alone)
+        table.setdefault(device, {})[stage] = Curve(points, factor * curve.one_thread)
     return table

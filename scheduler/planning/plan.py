@@ -9,7 +9,7 @@ from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE
 HOST = "cpu"  # the memory of all devices except GPUs
 SPLITS = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not stage.only)
 # Stages in decoding order, or in one folder only: all rows on one device
-WHOLE = ("step_search", "mode_decision", "rd_decision", "intra")
+UNSPLIT = ("step_search", "mode_decision", "rd_decision", "intra")
 # Each memory whose device reads references extends the borders itself, so that borders are not copied. By stage: readers
 EXTENDED = {
     "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "mode_decision", "inter_residual",
@@ -34,7 +34,7 @@ class Plan:
     """Rows of each device in each stage; devices take rows from the top, in their order.
 
     rows: by stage, one number a device. The sum is mb_height, or the stage is repeated on several devices: then each
-    number is mb_height or 0. seconds: predicted for the loop of a P picture, 0: unknown; stage_seconds: by (stage, device).
+    number is mb_height or 0. seconds: predicted for the loop of a P frame, 0: unknown; stage_seconds: by (stage, device).
     """
 
     devices: tuple[str, ...]
@@ -53,7 +53,7 @@ class Plan:
             only = STAGES[stage].only if stage in STAGES else ""
             for device, n in zip(self.devices, rows):
                 if n and only == (CPU if is_gpu(device) else CUDA):
-                    raise ValueError(f"{stage}: is not there for {device}")
+                    raise ValueError(f"{stage}: does not exist for {device}")
 
     def __hash__(self) -> int:
         return self._hash
@@ -76,15 +76,15 @@ class Plan:
         return cls(tuple(devices), mb_height, found, seconds, stage_seconds or {})
 
     @classmethod
-    def split(cls, devices: Sequence[str], mb_height: int, first: int, whole: int, me: str = "fsbm") -> "Plan":
+    def split(cls, devices: Sequence[str], mb_height: int, first: int, unsplit_device: int, me: str = "fsbm") -> "Plan":
         """A forced plan: device 0 takes `first` rows of each stage that splits, device 1 the rest.
 
-        whole: the device of the stages that do not split. Only the motion search `me` has rows; CPU-only stages run on the
+        unsplit_device: runs the stages that do not split. Only the motion search `me` has rows; CPU-only stages run on the
         first CPU.
         """
         count = len(devices)
         rows = dict.fromkeys(SPLITS, (first, mb_height - first, *[0] * (count - 2)) if count > 1 else (mb_height,))
-        rows |= dict.fromkeys(("mode_decision", "intra"), tuple(mb_height * (k == whole) for k in range(count)))
+        rows |= dict.fromkeys(("mode_decision", "intra"), tuple(mb_height * (k == unsplit_device) for k in range(count)))
         if me == "step":
             del rows["full_search"]
             cpu = next((k for k, device in enumerate(devices) if not is_gpu(device)), 0)

@@ -14,8 +14,8 @@ import numpy as np
 
 from .models import Models
 from .plan import HOST, SPLITS, Plan, is_gpu
-from .route import Picture
-from .row_split_lp import OF_EACH_REFERENCE, REPEATED, Placement, Program
+from .route import FrameKind
+from .row_split_lp import OF_EACH_REFERENCE, REPEATED, Placement, RowSplitLp
 from .simulate import Prediction, Timeline, predict, simulate
 
 DECIDING, CODING = "mode_decision", "intra"  # the stages that do not split
@@ -33,8 +33,8 @@ class Planned:
     plan: Plan
     timeline: Timeline
     prediction: Prediction
-    picture: Picture
-    alone: dict[str, float]  # seconds a frame by device, if it works alone
+    frame_kind: FrameKind
+    single_device_seconds: dict[str, float]  # a frame, by device
     tried: int
     pinned: str = ""
 
@@ -42,12 +42,12 @@ class Planned:
         """Text of the plan with predicted times."""
         plan, height = self.plan, self.plan.mb_height
         seconds = self.prediction.seconds
-        lines = [f"plan: {_where(plan)}; predicted {_ms(seconds)} a picture ({1 / seconds:.0f} fps), decided by "
+        lines = [f"plan: {_where(plan)}; predicted {_ms(seconds)} a frame ({1 / seconds:.0f} fps), decided by "
                  f"{self.prediction.bound}"]  # fmt: skip
         lines[0] += f"; {self.pinned}" if self.pinned else ""
-        others = [f"{device} alone {_ms(seconds)}" for device, seconds in self.alone.items()]
+        others = [f"{device} alone {_ms(seconds)}" for device, seconds in self.single_device_seconds.items()]
         lines.append(f"  {', '.join([*others, f'{self.tried} plans tried'])}")
-        lines.append("  a picture: " + ", ".join(f"{name} {_ms(seconds)}" for name, seconds in self.prediction.parts.items()))
+        lines.append("  a frame: " + ", ".join(f"{name} {_ms(seconds)}" for name, seconds in self.prediction.parts.items()))
         if plan.single is None:
             spent = self.timeline.stage_seconds()
             for stage, rows in plan.rows.items():
@@ -71,8 +71,8 @@ def _where(plan: Plan) -> str:
     for k, device in enumerate(plan.devices):
         share = sum(min(rows[k], plan.mb_height) for stage, rows in plan.rows.items() if stage in SPLITS)
         parts.append(f"{device} {100 * share / total:.0f} % of the rows")
-    whole = plan.devices[max(range(len(plan.devices)), key=lambda k: plan.rows[DECIDING][k])]
-    return f"{', '.join(parts)}, mode decision on {whole}"
+    decider = plan.devices[max(range(len(plan.devices)), key=lambda k: plan.rows[DECIDING][k])]
+    return f"{', '.join(parts)}, mode decision on {decider}"
 
 
 def _ms(seconds: float) -> str:
@@ -110,7 +110,7 @@ class _Search:
     """The candidates; each is simulated once."""
 
     devices: tuple[str, ...]
-    picture: Picture
+    frame_kind: FrameKind
     models: Models
     tries: int
     seen: dict[Plan, Tried] = field(default_factory=dict)
@@ -118,20 +118,20 @@ class _Search:
 
     @property
     def height(self) -> int:
-        return self.picture.size.mb_height
+        return self.frame_kind.size.mb_height
 
     def try_rows(self, rows: Mapping[str, Sequence[int]]) -> bool:
         """Try a candidate. Returns whether it is better than all before."""
         try:
-            plan = complete(self.devices, self.height, rows, self.picture.me)
+            plan = complete(self.devices, self.height, rows, self.frame_kind.me)
         except ValueError:
             return False
         if plan in self.seen or not self.possible(plan):
             return False
         if plan.single is None and self.best is not None and self.least(plan) > self.seen[self.best].score:
             return False
-        timeline = simulate(plan, self.picture, self.models)
-        prediction = predict(plan, self.picture, self.models, timeline)
+        timeline = simulate(plan, self.frame_kind, self.models)
+        prediction = predict(plan, self.frame_kind, self.models, timeline)
         self.seen[plan] = Tried(timeline, prediction)
         if self.best is not None and self.seen[plan].score > _WORTH * self.seen[self.best].score:
             return False
@@ -145,33 +145,34 @@ class _Search:
 
     def least(self, plan: Plan) -> float:
         """Lower bound of the seconds of a plan: the largest sum of the stage times of one device."""
-        width, n_ref = self.picture.size.mb_width, self.picture.n_ref
+        width, n_ref = self.frame_kind.size.mb_width, self.frame_kind.n_ref
         return max(sum(self.models.seconds(stage, device, rows[k], width) * (n_ref if stage in OF_EACH_REFERENCE else 1)
                        for stage, rows in plan.rows.items()) for k, device in enumerate(plan.devices)
                    if any(rows[k] for rows in plan.rows.values()))  # fmt: skip
 
-    def whole(self, k: int) -> tuple[int, ...]:
+    def all_rows_on(self, k: int) -> tuple[int, ...]:
         """All rows on device k."""
         return tuple(self.height if j == k else 0 for j in range(len(self.devices)))
 
     # ---- candidates
-    def alone(self) -> dict[str, float]:
+    def try_single_devices(self) -> dict[str, float]:
         """Try all stages on one device, and those that do not split on another. Returns seconds a frame of single devices."""
         for k, j in product(range(len(self.devices)), repeat=2):
-            self.try_rows(dict.fromkeys(SPLITS, self.whole(k)) | dict.fromkeys((DECIDING, CODING), self.whole(j)))
+            self.try_rows(dict.fromkeys(SPLITS, self.all_rows_on(k)) | dict.fromkeys((DECIDING, CODING), self.all_rows_on(j)))
         return {plan.single: tried.prediction.seconds for plan, tried in self.seen.items() if plan.single is not None}
 
-    def programs(self) -> None:
+    def try_linear_programs(self) -> None:
         """Try solutions of the linear programs, and the same with one cut for all stages, for each set of devices."""
         height, count = self.height, len(self.devices)
         for used in (some for n in range(2, count + 1) for some in combinations(range(count), n)):
             every = tuple(height if k in used else 0 for k in range(count))
             for k in used:  # in proportion to speed: the LP does not model waits between rows
-                self.try_rows(dict.fromkeys(SPLITS, self.by_speed(used)) | dict.fromkeys((DECIDING, CODING), self.whole(k)))
+                unsplit = dict.fromkeys((DECIDING, CODING), self.all_rows_on(k))
+                self.try_rows(dict.fromkeys(SPLITS, self.by_speed(used)) | unsplit)
             for placement in placements(used):
                 solved = self.solved(used, placement)
                 rows = {stage: rounded(shares, height) for stage, shares in solved.items()}
-                rows |= {s: every if place == REPEATED else self.whole(int(place)) for s, place in placement.items()}
+                rows |= {s: every if k == REPEATED else self.all_rows_on(int(k)) for s, k in placement.items()}
                 if solved:
                     self.try_rows(rows)
                     common = rounded(np.mean([solved[s] for s in solved if s in SEARCHING], 0), height)
@@ -179,7 +180,7 @@ class _Search:
 
     def by_speed(self, used: Sequence[int]) -> tuple[int, ...]:
         """One cut for all stages that split: rows in proportion to the speed of each device over all these stages."""
-        models, width = self.models, self.picture.size.mb_width
+        models, width = self.models, self.frame_kind.size.mb_width
         speeds = [0.0] * len(self.devices)
         for k in used:
             known = [stage for stage in SPLITS if all(models.knows(stage, self.devices[j]) for j in used)]
@@ -190,8 +191,8 @@ class _Search:
 
     def solved(self, used: Sequence[int], placement: Placement) -> dict[str, np.ndarray]:
         """The solution of one linear program: fractional rows by stage that splits, 0 for devices that are not used."""
-        place = {stage: k if k == REPEATED else used.index(int(k)) for stage, k in placement.items()}
-        found = Program(self.picture, [self.devices[k] for k in used], self.models, place).solve() or {}
+        positions = {stage: k if k == REPEATED else used.index(int(k)) for stage, k in placement.items()}
+        found = RowSplitLp(self.frame_kind, [self.devices[k] for k in used], self.models, positions).solve() or {}
         full = {stage: np.zeros(len(self.devices)) for stage in found}
         for stage, shares in found.items():
             full[stage][list(used)] = shares
@@ -224,7 +225,7 @@ class _Search:
             step //= 2
         for k in range(count):
             for stages in ((DECIDING, CODING), (DECIDING,), (CODING,)):
-                yield rows | dict.fromkeys(stages, self.whole(k))
+                yield rows | dict.fromkeys(stages, self.all_rows_on(k))
         if rows["interpolate"] == every:
             yield rows | {"interpolate": rows["deblock"]}
         else:
@@ -260,18 +261,18 @@ def shifted(rows: tuple[int, ...], cut: int, by: int) -> tuple[int, ...]:
 
 
 def make_plan(
-    devices: Sequence[str], picture: Picture, models: Models, pins: Mapping[str, Any] | None = None, tries: int = TRIES
+    devices: Sequence[str], frame_kind: FrameKind, models: Models, pins: Mapping[str, Any] | None = None, tries: int = TRIES
 ) -> Planned:
-    """The best plan found for P pictures like this one. ValueError if no plan has all its stages measured."""
-    search = _Search(tuple(devices), picture, models, tries)
-    alone = search.alone()
-    forced = pinned(search.devices, picture.size.mb_height, pins or {}, picture.me)
+    """The best plan found for P frames of this kind. ValueError if no plan has all its stages measured."""
+    search = _Search(tuple(devices), frame_kind, models, tries)
+    single = search.try_single_devices()
+    forced = pinned(search.devices, frame_kind.size.mb_height, pins or {}, frame_kind.me)
     if forced is not None:
-        plan, timeline = forced[0], simulate(forced[0], picture, models)
-        prediction = predict(plan, picture, models, timeline)
+        plan, timeline = forced[0], simulate(forced[0], frame_kind, models)
+        prediction = predict(plan, frame_kind, models, timeline)
     else:
         if len(devices) > 1:
-            search.programs()
+            search.try_linear_programs()
             search.improve()
         if search.best is None:
             raise ValueError(f"no plan for {', '.join(devices)}: nothing was measured")
@@ -279,7 +280,7 @@ def make_plan(
         plan = min([search.best, *singles], key=lambda plan: search.seen[plan].prediction.seconds)
         timeline, prediction = search.seen[plan].timeline, search.seen[plan].prediction
     plan = replace(plan, seconds=timeline.seconds, stage_seconds=timeline.stage_seconds())
-    return Planned(plan, timeline, prediction, picture, alone, len(search.seen), forced[1] if forced else "")
+    return Planned(plan, timeline, prediction, frame_kind, single, len(search.seen), forced[1] if forced else "")
 
 
 def pinned(devices: Sequence[str], height: int, pins: Mapping[str, Any], me: str = "fsbm") -> tuple[Plan, str] | None:
@@ -291,10 +292,10 @@ def pinned(devices: Sequence[str], height: int, pins: Mapping[str, Any], me: str
     of_gpu = min(height, pins["rows_gpu"]) if "rows_gpu" in pins else height - min(height, pins["rows_cpu"])
     rows = [0] * len(devices)
     rows[gpu], rows[cpu] = of_gpu, height - of_gpu
-    place = cpu if pins.get("whole") == "cpu" or (not of_gpu and "whole" not in pins) else gpu
-    whole = tuple(height if k == place else 0 for k in range(len(devices)))
+    device = cpu if pins.get("whole") == "cpu" or (not of_gpu and "whole" not in pins) else gpu
+    rows_of_unsplit = tuple(height if k == device else 0 for k in range(len(devices)))
     every: dict[str, Sequence[int]] = dict.fromkeys(SPLITS, tuple(rows))
-    every |= dict.fromkeys((DECIDING, CODING), whole)
+    every |= dict.fromkeys((DECIDING, CODING), rows_of_unsplit)
     said = " and ".join(f"{name} = {pins[name]}" for name in ("rows_gpu", "rows_cpu", "whole") if name in pins)
     return complete(devices, height, every, me), f"pinned: {said}"
 

@@ -67,13 +67,13 @@ def probe(plan: Plan, k: int) -> Plan | None:
     """The plan of one frame in which idle device k takes a few rows of each stage that splits; None if none are free."""
     height = plan.mb_height
     few, rows = max(1, height // PART), {}
-    for stage, mine in plan.rows.items():
-        given = list(mine)
-        if stage in SPLITS and sum(mine) == height:
-            donor = max(range(len(mine)), key=lambda j: mine[j])
-            if mine[donor] > few:
-                given[donor] -= few
-                given[k] += few
-        rows[stage] = tuple(given)
+    for stage, rows_before in plan.rows.items():
+        probe_rows = list(rows_before)
+        if stage in SPLITS and sum(rows_before) == height:
+            donor = max(range(len(rows_before)), key=lambda j: rows_before[j])
+            if rows_before[donor] > few:
+                probe_rows[donor] -= few
+                probe_rows[k] += few
+        rows[stage] = tuple(probe_rows)
     made = Plan.complete(plan.devices, height, rows)
     return made if made != plan else None

@@ -27,14 +27,14 @@ from ..arrays import (
     bytes_of,
 )
 from ..residency import Residency, Rows, common, freeze, union, without
-from ..stages import picture_steps
+from ..stages import frame_steps
 from .plan import EXTENDED, HOST, Plan, memory_of
 
 COMPACT = "compact"
 
 
 @dataclass(frozen=True)
-class Picture:
+class FrameKind:
     """The properties of a frame that determine its route.
 
     limit: references held after it; source: the memory of its samples; decoded: whether the decoded frame is downloaded;
@@ -98,25 +98,25 @@ class _Hazards:
         self.readers: dict[tuple[Key, str], list[tuple[int, int, int]]] = {}
 
     def read(self, key: Key, memory: str, row0: int, row1: int, op: int, needs: set[int]) -> None:
-        place = (key, memory)
-        needs.update(n for a, b, n in self.writers.get(place, ()) if a < row1 and row0 < b)
-        self.readers.setdefault(place, []).append((row0, row1, op))
+        array = (key, memory)
+        needs.update(n for a, b, n in self.writers.get(array, ()) if a < row1 and row0 < b)
+        self.readers.setdefault(array, []).append((row0, row1, op))
 
     def write(self, key: Key, memory: str, row0: int, row1: int, op: int, needs: set[int]) -> None:
-        place = (key, memory)
+        array = (key, memory)
         for table in (self.writers, self.readers):
-            old = table.get(place, ())
+            old = table.get(array, ())
             needs.update(n for a, b, n in old if a < row1 and row0 < b)
-            table[place] = [(a, b, n) for a, b, n in old if a < row0 or b > row1]
-        self.writers[place].append((row0, row1, op))
+            table[array] = [(a, b, n) for a, b, n in old if a < row0 or b > row1]
+        self.writers[array].append((row0, row1, op))
 
 
 class _Route:
     """A route under construction."""
 
-    def __init__(self, plan: Plan, picture: Picture, valid: Residency) -> None:
-        self.plan, self.picture, self.size = plan, picture, picture.size
-        self.height = picture.size.mb_height
+    def __init__(self, plan: Plan, frame_kind: FrameKind, valid: Residency) -> None:
+        self.plan, self.frame_kind, self.size = plan, frame_kind, frame_kind.size
+        self.height = frame_kind.size.mb_height
         self.memories = tuple(dict.fromkeys([HOST, *(memory_of(device) for device in plan.devices)]))
         self.valid: dict[Key, dict[str, Rows]] = {key: dict(held) for key, held in valid}
         self.extended: dict[Key, set[str]] = {}  # memories with borders around the frame in the loop
@@ -127,16 +127,16 @@ class _Route:
 
     def start(self) -> None:
         """Residency before the first stage: the source, and the arrays that are filled in every memory."""
-        whole: Rows = ((0, self.height),)
-        filled = ("qp",) if self.picture.n_ref else ("qp", *INTRA_FILL)
+        all_rows: Rows = ((0, self.height),)
+        filled = ("qp",) if self.frame_kind.n_ref else ("qp", *INTRA_FILL)
         for name in filled:
-            self.valid[name, CURRENT] = dict.fromkeys(self.memories, whole)
+            self.valid[name, CURRENT] = dict.fromkeys(self.memories, all_rows)
         for name in SOURCES:
-            self.valid[name, CURRENT] = {self.picture.source: whole}
+            self.valid[name, CURRENT] = {self.frame_kind.source: all_rows}
 
     def stage(self, name: str, reference: int) -> None:
         """Add the copies that a stage needs, then its runs."""
-        uses = accesses(name, reference, self.picture.n_ref)
+        uses = accesses(name, reference, self.frame_kind.n_ref)
         spans = self.plan.spans(name)
         for device, row0, row1 in spans:
             memory = memory_of(self.plan.devices[device])
@@ -162,8 +162,8 @@ class _Route:
             same = {memory_of(self.plan.devices[k]) for k, a, b in spans if a <= row0 and row1 <= b}
             for memory in held.keys() - same:
                 held[memory] = without(held[memory], row0, row1)
-            mine = memory_of(self.plan.devices[device])
-            held[mine] = union(held.get(mine, ()), row0, row1)
+            target_memory = memory_of(self.plan.devices[device])
+            held[target_memory] = union(held.get(target_memory, ()), row0, row1)
 
     def ensure_resident(self, key: Key, memory: str, row0: int, row1: int) -> None:
         """Copy the rows of [row0, row1) that a memory lacks; rows valid in no memory are uninitialised and need no copy."""
@@ -178,7 +178,7 @@ class _Route:
                 for a, b in common(held[other], *span):
                     self.copy(key, a, b, other, memory)
                     held[memory] = union(held.get(memory, ()), a, b)
-                    lacking = tuple(part for rest in lacking for part in without((rest,), a, b))
+                    lacking = tuple(part for rows in lacking for part in without((rows,), a, b))
 
     def copy(self, key: Key, row0: int, row1: int, source: str, target: str) -> None:
         op, needs = len(self.ops), set[int]()
@@ -208,31 +208,31 @@ class _Route:
                 last[self.engines[n]] = max(n, last.get(self.engines[n], -1))
         return tuple(sorted(last.values()))
 
-    def go_home(self) -> None:
+    def download_results(self) -> None:
         """Add the downloads of results; levels are compacted first if a GPU has all of them."""
         for name in RESULTS:
             self.ensure_resident((name, CURRENT), HOST, 0, self.height)
         for name in SOURCES:  # for samples of I_PCM
             self.ensure_resident((name, CURRENT), HOST, 0, self.height)
-        if self.picture.decoded:
+        if self.frame_kind.decoded:
             for name in DECODED:
                 self.ensure_resident((name, CURRENT), HOST, 0, self.height)
         levels = self.valid.get(("levels", CURRENT), {})
-        whole = [m for m, rows in levels.items() if rows == ((0, self.height),)]
-        if whole and HOST not in whole and not levels.get(HOST):
-            device = next(device for device in self.plan.devices if memory_of(device) == whole[0])
+        complete_in = [m for m, rows in levels.items() if rows == ((0, self.height),)]
+        if complete_in and HOST not in complete_in and not levels.get(HOST):
+            device = next(device for device in self.plan.devices if memory_of(device) == complete_in[0])
             uses = (*(Access((name, CURRENT), ALL_ROWS, False) for name in ("mb_type", "cbp", "total_coeff", "levels")),
                     Access(("level_index", CURRENT), None, True))  # fmt: skip
             self.run(COMPACT, device, 0, self.height, -1, uses)
-            self.copy(("level_index", CURRENT), 0, self.height, whole[0], HOST)
+            self.copy(("level_index", CURRENT), 0, self.height, complete_in[0], HOST)
         else:
             self.ensure_resident(("levels", CURRENT), HOST, 0, self.height)
 
-    def left_behind(self) -> Residency:
+    def residency_after(self) -> Residency:
         """The residency before the next frame."""
         after: dict[Key, dict[str, Rows]] = {}
         for (name, number), held in self.valid.items():
-            if name in REFERENCE_ARRAYS and number + 1 < self.picture.limit:
+            if name in REFERENCE_ARRAYS and number + 1 < self.frame_kind.limit:
                 framed = self.extended.get((name, number))
                 after[name, number + 1] = held if framed is None else {m: rows for m, rows in held.items() if m in framed}
             elif name in PREVIOUS_FRAME_ARRAYS and number == CURRENT:
@@ -240,19 +240,19 @@ class _Route:
         return freeze(after)
 
 
-def whole_in(valid: Residency, memory: str, mb_height: int) -> bool:
-    """Whether all arrays of a residency are whole in one memory."""
+def all_resident_in(valid: Residency, memory: str, mb_height: int) -> bool:
+    """Whether all arrays of a residency have all rows in one memory."""
     return all(((memory, ((0, mb_height),)) in held) for _, held in valid)
 
 
 @lru_cache(4096)
-def route(plan: Plan, picture: Picture, valid: Residency) -> tuple[tuple[Op, ...], Residency]:
+def route(plan: Plan, frame_kind: FrameKind, valid: Residency) -> tuple[tuple[Op, ...], Residency]:
     """The operations of a frame in issue order, and the residency after it."""
-    made = _Route(plan, picture, () if picture.drops_references else valid)
+    made = _Route(plan, frame_kind, () if frame_kind.drops_references else valid)
     made.start()
-    for names, reference in picture_steps(picture.n_ref, picture.me):
+    for names, reference in frame_steps(frame_kind.n_ref, frame_kind.me):
         for name in names:
             made.stage(name, reference)
         made.step += 1
-    made.go_home()
-    return tuple(made.ops), made.left_behind()
+    made.download_results()
+    return tuple(made.ops), made.residency_after()

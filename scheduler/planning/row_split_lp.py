@@ -2,7 +2,7 @@
 
 After Momcilovic, Ilic, Roma and Sousa (IEEE Trans. Multimedia 16(1), 2014; FEVES, ICPP 2014), for the arrays of arrays.py.
 Frames follow one another, and the period T between them is minimised. Unknowns: rows r[s, k] of stage s on device k, its end
-e[s, k] there, and the distance by which each cut between two devices moves from stage to stage.
+e[s, k] on it, and the distance by which each cut between two devices moves from stage to stage.
 
     sum over k of r[s, k] = rows of the frame
     e[s, k] >= e[stage before, k] + launch + each r[s, k] + bytes of rows that the cut moved / rate
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, RESULTS, Key, accesses, bytes_of
-from ..stages import picture_steps
+from ..stages import frame_steps
 from .models import Models
 from .plan import EXTENDED, HOST, SPLITS, is_gpu, memory_of
-from .route import Picture
+from .route import FrameKind
 
 OF_EACH_REFERENCE = ("subsample", "search_centre", "full_search", "step_search", "subpel_refine")
 REPEATED = "repeated"  # each device does all rows itself
@@ -39,21 +39,21 @@ class Feed:
     before: bool  # written in the frame before
 
 
-def feeds(picture: Picture) -> tuple[list[str], list[Feed]]:
+def feeds(frame_kind: FrameKind) -> tuple[list[str], list[Feed]]:
     """(stages in order, feeds between them). A stage of several references counts once, its bytes as often as read."""
     writers: dict[Key, str] = {}
     order: list[str] = []
     found: dict[tuple[str, str, bool, bool], float] = {}
-    steps = [(name, reference) for names, reference in picture_steps(picture.n_ref, picture.me) for name in names]
+    steps = [(name, reference) for names, reference in frame_steps(frame_kind.n_ref, frame_kind.me) for name in names]
     for first in (True, False):  # the first pass finds the writers of the frame before
         for name, reference in steps:
-            for use in accesses(name, reference, picture.n_ref):
+            for use in accesses(name, reference, frame_kind.n_ref):
                 (array, number), halo_rows = use.key, use.halo_rows
                 before = number == 0 and array in (*REFERENCE_ARRAYS, *PREVIOUS_FRAME_ARRAYS)
                 writer = writers.get((array, CURRENT) if before else use.key)
                 if not first and halo_rows is not None and writer and writer != name and number <= 0:
-                    key = writer, name, max(halo_rows) > picture.size.mb_height, before
-                    found[key] = found.get(key, 0.0) + bytes_of(array, 1, 2, picture.size)
+                    key = writer, name, max(halo_rows) > frame_kind.size.mb_height, before
+                    found[key] = found.get(key, 0.0) + bytes_of(array, 1, 2, frame_kind.size)
                 if use.writes:
                     writers[use.key] = name
             if name not in order:
@@ -61,14 +61,14 @@ def feeds(picture: Picture) -> tuple[list[str], list[Feed]]:
     return order, [Feed(writer, reader, size, wide, before) for (writer, reader, wide, before), size in found.items()]
 
 
-class Program:
+class RowSplitLp:
     """One linear program: for one frame, devices, models, and one placement of stages that do not split."""
 
-    def __init__(self, picture: Picture, devices: Sequence[str], models: Models, placement: Placement) -> None:
-        self.picture, self.devices, self.models = picture, tuple(devices), models
+    def __init__(self, frame_kind: FrameKind, devices: Sequence[str], models: Models, placement: Placement) -> None:
+        self.frame_kind, self.devices, self.models = frame_kind, tuple(devices), models
         self.placement: Placement = {**dict.fromkeys(EXTENDED, REPEATED), **placement}
-        self.height, self.count = picture.size.mb_height, len(devices)
-        self.order, self.feeds = feeds(picture)
+        self.height, self.count = frame_kind.size.mb_height, len(devices)
+        self.order, self.feeds = feeds(frame_kind)
         self.split = [name for name in self.order if name in SPLITS and name not in placement]
         self.columns: dict[tuple[str, str, int], int] = {}
         self.rows: list[tuple[dict[int, float], float]] = []  # (coefficients, upper limit of their sum)
@@ -81,8 +81,8 @@ class Program:
         """Rows of a stage on a device: (coefficients, constant)."""
         if stage in self.split:
             return {self.column("r", stage, k): 1.0}, 0.0
-        place = self.placement.get(stage, REPEATED)
-        return {}, float(self.height if place == REPEATED or place == k else 0)
+        device = self.placement.get(stage, REPEATED)
+        return {}, float(self.height if device == REPEATED or device == k else 0)
 
     def at_most(self, parts: Iterable[tuple[float, tuple[dict[int, float], float]]], limit: float = 0.0) -> None:
         """Sum of factor * (coefficients, constant) <= limit."""
@@ -111,11 +111,11 @@ class Program:
     def work(self, stage: str, k: int) -> list[tuple[float, tuple[dict[int, float], float]]]:
         """Seconds of a stage on a device."""
         share = self.share(stage, k)
-        device, size = self.devices[k], self.picture.size
+        device, size = self.devices[k], self.frame_kind.size
         if not self.models.knows(stage, device) or share == ({}, 0.0):
             return []
         launch, each = self.models.line(stage, device, size.mb_width, size.mb_height)
-        times = self.picture.n_ref if stage in OF_EACH_REFERENCE else 1
+        times = self.frame_kind.n_ref if stage in OF_EACH_REFERENCE else 1
         return [(each * times, share), (1.0, ({}, launch * times))]
 
     def solve(self) -> dict[str, np.ndarray] | None:
@@ -197,12 +197,12 @@ class Program:
 
     def _results(self) -> None:
         """Results of a GPU are downloaded within a period."""
-        size = self.picture.size
-        home = sum(bytes_of(name, 1, 2, size) for name in RESULTS)
+        size = self.frame_kind.size
+        result_bytes = sum(bytes_of(name, 1, 2, size) for name in RESULTS)
         for k, device in enumerate(self.devices):
             if is_gpu(device) and "deblock" in self.split:
                 seconds = self.rate(device, HOST)[1]
-                self.at_most([(seconds * home, self.share("deblock", k)), (-1.0, self.period)])
+                self.at_most([(seconds * result_bytes, self.share("deblock", k)), (-1.0, self.period)])
 
 
 def _sparse(rows: list[tuple[dict[int, float], float]], n: int) -> tuple[Any, np.ndarray | None]:

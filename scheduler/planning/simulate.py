@@ -12,20 +12,20 @@ from ..residency import NOTHING
 from ..stages import ENTROPY_STAGE, MAIN, SIDE, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Models
 from .plan import HOST, Plan, is_gpu, memory_of
-from .route import COMPACT, Copy, Op, Picture, Run, route
+from .route import COMPACT, Copy, FrameKind, Op, Run, route
 
-PICTURES = 3  # simulated frames; the time between the last two counts
-MOST_PICTURES = 6  # routed frames until the residency repeats
+SIMULATED_FRAMES = 3  # the time between the ends of the last two counts
+MAX_ROUTED_FRAMES = 6  # until the residency repeats
 LOADING = "load_i420"  # conversion of samples to planes; with several streams it runs during the frame before
 _LOOP = (MAIN, SIDE, "")  # streams that the next frame waits for
 
 
 @lru_cache(4096)
-def steady(plan: Plan, picture: Picture) -> tuple[Op, ...]:
-    """Operations of a P picture in the steady state: the residency before and after it is the same."""
+def steady(plan: Plan, frame_kind: FrameKind) -> tuple[Op, ...]:
+    """Operations of a P frame in the steady state: the residency before and after it is the same."""
     valid, ops = NOTHING, tuple[Op, ...]()
-    for _ in range(MOST_PICTURES):
-        ops, after = route(plan, picture, valid)
+    for _ in range(MAX_ROUTED_FRAMES):
+        ops, after = route(plan, frame_kind, valid)
         if after == valid:
             break
         valid = after
@@ -57,10 +57,10 @@ class Timeline:
         return found
 
 
-def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | None = None) -> Timeline:
+def simulate(plan: Plan, frame_kind: FrameKind, models: Models, ops: Sequence[Op] | None = None) -> Timeline:
     """Simulate PICTURES consecutive frames. ops: None: those of the steady state."""
-    ops = steady(plan, picture) if ops is None else tuple(ops)
-    width = picture.size.mb_width
+    ops = steady(plan, frame_kind) if ops is None else tuple(ops)
+    width = frame_kind.size.mb_width
     single = plan.single
     gpu = single if single is not None and is_gpu(single) else None
     streams = gpu if models.streams > 1 else None  # only a GPU that works alone has several streams, by tuning
@@ -80,13 +80,13 @@ def simulate(plan: Plan, picture: Picture, models: Models, ops: Sequence[Op] | N
             size = moved[op.source, op.target] if gpu else op.bytes  # a GPU that works alone copies its arrays in one block
             spent.append(models.copy_seconds(op.source, op.target, size) * (op.bytes / size if size else 0.0))
             engines.append((op.source, op.target) if gpu is None or streams else (gpu, ""))
-    loading = models.seconds(LOADING, gpu, picture.size.mb_height, width) if gpu and models.knows(LOADING, gpu) else 0.0
+    loading = models.seconds(LOADING, gpu, frame_kind.size.mb_height, width) if gpu and models.knows(LOADING, gpu) else 0.0
     free: dict[tuple[str, str], float] = {}
     ended: dict[str, float] = {}  # end of each stage of the GPU that works alone
     last = period = before = 0.0
     spans: list[tuple[float, float]] = []
     made = {memory: 0.0 for memory in {HOST, *map(memory_of, plan.devices)}}  # by memory: end of the frame before
-    for _ in range(PICTURES):
+    for _ in range(SIMULATED_FRAMES):
         spans, before = [], last
         if gpu is not None and streams is None:
             free[gpu, ""] = free.get((gpu, ""), 0.0) + loading
@@ -131,21 +131,21 @@ class Prediction:
         return max(self.parts, key=lambda name: self.parts[name])
 
 
-def predict(plan: Plan, picture: Picture, models: Models, timeline: Timeline | None = None) -> Prediction:
+def predict(plan: Plan, frame_kind: FrameKind, models: Models, timeline: Timeline | None = None) -> Prediction:
     """Predict a whole encode: the loop, the host thread that issues it, the threads that write bits, the links.
 
     CPU threads that work in the loop and write bits do both in sequence. A GPU that works alone writes the bits; the rest of
     that work is part of the host thread's time.
     """
-    timeline = timeline or simulate(plan, picture, models)
-    size, threads, loop = picture.size, models.threads, timeline.seconds
+    timeline = timeline or simulate(plan, frame_kind, models)
+    size, threads, loop = frame_kind.size, models.threads, timeline.seconds
     busy = timeline.busy()
     gpus = [device for device in plan.devices if is_gpu(device) and busy.get((device,))]
 
-    def host(what: str) -> float:
-        owners = (CPU, *gpus) if what == ENTROPY else (*gpus, CPU)
-        known = [device for device in owners if models.knows(what, device)]
-        return models.seconds(what, known[0], size.mb_height, size.mb_width) if known else 0.0
+    def host(name: str) -> float:
+        owners = (CPU, *gpus) if name == ENTROPY else (*gpus, CPU)
+        known = [device for device in owners if models.knows(name, device)]
+        return models.seconds(name, known[0], size.mb_height, size.mb_width) if known else 0.0
 
     bits, load, issue = host(ENTROPY) / threads, host(LOAD), host(ISSUE)
     pixels = sum(seconds for key, seconds in busy.items() if len(key) == 1 and not is_gpu(key[0]))

@@ -28,7 +28,7 @@ MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the op
 TIMED = (*STAGES, H2D, D2H, LOAD, ISSUE, ENTROPY)  # stages and copies that a device may have times for
 # stages that each device must have times for; of deferred ones the CPU has ENTROPY
 EVERYWHERE = tuple(stage.name for stage in STAGES.values() if not stage.only and not stage.deferred)
-# what may be pinned: (lowest, highest) of a number, or the legal words
+# pins: (lowest, highest) of a number, or the legal words
 PINS: dict[str, tuple[Any, ...]] = {
     "rows_gpu": (0, MOST_ROWS), "rows_cpu": (0, MOST_ROWS), "whole": ("cpu", "gpu"), "device": ("cpu", "cuda", "hybrid"),
     "threads": (1, MOST_THREADS), "gops": (1, MOST_GOPS), "streams": (1, 4), "tile_rows": (1, 4),
@@ -64,9 +64,9 @@ class Machine:
     def difference(self, other: "Machine") -> str:
         """Text of the first field in which `other` differs; empty if none does."""
         for row in fields(self):
-            mine, theirs = getattr(self, row.name), getattr(other, row.name)
-            if mine != theirs:
-                return f"{row.name} {_show(theirs)} there, {_show(mine)} here"
+            here, there = getattr(self, row.name), getattr(other, row.name)
+            if here != there:
+                return f"{row.name} {_show(there)} there, {_show(here)} here"
         return ""
 
 
@@ -79,7 +79,7 @@ class Tuning:
     made: str = ""  # when it was measured, UTC
     chosen: dict[str, int] = field(default_factory=dict)
     pins: dict[str, Any] = field(default_factory=dict)
-    place: str = ""  # the file's name
+    path: str = ""  # the file's name
     report: tuple[str, ...] = ()  # comment lines for the reader of the file
 
     def value(self, name: str) -> Any:
@@ -147,24 +147,24 @@ def _seconds_of(text: str) -> float:
 # ---- writing
 _HEAD = """\
 # What h264lite measured on this machine; made by `h264lite tune`, read with --tuning FILE or from the user's cache.
-# It may be edited: what stands in the section "pins" wins over whatever is measured or planned. See docs/tuning.md.
+# It may be edited: the section "pins" wins over all that is measured or planned. See docs/tuning.md.
 """
 _PINS = """\
 # Fixed by hand; take away the # of a line to use it.
-# device = "cuda"   # what --device auto takes: cpu, cuda or hybrid
+# device = "cuda"   # the choice of --device auto: cpu, cuda or hybrid
 # rows_gpu = 52     # macroblock rows that the first GPU takes of every stage that splits; the processor takes the rest
 # rows_cpu = 16     # the same, said for the processor
-# whole = "gpu"     # who runs the stages that do not split: gpu or cpu
+# whole = "gpu"     # the device of the stages that do not split: gpu or cpu
 # threads = 16      # threads where --threads does not say
 # gops = 4          # GOPs at once for --gops auto on one device, cpu or cuda
-# streams = 1       # 1: a GPU does everything in order; 4: copies and what the loop does not wait for run beside it
+# streams = 1       # 1: a GPU does everything in order; 4: copies, and stages outside the loop, run concurrently
 # tile_rows = 2     # macroblock rows that blocks of threads of a GPU share out among them in mode decision: 1, 2 or 4
 """
 _STAGES = """\
-# Microseconds of a stage on a device by macroblocks (120 x 68 in a 1080p picture); between the points a straight line.
+# Microseconds of a stage on a device by macroblocks (120 x 68 in a 1080p frame); between the points a straight line.
 # alone: microseconds a macroblock of one thread, since a macroblock row goes to one thread. Besides stages there are
-# load and issue, the host's thread that keeps the device busy, and entropy, one thread that writes the bits of a picture.
-# Those of a GPU are calibrated: all together they take what an encode took from picture to picture.
+# load and issue, the host's thread that keeps the device busy, and entropy, one thread that writes the bits of a frame.
+# Those of a GPU are calibrated: their sum is the measured time from frame to frame.
 """
 
 
@@ -173,7 +173,7 @@ def to_toml(tuning: Tuning) -> str:
     machine, lines = tuning.machine, [_HEAD, f"format = {FORMAT}", f'made = "{tuning.made}"  # UTC', ""]
     lines += ["[machine]  # the file is used nowhere else"]
     lines += [f"{row.name} = {_toml(getattr(machine, row.name))}" for row in fields(machine)]
-    lines += ["", "[chosen]  # what encoded fastest while measuring"]
+    lines += ["", "[chosen]  # the fastest in measured encodes"]
     lines += [f"{name} = {value}" for name, value in tuning.chosen.items()]
     lines += ["", "[pins]", _PINS.rstrip()]
     lines += [f"{name} = {_toml(value)}" for name, value in tuning.pins.items()]
@@ -185,7 +185,7 @@ def to_toml(tuning: Tuning) -> str:
         lines += ["", f'[stages."{device}"]', _STAGES.rstrip()] if device == CPU else ["", f'[stages."{device}"]']
         for name, curve in curves.items():
             points = ", ".join(f"[{n:.10g}, {_number(1e6 * seconds)}]" for n, seconds in curve.points)
-            alone = f", alone = {_number(1e6 * curve.alone)}" if curve.alone else ""
+            alone = f", alone = {_number(1e6 * curve.one_thread)}" if curve.one_thread else ""
             lines.append(f"{name} = {{points = [{points}]{alone}}}")
     lines += ["", *(f"# {_escaped(line)}".rstrip() for line in tuning.report)]
     return "\n".join(lines).rstrip() + "\n"
@@ -213,25 +213,25 @@ def _show(value: Any) -> str:
 
 
 # ---- reading
-def read(text: str, place: str) -> Tuning:
+def read(text: str, path: str) -> Tuning:
     """Parse a tuning file; TuningError names file, key and fault."""
-    tuning: Tuning = _parsed(text, place, _checked)
+    tuning: Tuning = _parsed(text, path, _checked)
     return tuning
 
 
-def _parsed(text: str, place: str, check: Callable[["_Reader", dict[str, Any]], Any]) -> Any:
+def _parsed(text: str, path: str, check: Callable[["_Reader", dict[str, Any]], Any]) -> Any:
     """The result of `check` for the TOML table of the text."""
     try:
-        return check(_Reader(place), tomllib.loads(text))
+        return check(_Reader(path), tomllib.loads(text))
     except (ValueError, RecursionError) as error:  # besides TOMLDecodeError: numbers of too many digits, brackets too deep
-        raise TuningError(f"{place}: damaged, no TOML: {error}") from None
+        raise TuningError(f"{path}: damaged, no TOML: {error}") from None
 
 
 def _checked(reader: "_Reader", table: dict[str, Any]) -> Tuning:
     """The contents of a TOML table, checked."""
-    place = reader.place
+    path = reader.path
     if table.get("format") != FORMAT:
-        raise TuningError(f"{place}: format {table.get('format')!r}; this version reads {FORMAT}: run h264lite tune")
+        raise TuningError(f"{path}: format {table.get('format')!r}; this version reads {FORMAT}: run h264lite tune")
     reader.only(table, "", ("format", "made", "machine", "chosen", "pins", "links", "stages"))
     machine = reader.machine(reader.part(table, "machine"))
     models = Models({}, reader.links(reader.part(table, "links")))
@@ -249,15 +249,15 @@ def _checked(reader: "_Reader", table: dict[str, Any]) -> Tuning:
     pins = reader.pins(table)
     models.threads = pins.get("threads", chosen.get("threads", machine.cores))
     models.streams = pins.get("streams", chosen.get("streams", models.streams))
-    return Tuning(machine, models, str(table.get("made", "")), chosen, pins, place)
+    return Tuning(machine, models, str(table.get("made", "")), chosen, pins, path)
 
 
 @dataclass
 class _Reader:
-    place: str
+    path: str
 
     def error(self, key: str, text: str) -> TuningError:
-        return TuningError(_escaped(f"{self.place}: {key}: {text}"))
+        return TuningError(_escaped(f"{self.path}: {key}: {text}"))
 
     def only(self, table: Mapping[str, Any], key: str, legal: Any) -> None:
         for name in table:

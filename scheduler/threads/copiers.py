@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .copy_kernels import BOARD, OVER, begin_copy, end_copy, help_to_copy
+from .copy_kernels import RING_SIZE, STOP, begin_copy, end_copy, help_to_copy
 from .semaphore import NoGilThreads, address
 
 
@@ -13,8 +13,8 @@ class Target:
 
     def __init__(self, planes: Sequence[np.ndarray]) -> None:
         self.planes = tuple(planes)
-        whole = [plane.strides == (plane.shape[1], 1) for plane in planes]
-        self.shapes = [plane.shape if fits else None for plane, fits in zip(planes, whole)]
+        contiguous = [plane.strides == (plane.shape[1], 1) for plane in planes]
+        self.shapes = [plane.shape if fits else None for plane, fits in zip(planes, contiguous)]
         self.rows = np.array([(address(plane), 0, plane.shape[1], 0, plane.shape[0]) for plane in planes], np.int64)
 
 
@@ -22,13 +22,13 @@ class Copiers(NoGilThreads):
     """Copies planes in the calling thread and `helpers` threads."""
 
     def __init__(self, helpers: int) -> None:
-        super().__init__(np.zeros(BOARD, np.int64), OVER, helpers, "copy")
-        self._no_gate = np.zeros(1, np.int64)
+        super().__init__(np.zeros(RING_SIZE, np.int64), STOP, helpers, "copy")
+        self._own_fence = np.zeros(1, np.int64)
 
     def copy(self, target: Target, sources: Sequence[np.ndarray]) -> None:
         """Copy planes of the target's sizes. Returns when all are copied."""
-        self.begin(target, sources, self._no_gate)
-        self.end(self._no_gate)
+        self.begin(target, sources, self._own_fence)
+        self.end(self._own_fence)
 
     @property
     def helps(self) -> bool:
@@ -52,5 +52,5 @@ class Copiers(NoGilThreads):
         begin_copy(self._job_ring, rows, upload_fence, len(self._threads), semaphore.post, semaphore.memory)
 
     def end(self, upload_fence: np.ndarray) -> None:
-        """Returns when all is copied. upload_fence: the one given to `begin`."""
+        """Returns when all is copied. upload_fence: the argument of `begin`."""
         end_copy(self._job_ring, upload_fence)

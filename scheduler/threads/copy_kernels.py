@@ -14,11 +14,11 @@ from numba.extending import intrinsic
 from ...jit.atomics import fetch_add, give_way, load_acquire, pause, store_release, take_one
 from ...jit.kernel import kernel
 
-# The job ring, int64[BOARD]: tickets taken, tickets posted, parts done, stop flag, address of the upload fence, each on its
-# own cache line; then PLACES parts, by ticket modulo PLACES: target, source, bytes of a row, source pitch in bytes, rows
-TAKEN, POSTED, DONE, OVER, GATE, PARTS = 0, 8, 16, 24, 32, 40
-PLACES, WORDS = 64, 5
-BOARD = PARTS + PLACES * WORDS
+# The job ring, int64[RING_SIZE]: tickets taken, tickets posted, parts done, stop flag, address of the upload fence, each on
+# its own cache line; then MAX_PARTS parts, by ticket modulo MAX_PARTS: target, source, bytes of a row, source pitch, rows
+TAKEN, POSTED, DONE, STOP, FENCE, PARTS = 0, 8, 16, 24, 32, 40
+MAX_PARTS, PART_FIELDS = 64, 5
+RING_SIZE = PARTS + MAX_PARTS * PART_FIELDS
 PART = 1 << 17  # minimum bytes of a part
 PENDING, READY = 0, 1  # values of an upload fence
 LOOKS = 256  # reads of a counter before the thread yields the processor
@@ -49,19 +49,19 @@ def call_with(typingctx, function, argument):
 
 
 @intrinsic
-def open_gate(typingctx, address):
+def set_ready(typingctx, address):
     """Store READY in the int64 at an address, with release order."""
 
     def codegen(context, builder, sig, args):
-        word = ir.IntType(64)
-        builder.store_atomic(ir.Constant(word, READY), builder.inttoptr(args[0], word.as_pointer()), "release", 8)
+        int64 = ir.IntType(64)
+        builder.store_atomic(ir.Constant(int64, READY), builder.inttoptr(args[0], int64.as_pointer()), "release", 8)
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
 
 
 @kernel
-def copy_what_is_ready(job_ring):
+def copy_parts(job_ring):
     """Copy parts until all are taken."""
     while True:
         ticket = load_acquire(job_ring, TAKEN)
@@ -69,16 +69,16 @@ def copy_what_is_ready(job_ring):
             return
         if not take_one(job_ring, TAKEN, ticket):
             continue
-        at = PARTS + WORDS * (ticket % PLACES)
-        job = job_ring[at : at + WORDS]
+        at = PARTS + PART_FIELDS * (ticket % MAX_PARTS)
+        job = job_ring[at : at + PART_FIELDS]
         target, source, width, pitch, rows = job[0], job[1], job[2], job[3], job[4]
         if pitch == width:
             width, rows = width * rows, 1
         for k in range(rows):
             copy_bytes(target + k * width, source + k * pitch, width)
-        upload_fence = job_ring[GATE]  # read before the part counts as done: it changes only after READY
+        upload_fence = job_ring[FENCE]  # read before the part counts as done: it changes only after READY
         if fetch_add(job_ring, DONE, 1) + 1 == job_ring[POSTED]:
-            open_gate(upload_fence)
+            set_ready(upload_fence)
 
 
 @kernel
@@ -90,20 +90,20 @@ def begin_copy(job_ring, planes, upload_fence, helpers, post, semaphore):
     sem_post; semaphore: int64[8], a sem_t.
     """
     upload_fence[0] = PENDING
-    job_ring[GATE] = upload_fence.ctypes.data
+    job_ring[FENCE] = upload_fence.ctypes.data
     total = 0
     for k in range(planes.shape[0]):
         total += planes[k, 2] * planes[k, 4]
-    part = max(PART, total // (PLACES // 4))  # long rows give more parts than the quotient
+    part = max(PART, total // (MAX_PARTS // 4))  # long rows give more parts than the quotient
     ticket = job_ring[POSTED]
     for k in range(planes.shape[0]):
-        target, source, width, pitch, left = planes[k, 0], planes[k, 1], planes[k, 2], planes[k, 3], planes[k, 4]
-        while source != 0 and left > 0:
-            rows = min(left, max(1, part // width))
-            at = PARTS + WORDS * (ticket % PLACES)
-            job = job_ring[at : at + WORDS]
+        target, source, width, pitch, rows_left = planes[k, 0], planes[k, 1], planes[k, 2], planes[k, 3], planes[k, 4]
+        while source != 0 and rows_left > 0:
+            rows = min(rows_left, max(1, part // width))
+            at = PARTS + PART_FIELDS * (ticket % MAX_PARTS)
+            job = job_ring[at : at + PART_FIELDS]
             job[0], job[1], job[2], job[3], job[4] = target, source, width, pitch, rows
-            target, source, left = target + rows * width, source + rows * pitch, left - rows
+            target, source, rows_left = target + rows * width, source + rows * pitch, rows_left - rows
             ticket += 1
     if ticket == job_ring[POSTED]:
         upload_fence[0] = READY
@@ -114,8 +114,8 @@ def begin_copy(job_ring, planes, upload_fence, helpers, post, semaphore):
 
 @kernel
 def end_copy(job_ring, upload_fence):
-    """Copy the parts that are left. Returns when all is copied."""
-    copy_what_is_ready(job_ring)
+    """Copy the remaining parts. Returns when all is copied."""
+    copy_parts(job_ring)
     looks = 0
     while load_acquire(upload_fence, 0) != READY:
         looks += 1
@@ -129,6 +129,6 @@ def help_to_copy(job_ring, wait, semaphore):
     """Main loop of a helper. wait: address of sem_wait. Keeps a reference to the semaphore, which so outlives its owner."""
     while True:
         call_with(wait, semaphore.ctypes.data)
-        if load_acquire(job_ring, OVER) != 0:
+        if load_acquire(job_ring, STOP) != 0:
             return
-        copy_what_is_ready(job_ring)
+        copy_parts(job_ring)

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from .read_kernels import BOARD, OVER, UNDER_WAY, begin_to_read, bytes_that_came, read_what_is_asked
+from .read_kernels import NOT_DONE, RING_SIZE, STOP, bytes_done, post_read, serve_reads
 from .semaphore import NoGilThreads, address, c_function
 
 NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between polls of a job that has not ended
@@ -15,25 +15,25 @@ class Readers(NoGilThreads):
 
     def __init__(self, threads: int) -> None:
         self._pread = c_function("pread")
-        super().__init__(np.zeros(BOARD, np.int64), OVER, threads if self._pread else 0, "reader")
+        super().__init__(np.zeros(RING_SIZE, np.int64), STOP, threads if self._pread else 0, "reader")
 
-    def begin(self, file: int, offset: int, place: np.ndarray) -> int | None:
-        """Start to fill `place`, uint8[n], from an offset of a file. Returns the ticket for `came`; None without threads.
+    def begin(self, file: int, offset: int, buffer: np.ndarray) -> int | None:
+        """Start to fill `buffer`, uint8[n], from an offset of a file. Returns the ticket for `wait`; None without threads.
 
-        `place` must exist until `came` returns.
+        `buffer` must exist until `wait` returns.
         """
-        semaphore = self._begin(read_what_is_asked, self._pread)
+        semaphore = self._begin(serve_reads, self._pread)
         if not self._threads:
             return None
-        return int(begin_to_read(self._job_ring, file, offset, address(place), place.size, semaphore.post, semaphore.memory))
+        return int(post_read(self._job_ring, file, offset, address(buffer), buffer.size, semaphore.post, semaphore.memory))
 
-    def came(self, ticket: int) -> int:
-        """Wait for a job. Returns the bytes read, fewer than asked for if the file ended or could not be read."""
+    def wait(self, ticket: int) -> int:
+        """Wait for a job. Returns the bytes read, fewer than requested if the file ended or could not be read."""
         nap = NAP
-        while (came := bytes_that_came(self._job_ring, ticket)) == UNDER_WAY:
+        while (done_bytes := bytes_done(self._job_ring, ticket)) == NOT_DONE:
             time.sleep(nap)
             nap = min(2 * nap, LONGEST_NAP)
-        return int(came)
+        return int(done_bytes)
 
     def __enter__(self) -> "Readers":
         return self

@@ -9,14 +9,14 @@ import numpy as np
 
 from ...start_threads import start_threads
 
-_WORDS = 8  # int64 elements that hold a sem_t (32 bytes) with a margin
+_SEM_T_SIZE = 8  # int64 elements that hold a sem_t (32 bytes) with a margin
 
 
 class Semaphore:
     """memory: int64[8], the sem_t; post, wait: addresses of sem_post and sem_wait, 0 if the C library has none."""
 
     def __init__(self) -> None:
-        self.memory, self.post, self.wait = np.zeros(_WORDS, np.int64), 0, 0
+        self.memory, self.post, self.wait = np.zeros(_SEM_T_SIZE, np.int64), 0, 0
         self._library: Any = None
         try:
             library = ctypes.CDLL(None)
@@ -35,20 +35,20 @@ class Semaphore:
 class NoGilThreads:
     """Up to `count` threads that work on a job ring, as many as start; none if the C library has no semaphores.
 
-    job_ring: int64[n]; job_ring[over] = 1 ends the threads. They refer to the job ring and the semaphore, not to this object.
+    job_ring: int64[n]; job_ring[stop] = 1 ends the threads. They refer to the job ring and the semaphore, not to this object.
     """
 
-    def __init__(self, job_ring: np.ndarray, over: int, count: int, name: str) -> None:
-        self._job_ring, self._over, self._count, self._name = job_ring, over, count, name
+    def __init__(self, job_ring: np.ndarray, stop: int, count: int, name: str) -> None:
+        self._job_ring, self._stop, self._count, self._name = job_ring, stop, count, name
         self._semaphore: Semaphore | None = None
         self._threads: list[threading.Thread] = []
 
-    def _begin(self, life: Callable[..., None], *given: int) -> Semaphore:
+    def _begin(self, main_loop: Callable[..., None], *arguments: int) -> Semaphore:
         """Start the threads with the first job. life(job_ring, *given, address of sem_wait, sem_t): main loop."""
         if self._semaphore is None:
             semaphore = self._semaphore = Semaphore()
-            everything = (self._job_ring, *given, semaphore.wait, semaphore.memory)
-            wanted = (threading.Thread(target=life, args=everything, name=f"h264lite {self._name} {k}", daemon=True)
+            all_arguments = (self._job_ring, *arguments, semaphore.wait, semaphore.memory)
+            wanted = (threading.Thread(target=main_loop, args=all_arguments, name=f"h264lite {self._name} {k}", daemon=True)
                       for k in range(self._count if semaphore.wait else 0))
             start_threads(wanted, self._threads)
         return self._semaphore
@@ -61,7 +61,7 @@ class NoGilThreads:
         self._threads = []
 
     def _end(self) -> None:
-        self._job_ring[self._over] = 1
+        self._job_ring[self._stop] = 1
         if self._semaphore is not None:
             self._semaphore.wake(len(self._threads))
 

@@ -28,7 +28,7 @@ def limit_from_environment() -> float:
     except ValueError:
         limit = -1.0
     if not 0 <= limit < 1e9:
-        raise LimitError(f"{VARIABLE}={text}: seconds are meant, 0 or more; 0 is no limit")
+        raise LimitError(f"{VARIABLE}={text}: must be seconds, 0 or more; 0: no limit")
     return limit
 
 
@@ -41,7 +41,7 @@ class Watchdog:
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
 
-    def words(self, what: str) -> str:
+    def message(self, what: str) -> str:
         """The message."""
         return f"{what}: not done after {self.limit:g} s ({VARIABLE})"
 
@@ -49,7 +49,7 @@ class Watchdog:
     def on(self, what: str) -> Iterator[None]:
         """Around work of this thread: `warn` is called if it exceeds the limit."""
         if self.limit and self._thread is None and self.warn is not None:
-            self._thread = threading.Thread(target=self._look, name="h264lite watchdog", daemon=True)
+            self._thread = threading.Thread(target=self._watch, name="h264lite watchdog", daemon=True)
             start_threads([self._thread], [])  # if it does not start, work continues unwatched
         me = threading.get_ident()
         self._at_work[me] = time.monotonic(), what
@@ -58,25 +58,25 @@ class Watchdog:
         finally:
             del self._at_work[me]
 
-    def wait(self, over: Callable[[], bool], what: Callable[[], str]) -> None:
-        """Wait until `over`. Raises Stuck with the text of `what` if the limit is exceeded."""
+    def wait(self, is_over: Callable[[], bool], what: Callable[[], str]) -> None:
+        """Wait until `is_over()`. Raises Stuck with the text of `what` if the limit is exceeded."""
         begin, nap = time.monotonic(), 0.0
-        while not over():
+        while not is_over():
             spent = time.monotonic() - begin
             if self.limit and spent > self.limit:
-                raise Stuck(self.words(what()))
+                raise Stuck(self.message(what()))
             if spent > 0.0001:
                 nap = min(NAPS[1], max(NAPS[0], spent / 20))
             time.sleep(nap)
 
-    def _look(self) -> None:
-        said: set[tuple[float, str]] = set()
+    def _watch(self) -> None:
+        reported: set[tuple[float, str]] = set()
         while not self._closing.wait(min(5.0, self.limit / 4)):
             now = time.monotonic()
             for entry in list(self._at_work.values()):
-                if now - entry[0] > self.limit and entry not in said and self.warn is not None:
-                    said.add(entry)
-                    self.warn(self.words(entry[1]))
+                if now - entry[0] > self.limit and entry not in reported and self.warn is not None:
+                    reported.add(entry)
+                    self.warn(self.message(entry[1]))
 
     def close(self) -> None:
         """End the thread."""

@@ -5,12 +5,12 @@ import random
 import pytest
 from h264lite.cli.measuring.calibrate import calibrated, host_seconds, loop_seconds
 from h264lite.cli.measuring.measure import Samples, TimedEncode, _waited
-from h264lite.encoder.settings.tuned import predict_alone
+from h264lite.encoder.settings.tuned import predict_single_device
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.planning.models import CPU, ISSUE, LOAD, Curve, Link, Models, guess
 from h264lite.scheduler.planning.plan import SPLITS
 from h264lite.scheduler.planning.planner import make_plan
-from h264lite.scheduler.planning.route import Picture
+from h264lite.scheduler.planning.route import FrameKind
 from h264lite.scheduler.trace import HOST, Trace
 
 GPU = "cuda:0"
@@ -38,7 +38,7 @@ def measured(encodes, events, streams=4):
 
 
 def picture(found, ref=1):
-    return Picture(Size(found.mb_width, found.mb_height, 48), ref, ref)
+    return FrameKind(Size(found.mb_width, found.mb_height, 48), ref, ref)
 
 
 def too_slow_then_too_fast(n):
@@ -51,14 +51,14 @@ def test_where_the_gpu_binds_its_loop_takes_what_a_frame_took(streams):
     before = measured(encodes, too_slow_then_too_fast, streams)
     models = calibrated(before, GPU, encodes)
     for found in encodes:
-        prediction = predict_alone(models, GPU, picture(found))
-        assert abs(predict_alone(before, GPU, picture(found)).seconds / found.frame - 1) > 0.05
+        prediction = predict_single_device(models, GPU, picture(found))
+        assert abs(predict_single_device(before, GPU, picture(found)).seconds / found.frame - 1) > 0.05
         assert prediction.bound == "loop" and prediction.seconds == pytest.approx(found.frame, rel=0.003)
         assert prediction.parts["host thread"] == pytest.approx(0.7 * found.frame, rel=0.003)  # all but what it waits
         changed = [models.stages[name, GPU].at(found.macroblocks) / before.stages[name, GPU].at(found.macroblocks)
                    for name in ("full_search", "mode_decision", "inter_residual")]
         assert changed == pytest.approx([changed[0]] * 3, rel=1e-3)  # as they are beside each other
-        assert predict_alone(models, GPU, picture(found, 3)).seconds > 1.1 * prediction.seconds  # models are for one
+        assert predict_single_device(models, GPU, picture(found, 3)).seconds > 1.1 * prediction.seconds  # models are for one
 
 
 @pytest.mark.parametrize("streams", [4, 1])
@@ -70,7 +70,7 @@ def test_where_the_host_binds_the_gpu_takes_no_longer(streams):
     for found in encodes:
         loop = loop_seconds(before, GPU, found)
         assert loop_seconds(models, GPU, found) == pytest.approx(min(loop, found.frame), rel=0.007)
-        prediction = predict_alone(models, GPU, picture(found))
+        prediction = predict_single_device(models, GPU, picture(found))
         assert prediction.seconds == pytest.approx(found.frame, rel=0.003)
         assert prediction.bound == "host thread"
     assert loop_seconds(before, GPU, encodes[0]) > 1.2 * frames[0] and loop_seconds(before, GPU, encodes[3]) < frames[3]
@@ -81,7 +81,7 @@ def test_who_binds_may_change_from_size_to_size():
         SIZES, (200e-6, 300e-6, 700e-6, 900e-6), (0.02, 0.3, 0.01, 0.2))]
     models = calibrated(measured(encodes, too_slow_then_too_fast), GPU, encodes)
     for found in encodes:
-        assert predict_alone(models, GPU, picture(found)).seconds == pytest.approx(found.frame, rel=0.003)
+        assert predict_single_device(models, GPU, picture(found)).seconds == pytest.approx(found.frame, rel=0.003)
 
 
 def test_curves_never_fall_and_agree_nevertheless():
@@ -97,7 +97,7 @@ def test_curves_never_fall_and_agree_nevertheless():
             seconds = [t for _, t in curve.points]
             assert seconds == sorted(seconds), f"seed {seed}"
         for found in encodes:
-            off = predict_alone(models, GPU, picture(found)).seconds / found.frame - 1
+            off = predict_single_device(models, GPU, picture(found)).seconds / found.frame - 1
             assert abs(off) < 0.01, f"seed {seed}: {found.width}x{found.height} {100 * off:+.1f} %"
 
 
@@ -123,7 +123,7 @@ def test_plans_that_share_a_picture_are_compared_by_the_same_times():
     models.stages |= {key: curve for key, curve in guess([CPU], 8).stages.items() if key[1] == CPU}
     before = models.stages["full_search", CPU]
     found = make_plan((CPU, GPU), picture(encodes[1]), models, tries=10)
-    assert found.alone[GPU] == pytest.approx(260e-6, rel=0.003)
+    assert found.single_device_seconds[GPU] == pytest.approx(260e-6, rel=0.003)
     half = dict.fromkeys(SPLITS, (9, 9)) | {"mode_decision": (0, 18), "intra": (0, 18)}
     both = make_plan((CPU, GPU), picture(encodes[1]), models, {"rows_cpu": 9})
     assert both.plan.rows["full_search"] == half["full_search"]
@@ -140,4 +140,5 @@ def test_waiting_ends_where_writing_begins():
     trace.add(HOST, "loop", "wait", 9.0, 0.5, 7)  # interrupted
     assert _waited(trace, 2) == pytest.approx(4 * 0.4)
     assert watched(SIZES[0], 1e-3, 0.04).host_binds and not watched(SIZES[0], 1e-3, 0.06).host_binds
-    assert watched(SIZES[0], 1e-3, 0.04).own == 1e-3 and watched(SIZES[0], 1e-3, 0.25).own == pytest.approx(0.75e-3)
+    assert watched(SIZES[0], 1e-3, 0.04).host_time == 1e-3
+    assert watched(SIZES[0], 1e-3, 0.25).host_time == pytest.approx(0.75e-3)

@@ -102,7 +102,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(bench_command, "watch", fake_watch(seen))
     for module in (tune_command, bench_command):
         monkeypatch.setattr(module, "will_compile", lambda: False)
-        monkeypatch.setattr(module, "pictures_for", lambda w, h, clip=None: measure.synthetic(w, h, 2))
+        monkeypatch.setattr(module, "frames_for", lambda w, h, clip=None: measure.synthetic(w, h, 2))
     monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, seconds, choices: {
         1: 10.0, 2: 19.5}.get(lanes, 19.8))
     monkeypatch.setattr(tune_command, "measure_link", lambda k: {(CPU, f"cuda:{k}"): Link(8e-6, 5e10),
@@ -146,12 +146,12 @@ def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
     models, binds = read((tmp_path / "t.toml").read_text(), "x").models, set()
     for width, height in measure.SIZES:
         rows, columns = -(-height // 16), -(-width // 16)
-        prediction = tuned.predict_alone(models, CPU, tuned.picture_of(columns, rows))
+        prediction = tuned.predict_single_device(models, CPU, tuned.frame_kind_of(columns, rows))
         busy = sum(CORE.seconds(stage.name, CPU, rows, columns) for stage in TABLE
                    if CORE.knows(stage.name, CPU) and not stage.only)
         bits = CORE.seconds(ENTROPY, CPU, rows, columns)
         assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
-        gpu_alone = tuned.predict_alone(models, "cuda:0", tuned.picture_of(columns, rows))
+        gpu_alone = tuned.predict_single_device(models, "cuda:0", tuned.frame_kind_of(columns, rows))
         frame, own = gpu_takes(rows, columns, True)
         assert gpu_alone.seconds == pytest.approx(frame, rel=5e-3), (width, height)
         assert gpu_alone.bound == ("host thread" if frame - own < measure.WAITS * frame else "loop")
@@ -450,7 +450,7 @@ def test_auto_goes_by_size_where_a_stage_was_not_measured(gpu):
             tuning.models.stages[stage, "cuda:0"] = Curve.line(1e-6, tuning.models.stages[stage, CPU].at(8160) / 8160)
     for device in (CPU, "cuda:0"):
         del tuning.models.stages["deblock", device]
-    assert tuned.faster(tuning, tuned.picture_of(120, 68)) is None
+    assert tuned.faster(tuning, tuned.frame_kind_of(120, 68)) is None
 
 
 def test_a_pinned_device_that_is_not_there_is_told(monkeypatch, tmp_path):
@@ -475,7 +475,7 @@ def test_auto_takes_both_where_that_is_worth_it(gpu):
     assert config.device == "hybrid" and "hybrid" in config.device_reason
     found = tuned.planned(config)
     assert found.plan.devices == (CPU, "cuda:0") and found.plan.single is None
-    assert found.prediction.seconds < min(found.alone.values())
+    assert found.prediction.seconds < min(found.single_device_seconds.values())
 
 
 def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, capfd):
@@ -491,7 +491,7 @@ def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, cap
     save(tuning_of_here(), cache_file())
     assert cli.main(words) == 0
     said = capfd.readouterr().err
-    assert "plan: everything on cpu; predicted" in said and "a picture: predicted" in said
+    assert "plan: everything on cpu; predicted" in said and "a frame: predicted" in said
     save(tuning_of_here(machine=Machine()), cache_file())
     assert cli.main(words) == 0
     assert "[warning]" in capfd.readouterr().err
@@ -550,7 +550,7 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
     models = read(cache_file().read_text(), "x").models
     for row, (width, height) in zip(found["sizes"], ((1920, 1080), (1024, 576))):
         rows, columns = -(-height // 16), width // 16
-        predicted = 1 / tuned.predict_alone(models, "cuda:0", tuned.picture_of(columns, rows)).seconds
+        predicted = 1 / tuned.predict_single_device(models, "cuda:0", tuned.frame_kind_of(columns, rows)).seconds
         measured = 1 / (1.1 * gpu_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
         assert row["predicted_fps"]["cuda"] == pytest.approx(predicted, rel=1e-3)
         assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (predicted / measured - 1), abs=0.1)
@@ -560,7 +560,7 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
 
 def test_bench_leaves_out_predictions_of_devices_that_were_not_measured():
     row = {"size": "64x64", "fps": {"cpu": 50.0, "cuda": 80.0}, "spread": {"cpu": 0.0, "cuda": 0.0}}
-    row |= bench_command.foretold(row["fps"], {"cuda": 100.0})
+    row |= bench_command.with_predictions(row["fps"], {"cuda": 100.0})
     head, line = bench_command.table([row], ("cpu", "cuda"))
     assert row["predicted_off_percent"] == {"cuda": pytest.approx(25.0)}
     assert head.split() == ["size", *("cpu", "predicted", "off"), *("cuda", "predicted", "off")]

@@ -46,7 +46,7 @@ def build(name: str) -> Path:
             result = subprocess.run(command, capture_output=True, text=True, timeout=300)
             if result.returncode:
                 raise compiler.CompileError(f"g++ refused {name}.cu:\n{result.stderr[-6000:]}")
-            compiler.write_whole(target, output.read_bytes())
+            compiler.write_atomically(target, output.read_bytes())
     return target
 
 

@@ -96,7 +96,7 @@ class RealGpus:
     ) -> Any:
         device.check()
         gpu = self.gpus[device.ordinal]
-        if device._script is not None:  # only noted: `_replay` does it
+        if device._recording is not None:  # only noted: `_replay` does it
             return real(device, what, function, *arguments, **more)
         if what.startswith(KERNEL):
             self._count(gpu, 1)
@@ -108,17 +108,17 @@ class RealGpus:
             return None
         return real(device, what, function, *arguments, **more)
 
-    def _replay(self, real: Callable[..., None], device: Device, script: Recording) -> None:
+    def _replay(self, real: Callable[..., None], device: Device, recording: Recording) -> None:
         """Without the interpreter as long as nothing fails; else call for call, up to the one that does."""
         gpu = self.gpus[device.ordinal]
-        kernels = sum(what.startswith(KERNEL) for what, *_ in script.acts)
+        kernels = sum(what.startswith(KERNEL) for what, *_ in recording.commands)
         self._count(gpu, kernels)
         if not gpu.dead():
-            real(device, script)
+            real(device, recording)
             return
         self._count(gpu, -kernels)
-        for act in script.acts:
-            device._do(act.what, script._call, act)
+        for command in recording.commands:
+            device._do(command.name, recording._call, command)
 
     def _synchronize(self, real: Callable[..., None], device: Device, what: Any = None) -> None:
         device.check()

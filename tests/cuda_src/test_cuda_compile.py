@@ -162,7 +162,7 @@ def test_damaged_modules_are_replaced(compiling, how):
 def test_modules_of_other_users_are_not_loaded(compiling):
     cache, calls = compiling
     told = []
-    with kept.told(told.append):
+    with kept.messages_to(told.append):
         compiler.load_code("ssd", (9, 0))
         (cache / "ssd-sm_90.cubin").chmod(0o666)
         assert compiler.load_code("ssd", (9, 0)) == b"ssd 2"
@@ -183,7 +183,7 @@ def test_a_full_disk_under_the_cache(compiling, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(kept, "write", full)
-    with kept.told(told.append):
+    with kept.messages_to(told.append):
         assert compiler.load_codes(["ssd", "intra", "deblock"], (9, 0))
     assert len(calls) == 3 and len(told) == 1 and f"({cache}: no space left on device)" in told[0]
 

@@ -48,12 +48,12 @@ def test_the_stream_of_a_kernel(device):  # noqa: F811
     """A script tells kernels with their streams, in order, and nothing else that was noted."""
     one, two = device.stream(), device.stream()
     planes = [device.zeros((16, 64), "u1") for _ in range(2)]
-    with device.record_calls() as script:
+    with device.record_calls() as recording:
         planes[0].fill(7, one)
         for stream, plane in zip((two, None, one), (*planes, planes[0])):
             device.launch("interpolate", "extend_borders", (1, 2), (64, 8), [plane, 64, 16, 4], stream)
         device.record(device.event(), one)
-    launches = list(script.launches())
+    launches = list(recording.launches())
     assert [(k, name) for k, name, _ in launches] == [(k, "extend_borders") for k in (1, 2, 3)]
     assert [stream for *_, stream in launches] == [two, None, one]
 
@@ -92,13 +92,13 @@ def test_what_works_in_place_is_subtracted():
     bench = Bench.__new__(Bench)
     stream = object()
     bench.executor = types.SimpleNamespace(streams={MAIN: stream})
-    bench.gpu = types.SimpleNamespace(replay=lambda script: given.append([act[0] for act in script.acts]))
-    bench._time = lambda script, acts, on: given.append([act[0] for act in acts]) or {1: 70.0, 2: 105.0}[len(acts)]
-    script = cuda_kernels.Recording()
+    bench.gpu = types.SimpleNamespace(replay=lambda recording: given.append([command[0] for command in recording.commands]))
+    bench._time = lambda recording, commands, on: given.append([c[0] for c in commands]) or {1: 70.0, 2: 105.0}[len(commands)]
+    recording = cuda_kernels.Recording()
     for name in ("full_search_16", "refine_sad_satd"):
-        script.add(f"the kernel {name}", types.SimpleNamespace(args=((1,), (1,), stream)))
-        script.add("an event", None)
-    timed = list(bench._walk(script))
+        recording.add(f"the kernel {name}", types.SimpleNamespace(args=((1,), (1,), stream)))
+        recording.add("an event", None)
+    timed = list(bench._walk(recording))
     assert timed == [Timed("full_search_16", MAIN, 70.0), Timed("refine_sad_satd", MAIN, 35.0)]
     search, refine = "the kernel full_search_16", "the kernel refine_sad_satd"
     assert given == [[search], ["an event"], [search, refine], [search], [refine], ["an event"]]

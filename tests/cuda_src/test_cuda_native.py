@@ -16,7 +16,7 @@ LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *
 
 def rows_of(function, *rows):
     address = ctypes.cast(function, ctypes.c_void_p).value
-    return np.array([[address, *row, *[0] * (ARGUMENTS - len(row))] for row in rows], np.int64)
+    return np.array([[address, *call_record, *[0] * (ARGUMENTS - len(call_record))] for call_record in rows], np.int64)
 
 
 def test_arguments_arrive_in_order():
@@ -27,9 +27,9 @@ def test_arguments_arrive_in_order():
         seen.append(arguments)
         return 0
 
-    row = [1 << 40, *range(1, 8), 2**47 - 1, 1 << 33, 5]
-    assert replay_rows(rows_of(launch, row, row[::-1])) == -1
-    assert seen[0] == tuple(row)
+    call_record = [1 << 40, *range(1, 8), 2**47 - 1, 1 << 33, 5]
+    assert replay_rows(rows_of(launch, call_record, call_record[::-1])) == -1
+    assert seen[0] == tuple(call_record)
     assert seen[1][0] == 5 and seen[1][1] == (1 << 33) & 0xFFFFFFFF, "32-bit arguments take the low half"
 
 
@@ -52,7 +52,7 @@ def test_a_launch_that_may_start_early():
     stream = types.SimpleNamespace(handle=1 << 40)
     rows = [native.launch_record(1 << 41, (1, 2, 3), (4, 5, 6), 7, stream, [1 << 42, k], True) for k in range(-1, 1500)]
     assert len({id(held) for _, held in rows}) > 2, "several arrays hold the arguments"
-    assert replay_rows(np.array([row for row, _ in rows], np.int64)) == -1
+    assert replay_rows(np.array([call_record for call_record, _ in rows], np.int64)) == -1
     for k, call in enumerate(seen):
         assert call == ([1, 2, 3, 4, 5, 6, 7], 1 << 40, 1, [6, 0, 1], 1 << 41, [1 << 42, (k - 1) & (2**64 - 1)], None)
 
@@ -144,26 +144,26 @@ def native_with(library):
 
 def script_of(native, *streams, early=True):
     """Kernels 1, 2, ... on these streams; None: an event."""
-    script = Recording()
+    recording = Recording()
     for k, stream in enumerate(streams, 1):
         if stream is None:
-            script.add("an event", print, row=native.row("launch", k))
+            recording.add("an event", print, call_record=native.call_record("launch", k))
         else:
             on = types.SimpleNamespace(handle=stream)
-            row, launch = native.launch_record(k, (1, 2, 3), (4, 5, 6), 7, on, [1000 + k], early)
-            script.add(f"{KERNEL}{k}", print, [1000 + k], row, launch)
-    return script
+            call_record, launch = native.launch_record(k, (1, 2, 3), (4, 5, 6), 7, on, [1000 + k], early)
+            recording.add(f"{KERNEL}{k}", print, [1000 + k], call_record, launch)
+    return recording
 
 
 @pytest.mark.parametrize("early", [True, False])
 def test_kernels_that_follow_one_another_are_one_graph(early):
     library = FakeGraphs()
     native = native_with(library)
-    script = script_of(native, 7, 7, 7, None, 7, 8, 8, None, None, 9, early=early)
-    native_rows = script.parts()[0][0]
+    recording = script_of(native, 7, 7, 7, None, 7, 8, 8, None, None, 9, early=early)
+    native_rows = recording.parts()[0][0]
     assert len(native_rows) == 10
-    script.set_commands(native.joined(script.acts))
-    ((rows, names),) = script.parts()
+    recording.set_commands(native.joined(recording.commands))
+    ((rows, names),) = recording.parts()
     assert names == [KERNEL + "1, 2, 3", "an event", KERNEL + "5", KERNEL + "6, 7", "an event", "an event", KERNEL + "10"]
     assert rows[[0, 3], :3].tolist() == [[native._graphs.launch, 101, 7], [native._graphs.launch, 102, 8]]
     assert rows[[1, 4, 5], 0].tolist() == [1, 1, 1] and rows[1, 1] == 4 and rows[2].tolist() == native_rows[4].tolist()
@@ -174,29 +174,29 @@ def test_kernels_that_follow_one_another_are_one_graph(early):
     assert [edges for _, edges in library.graphs] == [[edge, edge], [edge]]
     native._graphs.close()
     assert library.destroyed == 2 and library.gone == [101, 102]
-    assert len(script.acts) == 10, "what was noted stays"
+    assert len(recording.commands) == 10, "what was noted stays"
 
 
 @pytest.mark.parametrize("fails", ["node", "made"])
 def test_without_graphs_calls_stay_as_they_are(fails):
     library = FakeGraphs(fails)
     native = native_with(library)
-    script = script_of(native, 7, 7, None)
-    before = script.parts()[0][0].copy()
-    script.set_commands(native.joined(script.acts))
-    assert script.parts()[0][0].tolist() == before.tolist() and library.destroyed == 1
+    recording = script_of(native, 7, 7, None)
+    before = recording.parts()[0][0].copy()
+    recording.set_commands(native.joined(recording.commands))
+    assert recording.parts()[0][0].tolist() == before.tolist() and library.destroyed == 1
     native._graphs = None  # an older driver
-    assert native.joined(script.acts) == script.acts
+    assert native.joined(recording.commands) == recording.commands
     with pytest.raises(AttributeError):
         Graphs(types.SimpleNamespace(cuGraphCreate=None))
 
 
 def test_a_script_keeps_the_order():
     done = []
-    script = Recording()
-    for k, row in enumerate(([1], [2], None, [3], None)):
-        script.add(f"act {k}", done.append, (k,), row)
-    parts = script.parts()
+    recording = Recording()
+    for k, call_record in enumerate(([1], [2], None, [3], None)):
+        recording.add(f"act {k}", done.append, (k,), call_record)
+    parts = recording.parts()
     assert [names for _, names in parts] == [["act 0", "act 1"], ["act 2"], ["act 3"], ["act 4"]]
     assert parts[0][0].tolist() == [[1], [2]] and parts[2][0].tolist() == [[3]]
     parts[1][0]()
@@ -210,34 +210,34 @@ def test_a_script_is_given_for_another_place():
     events = (types.SimpleNamespace(handle=handle) for handle in (5, 6))
     here, there = (HostBuffers(event, np.zeros(40, np.uint8), np.zeros(50, np.uint8)) for event in events)
     stream, seen = types.SimpleNamespace(handle=7), []
-    done, source, target = here.things
-    addresses = [array.ctypes.data for array in here.things[1:]]
-    script = Recording(here)
-    script.add("a copy", print, (12, source, stream), native.row("launch", 12, addresses[0], 40, 7))
+    done, source, target = here.buffers
+    addresses = [array.ctypes.data for array in here.buffers[1:]]
+    recording = Recording(here)
+    recording.add("a copy", print, (12, source, stream), native.call_record("launch", 12, addresses[0], 40, 7))
     for value, thing in ((5, None), (addresses[1], target), (6, None)):  # 5 and 6: numbers that are no handles
-        row, launch = native.launch_record(3, (1, 1, 1), (1, 1, 1), 0, stream, [value, 5], True)
-        script.add(f"{KERNEL}{value}", print, (value, 5), row, launch, [(0, thing)])
-    script.add("an event", print, (done, stream), native.row("launch", 5, 7))
+        call_record, launch = native.launch_record(3, (1, 1, 1), (1, 1, 1), 0, stream, [value, 5], True)
+        recording.add(f"{KERNEL}{value}", print, (value, 5), call_record, launch, [(0, thing)])
+    recording.add("an event", print, (done, stream), native.call_record("launch", 5, 7))
     things = [(1, source), (2, target)]
-    script.add("from Python", lambda *given: seen.append(given), (9, source, addresses[1]), things=things)
+    recording.add("from Python", lambda *given: seen.append(given), (9, source, addresses[1]), host_arguments=things)
     for shorter in (False, True):
         if shorter:
-            script.set_commands(native.joined(script.acts))
-        (rows, names), (call, _) = script.parts()
+            recording.set_commands(native.joined(recording.commands))
+        (rows, names), (call, _) = recording.parts()
         assert len(names) == 5, "a kernel with an address of a place is in no graph, and what is beside it stays alone"
         for place in (there, here):
-            script.rebind(place)
-            first, second = (array.ctypes.data for array in place.things[1:])
-            assert rows[0, 1:4].tolist() == [12, first, 40] and rows[4, 1:3].tolist() == [place.things[0].handle, 7]
-            assert [act.launch.arguments.tolist() for act in script.acts[1:4]] == [[5, 5], [second, 5], [6, 5]]
+            recording.rebind(place)
+            first, second = (array.ctypes.data for array in place.buffers[1:])
+            assert rows[0, 1:4].tolist() == [12, first, 40] and rows[4, 1:3].tolist() == [place.buffers[0].handle, 7]
+            assert [command.launch.arguments.tolist() for command in recording.commands[1:4]] == [[5, 5], [second, 5], [6, 5]]
             call()
             assert seen.pop()[0::2] == (9, second) and not seen
-    script.rebind(there)
+    recording.rebind(there)
     call()
-    assert seen[0][1] is there.things[1]
+    assert seen[0][1] is there.buffers[1]
 
 
 def test_arrays_that_no_place_knows_are_refused():
     """They would be read and written for whichever frame comes later."""
-    with pytest.raises(ValueError, match=r"an array \(3,\) uint8 of the host"):
+    with pytest.raises(ValueError, match=r"a host array \(3,\) uint8"):
         Recording(HostBuffers()).add("a copy", print, (1, np.zeros(3, np.uint8), None))

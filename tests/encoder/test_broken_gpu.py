@@ -55,7 +55,7 @@ def check_that_it_went_on(found, wanted, at):
     warnings = [line for line in lines if "[warning]" in line]
     assert code == 0, lines
     assert len(warnings) == 1, lines
-    first = re.search(r" failed in .*; going on with the CPU from frame (\d+)$", warnings[0])
+    first = re.search(r" failed in .*; continuing on the CPU from frame (\d+)$", warnings[0])
     assert first and int(first[1]) <= at, warnings
     assert data == wanted
 
@@ -85,7 +85,7 @@ def test_lanes_lose_the_same_gpu(kind, raw, tmp_path, device):
     """One warning for all of them; the current GOP of each, and later ones, are the CPU's."""
     words = ("--keyint", "2", "--gops", "3")
     code, data, _, lines = encode(kind, 3, raw, tmp_path / "out.264", "--device", device, *words)
-    assert code == 0 and sum("going on with the CPU" in line for line in lines) == 1, lines
+    assert code == 0 and sum("continuing on the CPU" in line for line in lines) == 1, lines
     assert data == expected(raw, *words[:2])
 
 

@@ -48,7 +48,7 @@ def test_auto_goes_on_with_the_same_bytes(driver, clip, options, silent):  # noq
                 found, decoded = encode(clip, **options)
             driver.fail_after = None
             texts = [str(w.message) for w in said if w.category is RuntimeWarning]
-            assert len(texts) == 1 and "going on with the CPU from frame" in texts[0], texts
+            assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts
             assert found == expected, (frame, at)
             assert len(decoded) == FRAMES
 
@@ -68,7 +68,7 @@ def test_pictures_whose_references_stayed_on_the_gpu_are_done_again(driver, opti
             warnings.simplefilter("always")
             found, _ = round_trip.encode(clip, 34, 18, **options)
         driver.fail_after = None
-        assert len([w for w in said if "going on with the CPU" in str(w.message)]) == 1
+        assert len([w for w in said if "continuing on the CPU" in str(w.message)]) == 1
         assert found == expected, frame
 
 
@@ -101,7 +101,7 @@ def test_a_raw_file_is_read_ahead(driver, clip, tmp_path, monkeypatch, capfd, wo
     assert out.read_bytes() == (tmp_path / "cpu.264").read_bytes()
     first = 2 if "seek" in words else 0
     assert numbers == [*range(first, 3 if "frames" in words else FRAMES)]
-    assert ("going on with the CPU" in capfd.readouterr().err) == (lost is not None)
+    assert ("continuing on the CPU" in capfd.readouterr().err) == (lost is not None)
 
 
 def test_a_raw_file_that_is_cut_off(driver, clip, tmp_path, capfd):  # noqa: F811

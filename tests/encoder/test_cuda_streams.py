@@ -57,7 +57,7 @@ def test_pictures_and_gops_at_once(gpu, threads):  # noqa: F811
 def test_pictures_that_are_started_as_others_were(gpu, monkeypatch, options):  # noqa: F811
     """Once all arrays were in use, a frame's work is given to the streams again as it was noted."""
     replayed, replay = [], device_module.Device.replay
-    monkeypatch.setattr(device_module.Device, "replay", lambda self, script: replayed.append(replay(self, script)))
+    monkeypatch.setattr(device_module.Device, "replay", lambda self, recording: replayed.append(replay(self, recording)))
     compare(round_trip.noise_clip(34, 18, 30, 4), 34, 18, qp=24, threads=1, **options)
     assert len(replayed) > 3
 
@@ -73,15 +73,15 @@ def test_pictures_whose_kernels_are_graphs(monkeypatch, options):
     skip_without()
     joined, fuse_into_graphs = [], device_module.Device.fuse_into_graphs
 
-    def count(device, script):
-        fuse_into_graphs(device, script)
-        joined.append((sum(len(names) for _, names in script.parts()), len(script.acts)))
+    def count(device, recording):
+        fuse_into_graphs(device, recording)
+        joined.append((sum(len(names) for _, names in recording.parts()), len(recording.commands)))
 
     monkeypatch.setattr(cuda_executor, "OFTEN", 1)
     monkeypatch.setattr(device_module.Device, "fuse_into_graphs", count)
     for width, height, frames in ((66, 50, 60), (640, 352, 44)):
         compare(round_trip.noise_clip(width, height, frames, 4), width, height, **{"qp": 27, **options})
-    assert len(joined) >= 6 and all(calls < 0.85 * acts for calls, acts in joined), joined
+    assert len(joined) >= 6 and all(calls < 0.85 * commands for calls, commands in joined), joined
 
 
 def test_a_real_clip(gpu):  # noqa: F811

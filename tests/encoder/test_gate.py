@@ -75,7 +75,7 @@ def waits(monkeypatch):
 
     monkeypatch.setattr(frame_module, "WORTH_SHARING", 0)
     monkeypatch.setattr(device_module.Device, "upload_fences", True)
-    monkeypatch.setattr(device_module.Device, "hold", hold)
+    monkeypatch.setattr(device_module.Device, "wait_value", hold)
     device_module.use_driver(EmulatedDriver())
     yield found
     device_module.use_driver(None)
@@ -86,7 +86,7 @@ def test_a_picture_that_comes_late_is_waited_for(waits, monkeypatch):
     clip, begin, end, held = round_trip.noise_clip(*SIZE, 9, 9), Copiers.begin, Copiers.end, []
 
     def later(copiers, target, sources, upload_fence):
-        if upload_fence is copiers._no_gate:  # another thread that compiles kernels meanwhile
+        if upload_fence is copiers._own_fence:  # another thread that compiles kernels meanwhile
             return begin(copiers, target, sources, upload_fence)
         upload_fence[0] = PENDING
         return held.append((copiers, target, sources, upload_fence))
@@ -96,7 +96,7 @@ def test_a_picture_that_comes_late_is_waited_for(waits, monkeypatch):
         begin(*held.pop())
 
     def ended(copiers, upload_fence):
-        assert not held or upload_fence is copiers._no_gate, "the GPU never came to the gate"
+        assert not held or upload_fence is copiers._own_fence, "the GPU never came to the gate"
         end(copiers, upload_fence)
 
     wanted = stream(clip, device="cpu", threads=1)
@@ -151,7 +151,7 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
     with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else Exception, match="now"):
         pipeline.encode(*clip[1])
     assert pending_fence == [True, True] and all(frame.pending_fence is None for frame in pipeline.executor.ring.frames)
-    assert np.array_equal(pipeline.executor.ring.frames[1].given[0], clip[1][0])
+    assert np.array_equal(pipeline.executor.ring.frames[1].input_planes[0], clip[1][0])
     frame = pipeline.executor.ring.frames[2]
     frame.load(*clip[2], pipeline.executor.ring._copiers)  # interrupted between this and the loop
     assert frame.pending_fence is frame.upload_fence
@@ -159,7 +159,7 @@ def test_whatever_fails_the_gate_opens(waits, monkeypatch, error):
 
     def close():
         ready = frame.pending_fence is None and frame.upload_fence[0] == READY
-        found.append(ready and np.array_equal(frame.given[0], clip[2][0]))
+        found.append(ready and np.array_equal(frame.input_planes[0], clip[2][0]))
         end()
 
     monkeypatch.setattr(pipeline.executor.loop.executor, "close", close)
@@ -180,7 +180,7 @@ def test_interrupted_before_the_loop_nobody_reads_what_the_caller_gave(waits, mo
     with pytest.raises(KeyboardInterrupt):
         pipeline.encode(*planes)
     frame = pipeline.executor.ring.frames[0]
-    assert seen == [True] and frame.pending_fence is None and np.array_equal(frame.given[0], planes[0])
+    assert seen == [True] and frame.pending_fence is None and np.array_equal(frame.input_planes[0], planes[0])
     pipeline.close()
 
 
@@ -227,13 +227,13 @@ def test_the_driver_is_asked_whether_streams_can_wait():
 
     native = native_with(cuDeviceGetAttribute=answer, cuCtxGetDevice=current)
     able, code = 1, 0
-    assert not native.holds(), "an older driver has no such function"
-    native._address["hold"] = 1
-    assert native.holds()
+    assert not native.can_wait_for_value(), "an older driver has no such function"
+    native._address["wait_value"] = 1
+    assert native.can_wait_for_value()
     able = 0
-    assert not native.holds()
+    assert not native.can_wait_for_value()
     able, code = 1, 3
-    assert not native.holds()
+    assert not native.can_wait_for_value()
 
 
 def test_what_the_driver_gets():
@@ -246,10 +246,10 @@ def test_what_the_driver_gets():
         return 0
 
     native = native_with(cuStreamWaitValue64_v2=wait_value)
-    native._address["hold"] = ctypes.cast(wait_value, ctypes.c_void_p).value
+    native._address["wait_value"] = ctypes.cast(wait_value, ctypes.c_void_p).value
     word, queue = np.zeros(1, np.int64), types.SimpleNamespace(handle=1 << 40)
-    native.hold(queue, word, READY)
-    row = native.hold_row(queue.handle, word, READY)
+    native.wait_value(queue, word, READY)
+    row = native.wait_value_record(queue.handle, word, READY)
     assert len(row) == 1 + ARGUMENTS and replay_rows(np.array([row], np.int64)) == -1
     assert seen == [(1 << 40, word.ctypes.data, READY, STREAM_WAIT_VALUE_EQ)] * 2
 
@@ -261,8 +261,8 @@ def test_what_the_driver_gets():
 def test_on_a_real_gpu(monkeypatch, options):
     """Frames that are copied long before the GPU comes to them, and such that are not; scripts noted, replayed, joined."""
     skip_without()
-    asked, hold, options = [], device_module.Device.hold, {"device": "cuda", "threads": 4, **options}
-    monkeypatch.setattr(device_module.Device, "hold", lambda *given: asked.append(hold(*given)))
+    asked, hold, options = [], device_module.Device.wait_value, {"device": "cuda", "threads": 4, **options}
+    monkeypatch.setattr(device_module.Device, "wait_value", lambda *given: asked.append(hold(*given)))
     monkeypatch.setattr(frame_module, "WORTH_SHARING", 0)
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
     for size, frames in ((SIZE, 60), ((1280, 720), 24)):

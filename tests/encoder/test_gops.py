@@ -361,7 +361,7 @@ def test_a_lost_gpu_with_auto(driver, clip, silent):  # noqa: F811
         driver.fail_after = None
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
         assert found == expected
-        assert len(texts) == 1 and "going on with the CPU" in texts[0], texts
+        assert len(texts) == 1 and "continuing on the CPU" in texts[0], texts
 
 
 @on_gpus

@@ -47,7 +47,7 @@ def test_it_goes_on_with_the_same_bytes(driver, clip, split, options, silent):  
                     packets = [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
             driver.fail_after = None
             texts = [str(w.message) for w in said if w.category is RuntimeWarning]
-            assert len(texts) == 1 and "going on with the CPU from frame" in texts[0], texts
+            assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts
             assert b"".join(packet.data for packet in packets) == expected, (frame, at)
 
 
@@ -58,7 +58,7 @@ def test_a_gpu_that_hangs_counts_as_lost(driver, clip, monkeypatch):  # noqa: F8
     with h264lite.Encoder.from_config(config(WIDTH, HEIGHT, ("half", 1), device="hybrid"), True) as encoder:
         packets = [packet for planes in clip[:4] for packet in encoder.encode(tuple(planes))]
         driver.stuck = True
-        with pytest.warns(RuntimeWarning, match=r"cuda:0.*: not done after 0.3 s .*going on with the CPU"):
+        with pytest.warns(RuntimeWarning, match=r"cuda:0.*: not done after 0.3 s .*continuing on the CPU"):
             packets += [packet for planes in clip[4:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
     assert b"".join(packet.data for packet in packets) == expected
 
@@ -125,9 +125,9 @@ def test_the_watchdog_says_what_nobody_can_stop():
 @pytest.mark.parametrize("text", ("soon", "-1", "nan"))
 def test_a_limit_that_is_none(driver, monkeypatch, text):  # noqa: F811
     monkeypatch.setenv(watchdog.VARIABLE, text)
-    with pytest.raises(ValueError, match=f"{watchdog.VARIABLE}={text}: seconds"):
+    with pytest.raises(ValueError, match=f"{watchdog.VARIABLE}={text}: must be seconds"):
         watchdog.limit_from_environment()
-    with pytest.raises(Error, match=f"{watchdog.VARIABLE}={text}: seconds"):
+    with pytest.raises(Error, match=f"{watchdog.VARIABLE}={text}: must be seconds"):
         h264lite.Encoder.from_config(config(WIDTH, HEIGHT, ("half", 1), device="hybrid"))
 
 

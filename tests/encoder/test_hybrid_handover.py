@@ -7,7 +7,7 @@ import pytest
 from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.cuda_executor import CudaExecutor
 from h264lite.scheduler.planning.plan import Plan
-from h264lite.scheduler.planning.route import Picture, route, whole_in
+from h264lite.scheduler.planning.route import FrameKind, all_resident_in, route
 from h264lite.scheduler.residency import NOTHING, resident_in
 from h264lite.scheduler.workers import CpuWorker
 
@@ -33,12 +33,12 @@ def encode_by(changes, clip, keep=True, **options):
     alone, packets = "", []
     with h264lite.Encoder.from_config(settings, keep) as encoder:
         executor = encoder._pipeline.executor.loop.executor
-        executor.hands_over, executor.adaptation.models = True, None
+        executor.may_switch, executor.adaptation.models = True, None
         for n, planes in enumerate(clip):
             if n in changes:
                 executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS[changes[n]]))
             packets += encoder.encode(tuple(planes))
-            alone += next(letter for letter, kind in OWN.items() if isinstance(executor.alone, kind))
+            alone += next(letter for letter, kind in OWN.items() if isinstance(executor.single_device_executor, kind))
         packets += encoder.flush()
     return b"".join(packet.data for packet in packets), alone, packets
 
@@ -116,7 +116,7 @@ def test_the_gpu_is_lost_after_it_took_over(driver, clip, options, silent):  # n
             found, *_ = encode_by(changes, clip, **options)
         driver.fail_after = None
         texts = [str(w.message) for w in said if w.category is RuntimeWarning]
-        assert len(texts) == 1 and "going on with the CPU from frame" in texts[0], texts
+        assert len(texts) == 1 and "continuing on the CPU from frame" in texts[0], texts
         assert found == expected, frame
 
 
@@ -128,16 +128,16 @@ def test_a_gpu_that_is_idle_may_be_lost(driver, clip):  # noqa: F811
     packets = []
     with h264lite.Encoder.from_config(settings) as encoder:
         executor = encoder._pipeline.executor.loop.executor
-        executor.hands_over, executor.adaptation.models = True, None
+        executor.may_switch, executor.adaptation.models = True, None
         for n, planes in enumerate(clip):
             if n == 3:
                 executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["cpu"]))
             if n == 6:
-                assert isinstance(executor.alone, CpuWorker)
+                assert isinstance(executor.single_device_executor, CpuWorker)
                 driver.fail_after = driver.launches
             if n == 9:
                 executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["split"]))
-                with pytest.warns(RuntimeWarning, match="going on with the CPU from frame 9"):
+                with pytest.warns(RuntimeWarning, match="continuing on the CPU from frame 9"):
                     packets += encoder.encode(tuple(planes))
                 continue
             packets += encoder.encode(tuple(planes))
@@ -152,14 +152,14 @@ def test_no_room_for_it(driver, clip):  # noqa: F811
     settings = config(WIDTH, HEIGHT, ("half", 1), device="hybrid")
     with h264lite.Encoder.from_config(settings) as encoder:
         executor = encoder._pipeline.executor.loop.executor
-        executor.hands_over, executor.adaptation.models = True, None
+        executor.may_switch, executor.adaptation.models = True, None
         packets = [packet for planes in clip[:3] for packet in encoder.encode(tuple(planes))]
         driver.memory = sum(allocation.nbytes for allocation in driver.allocations)
         executor.adaptation.change(Plan.split(DEVICES, ROWS, *PLANS["gpu"]))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             packets += [packet for planes in clip[3:] for packet in encoder.encode(tuple(planes))] + encoder.flush()
-        assert executor.alone is None and not executor.hands_over
+        assert executor.single_device_executor is None and not executor.may_switch
     assert b"".join(packet.data for packet in packets) == expected
 
 
@@ -168,7 +168,7 @@ def test_nothing_is_allocated_once_both_ways_were_gone(driver, clip):  # noqa: F
     plans = [Plan.split(DEVICES, ROWS, *PLANS[name]) for name in ("split", "gpu", "split", "cpu")]
     with h264lite.Encoder.from_config(settings) as encoder:
         executor = encoder._pipeline.executor.loop.executor
-        executor.hands_over, executor.adaptation.models = True, None
+        executor.may_switch, executor.adaptation.models = True, None
         for n in range(80):
             executor.adaptation.change(plans[n // 5 % 4])
             encoder.encode(tuple(clip[n % FRAMES]))
@@ -182,15 +182,15 @@ def test_nothing_is_allocated_once_both_ways_were_gone(driver, clip):  # noqa: F
 
 @pytest.mark.parametrize(("n_ref", "single"), ((0, 0), (1, 0), (3, 1), (2, 1)))
 def test_what_one_device_leaves_is_what_a_route_leaves(n_ref, single):
-    """`everything` equals a route of all frames to that device, so routes repeat; a divided frame is not whole."""
+    """`resident_in` equals a route of all frames to that device, so routes repeat; a divided frame is not whole."""
     size = Size(3, ROWS, 48)
     whole, divided = Plan.split(DEVICES, ROWS, ROWS * (not single), single), Plan.split(DEVICES, ROWS, 2, 1)
     valid, memory = NOTHING, DEVICES[single]
     for n in range(4):
-        _, valid = route(divided, Picture(size, min(n, n_ref), max(1, n_ref)), valid)
-    assert not whole_in(valid, memory, ROWS)
+        _, valid = route(divided, FrameKind(size, min(n, n_ref), max(1, n_ref)), valid)
+    assert not all_resident_in(valid, memory, ROWS)
     for n in range(5):
-        _, valid = route(whole, Picture(size, min(n, n_ref), max(1, n_ref)), valid)
-        assert whole_in(valid, memory, ROWS)
+        _, valid = route(whole, FrameKind(size, min(n, n_ref), max(1, n_ref)), valid)
+        assert all_resident_in(valid, memory, ROWS)
     only = tuple((key, tuple(pair for pair in held if pair[0] == memory)) for key, held in valid)
     assert only == resident_in(memory, max(1, n_ref), ROWS)

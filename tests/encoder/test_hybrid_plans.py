@@ -69,7 +69,7 @@ def test_where_one_device_is_better_it_works_alone(gpu):  # noqa: F811
 def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
     """The file says that the GPU is slow, so the processor works alone; the GPU is asked, and then does the frames."""
     monkeypatch.setattr("h264lite.scheduler.devices.Probing", lambda: Probing(share=1.0))
-    monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", 0.0)
+    monkeypatch.setattr("h264lite.scheduler.devices.TOO_SLOW", 0.0)
     clip = round_trip.noise_clip(66, 66, 4, 3)
     tune(slower=9.0, link=Link(0.004, 1e8))
     settings = Config.from_options(width=66, height=66, device="hybrid", threads=2, ref=2, keyint=25)
@@ -85,15 +85,15 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
         adaptation._replan = lambda models: whole[
             CPU if models.seconds("full_search", "cuda:0", 5, 5) > believed / 2 else "cuda:0"
         ]
-        while len(pictures) < 400 and not isinstance(executor.alone, CudaExecutor):
+        while len(pictures) < 400 and not isinstance(executor.single_device_executor, CudaExecutor):
             pictures.append(clip[len(pictures) % 4])
             packets += encoder.encode(tuple(pictures[-1]))
             adaptation.settled()
             if adaptation.probe is not None:
-                assert executor.alone is None and adaptation.this.rows["full_search"] == (4, 1)
+                assert executor.single_device_executor is None and adaptation.this.rows["full_search"] == (4, 1)
         packets += encoder.flush()
         if gpu is not None:  # the emulated one is fast by its own clock
-            assert adaptation.probes >= 2 and isinstance(executor.alone, CudaExecutor)
+            assert adaptation.probes >= 2 and isinstance(executor.single_device_executor, CudaExecutor)
     expected, _ = encode(pictures, 66, 66, "cpu", ref=2, keyint=25)
     assert b"".join(packet.data for packet in packets) == expected
 
@@ -101,7 +101,7 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
 def test_who_could_add_next_to_nothing_is_not_there(gpu, monkeypatch):  # noqa: F811
     """Far below the other's rate a device is not worth memory and threads of its own; a pinned plan stays as it is."""
     for limit, pins, kind in ((0.0, {}, HybridExecutor), (1.0, {}, Executor), (0.0, {"rows_gpu": 0}, Executor)):
-        monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", limit)
+        monkeypatch.setattr("h264lite.scheduler.devices.TOO_SLOW", limit)
         tune(pins, slower=3.0, link=Link(0.004, 1e8))
         with h264lite.Encoder(66, 66, device="hybrid") as encoder:
             assert type(encoder._pipeline.executor.loop.executor) is kind

@@ -107,7 +107,7 @@ def test_it_needs_a_gpu(monkeypatch):
 
 def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
     """No cost of two devices where one does everything and the other could not add much."""
-    monkeypatch.setattr("h264lite.scheduler.devices.HOPELESS", 1.0)
+    monkeypatch.setattr("h264lite.scheduler.devices.TOO_SLOW", 1.0)
     with h264lite.Encoder(64, 64, device="hybrid") as encoder:
         executor = encoder._pipeline.executor.loop.executor
         assert not isinstance(executor, HybridExecutor)
@@ -117,7 +117,7 @@ def test_a_plan_for_one_device_is_that_device(gpu, monkeypatch):  # noqa: F811
 
 def test_a_stage_that_was_not_measured_is_guessed(gpu):  # noqa: F811
     """`h264lite tune` measures the full search alone."""
-    plain = replace(Config.from_options(width=50, height=82, threads=2, device="hybrid", me="step"), threads_given=True)
+    plain = replace(Config.from_options(width=50, height=82, threads=2, device="hybrid", me="step"), threads_by_user=True)
     models = guess([CPU, "cuda:0"], 2)
     models.stages = {(name, device): curve for (name, device), curve in models.stages.items() if name != "step_search"}
     tuned, clip = replace(plain, tuning=Tuning(Machine.here(), models)), round_trip.noise_clip(50, 82, 3, 7)
@@ -135,13 +135,13 @@ def test_what_the_tuning_file_says_of_a_gpu(gpu, split):  # noqa: F811
     tuned = replace(plain, tuning=tuning)
     with h264lite.Encoder.from_config(tuned) as encoder:
         executor = encoder._pipeline.executor.loop.executor
-        alone = executor.side if split else executor
-        assert alone.gpu.tile_rows == 2 and (executor.serial if split is None else executor.own("cuda:0").serial)
+        alone = executor.gpu_worker if split else executor
+        assert alone.gpu.tile_rows == 2 and (executor.serial if split is None else executor.executor_of("cuda:0").serial)
     told = replace(tuned, gpu_choices={"tile_rows": 1})
     with h264lite.Encoder.from_config(told) as encoder:  # whatever the file says
         executor = encoder._pipeline.executor.loop.executor
-        alone = executor.side if split else executor
-        assert alone.gpu.tile_rows == 1 and not (executor.serial if split is None else executor.own("cuda:0").serial)
+        alone = executor.gpu_worker if split else executor
+        assert alone.gpu.tile_rows == 1 and not (executor.serial if split is None else executor.executor_of("cuda:0").serial)
     cpu = encode(clip, config(50, 82, device="cpu"))[0]
     assert all(encode(clip, some)[0] == cpu for some in (tuned, told, plain))
 

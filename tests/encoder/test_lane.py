@@ -69,9 +69,9 @@ def test_the_next_gop_is_read_while_the_last_is_coded(lanes):
 
 def test_not_if_the_other_has_nothing_to_do(lanes):
     (one, two), steps, queue = lanes
-    queue.rest(1)
+    queue.add_idle(1)
     assert [next(steps[0]) for _ in range(2)] == [True] * 2
-    queue.rest(-1)
+    queue.add_idle(-1)
     assert next(steps[1]) and two.pipeline.coded == [(1, [KEYINT])]
     while any([next(step) for step in steps]):  # a list: each takes its turn
         pass

@@ -230,12 +230,12 @@ def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
     missing[0] = None
     assert config(device="cuda").device == "cuda" and not config(device="cuda").may_change_device
     assert config(device="auto", me="step").device == "cpu" and "step" in config(me="step").device_reason
-    with pytest.raises(OptionError, match="step is there for the CPU alone") as caught:
+    with pytest.raises(OptionError, match="step exists for the CPU only") as caught:
         config(device="cuda", me="step")
     assert caught.value.option == "me"
-    assert config(subme=6).device == "cpu" and "--subme 6 is there for the CPU alone" in config(subme=6).device_reason
+    assert config(subme=6).device == "cpu" and "--subme 6 exists for the CPU only" in config(subme=6).device_reason
     for asked in ({"device": "cuda"}, {"device": "hybrid"}, {"devices": "cuda:0"}):
-        with pytest.raises(OptionError, match="6 is there for the CPU alone") as caught:
+        with pytest.raises(OptionError, match="6 exists for the CPU only") as caught:
             config(subme=6, **asked)
         assert caught.value.option == "subme"
     small, large = (config(width=16 * n, height=16 * n) for n in (10, 20))

@@ -65,7 +65,7 @@ def test_what_is_there_comes_before_the_error(source, whole):
     with source.path.open("r+b") as file:
         file.truncate(whole * SIZE + 5)
     found = []
-    with pytest.raises(InputError, match=f"has become shorter; frame {whole} is not there"):
+    with pytest.raises(InputError, match=f"has become shorter; frame {whole} is missing"):
         for value in values(source, range(PICTURES)):
             found.append(value)
     assert found == list(range(whole))

@@ -106,7 +106,7 @@ def test_one_is_lost_with_auto(driver, clip, silent):  # noqa: F811
             driver.gpus[0].fail_after = None
             texts = [str(w.message) for w in said if w.category is RuntimeWarning]
             assert found == expected, (gops, after)
-            assert len(texts) == 1 and "(cuda:0)" in texts[0] and "going on with the CPU" in texts[0], texts
+            assert len(texts) == 1 and "(cuda:0)" in texts[0] and "continuing on the CPU" in texts[0], texts
     assert not driver.gpus[1].launches
 
 

@@ -21,7 +21,7 @@ def status(mode, user=ME, group=ME):
 def told():
     """What is told, instead of warnings."""
     found = []
-    with kept.told(found.append):
+    with kept.messages_to(found.append):
         yield found
 
 
@@ -128,11 +128,11 @@ def test_files_of_others_are_not_read_and_told_once(tmp_path, told, monkeypatch)
 
 
 def test_without_a_listener_it_is_a_warning():
-    with kept.told(lambda text: None), warnings.catch_warnings(record=True) as found:  # as if nothing had been told
+    with kept.messages_to(lambda text: None), warnings.catch_warnings(record=True) as found:  # as if nothing had been told
         warnings.simplefilter("always")
         kept._listener = None
-        kept.tell_once("kind", "text")
-        kept.tell_once("kind", "more")
+        kept.warn_once("kind", "text")
+        kept.warn_once("kind", "more")
     assert [(str(entry.message), entry.category) for entry in found] == [("text", RuntimeWarning)]
 
 
@@ -156,39 +156,39 @@ def folders(tmp_path, monkeypatch):
 
 def test_where_kernels_are_kept(folders, tmp_path, monkeypatch):
     sources, closed = folders
-    given = kernel_place.find_place(sources)
+    given = kernel_place.find_cache_folder(sources)
     assert given.folder.parent == tmp_path / "given" and given.writable and not given.refused
     assert given.folder.stat().st_mode & 0o022 == 0
     given.folder.chmod(0o777)
-    own = kernel_place.find_place(sources)
-    assert own == kernel_place.Place(sources / "__pycache__", True, (f"{given.folder} may be written by other users",))
+    own = kernel_place.find_cache_folder(sources)
+    assert own == kernel_place.CacheFolder(sources / "__pycache__", True, (f"{given.folder} may be written by other users",))
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     closed[own.folder] = os.W_OK
-    users = kernel_place.find_place(sources)
+    users = kernel_place.find_cache_folder(sources)
     assert users.folder.parent == tmp_path / "user" / "numba" and users.writable and not users.refused
     closed[users.folder] = os.W_OK
-    assert kernel_place.find_place(sources) == kernel_place.Place(own.folder, False, ())  # read where nothing can be written
+    assert kernel_place.find_cache_folder(sources) == kernel_place.CacheFolder(own.folder, False, ())
     closed[own.folder] = closed[users.folder] = os.R_OK
-    assert kernel_place.find_place(sources) == kernel_place.Place(None, False, ())
+    assert kernel_place.find_cache_folder(sources) == kernel_place.CacheFolder(None, False, ())
 
 
 def test_folders_that_cannot_be(folders, tmp_path, monkeypatch):
     sources, _ = folders
     (tmp_path / "given").write_bytes(b"a file")
-    assert kernel_place.find_place(sources) == kernel_place.Place(sources / "__pycache__", True, ())
+    assert kernel_place.find_cache_folder(sources) == kernel_place.CacheFolder(sources / "__pycache__", True, ())
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nothing")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user without a home
     (sources / "__pycache__").rmdir()
     (sources / "__pycache__").write_bytes(b"a file")
-    found = kernel_place.find_place(sources)
+    found = kernel_place.find_cache_folder(sources)
     assert not found.writable and not Path("~").exists()
 
 
 def test_refused_folders_are_told(folders, tmp_path, told):
     sources, _ = folders
-    first = kernel_place.find_place(sources).folder
+    first = kernel_place.find_cache_folder(sources).folder
     first.chmod(0o775 if os.geteuid() == 0 else 0o757)
-    assert kernel_place.place(sources).folder == sources / "__pycache__"
+    assert kernel_place.cache_folder(sources).folder == sources / "__pycache__"
     assert told == [f"{first} may be written by other users: no compiled kernels are loaded from there; they are kept in "
                     f"{sources / '__pycache__'}"]  # fmt: skip

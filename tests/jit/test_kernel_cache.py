@@ -37,7 +37,7 @@ def ramp(n):
         out[i] = 3 * i
     return out
 
-with kept.told(lambda text: print("told:", text)):
+with kept.messages_to(lambda text: print("told:", text)):
     ramp = jit.kernel(ramp)
     total = int(np.sum(ramp(5)))
 print(total, sum(ramp.stats.cache_hits.values()))
@@ -110,7 +110,7 @@ def test_what_others_planted_is_not_unpickled(tmp_path):
         kernel.save("x", 1)
         kept.write(path, pickle.dumps(Planted()))
         path.chmod(0o666)
-        with kept.told(lambda text: None):
+        with kept.messages_to(lambda text: None):
             assert kernel.load("x") is None
         assert not hasattr(threading, "planted")
         assert kernel.problems() == [f"{path} may be written by other users"]
@@ -165,7 +165,7 @@ kept.write = full
 
 
 def test_a_process_that_can_write_nowhere(run, tmp_path):
-    nowhere = "from h264lite.jit import place as p\np.find_place = lambda sources: p.Place(None, False, ())"
+    nowhere = "from h264lite.jit import place as p\np.find_cache_folder = lambda sources: p.CacheFolder(None, False, ())"
     for _ in range(2):
         told, result = run(nowhere)
         assert result == "30 0" and told.startswith("told: compiled kernels cannot be kept (there is no folder for them)")
@@ -177,7 +177,7 @@ def test_a_process_that_can_write_nowhere(run, tmp_path):
 def kernels(tmp_path, monkeypatch):
     """A cache as it is once all kernels of the encoder are compiled."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    place = first_run.kernel_place()
+    place = first_run.kernel_cache_folder()
     fresh = kernel_place.stamp(first_run._KERNELS)
     for module in sorted(files(CPU)):
         for name in ("one", "two"):
@@ -213,10 +213,10 @@ def test_times_of_sources_do_not_matter_as_long_as_they_stand(tmp_path, monkeypa
         (sources / "a.py").touch()
         os.utime(sources / "a.py", (year, year))
         kernel_place.stamp.cache_clear()
-        assert kernel_files.whole_modules(sources) == set()
-        folder = kernel_place.find_place(sources).folder
+        assert kernel_files.cached_modules(sources) == set()
+        folder = kernel_place.find_cache_folder(sources).folder
         kernel_files.KernelFiles(f"{folder}/a.k-1{kernel_files._ENDING}", kernel_place.stamp(sources)).save("key", 1)
-        assert kernel_files.whole_modules(sources) == {"a"}
+        assert kernel_files.cached_modules(sources) == {"a"}
     kernel_place.stamp.cache_clear()
 
 
@@ -229,7 +229,7 @@ def test_kernels_are_looked_for_where_they_are_kept(kernels, tmp_path, monkeypat
     access, package = os.access, str(first_run._KERNELS)
     monkeypatch.setattr(kernel_place.os, "access",
                         lambda path, mode: access(path, mode) and not (str(path).startswith(package) and mode & os.W_OK))
-    assert first_run.kernel_place().folder == tmp_path / "user" / "numba" / kernels.name
+    assert first_run.kernel_cache_folder().folder == tmp_path / "user" / "numba" / kernels.name
     assert not first_run.will_compile()
 
 
@@ -239,8 +239,8 @@ def test_no_second_process_compiles_what_cannot_be_kept(monkeypatch):
     monkeypatch.delenv("H264LITE_COMPILE_BESIDE", raising=False)
     monkeypatch.setattr(first_run.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(first_run.subprocess, "Popen", lambda *_, **__: started.append(1) or pytest.fail("started"))
-    monkeypatch.setattr(first_run, "find_place", lambda sources: kernel_place.Place(None, False, ()))
-    first_run.compile_beside()
+    monkeypatch.setattr(first_run, "find_cache_folder", lambda sources: kernel_place.CacheFolder(None, False, ()))
+    first_run.compile_in_background()
     assert not started
 
 
@@ -272,8 +272,8 @@ def test_doctor_tells_of_folders_of_others(kernels, capsys, monkeypatch):
 
 def test_doctor_tells_where_nothing_can_be_kept(monkeypatch, tmp_path):
     for folder, words in ((None, "no folder for kernels"), (tmp_path, str(tmp_path))):
-        monkeypatch.setattr(first_run, "find_place", lambda sources, folder=folder: kernel_place.Place(folder, False, ()))
-        monkeypatch.setattr(kernel_files, "find_place", first_run.find_place)
+        monkeypatch.setattr(first_run, "find_cache_folder", lambda sources, f=folder: kernel_place.CacheFolder(f, False, ()))
+        monkeypatch.setattr(kernel_files, "find_cache_folder", first_run.find_cache_folder)
         found = doctor_command.examine()
         assert not found["processor"]["compiled"]
         assert any(text.startswith(f"{words} c") and "every process compiles again" in text for text in found["problems"])
@@ -295,7 +295,7 @@ def test_an_error_of_the_disk_is_told_once(tmp_path, monkeypatch):
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
     monkeypatch.setattr(kept, "write", full)
-    with kept.told(told.append):
+    with kept.messages_to(told.append):
         for value in (1, 2.0, 3 + 1j):
             assert kernel(value) == value
     assert len(told) == 1 and "disk quota exceeded" in told[0] and str(Path(__file__).parent) in told[0]

@@ -9,12 +9,12 @@ from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve,
 from h264lite.scheduler.planning.plan import SPLITS, Plan
 from h264lite.scheduler.planning.planner import make_plan
 from h264lite.scheduler.planning.probing import LEAST, LOADING, MOST, PART, SHARE, WINDOW, Probing, idle_devices, probe
-from h264lite.scheduler.planning.route import Picture, Run
+from h264lite.scheduler.planning.route import FrameKind, Run
 from h264lite.scheduler.planning.simulate import predict, steady
 
 GPU = "cuda:0"
 BOTH = (CPU, GPU)
-PICTURE = Picture(Size(40, 23, 48), 1, 1)
+PICTURE = FrameKind(Size(40, 23, 48), 1, 1)
 
 
 def machine(cpu=1.0, gpu=1.0, threads=4):
@@ -23,7 +23,7 @@ def machine(cpu=1.0, gpu=1.0, threads=4):
     for (stage, device), curve in list(found.stages.items()):
         if stage not in (ENTROPY, LOAD, ISSUE):
             points = tuple((n, factor[device] * seconds) for n, seconds in curve.points)
-            found.stages[stage, device] = Curve(points, factor[device] * curve.alone)
+            found.stages[stage, device] = Curve(points, factor[device] * curve.one_thread)
     return found
 
 
@@ -37,7 +37,7 @@ class Encode:
         plan = make_plan(BOTH, PICTURE, believed, tries=12).plan
         self.adaptation = Adaptation(plan, believed, lambda models: make_plan(BOTH, PICTURE, models, tries=12).plan,
                                      Probing(), lambda: self.now)  # fmt: skip
-        self.adaptation.mb_width, self.adaptation.beside = PICTURE.size.mb_width, False
+        self.adaptation.mb_width, self.adaptation.in_thread = PICTURE.size.mb_width, False
 
     def seconds(self, plan):
         if plan not in self.known:

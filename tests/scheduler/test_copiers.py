@@ -48,7 +48,7 @@ def test_picture_after_picture_with_helpers_that_come_late():
         if n % 500 == 0:
             time.sleep(0.002)  # helpers are asleep again
     job_ring = copiers._job_ring
-    assert job_ring[copying.TAKEN] == job_ring[copying.POSTED] == job_ring[copying.DONE] > 20 * copying.PLACES
+    assert job_ring[copying.TAKEN] == job_ring[copying.POSTED] == job_ring[copying.DONE] > 20 * copying.MAX_PARTS
     copiers.close()
 
 

@@ -150,7 +150,7 @@ def ledger(monkeypatch):
         (Stage, "launch", noted_launch), (Array, "put", noted_put), (Array, "get", noted_get), (Array, "fill", noted_fill),
         (Device, "record", noted_record), (Device, "wait", noted_wait), (Device, "synchronize", noted_synchronize),
         (HostFrame, "load", noted_load), (SliceWriter, "access_unit", noted_unit), (frame_executor, "_finish", noted_finish),
-        (Pipeline, "_finished", noted_finished), (cuda_executor._Home, "came", lambda self: False),
+        (Pipeline, "_finished", noted_finished), (cuda_executor.Download, "is_done", lambda self: False),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, function)
     monkeypatch.setattr(cuda_executor.CudaExecutor, "replay", lambda *_: False)  # what is replayed is noted

@@ -11,11 +11,11 @@ from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.executor import bands
 from h264lite.scheduler.frames.hybrid_loop import HybridLoop
 from h264lite.scheduler.hybrid_executor import HybridExecutor
-from h264lite.scheduler.hybrid_queues import Program
+from h264lite.scheduler.hybrid_queues import IssueOrder
 from h264lite.scheduler.planning.models import Curve, Models
 from h264lite.scheduler.planning.plan import SPLITS, Plan
 from h264lite.scheduler.planning.planner import make_plan
-from h264lite.scheduler.planning.route import Picture, route
+from h264lite.scheduler.planning.route import FrameKind, route
 from h264lite.scheduler.residency import NOTHING
 from h264lite.scheduler.threads.watchdog import Watchdog
 from h264lite.scheduler.trace import Trace
@@ -71,18 +71,18 @@ def test_two_processors_give_the_bytes_of_one(monkeypatch, whole):
 
 def test_groups_and_who_is_waited_for():
     """Stages of one step go through bands together, unless one of them waits for what another device makes of the others."""
-    picture, valid = Picture(Size(4, 8, 48), 1, 1), NOTHING
+    picture, valid = FrameKind(Size(4, 8, 48), 1, 1), NOTHING
     for n in range(3):
         ops, valid = route(Plan.split(("cpu", "cuda:0"), 8, 3, 1), replace(picture, n_ref=min(n, 1)), valid)
-    program = Program.of(ops)
-    groups = program.groups["cpu"]
+    order = IssueOrder.of(ops)
+    groups = order.groups["cpu"]
     names = [group.stages for group in groups]
     assert ("search_centre",) not in names and any(stages[:2] == ("search_centre", "full_search") for stages in names)
-    done = [k for group in groups for k in group.runs] + [k for queue in program.queues for k in queue]
+    done = [k for group in groups for k in group.runs] + [k for queue in order.queues for k in queue]
     assert sorted(done) == list(range(len(ops)))
     for group in groups:
         assert all(need < group.runs[-1] for need in group.needs)
-    assert program.compacts and program.refs_copied > 0
+    assert order.compacts and order.refs_copied > 0
 
 
 @pytest.mark.parametrize("devices", (("cpu", "cuda:0"), NAMES, ("cpu", "cuda:0", "cpu:slow")), ids=str)
@@ -91,11 +91,11 @@ def test_nobody_waits_for_somebody_who_waits(devices):
     for seed in range(25):
         rng, valid = random.Random(seed), NOTHING
         for n in range(4):
-            picture = Picture(Size(4, HEIGHT, 48), min(n, 2), 2, decoded=bool(seed % 2))
+            picture = FrameKind(Size(4, HEIGHT, 48), min(n, 2), 2, decoded=bool(seed % 2))
             ops, valid = route(random_plan(rng, devices), picture, valid)
-            program, over = Program.of(ops), set()
-            lines = [[(group.runs, group.needs) for group in groups] for groups in program.groups.values()]
-            lines += [[((k,), ops[k].needs) for k in queue] for queue in program.queues]
+            order, over = IssueOrder.of(ops), set()
+            lines = [[(group.runs, group.needs) for group in groups] for groups in order.groups.values()]
+            lines += [[((k,), ops[k].needs) for k in queue] for queue in order.queues]
             while any(lines):
                 ready = [line for line in lines if line and over.issuperset(line[0][1])]
                 assert ready, f"seed {seed}, picture {n}: {[line[0] for line in lines if line]}"
@@ -133,7 +133,7 @@ def learned(monkeypatch):
         executor = two_processors(width, height, first, int(not first), slowdowns)
         encode_with(executor, frames[:5], width, height, monkeypatch, seconds, **options)
         alone.append(min(seconds[2:]))
-    picture, plans = Picture(Size(width // 16, rows, 96), 1, 1), []
+    picture, plans = FrameKind(Size(width // 16, rows, 96), 1, 1), []
 
     def replan(models):
         plans.append(make_plan(NAMES, picture, models, tries=12).plan)

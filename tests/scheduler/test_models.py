@@ -32,7 +32,7 @@ def test_a_curve_never_falls():
 
 
 def test_one_row_takes_one_thread():
-    curve = Curve.line(0.0, 1e-6, alone=8e-6)
+    curve = Curve.line(0.0, 1e-6, one_thread=8e-6)
     assert curve.seconds(1, 100, threads=8) == pytest.approx(800e-6)  # as eight rows do
     assert curve.seconds(8, 100, threads=8) == pytest.approx(800e-6)
     assert curve.seconds(9, 100, threads=8) == pytest.approx(900e-6)

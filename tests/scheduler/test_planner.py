@@ -10,19 +10,19 @@ from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, guess
 from h264lite.scheduler.planning.plan import SPLITS, Plan
 from h264lite.scheduler.planning.planner import CODING, DECIDING, _Search, complete, make_plan, pinned, rounded, shifted
-from h264lite.scheduler.planning.route import Copy, Picture, Run
-from h264lite.scheduler.planning.row_split_lp import REPEATED, Program, feeds
+from h264lite.scheduler.planning.route import Copy, FrameKind, Run
+from h264lite.scheduler.planning.row_split_lp import REPEATED, RowSplitLp, feeds
 from h264lite.scheduler.planning.simulate import predict, simulate, steady
 
 GPU = "cuda:0"
 BOTH = (GPU, CPU)
 STAGES = (*SPLITS, DECIDING, CODING, "extend_luma", "extend_cb", "extend_cr")
 SIZES = [Size(4, 3, 48), Size(11, 9, 48), Size(15, 11, 64), Size(22, 18, 48), Size(40, 23, 48)]
-HD = Picture(Size(120, 68, 48), 1, 1)
+HD = FrameKind(Size(120, 68, 48), 1, 1)
 
 
-def picture_of(size, n_ref=1):
-    return Picture(size, n_ref, n_ref)
+def frame_kind_of(size, n_ref=1):
+    return FrameKind(size, n_ref, n_ref)
 
 
 def random_machine(rng):
@@ -36,7 +36,7 @@ def random_machine(rng):
         slower = (gpu if device == GPU else cpu) * 10 ** rng.uniform(-0.4, 0.4)
         launch = 10 ** rng.uniform(-6, -4) if stage not in (ENTROPY, LOAD) else 0.0
         each = slower * curve.at(8160) / 8160
-        stages[stage, device] = Curve.line(launch, each, slower * curve.alone)
+        stages[stage, device] = Curve.line(launch, each, slower * curve.one_thread)
     links = {way: Link(10 ** rng.uniform(-6, -4), 10 ** rng.uniform(8.7, 10.7)) for way in ((CPU, GPU), (GPU, CPU))}
     return Models(stages, links, known.threads)
 
@@ -59,12 +59,12 @@ def by_force(picture, models):
 
 def check_machine(seed):
     rng = random.Random(seed)
-    picture = picture_of(rng.choice(SIZES), rng.choice([1, 1, 2]))
+    picture = frame_kind_of(rng.choice(SIZES), rng.choice([1, 1, 2]))
     models = random_machine(rng)
     found = make_plan(BOTH, picture, models)
     seconds, plan = by_force(picture, models)
     words = f"seed {seed}, {picture.size}: {found.prediction.seconds} by {found.plan.rows}, {seconds} by {plan.rows}"
-    assert found.prediction.seconds <= min(found.alone.values()), words
+    assert found.prediction.seconds <= min(found.single_device_seconds.values()), words
     assert found.prediction.seconds <= 1.05 * seconds, words
     return found
 
@@ -110,12 +110,12 @@ def test_the_machine_of_the_papers_gains_what_they_report():
     gains = []
     for deblocking in ((14.9e-3, 7.8e-3), (25e-3, 4e-3), (40e-3, 4e-3)):
         found = make_plan(BOTH, HD, paper_machine(*deblocking))
-        assert found.alone[GPU] == pytest.approx(PAPER_GPU, rel=0.02)
-        assert found.alone[CPU] == pytest.approx(PAPER_CPU, rel=0.02)
+        assert found.single_device_seconds[GPU] == pytest.approx(PAPER_GPU, rel=0.02)
+        assert found.single_device_seconds[CPU] == pytest.approx(PAPER_CPU, rel=0.02)
         rows = found.plan.rows
         assert 0.5 < rows["full_search"][0] / 68 < 0.95, found.explain()  # both search, the GPU more of it
         assert rows["deblock"][1] > 0.8 * 68, found.explain()  # the processor deblocks
-        gains.append(found.alone[GPU] / found.prediction.seconds)
+        gains.append(found.single_device_seconds[GPU] / found.prediction.seconds)
     assert gains == sorted(gains) and gains[0] > 1.35 and 2.2 < gains[-1] < 2.6, gains
     assert PAPER_CPU / found.prediction.seconds > 4.5
 
@@ -123,7 +123,7 @@ def test_the_machine_of_the_papers_gains_what_they_report():
 def test_a_data_centre_gpu_gets_nearly_all_pixels():
     models = guess(BOTH, 16)  # an H200 beside 16 cores
     for size in (Size(120, 68, 48), Size(240, 135, 48)):
-        found = make_plan(BOTH, picture_of(size), models)
+        found = make_plan(BOTH, frame_kind_of(size), models)
         share = sum(found.plan.rows[stage][0] for stage in SPLITS) / size.mb_height / len(SPLITS)
         assert share > 0.9 and found.plan.rows[DECIDING][0] == size.mb_height, found.explain()
 
@@ -135,9 +135,9 @@ def test_two_equal_devices_that_share_memory_halve_the_work():
     stages |= {(stage, "cpu:slow"): Curve.line(0, 3e-6) for stage in SPLITS}
     for device in devices:
         stages |= {(stage, device): Curve.line(0, 1e-12) for stage in STAGES if stage not in SPLITS}
-    found = make_plan(devices, picture_of(Size(10, 40, 48)), Models(stages))
+    found = make_plan(devices, frame_kind_of(Size(10, 40, 48)), Models(stages))
     assert found.plan.rows["full_search"] == (30, 10)
-    assert found.prediction.seconds == pytest.approx(min(found.alone.values()) * 0.75, rel=0.02)
+    assert found.prediction.seconds == pytest.approx(min(found.single_device_seconds.values()) * 0.75, rel=0.02)
     assert not [op for op in found.timeline.ops if isinstance(op, Copy)]
 
 
@@ -149,7 +149,7 @@ def test_three_devices(extend):
               for d in devices}  # fmt: skip
     links = {way: Link(5e-6, 40e9) for way in itertools.permutations(devices, 2) if CPU in way}
     found = make_plan(devices, HD, Models(stages, links))
-    assert found.prediction.seconds < 0.91 * found.alone["cuda:0"]  # which hides mark_skipped, on another stream
+    assert found.prediction.seconds < 0.91 * found.single_device_seconds["cuda:0"]  # hides mark_skipped
     rows = found.plan.rows["full_search"]
     assert rows[0] > 0 and rows[1] > 0, found.explain()
 
@@ -158,20 +158,20 @@ def test_a_device_that_lacks_a_stage_gets_none_of_it():
     models = guess(BOTH, 4)
     del models.stages["deblock", GPU]
     found = make_plan(BOTH, HD, models)
-    assert found.plan.rows["deblock"] == (0, 68) and GPU not in found.alone
+    assert found.plan.rows["deblock"] == (0, 68) and GPU not in found.single_device_seconds
     with pytest.raises(ValueError, match="nothing was measured"):
         make_plan((GPU,), HD, models)
 
 
 def test_the_search_in_steps_stays_on_the_processor():
-    found = make_plan(BOTH, Picture(Size(22, 18, 48), 1, 1, "step"), guess(BOTH, 4))
+    found = make_plan(BOTH, FrameKind(Size(22, 18, 48), 1, 1, "step"), guess(BOTH, 4))
     assert found.plan.rows["step_search"] == (0, 18) and "full_search" not in found.plan.rows
 
 
 def test_a_simulated_picture_obeys_engines_and_needs():
     rng = random.Random(7)
     for _ in range(20):
-        picture, models = picture_of(rng.choice(SIZES), 2), random_machine(rng)
+        picture, models = frame_kind_of(rng.choice(SIZES), 2), random_machine(rng)
         height = picture.size.mb_height
         plan = one_cut(rng.randint(1, height - 1), height, rng.randint(0, 1), rng.random() < 0.5)
         line = simulate(plan, picture, models)
@@ -189,7 +189,7 @@ def test_a_simulated_picture_obeys_engines_and_needs():
 def test_the_least_that_a_plan_takes_is_never_more_than_it_takes():
     rng = random.Random(8)
     for _ in range(20):
-        picture, models = picture_of(rng.choice(SIZES), rng.choice([1, 2])), random_machine(rng)
+        picture, models = frame_kind_of(rng.choice(SIZES), rng.choice([1, 2])), random_machine(rng)
         height = picture.size.mb_height
         plan = one_cut(rng.randint(1, height - 1), height, rng.randint(0, 1), rng.random() < 0.5)
         least = _Search(BOTH, picture, models, 1).least(plan)
@@ -198,10 +198,10 @@ def test_the_least_that_a_plan_takes_is_never_more_than_it_takes():
 
 def test_steady_repeats():
     plan = one_cut(5, 9, 0, False)
-    ops = steady(plan, picture_of(SIZES[1]))
+    ops = steady(plan, frame_kind_of(SIZES[1]))
     copied = [op for op in ops if isinstance(op, Copy)]
     assert ops and copied and all(op.bytes > 0 for op in copied)
-    assert not [op for op in steady(one_cut(0, 9, 1, False), picture_of(SIZES[1])) if isinstance(op, Copy)]
+    assert not [op for op in steady(one_cut(0, 9, 1, False), frame_kind_of(SIZES[1])) if isinstance(op, Copy)]
 
 
 def test_what_writes_what_somebody_else_reads():
@@ -218,7 +218,7 @@ def test_the_program_balances_what_costs_nothing_to_move():
     stages = {(s, d): Curve.line(0, {CPU: 3e-6}.get(d, 1e-6)) for s in SPLITS for d in BOTH}
     stages |= {(s, d): Curve.line(0, 1e-12) for s in STAGES if s not in SPLITS for d in BOTH}
     links = {(CPU, GPU): Link(0, 1e15), (GPU, CPU): Link(0, 1e15)}
-    solved = Program(HD, BOTH, Models(stages, links), {DECIDING: 0, CODING: 0, "interpolate": REPEATED}).solve()
+    solved = RowSplitLp(HD, BOTH, Models(stages, links), {DECIDING: 0, CODING: 0, "interpolate": REPEATED}).solve()
     assert solved["full_search"][0] == pytest.approx(51, abs=0.5)
     assert all(sum(rows) == pytest.approx(68) for rows in solved.values())
 
@@ -245,7 +245,7 @@ def test_pins_decide():
     assert pinned(BOTH, 68, {"rows_cpu": 60, "whole": "cpu"})[0].rows[CODING] == (0, 68)
     found = make_plan(BOTH, HD, guess(BOTH, 16), {"rows_gpu": 30})
     assert found.plan.rows["full_search"] == (30, 38) and "pinned: rows_gpu = 30" in found.explain()
-    assert found.prediction.seconds > min(found.alone.values())
+    assert found.prediction.seconds > min(found.single_device_seconds.values())
 
 
 def test_it_explains_itself():

@@ -30,14 +30,14 @@ def test_every_byte(file, threads):
     descriptor, content = file
     rng, places = np.random.default_rng(4), [np.zeros(SIZE, np.uint8) for _ in range(8)]
     with Readers(threads) as readers:
-        for _ in range(3 * reading.PLACES // len(places)):
+        for _ in range(3 * reading.MAX_JOBS // len(places)):
             offsets = rng.integers(0, content.size - SIZE, len(places)).tolist()
             tickets = [readers.begin(descriptor, offset, place) for offset, place in zip(offsets, places)]
             for ticket, offset, place in zip(tickets, offsets, places):
-                assert readers.came(ticket) == SIZE
+                assert readers.wait(ticket) == SIZE
                 assert np.array_equal(place, content[offset : offset + SIZE])
         job_ring = readers._job_ring
-        assert job_ring[reading.POSTED] == job_ring[reading.TAKEN] == len(places) * (3 * reading.PLACES // 8)
+        assert job_ring[reading.POSTED] == job_ring[reading.TAKEN] == len(places) * (3 * reading.MAX_JOBS // 8)
         found = readers._threads
         assert len(found) == threads
     assert not any(thread.is_alive() for thread in found)
@@ -47,11 +47,11 @@ def test_the_end_of_a_file_and_no_file(file):
     descriptor, content = file
     place = np.zeros(SIZE, np.uint8)
     with Readers(2) as readers:
-        assert readers.came(readers.begin(descriptor, content.size - 7, place)) == 7
+        assert readers.wait(readers.begin(descriptor, content.size - 7, place)) == 7
         assert np.array_equal(place[:7], content[-7:]) and not place[7:].any()
-        assert readers.came(readers.begin(descriptor, content.size, place)) == 0
-        assert readers.came(readers.begin(-1, 0, place)) == 0
-        assert readers.came(readers.begin(descriptor, -5, place)) == 0
+        assert readers.wait(readers.begin(descriptor, content.size, place)) == 0
+        assert readers.wait(readers.begin(-1, 0, place)) == 0
+        assert readers.wait(readers.begin(descriptor, -5, place)) == 0
 
 
 def test_beyond_4_gib(tmp_path):
@@ -62,7 +62,7 @@ def test_beyond_4_gib(tmp_path):
         file.write(b"there")
         file.flush()
         place = np.zeros(5, np.uint8)
-        assert readers.came(readers.begin(file.fileno(), at, place)) == 5 and bytes(place) == b"there"
+        assert readers.wait(readers.begin(file.fileno(), at, place)) == 5 and bytes(place) == b"there"
 
 
 def test_short_reads_go_on():
@@ -79,14 +79,14 @@ def test_short_reads_go_on():
         return len(part)
 
     sleeps = semaphore.Semaphore()
-    job_ring, place = np.zeros(reading.BOARD, np.int64), np.zeros(90, np.uint8)
+    job_ring, place = np.zeros(reading.RING_SIZE, np.int64), np.zeros(90, np.uint8)
     life = job_ring, ctypes.cast(read, ctypes.c_void_p).value, sleeps.wait, sleeps.memory
-    thread = threading.Thread(target=reading.read_what_is_asked, args=life, daemon=True)
+    thread = threading.Thread(target=reading.serve_reads, args=life, daemon=True)
     thread.start()
-    ticket = reading.begin_to_read(job_ring, 9, 5, semaphore.address(place), place.size, sleeps.post, sleeps.memory)
-    while (came := reading.bytes_that_came(job_ring, ticket)) == reading.UNDER_WAY:
+    ticket = reading.post_read(job_ring, 9, 5, semaphore.address(place), place.size, sleeps.post, sleeps.memory)
+    while (came := reading.bytes_done(job_ring, ticket)) == reading.NOT_DONE:
         time.sleep(0.001)
-    job_ring[reading.OVER] = 1
+    job_ring[reading.STOP] = 1
     sleeps.wake(1)
     thread.join(20)
     assert came == 90 and bytes(place) == content[5:95] and asked == [(9, 90, 5), (9, 57, 38), (9, 24, 71)]

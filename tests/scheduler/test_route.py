@@ -16,8 +16,8 @@ from h264lite.scheduler.arrays import (
     accesses,
 )
 from h264lite.scheduler.planning import route as routing
-from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, WHOLE, Plan, memory_of
-from h264lite.scheduler.planning.route import Copy, Picture, Run, engine, route
+from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, UNSPLIT, Plan, memory_of
+from h264lite.scheduler.planning.route import Copy, FrameKind, Run, engine, route
 from h264lite.scheduler.residency import NOTHING
 from h264lite.scheduler.stages import CUDA, STAGES, TABLE
 
@@ -43,7 +43,7 @@ def test_forced_splits():
 
 @pytest.mark.parametrize(("rows", "words"), (
     ({"full_search": (3, 3)}, "full_search: rows"), ({"full_search": (-1, 8)}, "rows"), ({"intra": (3, 4)}, "does not split"),
-    ({"step_search": (0, 7)}, "not there for cuda:0"), ({"deblock": (7,)}, "2 devices"), ({"deblock": (0, 0)}, "rows"),
+    ({"step_search": (0, 7)}, "does not exist for cuda:0"), ({"deblock": (7,)}, "2 devices"), ({"deblock": (0, 0)}, "rows"),
 ))  # fmt: skip
 def test_plans_that_are_refused(rows, words):
     with pytest.raises(ValueError, match=words):
@@ -51,7 +51,7 @@ def test_plans_that_are_refused(rows, words):
 
 
 def test_every_stage_has_its_rows():
-    assert {*SPLITS, *WHOLE, *EXTENDED} == {stage.name for stage in TABLE if stage.only != CUDA and not stage.deferred}
+    assert {*SPLITS, *UNSPLIT, *EXTENDED} == {stage.name for stage in TABLE if stage.only != CUDA and not stage.deferred}
     plan = Plan.split(GPU, HEIGHT, 2, 1)
     assert plan.rows["extend_luma"] == (HEIGHT, HEIGHT) and plan.span("extend_luma", 1) == (0, HEIGHT)
     alone = Plan.complete(GPU, HEIGHT, {stage: (0, HEIGHT) for stage in (*SPLITS, "mode_decision", "intra")})
@@ -148,7 +148,7 @@ def random_plan(rng, devices):
 
 def pictures(ref, keyint, count, **more):
     for n in range(count):
-        yield n, Picture(SIZE, min(n % keyint, ref), ref, **more)
+        yield n, FrameKind(SIZE, min(n % keyint, ref), ref, **more)
 
 
 @pytest.mark.parametrize("devices", (GPU, ("cuda:0", "cpu"), ("cpu", "cpu:1"), ("cuda:0", "cpu", "cuda:1")), ids=str)

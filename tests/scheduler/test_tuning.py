@@ -201,7 +201,7 @@ def test_the_users_cache(tmp_path, monkeypatch):
     assert cache_file() == tmp_path / "h264lite" / "tuning.toml"
     save(a_tuning(), cache_file())
     found, why = find(HERE)
-    assert not why and found is not None and found.place == str(cache_file())
+    assert not why and found is not None and found.path == str(cache_file())
     assert [path.name for path in cache_file().parent.iterdir()] == ["tuning.toml"]
     found, why = find(dataclasses.replace(HERE, cores=3))
     assert found is None and "of another machine" in why
