@@ -15,7 +15,7 @@ from ..encoder.errors import Error
 from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import read_devices
 from ..encoder.settings.options import API, NOT_BUILT, NOT_BUILT_SHORT, OPTIONS, Option, refuse_unbuilt, unknown_option
-from ..jit import kept
+from ..jit import trust
 from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
@@ -159,7 +159,7 @@ def gpus_of(device: str | None, devices: str | None) -> list[int]:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; return the exit code. Errors are one line on standard error."""
-    with kept.messages_to(lambda text: say(f"h264lite [warning]: {text}")):
+    with trust.messages_to(lambda text: say(f"h264lite [warning]: {text}")):
         code = _run(list(argv))
     try:
         if sys.stdout is not None:

@@ -16,10 +16,10 @@ from ..encoder.errors import Error, OptionError
 from ..encoder.settings.config import Config
 from ..encoder.settings.tuned import unmet
 from ..encoder.warm_up import kernel_cache_folder, will_compile
-from ..jit import kept
+from ..jit import trust
+from ..jit.cache_folder import ADVICE, VARIABLE
 from ..jit.interfaces import why_ordinary
 from ..jit.kernel import problems_on_disk
-from ..jit.place import ADVICE, VARIABLE
 from ..scheduler.devices import gpu_facts, why_no_cuda
 from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
 from ..version import __version__
@@ -47,7 +47,7 @@ def show(text: str) -> None:
 def examine(tuning_file: str | None = None) -> dict[str, Any]:
     """The report, with all problems. Creates no GPU context."""
     problems: list[str] = []
-    with kept.messages_to(problems.append):
+    with trust.messages_to(problems.append):
         return _examine(tuning_file, problems)
 
 

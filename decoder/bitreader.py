@@ -10,7 +10,7 @@ from ..jit.inlining import outlined
 from ..jit.kernel import helper
 from .errors import E_END, E_GOLOMB
 from .layout import S_END, S_ERROR, S_POS
-from .words import leading_zeros32, peek32
+from .unaligned import leading_zeros32, peek32
 
 PADDING = 256  # bytes: more than a residual block can read before it looks at the end
 

@@ -12,7 +12,7 @@ from ..standard.cabac_contexts import NEXT_LPS, RANGE_LPS
 from .bitreader import fail
 from .errors import E_CABAC
 from .layout import S_BITS, S_END, S_OFFSET, S_POS, S_RANGE
-from .words import peek32
+from .unaligned import peek32
 
 BEYOND = 64  # bits that may be looked at behind the end of the slice
 

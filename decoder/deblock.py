@@ -11,7 +11,7 @@ from ..jit.inlining import inlined, outlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
 from .layout import SLICE_ALPHA, SLICE_BETA, SLICE_CB, SLICE_DISABLE, is_intra, partition_size
-from .words import copy8, copy16, transpose_in, turn_out
+from .unaligned import copy8, copy16, transpose_in, transpose_out
 
 # bS 2 for the pieces whose bits are set, one bit a piece.
 STRENGTHS_2 = np.array([sum(2 << 4 * k for k in range(4) if i >> k & 1) for i in range(16)], np.int64)
@@ -232,7 +232,7 @@ def filter_luma(plane, start, across, along, strengths, thresholds, lines):
     else:
         filter_normal(lines, strengths, thresholds)
     if across == 1:
-        turn_out(lines, plane, first, plane, first + np.uint64(8) * along, along)
+        transpose_out(lines, plane, first, plane, first + np.uint64(8) * along, along)
     else:
         for row in range(1, 7):
             copy16(plane, first + np.uint64(row) * across, lines, np.uint64(16 * row))
@@ -252,7 +252,7 @@ def filter_chroma(u_plane, v_plane, start, across, along, strengths, of_u, of_v,
             copy8(lines, to + eight, v_plane, at)
     filter_chroma_lines(lines, strengths, of_u, of_v)
     if across == 1:
-        turn_out(lines, u_plane, first, v_plane, first, along)
+        transpose_out(lines, u_plane, first, v_plane, first, along)
     else:
         for row in range(3, 5):
             at, to = first + np.uint64(row) * across, np.uint64(16 * row)

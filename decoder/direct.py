@@ -6,7 +6,7 @@ from ..jit.kernel import helper
 from .errors import E_NO_COLOCATED, E_NO_REFERENCE
 from .layout import P_COL_SHORT, P_COL_SLOT, P_REFS_0, P_SLOT, P_SPATIAL_DIRECT, SUB_DIRECT, P_DIRECT_8x8
 from .mv_prediction import neighbour_c, predict_mv, reference_at
-from .place import set_vectors
+from .neighbours import set_vectors
 
 UNSCALED = 9999  # instead of DistScaleFactor: the vector is taken as it is (long-term reference, or no distance)
 

@@ -6,7 +6,7 @@ from . import cabac, elements_cabac
 from .bitreader import fail, se, te, u, ue
 from .errors import E_CBP, E_MB_TYPE
 from .layout import P_CABAC, P_MB_WIDTH, P_SLICE_TYPE, PCM_SAMPLES, S_POS, SLICE_I, SLICE_P
-from .place import is_above, is_left, place
+from .neighbours import is_above, is_left, place
 
 
 @helper

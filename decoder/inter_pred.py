@@ -22,7 +22,7 @@ from .layout import (
     WEIGHT_IMPLICIT,
     partition_size,
 )
-from .words import copy8, copy16
+from .unaligned import copy8, copy16
 
 STRIDE = 24  # 16 samples, and the margins of the 6-tap filter: 2 before, 3 behind
 CHROMA_STRIDE = 16  # 8 samples, and one behind

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.inlining import outlined
 from ..jit.kernel import helper
-from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
+from .neighbours import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
 
 # Tables 8-2, 8-3: Intra4x4PredMode and Intra8x8PredMode
 VERTICAL, HORIZONTAL, DC, DOWN_LEFT, DOWN_RIGHT = range(5)

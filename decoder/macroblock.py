@@ -41,7 +41,7 @@ from .layout import (
     P_DIRECT_8x8,
     P_TRANSFORM_8x8,
 )
-from .place import place, set_vectors
+from .neighbours import place, set_vectors
 from .residual import residual
 
 MAX_MVD = 16384  # quarter samples; twice the range of vectors (A.3)

@@ -18,7 +18,7 @@ from .layout import (
     partition_size,
 )
 from .mv_prediction import predict_mv, predict_skip_mv
-from .place import neighbours, place, set_vectors
+from .neighbours import neighbours, place, set_vectors
 
 
 @helper

@@ -10,7 +10,7 @@ import numpy as np
 from ..jit.inlining import outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import RASTER_TO_BLOCK
-from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
+from .neighbours import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT
 
 UNAVAILABLE = -2
 

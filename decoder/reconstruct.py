@@ -27,7 +27,7 @@ from .layout import (
     P_SLOT,
     is_intra,
 )
-from .place import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, is_above, is_left, neighbours, place
+from .neighbours import ABOVE, ABOVE_LEFT, ABOVE_RIGHT, LEFT, is_above, is_left, neighbours, place
 from .transform import (
     BLOCKS,
     COEFFICIENTS,

@@ -7,7 +7,7 @@ from ..jit.kernel import helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA
 from ..standard.tables import ZIGZAG_4x4, ZIGZAG_8x8
 from .layout import P_CABAC, P_MB_WIDTH, S_VALUES
-from .place import is_above, is_left, place
+from .neighbours import is_above, is_left, place
 from .residual_cabac import (
     CAT_CHROMA_AC,
     CAT_CHROMA_DC,

@@ -15,7 +15,7 @@ from ..standard.cavlc import (
 from .bitreader import fail
 from .errors import E_COEFF_TOKEN, E_END, E_LEVEL, E_RUN_BEFORE, E_TOTAL_ZEROS
 from .layout import S_END, S_POS, S_VALUES
-from .words import leading_zeros32, peek32
+from .unaligned import leading_zeros32, peek32
 
 
 @helper

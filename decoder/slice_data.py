@@ -24,7 +24,7 @@ from .layout import (
     SLICE_I,
 )
 from .macroblock import macroblock_layer, skipped_macroblock
-from .place import is_above, is_left
+from .neighbours import is_above, is_left
 
 
 @helper

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..jit.inlining import outlined
 from ..jit.kernel import helper
-from .words import add8, add16
+from .unaligned import add8, add16
 
 LANES = 16
 BLOCKS = 16 * LANES  # levels, coefficients or samples of the blocks transformed at once

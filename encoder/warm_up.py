@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ..jit.cache_folder import CacheFolder, find_cache_folder
 from ..jit.kernel_files import cached_modules
-from ..jit.place import CacheFolder, find_cache_folder
 from ..scheduler.stages import CPU, files, load_launchers
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"

@@ -2,7 +2,7 @@
 
 Numba's own cache registers all functions that compiled code may call, SciPy's included, and parses each kernel's LLVM
 bitcode for callers that may be compiled later: most of the time until the first frame. It also fails on files that are
-damaged or cannot be written, and loads files that other users may have written (kept.py).
+damaged or cannot be written, and loads files that other users may have written (trust.py).
 """
 
 import os
@@ -16,9 +16,9 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 
-from . import kept
+from . import trust
+from .cache_folder import ADVICE, cache_folder, stamp
 from .kernel_files import KernelFiles
-from .place import ADVICE, cache_folder, stamp
 
 
 class _LoadedLibrary(JITCodeLibrary):
@@ -130,8 +130,8 @@ class KernelCache(FunctionCache):
                 return
             problem = f"{self._folder.folder} cannot be written" if self._folder.folder else "there is no folder for them"
         except OSError as error:
-            problem = f"{self._cache_path}: {kept.error_text(error)}"
-        kept.warn_once("write", f"compiled kernels cannot be kept ({problem}), so every process compiles them again: "
+            problem = f"{self._cache_path}: {trust.error_text(error)}"
+        trust.warn_once("write", f"compiled kernels cannot be kept ({problem}), so every process compiles them again: "
                                 f"set {ADVICE}")  # fmt: skip
 
     @classmethod

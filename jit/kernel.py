@@ -12,7 +12,7 @@ import functools
 
 from numba import njit
 
-from . import kept
+from . import trust
 from .interfaces import why_ordinary
 
 if not why_ordinary():
@@ -59,7 +59,7 @@ def helper(function):
 
 def _ordinary(function, **options):
     """An ordinary njit function, reported once; uncached where Numba finds no folder for its files."""
-    kept.warn_once("numba", why_ordinary())
+    trust.warn_once("numba", why_ordinary())
     try:
         return njit(error_model="numpy", **options)(function)
     except RuntimeError:

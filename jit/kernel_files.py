@@ -9,9 +9,9 @@ from typing import Any
 
 import numba
 
-from . import kept
+from . import trust
+from .cache_folder import Stamp, find_cache_folder, stamp
 from .interfaces import why_ordinary
-from .place import Stamp, find_cache_folder, stamp
 
 _ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's file names
 
@@ -25,13 +25,13 @@ class KernelFiles:
 
     def versions(self):
         """{key: file name}; empty if the index is damaged or belongs to other sources or another version of Numba."""
-        found = _unpickled(kept.read(self.index))
+        found = _unpickled(trust.read(self.index))
         return found[1] if found is not None and found[0] == self._made else {}
 
     def load(self, key):
         """The saved payload, None if it is missing or damaged."""
         name = self.versions().get(key)
-        found = _unpickled(kept.read(self.index.with_name(name))) if name is not None else None
+        found = _unpickled(trust.read(self.index.with_name(name))) if name is not None else None
         # The file may hold another key or older sources if two processes wrote at once or one ended between two files.
         return found[1] if found is not None and found[0] == (self._made, key) else None
 
@@ -42,17 +42,17 @@ class KernelFiles:
             taken = set(versions.values())
             names = (f"{os.path.basename(self._base)}.{number}.nbc" for number in itertools.count(1))
             versions[key] = next(name for name in names if name not in taken)
-            kept.write(self.index, _dumps((self._made, versions)))
-        kept.write(self.index.with_name(versions[key]), _dumps(((self._made, key), payload)))
+            trust.write(self.index, _dumps((self._made, versions)))
+        trust.write(self.index.with_name(versions[key]), _dumps(((self._made, key), payload)))
 
     def flush(self):
         """Empties the index."""
-        kept.write(self.index, _dumps((self._made, {})))
+        trust.write(self.index, _dumps((self._made, {})))
 
     def problems(self) -> list[str]:
         """Files that exist and are not loaded, each with the reason."""
         paths = [self.index, *(self.index.with_name(name) for name in self.versions().values())]
-        return [f"{path} {problem}" for path in paths if (problem := kept.problem_of(path))]
+        return [f"{path} {problem}" for path in paths if (problem := trust.problem_of(path))]
 
 
 def _dumps(found: Any) -> bytes:
@@ -85,10 +85,10 @@ def cached_modules(sources: Path) -> set[str]:
         if folder is not None and name.endswith(f"{_ENDING}.nbi"):
             module = name.partition(".")[0]
             if why_ordinary():  # Numba checks its files itself; those of this class look damaged to it, and reverse
-                intact |= {module} if kept.problem_of(folder / name) == kept.DAMAGED else set()
+                intact |= {module} if trust.problem_of(folder / name) == trust.DAMAGED else set()
                 continue
             files = KernelFiles(str(folder / name[: -len(".nbi")]), stamp(sources))
-            codes = [kept.read(folder / version) for version in files.versions().values()]
+            codes = [trust.read(folder / version) for version in files.versions().values()]
             if codes:
                 (broken if None in codes else intact).add(module)
     return intact - broken

@@ -17,7 +17,7 @@ import numpy as np
 
 from .cuda_executor import CudaExecutor
 from .gpu_memory import GpuMemory
-from .hybrid_queues import IssueOrder
+from .issue_order import IssueOrder
 from .planning.adaptation import Adaptation
 from .planning.plan import HOST, Plan, is_gpu, memory_of
 from .planning.probing import Probing

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...jit import kept
+from ...jit import trust
 
 HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
 ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capabilities; PTX of the first serves later GPUs
@@ -133,11 +133,11 @@ def cache_folder() -> Path:
         base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         folder = Path(base) / "h264lite" / "cuda"
         folder.mkdir(0o755, parents=True, exist_ok=True)
-        reason = kept.distrust(folder.stat())
+        reason = trust.distrust(folder.stat())
     except (OSError, RuntimeError):  # RuntimeError: no home folder
         return _make_own_folder()
     if reason:
-        kept.warn_once("cuda folder", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}")
+        trust.warn_once("cuda folder", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}")
         return _make_own_folder()
     return folder
 
@@ -214,7 +214,7 @@ def compiled(name: str, capability: tuple[int, int]) -> Path | None:
     if fatbin.exists() and _made_from(stamp).get(name) == module_key(name):
         return fatbin
     found = sorted(cache_folder().glob(_cached_name(name, f"sm_{capability[0]}{capability[1]}")), reverse=True)
-    return next((path for path in found if kept.read(path) is not None), None)
+    return next((path for path in found if trust.read(path) is not None), None)
 
 
 def _made_from(stamp: Path) -> dict[str, str]:
@@ -229,7 +229,7 @@ def _made_from(stamp: Path) -> dict[str, str]:
 def load_code(name: str, capability: tuple[int, int]) -> bytes:
     """The compiled module for a GPU of this compute capability: fatbin, cache or nvcc, in this order."""
     found = compiled(name, capability)
-    code = None if found is None else found.read_bytes() if found.suffix == ".fatbin" else kept.read(found)
+    code = None if found is None else found.read_bytes() if found.suffix == ".fatbin" else trust.read(found)
     if code is not None:
         return code
     arch, folder = f"sm_{capability[0]}{capability[1]}", cache_folder()
@@ -238,10 +238,10 @@ def load_code(name: str, capability: tuple[int, int]) -> bytes:
         run_nvcc(name, ["-cubin", f"-arch={arch}"], output, write_tables(Path(scratch)))
         code = output.read_bytes()
     try:
-        kept.write(folder / _cached_name(name, arch), code)
+        trust.write(folder / _cached_name(name, arch), code)
     except OSError as error:
-        why = f"{folder}: {kept.error_text(error)}"
-        kept.warn_once("cuda write", f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
+        why = f"{folder}: {trust.error_text(error)}"
+        trust.warn_once("cuda write", f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
                                      f"again: set {ADVICE}")  # fmt: skip
     return code
 

@@ -21,8 +21,8 @@ from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
 from h264lite.encoder.settings import tuned
 from h264lite.encoder.settings.config import Config
+from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import kernel_files
-from h264lite.jit import place as kernel_place
 from h264lite.scheduler.planning.models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning, cache_file, now, read, save
 from h264lite.scheduler.stages import MAIN, TABLE

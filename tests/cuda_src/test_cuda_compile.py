@@ -13,9 +13,9 @@ import zipfile
 
 import pytest
 from h264lite.cuda_src.runtime import compiler
-from h264lite.jit import kept
+from h264lite.jit import trust
 
-from ..jit.test_kept import HOW, break_it
+from ..jit.test_trust import HOW, break_it
 
 needs_nvcc = pytest.mark.skipif(compiler.find_nvcc() is None, reason="no nvcc on this machine")
 
@@ -162,7 +162,7 @@ def test_damaged_modules_are_replaced(compiling, how):
 def test_modules_of_other_users_are_not_loaded(compiling):
     cache, calls = compiling
     told = []
-    with kept.messages_to(told.append):
+    with trust.messages_to(told.append):
         compiler.load_code("ssd", (9, 0))
         (cache / "ssd-sm_90.cubin").chmod(0o666)
         assert compiler.load_code("ssd", (9, 0)) == b"ssd 2"
@@ -182,8 +182,8 @@ def test_a_full_disk_under_the_cache(compiling, monkeypatch):
     def full(path, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(kept, "write", full)
-    with kept.messages_to(told.append):
+    monkeypatch.setattr(trust, "write", full)
+    with trust.messages_to(told.append):
         assert compiler.load_codes(["ssd", "intra", "deblock"], (9, 0))
     assert len(calls) == 3 and len(told) == 1 and f"({cache}: no space left on device)" in told[0]
 

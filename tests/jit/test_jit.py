@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from h264lite.jit import cache_folder
 from h264lite.jit import kernel as jit
 from h264lite.jit import parts as jit_parts
-from h264lite.jit import place
 from numba import njit
 
 KERNELS = """
@@ -159,8 +159,8 @@ def test_an_edit_wherever_a_kernel_depends_gives_it_a_new_entry(tmp_path, monkey
     for folder in ("jit", "standard", "cpu_simd", "cpu_simd/simd", "encoder"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "file.py").write_text("one = 1")
-    monkeypatch.setattr(place, "__file__", str(tmp_path / "jit" / "place.py"))
-    stamp = place.stamp.__wrapped__
+    monkeypatch.setattr(cache_folder, "__file__", str(tmp_path / "jit" / "place.py"))
+    stamp = cache_folder.stamp.__wrapped__
     before = stamp(tmp_path / "cpu_simd")
     for folder in ("jit", "standard", "cpu_simd", "cpu_simd/simd", "encoder"):
         (tmp_path / folder / "file.py").write_text("one = 11")

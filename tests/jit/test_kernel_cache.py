@@ -16,20 +16,20 @@ from h264lite.cli import cli
 from h264lite.cli import doctor as doctor_command
 from h264lite.encoder import warm_up as first_run
 from h264lite.jit import cache as jit_cache
-from h264lite.jit import kept, kernel_files
+from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import kernel as jit
-from h264lite.jit import place as kernel_place
+from h264lite.jit import kernel_files, trust
 from h264lite.scheduler.stages import CPU, files
 
-from .test_kept import HOW, break_it
+from .test_trust import HOW, break_it
 
 NUMBA = kernel_files.numba.__version__
-kept_write = kept.write
+kept_write = trust.write
 STAMP = (("a.py", 1, 2),)
 KERNEL = """
 import sys
 import numpy as np
-from h264lite.jit import kept, kernel as jit, place as kernel_place
+from h264lite.jit import trust, kernel as jit, cache_folder as kernel_place
 
 def ramp(n):
     out = np.empty(n, np.int64)
@@ -37,7 +37,7 @@ def ramp(n):
         out[i] = 3 * i
     return out
 
-with kept.messages_to(lambda text: print("told:", text)):
+with trust.messages_to(lambda text: print("told:", text)):
     ramp = jit.kernel(ramp)
     total = int(np.sum(ramp(5)))
 print(total, sum(ramp.stats.cache_hits.values()))
@@ -68,9 +68,9 @@ def test_versions_of_a_kernel(tmp_path):
     assert kernel.load("x") is None
     kernel.flush()
     assert kernel.versions() == {}
-    kept.write(kernel.index, pickle.dumps((("0.1", STAMP), {"x": "k.1.nbc"})))  # another Numba
+    trust.write(kernel.index, pickle.dumps((("0.1", STAMP), {"x": "k.1.nbc"})))  # another Numba
     assert kernel.versions() == {}
-    kept.write(kernel.index, b"c" + NUMBA.encode() + b"\nno\n.")  # or one that cannot be read here
+    trust.write(kernel.index, b"c" + NUMBA.encode() + b"\nno\n.")  # or one that cannot be read here
     assert kernel.versions() == {}
 
 
@@ -79,7 +79,7 @@ def test_code_of_older_sources_does_not_count_under_a_new_index(tmp_path, monkey
     older, newer = (kernel_files.KernelFiles(str(tmp_path / "k"), (("a.py", 1, size),)) for size in (2, 3))
     older.save("x", "older")
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "write", lambda path, data: kept_write(path, data) if path.suffix == ".nbi" else 1 / 0)
+        patch.setattr(trust, "write", lambda path, data: kept_write(path, data) if path.suffix == ".nbi" else 1 / 0)
         with pytest.raises(ZeroDivisionError):
             newer.save("x", "newer")
     assert list(newer.versions()) == ["x"] and newer.load("x") is None
@@ -97,7 +97,7 @@ def test_damaged_versions_are_replaced(tmp_path, how):
             path = tmp_path / name
             path.write_bytes(break_it(path.read_bytes(), how, rng))
             assert kernel.load("x") is None
-            assert kernel.problems() == [f"{path} {kept.DAMAGED}"]
+            assert kernel.problems() == [f"{path} {trust.DAMAGED}"]
             kernel.save("x", "again")
             assert kernel.load("x") == "again" and kernel.problems() == []
     assert sorted(os.listdir(tmp_path)) == ["k.1.nbc", "k.nbi"]
@@ -108,9 +108,9 @@ def test_what_others_planted_is_not_unpickled(tmp_path):
     kernel.save("x", 1)
     for path in (tmp_path / "k.nbi", tmp_path / "k.1.nbc"):
         kernel.save("x", 1)
-        kept.write(path, pickle.dumps(Planted()))
+        trust.write(path, pickle.dumps(Planted()))
         path.chmod(0o666)
-        with kept.messages_to(lambda text: None):
+        with trust.messages_to(lambda text: None):
             assert kernel.load("x") is None
         assert not hasattr(threading, "planted")
         assert kernel.problems() == [f"{path} may be written by other users"]
@@ -155,17 +155,18 @@ def test_a_process_with_the_cache_of_another_user(run, tmp_path):
 def test_a_process_on_a_full_disk(run, tmp_path):
     """It says which folder, once, and goes on."""
     told, result = run("""
-from h264lite.jit import kept
+from h264lite.jit import trust
 def full(path, data):
     raise OSError(28, 'No space left')
-kept.write = full
+trust.write = full
 """)
     (folder,) = (tmp_path / "cache").iterdir()
     assert result == "30 0" and told.startswith(f"told: compiled kernels cannot be kept ({folder}: no space left), so every")
 
 
 def test_a_process_that_can_write_nowhere(run, tmp_path):
-    nowhere = "from h264lite.jit import place as p\np.find_cache_folder = lambda sources: p.CacheFolder(None, False, ())"
+    nowhere = ("from h264lite.jit import cache_folder as p\n"
+               "p.find_cache_folder = lambda sources: p.CacheFolder(None, False, ())")  # fmt: skip
     for _ in range(2):
         told, result = run(nowhere)
         assert result == "30 0" and told.startswith("told: compiled kernels cannot be kept (there is no folder for them)")
@@ -294,8 +295,8 @@ def test_an_error_of_the_disk_is_told_once(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    monkeypatch.setattr(kept, "write", full)
-    with kept.messages_to(told.append):
+    monkeypatch.setattr(trust, "write", full)
+    with trust.messages_to(told.append):
         for value in (1, 2.0, 3 + 1j):
             assert kernel(value) == value
     assert len(told) == 1 and "disk quota exceeded" in told[0] and str(Path(__file__).parent) in told[0]

@@ -11,7 +11,7 @@ from h264lite.scheduler.arrays import Size
 from h264lite.scheduler.executor import bands
 from h264lite.scheduler.frames.hybrid_loop import HybridLoop
 from h264lite.scheduler.hybrid_executor import HybridExecutor
-from h264lite.scheduler.hybrid_queues import IssueOrder
+from h264lite.scheduler.issue_order import IssueOrder
 from h264lite.scheduler.planning.models import Curve, Models
 from h264lite.scheduler.planning.plan import SPLITS, Plan
 from h264lite.scheduler.planning.planner import make_plan

@@ -160,7 +160,7 @@ if _PLAIN:
             lines[np.uint64(16) * x + y + np.uint64(8)] = second[at2 + y * stride + x]
 
     @helper
-    def turn_out(lines, first, at, second, at2, stride):
+    def transpose_out(lines, first, at, second, at2, stride):
         """The reverse of transpose_in."""
         for i in range(64):
             y, x = np.uint64(i & 7), np.uint64(i >> 3)
@@ -185,6 +185,6 @@ if _PLAIN:
         return n
 
 else:
-    transpose_in, turn_out = _turn(True), _turn(False)
+    transpose_in, transpose_out = _turn(True), _turn(False)
     add8, add16 = _add(8), _add(16)
     copy8, copy16, peek32, leading_zeros32 = _copy(8), _copy(16), intrinsic(_peek), intrinsic(_zeros)

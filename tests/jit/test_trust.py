@@ -7,8 +7,8 @@ import warnings
 from pathlib import Path
 
 import pytest
-from h264lite.jit import kept
-from h264lite.jit import place as kernel_place
+from h264lite.jit import cache_folder as kernel_place
+from h264lite.jit import trust
 
 ME, OTHER = 1234, 4321
 
@@ -21,7 +21,7 @@ def status(mode, user=ME, group=ME):
 def told():
     """What is told, instead of warnings."""
     found = []
-    with kept.messages_to(found.append):
+    with trust.messages_to(found.append):
         yield found
 
 
@@ -47,42 +47,42 @@ HOW = ("empty", "cut", "zeros", "garbage", "longer", "bit")
 def test_what_was_written_is_read(tmp_path):
     path = tmp_path / "a"
     for data in (b"", b"abc", bytes(100_000)):
-        kept.write(path, data)
-        assert kept.read(path) == data and kept.problem_of(path) == ""
+        trust.write(path, data)
+        assert trust.read(path) == data and trust.problem_of(path) == ""
     assert os.listdir(tmp_path) == ["a"]
-    assert kept.read(tmp_path / "none") is None and kept.problem_of(tmp_path / "none") == ""
+    assert trust.read(tmp_path / "none") is None and trust.problem_of(tmp_path / "none") == ""
 
 
 @pytest.mark.parametrize("how", HOW)
 def test_damaged_files_are_not_read(tmp_path, told, how):
     path, rng = tmp_path / "a", random.Random(how)
-    kept.write(path, rng.randbytes(200))
+    trust.write(path, rng.randbytes(200))
     whole = path.read_bytes()
     for _ in range(300):
         path.write_bytes(break_it(whole, how, rng))
-        assert kept.read(path) is None and kept.problem_of(path) == kept.DAMAGED
+        assert trust.read(path) is None and trust.problem_of(path) == trust.DAMAGED
     assert not told  # it is replaced
 
 
 def test_others_cannot_write_to_what_is_written(tmp_path):
     before = os.umask(0)
     try:
-        kept.write(tmp_path / "a", b"abc")
+        trust.write(tmp_path / "a", b"abc")
     finally:
         os.umask(before)
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
-    kept.write(tmp_path / "a", b"before")
+    trust.write(tmp_path / "a", b"before")
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        kept.write(tmp_path / "a", b"behind")
-    assert os.listdir(tmp_path) == ["a"] and kept.read(tmp_path / "a") == b"before"
+        trust.write(tmp_path / "a", b"behind")
+    assert os.listdir(tmp_path) == ["a"] and trust.read(tmp_path / "a") == b"before"
 
 
 @pytest.mark.parametrize(("mode", "user", "trusted"), [
@@ -93,10 +93,10 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_whom_files_are_taken_from(monkeypatch, mode, user, trusted, me):
     """Root takes no more than others do, as in a container with folders of other users."""
     monkeypatch.setattr(os, "geteuid", lambda: me)
-    monkeypatch.setattr(kept.os, "stat", lambda path: status(0o644, 77))
+    monkeypatch.setattr(trust.os, "stat", lambda path: status(0o644, 77))
     if user == ME and me == 0:
         trusted = False
-    assert (kept.distrust(status(mode, user)) == "") == trusted
+    assert (trust.distrust(status(mode, user)) == "") == trusted
 
 
 def test_a_group_of_one_may_write(monkeypatch):
@@ -107,32 +107,32 @@ def test_a_group_of_one_may_write(monkeypatch):
     for name, members, alone in (("ann", [], True), ("ann", ["ann"], True), ("ann", ["bob"], False), ("staff", [], False)):
         group = grp.struct_group((name, "", ME, members))
         monkeypatch.setattr(grp, "getgrgid", lambda number, group=group: group)
-        assert (kept.distrust(status(0o664)) == "") == alone
-        assert kept.distrust(status(0o666))
+        assert (trust.distrust(status(0o664)) == "") == alone
+        assert trust.distrust(status(0o666))
 
     def unknown(number):
         raise KeyError(number)
 
     monkeypatch.setattr(grp, "getgrgid", unknown)
-    assert kept.distrust(status(0o664))
+    assert trust.distrust(status(0o664))
 
 
 def test_files_of_others_are_not_read_and_told_once(tmp_path, told, monkeypatch):
     for name in "ab":
-        kept.write(tmp_path / name, b"abc")
+        trust.write(tmp_path / name, b"abc")
         (tmp_path / name).chmod(0o666)
-        assert kept.read(tmp_path / name) is None
+        assert trust.read(tmp_path / name) is None
     assert told == [f"{tmp_path / 'a'} may be written by other users: not loaded"]
-    kept.write(tmp_path / "a", b"abc")  # replaced
-    assert kept.read(tmp_path / "a") == b"abc"
+    trust.write(tmp_path / "a", b"abc")  # replaced
+    assert trust.read(tmp_path / "a") == b"abc"
 
 
 def test_without_a_listener_it_is_a_warning():
-    with kept.messages_to(lambda text: None), warnings.catch_warnings(record=True) as found:  # as if nothing had been told
+    with trust.messages_to(lambda text: None), warnings.catch_warnings(record=True) as found:  # as if nothing had been told
         warnings.simplefilter("always")
-        kept._listener = None
-        kept.warn_once("kind", "text")
-        kept.warn_once("kind", "more")
+        trust._listener = None
+        trust.warn_once("kind", "text")
+        trust.warn_once("kind", "more")
     assert [(str(entry.message), entry.category) for entry in found] == [("text", RuntimeWarning)]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from numba.misc.appdirs import AppDirs
 
-from . import kept
+from . import trust
 
 VARIABLE = "NUMBA_CACHE_DIR"
 ADVICE = f"{VARIABLE} to a folder that you can write and other users cannot"
@@ -38,7 +38,7 @@ def find_cache_folder(sources: Path) -> CacheFolder:
         except OSError:
             pass
         try:
-            reason = kept.distrust(os.stat(folder))
+            reason = trust.distrust(os.stat(folder))
         except OSError:
             continue
         if reason:
@@ -65,7 +65,7 @@ def cache_folder(sources: Path) -> CacheFolder:
     found = find_cache_folder(sources)
     if found.refused:
         instead = f"kept in {found.folder}" if found.writable else f"compiled by every process: set {ADVICE}"
-        kept.warn_once("place", f"{found.refused[0]}: no compiled kernels are loaded from there; they are {instead}")
+        trust.warn_once("place", f"{found.refused[0]}: no compiled kernels are loaded from there; they are {instead}")
     return found
 
 
