@@ -8,7 +8,7 @@ from importlib import import_module
 
 import numba
 
-SINCE, BEFORE = (0, 60), (0, 69)  # versions of Numba, as in setup.cfg: the tests have run with the first and the last
+SINCE, BEFORE = (0, 60), (0, 69)  # versions of Numba, as in setup.cfg: tests/jit run with the first, all tests with the last
 
 # By module: what cache.py, parts.py and kernel.py call or replace
 _USED = {

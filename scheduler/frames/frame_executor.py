@@ -179,7 +179,8 @@ class FrameExecutor:
 
         Raises `lost` if the GPU was named by the user: frames that are finished stay in flight, the others leave.
         """
-        is_lost = [isinstance(handle.task.exception(), GpuLost) for handle in self.in_flight if handle.task is not None]
+        errors = [handle.task.exception() for handle in self.in_flight if handle.task is not None]
+        is_lost = [isinstance(error, (GpuLost, DeviceMemoryError)) for error in errors]
         first = is_lost.index(True) if True in is_lost else len(is_lost)
         to_redo = [*list(self.in_flight)[first:], *([entering] if entering is not None else [])]
         while len(self.in_flight) > first:
