@@ -11,7 +11,7 @@ from .files.device_frame import INTERFACE, describe, is_on_gpu
 from .files.read_ahead import Read
 from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .settings.config import Config
-from .settings.options import ALL, API, OPTIONS, read_options, refuse_unbuilt
+from .settings.options import ALL, API, OPTIONS, read_options
 from .statistics import FrameRow, Statistics
 
 if TYPE_CHECKING:
@@ -217,8 +217,7 @@ def _array(value: Any, name: str) -> np.ndarray:
 
 def encode(frames: Iterable[Any], fps: Any = 25, **options: Any) -> bytes:
     """Encode `frames` into one Annex B stream. The size is the first frame's."""
-    for name in options:
-        refuse_unbuilt(name)
+    read_options({"fps": fps, **options}, _API_OPTIONS)
     iterator = iter(frames)
     first = next(iterator, None)
     if first is None:
