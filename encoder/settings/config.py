@@ -180,10 +180,10 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    known = {entry.name for entry in fields(Config)} | {"no_deblock", "tuning"}
+    known = {entry.name for entry in fields(Config)} | {"no_deblock"}  # a part of `deblock`
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
-        raise TypeError(f"options without a field of the same name in Config (encoder/settings/config.py): {', '.join(missing)}")
+        raise TypeError(f"options without a field of the same name in Config (encoder/settings/config.py): {missing}")
 
 
 def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
