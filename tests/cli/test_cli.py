@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from h264lite.cli import cli
+from h264lite.cli.progress import Progress
 from h264lite.encoder.files.video import frame_bytes
 from h264lite.encoder.settings.options import API, OPTIONS
 from h264lite.encoder.settings.unbuilt import UNBUILT
@@ -113,6 +114,26 @@ def test_reports(fake, clip, tmp_path):
     assert told["kbps"] == pytest.approx(95 * 8 * 25 / 5 / 1000)
     assert told["P"]["macroblocks"]["P_16x16"] == 4
     assert rec.read_bytes() == clip.read_bytes()
+
+
+def keys(value):
+    """All names in a JSON value, but for those of stages, which are named elsewhere."""
+    if isinstance(value, dict):
+        return {name for one, part in value.items() for name in {one, *(keys(part) if one != "stage_seconds" else ())}}
+    return {name for part in value for name in keys(part)} if isinstance(value, list) else set()
+
+
+def test_every_key_is_documented_and_fps_is_the_rate_of_the_video(fake, clip, tmp_path, capfd):
+    rows, summary = tmp_path / "r.csv", tmp_path / "s.json"
+    words = ("--csv", rows, "--json", summary, "--ssim", "--fps", "30000/1001", "--progress", "json")
+    assert fake(clip, tmp_path / "a.264", *words) == 0
+    events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    progress = Progress("json", 5, 25)._values(1, 1)
+    written = json.loads(summary.read_text())
+    page = set(re.findall(r"`(\w+)`", (Path(__file__).parents[2] / "docs" / "json.md").read_text()))
+    assert keys(events) | keys(progress) | keys(written) | {*rows.read_text().splitlines()[0].split(",")} <= page
+    assert written["fps"] == events[0]["fps"] == events[-1]["fps"] == "30000/1001"
+    assert written["encode_fps"] == events[-1]["encode_fps"] > 0 and "fps" not in progress and "encode_fps" in progress
 
 
 def test_progress_for_programs(clip, tmp_path):
