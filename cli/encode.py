@@ -12,6 +12,7 @@ from ..console import say
 from ..encoder.compile_kernels import compile_all
 from ..encoder.encoder import Encoder
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
+from ..encoder.files.names import size_from_name
 from ..encoder.files.opening import open_packets, open_source
 from ..encoder.files.output import ByteSink, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
@@ -104,6 +105,8 @@ def run_encode(
         quiet = reports["quiet"] or mode == "json"
         run = Run(said, source, None, sinks, progress, quiet)  # type: ignore[arg-type]
         run.say(start_line(config, source.format))
+        for line in notes(source_name, source.format, config, option_texts):
+            run.say(line)
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
         if will_compile():
@@ -163,6 +166,19 @@ def start_line(config: Config, video: VideoFormat) -> str:
     threads = f"{config.threads} thread{'s' if config.threads > 1 else ''}"
     return (f"{size}, {video.kind}, {fps} fps; device {config.device}: {config.device_reason}, {threads}; "
             f"profile Constrained Baseline, level {config.level_idc // 10}.{config.level_idc % 10}")
+
+
+def notes(name: str, video: VideoFormat, config: Config, option_texts: dict[str, Any]) -> list[str]:
+    """Lines on frame rate and size where they are assumed or taken from the file's name, or contradict it."""
+    lines, named_size = [], size_from_name(name)
+    if video.kind == "raw" and named_size and named_size != (video.width, video.height):
+        lines.append(f"--input-res {video.width}x{video.height} overrides {named_size[0]}x{named_size[1]} of the file's name")
+    if "fps" in option_texts and video.fps not in (None, config.fps):
+        lines.append(f"--fps {config.fps} overrides {video.fps} of the {'name' if video.kind == 'raw' else 'input'}")
+    elif "fps" not in option_texts and video.kind == "raw":
+        lines.append(f"{config.fps} fps are assumed: raw video has no frame rate; see --fps" if video.fps is None
+                     else f"{config.fps} fps by the file's name; --fps overrides it")  # fmt: skip
+    return lines
 
 
 def tell_plan(run: Run, config: Config, verbose: bool) -> None:

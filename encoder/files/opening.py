@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from ...files import opened, shown
 from ..errors import InputError, OptionError
+from .names import rate_from_name, size_from_name
 from .output import CONTAINERS, OTHER_ENDINGS, ByteSink, PacketSink, error_text
 from .output_av import ContainerSink
 from .video import (
@@ -15,7 +16,6 @@ from .video import (
     Source,
     VideoFormat,
     parse_y4m_header,
-    size_from_name,
     with_length,
 )
 from .video_av import AvSource
@@ -45,7 +45,7 @@ def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") 
             raise OptionError(
                 f"{said}: the size of raw video is unknown: give --input-res WxH, or a name such as x_352x288.yuv"
             )
-        return RawSource(file, said, with_length(file, name, VideoFormat(*size)))
+        return RawSource(file, said, with_length(file, name, VideoFormat(*size, rate_from_name(name))))
     except BaseException as error:
         file.close()
         if isinstance(error, OSError):

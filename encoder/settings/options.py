@@ -146,7 +146,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("demuxer", "Input", read_choice, "auto", "what IN is; auto = by its name and first bytes",
            choices=_same("auto", "raw", "y4m", "av"), scope=CLI),
     Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001; else that of the "
-           "input", "RATE"),
+           "input, or of a raw file's name such as x_352x288_30.yuv", "RATE"),
     Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, MOST, scope=CLI),
     Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
 

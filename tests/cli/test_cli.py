@@ -101,6 +101,23 @@ def test_odd_sizes_say_how_they_are_coded(fake, tmp_path, capfd):
     assert rec.stat().st_size == 2 * frame_bytes(18, 34)
 
 
+@pytest.mark.parametrize(("name", "words", "fps", "line"), [
+    ("x_18x16_30.yuv", "", "30", "30 fps by the file's name; --fps overrides it"),
+    ("x_18x16_30000_1001.yuv", "", "30000/1001", "30000/1001 fps by the file's name"),
+    ("x_18x16.yuv", "", "25", "25 fps are assumed: raw video has no frame rate; see --fps"),
+    ("x_18x16_30.yuv", "--fps 50", "50", "--fps 50 overrides 30 of the name"), ("x_18x16_30.yuv", "--fps 30", "30", None),
+    ("x.y4m", "--fps 50", "50", "--fps 50 overrides 24 of the input"), ("x.y4m", "", "24", None),
+    ("x_352x288.yuv", "--input-res 18x16 --fps 5", "5", "--input-res 18x16 overrides 352x288 of the file's name"),
+])
+def test_rates_and_sizes_of_names(fake, clip, tmp_path, capfd, name, words, fps, line):
+    data = clip.read_bytes()
+    (tmp_path / name).write_bytes(data if name.endswith("yuv") else b"YUV4MPEG2 W18 H16 F24:1\nFRAME\n" + data[:432])
+    assert fake(tmp_path / name, tmp_path / "o.264", *words.split(), "--progress", "none") == 0
+    start, second, *_ = capfd.readouterr().err.splitlines()
+    assert f", {fps} fps; " in start
+    assert (line is None) == second.startswith("h264lite [info]: frame ") and (line or "") in second
+
+
 def test_reports(fake, clip, tmp_path):
     rows, summary, rec = tmp_path / "r.csv", tmp_path / "s.json", tmp_path / "rec.yuv"
     words = ("--csv", rows, "--json", summary, "--dump-yuv", rec, "--quiet", "--keyint", 2)
