@@ -62,6 +62,8 @@ class Config:
     colorprim: int | None  # Table E-3
     transfer: int | None  # Table E-4
     colormatrix: int | None  # Table E-5
+    info_sei: bool
+    aud: bool  # access unit delimiters
 
     coded_width: int  # whole macroblocks
     coded_height: int

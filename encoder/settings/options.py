@@ -205,6 +205,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("transfer", "Video usability info", read_choice, None, "transfer characteristics", choices=TRANSFER),
     Option("colormatrix", "Video usability info", read_choice, None, "matrix coefficients", choices=COLOUR_MATRIX),
 
+    Option("info_sei", "Stream", read_flag, False, "write name and version of the encoder and the options into the stream "
+           "(SEI of the first frame)"),
+    Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter"),
+
     Option("dump_yuv", "Reports", read_text, None, "write the reconstruction, equal to the output of a decoder", "FILE",
            scope=CLI),
     Option("psnr", "Reports", read_flag, True, "PSNR in the summary"),
