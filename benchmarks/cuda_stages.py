@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser
 from h264lite.cpu_simd.layout import ENTRY_BYTES
 from h264lite.cuda_src.compact import compact, index_length
 from h264lite.cuda_src.convert import load_i420, load_rgb
@@ -212,10 +213,9 @@ class Bench:
             (rng.random((n, 24)) < 0.3).astype(np.uint8),
             np.full(n, 27, np.uint8),
         ]
-        arrays = [gpu.upload(a) for a in state]
-        slices = gpu.upload(np.zeros(rows, np.int32))
-        whole = (0, rows, *out)
-        self.time("deblock", lambda: deblock(*rec, *arrays, 0, 0, 0, 0, slices, *whole, stream=self.stream), "30")
+        *arrays, qp = (gpu.upload(a) for a in state)
+        arguments = Planes(*rec), *arrays, Quantiser(qp, 0), Deblocking(0, 0, 0), gpu.upload(np.zeros(rows, np.int32))
+        self.time("deblock", lambda: deblock(*arguments, 0, rows, Planes(*out), stream=self.stream), "30")
 
 
 def main() -> int:
