@@ -27,3 +27,28 @@ class Deblocking(NamedTuple):
     alpha_offset: int  # FilterOffsetA
     beta_offset: int  # FilterOffsetB
     disable_idc: int  # disable_deblocking_filter_idc
+
+
+class InputPlanes(NamedTuple):
+    """A frame of display size on a GPU as planes, I420 or NV12. Distances are in bytes."""
+
+    y: Any
+    u: Any
+    v: Any
+    pitch: int  # from row to row of luma
+    chroma_pitch: int
+    chroma_step: int  # from sample to sample of chroma: 1, or 2 where Cb and Cr are interleaved
+
+
+class InputRgb(NamedTuple):
+    """A frame of display size on a GPU as colours. Distances are in bytes and may be negative."""
+
+    red: Any  # the first sample of each colour
+    green: Any
+    blue: Any
+    kind: str  # the type of the samples, one of cpu_simd.convert.KINDS
+    step: int  # from column to column
+    pitch: int  # from row to row
+    low: int  # bits of the float32 value of black
+    scale: int  # bits of the float32 255 / (value of white - low)
+    outside: Any  # int32[1] out: 1 if a sample is far outside of the range, or no number

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..cpu_simd.bundles import Deblocking, Planes, Quantiser
+from ..cpu_simd.bundles import Deblocking, InputPlanes, InputRgb, Planes, Quantiser
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("out", Planes, "out_y out_u out_v"),
     Bundle("quantiser", Quantiser, "qp chroma_qp_offset"),
     Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
+    Bundle("input_planes", InputPlanes, "input_y input_u input_v pitch chroma_pitch chroma_step"),
+    Bundle("input_rgb", InputRgb, "input_red input_green input_blue rgb_kind rgb_step rgb_pitch rgb_low rgb_scale outside"),
 )}  # fmt: skip
 
 

@@ -35,7 +35,8 @@ class CudaLoop(Loop):
         device_frame = self.frames_on_device[k]
         params = self.inputs[k]["frame_params"]
         if source is not None:
-            state = self.arrays.constants | device_frame.arrays | source.numbers | {"frame_params": params}
+            state = self.arrays.constants | device_frame.arrays | source.numbers | {
+                "frame_params": params, "outside": executor.mapped(frame.outside)}
             pairs = [(frame.frame_params, params)]
             executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.producer, state)
         fence = frame.pending_fence
@@ -60,5 +61,5 @@ def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:
     upload = zeros(upload_shape(config.mb_height, config.display), np.uint8)
     params, source = split_upload(upload, config.mb_height)
     y, u, v = split_planes(source, config.display)
-    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
+    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2, "chroma_step": 1}
     return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}
