@@ -11,7 +11,7 @@ from .version import __version__
 
 _PUBLIC = {
     "Encoder": ".encoder.encoder",
-    "encode": ".encoder.encoder",
+    "encode": ".encoder.writer",
     "Packet": ".encoder.encoder",
     "Error": ".encoder.errors",
     "OptionError": ".encoder.errors",

@@ -38,7 +38,7 @@ class CudaLoop(Loop):
             state = self.arrays.constants | device_frame.arrays | source.numbers | {
                 "frame_params": params, "outside": executor.mapped(frame.outside)}
             pairs = [(frame.frame_params, params)]
-            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.producer, state)
+            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
         fence = frame.pending_fence
         key = (k, slot, list0, source is None, frame.keep_reconstruction, fence is None)
         if executor.replay(key, frame.ring_slot, frame.host_buffers):
