@@ -143,7 +143,7 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
 
 def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack) -> Sinks:
     """Open all outputs, before any computation."""
-    sinks = Sinks(open_packets(output, config.fps))
+    sinks = Sinks(open_packets(output, config.fps, reports["muxer"], reports["fragment"]))
     stack.callback(sinks.stream.close)
     for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
                        ("timeline", reports["trace"]), ("chart", reports["trace_png"])):
