@@ -113,7 +113,7 @@ def to_sample(access_unit: bytes) -> tuple[bytes, list[bytes]]:
 
 def to_byte_stream(sample: bytes, length_size: int) -> bytes:
     """5.3.2: the NAL units of a sample in Annex B, each with a start code; ValueError if a length is too large."""
-    parts, at = [], 0
+    stream, at = bytearray(), 0
     while at < len(sample):
         size = int.from_bytes(sample[at : at + length_size], "big")
         begin = at + length_size
@@ -121,8 +121,9 @@ def to_byte_stream(sample: bytes, length_size: int) -> bytes:
         if at > len(sample):
             raise ValueError(f"a NAL unit of {size} bytes at byte {begin} of a sample of {len(sample)} bytes")
         if size:
-            parts += [b"\0\0\0\1", sample[begin:at]]
-    return b"".join(parts)
+            stream += b"\0\0\0\1"
+            stream += sample[begin:at]
+    return bytes(stream)
 
 
 def without_parameter_sets(access_unit: bytes) -> bytes:
