@@ -14,6 +14,35 @@ class Planes(NamedTuple):
     v: Any
 
 
+class Coarse(NamedTuple):
+    """Frames in a quarter of the width and height, with borders: means of 4x4 samples."""
+
+    source: Any  # uint8[H / 4 + 2 COARSE_PAD, W / 4 + 2 COARSE_PAD]
+    reference: Any
+
+
+class PreviousMotion(NamedTuple):
+    """Vectors of the frame before, and the distance over which they are continued."""
+
+    ref_idx: Any  # int8[n_mb, 4], -1: intra
+    mv: Any  # int16[n_mb, 16, 2], quarter samples (x, y)
+    distance: int  # frames from the searched reference to the frame in the loop
+
+
+class SearchStart(NamedTuple):
+    """Where the search of each macroblock begins, in one reference."""
+
+    centre: Any  # int16[n_mb, 2], of the window, integer samples (x, y)
+    predictor: Any  # int16[n_mb, 2], of the vectors, quarter samples (x, y)
+
+
+class SearchResult(NamedTuple):
+    """What the search of one reference finds for the 41 partitions of each macroblock (layout.py)."""
+
+    cost: Any  # int32[n_mb, 41]
+    mv: Any  # int16[n_mb, 41, 2], quarter samples (x, y)
+
+
 class Quantiser(NamedTuple):
     """Quantisation of the macroblocks."""
 

@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..cpu_simd.bundles import Deblocking, InputPlanes, InputRgb, Planes, Quantiser
+from ..cpu_simd.bundles import (
+    Coarse,
+    Deblocking,
+    InputPlanes,
+    InputRgb,
+    Planes,
+    PreviousMotion,
+    Quantiser,
+    SearchResult,
+    SearchStart,
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +33,10 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("source", Planes, "source_y source_u source_v"),
     Bundle("rec", Planes, "rec_y rec_u rec_v"),
     Bundle("out", Planes, "out_y out_u out_v"),
+    Bundle("coarse", Coarse, "coarse_source coarse_reference"),
+    Bundle("previous", PreviousMotion, "previous_ref_idx previous_mv distance"),
+    Bundle("start", SearchStart, "centre predictor"),
+    Bundle("found", SearchResult, "search_cost search_mv"),
     Bundle("quantiser", Quantiser, "qp chroma_qp_offset"),
     Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
     Bundle("input_planes", InputPlanes, "input_y input_u input_v pitch chroma_pitch chroma_step"),

@@ -103,30 +103,29 @@ class Stage:
 TABLE = (
     Stage(
         "subsample", "search_centre.subsample", EVEN, "encoder",
-        "source_y reference_y pad row0 row1 coarse_source coarse_reference",
-        "coarse_source coarse_reference",
+        "source_y reference_y pad row0 row1 coarse",
+        "coarse",
     ),
     Stage(
         "search_centre", "search_centre.search_centre", ROWS, "encoder",
-        "source_y reference_y pad coarse_source coarse_reference previous_ref_idx previous_mv distance qp merange "
-        "max_mv_y row0 row1 centre predictor",
-        "centre predictor",
+        "source_y reference_y pad coarse previous qp merange max_mv_y row0 row1 start",
+        "start",
     ),
     Stage(
         "full_search", "full_search.full_search", ROWS, "encoder",
-        "source_y reference_y pad centre predictor qp merange row0 row1 search_cost search_mv",
-        "search_cost search_mv",
+        "source_y reference_y pad start qp merange row0 row1 found",
+        "found",
     ),
     Stage(
         "step_search", "step_search.step_search", ROWS, "encoder",
-        "source_y reference_y pad centre predictor qp merange step_grid row0 row1 search_cost search_mv",
-        "search_cost search_mv",
+        "source_y reference_y pad start qp merange step_grid row0 row1 found",
+        "found",
         only=CPU,
     ),
     Stage(
         "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
-        "source_y reference_luma pad predictor qp subme row0 row1 search_cost search_mv partition_mask",
-        "search_cost search_mv",
+        "source_y reference_luma pad predictor qp subme row0 row1 found partition_mask",
+        "found",
         after="interpolate",
     ),
     Stage(
