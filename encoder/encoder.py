@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .frames.layouts import Known
 from .frames.reader import Chunk, FrameReader, Source
 from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .settings.config import Config
+from .settings.keywords import EncoderOptions, Rate
 from .settings.options import ALL, API, OPTIONS, read_options
 from .statistics import FrameRow, Statistics
 
@@ -50,9 +51,17 @@ class Encoder:
     """
 
     def __init__(
-        self, width: int, height: int, fps: Any = 25, *, keep_reconstruction: bool = False, layout: str | None = None,
-        format: str | None = None, value_range: tuple[float, float] | None = None, **options: Any,
-    ):  # fmt: skip
+        self,
+        width: int,
+        height: int,
+        fps: Rate = 25,
+        *,
+        keep_reconstruction: bool = False,
+        layout: str | None = None,
+        format: str | None = None,
+        value_range: tuple[float, float] | None = None,
+        **options: Unpack[EncoderOptions],
+    ):
         """layout, format, value_range: of frames that may be read in several ways (docs/python.md)."""
         reader = FrameReader(layout, format, value_range)
         read_options({"width": width, "height": height, "fps": fps, **options}, _API_OPTIONS)

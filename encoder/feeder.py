@@ -66,7 +66,9 @@ class Feeder:
 
     def _start(self, chunk: Chunk) -> Encoder:
         """The encoder for the size of the first frame, on its GPU if no device was said."""
-        options = {"width": chunk.width, "height": chunk.height, "fps": self._fps, **self._options}
+        known = self._reader.known
+        width, height = (chunk.width, chunk.height) if known is None else (known.width, known.height)
+        options = {"width": width, "height": height, "fps": self._fps, **self._options}
         if not chunk.on_gpu or options.get("device") is not None or options.get("devices") is not None:
             return Encoder(**options)
         missing = why_no_cuda()
