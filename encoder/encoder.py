@@ -179,6 +179,11 @@ class Encoder:
         return self._session.hand_out()
 
     @property
+    def takes_gpu_frames(self) -> bool:
+        """Whether frames may lie on the GPU: it has one, encodes one GOP at a time, and SSIM needs no frames on the host."""
+        return self.config.device != "cpu" and self.lanes is None and not self.config.ssim and bool(self._pipeline.on_gpu)
+
+    @property
     def lanes(self) -> Any:
         """The encoder.gops.Gops of several GOPs at once; None if GOPs are encoded one at a time."""
         return self._pipeline if hasattr(self._pipeline, "poll") else None

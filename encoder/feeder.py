@@ -39,7 +39,7 @@ class Feeder:
         if self.encoder is None:
             self.encoder = self._start(chunk)
         self._reader.remember(chunk)
-        if chunk.on_gpu and self.encoder.config.device == "cpu":
+        if chunk.on_gpu and not self.encoder.takes_gpu_frames:
             yield from self._through_host(value, chunk)
             return
         for source in chunk.sources():
@@ -85,15 +85,11 @@ class Feeder:
     def _through_host(self, value: Any, chunk: Chunk) -> Iterator[list[Packet]]:
         """Copy frame by frame to the host, and encode there."""
         assert self.encoder is not None
-        if isinstance(value, tuple):
-            parts = [tuple(host_copy(samples, part) for samples, part in zip(chunk.samples, value))]
-        elif "T" in chunk.layout.axes:
-            before = (slice(None),) * chunk.layout.axes.index("T")
-            parts = (host_copy(chunk.samples[0], value[(*before, slice(k, k + 1))]) for k in range(chunk.frames))  # type: ignore[assignment]
-        else:
-            parts = [host_copy(chunk.samples[0], value)]
-        for part in parts:
-            copied = self._reader.chunk(part)
+        for k in range(chunk.frames):
+            if isinstance(value, tuple):
+                copied = self._reader.chunk(tuple(map(host_copy, value)))
+            else:
+                copied = self._reader.chunk(host_copy(value, chunk.layout.axes.find("T"), k))
             self.encoder.feed(copied.source(0), copied)
             self.count += 1
             yield self.encoder.packets()

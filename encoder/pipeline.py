@@ -92,6 +92,11 @@ class Pipeline:
         if will_compile():
             compile_in_background()
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether frames may lie on a GPU."""
+        return self.executor.on_gpu
+
     def headers(self) -> bytes:
         """Sequence and picture parameter sets as an Annex B byte stream."""
         return self.writer.parameter_sets

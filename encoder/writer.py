@@ -14,6 +14,7 @@ from .files.output_mp4 import Mp4Sink
 from .frames.layouts import Known
 from .frames.reader import FrameReader
 from .settings.keywords import EncoderOptions, Rate
+from .settings.option_types import read_text
 from .settings.options import BY_NAME, refuse_unbuilt
 from .writing_progress import Progress
 
@@ -204,7 +205,10 @@ def encode(
 def check_target(target: Any) -> Any:
     """A file name or an object with `write`; OptionError."""
     if isinstance(target, str | os.PathLike):
-        return BY_NAME["csv"].read(target)  # any file name
+        try:
+            return read_text(target)
+        except ValueError as error:
+            raise OptionError(f"{target!r}: {error}", "target") from None
     if not callable(getattr(target, "write", None)):
         raise OptionError(f"{target!r}: neither a file name, nor None for bytes, nor an object with write()", "target")
     if isinstance(target, io.TextIOBase):

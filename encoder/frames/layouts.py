@@ -84,7 +84,9 @@ def find_layout(
     if known is not None:
         for fits in (_fits, _was_before):
             readings = [r for r in readings if fits(r, shape, known)] or readings
-    different = {_meaning(r, shape): r for r in readings}
+    different: dict[tuple[bool, str], Layout] = {}
+    for reading in readings:
+        different.setdefault(_meaning(reading, shape), reading)
     coloured = [r for r in different.values() if COLOURS.get(r.format) == 3]
     if len(different) > 1 and not whole and len(coloured) == 1 and all(
         r.format in ("gray", "i420") for r in different.values() if r not in coloured
@@ -106,7 +108,7 @@ def _readings(shape: Sequence[int], layout: str | None, format: str | None) -> l
     elif len(shape) == 5:
         axes = ["B" + word for word in _READINGS[4]]
     else:
-        axes = list(_READINGS.get(len(shape), ()))
+        axes = [*_READINGS.get(len(shape), ()), *(["BTHW"] if len(shape) == 4 and shape[0] == 1 else [])]
     if axes and "B" in axes[0] and (batch := shape[axes[0].index("B")]) != 1:
         raise InputError(f"an array of shape {tuple(shape)} is a batch of {batch} videos: write one at a time")
     found = []

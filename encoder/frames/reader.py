@@ -185,7 +185,7 @@ def read_value_range(value: Any) -> tuple[float, float] | None:
         return None
     try:
         low, high = (float(number) for number in value)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        if isinstance(value, str) or not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError
     except (TypeError, ValueError):
         raise OptionError(f"{value!r}: not a pair such as (0, 1), (-1, 1) or (0, 255)", "value_range") from None

@@ -40,7 +40,9 @@ class Samples(NamedTuple):
 def is_array(value: Any) -> bool:
     """Whether `read` takes a value: not a list, tuple or generator of frames."""
     names = (INTERFACE, "__dlpack__", "__array_interface__", "__array__")
-    return not isinstance(value, list | tuple) and any(hasattr(value, name) for name in names)
+    return not isinstance(value, list | tuple) and (
+        is_of(value, "torch", "Tensor") or any(hasattr(value, name) for name in names)
+    )
 
 
 def is_on_gpu(value: Any) -> bool:
@@ -69,9 +71,15 @@ def read(value: Any, name: str = "frame", stream: Any = None) -> Samples:
     return _checked(_of_numpy(_as_numpy(value, name), name))
 
 
-def host_copy(samples: Samples, value: Any) -> Any:
-    """The array `value`, which is on a GPU, in memory of the host, by its own library; InputError if that has no way."""
+def host_copy(value: Any, axis: int = -1, k: int = 0) -> Any:
+    """An array on a GPU in memory of the host, copied by its own library; InputError if that has no way.
+
+    axis: the one of which only element k is copied; -1: all is copied.
+    """
+    name = type(value).__name__
     try:
+        if axis >= 0:
+            value = value[(slice(None),) * axis + (slice(k, k + 1),)]
         if is_of(value, "torch", "Tensor"):
             return value.detach().cpu()
         if is_of(value, "jax", "Array"):
@@ -81,9 +89,9 @@ def host_copy(samples: Samples, value: Any) -> Any:
         if hasattr(value, "copy_to_host"):
             return value.copy_to_host()
     except Exception as error:
-        raise InputError(f"{samples.name}: no copy on the host ({type(error).__name__}: {error})") from None
-    raise InputError(f"{samples.name} lies on a GPU, this encoder runs on the CPU, {type(value).__name__} has neither .cpu() "
-                     "nor .get(): copy it to the host, or take device='cuda'")  # fmt: skip
+        raise InputError(f"{name} on a GPU: no copy on the host ({type(error).__name__}: {error})") from None
+    raise InputError(f"{name} on a GPU, and this encoder runs on the CPU: it has neither .cpu() nor .get(): copy it to the host, "
+                     "or take device='cuda'")  # fmt: skip
 
 
 def memory_of(samples: Samples) -> tuple[np.ndarray, int]:

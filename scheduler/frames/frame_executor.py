@@ -64,6 +64,11 @@ class FrameExecutor:
         self.in_flight: deque[Handle] = deque()
         self.loop, self.ring = self._start()
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a GPU, or has one."""
+        return self.loop.executor.frames_on_device > 0
+
     # ---- frames
     def encode(self, spec: FrameSpec, frame: Frame, finish: Finish) -> Handle:
         """Start a frame whose source is loaded (`ring.next`), in coding order. Its handle is the last of `in_flight`, from
