@@ -31,6 +31,8 @@ class Feeder:
 
     def feed(self, value: Any, stream: Any = None, whole: bool = False) -> Iterator[list[Packet]]:
         """Feed a frame, the planes of one as a tuple, a chunk of frames, or a list of these. Yields as `feed_all`."""
+        if isinstance(value, list) and _are_planes(value):
+            value = tuple(value)
         if isinstance(value, list):
             for part in value:
                 yield from self.feed(part, stream)
@@ -93,3 +95,13 @@ class Feeder:
             self.encoder.feed(copied.source(0), copied)
             self.count += 1
             yield self.encoder.packets()
+
+
+def _are_planes(parts: list[Any]) -> bool:
+    """Whether the arrays of a list are the planes of one frame: those of chroma are smaller."""
+    shapes = [tuple(getattr(part, "shape", ())) for part in parts]
+    if len(parts) not in (2, 3) or len(shapes[0]) != 2:
+        return False
+    chroma = (shapes[0][0] + 1) // 2, (shapes[0][1] + 1) // 2
+    nv12 = (chroma[0], 2 * chroma[1]), (*chroma, 2)
+    return shapes[1:] == [chroma, chroma] or (len(parts) == 2 and shapes[1] in nv12)

@@ -58,8 +58,8 @@ class GpuInterface:
     def __init__(self, memory, layout, kind, stream=1):
         self.memory = memory
         self.__cuda_array_interface__ = {
-            "shape": layout.shape, "typestr": TYPES[kind], "data": (memory.ptr, False), "version": 3, "strides": layout.strides,
-            "stream": stream,
+            "shape": layout.shape, "strides": layout.strides, "typestr": TYPES[kind], "data": (memory.ptr, False),
+            "version": 3, "stream": stream,
         }  # fmt: skip
 
 

@@ -90,8 +90,8 @@ def host_copy(value: Any, axis: int = -1, k: int = 0) -> Any:
             return value.copy_to_host()
     except Exception as error:
         raise InputError(f"{name} on a GPU: no copy on the host ({type(error).__name__}: {error})") from None
-    raise InputError(f"{name} on a GPU, and this encoder runs on the CPU: it has neither .cpu() nor .get(): copy it to the host, "
-                     "or take device='cuda'")  # fmt: skip
+    raise InputError(f"{name} on a GPU, and this encoder runs on the CPU: with neither .cpu() nor .get(): copy it to the "
+                     "host, or take device='cuda'")  # fmt: skip
 
 
 def memory_of(samples: Samples) -> tuple[np.ndarray, int]:

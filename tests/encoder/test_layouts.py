@@ -105,7 +105,8 @@ def test_what_is_ambiguous_or_impossible_is_refused(shape, options, words):
 
 
 def test_names():
-    assert (read_layout("tchw"), read_layout(None), read_format("Grey"), read_format("bgr24")) == ("TCHW", None, "gray", "bgr")
+    assert (read_layout("tchw"), read_layout(None)) == ("TCHW", None)
+    assert (read_format("Grey"), read_format("bgr24"), read_format(None)) == ("gray", "bgr", None)
     for value in ("", "HC", "THWCC", "XHW", 5, ["T"]):
         with pytest.raises(OptionError, match="layout"):
             read_layout(value)

@@ -58,7 +58,8 @@ def test_every_form_of_a_video_gives_the_same_bytes(tmp_path):
     expected = write(samples)
     frames = list(samples)
     for form in (
-        frames, tuple(frames), iter(frames), (frame for frame in frames), [samples[:2], samples[2:]], [frames[:2], samples[2:]],
+        frames, tuple(frames), iter(frames), (frame for frame in frames), [samples[:2], samples[2:]],
+        [frames[:2], samples[2:]],
         list(samples.transpose(0, 3, 1, 2)), samples.transpose(3, 0, 1, 2)[None],
     ):  # fmt: skip
         assert write(form) == expected
