@@ -14,6 +14,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from h264lite.cpu_simd.bundles import (
+    Coarse,
+    Deblocking,
+    Planes,
+    PreviousMotion,
+    Quantiser,
+    SearchResult,
+    SearchStart,
+)
 from h264lite.cpu_simd.layout import ENTRY_BYTES
 from h264lite.cuda_src.compact import compact, index_length
 from h264lite.cuda_src.convert import load_i420, load_rgb
@@ -43,11 +52,12 @@ class Filler:
         n, far = width * height // 256, gpu.zeros((height + 192, width + 192), np.uint8)
         zero = gpu.zeros((n, 2), np.int16)
         qp = gpu.upload(np.full(n, 24, np.uint8))
-        self.search = (gpu.zeros((height, width), np.uint8), far, 96, zero, zero, qp, 64, 0, height // 16)
-        self.found = (gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16))
+        source, start = gpu.zeros((height, width), np.uint8), SearchStart(zero, zero)
+        found = SearchResult(gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16))
+        self.search = (source, far, 96, start, qp, 64, 0, height // 16, found)
 
     def __call__(self, stream: Any) -> None:
-        full_search(*self.search, *self.found, stream=stream)
+        full_search(*self.search, stream=stream)
 
 
 class Bench:
@@ -101,25 +111,24 @@ class Bench:
         qp = self.qp()
         cost = gpu.array((self.n_mb, 41), np.int32)
         mv = gpu.array((self.n_mb, 41, 2), np.int16)
+        start, result = SearchStart(zero, zero), SearchResult(cost, mv)
         print(f"{'stage':34s} {'median':>8s} {'least':>8s}   goal (us)")
         self.time("extend_borders", lambda: extend_borders(on_gpu[0], pad, stream=stream))
         self.time("interpolate", lambda: interpolate(on_gpu, pad, 0, rows, stream=stream), "25")
         for merange in sorted({16, self.merange}):
             self.time(
                 f"full_search +-{merange}",
-                lambda r=merange: full_search(
-                    source, on_gpu[0], pad, zero, zero, qp, r, 0, rows, cost, mv, stream=stream
-                ),
+                lambda r=merange: full_search(source, on_gpu[0], pad, start, qp, r, 0, rows, result, stream=stream),
                 "70, 55" if merange == 16 else "",
             )
-        full_search(source, on_gpu[0], pad, zero, zero, qp, 16, 0, rows, cost, mv, stream=stream)
+        full_search(source, on_gpu[0], pad, start, qp, 16, 0, rows, result, stream=stream)
         searched, found = cost.get(stream=stream), mv.get(stream=stream)
         for subme in (1, 2, 3, 4, 5):
             cost.put(searched, stream)
             mv.put(found, stream)
 
             def refine(level: int = subme) -> None:
-                subpel_refine(source, on_gpu, pad, zero, qp, level, 0, rows, cost, mv, stream=stream)
+                subpel_refine(source, on_gpu, pad, zero, qp, level, 0, rows, result, stream=stream)
 
             self.time(f"subpel_refine, subme {subme}", refine, "100" if subme == 5 else "")
         self.decide(rows, source, on_gpu, zero, cost, mv)
@@ -130,16 +139,16 @@ class Bench:
         """Centres, mode decision and residual, from the results of search and refinement."""
         gpu, n, pad, stream = self.gpu, self.n_mb, self.pad, self.stream
         chroma = [np.ascontiguousarray(p[::2, ::2]) for p in (self.first, self.second)]
-        coarse = [gpu.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)]
-        centre, predictor = gpu.array((n, 2), np.int16), gpu.array((n, 2), np.int16)
-        prior = [gpu.upload(np.zeros((n, 4), np.int8)), gpu.upload(np.zeros((n, 16, 2), np.int16))]
+        coarse = Coarse(*(gpu.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)))
+        start = SearchStart(gpu.array((n, 2), np.int16), gpu.array((n, 2), np.int16))
+        prior = PreviousMotion(gpu.upload(np.zeros((n, 4), np.int8)), gpu.upload(np.zeros((n, 16, 2), np.int16)), 1)
         chosen = [gpu.array((n, 4), np.int8), gpu.array((n, 16, 2), np.int16)]
         mb_type, sub, cbp = gpu.array((n,), np.uint8), gpu.array((n, 4), np.uint8), gpu.array((n,), np.uint8)
         slots, slices = gpu.upload(np.zeros(1, np.int32)), gpu.upload(np.zeros(rows, np.int32))
         intra, qp = gpu.upload(np.full(n, 100000, np.int32)), self.qp()
-        self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, *coarse, stream=stream))
+        self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, coarse, stream=stream))
         self.time("search_centre", lambda: search_centre(
-            source, luma[0], pad, *coarse, *prior, 1, qp, 16, 128, 0, rows, centre, predictor, stream=stream
+            source, luma[0], pad, coarse, prior, qp, 16, 128, 0, rows, start, stream=stream
         ))  # fmt: skip
         costs, vectors = cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2)
         width = self.width // 16
@@ -212,10 +221,9 @@ class Bench:
             (rng.random((n, 24)) < 0.3).astype(np.uint8),
             np.full(n, 27, np.uint8),
         ]
-        arrays = [gpu.upload(a) for a in state]
-        slices = gpu.upload(np.zeros(rows, np.int32))
-        whole = (0, rows, *out)
-        self.time("deblock", lambda: deblock(*rec, *arrays, 0, 0, 0, 0, slices, *whole, stream=self.stream), "30")
+        *arrays, qp = (gpu.upload(a) for a in state)
+        arguments = Planes(*rec), *arrays, Quantiser(qp, 0), Deblocking(0, 0, 0), gpu.upload(np.zeros(rows, np.int32))
+        self.time("deblock", lambda: deblock(*arguments, 0, rows, Planes(*out), stream=self.stream), "30")
 
 
 def main() -> int:

@@ -18,7 +18,8 @@ from ..encoder.files.output import ByteSink, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes
 from ..encoder.settings.config import Config
-from ..encoder.settings.options import API, CLI, OPTIONS, read_options
+from ..encoder.settings.option_types import read_float
+from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
 from ..encoder.settings.tuned import Planned, planned
 from ..encoder.statistics import FrameRow
 from ..encoder.warm_up import will_compile
@@ -107,6 +108,9 @@ def run_encode(
         run.say(start_line(config, source.format))
         for line in notes(source_name, source.format, config, option_texts):
             run.say(line)
+        if getattr(sinks.stream, "waits", False):
+            run.say("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
+                    "--fragment writes it as it is made")
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
         if will_compile():
@@ -133,6 +137,8 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
         options.setdefault("fps", video.fps)
     if video.sar is not None:
         options.setdefault("sar", video.sar)
+    if "fragment" in option_texts and "keyint" not in options:
+        options["keyint"] = _keyint(option_texts["fragment"], options.get("fps", BY_NAME["fps"].default))
     if video.full_range is not None and options.get("range", "auto") == "auto":
         options["range"] = "pc" if video.full_range else "tv"
     try:
@@ -144,9 +150,15 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
         raise
 
 
+def _keyint(fragment: Any, fps: Any) -> int:
+    """A distance of keyframes with which fragments, which end before one, last as long as asked; at most the default."""
+    frames = read_float(fragment) * BY_NAME["fps"].read(fps)
+    return min(BY_NAME["keyint"].default, max(1, round(frames)))
+
+
 def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack) -> Sinks:
     """Open all outputs, before any computation."""
-    sinks = Sinks(open_packets(output, config.fps))
+    sinks = Sinks(open_packets(output, config.fps, reports["muxer"], reports["fragment"]))
     stack.callback(sinks.stream.close)
     for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
                        ("timeline", reports["trace"]), ("chart", reports["trace_png"])):
@@ -334,7 +346,7 @@ def _write(run: Run, finished: list[Any]) -> None:
         run.progress.update(stats.frames, stats.bytes)
     except Error as error:
         run.progress.finish()
-        raise type(error)(f"{error}; the output holds {run.written} frames") from None
+        raise type(error)(f"{error}; the output holds {run.sinks.stream.frames} frames") from None
 
 
 def _finish(run: Run) -> None:

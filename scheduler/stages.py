@@ -1,7 +1,8 @@
 """The stage table: name, function, arguments, split, stream and dependencies of each stage.
 
 A stage has one name everywhere: `function` is file.function in cpu_simd/ and, with the same arguments, in cuda_src/.
-Arguments have the names of the table of arrays (arrays.py), which checks them at import. Two arguments select the part of the
+Arguments have the names of the table of arrays (arrays.py), which checks them at import, or of bundles of these (bundles.py).
+Two arguments select the part of the
 frame that a call does: `row0 row1` (macroblock rows) for ROWS, `first_mb end_mb` for SLICES. No other module decides by
 device which function runs a stage.
 
@@ -20,6 +21,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from .bundles import argument, members
+
 # EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
@@ -30,7 +33,7 @@ BY_BITS = 6  # lowest subme with mode decision by coded bits (rd_decision)
 
 @dataclass(frozen=True)
 class Stage:
-    """A row of the table. writes: the arguments that the stage changes, in whole or in part."""
+    """A row of the table. writes: the arrays that the stage changes, in whole or in part."""
 
     name: str
     function: str
@@ -48,11 +51,20 @@ class Stage:
         """Names of the arguments that select the part of the frame."""
         return _SPAN[self.split]
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all arguments in order, members in place of bundles."""
+        return members(self.arguments.split())
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """Names of the arrays that it writes, members in place of bundles."""
+        return members(self.writes.split())
+
     @property
     def reads(self) -> tuple[str, ...]:
-        """Arguments that it reads and does not write, without the span."""
-        without = (*self.writes.split(), *self.span)
-        return tuple(name for name in self.arguments.split() if name not in without)
+        """Arrays and numbers that it reads and does not write, without the span."""
+        return tuple(name for name in self.names if name not in (*self.written, *self.span))
 
     @cached_property
     def cpu_function(self) -> Callable[..., Any]:
@@ -78,42 +90,42 @@ class Stage:
     def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
         """The CPU function with all arguments bound to the state of their names, except the span."""
         function, (first, last) = self.cpu_function, self._names_around_span
-        before, after = [state[name] for name in first], [state[name] for name in last]
+        before, after = [argument(name, state) for name in first], [argument(name, state) for name in last]
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
         """Start the stage on the GPU for one span (`part`)."""
         first, last = self._names_around_span
-        self.cuda_function(*[state[n] for n in first], *part, *[state[n] for n in last], stream=stream)
+        before, after = [argument(name, state) for name in first], [argument(name, state) for name in last]
+        self.cuda_function(*before, *part, *after, stream=stream)
 
 
 TABLE = (
     Stage(
         "subsample", "search_centre.subsample", EVEN, "encoder",
-        "source_y reference_y pad row0 row1 coarse_source coarse_reference",
-        "coarse_source coarse_reference",
+        "source_y reference_y pad row0 row1 coarse",
+        "coarse",
     ),
     Stage(
         "search_centre", "search_centre.search_centre", ROWS, "encoder",
-        "source_y reference_y pad coarse_source coarse_reference previous_ref_idx previous_mv distance qp merange "
-        "max_mv_y row0 row1 centre predictor",
-        "centre predictor",
+        "source_y reference_y pad coarse previous qp merange max_mv_y row0 row1 start",
+        "start",
     ),
     Stage(
         "full_search", "full_search.full_search", ROWS, "encoder",
-        "source_y reference_y pad centre predictor qp merange row0 row1 search_cost search_mv",
-        "search_cost search_mv",
+        "source_y reference_y pad start qp merange row0 row1 found",
+        "found",
     ),
     Stage(
         "step_search", "step_search.step_search", ROWS, "encoder",
-        "source_y reference_y pad centre predictor qp merange step_grid row0 row1 search_cost search_mv",
-        "search_cost search_mv",
+        "source_y reference_y pad start qp merange step_grid row0 row1 found",
+        "found",
         only=CPU,
     ),
     Stage(
         "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
-        "source_y reference_luma pad predictor qp subme row0 row1 search_cost search_mv partition_mask",
-        "search_cost search_mv",
+        "source_y reference_luma pad predictor qp subme row0 row1 found partition_mask",
+        "found",
         after="interpolate",
     ),
     Stage(
@@ -155,9 +167,8 @@ TABLE = (
     ),
     Stage(
         "deblock", "deblock.deblock", EVEN, "8.7",
-        "rec_y rec_u rec_v mb_type ref_idx mv total_coeff qp chroma_qp_offset alpha_offset beta_offset disable_idc "
-        "slice_first_mb row0 row1 out_y out_u out_v",
-        "out_y out_u out_v",
+        "rec mb_type ref_idx mv total_coeff quantiser deblocking slice_first_mb row0 row1 out",
+        "out",
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
     Stage(
@@ -196,20 +207,14 @@ TABLE = (
     # only on a GPU: input conversion, and results for the download
     Stage(
         "load_i420", "convert.load_i420", FRAME, "encoder",
-        "input_y input_u input_v pitch chroma_pitch width height frame_params source_y source_u source_v qp",
-        "source_y source_u source_v qp",
-        H2D, only=CUDA,
-    ),
-    Stage(
-        "load_nv12", "convert.load_nv12", FRAME, "encoder",
-        "input_y input_uv pitch chroma_pitch width height frame_params source_y source_u source_v qp",
-        "source_y source_u source_v qp",
+        "input_planes width height frame_params source qp",
+        "source qp",
         H2D, only=CUDA,
     ),
     Stage(
         "load_rgb", "convert.load_rgb", FRAME, "encoder",
-        "input_rgb pitch plane_pitch width height frame_params source_y source_u source_v qp",
-        "source_y source_u source_v qp",
+        "input_rgb width height frame_params source qp",
+        "source qp",
         H2D, only=CUDA,
     ),
     Stage(

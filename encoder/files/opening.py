@@ -7,8 +7,9 @@ from fractions import Fraction
 from ...files import opened, shown
 from ..errors import InputError, OptionError
 from .names import rate_from_name, size_from_name
-from .output import CONTAINERS, OTHER_ENDINGS, ByteSink, PacketSink, error_text
+from .output import MP4, OTHER_ENDINGS, PYAV_CONTAINERS, ByteSink, PacketSink, error_text
 from .output_av import ContainerSink
+from .output_mp4 import Mp4Sink
 from .video import (
     LONGEST_Y4M_LINE,
     Y4M_MAGIC,
@@ -70,11 +71,19 @@ def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
     return "av"
 
 
-def open_packets(name: str, fps: Fraction) -> PacketSink:
-    """The sink for the stream: Annex B, or a container by the file extension."""
+def open_packets(name: str, fps: Fraction, muxer: str = "auto", fragment: float | None = None) -> PacketSink:
+    """The sink for the stream. `muxer` auto: by the file extension. fragment: MP4, in fragments of so many seconds."""
     ending = os.path.splitext(name)[1].lower()
-    if ending in OTHER_ENDINGS:
+    if muxer == "auto" and ending in (*MP4, *PYAV_CONTAINERS):
+        muxer = "mp4" if ending in MP4 else "mkv"
+    if muxer == "auto" and fragment is not None and name == "-":
+        muxer = "mp4"
+    if muxer == "auto" and ending in OTHER_ENDINGS:
         raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4 and .mkv are")
-    if ending in CONTAINERS:
+    if fragment is not None and muxer != "mp4":
+        raise OptionError(f"is for MP4, and {shown(name, 'standard output')} is none (--muxer mp4)", "fragment")
+    if muxer == "mp4":
+        return Mp4Sink(name, fps=fps, fragment=fragment)
+    if muxer == "mkv":
         return ContainerSink(name, fps)
     return ByteSink(name)

@@ -5,15 +5,20 @@ from typing import Protocol
 from ...files import WholeFile, error_text, identity, shown
 from ..errors import OptionError, OutputError
 
-CONTAINERS = (".mp4", ".m4v", ".mkv")
+MP4 = (".mp4", ".m4v")
+PYAV_CONTAINERS = (".mkv",)
 OTHER_ENDINGS = (".avi", ".mov", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", ".png", ".jpg")
 
 
 class PacketSink(Protocol):
     """A sink of access units."""
 
+    @property
+    def frames(self) -> int:
+        """The number of frames that the file is sure to hold, if an error ends it now."""
+
     def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool) -> None:
-        """Write one access unit, Annex B; pts and dts in frames."""
+        """Write one access unit, Annex B; pts and dts in frames, or units of the sink's time base."""
 
     def close(self) -> None:
         """Finish the file; a new file without packets is removed."""
@@ -22,9 +27,10 @@ class PacketSink(Protocol):
 class ByteSink(WholeFile):
     """A WholeFile that raises OutputError."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, readable: bool = False):
+        self.frames = 0
         try:
-            super().__init__(name)
+            super().__init__(name, readable)
         except OSError as error:
             raise _output_error(error) from None
 
@@ -38,6 +44,7 @@ class ByteSink(WholeFile):
     def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool) -> None:
         """See PacketSink."""
         self.write(data)
+        self.frames += 1
 
     def close(self) -> None:
         """See PacketSink."""

@@ -1,4 +1,4 @@
-"""MP4 and Matroska output: PyAV muxes finished access units and encodes nothing."""
+"""Matroska output: PyAV muxes finished access units and encodes nothing."""
 
 import os
 from fractions import Fraction
@@ -19,13 +19,13 @@ class ContainerSink:
             raise OutputError(f"{name}: containers need PyAV (pip install 'h264lite[av]'); .264 does not") from None
         ByteSink(name).close()  # raises now if the file cannot be written; leaves no file
         self._av, self._name, self._fps = av, name, fps
+        self.frames = 0
         self._container: Any = None
         self._stream: Any = None
 
     def _open(self, first: bytes) -> None:
-        movflags = {} if self._name.lower().endswith(".mkv") else {"movflags": "+faststart"}
         template = self._av.open(BytesIO(first), format="h264")
-        self._container = self._av.open(self._name, "w", options=movflags)
+        self._container = self._av.open(self._name, "w", format="matroska")
         self._stream = self._container.add_stream_from_template(template.streams.video[0])
         self._stream.time_base = 1 / self._fps
 
@@ -39,6 +39,7 @@ class ContainerSink:
             packet.pts, packet.dts = pts, dts
             packet.duration, packet.is_keyframe = 1, is_keyframe
             self._container.mux(packet)
+            self.frames += 1
         except (self._av.FFmpegError, OSError, ValueError) as error:
             raise OutputError(f"{self._name}: {error_text(error)}") from None
 

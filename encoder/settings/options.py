@@ -20,6 +20,7 @@ from .option_types import (
     read_grid,
     read_int,
     read_keyint,
+    read_level,
     read_partitions,
     read_sar,
     read_size,
@@ -81,6 +82,8 @@ class Option:
     def value(self, raw: Any) -> Any:
         """The normal form of `raw`; OptionError with option, value and range."""
         try:
+            if getattr(raw, "shape", None) == () and hasattr(raw, "item"):
+                raw = raw.item()  # a number of NumPy, PyTorch or JAX
             if self.choices is not None:
                 return self.read(raw, self.choices)
             if self.low is not None or self.high is not None:
@@ -150,11 +153,16 @@ OPTIONS: tuple[Option, ...] = (
     Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, MOST, scope=CLI),
     Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
 
+    Option("muxer", "Output", read_choice, "auto", "what OUT is: by its name, or said; raw is Annex B",
+           choices=_same("auto", "raw", "mp4", "mkv"), scope=CLI),
+    Option("fragment", "Output", read_float, None, "MP4 in fragments (also for -, and for HLS and DASH), each of whole "
+           "GOPs of at least so many seconds together", "SECONDS", 0.001, 3600.0, scope=CLI),
+
     Option("preset", "Presets", read_choice, "medium", "a row of options for speed against compression; other "
            "options override it", choices=_same(*PRESETS)),
     Option("profile", "Presets", read_choice, "baseline", "the profile that the stream must keep to",
            choices=_same("baseline")),
-    Option("level", "Presets", read_choice, None, "the level to declare; refused if its limits are exceeded. Else the "
+    Option("level", "Presets", read_level, None, "the level to declare; refused if its limits are exceeded. Else the "
            "smallest that fits", choices=LEVELS),
 
     Option("keyint", "Frame types", read_keyint, 250, "largest distance of IDR frames, or infinite", "INT", short="I"),
@@ -252,6 +260,12 @@ def check_names(asked: Mapping[str, Any], known: Container[str], legal: Iterable
     if problems:
         texts = [f"{', '.join(f'{dashes}{name}{text}' for name, text in names)} ({why})" for why, names in refused.items()]
         raise OptionError(("not supported yet: " if texts else "") + "; ".join([*texts, *map(str, unknown)]))
+
+
+def check_keywords(options: Mapping[str, Any]) -> None:
+    """OptionError for keyword arguments that are unknown, or of x264 and not built; values are not read."""
+    legal = [row.name for row in OPTIONS if row.scope in (ALL, API)]
+    check_names(options, {*legal, *ALIASES}, legal)
 
 
 def _why_not(name: str, value: Any, other: Callable[[str], Any]) -> tuple[str, bool]:

@@ -1,0 +1,57 @@
+"""Bundles: names of the stage table that mean several arrays and numbers, which a kernel takes as one tuple.
+
+Reads, writes, halos and copies are those of the members.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..cpu_simd.bundles import (
+    Coarse,
+    Deblocking,
+    InputPlanes,
+    InputRgb,
+    Planes,
+    PreviousMotion,
+    Quantiser,
+    SearchResult,
+    SearchStart,
+)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A named tuple; members: names of the table of arrays (arrays.py), in the order of its fields."""
+
+    name: str
+    of: Callable[..., tuple[Any, ...]]
+    members: str
+
+
+BUNDLES = {bundle.name: bundle for bundle in (
+    Bundle("source", Planes, "source_y source_u source_v"),
+    Bundle("rec", Planes, "rec_y rec_u rec_v"),
+    Bundle("out", Planes, "out_y out_u out_v"),
+    Bundle("coarse", Coarse, "coarse_source coarse_reference"),
+    Bundle("previous", PreviousMotion, "previous_ref_idx previous_mv distance"),
+    Bundle("start", SearchStart, "centre predictor"),
+    Bundle("found", SearchResult, "search_cost search_mv"),
+    Bundle("quantiser", Quantiser, "qp chroma_qp_offset"),
+    Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
+    Bundle("input_planes", InputPlanes, "input_y input_u input_v pitch chroma_pitch chroma_step"),
+    Bundle("input_rgb", InputRgb, "input_red input_green input_blue rgb_kind rgb_step rgb_pitch rgb_low rgb_scale outside"),
+)}  # fmt: skip
+
+
+def members(names: Iterable[str]) -> tuple[str, ...]:
+    """The names with those of the members in place of each bundle's."""
+    return tuple(member for name in names for member in (BUNDLES[name].members.split() if name in BUNDLES else (name,)))
+
+
+def argument(name: str, state: Mapping[str, Any]) -> Any:
+    """The array, number or bundle of this name; state: arrays and numbers by name."""
+    if name not in BUNDLES:
+        return state[name]
+    bundle = BUNDLES[name]
+    return bundle.of(*[state[member] for member in bundle.members.split()])
