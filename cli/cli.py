@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ..console import say, silence
 from ..cuda_src.runtime.context_warmup import ContextWarmup
-from ..encoder.errors import Error
+from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import read_devices
 from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_names
@@ -22,7 +22,8 @@ from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
 _EPILOG = """\
-IN   .yuv (raw 8-bit I420), .y4m, - (standard input); with PyAV all formats of FFmpeg
+IN   .yuv (raw 8-bit I420), .y4m, - (standard input); images (*.png, frame_%04d.png, '*.png') with Pillow or PyAV;
+     with PyAV all formats of FFmpeg
 OUT  .264, .h264, .bin (Annex B), - (standard output); with PyAV .mp4, .mkv
 
 exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available; 130 interrupted, the file is finished
@@ -58,11 +59,11 @@ def make_parser(command: str = "") -> Parser:
 
 def add_encode_parser(commands: Any) -> None:
     """Add `encode`, with the options of the table in their groups."""
-    encode = commands.add_parser("encode", help="encode video to H.264", usage="h264lite encode IN OUT [options]",
+    encode = commands.add_parser("encode", help="encode video to H.264", usage="h264lite encode IN... OUT [options]",
                                  description="Encode video to a standard H.264 stream (Constrained Baseline).",
                                  epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
                                  allow_abbrev=False)
-    encode.add_argument("input", metavar="IN", help="the video to encode")
+    encode.add_argument("input", metavar="IN", nargs="+", help="the video to encode, or image files, one for each frame")
     encode.add_argument("output", metavar="OUT", help="where the stream goes")
     groups: dict[str, Any] = {}
     for row in OPTIONS:
@@ -89,20 +90,24 @@ def add_option(group: Any, row: Option) -> None:
 def join_values(argv: Sequence[str]) -> list[str]:
     """`--deblock -1:1` -> `--deblock=-1:1`, for all options with a value, which may begin with a dash.
 
-    Leaves out options of x264 that ask for nothing; refuses others that are not built here, and unknown names.
+    Positional arguments come last. Leaves out options of x264 that ask for nothing; refuses others that are not built here,
+    and unknown names.
     """
     rows = {row.flag: row for row in OPTIONS if row.scope != API}
     short = {f"-{row.short}": row for row in rows.values() if row.short}
     switches = {flag for flag, row in rows.items() if row.is_switch}
     switches |= {"--no-" + flag[2:] for flag in switches if rows[flag].default is True}
     out: list[str] = []
+    positional: list[str] = []
     asked: dict[str, Any] = {}
     remaining = iter(argv)
     for argument in remaining:
         name, equals, value = argument.partition("=")
         row = rows.get(name) or short.get(argument) or short.get(argument[:2] if not argument.startswith("--") else "")
         if row is None or row.flag in switches:
-            if argument[:1] != "-" or argument == "-" or name in (*switches, "--help", "-h"):
+            if argument[:1] != "-" or argument == "-":
+                positional.append(argument)
+            elif name in (*switches, "--help", "-h"):
                 out.append(argument)
             else:
                 asked |= _foreign(argument, remaining)
@@ -110,10 +115,12 @@ def join_values(argv: Sequence[str]) -> list[str]:
         given: str | None = value if name in rows and equals else argument[2:]  # -q27
         if argument in rows or argument in short:
             given = next(remaining, None)
+        if given is None:
+            raise OptionError("needs a value", row.flag[2:])
         asked[row.name] = given
-        out.append(row.flag if given is None else f"{row.flag}={given}")
+        out.append(f"{row.flag}={given}")
     check_names(asked, BY_NAME, [*rows, *switches, "--help"], "--")
-    return out
+    return out + positional
 
 
 def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 import io
 import os
+from collections.abc import Sequence
 from fractions import Fraction
 
 from ...files import opened, shown
 from ..errors import InputError, OptionError
-from .names import rate_from_name, size_from_name
+from .images import ImageSource
+from .names import image_files, rate_from_name, size_from_name
 from .output import MP4, OTHER_ENDINGS, PYAV_CONTAINERS, ByteSink, PacketSink, error_text
 from .output_av import ContainerSink
 from .output_mp4 import Mp4Sink
@@ -20,6 +22,15 @@ from .video import (
     with_length,
 )
 from .video_av import AvSource
+
+
+def open_inputs(names: Sequence[str], size: tuple[int, int] | None, demuxer: str = "auto") -> tuple[Source, str]:
+    """Open one video, or image files as a video; also the name for messages. Arguments: see `open_source`."""
+    if demuxer == "auto" and (files := image_files(names)):
+        return ImageSource(files), names[0] if len(names) == 1 else f"{files[0]} and others"
+    if len(names) > 1:
+        raise OptionError(f"{demuxer} with several inputs: it reads one file", "demuxer")
+    return open_source(names[0], size, demuxer), shown(names[0], "standard input")
 
 
 def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") -> Source:

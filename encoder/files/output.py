@@ -4,10 +4,11 @@ from typing import Protocol
 
 from ...files import WholeFile, error_text, identity, shown
 from ..errors import OptionError, OutputError
+from .names import IMAGES
 
 MP4 = (".mp4", ".m4v")
 PYAV_CONTAINERS = (".mkv",)
-OTHER_ENDINGS = (".avi", ".mov", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", ".png", ".jpg")
+OTHER_ENDINGS = (".avi", ".mov", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", *IMAGES)
 
 
 class PacketSink(Protocol):
@@ -64,7 +65,7 @@ def check_distinct(named: dict[str, str | None]) -> None:
     for role, name in named.items():
         if name is None:
             continue
-        reads = role in ("input", "clip")
+        reads = role.startswith(("input", "clip"))
         key = identity(name, 0 if reads else 1)
         if key is not None and seen.setdefault(key, role) != role:
             file = shown(name, "standard input" if reads else "standard output")

@@ -194,7 +194,7 @@ def test_input_says_rate_range_and_aspect_and_options_win(fake, clip, tmp_path, 
 
 USAGE = [
     ((), "command"), (("encode",), "required"), (("encode", "{clip}"), "required"),
-    (("encode", "{clip}", "o", "x"), "x"),
+    (("encode", "{clip}", "o", "x"), "{clip}: with several inputs all are images (.png, "),
     (("frobnicate",), "frobnicate"), (("tune", "--seconds", "1"), "--seconds 1: not in 5..3600"),
     (("bench", "--devices", "gpu"), "--devices gpu: not one of cpu, cuda, hybrid"), (("doctor", "--x"), "--x"),
     (("bench", "--sizes", "wide"), "--sizes wide"), (("bench", "--rounds", "0"), "--rounds 0: not in 1..1024"),
@@ -407,8 +407,8 @@ def test_values_may_begin_with_a_dash_and_stand_in_any_form():
         return cli.join_values(text.split())
 
     assert joined("a b --deblock -1:1 -q 27 -q27 --qp=27 -f -2:-2") == [
-        "a", "b", "--deblock=-1:1", "--qp=27", "--qp=27", "--qp=27", "--deblock=-2:-2"]
-    assert joined("- - --psnr --no-psnr --quiet --help -h") == "- - --psnr --no-psnr --quiet --help -h".split()
+        "--deblock=-1:1", "--qp=27", "--qp=27", "--qp=27", "--deblock=-2:-2", "a", "b"]
+    assert joined("- - --psnr --no-psnr --quiet --help -h") == "--psnr --no-psnr --quiet --help -h - -".split()
     assert joined("--dump-yuv -") == ["--dump-yuv=-"]
 
 
