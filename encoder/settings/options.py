@@ -215,7 +215,7 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("info_sei", "Stream", read_flag, False, "write name and version of the encoder and the options into the stream "
            "(SEI of the first frame)"),
-    Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter"),
+    Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter (MP4 leaves it out)"),
 
     Option("dump_yuv", "Reports", read_text, None, "write the reconstruction, equal to the output of a decoder", "FILE",
            scope=CLI),
