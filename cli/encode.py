@@ -63,7 +63,7 @@ class Run:
     problems: list[str] = field(default_factory=list)
     planned: Planned | None = None  # with --verbose and a tuning file
 
-    def say(self, text: str) -> None:
+    def info(self, text: str) -> None:
         """Print a line of information, unless quiet."""
         if not self.quiet:
             say(f"h264lite [info]: {text}")
@@ -104,20 +104,20 @@ def run_encode(
         progress = Progress(mode, total, config.fps)
         quiet = reports["quiet"] or mode == "json"
         run = Run(source_name, source, None, sinks, progress, quiet)  # type: ignore[arg-type]
-        run.say(start_line(config, source.format))
+        run.info(start_line(config, source.format))
         for line in [*notes(source_names[0], source.format, config, option_texts), *getattr(source, "notes", ())]:
-            run.say(line)
+            run.info(line)
         if getattr(sinks.stream, "waits", False):
-            run.say("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
+            run.info("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
                     "--fragment writes it as it is made")
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
         if will_compile():
-            run.say("first run: compiling the kernels, once; a minute or two")
-            run.say(f"compiled in {compile_all():.0f} s")
+            run.info("first run: compiling the kernels, once; a minute or two")
+            run.info(f"compiled in {compile_all():.0f} s")
             progress.restart()
         if config.device == "cuda" and nvcc_will_run():
-            run.say("first run on this GPU: nvcc compiles its kernels, once; a minute or so")
+            run.info("first run on this GPU: nvcc compiles its kernels, once; a minute or so")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
@@ -188,10 +188,10 @@ def tell_plan(run: Run, config: Config, verbose: bool) -> None:
     if verbose:
         run.planned = planned(config)
         if run.planned is None:
-            run.say("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")
+            run.info("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")
         else:
             for line in run.planned.explain().splitlines():
-                run.say(line)
+                run.info(line)
 
 
 def compare(plan: Planned, measured: float, several: bool) -> str:
@@ -341,9 +341,9 @@ def _finish(run: Run) -> None:
     """Print the summary and write the files that hold it."""
     stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
     for line in stats.lines():
-        run.say(line)
+        run.info(line)
     if run.planned is not None and stats.frames:
-        run.say(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
+        run.info(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
     if not run.quiet:
         say("")
         say(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")

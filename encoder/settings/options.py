@@ -153,7 +153,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, MOST, scope=CLI),
     Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
 
-    Option("muxer", "Output", read_choice, "auto", "what OUT is: by its name, or said; raw is Annex B",
+    Option("muxer", "Output", read_choice, "auto", "what OUT is; auto = by its name, raw is Annex B",
            choices=_same("auto", "raw", "mp4", "mkv"), scope=CLI),
     Option("fragment", "Output", read_float, None, "MP4 in fragments (also for -, and for HLS and DASH), each of whole "
            "GOPs of at least so many seconds together", "SECONDS", 0.001, 3600.0, scope=CLI),
