@@ -147,10 +147,11 @@ def _qp_of_crf(value: Any) -> int:
         qp = round(float(value))
     except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{value!r}: not a number", "crf") from None
+    qp = int(BY_NAME["qp"].value(qp))
     if not _crf_said:
         _crf_said = True
         warnings.warn(f"crf {value} is taken as qp {qp}: there is no rate control yet", RuntimeWarning, stacklevel=4)
-    return int(BY_NAME["qp"].value(qp))
+    return qp
 
 
 def _check_codec(codec: Any, name: str) -> None:

@@ -136,6 +136,7 @@ class VideoWriter:
                 self._sink = self._open()
             self._sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
         if self._progress is not None:
+            self._progress.total = self._progress.total or self._feeder.total
             self._progress.show(self._feeder.count)
 
     def _open(self) -> PacketSink:

@@ -256,8 +256,9 @@ def test_wrong_arguments(target, options, error):
 def test_progress(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    write(list(clip()), progress=True)
-    assert f"{FRAMES}/{FRAMES} frames" in capsys.readouterr().err
+    for frames in (list(clip()), clip()):
+        write(frames, progress=True)
+        assert f"{FRAMES}/{FRAMES} frames" in capsys.readouterr().err
     updates = []
 
     class Bar:
