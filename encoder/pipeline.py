@@ -27,7 +27,7 @@ from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.frame_types import FrameTypes
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
-from .errors import DeviceError, DeviceLost, Error, InputError
+from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .settings.config import Config
 from .slice_writer import SliceWriter
@@ -248,15 +248,14 @@ class Pipeline:
         return self.taken
 
     def _finish(self, limit: int) -> None:
-        """Move those frames to `done`; InputError at a refused one, once the frames before it were fetched."""
+        """Move those frames to `done`. RefusedFrame for a refused one, which is dropped with those after it."""
         in_flight = self.executor.in_flight
         while in_flight and (len(in_flight) > limit or in_flight[0].done()):
             start = time.perf_counter()
             coded = in_flight[0].result()
             if coded.refused:
-                if self.done:
-                    return
-                raise InputError(outside_text(coded.index))
+                in_flight.clear()
+                raise RefusedFrame(outside_text(coded.index))
             self._sizes.add(coded.bits)
             self.done.append(coded)
             if self.trace is not None:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Unpack
 
-from .errors import Error, OptionError
+from .errors import Error, OptionError, RefusedFrame
 from .feeder import Feeder
 from .files.opening import open_packets
 from .files.output import PacketSink
@@ -96,7 +96,7 @@ class VideoWriter:
         """
         if not self._closed:
             try:
-                self._put(self._feeder.finish())
+                self._finish()
             finally:
                 self._release()
 
@@ -115,7 +115,7 @@ class VideoWriter:
         elif not self._closed:
             try:
                 if self._feeder.encoder is not None:
-                    self._put(self._feeder.finish())
+                    self._finish()
             except Exception:  # the exception inside says more
                 pass
             finally:
@@ -138,6 +138,14 @@ class VideoWriter:
         if self._progress is not None:
             self._progress.total = self._progress.total or self._feeder.total
             self._progress.show(self._feeder.count)
+
+    def _finish(self) -> None:
+        """Write what is in flight; if a frame of it is refused, the frames before."""
+        try:
+            self._put(self._feeder.finish())
+        except RefusedFrame:
+            self._put(self._feeder.finish())
+            raise
 
     def _open(self) -> PacketSink:
         if isinstance(self._target, str | os.PathLike):

@@ -123,19 +123,27 @@ def test_values_out_of_range_on_a_gpu(driver):  # noqa: F811
     """Are noticed when the frame is encoded; the frames before are in the file."""
     other = Device()
     with other:
-        samples = clip("float32", 12)
-        samples[7, 3, 3, 0] = 2
-        memory = other.upload(samples)
-        array = GpuInterface(memory, samples, "float32")
-        with pytest.raises(InputError, match=r"frame 7 has values.*value_range=\(-1, 1\)"):
-            write(array, device="cuda")
-        with pytest.raises(InputError, match="frame 7 has values"):
-            write(samples)
-        assert write(array, device="cuda", value_range=(0, 1)) == write(samples, value_range=(0, 1))
-        target = io.BytesIO()
-        with pytest.raises(InputError), h264lite.VideoWriter(target, 24, device="cuda", **OPTIONS) as writer:
-            writer.write(array)
-        assert len(decoded(target.getvalue())[0]) == 7
+        for bad in (0, 7, 11):
+            samples = clip("float32", 12)
+            samples[bad, 3, 3, 0] = 2
+            array = GpuInterface(other.upload(samples), samples, "float32")
+            with pytest.raises(InputError, match=rf"frame {bad} has values.*value_range=\(-1, 1\)"):
+                write(samples)
+            assert write(array, device="cuda", value_range=(0, 1)) == write(samples, value_range=(0, 1))
+            target = io.BytesIO()
+            with pytest.raises(InputError, match=f"frame {bad} has values"):
+                h264lite.write_video(target, array, 24, device="cuda", **OPTIONS)
+            assert bool(target.getvalue()) == bool(bad)
+            assert not bad or len(decoded(target.getvalue())[0]) == bad
+        last = GpuInterface(other.upload(samples[11]), samples[11], "float32")
+        with h264lite.Encoder(WIDTH, HEIGHT, 24, device="cuda", **OPTIONS) as encoder:
+            packets = encoder.encode(clip()[0])
+            with pytest.raises(InputError, match="frame 1 has values"):  # whichever call sees it
+                encoder.encode(last)
+                encoder.flush()
+            with pytest.raises(Error, match="no frame can follow"):
+                encoder.encode(clip()[0])
+            assert len(packets + encoder.flush()) == 1
     other.close()
 
 
