@@ -176,7 +176,7 @@ def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
 
 def _of_interface(value: Any, name: str, stream: Any) -> Samples:
     interface: Mapping[str, Any] = getattr(value, INTERFACE)
-    if not {"shape", "typestr", "data"} <= set(interface):
+    if not isinstance(interface, Mapping) or not {"shape", "typestr", "data"} <= set(interface):
         raise InputError(f"{name}: its {INTERFACE} says neither shape nor place")
     said = str(interface["typestr"])
     if interface.get("mask") is not None:
