@@ -7,7 +7,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..cpu_simd.bundles import Coarse, Deblocking, Planes, PreviousMotion, Quantiser, SearchResult, SearchStart
+from ..cpu_simd.bundles import (
+    Coarse,
+    Deblocking,
+    DecisionSettings,
+    IntraChoice,
+    LumaReferences,
+    Macroblocks,
+    Motion,
+    Planes,
+    PreviousMotion,
+    Quantiser,
+    References,
+    Residual,
+    Searches,
+    SearchResult,
+    SearchStart,
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +43,15 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("previous", PreviousMotion, "previous_ref_idx previous_mv distance"),
     Bundle("start", SearchStart, "centre predictor"),
     Bundle("found", SearchResult, "search_cost search_mv"),
+    Bundle("searches", Searches, "all_cost all_mv all_predictor"),
+    Bundle("luma_references", LumaReferences, "ref_luma ref_slots pad n_ref"),
+    Bundle("references", References, "ref_luma ref_chroma ref_slots pad n_ref"),
+    Bundle("decision_settings", DecisionSettings, "subme trellis max_mv_y partition_mask"),
+    Bundle("motion", Motion, "mb_type sub_mb_type ref_idx mv"),
+    Bundle("intra_choice", IntraChoice, "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode"),
+    Bundle("residual", Residual, "levels total_coeff"),
+    Bundle("macroblocks", Macroblocks, "mb_type sub_mb_type ref_idx mv intra4x4_mode intra16x16_mode intra_chroma_mode "
+           "cbp qp levels total_coeff"),
     Bundle("quantiser", Quantiser, "qp chroma_qp_offset"),
     Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
 )}  # fmt: skip
