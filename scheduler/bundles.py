@@ -5,6 +5,7 @@ Reads, writes, halos and copies are those of the members.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from ..cpu_simd.bundles import (
@@ -25,14 +26,21 @@ from ..cpu_simd.bundles import (
     SearchStart,
 )
 
+Getter = Callable[[Mapping[str, Any]], Any]
+
 
 @dataclass(frozen=True)
 class Bundle:
     """A named tuple; members: names of the table of arrays (arrays.py), in the order of its fields."""
 
     name: str
-    of: Callable[..., tuple[Any, ...]]
+    kind: type[tuple[Any, ...]]
     members: str
+
+    def getter(self) -> Getter:
+        """A function that makes the tuple from arrays and numbers by name."""
+        kind, values = self.kind, itemgetter(*self.members.split())
+        return lambda state: tuple.__new__(kind, values(state))
 
 
 BUNDLES = {bundle.name: bundle for bundle in (
@@ -62,9 +70,6 @@ def members(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(member for name in names for member in (BUNDLES[name].members.split() if name in BUNDLES else (name,)))
 
 
-def argument(name: str, state: Mapping[str, Any]) -> Any:
-    """The array, number or bundle of this name; state: arrays and numbers by name."""
-    if name not in BUNDLES:
-        return state[name]
-    bundle = BUNDLES[name]
-    return bundle.of(*[state[member] for member in bundle.members.split()])
+def getters(names: Iterable[str]) -> list[Getter]:
+    """Functions that take the array, number or bundle of each name from arrays and numbers by name."""
+    return [BUNDLES[name].getter() if name in BUNDLES else itemgetter(name) for name in names]

@@ -21,7 +21,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from .bundles import argument, members
+from .bundles import Getter, getters, members
 
 # EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
@@ -81,23 +81,22 @@ class Stage:
         return getattr(import_module(f"..{folder}.{file}", __package__), function)
 
     @cached_property
-    def _names_around_span(self) -> tuple[list[str], list[str]]:
-        """Names of the arguments before and after the span."""
+    def _getters_around_span(self) -> tuple[list[Getter], list[Getter]]:
+        """Of the arguments before and after the span."""
         span, names = self.span, self.arguments.split()
         at = names.index(span[0]) if span else len(names)
-        return names[:at], names[at + len(span) :]
+        return getters(names[:at]), getters(names[at + len(span) :])
 
     def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
         """The CPU function with all arguments bound to the state of their names, except the span."""
-        function, (first, last) = self.cpu_function, self._names_around_span
-        before, after = [argument(name, state) for name in first], [argument(name, state) for name in last]
+        function, (first, last) = self.cpu_function, self._getters_around_span
+        before, after = [get(state) for get in first], [get(state) for get in last]
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
         """Start the stage on the GPU for one span (`part`)."""
-        first, last = self._names_around_span
-        before, after = [argument(name, state) for name in first], [argument(name, state) for name in last]
-        self.cuda_function(*before, *part, *after, stream=stream)
+        first, last = self._getters_around_span
+        self.cuda_function(*[get(state) for get in first], *part, *[get(state) for get in last], stream=stream)
 
 
 TABLE = (
