@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "jit": {"jit"},
     "standard": {"standard"},
     "cpu_simd": {"jit", "standard", "cpu_simd"},
-    "cuda_src": {"jit", "standard", "cpu_simd.layout", "cpu_simd.decisions", "cuda_src"},
+    "cuda_src": {"jit", "standard", "cpu_simd.layout", "cpu_simd.decisions", "cpu_simd.bundles", "cuda_src"},
     "scheduler": {"jit", "standard", "cpu_simd", "cuda_src", "scheduler"},
     "encoder": {"jit", "standard", "cpu_simd", "scheduler", "encoder"},
     "decoder": {"jit", "standard", "decoder"},
