@@ -1,6 +1,6 @@
 """Intra macroblocks: choice of type and modes in I frames, coding and reconstruction in raster order (8.3, 8.5)."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -34,20 +34,18 @@ from .transform import (
     scale_luma_dc,
 )
 
+# Whether the macroblocks round one are available for prediction.
+Around = namedtuple("Around", (
+    "left",
+    "top",
+    "right",  # above right
+))  # fmt: skip
 
-class Around(NamedTuple):
-    """Whether the macroblocks round one are available for prediction."""
-
-    left: bool
-    top: bool
-    right: bool  # above right
-
-
-class Predictions(NamedTuple):
-    """Predicted samples of all modes; scratch."""
-
-    samples: np.ndarray  # uint8[1024]
-    edge: np.ndarray  # uint8[32], see predict_4x4
+# Predicted samples of all modes; scratch.
+Predictions = namedtuple("Predictions", (
+    "samples",  # uint8[1024]
+    "edge",  # uint8[32], see predict_4x4
+))  # fmt: skip
 
 
 @helper

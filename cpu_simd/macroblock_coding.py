@@ -1,6 +1,6 @@
 """Coding steps common to intra and inter macroblocks: sample buffers, levels in scan order, chroma, I_PCM."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -19,17 +19,16 @@ from .transform import (
     scale_chroma_dc,
 )
 
-
-class Buffers(NamedTuple):
-    """Samples and coefficients of the macroblock that is coded, as transform.py has them; scratch."""
-
-    source: np.ndarray  # uint8[384]
-    predicted: np.ndarray  # uint8[384]
-    out: np.ndarray  # uint8[384], the reconstruction
-    quantised: np.ndarray  # int16[768]
-    dc: np.ndarray  # int32[96]
-    values: np.ndarray  # int64[16]
-    scratch: np.ndarray  # int16[32]
+# Samples and coefficients of the macroblock that is coded, as transform.py has them; scratch.
+Buffers = namedtuple("Buffers", (
+    "source",  # uint8[384]
+    "predicted",  # uint8[384]
+    "out",  # uint8[384], the reconstruction
+    "quantised",  # int16[768]
+    "dc",  # int32[96]
+    "values",  # int64[16]
+    "scratch",  # int16[32]
+))  # fmt: skip
 
 
 @helper

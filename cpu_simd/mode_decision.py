@@ -4,7 +4,7 @@ Predictors and the P_Skip vector depend on the choices of the neighbours, so a m
 and above: threads take rows by ticket, and each row stays two macroblocks behind the row above. Not part of the standard.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -34,24 +34,22 @@ from .skip_probe import WORTH, probe_tables, quantises_to_zero
 
 FAR = 1 << 40
 
+# What partitions of a macroblock are chosen from, and the choice.
+Choice = namedtuple("Choice", (
+    "mv_cache",  # int64[5, 6, 3], see load_mv_cache
+    "distortion",  # int64[n_ref, 41], see find_distortions
+    "search_mv",  # int16[>= n_ref, n_mb, 41, 2], quarter samples (x, y)
+    "n_ref",
+    "partition_mask",  # sizes of partitions allowed
+))  # fmt: skip
 
-class Choice(NamedTuple):
-    """What partitions of a macroblock are chosen from, and the choice."""
-
-    mv_cache: np.ndarray  # int64[5, 6, 3], see load_mv_cache
-    distortion: np.ndarray  # int64[n_ref, 41], see find_distortions
-    search_mv: np.ndarray  # int16[>= n_ref, n_mb, 41, 2], quarter samples (x, y)
-    n_ref: int
-    partition_mask: int  # sizes of partitions allowed
-
-
-class Area(NamedTuple):
-    """Where predictions of a macroblock may lie, in luma samples."""
-
-    width: int  # of the frame
-    height: int
-    pad: int  # border of references
-    max_mv_y: int  # limit of vertical vectors
+# Where predictions of a macroblock may lie, in luma samples.
+Area = namedtuple("Area", (
+    "width",  # of the frame
+    "height",
+    "pad",  # border of references
+    "max_mv_y",  # limit of vertical vectors
+))  # fmt: skip
 
 
 @helper
