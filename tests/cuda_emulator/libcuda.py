@@ -18,12 +18,13 @@ SIGNATURES = {
     "cuDeviceGetAttribute": ("I", "II"), "cuDeviceTotalMem": ("L", "I"), "cuDevicePrimaryCtxRetain": ("L", "I"),
     "cuDevicePrimaryCtxRelease": ("", "I"), "cuCtxPushCurrent": ("", "L"), "cuCtxPopCurrent": ("L", ""),
     "cuCtxSynchronize": ("", ""), "cuStreamCreate": ("L", "I"), "cuStreamDestroy": ("", "L"),
-    "cuStreamSynchronize": ("", "L"), "cuStreamWaitEvent": ("", "LLI"), "cuEventCreate": ("L", "I"), "cuEventDestroy": ("", "L"), "cuEventRecord": ("", "LL"),
-    "cuEventSynchronize": ("", "L"), "cuEventQuery": ("", "L"), "cuEventElapsedTime": ("F", "LL"), "cuMemAlloc": ("L", "L"),
-    "cuMemFree": ("", "L"), "cuMemGetInfo": ("LL", ""), "cuMemHostAlloc": ("L", "LI"), "cuMemFreeHost": ("", "L"),
-    "cuMemcpyHtoDAsync": ("", "LLLL"), "cuMemcpyDtoHAsync": ("", "LLLL"), "cuMemcpyDtoDAsync": ("", "LLLL"),
-    "cuMemsetD8Async": ("", "LBLL"), "cuModuleLoadData": ("L", "L"), "cuModuleUnload": ("", "L"),
-    "cuModuleGetFunction": ("L", "LL"), "cuFuncSetAttribute": ("", "LII"), "cuLaunchKernel": ("", "LIIIIIIILLL"),
+    "cuStreamSynchronize": ("", "L"), "cuStreamWaitEvent": ("", "LLI"), "cuEventCreate": ("L", "I"),
+    "cuEventDestroy": ("", "L"), "cuEventRecord": ("", "LL"), "cuEventSynchronize": ("", "L"), "cuEventQuery": ("", "L"),
+    "cuEventElapsedTime": ("F", "LL"), "cuMemAlloc": ("L", "L"), "cuMemFree": ("", "L"), "cuMemGetInfo": ("LL", ""),
+    "cuMemHostAlloc": ("L", "LI"), "cuMemFreeHost": ("", "L"), "cuMemcpyHtoDAsync": ("", "LLLL"),
+    "cuMemcpyDtoHAsync": ("", "LLLL"), "cuMemcpyDtoDAsync": ("", "LLLL"), "cuMemsetD8Async": ("", "LBLL"),
+    "cuModuleLoadData": ("L", "L"), "cuModuleUnload": ("", "L"), "cuModuleGetFunction": ("L", "LL"),
+    "cuFuncSetAttribute": ("", "LII"), "cuLaunchKernel": ("", "LIIIIIIILLL"),
 }  # fmt: skip
 C = {"I": ctypes.c_int, "L": ctypes.c_uint64, "B": ctypes.c_ubyte, "F": ctypes.c_float}
 TEXTS = {"cuModuleLoadData": 0, "cuModuleGetFunction": 1}  # which argument is the address of a text
