@@ -18,8 +18,9 @@ from .real import RealGpus, keep_contexts, skip_without
 
 REAL = pytest.param("gpu", marks=pytest.mark.gpu)
 MODES = ("emulated", "emulated-reversed", REAL)  # orders of the emulated threads: ascending, descending
+WAYS = ("emulated", "emulated-bindings", REAL)  # to the driver; on a real GPU the first of driver.py
 on_gpus = pytest.mark.parametrize("driver", ("emulated", REAL), indirect=True)
-both_ways = pytest.mark.parametrize("driver", ("emulated", "emulated-bindings", REAL), indirect=True)
+both_ways = pytest.mark.parametrize("driver", WAYS, indirect=True)
 
 
 def stand_in(driver: EmulatedDriver, mode: str = "") -> Any:
