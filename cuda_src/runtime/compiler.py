@@ -311,9 +311,8 @@ def _by_nvrtc(name: str, library: nvrtc.Nvrtc, capability: tuple[int, int]) -> b
 
 def why_no_kernels(names: Iterable[str], capability: tuple[int, int]) -> str | None:
     """Why a GPU of this compute capability gets no kernels of these files; None if they are compiled or can be."""
-    if compiler_version() or all(compiled(name, capability) for name in names):
-        return None
-    return _no_compiler()
+    usable = find_nvcc() or all(compiled(name, capability) for name in names) or find_nvrtc()
+    return None if usable else _no_compiler()
 
 
 def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:

@@ -29,10 +29,14 @@ SIGNATURES = {
 C = {"I": ctypes.c_int, "L": ctypes.c_uint64, "B": ctypes.c_ubyte, "F": ctypes.c_float}
 TEXTS = {"cuModuleLoadData": 0, "cuModuleGetFunction": 1}  # which argument is the address of a text
 SOURCE = """
+#include <string.h>
 static void *(*lookup)(const char *);
 void emulate(void *(*function)(const char *)) { lookup = function; }
 int cuGetProcAddress_v2(const char *name, void **found, int version, unsigned long long flags, void *status) {
-  return (*found = lookup(name)) ? 0 : 500;
+  return (*found = strcmp(name, "cuGetProcAddress") ? lookup(name) : cuGetProcAddress_v2) ? 0 : 500;
+}
+int cuGetProcAddress(const char *name, void **found, int version, unsigned long long flags) {
+  return cuGetProcAddress_v2(name, found, version, flags, 0);
 }
 """
 

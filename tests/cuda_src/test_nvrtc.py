@@ -4,9 +4,12 @@ Tests that compile need the library: pip install nvidia-cuda-nvrtc-cu12 (or nvid
 """
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from h264lite.cuda_src.runtime import compiler, nvrtc
+from h264lite.encoder.errors import DeviceError
+from h264lite.encoder.settings.config import Config
 from h264lite.scheduler import devices
 
 from .test_cuda_compile import report, resources
@@ -132,6 +135,18 @@ def test_without_a_compiler_one_line_says_what_to_install(machine, monkeypatch):
     assert why() == "NVRTC 13.1 makes code that this driver, for CUDA 11.8, cannot load: update the driver"
     monkeypatch.setattr(compiler, "compiled", lambda name, capability: Path(name))
     assert why() is None
+
+
+def test_a_gpu_without_kernels_is_not_used(machine, monkeypatch):
+    """`auto` takes the CPU, with the reason; a GPU that is named is refused."""
+    machine([], (12, 4))
+    monkeypatch.setattr(devices, "available", lambda: None)
+    monkeypatch.setattr(devices, "is_real", lambda: True)
+    monkeypatch.setattr(devices, "first_gpu", lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
+    config = Config.from_options(width=640, height=480)
+    assert config.device == "cpu" and f"neither nvcc nor NVRTC: {INSTALL})" in config.device_reason
+    with pytest.raises(DeviceError, match=f"device cuda: the CUDA kernels are not compiled yet, .*: {INSTALL}; use"):
+        Config.from_options(width=640, height=480, device="cuda")
 
 
 def test_where_libraries_lie(tmp_path, monkeypatch):
