@@ -111,7 +111,7 @@ def run_encode(
             run.say(f"compiled in {compile_all():.0f} s")
             progress.restart()
         if config.device == "cuda" and nvcc_will_run():
-            run.say("first run on this GPU: nvcc compiles its kernels, once; a minute or so")
+            run.say("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
