@@ -43,7 +43,7 @@ class AvSource:
             raise InputError(f"{name}: FFmpeg cannot read it ({error_text(error)}); {_HINT}") from None
         if not self._container.streams.video:
             raise InputError(f"{name}: holds no video")
-        self._stream: Any = self._container.streams.video[0]
+        self._stream = self._container.streams.video[0]
         self._stream.thread_type = "AUTO"
         self._size = self._stream.codec_context.width, self._stream.codec_context.height
         check_pixel_format(self._stream.codec_context.pix_fmt or "unknown", name)
@@ -51,8 +51,8 @@ class AvSource:
         first = next(frames, None)
         self._frames = frames if first is None else chain((first,), frames)
         self.format = self._format(first)
-        rate = self.format.fps
-        self.times = FrameTimes(rate, self._stream.time_base) if rate is not None else None
+        rate, base = self.format.fps, self._stream.time_base
+        self.times = FrameTimes(rate, base) if rate is not None and base is not None else None
 
     def _format(self, first: Any) -> VideoFormat:
         context = self._stream.codec_context
