@@ -48,7 +48,7 @@ def test_decode_and_info_read_what_encode_writes_without_pyav(clip, reconstructi
     assert (tmp_path / "o.y4m").read_bytes().startswith(b"YUV4MPEG2 W64 H48 F30000:1001 ")
 
 
-@pytest.mark.parametrize("words", ("--muxer mp4", "--fragment 0.3"))
+@pytest.mark.parametrize("words", ("--muxer mp4", pytest.param("--fragment 0.3", marks=pytest.mark.slow)))
 def test_through_pipes(clip, reconstruction, words):
     command = f"{sys.executable} -m h264lite"
     line = f"{command} encode {clip} - {words} {' '.join(OPTIONS)} | {command} decode - - --quiet"
@@ -101,8 +101,8 @@ def frames_of(movie, tmp_path):
     return (tmp_path / "d.yuv").stat().st_size // (WIDTH * HEIGHT * 3 // 2)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("words", ([], ["--fragment", "0.2"]))
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
+@pytest.mark.parametrize("words", ([], pytest.param(["--fragment", "0.2"], marks=pytest.mark.slow)))
 def test_an_interrupted_encode_decodes(tmp_path, number, words):
     rng = np.random.default_rng(4)
     source, out, rec = tmp_path / f"x_{WIDTH}x{HEIGHT}.yuv", tmp_path / "o.mp4", tmp_path / "r.yuv"
@@ -124,7 +124,7 @@ def test_an_interrupted_encode_decodes(tmp_path, number, words):
         assert (b"moof" in out.read_bytes()) == bool(words)
 
 
-@pytest.mark.parametrize(("limit", "held"), [(15000, 10), (3000, 0)])
+@pytest.mark.parametrize(("limit", "held"), [pytest.param(15000, 10, marks=pytest.mark.slow), (3000, 0)])
 def test_a_full_disk_leaves_whole_seconds(clip, tmp_path, limit, held):
     resource = pytest.importorskip("resource")
     out = tmp_path / "o.mp4"

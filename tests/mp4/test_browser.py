@@ -163,7 +163,7 @@ def assert_near(found, expected):
     assert np.abs(np.array(found, int) - np.array(expected, int)).max() <= 3, (found, expected)
 
 
-@pytest.mark.parametrize("matrix", (1, 6))
+@pytest.mark.parametrize("matrix", (1, pytest.param(6, marks=pytest.mark.slow)))
 def test_it_plays_in_the_colours_of_a_file_of_ffmpeg(browser, folder, matrix):
     write_by_ffmpeg(folder / "ffmpeg.mp4", matrix)
     expected = browser.call("play", "ffmpeg.mp4")
@@ -191,6 +191,7 @@ def test_fragments_through_media_source(browser, folder):
     assert_near(found["middle"], expected["middle"])
 
 
+@pytest.mark.slow
 def test_variable_rate_and_reordered_times(browser, folder):
     """Frames at 0 and 0.75 s; then with times as if frames were reordered: the presentation begins at 0 by the edit list."""
     with Encoder(WIDTH, HEIGHT, RATE, threads=1, qp=10, keyint=1) as encoder:
