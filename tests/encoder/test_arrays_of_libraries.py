@@ -120,7 +120,8 @@ def test_what_is_no_frame():
         (Dlpack(np.zeros((2, 18, 32, 3), np.int64), "int64"), "dtype int64"), (tall[0, 0, 0], "two dimensions or more"),
         (np.zeros((2, 18, 32, 0)), "no samples"), (Dlpack(tall, "float64", device=(8, 0)), "neither host nor CUDA"),
         ((tall[0, :, :, 0],) * 3, "planes are uint8"), ((np.zeros((3, 4, 5), np.uint8),) * 3, "two dimensions"),
-        ((np.zeros((0, 4), np.uint8),) * 3, "two dimensions"), (np.zeros((27, 32), np.float32)[None, None, None, None], "no known"),
+        ((np.zeros((0, 4), np.uint8),) * 3, "two dimensions"),
+        (np.zeros((27, 32), np.float32)[None, None, None, None], "no known"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=words):
             sources(array)
