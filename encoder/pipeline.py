@@ -217,6 +217,7 @@ class Pipeline:
         start = time.perf_counter()
         frame.write_slices()
         data = self.writer.access_unit(frame)
+        frame.release_source()
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
         if self.trace is not None:
             self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.spec.display_index)

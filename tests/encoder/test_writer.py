@@ -5,6 +5,7 @@ import os
 import sys
 import types
 import warnings
+import weakref
 
 import h264lite
 import numpy as np
@@ -144,6 +145,19 @@ def test_a_gpu_is_taken_for_its_arrays(driver):  # noqa: F811
     other.close()
 
 
+def test_arrays_are_held_no_longer_than_their_frames(driver):  # noqa: F811
+    other, samples = Device(), clip()
+    with other, h264lite.VideoWriter(None, 24, device="cuda", **OPTIONS) as writer:
+        array = GpuInterface(other.upload(samples), samples, "uint8")
+        kept = weakref.ref(array)
+        writer.write(array)
+        del array
+        writer.write([samples[0]] * 5)  # as many as are in flight, fewer than the ring has
+        assert kept() is None
+    other.close()
+
+
+@on_gpus
 def test_values_out_of_range_on_a_gpu(driver):  # noqa: F811
     """Are noticed when the frame is encoded; the frames before are in the file."""
     other = Device()
