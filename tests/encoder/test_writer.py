@@ -152,7 +152,7 @@ def test_arrays_are_held_no_longer_than_their_frames(driver):  # noqa: F811
         kept = weakref.ref(array)
         writer.write(array)
         del array
-        writer.write([samples[0]] * 5)  # as many as are in flight, fewer than the ring has
+        writer.write([samples[0]] * 2)  # as many as are in flight, fewer than the ring has
         assert kept() is None
     other.close()
 
