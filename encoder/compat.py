@@ -87,7 +87,7 @@ def _write_wav(name: str, samples: Any, rate: Any) -> None:
     """[channels, samples] as 16 bits; OptionError."""
     samples = np.asarray(samples)
     if samples.ndim != 2 or not 1 <= len(samples) <= 8 or (samples.dtype != np.int16 and samples.dtype.kind != "f"):
-        raise OptionError(f"of shape {samples.shape}, {samples.dtype}: not [channels, samples] of floats or int16", "audio_array")
+        raise OptionError(f"of {samples.dtype}{samples.shape}: not [channels, samples] of floats, int16", "audio_array")
     if isinstance(rate, bool) or not isinstance(rate, int | float | np.number) or not 1000 <= rate <= 384000:
         raise OptionError(f"{rate!r}: not a number of samples a second", "audio_fps")
     if samples.dtype != np.int16:

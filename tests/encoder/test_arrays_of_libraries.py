@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.convert import KINDS
 from h264lite.encoder.errors import InputError, OptionError
+from h264lite.encoder.frames.layouts import Known
 from h264lite.encoder.frames.reader import ALPHA, FrameReader
 from h264lite.encoder.frames.samples import is_on_gpu, read
 
@@ -125,6 +126,18 @@ def test_what_is_no_frame():
     ):  # fmt: skip
         with pytest.raises(InputError, match=words):
             sources(array)
+
+
+@pytest.mark.parametrize(("width", "height"), ((1, 1), (2, 2), (1, 3), (3, 1), (4, 3), (3, 4), (2, 16)))
+def test_tiny_frames_of_a_known_size(width, height):
+    """As an encoder knows it: nothing is ambiguous but grey of colours' number."""
+    rgb = stored(video(1, width, height, 1), "uint8")[0]
+    known, wanted = Known("", width, height), expected(rgb[None], "uint8")
+    for array in (rgb, np.moveaxis(rgb, 2, 0)):
+        compare([FrameReader(known=known).chunk(array).source(0).planes()[0]], wanted)
+    if width % 2 == height % 2 == 0:
+        packed = np.concatenate([plane.ravel() for plane in wanted[0]]).reshape(-1, width)
+        compare([FrameReader(known=known).chunk(packed).source(0)], wanted)
 
 
 def test_odd_bytes_and_orders():
