@@ -1,6 +1,6 @@
 """Cost terms of decisions: SAD and SATD of strips of four 4x4 blocks, predicted at quarter samples."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -23,13 +23,12 @@ QUARTER_SAMPLES = np.array(
     np.int64,
 ).reshape(16, 6)
 
-
-class Target(NamedTuple):
-    """A source macroblock, and the planes that predict it at quarter samples."""
-
-    current: np.ndarray  # int16[256], its luma
-    luma: np.ndarray  # uint8[..., 4, H + 2 pad, W + 2 pad], planes G, b, h, j
-    offsets: np.ndarray  # int64[2, 16], see quarter_offsets
+# A source macroblock, and the planes that predict it at quarter samples.
+Target = namedtuple("Target", (
+    "current",  # int16[256], its luma
+    "luma",  # uint8[..., 4, H + 2 pad, W + 2 pad], planes G, b, h, j
+    "offsets",  # int64[2, 16], see quarter_offsets
+))  # fmt: skip
 
 
 @helper

@@ -6,6 +6,7 @@ of the macroblocks above, 0 and 1 of those below. The result is exact, so bands 
 
 import numpy as np
 
+from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper, kernel
 from ..standard.macroblock import I_PCM, LAST_INTRA
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
@@ -215,6 +216,7 @@ def _filter_macroblock(
 
     Planes flat, luma row stride `stride`, chroma half of it; the macroblock starts at y[at_y], u[at_c], v[at_c].
     """
+    inlined()
     qp, chroma_qp_offset = quantiser.qp, quantiser.chroma_offset
     alpha_offset, beta_offset = deblocking.alpha_offset, deblocking.beta_offset
     qp_q = np.int64(qp[mb]) if mb_type[mb] != I_PCM else 0

@@ -1,6 +1,6 @@
 """Full integer motion search of all 41 partitions of every macroblock, with reuse of the SADs of the 4x4 blocks."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -28,19 +28,17 @@ from .simd.vector import (
     store,
 )
 
+# The best candidates so far of the 41 partitions.
+Smallest = namedtuple("Smallest", (
+    "keys",  # uint16[41, lanes], smallest key of each lane
+    "steps",  # uint16[41, lanes], its step
+))  # fmt: skip
 
-class Smallest(NamedTuple):
-    """The best candidates so far of the 41 partitions."""
-
-    keys: np.ndarray  # uint16[41, lanes], smallest key of each lane
-    steps: np.ndarray  # uint16[41, lanes], its step
-
-
-class Costs(NamedTuple):
-    """Motion costs of the candidates of a window."""
-
-    x: np.ndarray  # int64[128], by column
-    y: np.ndarray  # int64[128], by row
+# Motion costs of the candidates of a window.
+Costs = namedtuple("Costs", (
+    "x",  # int64[128], by column
+    "y",  # int64[128], by row
+))  # fmt: skip
 
 
 @helper

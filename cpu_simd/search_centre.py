@@ -163,6 +163,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
     stride = reference.shape[1]
     previous_ref_idx, previous_mv, distance = previous
     centre, predictor = start
+    coarse_source, coarse_reference = coarse
     reach = max(merange, SMALLEST_WINDOW) + 3
     cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
     best = np.empty((1, 16), np.uint16)
@@ -179,7 +180,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
         high_x = min(width + pad - x0 - 15 - reach, 2047 - merange)
         low_y = max(-y0 - pad + reach, min(0, merange + 1 - max_mv_y))
         high_y = min(height + pad - y0 - 15 - reach, max(0, max_mv_y - merange - 1))
-        coarse_x, coarse_y = coarse_vector(coarse.source, coarse.reference, mx, my, cost, best, position)
+        coarse_x, coarse_y = coarse_vector(coarse_source, coarse_reference, mx, my, cost, best, position)
         lowest = np.int64(1) << 40
         for n in range(11):
             if n == 0:

@@ -1,6 +1,6 @@
 """Half- and quarter-sample refinement of the 41 integer vectors of every macroblock."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -36,15 +36,14 @@ STRIPS = tuple(
 FAR, NEVER = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
 
 
-
-class Effort(NamedTuple):
-    """What a level of subme does; not part of the standard."""
-
-    half: int  # 1: vectors of half samples
-    half_metric: int  # SAD or SATD
-    quarter: int  # 1: vectors of quarter samples
-    quarter_metric: int
-    every: bool  # all partitions that are wanted, and not only those that may win
+# What a level of subme does; not part of the standard.
+Effort = namedtuple("Effort", (
+    "half",  # 1: vectors of half samples
+    "half_metric",  # SAD or SATD
+    "quarter",  # 1: vectors of quarter samples
+    "quarter_metric",
+    "every",  # all partitions that are wanted, and not only those that may win
+))  # fmt: skip
 
 
 # By subme: 0 integer vectors; 1 half; 2 half and quarter by SAD; 3 quarter step by SATD; 4 and more both by SATD

@@ -18,6 +18,7 @@ class Feeder:
         self._reader, self._fps, self._options = reader, fps, options
         self.encoder: Encoder | None = None
         self.count = 0  # frames fed
+        self.total: int | None = None  # frames of a video that is one array
 
     def feed_all(self, frames: Any) -> Iterator[list[Packet]]:
         """Feed a whole video: one array, or an iterable of frames and chunks. Yields finished packets after each frame."""
@@ -41,6 +42,7 @@ class Feeder:
         if self.encoder is None:
             self.encoder = self._start(chunk)
         self._reader.remember(chunk)
+        self.total = chunk.frames if whole else None
         if chunk.on_gpu and not self.encoder.takes_gpu_frames:
             yield from self._through_host(value, chunk)
             return

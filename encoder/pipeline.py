@@ -27,7 +27,7 @@ from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.frame_types import FrameTypes
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
-from .errors import DeviceError, DeviceLost, Error, InputError
+from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .settings.config import Config
 from .slice_writer import SliceWriter
@@ -217,6 +217,7 @@ class Pipeline:
         start = time.perf_counter()
         frame.write_slices()
         data = self.writer.access_unit(frame)
+        frame.release_source()
         spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
         if self.trace is not None:
             self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.spec.display_index)
@@ -248,15 +249,14 @@ class Pipeline:
         return self.taken
 
     def _finish(self, limit: int) -> None:
-        """Move those frames to `done`; InputError at a refused one, once the frames before it were fetched."""
+        """Move those frames to `done`. RefusedFrame for a refused one, which is dropped with those after it."""
         in_flight = self.executor.in_flight
         while in_flight and (len(in_flight) > limit or in_flight[0].done()):
             start = time.perf_counter()
             coded = in_flight[0].result()
             if coded.refused:
-                if self.done:
-                    return
-                raise InputError(outside_text(coded.index))
+                in_flight.clear()
+                raise RefusedFrame(outside_text(coded.index))
             self._sizes.add(coded.bits)
             self.done.append(coded)
             if self.trace is not None:

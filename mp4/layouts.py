@@ -111,11 +111,19 @@ class InPlace(Fragments):
     def __init__(self, write: Write, edit: Callable[[], BinaryIO]) -> None:
         super().__init__(self._count_and_write, None)
         self._put, self._edit = write, edit
+        self._front: tuple[bytes, ...] = ()  # is written with the first group: there is no file without frames
         self._position = 0
         self._table = SampleTable()
 
+    def begin(self, track: Track) -> None:
+        """See Layout."""
+        self._track = track
+        self._front = FILE_TYPE, initial_movie(track)
+
     def _count_and_write(self, *parts: bytes) -> None:
+        parts = *self._front, *parts
         self._put(*parts)
+        self._front = ()
         self._position += sum(map(len, parts))
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:

@@ -25,17 +25,19 @@ class Track:
 
 def movie(track: Track, table: SampleTable, positions: list[int]) -> bytes:
     """8.2.1: moov of a file with all samples in its table, chunks at `positions`."""
-    return _movie(track, table.duration, table.boxes(track.sets.sample_entry(), positions))
+    lasts = max(0, table.end - track.start)
+    return _movie(track, lasts, table.end, table.boxes(track.sets.sample_entry(), positions))
 
 
 def initial_movie(track: Track) -> bytes:
     """8.2.1, 8.8.1: moov of a file of fragments."""
     extends = full_box(b"trex", 0, 0, struct.pack(">IIIII", _TRACK, 1, 0, 0, 0))
-    return _movie(track, 0, empty_table(track.sets.sample_entry()), box(b"mvex", extends))
+    return _movie(track, 0, 0, empty_table(track.sets.sample_entry()), box(b"mvex", extends))
 
 
-def _movie(track: Track, duration: int, table: bytes, extends: bytes = b"") -> bytes:
-    return box(b"moov", _movie_header(track, duration), _track(track, duration, table), extends)
+def _movie(track: Track, lasts: int, media: int, table: bytes, extends: bytes = b"") -> bytes:
+    """8.2.1: moov. lasts: duration of the presentation; media: end of the composition times; 0: fragments say their own."""
+    return box(b"moov", _movie_header(track, lasts), _track(track, lasts, media, table), extends)
 
 
 def _times(duration: int, between: bytes, after: bytes) -> tuple[int, bytes]:
@@ -52,13 +54,13 @@ def _movie_header(track: Track, duration: int) -> bytes:
     return full_box(b"mvhd", version, 0, contents)
 
 
-def _track(track: Track, duration: int, table: bytes) -> bytes:
+def _track(track: Track, lasts: int, media: int, table: bytes) -> bytes:
     """8.3.1: trak."""
-    version, contents = _times(duration, struct.pack(">I", track.timescale), struct.pack(">HH", 0x55C4, 0))
+    version, contents = _times(media, struct.pack(">I", track.timescale), struct.pack(">HH", 0x55C4, 0))
     return box(
         b"trak",
-        _track_header(track, duration),
-        _edits(track, duration),
+        _track_header(track, lasts),
+        _edits(track, lasts),
         box(
             b"mdia",
             full_box(b"mdhd", version, 0, contents),  # 8.4.2; language "und"

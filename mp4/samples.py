@@ -21,7 +21,8 @@ class SampleTable:
     """Collects the samples of a file and writes stbl: four bytes a frame, and runs of equal times."""
 
     def __init__(self) -> None:
-        self.duration = 0  # of all samples
+        self.duration = 0  # of all samples, in decoding time
+        self.end = 0  # composition time of the end of the frame shown last
         self.count = 0
         self.bytes = 0
         self._sizes = array("I")
@@ -35,6 +36,7 @@ class SampleTable:
         self._chunks.append((len(samples), position))
         for sample in samples:
             self.count += 1
+            self.end = max(self.end, self.duration + sample.offset + sample.duration)
             self.duration += sample.duration
             self.bytes += sample.size
             self._sizes.append(sample.size)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.layout import COARSE_PAD
-from .bundles import argument
+from .bundles import getters
 from .stages import CPU, Stage
 
 _FOLDER = Path(__file__).resolve().parent.parent / CPU
@@ -174,7 +174,7 @@ def compared(other: Twin, stage: Stage, state: Mapping[str, Any], call: Callable
 
     def run(*part: int) -> None:
         values = {**state, **dict(zip(stage.span, part))}
-        arguments = [argument(name, values) for name in stage.arguments.split()]
+        arguments = [get(values) for get in getters(stage.arguments.split())]
         pad = int(state["pad"])
         other.call(f"stage {stage.name}", stage.function, stage.names, arguments, lambda: call(*part), size, pad)
 

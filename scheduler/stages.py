@@ -21,7 +21,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from .bundles import argument, members
+from .bundles import Getter, getters, members
 
 # EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
@@ -81,23 +81,22 @@ class Stage:
         return getattr(import_module(f"..{folder}.{file}", __package__), function)
 
     @cached_property
-    def _names_around_span(self) -> tuple[list[str], list[str]]:
-        """Names of the arguments before and after the span."""
+    def _getters_around_span(self) -> tuple[list[Getter], list[Getter]]:
+        """Of the arguments before and after the span."""
         span, names = self.span, self.arguments.split()
         at = names.index(span[0]) if span else len(names)
-        return names[:at], names[at + len(span) :]
+        return getters(names[:at]), getters(names[at + len(span) :])
 
     def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
         """The CPU function with all arguments bound to the state of their names, except the span."""
-        function, (first, last) = self.cpu_function, self._names_around_span
-        before, after = [argument(name, state) for name in first], [argument(name, state) for name in last]
+        function, (first, last) = self.cpu_function, self._getters_around_span
+        before, after = [get(state) for get in first], [get(state) for get in last]
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
         """Start the stage on the GPU for one span (`part`)."""
-        first, last = self._names_around_span
-        before, after = [argument(name, state) for name in first], [argument(name, state) for name in last]
-        self.cuda_function(*before, *part, *after, stream=stream)
+        first, last = self._getters_around_span
+        self.cuda_function(*[get(state) for get in first], *part, *[get(state) for get in last], stream=stream)
 
 
 TABLE = (
@@ -135,29 +134,24 @@ TABLE = (
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
-        "source_y ref_luma ref_slots pad all_cost all_mv all_predictor intra_cost slice_first_mb qp subme "
-        "max_mv_y n_ref partition_mask progress row0 row1 mb_type sub_mb_type ref_idx mv",
-        "progress mb_type sub_mb_type ref_idx mv",
+        "source_y luma_references searches intra_cost slice_first_mb qp decision_settings progress row0 row1 motion",
+        "progress motion",
     ),
     Stage(
         "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
-        "source_y source_u source_v ref_luma ref_chroma ref_slots pad all_cost all_mv all_predictor intra_cost "
-        "slice_first_mb qp chroma_qp_offset trellis max_mv_y n_ref partition_mask progress row0 row1 mb_type "
-        "sub_mb_type ref_idx mv levels total_coeff",
-        "progress mb_type sub_mb_type ref_idx mv levels total_coeff",
+        "source references searches intra_cost slice_first_mb quantiser decision_settings progress row0 row1 motion residual",
+        "progress motion residual",
         only=CPU,
     ),
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
-        "source_y source_u source_v ref_luma ref_chroma ref_slots pad mb_type sub_mb_type ref_idx mv qp "
-        "chroma_qp_offset trellis row0 row1 rec_y rec_u rec_v levels total_coeff cbp",
-        "mb_type ref_idx mv rec_y rec_u rec_v levels total_coeff cbp",
+        "source references motion quantiser trellis row0 row1 rec residual cbp",
+        "mb_type ref_idx mv rec residual cbp",
     ),
     Stage(
         "intra", "intra.intra", SLICES, "8.3, 8.5",
-        "source_y source_u source_v slice_first_mb chroma_qp_offset n_ref intra_modes first_mb end_mb mb_type "
-        "intra4x4_mode intra16x16_mode intra_chroma_mode qp rec_y rec_u rec_v levels total_coeff cbp",
-        "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode rec_y rec_u rec_v levels total_coeff cbp",
+        "source slice_first_mb n_ref intra_modes first_mb end_mb intra_choice quantiser rec residual cbp",
+        "intra_choice rec residual cbp",
     ),
     Stage(
         "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
@@ -225,8 +219,7 @@ TABLE = (
     ),
     Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2",
-        "slice_first_mb slice_rows frame_params n_ref mb_width source_y source_u source_v mb_type sub_mb_type ref_idx mv "
-        "intra4x4_mode intra16x16_mode intra_chroma_mode cbp qp levels total_coeff slice_data slice_sizes",
+        "slice_first_mb slice_rows frame_params n_ref mb_width source macroblocks slice_data slice_sizes",
         "slice_data slice_sizes",
         D2H, after="extend_luma", deferred=True,
     ),

@@ -32,13 +32,3 @@ def shifted(rng: np.random.Generator, reference: np.ndarray, pad: int, noise: in
     dx, dy = rng.integers(-6, 7, 2)
     moved = reference[pad + dy : pad + dy + h, pad + dx : pad + dx + w].astype(int)
     return np.clip(moved + rng.integers(-noise, noise + 1, (h, w)), 0, 255).astype(np.uint8)
-
-
-def uploaded(device, bundle):
-    """A bundle with its arrays on the device."""
-    return bundle._make(device.upload(value) if isinstance(value, np.ndarray) else value for value in bundle)
-
-
-def blank(device, bundle):
-    """A bundle of arrays like these on the device, filled with bytes 0xEE."""
-    return bundle._make(device.array(value.shape, value.dtype).fill(0xEE) for value in bundle)

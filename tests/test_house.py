@@ -28,6 +28,7 @@ MAY_IMPORT = {
 LONGEST_FILE, LONGEST_FUNCTION = 400, 90  # lines of code, so that no prose is squeezed; lines. Tables are exempt
 TABLES = ("tables", "cabac_contexts")
 LONG_FUNCTIONS = ()  # exempt by name
+MOST_PARAMETERS = 12  # more are a bundle (cpu_simd/bundles.py), or a smaller function
 
 
 def tracked() -> list[str]:
@@ -76,6 +77,17 @@ def test_functions_are_short():
     long = [f"{name}:{node.lineno} {node.name}" for name in PYTHON for node in functions(name)
             if node.end_lineno - node.lineno > LONGEST_FUNCTION and node.name not in LONG_FUNCTIONS]
     assert not long
+
+
+def test_functions_have_few_parameters():
+    found = {}
+    for name in (name for name in PYTHON if not name.startswith("tests/")):
+        for node in functions(name):
+            given = node.args
+            count = len([*given.posonlyargs, *given.args, *given.kwonlyargs])
+            if count > MOST_PARAMETERS:
+                found[f"{name}:{node.name}"] = count
+    assert not found
 
 
 def test_files_say_what_they_are_for():

@@ -12,8 +12,10 @@ import numpy as np
 from ...scheduler.frames.host_rgb import RgbFrame
 from ..errors import InputError
 from .output import error_text
+from .times import FrameTimes
 from .video import Planes, VideoFormat
 
+COLOURS: dict[str, str | None] = {"colorprim": "bt709", "transfer": "bt709", "colormatrix": "bt709"}  # after conversion
 THREADS = 4  # that decode images
 _AHEAD = 8  # images decoded before they are asked for, at most
 _MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")  # of Pillow: up to 8 bits a sample
@@ -28,10 +30,11 @@ class ImageSource:
     def __init__(self, names: Sequence[str]):
         self._names, self._read = names, _reader(names[0])
         self.left_over = 0
+        self.times: FrameTimes | None = None
         first, had_alpha = self._load(names[0])
         height, width = first.shape[:2]
         self.notes = [ALPHA] if had_alpha else []
-        self.format = VideoFormat(width, height, full_range=False, frames=len(names), kind="images")
+        self.format = VideoFormat(width, height, full_range=False, frames=len(names), kind="images", colours=COLOURS)
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
         """See Source. Later images are decoded by threads meanwhile."""

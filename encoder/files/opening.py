@@ -4,6 +4,7 @@ import io
 import os
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from ...files import opened, shown
 from ..errors import InputError, OptionError
@@ -12,6 +13,7 @@ from .names import image_files, rate_from_name, size_from_name
 from .output import MP4, OTHER_ENDINGS, PYAV_CONTAINERS, ByteSink, PacketSink, error_text
 from .output_av import ContainerSink
 from .output_mp4 import Mp4Sink
+from .sound import Sound
 from .video import (
     LONGEST_Y4M_LINE,
     Y4M_MAGIC,
@@ -82,19 +84,27 @@ def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
     return "av"
 
 
-def open_packets(name: str, fps: Fraction, muxer: str = "auto", fragment: float | None = None) -> PacketSink:
-    """The sink for the stream. `muxer` auto: by the file extension. fragment: MP4, in fragments of so many seconds."""
+def open_packets(
+    name: str, fps: Fraction, muxer: str = "auto", fragment: float | None = None, sound: Sound | None = None, **of_frames: Any
+) -> PacketSink:
+    """The sink for the stream. `muxer` auto: by the file extension. fragment: MP4, in fragments of so many seconds.
+
+    sound: beside the video, by PyAV. of_frames: time_base and matrix of sinks that keep them.
+    """
     ending = os.path.splitext(name)[1].lower()
     if muxer == "auto" and ending in (*MP4, *PYAV_CONTAINERS):
-        muxer = "mp4" if ending in MP4 else "mkv"
+        muxer = "mp4" if ending in MP4 else ending[1:]
     if muxer == "auto" and fragment is not None and name == "-":
         muxer = "mp4"
     if muxer == "auto" and ending in OTHER_ENDINGS:
-        raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4 and .mkv are")
+        raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4, .mkv and .mov are")
     if fragment is not None and muxer != "mp4":
         raise OptionError(f"is for MP4, and {shown(name, 'standard output')} is none (--muxer mp4)", "fragment")
-    if muxer == "mp4":
-        return Mp4Sink(name, fps=fps, fragment=fragment)
-    if muxer == "mkv":
-        return ContainerSink(name, fps)
+    if sound is not None and (muxer not in ("mp4", "mkv", "mov") or fragment is not None or name == "-"):
+        what = "fragments" if fragment is not None else shown(name, "standard output")
+        raise OptionError(f"is for .mp4, .mkv and .mov files, and not for {what}", "audio")
+    if muxer == "mp4" and sound is None:
+        return Mp4Sink(name, fps=fps, fragment=fragment, **of_frames)
+    if muxer in ("mp4", "mkv", "mov"):
+        return ContainerSink(name, fps, muxer, sound=sound, **of_frames)
     return ByteSink(name)

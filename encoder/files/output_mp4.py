@@ -25,6 +25,8 @@ class Mp4Sink:
     time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video.
     """
 
+    keeps_times = True
+
     def __init__(
         self,
         target: str | os.PathLike[str] | BinaryIO,

@@ -76,7 +76,7 @@ def find_layout(
     layout, format: as said. whole: the array is a whole video; else it came from a loop over frames or chunks, where three
     colours are meant rather than three grey frames.
     """
-    readings = _readings(shape, layout, format)
+    readings = _readings(shape, layout, format, SMALLEST if layout is None and known is None else 1)
     if format is None:  # NV12 is not found by shape; I420 of floating-point samples does not exist
         readings = [r for r in readings if r.format != "nv12" and (is_uint8 or r.format != "i420")]
     if not readings:
@@ -97,8 +97,8 @@ def find_layout(
     return readings[0]
 
 
-def _readings(shape: Sequence[int], layout: str | None, format: str | None) -> list[Layout]:
-    """All readings of a shape that layout and format allow."""
+def _readings(shape: Sequence[int], layout: str | None, format: str | None, least: int) -> list[Layout]:
+    """All readings of a shape that layout and format allow; least: rows and columns of a frame."""
     if 0 in shape:
         raise InputError(f"an array of shape {tuple(shape)}: no samples")
     if layout is not None:
@@ -116,15 +116,15 @@ def _readings(shape: Sequence[int], layout: str | None, format: str | None) -> l
         for name in FORMATS:
             if (format is None and name in ("bgr", "bgra")) or (format is not None and name != format):
                 continue
-            if _possible(word, name, shape, layout is None):
+            if _possible(word, name, shape, least):
                 found.append(Layout(word, name))
     return found
 
 
-def _possible(axes: str, format: str, shape: Sequence[int], guessed: bool) -> bool:
+def _possible(axes: str, format: str, shape: Sequence[int], least: int) -> bool:
     """Whether an array of this shape may be of this layout and format."""
     height, width = shape[axes.index("H")], shape[axes.index("W")]
-    if guessed and min(height, width) < SMALLEST:
+    if min(height, width) < least:
         return False
     if format in PACKED:
         return "C" not in axes and height % 3 == 0 and width % 2 == 0

@@ -159,8 +159,8 @@ class FrameReader:
                 raise InputError(f"{host.name} is not on the GPU, and {gpu.name} is")
             if plane.kind != "uint8":
                 raise InputError(f"{plane.name} of dtype {plane.kind}: planes are uint8")
-            if len(plane.shape) < 2:
-                raise InputError(f"{plane.name} of shape {plane.shape}: a plane has two dimensions")
+            if len(plane.shape) < 2 or len(planes[0].shape) > 2 or 0 in plane.shape:
+                raise InputError(f"{plane.name} of shape {plane.shape}: a plane has two dimensions, and samples")
         height, width = planes[0].shape if self.known is None else (self.known.height, self.known.width)
         chroma = (height + 1) // 2, (width + 1) // 2
         expected = [(height, width), *([chroma] * 2 if len(planes) == 3 else [(chroma[0], 2 * chroma[1])])]

@@ -160,6 +160,8 @@ def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
 
 def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
     device = dlpack.device_of(value)
+    if is_of(value, "jax", "Array"):
+        value.block_until_ready()
     if device not in dlpack.ON_HOST + dlpack.ON_GPU:
         raise InputError(f"{name}: {type(value).__name__} on a device of type {device}: neither host nor CUDA")
     if device in dlpack.ON_HOST:
@@ -168,17 +170,13 @@ def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
     ordinal = int(value.__dlpack_device__()[1])
     number = LEGACY_STREAM if stream is None else stream_number(stream)
     capsule = dlpack.read(value, name, number)
-    if is_of(value, "jax", "Array"):
-        value.block_until_ready()
-        producer = COMPLETE
-    else:
-        producer = Producer(number, waits=stream is not None)
+    producer = COMPLETE if is_of(value, "jax", "Array") else Producer(number, waits=stream is not None)
     return Samples(name, *capsule[:4], True, producer, (value, capsule), ordinal)
 
 
 def _of_interface(value: Any, name: str, stream: Any) -> Samples:
     interface: Mapping[str, Any] = getattr(value, INTERFACE)
-    if not {"shape", "typestr", "data"} <= set(interface):
+    if not isinstance(interface, Mapping) or not {"shape", "typestr", "data"} <= set(interface):
         raise InputError(f"{name}: its {INTERFACE} says neither shape nor place")
     said = str(interface["typestr"])
     if interface.get("mask") is not None:

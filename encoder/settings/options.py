@@ -154,7 +154,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
 
     Option("muxer", "Output", read_choice, "auto", "what OUT is; auto = by its name, raw is Annex B",
-           choices=_same("auto", "raw", "mp4", "mkv"), scope=CLI),
+           choices=_same("auto", "raw", "mp4", "mkv", "mov"), scope=CLI),
+    Option("audio", "Output", read_text, None, "file whose sound is put beside the video in .mp4, .mkv or .mov (may be IN): "
+           "copied, or encoded to AAC; needs PyAV", "FILE", scope=CLI),
     Option("fragment", "Output", read_float, None, "MP4 in fragments (also for -, and for HLS and DASH), each of whole "
            "GOPs of at least so many seconds together", "SECONDS", 0.001, 3600.0, scope=CLI),
 

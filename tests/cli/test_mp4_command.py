@@ -1,8 +1,12 @@
 """MP4 by the commands: encode, decode and info without PyAV, on files and pipes, whole and cut off."""
 
+import re
+import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 from h264lite.cli.cli import main
 
@@ -44,7 +48,7 @@ def test_decode_and_info_read_what_encode_writes_without_pyav(clip, reconstructi
     assert (tmp_path / "o.y4m").read_bytes().startswith(b"YUV4MPEG2 W64 H48 F30000:1001 ")
 
 
-@pytest.mark.parametrize("words", ("--muxer mp4", "--fragment 0.3"))
+@pytest.mark.parametrize("words", ("--muxer mp4", pytest.param("--fragment 0.3", marks=pytest.mark.slow)))
 def test_through_pipes(clip, reconstruction, words):
     command = f"{sys.executable} -m h264lite"
     line = f"{command} encode {clip} - {words} {' '.join(OPTIONS)} | {command} decode - - --quiet"
@@ -86,3 +90,46 @@ def test_an_mp4_that_is_cut_off(clip, reconstruction, tmp_path, capfd):
     movie.write_bytes(data[:500])
     assert main(["info", str(movie)]) == 1
     one_error(capfd.readouterr().err, "o.mp4: ")
+
+
+# Cut short -----------------------------------------------------------------------------------------------------------
+
+
+def frames_of(movie, tmp_path):
+    """The number of frames that decode, which must be all that the file has."""
+    assert main(["decode", str(movie), str(tmp_path / "d.yuv"), "--quiet"]) == 0
+    return (tmp_path / "d.yuv").stat().st_size // (WIDTH * HEIGHT * 3 // 2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
+@pytest.mark.parametrize("words", ([], pytest.param(["--fragment", "0.2"], marks=pytest.mark.slow)))
+def test_an_interrupted_encode_decodes(tmp_path, number, words):
+    rng = np.random.default_rng(4)
+    source, out, rec = tmp_path / f"x_{WIDTH}x{HEIGHT}.yuv", tmp_path / "o.mp4", tmp_path / "r.yuv"
+    source.write_bytes(rng.integers(0, 256, WIDTH * HEIGHT * 3 // 2 * 4000, np.uint8).tobytes())
+    command = [sys.executable, "-m", "h264lite", "encode", str(source), str(out), "--dump-yuv", str(rec), "--qp", "40"]
+    process = subprocess.Popen([*command, *words], stderr=subprocess.PIPE)
+    begin = time.monotonic()
+    while not (out.exists() and out.stat().st_size > 50_000):
+        assert time.monotonic() - begin < 120 and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    said = process.stderr.read().decode()
+    held = frames_of(out, tmp_path)
+    assert (tmp_path / "d.yuv").read_bytes() == rec.read_bytes()[: held * WIDTH * HEIGHT * 3 // 2] and held
+    if number == signal.SIGKILL:
+        assert process.wait(30) == -number and b"moof" in out.read_bytes()
+    else:
+        assert process.wait(30) == 130 and int(re.search(r"the output holds (\d+) frames", said)[1]) == held
+        assert (b"moof" in out.read_bytes()) == bool(words)
+
+
+@pytest.mark.parametrize(("limit", "held"), [pytest.param(15000, 10, marks=pytest.mark.slow), (3000, 0)])
+def test_a_full_disk_leaves_whole_seconds(clip, tmp_path, limit, held):
+    resource = pytest.importorskip("resource")
+    out = tmp_path / "o.mp4"
+    command = [sys.executable, "-m", "h264lite", "encode", str(clip), str(out), "--fps", "5", "--keyint", "5"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, timeout=120,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert done.returncode == 1 and f"file too large; the output holds {held} frames" in done.stderr.decode()
+    assert frames_of(out, tmp_path) == held if held else not out.exists()

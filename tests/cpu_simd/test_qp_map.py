@@ -2,7 +2,19 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchResult, SearchStart
+from h264lite.cpu_simd.bundles import (
+    Coarse,
+    DecisionSettings,
+    Motion,
+    Planes,
+    PreviousMotion,
+    Quantiser,
+    References,
+    Residual,
+    Searches,
+    SearchResult,
+    SearchStart,
+)
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.interpolate import interpolate
 from h264lite.cpu_simd.intra_estimate import intra_estimate
@@ -106,17 +118,17 @@ def test_rd_decision():
     s = Scene(16, 16 * 12)
     cost, mv = s.search(full_search, s.qp)
     chroma = np.full((1, 2, 8 * s.rows + PAD, 8 + PAD), 90, np.uint8)
-    sources = s.source, *s.rng.integers(80, 100, (2, 8 * s.rows, 8)).astype(np.uint8)
+    sources = Planes(s.source, *s.rng.integers(80, 100, (2, 8 * s.rows, 8)).astype(np.uint8))
     slices, slots = np.arange(s.rows, dtype=np.int32), np.zeros(1, np.int32)
 
     def stage(qp):
         shapes = ((), "u1"), ((4,), "u1"), ((4,), "i1"), ((16, 2), "i2"), ((27, 16), "i2"), ((24,), "u1")
         out = [np.zeros((s.n_mb, *shape), kind) for shape, kind in shapes]
-        rd_decision(
-            *sources, s.luma[None], chroma, slots, PAD, cost[None], mv[None], s.predictor[None],
-            np.full(s.n_mb, 1 << 20, np.int32), slices, qp, -2, 1, 128, 1, 31, np.zeros(1 + s.rows, np.int64), 0,
-            s.rows, *out,
-        )  # fmt: skip
+        references = References(s.luma[None], chroma, slots, PAD, 1)
+        searches, intra_cost = Searches(cost[None], mv[None], s.predictor[None]), np.full(s.n_mb, 1 << 20, np.int32)
+        how = Quantiser(qp, -2), DecisionSettings(5, 1, 128, 31), np.zeros(1 + s.rows, np.int64)
+        results = Motion(*out[:4]), Residual(*out[4:])
+        rd_decision(sources, references, searches, intra_cost, slices, *how, 0, s.rows, *results)
         return out[:4]
 
     s.check(stage)

@@ -8,7 +8,8 @@ from h264lite.cpu_simd import full_search as cpu
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cuda_src.full_search import full_search
 
-from ..cuda_cases import KINDS, SEED, blank, plane, shifted, uploaded
+from ..bundles import blank, uploaded
+from ..cuda_cases import KINDS, SEED, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
 

@@ -6,7 +6,8 @@ from h264lite.cpu_simd import search_centre as cpu
 from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from h264lite.cuda_src.search_centre import search_centre, subsample
 
-from ..cuda_cases import KINDS, SEED, blank, padded, plane, shifted, uploaded
+from ..bundles import blank, uploaded
+from ..cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
 

@@ -7,7 +7,8 @@ from h264lite.cpu_simd import subpel_refine as cpu
 from h264lite.cpu_simd.bundles import SearchResult
 from h264lite.cuda_src.subpel_refine import subpel_refine
 
-from ..cuda_cases import KINDS, SEED, padded, plane, shifted, uploaded
+from ..bundles import uploaded
+from ..cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
 

@@ -49,7 +49,7 @@ FRAMES = st.lists(st.tuples(CONTENT, st.integers(1, 5000), st.integers(-300, 300
 BASES = st.sampled_from([Fraction(1, 25), Fraction(1001, 30000), Fraction(1, 90000), Fraction(1, 1), Fraction(7, 3)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(FRAMES, BASES, st.sampled_from(["in place", "fragments", "at end"]), st.floats(0.01, 99), st.integers(0, 99))
 def test_what_is_written_is_read(tmp_path_factory, frames, base, kind, seconds, delay):
     """Contents, times, keyframes of any frames; the times are shifted so that decoding begins at 0."""
