@@ -8,6 +8,8 @@ import time
 
 import numpy as np
 
+from ..cpu_simd.convert import KINDS
+from ..scheduler.frames.host_rgb import RgbFrame
 from .encoder import Encoder
 from .pipeline import Pipeline
 from .settings.config import Config
@@ -22,10 +24,17 @@ def compile_stages(names: tuple[str, ...] = IN_BACKGROUND) -> None:
     pipeline.close()
 
 
+def load_converters() -> None:
+    """Convert a tiny RGB frame of each type."""
+    for kind, stored in zip(KINDS, ("u1", "u2", "u2", "f4", "f8")):
+        RgbFrame(kind, 2, 2, np.zeros(12, stored), (0, 1, 2, 3, 6), 0.0, 1.0, None).planes()
+
+
 def compile_all() -> float:
     """Compile all kernels of an encode on the CPU by a tiny encode; return the seconds."""
     begin = time.perf_counter()
     load_writers()
+    load_converters()
     with Encoder(32, 32, device="cpu") as encoder:
         for _ in range(2):
             encoder.encode(np.zeros((48, 32), np.uint8))

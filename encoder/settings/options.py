@@ -19,6 +19,7 @@ from .option_types import (
     read_grid,
     read_int,
     read_keyint,
+    read_level,
     read_partitions,
     read_sar,
     read_size,
@@ -79,6 +80,8 @@ class Option:
     def value(self, raw: Any) -> Any:
         """The normal form of `raw`; OptionError with option, value and range."""
         try:
+            if getattr(raw, "shape", None) == () and hasattr(raw, "item"):
+                raw = raw.item()  # a number of NumPy, PyTorch or JAX
             if self.choices is not None:
                 return self.read(raw, self.choices)
             if self.low is not None or self.high is not None:
@@ -159,7 +162,7 @@ OPTIONS: tuple[Option, ...] = (
            "options override it", choices=_same(*PRESETS)),
     Option("profile", "Presets", read_choice, "baseline", "the profile that the stream must keep to",
            choices=_same("baseline")),
-    Option("level", "Presets", read_choice, None, "the level to declare; refused if its limits are exceeded. Else the "
+    Option("level", "Presets", read_level, None, "the level to declare; refused if its limits are exceeded. Else the "
            "smallest that fits", choices=LEVELS),
 
     Option("keyint", "Frame types", read_keyint, 250, "largest distance of IDR frames, or infinite", "INT", short="I"),

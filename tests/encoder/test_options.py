@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from h264lite.encoder.errors import DeviceError, Error, OptionError
 from h264lite.encoder.settings.config import Config
+from h264lite.encoder.settings.keywords import EncoderOptions
 from h264lite.encoder.settings.options import (
+    ALL,
     API,
     BY_NAME,
     NOT_BUILT,
@@ -38,6 +40,28 @@ class RaisesAlways:
 
 def config(**options):
     return Config.from_options(**({"width": 352, "height": 288} | options))
+
+
+def test_keyword_arguments_are_those_of_the_table():
+    names = {row.name for row in OPTIONS if row.scope in (ALL, API)} - {"width", "height", "fps"}
+    assert set(EncoderOptions.__annotations__) == names
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), [
+    ("fps", np.float64(30), 30), ("fps", np.float32(29.97), Fraction(2997, 100)), ("fps", np.int64(24), 24),
+    ("fps", np.array(25.0), 25), ("qp", np.uint8(30), 30), ("psnr", np.bool_(True), True), ("level", 4.1, "4.1"),
+    ("level", 4, "4"), ("level", 4.0, "4"), ("level", "41", "4.1"), ("level", 41, "4.1"), ("level", np.float64(3.1), "3.1"),
+    ("level", "4.0", "4"), ("level", 10, "1"),
+])  # fmt: skip
+def test_numbers_of_other_libraries(name, value, expected):
+    found = BY_NAME[name].value(value)
+    assert found == expected and type(getattr(found, "numerator", 0)) in (int, bool)
+
+
+@pytest.mark.parametrize("value", (True, 0, 99, -4, 3.0000001, "", "4.10", "9.9", [], "1b", "²1"))
+def test_levels_that_do_not_exist(value):
+    with pytest.raises(OptionError, match=r"level .*not one of 1, 1\.1"):
+        BY_NAME["level"].value(value)
 
 
 def test_every_row_is_whole():
