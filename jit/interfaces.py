@@ -8,7 +8,8 @@ from importlib import import_module
 
 import numba
 
-SINCE, BEFORE = (0, 60), (0, 69)  # versions of Numba, as in setup.cfg: tests/jit run with the first, all tests with the last
+# Versions of Numba, as in pyproject.toml: tests/jit run with the first, all tests with the last
+SINCE, BEFORE = (0, 60), (0, 69)
 
 # By module: what cache.py, parts.py and kernel.py call or replace
 _USED = {
