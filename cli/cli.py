@@ -15,7 +15,7 @@ from ..encoder.errors import Error
 from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import read_devices
 from ..encoder.settings.options import API, NOT_BUILT, NOT_BUILT_SHORT, OPTIONS, Option, refuse_unbuilt, unknown_option
-from ..jit import trust
+from ..jit import compiling, trust
 from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
@@ -47,7 +47,7 @@ def make_parser(command: str = "") -> Parser:
     if command == "papers":
         import_module("..benchmarks.papers.command", __package__).add_parser(commands)
     elif command != "encode":
-        if command not in ("tune", "bench", "doctor"):
+        if command not in ("tune", "bench", "doctor", "compile"):
             import_module(".decode", __package__).add_parsers(commands)
         add_machine_parsers(commands)
         commands.add_parser("papers", help="run the experiments of papers, with their tables next to the measured ones")
@@ -159,7 +159,10 @@ def gpus_of(device: str | None, devices: str | None) -> list[int]:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; return the exit code. Errors are one line on standard error."""
-    with trust.messages_to(lambda text: say(f"h264lite [warning]: {text}")):
+    with (
+        trust.messages_to(lambda text: say(f"h264lite [warning]: {text}")),
+        compiling.messages_to(lambda text: say(f"h264lite [info]: {text}")),
+    ):
         code = _run(list(argv))
     try:
         if sys.stdout is not None:
