@@ -14,7 +14,7 @@ from typing import Any
 
 import h264lite
 import numpy as np
-from cuda_loop import made_up
+from h264lite.benchmarks.cuda_loop import made_up
 from h264lite.encoder.pipeline import Pipeline
 
 LOW, HIGH = 24, 30  # the QPs that frames have in turn; their mean is the one QP

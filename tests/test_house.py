@@ -133,6 +133,19 @@ def test_imports_run_in_no_circle():
     assert not arrows, f"circles among {sorted(arrows)}"
 
 
+def test_benchmarks_and_samples_import_each_other_by_the_package():
+    """Else `python -m h264lite.benchmarks.NAME` of an installed package finds nothing."""
+    wrong = []
+    for name in PYTHON:
+        folder = name.rpartition("/")[0]
+        if folder in ("benchmarks", "samples"):
+            for node in ast.walk(tree(name)):
+                found = [part.name for part in node.names] if isinstance(node, ast.Import) else (
+                    [node.module] if isinstance(node, ast.ImportFrom) and not node.level else [])
+                wrong += [f"{name}:{node.lineno} {other}" for other in found if f"{folder}/{other}.py" in PYTHON]
+    assert not wrong
+
+
 def test_no_kernel_is_parallel_or_inexact():
     wrong = []
     for name in SOURCES:
