@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from ..console import say
-from ..encoder.compile_kernels import compile_all
+from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, OptionError
 from ..encoder.files.output import ByteSink, check_distinct
 from ..encoder.files.video import Planes
@@ -56,8 +56,7 @@ def measure_all(
 ) -> dict[str, Any]:  # fmt: skip
     """Print the table; return the contents of --json."""
     if will_compile():
-        _log("first run: compiling the kernels, once; a minute or two")
-        _log(f"compiled in {compile_all():.0f} s")
+        _log(f"compiled in {compile_for():.0f} s")
     machine = Machine.here()
     _log(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.gpus) or 'no GPU'}")
     for name, why in absent.items():

@@ -17,7 +17,7 @@ from ..encoder.settings.option_types import read_devices
 from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_names
 from ..encoder.settings.unbuilt import SHORT as UNBUILT_SHORT
 from ..encoder.settings.unbuilt import UNBUILT
-from ..jit import trust
+from ..jit import compiling, trust
 from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
@@ -50,7 +50,7 @@ def make_parser(command: str = "") -> Parser:
     if command == "papers":
         import_module("..benchmarks.papers.command", __package__).add_parser(commands)
     elif command != "encode":
-        if command not in ("tune", "bench", "doctor"):
+        if command not in ("tune", "bench", "doctor", "compile"):
             import_module(".decode", __package__).add_parsers(commands)
         add_machine_parsers(commands)
         commands.add_parser("papers", help="run the experiments of papers, with their tables next to the measured ones")
@@ -171,7 +171,10 @@ def gpus_of(device: str | None, devices: str | None) -> list[int]:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; return the exit code. Errors are one line on standard error."""
-    with trust.messages_to(lambda text: say(f"h264lite [warning]: {text}")):
+    with (
+        trust.messages_to(lambda text: say(f"h264lite [warning]: {text}")),
+        compiling.messages_to(lambda text: say(f"h264lite [info]: {text}")),
+    ):
         code = _run(list(argv))
     try:
         if sys.stdout is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..console import say
-from ..encoder.compile_kernels import compile_all
+from ..encoder.compile_kernels import compile_for
 from ..encoder.encoder import Encoder
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
 from ..encoder.files.opening import open_inputs, open_packets
@@ -22,6 +22,7 @@ from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
 from ..encoder.settings.tuned import Planned, planned
 from ..encoder.statistics import FrameRow
 from ..encoder.warm_up import will_compile
+from ..jit import compiling
 from ..scheduler.devices import nvcc_will_run
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
@@ -69,6 +70,12 @@ class Run:
         """Print a line of information, unless quiet."""
         if not self.quiet:
             say(f"h264lite [info]: {text}")
+
+    def tell(self, text: str) -> None:
+        """Print a line of information while frames are encoded, unless quiet."""
+        if not self.quiet:
+            self.progress.finish()
+            self.info(text)
 
     def warn(self, text: str) -> None:
         """Print a warning about a problem that did not end the encode."""
@@ -118,10 +125,9 @@ def run_encode(
                     "--fragment writes it as it is made")
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
-        if will_compile():
-            run.info("first run: compiling the kernels, once; a minute or two")
-            run.info(f"compiled in {compile_all():.0f} s")
-            progress.restart()
+        stack.enter_context(compiling.messages_to(run.tell))
+        if config.device != "cuda" and will_compile(config):
+            run.info(f"compiled in {compile_for(config):.0f} s")
         if config.device == "cuda" and nvcc_will_run():
             run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None

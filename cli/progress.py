@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, TextIO
 
 from ..console import write
+from ..jit.compiling import clock
 
 _LIVE_INTERVAL, _PLAIN_INTERVAL = 0.25, 5.0  # seconds
 _BAR = 20  # characters
@@ -25,12 +26,12 @@ class Progress:
 
     def restart(self) -> None:
         """Start the clock now."""
-        self._begin = self._last = time.monotonic()
+        self._last, self._begin = time.monotonic(), clock()
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self._begin
+        """Seconds since the start, without those in which kernels were compiled."""
+        return clock() - self._begin
 
     def event(self, name: str, **values: Any) -> None:
         """Write a JSON line for the start or the end of the encode; nothing in other modes."""

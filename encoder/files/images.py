@@ -27,10 +27,11 @@ Read = Callable[[str], tuple[np.ndarray, bool]]
 class ImageSource:
     """A Source. The size is the first image's. notes: lines for the user."""
 
+    times: FrameTimes | None = None
+
     def __init__(self, names: Sequence[str]):
         self._names, self._read = names, _reader(names[0])
         self.left_over = 0
-        self.times: FrameTimes | None = None
         first, had_alpha = self._load(names[0])
         height, width = first.shape[:2]
         self.notes = [ALPHA] if had_alpha else []

@@ -31,7 +31,7 @@ FRAME = re.compile(rb"frame (\d{6}):.{4,5}\n", re.S)
 def fake(monkeypatch):
     """Within this process: cli.main with the fake pipeline."""
     monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
-    monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda: False)
+    monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda *_: False)
     return lambda *words: cli.main(["encode", *map(str, words)])
 
 

@@ -102,7 +102,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(tune_command, "watch", fake_watch(seen))
     monkeypatch.setattr(bench_command, "watch", fake_watch(seen))
     for module in (tune_command, bench_command):
-        monkeypatch.setattr(module, "will_compile", lambda: False)
+        monkeypatch.setattr(module, "will_compile", lambda *_: False)
         monkeypatch.setattr(module, "frames_for", lambda w, h, clip=None: measure.synthetic(w, h, 2))
     monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, seconds, choices: {
         1: 10.0, 2: 19.5}.get(lanes, 19.8))
@@ -483,7 +483,7 @@ def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, cap
     import sys
 
     monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
-    monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda: False)
+    monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda *_: False)
     clip = tmp_path / "a_32x32.yuv"
     clip.write_bytes(bytes(32 * 48 * 3))
     words = ["encode", str(clip), str(tmp_path / "o.264"), "--device", "cpu", "--verbose"]

@@ -19,6 +19,7 @@ def clock(monkeypatch):
     """A clock that the test moves."""
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "clock", lambda: now[0])
     return now
 
 
