@@ -19,6 +19,7 @@ class Layout(Protocol):
     """Where samples go: `begin`, `add` for each, `finish`. After an OSError only `finish` may follow."""
 
     frames: int  # that the file holds
+    failed: bool  # a write has failed
 
     def begin(self, track: Track) -> None:
         """The track, before its first sample."""
@@ -39,7 +40,7 @@ class _Groups:
         self._data: list[bytes] = []
         self._samples: list[Sample] = []
         self._duration = self._size = 0
-        self._failed = False  # a group is missing: nothing may follow it
+        self.failed = False  # a group is missing: nothing may follow it
         self.frames = 0  # in finished groups
 
     def begin(self, track: Track) -> None:
@@ -65,10 +66,10 @@ class _Groups:
         samples, data = self._samples, self._data
         self._samples, self._data = [], []
         self._duration = self._size = 0
-        if samples and not self._failed:
-            self._failed = True
+        if samples and not self.failed:
+            self.failed = True
             self._write_group(samples, data)
-            self._failed = False
+            self.failed = False
             self.frames += len(samples)
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:

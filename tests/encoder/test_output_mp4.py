@@ -2,6 +2,7 @@
 
 import io
 import os
+import subprocess
 from fractions import Fraction
 from functools import cache
 
@@ -172,6 +173,8 @@ def test_a_full_disk_leaves_what_was_whole(tmp_path, monkeypatch):
         for packet in packets():
             sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
     assert sink.frames == 15
+    with pytest.raises(OutputError, match="an earlier write has failed"):
+        sink.write_packet(packets()[-1].data, 99, 99, False)
     sink.close()
     assert_frames(path, 15)
     assert b"moof" not in path.read_bytes()
@@ -208,6 +211,22 @@ def test_an_interrupt_while_the_file_is_moved_comes_after_it(tmp_path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         sink.close()
     assert_frames(tmp_path / "o.mp4")
+
+
+def test_an_old_file_and_a_pipe_with_a_name(tmp_path):
+    path, pipe = tmp_path / "o.mp4", tmp_path / "pipe.mp4"
+    path.write_bytes(b"longer than the new one" * 10000)
+    expected = write(path).read_bytes()
+    assert len(expected) < 230000
+    assert_frames(path)
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    sink = Mp4Sink(pipe, fps=RATE)
+    assert sink.waits
+    for packet in packets():
+        sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
+    sink.close()
+    assert reader.communicate(timeout=30)[0] == expected
 
 
 def test_without_packets_nothing_is_written(tmp_path):
