@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from .boxes import mdat_header
 from .fragments import fragment_header
@@ -190,13 +190,13 @@ def _move(file: BinaryIO, moves: list[tuple[int, int, int]], end: int) -> None:
     new_end = moves[-1][1] + moves[-1][2]
     if new_end > end:
         _reserve(file, end, new_end)
-    up = [move for move in moves if move[1] > move[0]]
+    up, buffer = [move for move in moves if move[1] > move[0]], memoryview(bytearray(PIECE))
     for old, new, size in reversed(up):
         for at in reversed(range(0, size, PIECE)):
-            _copy(file, old + at, new + at, min(PIECE, size - at))
+            _copy(file, old + at, new + at, buffer[: size - at])
     for old, new, size in moves[len(up) :]:
         for at in range(0, size, PIECE):
-            _copy(file, old + at, new + at, min(PIECE, size - at))
+            _copy(file, old + at, new + at, buffer[: size - at])
 
 
 def _reserve(file: BinaryIO, begin: int, end: int) -> None:
@@ -209,19 +209,19 @@ def _reserve(file: BinaryIO, begin: int, end: int) -> None:
         raise
 
 
-def _copy(file: BinaryIO, old: int, new: int, size: int) -> None:
+def _copy(file: Any, old: int, new: int, buffer: memoryview) -> None:
+    """Move as many bytes as `buffer` has, through it."""
     if old == new:
         return
     file.seek(old)
-    parts = []
-    while size and (part := file.read(size)):
-        parts.append(part)
-        size -= len(part)
+    rest = buffer
+    while rest and (got := file.readinto(rest)):
+        rest = rest[got:]
     file.seek(new)
-    _write_all(file, b"".join(parts))
+    _write_all(file, buffer)
 
 
-def _write_all(file: BinaryIO, data: bytes) -> None:
+def _write_all(file: BinaryIO, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
