@@ -101,7 +101,8 @@ def to_sample(access_unit: bytes) -> tuple[bytes, list[bytes]]:
     Parameter sets are returned apart, without start codes. SEI stays in the sample; delimiters, filler data and ends of
     sequence and stream are left out. ValueError if this is no byte stream, or nothing is left.
     """
-    parts, sets = [], []
+    parts: list[bytes | memoryview] = []
+    sets: list[bytes] = []
     for unit in _units(access_unit):
         kind = unit[0] & 31
         if kind in (NAL_SPS, NAL_PPS):

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.files.times import FrameTimes
+from h264lite.standard.bits import unescape
+from h264lite.standard.syntax import parse_sps
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +60,13 @@ def times_of(path, kind="video"):
         return [float(1000 * packet.pts * packet.time_base) for packet in container.demux(stream) if packet.size]
 
 
+def promises_a_fixed_rate(path):
+    """fixed_frame_rate_flag of the first SPS."""
+    with av.open(str(path)) as container:
+        record = container.streams.video[0].codec_context.extradata
+    return bool(parse_sps(unescape(record[9 : 8 + int.from_bytes(record[6:8], "big")])).vui.fixed_frame_rate_flag)
+
+
 def encode(source, out, *words):
     return main(["encode", str(source), str(out), "--quiet", *words])
 
@@ -77,10 +86,12 @@ def test_a_variable_frame_rate_stays(tmp_path, ending, capfd):
     assert encode(source, tmp_path / f"o.{ending}") == 0
     assert times_of(tmp_path / f"o.{ending}") == pytest.approx(VARIABLE, abs=1)
     assert not capfd.readouterr().err
+    assert not promises_a_fixed_rate(tmp_path / f"o.{ending}")
     assert encode(source, tmp_path / f"o.{ending}", "--seek", "3", "--frames", "4") == 0
     assert times_of(tmp_path / f"o.{ending}") == pytest.approx([time - 200 for time in VARIABLE[3:7]], abs=1)
     assert encode(source, tmp_path / f"o.{ending}", "--fps", "50") == 0
     assert times_of(tmp_path / f"o.{ending}") == pytest.approx(range(0, 160, 20), abs=1)
+    assert promises_a_fixed_rate(tmp_path / f"o.{ending}")
 
 
 def test_a_plain_stream_loses_it_with_a_warning(tmp_path, capfd):
