@@ -235,6 +235,18 @@ def test_refusals_say_what_is_wrong(tmp_path, change, words):
     assert words in read_all(change(good))
 
 
+def test_samples_that_share_their_bytes_end(tmp_path):
+    """A file of 100 kB that asks for 5 GB."""
+    sets = ParameterSets(to_sample(access_unit(b"\x80", True))[1])
+    unit, table = to_sample(access_unit(b"\1" * 50000, True))[0], SampleTable()
+    for _ in range(10000):
+        table.add_chunk([Sample(len(unit), 1, 0, True)], 0)
+    track = Track(sets, 25000)
+    begin = len(FILE_TYPE + movie(track, table, [0] * 10000)) + 8
+    data = FILE_TYPE + movie(track, table, [begin] * 10000) + mdat_header(len(unit)) + unit
+    assert "share their bytes" in read_all(data)
+
+
 def test_fragments_that_are_cut_off_are_read_to_there(tmp_path):
     _, good = some_files(tmp_path / "o.mp4")
     last = good.rindex(b"moof") - 4
