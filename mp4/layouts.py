@@ -1,6 +1,5 @@
 """Three ways to lay a track out in a file: fragments, one movie made in place, one movie written at its end."""
 
-import os
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
@@ -200,10 +199,10 @@ def _move(file: BinaryIO, moves: list[tuple[int, int, int]], end: int) -> None:
 
 
 def _reserve(file: BinaryIO, begin: int, end: int) -> None:
-    """Let a file grow by bytes that the disk has; OSError if it has not, and the file is as before."""
+    """Let a file grow by zeros, which need their place on the disk; OSError if it has none, and the file is as before."""
     try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), begin, end - begin)
+        file.seek(begin)
+        _write_all(file, bytes(end - begin))
     except OSError:
         file.truncate(begin)
         raise

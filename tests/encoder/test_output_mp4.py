@@ -1,5 +1,6 @@
 """MP4 of our own, read by FFmpeg: frames, times, colours, and what is left where writing ends too early."""
 
+import _thread
 import io
 import os
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from h264lite import Encoder
 from h264lite.encoder.errors import OutputError
 from h264lite.encoder.files.output_mp4 import Mp4Sink
+from h264lite.mp4 import layouts
 
 from .. import round_trip
 
@@ -186,11 +188,11 @@ def test_a_disk_too_full_for_the_movie_leaves_fragments(tmp_path, monkeypatch):
     for n, packet in enumerate(packets()):  # durations and offsets change: moov needs more than moof
         sink.write_packet(packet.data, n * n + n, n * n, packet.is_keyframe)
 
-    def full(fd, offset, size):
-        os.ftruncate(fd, offset + size // 2)
+    def full(file, data):
+        file.write(data[: len(data) // 2])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(layouts, "_write_all", full)
     with pytest.raises(OutputError, match="no space left on device"):
         sink.close()
     sink.close()
@@ -199,10 +201,6 @@ def test_a_disk_too_full_for_the_movie_leaves_fragments(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_while_the_file_is_moved_comes_after_it(tmp_path, monkeypatch):
-    import _thread
-
-    from h264lite.mp4 import layouts
-
     moved = layouts._move
     monkeypatch.setattr(layouts, "_move", lambda *args: (_thread.interrupt_main(), moved(*args)))
     sink = Mp4Sink(tmp_path / "o.mp4", fps=RATE)

@@ -15,7 +15,7 @@ from h264lite.mp4.movie import FILE_TYPE, Track, movie
 from h264lite.mp4.muxer import Muxer
 from h264lite.mp4.reader import Mp4Reader, is_mp4
 from h264lite.mp4.samples import Sample, SampleTable
-from h264lite.standard.bits import NAL_PPS, NAL_SPS, BitstreamError, nal_unit
+from h264lite.standard.bits import NAL_PPS, NAL_SPS, BitstreamError, nal_unit, split_byte_stream
 from h264lite.standard.syntax import Pps, Sps, Vui, write_pps, write_sps
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -168,6 +168,22 @@ def test_what_a_sample_leaves_out():
     assert without_parameter_sets(stream) == b"".join(b"\0\0\0\1" + unit for unit in units[:1] + units[3:])
     for size in (1, 2):
         assert to_byte_stream(b"\3".rjust(size, b"\0") + slice_, size) == b"\0\0\0\1" + slice_
+
+
+@given(st.lists(st.sampled_from([b"\0", b"\0\0\1", b"\0\0\0\1", b"\x41\x80", b"\x67\x42", b"\x68\3", b"\x09"]), max_size=20))
+def test_access_units_are_split_as_the_byte_stream_is(parts):
+    """As standard.bits has it; parameter sets are given apart, and delimiters left out."""
+    stream = b"".join(parts)
+    try:
+        units = [unit.data for unit in split_byte_stream(stream)]
+    except BitstreamError:
+        units = []
+    expected = b"".join(struct.pack(">I", len(unit)) + unit for unit in units if unit[0] not in (0x67, 0x68, 9))
+    if not expected:
+        with pytest.raises(ValueError):
+            to_sample(stream)
+        return
+    assert to_sample(stream) == (expected, [unit for unit in units if unit[0] in (0x67, 0x68)])
 
 
 # Damage --------------------------------------------------------------------------------------------------------------
