@@ -45,7 +45,7 @@ def make(path, times=range(0, 400, 40), codec="ffv1", sound=None, matrix=None, p
         out.mux(stream.encode(None))
         if sound is not None:
             for n in range(25):
-                samples = np.sin(np.arange(1024) / 9 + n)[None].astype(np.float32)
+                samples = np.float32(1024 * n > 9600) * np.sin(np.arange(1024) / 9)[None].astype(np.float32)  # from 0.2 s on
                 frame = av.AudioFrame.from_ndarray(samples, format="flt", layout="mono")
                 frame.sample_rate, frame.pts, frame.time_base = 48000, 1024 * n, Fraction(1, 48000)
                 out.mux(track.encode(frame))
@@ -218,6 +218,16 @@ def test_sound_of_another_file(tmp_path, codec, ending, expected):
         assert audio.codec_context.codec.canonical_name == expected
         assert audio.duration * audio.time_base == pytest.approx(8 * 0.04, abs=0.1)
         assert len([packet for packet in container.demux(video=0) if packet.size]) == 8
+
+
+@pytest.mark.parametrize("seek", (0, 3))
+@pytest.mark.parametrize("sound", ("aac", "pcm_f32le"))
+def test_sound_is_in_time(tmp_path, sound, seek):
+    source, out = make(tmp_path / "in.mkv", sound=sound), tmp_path / "o.mp4"
+    assert encode(source, out, "--audio", str(source), "--seek", str(seek)) == 0
+    with av.open(str(out)) as container:
+        loud = [frame.pts * frame.time_base for frame in container.decode(audio=0) if np.abs(frame.to_ndarray()).max() > 0.2]
+    assert float(loud[0]) == pytest.approx(10240 / 48000 - seek / 25, abs=0.025)  # a packet is 0.021 s
 
 
 def test_sound_is_refused_where_it_cannot_be(tmp_path, capfd):
