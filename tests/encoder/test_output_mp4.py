@@ -112,6 +112,28 @@ def test_fragments_begin_at_keyframes_and_each_is_one_write():
     assert_frames(pieces[0] + pieces[1], 2 * KEYINT)
 
 
+class Small(io.RawIOBase):
+    """An unbuffered file that takes a few bytes at a time, or none."""
+
+    def __init__(self, full=False):
+        self.data, self.full = b"", full
+
+    def write(self, data):
+        self.data += data[: 0 if self.full else 777]
+        return None if self.full else min(777, len(data))
+
+
+def test_unbuffered_objects():
+    expected = write(io.BytesIO()).getvalue()
+    assert write(Small()).data == expected
+    with pytest.raises(OutputError, match="the Small: it takes nothing now"):
+        write(Small(full=True))
+    closed = io.BytesIO()
+    closed.close()
+    with pytest.raises(OutputError, match="closed file"):
+        write(closed)
+
+
 def test_variable_frame_rate_and_a_rate_of_few_units(tmp_path):
     times = [0, 40, 41, 1000, 1001, 7777]
     sink = Mp4Sink(tmp_path / "o.mp4", fps=Fraction(25), time_base=Fraction(1, 90000))
@@ -242,6 +264,8 @@ def test_refusals(tmp_path):
         Mp4Sink(tmp_path / "no" / "o.mp4", fps=RATE)
     with pytest.raises(OutputError, match=r"int is no output"):
         Mp4Sink(5, fps=RATE)
+    with pytest.raises(OutputError, match=r"TextIOWrapper is no output"), open(tmp_path / "text", "w") as file:
+        Mp4Sink(file, fps=RATE)
     with pytest.raises(OutputError, match=r"time base"):
         Mp4Sink(io.BytesIO(), fps=Fraction(1 << 33))
     sink = Mp4Sink(io.BytesIO(), fps=RATE)
