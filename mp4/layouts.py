@@ -166,7 +166,7 @@ class AtEnd(_Groups):
 
 
 def _head(track: Track, table: SampleTable) -> tuple[bytes, list[int]]:
-    """(ftyp, moov and the header of mdat; the positions of the chunks behind it)."""
+    """(ftyp, moov and the header of mdat; the positions of the chunks that follow)."""
     data = mdat_header(table.bytes)
     offsets, offset = [], 0
     for _, size in table.chunks():

@@ -112,6 +112,25 @@ def test_positions_beyond_four_gigabytes(tmp_path):
         assert [bytes(packet) for packet in container.demux(video=0) if packet.size] == units
 
 
+@pytest.mark.parametrize("delay", (0, 500))
+def test_durations_beyond_32_bits(tmp_path, delay):
+    """A timescale of a million and three frames of more than an hour: headers and edit list of version 1."""
+    layout, result = in_layout("in place", tmp_path / "o.mp4")
+    muxer = Muxer(layout, Fraction(1, 1_000_000))
+    for n in range(3):
+        step = 4_000_000_000
+        muxer.add(access_unit(bytes([n + 1, 0x80]), n == 0), n * step, n * step - delay * (n == 0) // 2, n == 0, step)
+    muxer.finish()
+    data = result()
+    reader = Mp4Reader(io.BytesIO(data))
+    assert [sample.pts - delay // 2 for sample in reader.samples()] == [0, 4_000_000_000, 8_000_000_000]
+    assert "12000.000 s" in reader.summary()
+    av = pytest.importorskip("av")
+    with av.open(io.BytesIO(data)) as container:
+        found = [packet.pts * packet.time_base for packet in container.demux(video=0) if packet.size]
+        assert found == [0, 4000, 8000] and container.duration == 12000 * 1_000_000
+
+
 @pytest.mark.slow
 def test_a_large_file_is_moved(tmp_path):
     """4.3 GB of samples through the layout of files."""
