@@ -31,12 +31,14 @@ from ..arrays import (
 )
 from ..frame_spec import FrameSpec, SliceHeaders
 from ..threads.copiers import Copiers, Target
+from .host_rgb import RgbFrame
 
 if TYPE_CHECKING:
-    from ...encoder.files.device_frame import DeviceFrame
+    from ...encoder.frames.device_frame import DeviceFrame
 
 Array = Any  # np.ndarray, or a GPU array
 Zeros = Callable[[tuple[int, ...], Any], Array]
+Run = Callable[[Sequence[Callable[[], None]]], None]  # runs functions concurrently
 HELPERS = 3  # threads that help to copy a frame to its upload buffer: one copies 5 to 7 GB/s
 WORTH_SHARING = 1 << 20  # bytes of a frame: smaller ones are copied by the caller alone
 _ALIGNED = 256  # bytes: alignment of GPU memory
@@ -62,7 +64,7 @@ class Frame:
         self.planes: tuple[Array, ...] = tuple(_allocate(name, size, zeros) for name in SOURCES)
         self.results: dict[str, Array] = {}
         layout = [(name, ARRAYS[name].shape(size), np.dtype(ARRAYS[name].dtype)) for name in of_places(RESULT, GPU_RESULT)]
-        sizes = [-(-math.prod(shape) * kind.itemsize // _ALIGNED) * _ALIGNED for _, shape, kind in layout]
+        sizes = [_aligned(math.prod(shape) * kind.itemsize) for _, shape, kind in layout]
         self.block = zeros((sum(sizes),), np.uint8)
         at = 0
         for (name, shape, kind), room in zip(layout, sizes):
@@ -75,7 +77,7 @@ class Frame:
         self.keep_reconstruction = True  # whether `decoded` of this frame is downloaded
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
         self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
-        self.frame_params = np.zeros(_params_bytes(mb_height) // 4, np.int32)
+        self.frame_params = np.zeros(1 + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
         self._params: tuple[int, tuple[int, ...]] = (-1, ())  # as written
         self.index = 0  # number of frames that entered before it
@@ -92,6 +94,17 @@ class Frame:
         for plane, samples in zip(self.planes, (y, u, v)):
             height, width = samples.shape
             plane[:height, :width] = samples
+        self._pad([samples.shape for samples in (y, u, v)])
+
+    def load_rgb(self, source: RgbFrame, run: Run | None = None, threads: int = 1) -> bool:
+        """As `load`, converted to BT.709; whether samples are far outside of their range. run, threads: see RgbFrame."""
+        outside = source.convert(self.planes, run, threads)
+        self._pad(source.display)
+        return outside
+
+    def _pad(self, display: Sequence[tuple[int, ...]]) -> None:
+        """Repeat the last column and row up to the coded size; display: (height, width) of the planes."""
+        for plane, (height, width) in zip(self.planes, display):
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
 
@@ -105,6 +118,11 @@ class Frame:
     def complete(self) -> None:
         """Block until the source is copied in."""
 
+    @property
+    def refused(self) -> bool:
+        """See HostFrame: sources on the host are refused before they enter."""
+        return False
+
     def unpack_levels(self) -> None:
         """Unpack downloaded levels; nothing to do here."""
 
@@ -116,9 +134,10 @@ class Frame:
 class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
-    upload          uint8[n]: frame_params and source, which one copy uploads
+    upload          uint8[n]: source and frame_params, which one copy uploads
     input_planes    y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
+    outside         int32[1], 1 if samples of a source on the GPU are far outside of the range of values
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
     """
@@ -136,11 +155,12 @@ class HostFrame(Frame):
         self.level_blocks = _allocate("level_blocks", size if by_rows else Size(0, 0), zeros if by_rows else np.zeros)
         self._dirty_blocks = np.zeros(size.n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
         self.upload = zeros(upload_shape(mb_height, display), np.uint8)
-        self.frame_params, self.source = split_upload(self.upload, mb_height)
+        self.source, self.frame_params = split_upload(self.upload, mb_height, display)
         self.input_planes = split_planes(self.source, display)
         self._target = Target(self.input_planes)
         self._padded = False
         self.device_source: DeviceFrame | None = None  # the source, if it is on the GPU
+        self.outside = zeros((1,), np.int32)
         self.upload_fence: np.ndarray | None = None
         self._copying: Copiers | None = None  # the threads that copy the source, until `complete`
 
@@ -160,6 +180,11 @@ class HostFrame(Frame):
         else:
             self._copying = copiers
             copiers.begin(self._target, (y, u, v), self.upload_fence)
+
+    def load_rgb(self, source: RgbFrame, run: Run | None = None, threads: int = 1) -> bool:
+        """See Frame: into the upload buffer."""
+        self.loaded()
+        return source.convert(self.input_planes, run, threads)
 
     def loaded(self) -> None:
         """The source is in the upload buffer."""
@@ -189,6 +214,12 @@ class HostFrame(Frame):
         self.complete()
         self.device_source = source
         self._padded = True
+        self.outside[0] = 0
+
+    @property
+    def refused(self) -> bool:
+        """Whether the source was on the GPU, and samples of it are far outside of the range that they must have."""
+        return self.device_source is not None and self.device_source.checked and bool(self.outside[0])
 
     def samples(self) -> tuple[Array, ...]:
         """See Frame; padded at the first call."""
@@ -216,19 +247,22 @@ def nothing() -> None:
     """The deferred part of the entropy stage if the loop has run it."""
 
 
-def _params_bytes(mb_height: int) -> int:
-    return -(-4 * (1 + mb_height) // _ALIGNED) * _ALIGNED
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
 
 
 def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[int]:
-    """Shape of an upload buffer, uint8; display: (height, width) of the planes."""
-    return (_params_bytes(mb_height) + sum(height * width for height, width in display),)
+    """Shape of an upload buffer, uint8; display: (height, width) of the planes.
+
+    The samples come first, at the start of a page, where files are read faster (docs/gpu.md).
+    """
+    return (_aligned(sum(height * width for height, width in display)) + _aligned(4 * (1 + mb_height)),)
 
 
-def split_upload(upload: Array, mb_height: int) -> tuple[Array, Array]:
-    """Views of an upload buffer: frame_params int32[>= 1 + mb_height], and the samples of the source, uint8[n]."""
-    size = _params_bytes(mb_height)
-    return upload[:size].view(np.dtype(np.int32)), upload[size:]
+def split_upload(upload: Array, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
+    """Views of an upload buffer: the samples of the source, uint8[n], and frame_params int32[>= 1 + mb_height]."""
+    samples = sum(height * width for height, width in display)
+    return upload[:samples], upload[_aligned(samples) :].view(np.dtype(np.int32))
 
 
 def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Array, ...]:
