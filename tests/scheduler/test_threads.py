@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from h264lite import start_threads as threads_module
 from h264lite.cuda_src.runtime import context_warmup as waking
-from h264lite.encoder.encoder import Encoder, encode
+from h264lite.encoder.encoder import Encoder
 from h264lite.encoder.pipeline import Pipeline
+from h264lite.encoder.writer import encode
 from h264lite.scheduler.planning.adaptation import Adaptation
 from h264lite.scheduler.threads.copiers import Copiers, Target
 from h264lite.scheduler.threads.pool import WorkerPool
