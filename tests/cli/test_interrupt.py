@@ -86,7 +86,7 @@ def test_a_signal_while_waiting_for_input(tmp_path):
 
 def test_a_signal_before_any_input(tmp_path):
     out = tmp_path / "out.264"
-    process = start_until("open_source", "encode", "-", out)
+    process = start_until("open_inputs", "encode", "-", out)
     process.send_signal(signal.SIGTERM)
     said = process.stderr.read().decode()
     assert process.wait(30) == 130 and "interrupted before the first frame" in said and not out.exists()
