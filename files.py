@@ -36,9 +36,11 @@ class WholeFile:
 
     Opening leaves an existing file unchanged: the first write empties it, so that a command that fails earlier neither
     destroys a file nor leaves an empty one. Every failure is an OSError with the name of the file.
+
+    readable: open it for reading too, where that is allowed, so that `edit` can change what was written.
     """
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, readable: bool = False):
         self.name = shown(name, "standard output")
         self._created = ""  # a new file: `close` removes it if nothing was written
         self._written = 0  # bytes
@@ -46,8 +48,9 @@ class WholeFile:
         if name == "-" and sys.stdout is None:
             raise OSError(errno.EBADF, "closed", self.name)
         try:
-            self._fd = os.dup(1) if name == "-" else self._open(name)
+            self._fd, both = (os.dup(1), False) if name == "-" else self._open_for(name, readable)
             self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode) and name != "-"
+            self.editable = self._regular and both
         except (OSError, ValueError) as error:
             raise self._named(error) from None
 
@@ -55,8 +58,17 @@ class WholeFile:
         said = getattr(error, "strerror", None) or str(error)
         return OSError(getattr(error, "errno", None) or errno.EINVAL, said, self.name)
 
-    def _open(self, name: str) -> int:
-        flags = os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    def _open_for(self, name: str, readable: bool) -> tuple[int, bool]:
+        """The descriptor, and whether it can be read too. A pipe is not: its writer would wait for no reader."""
+        if readable and (os.path.isfile(name) or not os.path.exists(name)):
+            try:
+                return self._open(name, os.O_RDWR), True
+            except PermissionError:
+                pass
+        return self._open(name, os.O_WRONLY), False
+
+    def _open(self, name: str, access: int) -> int:
+        flags = access | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
         try:
             return self._create(name, flags)
         except FileExistsError:
@@ -98,6 +110,10 @@ class WholeFile:
                 return os.write(self._fd, view)
             except BlockingIOError:
                 wait_for(self._fd, select.POLLOUT)
+
+    def edit(self) -> io.FileIO:
+        """An `editable` file for reading and writing what was written; to be closed before anything else is done with it."""
+        return io.FileIO(self._fd, "r+b", closefd=False)
 
     def close(self) -> None:
         """Close; a second call does nothing. A new file without contents is removed."""

@@ -129,11 +129,11 @@ def traffic(stage: str, state: dict[str, Any]) -> int:
         plane = state[row.writes]
         border = state["pad"] if stage == "extend_luma" else state["chroma_pad"]
         return int(plane.nbytes - plane[border:-border, border:-border].size)
-    for name in row.arguments.split():
+    for name in row.names:
         value = state.get(name)
         if isinstance(value, np.ndarray):
             total += value.nbytes // (len(value) if name in ("ref_luma", "ref_chroma") else 1)
-            total += value.nbytes if name in row.writes.split() else 0
+            total += value.nbytes if name in row.written else 0
     return total
 
 

@@ -14,6 +14,23 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from h264lite.cpu_simd.bundles import (
+    Coarse,
+    Deblocking,
+    DecisionSettings,
+    IntraChoice,
+    LumaReferences,
+    Macroblocks,
+    Motion,
+    Planes,
+    PreviousMotion,
+    Quantiser,
+    References,
+    Residual,
+    Searches,
+    SearchResult,
+    SearchStart,
+)
 from h264lite.cpu_simd.layout import ENTRY_BYTES
 from h264lite.cuda_src.compact import compact, index_length
 from h264lite.cuda_src.convert import load_i420, load_rgb
@@ -43,11 +60,12 @@ class Filler:
         n, far = width * height // 256, gpu.zeros((height + 192, width + 192), np.uint8)
         zero = gpu.zeros((n, 2), np.int16)
         qp = gpu.upload(np.full(n, 24, np.uint8))
-        self.search = (gpu.zeros((height, width), np.uint8), far, 96, zero, zero, qp, 64, 0, height // 16)
-        self.found = (gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16))
+        source, start = gpu.zeros((height, width), np.uint8), SearchStart(zero, zero)
+        found = SearchResult(gpu.array((n, 41), np.int32), gpu.array((n, 41, 2), np.int16))
+        self.search = (source, far, 96, start, qp, 64, 0, height // 16, found)
 
     def __call__(self, stream: Any) -> None:
-        full_search(*self.search, *self.found, stream=stream)
+        full_search(*self.search, stream=stream)
 
 
 class Bench:
@@ -101,25 +119,24 @@ class Bench:
         qp = self.qp()
         cost = gpu.array((self.n_mb, 41), np.int32)
         mv = gpu.array((self.n_mb, 41, 2), np.int16)
+        start, result = SearchStart(zero, zero), SearchResult(cost, mv)
         print(f"{'stage':34s} {'median':>8s} {'least':>8s}   goal (us)")
         self.time("extend_borders", lambda: extend_borders(on_gpu[0], pad, stream=stream))
         self.time("interpolate", lambda: interpolate(on_gpu, pad, 0, rows, stream=stream), "25")
         for merange in sorted({16, self.merange}):
             self.time(
                 f"full_search +-{merange}",
-                lambda r=merange: full_search(
-                    source, on_gpu[0], pad, zero, zero, qp, r, 0, rows, cost, mv, stream=stream
-                ),
+                lambda r=merange: full_search(source, on_gpu[0], pad, start, qp, r, 0, rows, result, stream=stream),
                 "70, 55" if merange == 16 else "",
             )
-        full_search(source, on_gpu[0], pad, zero, zero, qp, 16, 0, rows, cost, mv, stream=stream)
+        full_search(source, on_gpu[0], pad, start, qp, 16, 0, rows, result, stream=stream)
         searched, found = cost.get(stream=stream), mv.get(stream=stream)
         for subme in (1, 2, 3, 4, 5):
             cost.put(searched, stream)
             mv.put(found, stream)
 
             def refine(level: int = subme) -> None:
-                subpel_refine(source, on_gpu, pad, zero, qp, level, 0, rows, cost, mv, stream=stream)
+                subpel_refine(source, on_gpu, pad, zero, qp, level, 0, rows, result, stream=stream)
 
             self.time(f"subpel_refine, subme {subme}", refine, "100" if subme == 5 else "")
         self.decide(rows, source, on_gpu, zero, cost, mv)
@@ -130,40 +147,40 @@ class Bench:
         """Centres, mode decision and residual, from the results of search and refinement."""
         gpu, n, pad, stream = self.gpu, self.n_mb, self.pad, self.stream
         chroma = [np.ascontiguousarray(p[::2, ::2]) for p in (self.first, self.second)]
-        coarse = [gpu.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)]
-        centre, predictor = gpu.array((n, 2), np.int16), gpu.array((n, 2), np.int16)
-        prior = [gpu.upload(np.zeros((n, 4), np.int8)), gpu.upload(np.zeros((n, 16, 2), np.int16))]
+        coarse = Coarse(*(gpu.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)))
+        start = SearchStart(gpu.array((n, 2), np.int16), gpu.array((n, 2), np.int16))
+        prior = PreviousMotion(gpu.upload(np.zeros((n, 4), np.int8)), gpu.upload(np.zeros((n, 16, 2), np.int16)), 1)
         chosen = [gpu.array((n, 4), np.int8), gpu.array((n, 16, 2), np.int16)]
         mb_type, sub, cbp = gpu.array((n,), np.uint8), gpu.array((n, 4), np.uint8), gpu.array((n,), np.uint8)
+        motion = Motion(mb_type, sub, *chosen)
         slots, slices = gpu.upload(np.zeros(1, np.int32)), gpu.upload(np.zeros(rows, np.int32))
         intra, qp = gpu.upload(np.full(n, 100000, np.int32)), self.qp()
-        self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, *coarse, stream=stream))
+        self.time("subsample", lambda: subsample(source, luma[0], pad, 0, rows, coarse, stream=stream))
         self.time("search_centre", lambda: search_centre(
-            source, luma[0], pad, *coarse, *prior, 1, qp, 16, 128, 0, rows, centre, predictor, stream=stream
+            source, luma[0], pad, coarse, prior, qp, 16, 128, 0, rows, start, stream=stream
         ))  # fmt: skip
-        costs, vectors = cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2)
-        width = self.width // 16
+        searches, settings = Searches(cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2), zero), DecisionSettings(5, 1, 128, 31)
+        width, pool = self.width // 16, luma.reshape(1, *luma.shape)
         self.time("mode_decision", lambda: mode_decision(
-            source, luma.reshape(1, *luma.shape), slots, pad, costs, vectors, zero, intra, slices, qp, 5,
-            128, 1, 31, None, 0, rows, mb_type, sub, *chosen, stream=stream
+            source, LumaReferences(pool, slots, pad, 1), searches, intra, slices, qp, settings, None, 0, rows, motion,
+            stream=stream
         ))  # fmt: skip
-        sources = [source, *(gpu.upload(chroma[1]) for _ in range(2))]
+        sources = Planes(source, *(gpu.upload(chroma[1]) for _ in range(2)))
         refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]
-        rec = [gpu.array(p.shape, np.uint8) for p in sources]
-        levels, total = gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8)
-        on_gpu = gpu.upload(refs)
+        rec = Planes(*(gpu.array(p.shape, np.uint8) for p in sources))
+        residual = Residual(gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8))
+        references, quantiser = References(pool, gpu.upload(refs), slots, pad, 1), Quantiser(qp, 0)
         self.time("inter_residual", lambda: inter_residual(
-            *sources, luma.reshape(1, *luma.shape), on_gpu, slots, pad, mb_type, sub, *chosen, qp, 0, 1, 0, rows, *rec,
-            levels, total, cbp, stream=stream
+            sources, references, motion, quantiser, 1, 0, rows, rec, residual, cbp, stream=stream
         ), "40")  # fmt: skip
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
         layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, 40], np.int32))
         modes, mode = gpu.upload(np.full((n, 16), 2, np.int8)), gpu.upload(np.zeros(n, np.uint8))
+        macroblocks = Macroblocks(*motion, modes, mode, mode, cbp, qp, *residual)
         home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
         data, sizes = DeviceArray(gpu, home.ctypes.data, home.shape, home.dtype, home), gpu.array((rows,), np.int32)
         self.time("write_slices", lambda: write_slices(
-            slices, *layout, 1, width, *sources, mb_type, sub, *chosen, modes, mode, mode, cbp, qp, levels, total, data,
-            sizes, stream=stream
+            slices, *layout, 1, width, sources, macroblocks, data, sizes, stream=stream
         ), "10 to 20")  # fmt: skip
         print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
 
@@ -183,9 +200,9 @@ class Bench:
         ))  # fmt: skip
         for share, n_ref in ((0.05, 1), (0.3, 1), (1.0, 0)):
             types = gpu.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
-            self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda t=types, n_ref=n_ref: intra(
-                *planes, slices, 0, n_ref, given, 0, n, t, modes, mode, chroma, qp, *rec, levels, total, cbp,
-                stream=stream
+            results = IntraChoice(types, modes, mode, chroma), Quantiser(qp, 0), Planes(*rec), Residual(levels, total), cbp
+            self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda r=results, n_ref=n_ref: intra(
+                Planes(*planes), slices, n_ref, given, 0, n, *r, stream=stream
             ))  # fmt: skip
         index, blocks = gpu.array((index_length(width, rows),), np.uint32), gpu.array((27 * n, 16), np.int16)
         self.time("compact", lambda: compact(types, cbp, total, levels, width, index, blocks, stream=stream))
@@ -212,10 +229,9 @@ class Bench:
             (rng.random((n, 24)) < 0.3).astype(np.uint8),
             np.full(n, 27, np.uint8),
         ]
-        arrays = [gpu.upload(a) for a in state]
-        slices = gpu.upload(np.zeros(rows, np.int32))
-        whole = (0, rows, *out)
-        self.time("deblock", lambda: deblock(*rec, *arrays, 0, 0, 0, 0, slices, *whole, stream=self.stream), "30")
+        *arrays, qp = (gpu.upload(a) for a in state)
+        arguments = Planes(*rec), *arrays, Quantiser(qp, 0), Deblocking(0, 0, 0), gpu.upload(np.zeros(rows, np.int32))
+        self.time("deblock", lambda: deblock(*arguments, 0, rows, Planes(*out), stream=self.stream), "30")
 
 
 def main() -> int:

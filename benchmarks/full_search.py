@@ -17,6 +17,7 @@ os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import numpy as np
 from h264lite.benchmarks.ceiling import SADS, Ceilings
+from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL, WIDE
 
@@ -44,13 +45,12 @@ def main() -> None:
     args = parser.parse_args()
     source, reference = pictures()
     n_mb = WIDTH * HEIGHT // 256
-    centre, predictor = np.zeros((2, n_mb, 2), np.int16)
-    cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
+    start = SearchStart(*np.zeros((2, n_mb, 2), np.int16))
+    found = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
     qp = np.full(n_mb, 24, np.uint8)
 
     def ours(level: int) -> None:
-        rows = 0, HEIGHT // 16
-        full_search(source, reference, PAD, centre, predictor, qp, MERANGE, *rows, cost, mv, level)
+        full_search(source, reference, PAD, start, qp, MERANGE, 0, HEIGHT // 16, found, level)
 
     runs = {"h264lite": lambda: ours(SIMD_LEVEL)}
     if SIMD_LEVEL == WIDE:
@@ -74,9 +74,9 @@ def main() -> None:
     for _ in range(args.rounds):
         ceilings.measure()
         for name, run in runs.items():
-            start = time.process_time()
+            before = time.process_time()
             run()
-            times[name].append(time.process_time() - start)
+            times[name].append(time.process_time() - before)
     median = {name: statistics.median(values) for name, values in times.items()}
     floor = SADS["full_search"] * n_mb * ceilings.sad()
     print(ceilings.text())

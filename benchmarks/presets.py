@@ -1,10 +1,12 @@
 """Time and rate of the presets, compared with x264's presets restricted to Constrained Baseline and constant QP.
 
-    H264LITE_SEQUENCES=... python benchmarks/presets.py [--threads 2] [--frames 30] [--device cpu] [--processor] [CLIP ...]
+    H264LITE_SEQUENCES=... python benchmarks/presets.py [--threads 2] [--frames 30] [--device cpu] [--processor] [--png FILE]
+        [CLIP ...]
 
 Rate: BD-rate over four quantisers against x264 with the tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips.
 Time: frames per second at QP 27, median of three rounds in which all presets alternate, as a ratio to the same x264.
---processor measures CPU time instead, for machines with other work; use --threads 1, since threads wait.
+--processor measures CPU time instead, for machines with other work; use --threads 1, since threads wait. --png draws speed
+against size.
 """
 
 import argparse
@@ -37,6 +39,34 @@ def encoders(args: argparse.Namespace) -> dict:
     return named | {f"x264 {preset}": theirs(preset, BASELINE) for preset in X264_PRESETS}
 
 
+def draw(name: str, speeds: dict[str, float], rates: dict[str, float], title: str) -> None:
+    """PNG file `name`: a curve of presets for each encoder."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7.2, 4.2), layout="constrained")
+    for encoder, colour in (("h264lite", "tab:blue"), ("x264", "tab:gray")):
+        presets = [preset for preset in speeds if preset.split()[0] == encoder and "same tools" not in preset]
+        found = [(speeds[preset], 100 + rates[preset]) for preset in presets]
+        axes.plot(*zip(*found), "o-", color=colour, markersize=4, label=encoder)
+        for preset, point in zip(presets, found):
+            offset, side = ((4, 4), "left") if encoder == "h264lite" else ((-4, -9), "right")
+            axes.annotate(preset.split()[1], point, offset, textcoords="offset points", fontsize=7, color=colour, ha=side)
+    axes.set(
+        xscale="log",
+        xlabel="speed, x264 with the same tools = 1",
+        ylabel="bits at equal PSNR, %",
+        title=title,
+        ylim=(80, 130),
+    )
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(name, dpi=120)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clips", nargs="*", default=("foreman_352x288_30", "city_704x576_30"), metavar="CLIP")
@@ -44,6 +74,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=30)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--processor", action="store_true")
+    parser.add_argument("--png", metavar="FILE")
     args = parser.parse_args()
     clock = time.process_time if args.processor else time.perf_counter
 
@@ -67,8 +98,16 @@ def main() -> None:
         for name, spent in seconds.items():
             speeds[name].append(base / statistics.median(spent))
     print(f"{'preset':<22}{'speed':>8}{'BD-rate':>10}   ({', '.join(args.clips)}; {args.threads} threads, {args.device})")
+    speed, rate = ({name: statistics.mean(found) for name, found in all_found.items()} for all_found in (speeds, rates))
     for name in named:
-        print(f"{name:<22}{statistics.mean(speeds[name]):>7.2f}x{statistics.mean(rates[name]):>+9.2f} %", flush=True)
+        print(f"{name:<22}{speed[name]:>7.2f}x{rate[name]:>+9.2f} %", flush=True)
+    if args.png:
+        draw(
+            args.png,
+            speed,
+            rate,
+            "Constrained Baseline, constant QP, one thread of a CPU" if args.threads == 1 else args.device,
+        )
 
 
 if __name__ == "__main__":

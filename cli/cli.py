@@ -21,7 +21,7 @@ from .machine_arguments import add_parsers as add_machine_parsers
 
 _EPILOG = """\
 IN   .yuv (raw 8-bit I420), .y4m, - (standard input); with PyAV all formats of FFmpeg
-OUT  .264, .h264, .bin (Annex B), - (standard output); with PyAV .mp4, .mkv
+OUT  .264, .h264, .bin (Annex B), .mp4, - (standard output); with PyAV .mkv, .mov
 
 exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available; 130 interrupted, the file is finished
 """

@@ -4,8 +4,11 @@ import argparse
 import io
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..console import say, silence
@@ -13,32 +16,35 @@ from ..decoder.errors import BitstreamError
 from ..decoder.info import StreamInfo
 from ..files import WholeFile, error_text, identity, opened, shown
 from ..jit import compiling
+from ..mp4.reader import Mp4Reader, is_mp4
 
 if TYPE_CHECKING:
     from ..decoder.picture import Frame  # imports the compiler, which would delay --help
 
 PIECE = 1 << 20  # bytes read at a time
+IN_MEMORY = 1 << 26  # bytes of an MP4 from a pipe that are kept in memory, before a temporary file
 
 
 def add_parsers(commands: Any) -> None:
     """Add the sub-parsers of `decode` and `info` to the command line's argparse."""
     decode = commands.add_parser(
-        "decode", help="decode an H.264 stream to raw video", allow_abbrev=False,
-        description="Decode an H.264 stream (Annex B) to raw 8-bit 4:2:0 video.",
+        "decode", help="decode an H.264 stream or MP4 to raw video", allow_abbrev=False,
+        description="Decode an H.264 stream (Annex B, or in an MP4) to raw 8-bit 4:2:0 video.",
         epilog="exit codes: 0 decoded; 1 broken or unsupported stream, or no file; 2 wrong usage; 130 interrupted",
     )  # fmt: skip
-    decode.add_argument("input", metavar="IN", help="the stream; - for standard input")
+    decode.add_argument("input", metavar="IN", help="the stream or MP4; - for standard input")
     decode.add_argument("output", metavar="OUT", help=".yuv (I420), .y4m; - for I420 on standard output")
     decode.add_argument("--resilient", action="store_true", help="after an error go on at the next IDR picture")
     decode.add_argument("--frames", type=_count, metavar="N", help="stop after N frames")
     decode.add_argument("--quiet", action="store_true", help="no lines of information")
     decode.set_defaults(run=run_decode)
     info = commands.add_parser(
-        "info", help="the contents of an H.264 stream", allow_abbrev=False,
-        description="Profile, level, size, picture types, sizes and QP of an H.264 stream (Annex B).",
+        "info", help="the contents of an H.264 stream or MP4", allow_abbrev=False,
+        description="Profile, level, size, picture types, sizes and QP of an H.264 stream (Annex B, or in an MP4).",
     )  # fmt: skip
-    info.add_argument("input", metavar="FILE", help="the stream; - for standard input")
-    info.add_argument("--nal", action="store_true", help="a line for each NAL unit: offset, bytes, type, contents")
+    info.add_argument("input", metavar="FILE", help="the stream or MP4; - for standard input")
+    info.add_argument("--nal", action="store_true", help="a line for each NAL unit: offset (of an MP4: in its stream as"
+                      " Annex B), bytes, type, contents")
     info.set_defaults(run=run_info)
 
 
@@ -58,7 +64,9 @@ def run_decode(args: argparse.Namespace) -> int:
         quiet = compiling.messages_to(lambda text: None) if args.quiet else nullcontext()
         with quiet, _signals(), opened(args.input) as stream, WholeFile(args.output) as file:
             sink = Sink(file, args.output.lower().endswith(".y4m"))
-            dropped = _decode(stream, sink, args.resilient, args.frames)
+            parts, movie = pieces(stream)
+            sink.rate = movie.rate() if movie is not None else None
+            dropped = _decode(parts, sink, args.resilient, args.frames)
     except KeyboardInterrupt:
         return _fail(f"interrupted after {sink.frames if sink else 0} frames", 130)
     except BitstreamError as error:
@@ -88,7 +96,22 @@ def _signals() -> Iterator[None]:
             signal.signal(number, before)
 
 
-def _decode(source: io.BufferedReader, sink: "Sink", resilient: bool, limit: int | None) -> list[str]:
+def pieces(stream: io.BufferedReader) -> tuple[Iterator[bytes], Mp4Reader | None]:
+    """The byte stream of an open file, in pieces; for an MP4, which its first bytes tell, also its reader."""
+    first = stream.read(8)
+    if not is_mp4(first):
+        return chain((first,), iter(lambda: stream.read(PIECE), b"")), None
+    file: Any = stream
+    if not stream.seekable() or stream.tell() != len(first):
+        file = tempfile.SpooledTemporaryFile(IN_MEMORY)
+        file.write(first)
+        while piece := stream.read(PIECE):
+            file.write(piece)
+    reader = Mp4Reader(file)
+    return reader.byte_stream(), reader
+
+
+def _decode(source: Iterator[bytes], sink: "Sink", resilient: bool, limit: int | None) -> list[str]:
     """Write the frames of a stream; return the dropped parts. Decoded frames are written before an error is raised."""
     from ..decoder.decoder import Decoder
 
@@ -96,7 +119,7 @@ def _decode(source: io.BufferedReader, sink: "Sink", resilient: bool, limit: int
 
     def frames() -> "Iterator[Frame]":
         try:
-            while piece := source.read(PIECE):
+            for piece in source:
                 yield from decoder.decode(piece)
             yield from decoder.flush()
         except BitstreamError:
@@ -118,6 +141,7 @@ class Sink:
         self._y4m = y4m
         self.frames = 0
         self.size = (0, 0)
+        self.rate: Fraction | None = None  # frames a second, for a stream that does not say it
 
     def write(self, frame: "Frame") -> None:
         """Write one frame; BitstreamError if the size changes in a YUV4MPEG2 file."""
@@ -126,16 +150,16 @@ class Sink:
             raise BitstreamError(f"the size changes to {size[0]}x{size[1]}: write .yuv, a .y4m file has one size")
         head = b"FRAME\n" if self._y4m else b""
         if self._y4m and not self.frames:
-            head = y4m_header(frame) + head
+            head = y4m_header(frame, self.rate) + head
         self.size = size
         self._file.write(head, frame.to_bytes())
         self.frames += 1
 
 
-def y4m_header(frame: "Frame") -> bytes:
-    """The first line of a YUV4MPEG2 file: size, rate, sample aspect ratio, chroma."""
+def y4m_header(frame: "Frame", otherwise: Fraction | None = None) -> bytes:
+    """The first line of a YUV4MPEG2 file: size, rate (of the stream, or `otherwise`), sample aspect ratio, chroma."""
     vui = frame.sps.vui
-    rate = (25, 1)
+    rate = (otherwise or Fraction(25)).as_integer_ratio()
     if vui.timing_info_present_flag and vui.num_units_in_tick and vui.time_scale:
         rate = (vui.time_scale, 2 * vui.num_units_in_tick)
         if rate[0] % 2 == 0:
@@ -149,11 +173,14 @@ def run_info(args: argparse.Namespace) -> int:
     info, name = StreamInfo(), shown(args.input, "standard input")
     try:
         with opened(args.input) as source:
-            while piece := source.read(PIECE):
+            stream, movie = pieces(source)
+            for piece in stream:
                 _print_lines(info.feed(piece), args.nal)
-        _print_lines(info.flush(), args.nal)
-        if args.nal:
-            print()
+            _print_lines(info.flush(), args.nal)
+            if args.nal:
+                print()
+            if movie is not None:
+                print(movie.summary())
         print("\n".join(info.summary()), flush=True)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)

@@ -27,7 +27,8 @@ from ..version import __version__
 
 MOST_FILES = 3  # file names in a message
 SIZES = ((176, 144), (1920, 1080))  # whose choices are reported
-_LIBRARIES = ("numpy", "numba", "scipy", "pycuda", "av", "matplotlib")
+_GPU_LIBRARIES = ("pycuda", "cuda-bindings")
+_LIBRARIES = ("numpy", "numba", "scipy", *_GPU_LIBRARIES, "av", "matplotlib")
 
 
 def run_doctor(tuning: str | None, as_json: bool) -> int:
@@ -86,15 +87,11 @@ def _cuda(problems: list[str]) -> dict[str, Any]:
         compiled, files = gpu_facts.kernels(gpu.capability)
         gpus.append({"name": gpu.name, "capability": "{}.{}".format(*gpu.capability), "memory_mib": gpu.memory >> 20,
                       "multiprocessors": gpu.multiprocessors, "kernels_compiled": compiled, "kernel_files": files})
-        if compiled < files and not missing and not gpu_facts.nvcc():
-            problems.append(f"{gpu.name}: {files - compiled} of {files} kernel files are not compiled, and there is no nvcc")
     driver = gpu_facts.driver_version()
-    if missing and (gpus or driver) and _version("pycuda"):
-        problems.append(f"there is an NVIDIA driver, but no GPU can be used: {missing}")
-    elif missing and driver:
-        problems.append(f"there is an NVIDIA driver ({driver}), but {missing}")
-    return {"usable": not missing, "why_not": missing or "", "driver": driver, "gpus": gpus, "nvcc": gpu_facts.nvcc(),
-            "cache": gpu_facts.cache()}  # fmt: skip
+    if missing and (gpus or driver):
+        problems.append(f"there is an NVIDIA driver ({driver or 'version unknown'}), but {missing}")
+    return {"usable": not missing, "why_not": missing or "", "driver": driver, "way": gpu_facts.way(), "gpus": gpus,
+            "nvcc": gpu_facts.nvcc(), "nvrtc": gpu_facts.nvrtc(), "cache": gpu_facts.cache()}  # fmt: skip
 
 
 def _tuning(name: str | None, machine: Machine, problems: list[str]) -> dict[str, Any]:
@@ -142,7 +139,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     """The report as text."""
     processor, cuda, tuning = found["processor"], found["cuda"], found["tuning"]
     libraries = ", ".join(f"{name} {text}" for name, text in found["libraries"].items() if text)
-    lacking = ", ".join(name for name, text in found["libraries"].items() if not text)
+    optional = [name for name in found["libraries"] if name not in _GPU_LIBRARIES]  # "CUDA:" says what a GPU needs
+    lacking = ", ".join(name for name in optional if not found["libraries"][name])
     rows = [
         ("h264lite", f"{found['version']}, Python {found['python']}"),
         ("libraries", libraries + (f"; not installed: {lacking}" if lacking else "")),
@@ -157,8 +155,10 @@ def lines(found: dict[str, Any]) -> list[str]:
         rows.append((f"GPU {k}", f"{gpu['name']}, sm_{gpu['capability'].replace('.', '')}, {gpu['memory_mib']} MiB, "
                      f"{gpu['multiprocessors']} multiprocessors; {gpu['kernels_compiled']} of {gpu['kernel_files']} "
                      "kernel files compiled"))  # fmt: skip
-    rows.append(("CUDA", "usable" if cuda["usable"] else f"not usable: {cuda['why_not']}"))
-    rows += [("nvcc", cuda["nvcc"] or "none"), ("cache", cuda["cache"]), ("tuning", _tuning_line(tuning))]
+    through = f", through {cuda['way']}" if cuda["way"] else ""
+    rows.append(("CUDA", f"usable{through}" if cuda["usable"] else f"not usable: {cuda['why_not']}"))
+    rows += [("nvcc", cuda["nvcc"] or "none"), ("NVRTC", cuda["nvrtc"] or "none"), ("cache", cuda["cache"]),
+             ("tuning", _tuning_line(tuning))]  # fmt: skip
     for size, choice in found["would_use"].items():
         threads = f", {choice['threads']} threads" if "threads" in choice else ""
         rows.append((f"{size}", f"device {choice['device'] or 'none'}: {choice['why']}{threads}"))

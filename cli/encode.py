@@ -15,9 +15,10 @@ from ..encoder.errors import DeviceLost, Error, InputError, OptionError
 from ..encoder.files.opening import open_packets, open_source
 from ..encoder.files.output import ByteSink, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
+from ..encoder.files.sound import Sound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes
 from ..encoder.settings.config import Config
-from ..encoder.settings.options import API, CLI, OPTIONS, read_options
+from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
 from ..encoder.settings.tuned import Planned, planned
 from ..encoder.statistics import FrameRow
 from ..encoder.warm_up import will_compile
@@ -28,6 +29,7 @@ from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
 from .gantt import check_matplotlib, draw
 from .interrupt import Interrupted, StopSignals
+from .keeping import Clock, keyint_of, open_sound, take_over, told_after, told_before
 from .progress import Progress
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
@@ -58,6 +60,7 @@ class Run:
     sinks: Sinks
     progress: Progress
     quiet: bool
+    clock: Clock
     trace: Trace | None = None
     written: int = 0  # access units in the file
     problems: list[str] = field(default_factory=list)
@@ -88,9 +91,9 @@ def run_encode(
     """
     read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
-    check_distinct({"input": source_name, "output": output_name, "dump-yuv": reports["dump_yuv"],
-                    "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
-                    "trace-png": reports["trace_png"]})
+    check_distinct({"input": source_name, "audio": reports["audio"], "output": output_name,
+                    "dump-yuv": reports["dump_yuv"], "csv": reports["csv"], "json": reports["json"],
+                    "trace": reports["trace"], "trace-png": reports["trace_png"]})
     if reports["trace_png"]:
         check_matplotlib()
     with StopSignals() as stop, ExitStack() as stack:
@@ -101,7 +104,9 @@ def run_encode(
             stack.callback(source.close)
             with stop.waiting():  # a pipe may have no reader yet
                 config = make_config(said, source.format, reports["input_res"], option_texts)
-                sinks = open_sinks(output_name, config, reports, stack)
+                clock = Clock(source.times if "fps" not in option_texts else None)
+                sound = open_sound(source_name, source, config, reports["audio"], stack)
+                sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
         except Interrupted:
             say(_NOTHING_WRITTEN)
             return INTERRUPTED
@@ -109,15 +114,20 @@ def run_encode(
         total = expected_frames(source.format, config)
         progress = Progress(mode, total, config.fps)
         quiet = reports["quiet"] or mode == "json"
-        run = Run(said, source, None, sinks, progress, quiet)  # type: ignore[arg-type]
+        run = Run(said, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
+        for warning in told_before(said, source.format, sinks.stream, reports):
+            run.warn(warning)
         run.say(start_line(config, source.format))
+        if getattr(sinks.stream, "waits", False):
+            run.say("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
+                    "--fragment writes it as it is made")
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
         stack.enter_context(compiling.messages_to(run.tell))
         if config.device != "cuda" and will_compile(config):
             run.say(f"compiled in {compile_for(config):.0f} s")
         if config.device == "cuda" and nvcc_will_run():
-            run.say("first run on this GPU: nvcc compiles its kernels, once; a minute or so")
+            run.say("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
@@ -132,12 +142,9 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
     """The settings: the user's options, else the input's own values; InputError if the latter are invalid."""
     check_input_res(video, input_res)
     options = {name: value for name, value in option_texts.items() if name not in _REPORTS}
-    if video.fps is not None:
-        options.setdefault("fps", video.fps)
-    if video.sar is not None:
-        options.setdefault("sar", video.sar)
-    if video.full_range is not None and options.get("range", "auto") == "auto":
-        options["range"] = "pc" if video.full_range else "tv"
+    take_over(video, options)
+    if "fragment" in option_texts and "keyint" not in options:
+        options["keyint"] = keyint_of(option_texts["fragment"], options.get("fps", BY_NAME["fps"].default))
     try:
         return Config.from_options(width=video.width, height=video.height, **options)
     except OptionError as error:
@@ -147,9 +154,12 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
         raise
 
 
-def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack) -> Sinks:
+def open_sinks(output: str, config: Config, reports: dict[str, Any], stack: ExitStack, video: VideoFormat, clock: Clock,
+               sound: Sound | None) -> Sinks:
     """Open all outputs, before any computation."""
-    sinks = Sinks(open_packets(output, config.fps))
+    base = clock.times.base if clock.times is not None else None
+    sinks = Sinks(open_packets(output, config.fps, reports["muxer"], reports["fragment"], sound, time_base=base,
+                               matrix=video.matrix))
     stack.callback(sinks.stream.close)
     for role, name in (("reconstruction", reports["dump_yuv"]), ("rows", reports["csv"]), ("summary", reports["json"]),
                        ("timeline", reports["trace"]), ("chart", reports["trace_png"])):
@@ -227,6 +237,8 @@ def _encode(run: Run, stop: StopSignals) -> int:
         run.problems.append(f"{run.name}: the last frame is cut off: {left}, {held} encoded")
     if not run.written and not stop.asked:
         raise InputError(run.problems[0] if run.problems else _nothing(run, config))
+    for warning in told_after(run.name, run.clock.times, run.sinks.stream, config):
+        run.warn(warning)
     if run.written:
         _finish(run)
     for problem in run.problems:
@@ -313,7 +325,8 @@ def _write(run: Run, finished: list[Any]) -> None:
     """Write finished frames to all outputs. If one fails, the message says how many frames the stream holds."""
     try:
         for frame, row in finished:
-            run.sinks.stream.write_packet(frame.data, frame.pts, frame.dts, frame.is_idr)
+            times = run.clock.of(frame.pts, frame.dts)
+            run.sinks.stream.write_packet(frame.data, *times, frame.is_idr, run.clock.duration(frame.pts))
             run.written += 1
             if run.sinks.reconstruction:
                 run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in frame.reconstruction))
@@ -324,7 +337,7 @@ def _write(run: Run, finished: list[Any]) -> None:
         run.progress.update(stats.frames, stats.bytes)
     except Error as error:
         run.progress.finish()
-        raise type(error)(f"{error}; the output holds {run.written} frames") from None
+        raise type(error)(f"{error}; the output holds {run.sinks.stream.frames} frames") from None
 
 
 def _finish(run: Run) -> None:

@@ -285,7 +285,7 @@ def run_tune(
     if will_compile():
         log(f"compiled in {compile_for():.0f} s, not counted")
     if not missing and nvcc_will_run():
-        log("first run on this GPU: nvcc compiles its kernels, once; a minute or so, not counted")
+        log("first run on this GPU: its kernels are compiled, once; up to a minute, not counted")
     read = None
     if clip is not None:
         frames = of_clip(clip, 16, input_res)

@@ -75,13 +75,13 @@ def i_frame_mode_bits(luma, mode):
 
 
 @helper
-def macroblock_bits(
-    mb, pattern, n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, mb_width, first_mb, bytes_out, sink
-):
+def macroblock_bits(mb, pattern, n_ref, motion, residual, mb_width, first_mb, bytes_out, sink):
     """7.3.5: bits of macroblock_layer() of an inter macroblock and of mb_skip_run 0 before it, counted by writing them.
 
-    pattern: its coded_block_pattern; bytes_out: uint8[MACROBLOCK_BYTES], sink: int64[3], scratch.
+    Bundles: Motion, Residual. pattern: its coded_block_pattern; bytes_out: uint8[MACROBLOCK_BYTES], sink: int64[3], scratch.
     """
+    mb_type, sub_mb_type, ref_idx, mv = motion
+    levels, total_coeff = residual
     sink[0] = sink[1] = sink[2] = 0
     kind = np.int64(mb_type[mb])
     put(bytes_out, sink, 1, 1)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..jit.inlining import inlined
 from ..jit.kernel import helper
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_16x16, P_8x8, P_16x16
@@ -82,19 +83,19 @@ def put_residual(out, sink, limit, mb, kind, cbp, levels, total_coeff, left, abo
 
 
 @helper
-def put_intra(out, sink, mb, kind, pattern, n_ref, intra4x4_mode, intra16x16_mode, intra_chroma_mode, left, above, mb_width):
+def put_intra(out, sink, mb, kind, pattern, n_ref, m, left, above, mb_width):
     """7.3.5, 7.3.5.1: mb_type, prediction modes and coded_block_pattern of an intra macroblock; of I_PCM only mb_type."""
-    put_ue(out, sink, (P_INTRA_OFFSET if n_ref > 0 else 0) + intra_mb_type(kind, pattern, np.int64(intra16x16_mode[mb])))
+    put_ue(out, sink, (P_INTRA_OFFSET if n_ref > 0 else 0) + intra_mb_type(kind, pattern, np.int64(m.intra16x16_mode[mb])))
     if kind == I_PCM:
         return
     if kind == I_4x4:
         for k in range(16):
-            rem = rem_intra4x4_mode(intra4x4_mode, mb, k, left, above, mb_width)
+            rem = rem_intra4x4_mode(m.intra4x4_mode, mb, k, left, above, mb_width)
             if rem < 0:
                 put(out, sink, 1, 1)  # prev_intra4x4_pred_mode_flag
             else:
                 put(out, sink, 4, rem)
-    put_ue(out, sink, np.int64(intra_chroma_mode[mb]))
+    put_ue(out, sink, np.int64(m.intra_chroma_mode[mb]))
     if kind == I_4x4:
         put_ue(out, sink, np.int64(CBP_INTRA_CODE[pattern]))
 
@@ -132,47 +133,43 @@ def put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, fi
 
 
 @helper
-def put_pcm(out, sink, mb, mb_width, rec_y, rec_u, rec_v):
+def put_pcm(out, sink, mb, mb_width, source):
     """7.3.5: pcm_alignment_zero_bit and the samples of an I_PCM macroblock."""
     put(out, sink, -sink[COUNT] & 7, 0)
     x0 = mb % mb_width * 16
     y0 = mb // mb_width * 16
     for i in range(16):
         for j in range(16):
-            put(out, sink, 8, np.int64(rec_y[y0 + i, x0 + j]))
+            put(out, sink, 8, np.int64(source.y[y0 + i, x0 + j]))
     for i in range(8):
         for j in range(8):
-            put(out, sink, 8, np.int64(rec_u[y0 // 2 + i, x0 // 2 + j]))
+            put(out, sink, 8, np.int64(source.u[y0 // 2 + i, x0 // 2 + j]))
     for i in range(8):
         for j in range(8):
-            put(out, sink, 8, np.int64(rec_v[y0 // 2 + i, x0 // 2 + j]))
+            put(out, sink, 8, np.int64(source.v[y0 // 2 + i, x0 // 2 + j]))
 
 
 @helper
-def put_macroblock(
-    out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp, source_y, source_u, source_v, mb_type, sub_mb_type,
-    ref_idx, mv, intra4x4_mode, intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff,
-):  # fmt: skip
+def put_macroblock(out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp, source, m):
     """7.3.5: macroblock_layer() of a macroblock that is not skipped. Returns QP_Y,PRED of the next one.
 
-    limit: see put_residual; previous_qp: QP_Y,PRED.
+    limit: see put_residual; previous_qp: QP_Y,PRED; source: Planes; m: Macroblocks.
     """
-    kind = np.int64(mb_type[mb])
-    pattern = np.int64(cbp[mb])
+    inlined()
+    kind = np.int64(m.mb_type[mb])
+    pattern = np.int64(m.cbp[mb])
     left = mb % mb_width > 0
     above = mb - mb_width >= first_mb
     if kind <= LAST_INTRA:
-        put_intra(
-            out, sink, mb, kind, pattern, n_ref, intra4x4_mode, intra16x16_mode, intra_chroma_mode, left, above, mb_width
-        )
+        put_intra(out, sink, mb, kind, pattern, n_ref, m, left, above, mb_width)
     else:
-        put_inter(out, sink, mb, kind, n_ref, sub_mb_type, ref_idx, mv, mb_width, first_mb)
+        put_inter(out, sink, mb, kind, n_ref, m.sub_mb_type, m.ref_idx, m.mv, mb_width, first_mb)
         put_ue(out, sink, np.int64(CBP_INTER_CODE[pattern]))
     if kind == I_PCM:
-        put_pcm(out, sink, mb, mb_width, source_y, source_u, source_v)
+        put_pcm(out, sink, mb, mb_width, source)
         return previous_qp
     if pattern == 0 and kind != I_16x16:
         return previous_qp
-    put_se(out, sink, qp_delta(np.int64(qp[mb]), previous_qp))
-    put_residual(out, sink, limit, mb, kind, pattern, levels, total_coeff, left, above, mb_width)
-    return np.int64(qp[mb])
+    put_se(out, sink, qp_delta(np.int64(m.qp[mb]), previous_qp))
+    put_residual(out, sink, limit, mb, kind, pattern, m.levels, m.total_coeff, left, above, mb_width)
+    return np.int64(m.qp[mb])

@@ -1,5 +1,7 @@
 """Cost terms of decisions: SAD and SATD of strips of four 4x4 blocks, predicted at quarter samples."""
 
+from collections import namedtuple
+
 import numpy as np
 
 from ..jit.kernel import helper
@@ -20,6 +22,13 @@ QUARTER_SAMPLES = np.array(
     ],
     np.int64,
 ).reshape(16, 6)
+
+# A source macroblock, and the planes that predict it at quarter samples.
+Target = namedtuple("Target", (
+    "current",  # int16[256], its luma
+    "luma",  # uint8[..., 4, H + 2 pad, W + 2 pad], planes G, b, h, j
+    "offsets",  # int64[2, 16], see quarter_offsets
+))  # fmt: skip
 
 
 @helper

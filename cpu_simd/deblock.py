@@ -6,9 +6,11 @@ of the macroblocks above, 0 and 1 of those below. The result is exact, so bands 
 
 import numpy as np
 
+from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper, kernel
 from ..standard.macroblock import I_PCM, LAST_INTRA
 from ..standard.tables import ALPHA, BETA, QP_CHROMA, TC0
+from .bundles import Planes
 from .simd.blocks import (
     bit_and,
     choose,
@@ -208,13 +210,15 @@ def _chroma_edge(u, v, at, stride, vertical, strong, tc0, alpha, beta):
 
 @helper
 def _filter_macroblock(
-    y, u, v, at_y, at_c, stride, edge0, edge1, mb, mb_width, mb_type, qp, chroma_qp_offset, alpha_offset, beta_offset,
-    bs,
-):  # fmt: skip
+    planes, at_y, at_c, stride, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs
+):
     """8.7.1: one macroblock's vertical edges, then its horizontal edges edge0..edge1 - 1.
 
     Planes flat, luma row stride `stride`, chroma half of it; the macroblock starts at y[at_y], u[at_c], v[at_c].
     """
+    inlined()
+    qp, chroma_qp_offset = quantiser.qp, quantiser.chroma_offset
+    alpha_offset, beta_offset = deblocking.alpha_offset, deblocking.beta_offset
     qp_q = np.int64(qp[mb]) if mb_type[mb] != I_PCM else 0
     chroma_q = np.int64(QP_CHROMA[min(51, max(0, qp_q + chroma_qp_offset))])
     half = stride // 2
@@ -237,7 +241,7 @@ def _filter_macroblock(
             if alpha > 0 and beta > 0:
                 tc0 = spread_4(_TC0[b0, a], _TC0[b1, a], _TC0[b2, a], _TC0[b3, a])
                 step = 4 * edge if vertical else 4 * edge * stride
-                _luma_edge(y, at_y + step, stride, vertical, strong, tc0, alpha, beta)
+                _luma_edge(planes.y, at_y + step, stride, vertical, strong, tc0, alpha, beta)
             if edge & 1:
                 continue
             a = min(51, max(0, average_c + alpha_offset))
@@ -245,7 +249,7 @@ def _filter_macroblock(
             if alpha > 0 and beta > 0:
                 tc0 = spread_2(_TC0[b0, a], _TC0[b1, a], _TC0[b2, a], _TC0[b3, a])
                 step = 2 * edge if vertical else 2 * edge * half
-                _chroma_edge(u, v, at_c + step, half, vertical, strong, tc0, alpha, beta)
+                _chroma_edge(planes.u, planes.v, at_c + step, half, vertical, strong, tc0, alpha, beta)
 
 
 @kernel
@@ -268,22 +272,17 @@ def _copy_back(flat, y0, first, end, width, out):
 
 
 @closed_kernel
-def deblock(
-    rec_y, rec_u, rec_v, mb_type, ref_idx, mv, total_coeff, qp, chroma_qp_offset, alpha_offset, beta_offset,
-    disable_idc, slice_first_mb, row0, row1, out_y, out_u, out_v,
-):  # fmt: skip
-    """8.7: deblocks macroblock rows [row0, row1) of the frame rec_* into the same rows of out_*.
+def deblock(rec, mb_type, ref_idx, mv, total_coeff, quantiser, deblocking, slice_first_mb, row0, row1, out):
+    """8.7: deblocks macroblock rows [row0, row1) of the frame rec into the same rows of out.
 
-    rec_* uint8[H, W], not changed; out_* uint8, may be views with longer rows. alpha_offset, beta_offset:
-    FilterOffsetA and B; disable_idc: disable_deblocking_filter_idc. Any split of a frame into bands gives the same samples.
+    Bundles: Planes rec, not changed, and out; Quantiser, Deblocking. Any split of a frame into bands gives the same samples.
     """
-    height, width = rec_y.shape
+    height, width = rec.y.shape
     mb_width, mb_height = width // 16, height // 16
+    disable_idc = deblocking.disable_idc
     y0 = max(0, 16 * (row0 - 1))
     y1 = min(height, 16 * (row1 + 1))
-    y = _copy(rec_y, y0, y1)
-    u = _copy(rec_u, y0 // 2, y1 // 2)
-    v = _copy(rec_v, y0 // 2, y1 // 2)
+    planes = Planes(_copy(rec.y, y0, y1), _copy(rec.u, y0 // 2, y1 // 2), _copy(rec.v, y0 // 2, y1 // 2))
     bs = np.zeros(32, np.uint8)
     for my in range(max(0, row0 - 1), min(mb_height, row1 + 1)):
         if disable_idc == 1:
@@ -297,9 +296,8 @@ def deblock(
             at_y = (16 * my - y0) * width + 16 * mx
             at_c = (8 * my - y0 // 2) * (width // 2) + 8 * mx
             _filter_macroblock(
-                y, u, v, at_y, at_c, width, edge0, edge1, mb, mb_width, mb_type, qp, chroma_qp_offset, alpha_offset,
-                beta_offset, bs,
-            )  # fmt: skip
-    _copy_back(y, y0, 16 * row0, 16 * row1, width, out_y)
-    _copy_back(u, y0 // 2, 8 * row0, 8 * row1, width // 2, out_u)
-    _copy_back(v, y0 // 2, 8 * row0, 8 * row1, width // 2, out_v)
+                planes, at_y, at_c, width, edge0, edge1, mb, mb_width, mb_type, quantiser, deblocking, bs
+            )
+    _copy_back(planes.y, y0, 16 * row0, 16 * row1, width, out.y)
+    _copy_back(planes.u, y0 // 2, 8 * row0, 8 * row1, width // 2, out.u)
+    _copy_back(planes.v, y0 // 2, 8 * row0, 8 * row1, width // 2, out.v)

@@ -15,35 +15,15 @@ from .simd.lanes import zero_pairs
 
 @closed_kernel
 def write_slices(
-    slice_first_mb,
-    slice_rows,
-    frame_params,
-    n_ref,
-    mb_width,
-    source_y,
-    source_u,
-    source_v,
-    mb_type,
-    sub_mb_type,
-    ref_idx,
-    mv,
-    intra4x4_mode,
-    intra16x16_mode,
-    intra_chroma_mode,
-    cbp,
-    qp,
-    levels,
-    total_coeff,
-    slice_data,
-    slice_sizes,
-):
+    slice_first_mb, slice_rows, frame_params, n_ref, mb_width, source, macroblocks, slice_data, slice_sizes
+):  # fmt: skip
     """7.3.4: slice_data() and the stop bit of all slices, by CAVLC, without emulation prevention.
 
     slice_first_mb: int32[mb_height]; slice_rows: int32[n + 1]: first macroblock row of each slice, then mb_height;
     frame_params: int32[>= 1 + n]: SliceQPY, then bits of the header of each slice (below 2048); n_ref: active references, 0
-    in an I slice; source: samples of I_PCM. slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES]: a slice begins at entry
-    row0 (mb_width + 1), the bits of its header are 0. slice_sizes: int32[>= n]: bits of each slice with its header, up to
-    the stop bit; -1: a macroblock takes more than ENTRY_BYTES.
+    in an I slice; bundles: Planes source, for I_PCM; Macroblocks. slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES]:
+    a slice begins at entry row0 (mb_width + 1), the bits of its header are 0. slice_sizes: int32[>= n]: bits of each slice
+    with its header, up to the stop bit; -1: a macroblock takes more than ENTRY_BYTES.
     """
     slice_qp = np.int64(frame_params[0])
     sink = np.zeros(3, np.int64)
@@ -56,23 +36,17 @@ def write_slices(
         for i in range((header >> 3) + 1):
             out[i] = 0
         open_sink(out, header, sink)
-        slice_sizes[n] = put_slice(
-            out, sink, np.int64(slice_first_mb[row0]), row1 * mb_width, mb_width, n_ref, slice_qp, source_y, source_u,
-            source_v, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode, intra16x16_mode, intra_chroma_mode, cbp, qp, levels,
-            total_coeff,
-        )  # fmt: skip
+        first_mb, end_mb = np.int64(slice_first_mb[row0]), row1 * mb_width
+        slice_sizes[n] = put_slice(out, sink, first_mb, end_mb, mb_width, n_ref, slice_qp, source, macroblocks)
 
 
 @helper
-def put_slice(
-    out, sink, first_mb, end_mb, mb_width, n_ref, slice_qp, source_y, source_u, source_v, mb_type, sub_mb_type, ref_idx, mv,
-    intra4x4_mode, intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff,
-):  # fmt: skip
+def put_slice(out, sink, first_mb, end_mb, mb_width, n_ref, slice_qp, source, macroblocks):
     """7.3.4, 7.3.2.11: macroblocks first_mb .. end_mb - 1 and the stop bit. Returns the bit position after it, or -1."""
     previous_qp = slice_qp
     skip_run = 0
     for mb in range(first_mb, end_mb):
-        if mb_type[mb] == P_SKIP:
+        if macroblocks.mb_type[mb] == P_SKIP:
             skip_run += 1
             continue
         limit = bit_position(sink) + 8 * ENTRY_BYTES
@@ -80,9 +54,8 @@ def put_slice(
             put_ue(out, sink, skip_run)
             skip_run = 0
         previous_qp = put_macroblock(
-            out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp, source_y, source_u, source_v, mb_type, sub_mb_type,
-            ref_idx, mv, intra4x4_mode, intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff,
-        )  # fmt: skip
+            out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp, source, macroblocks
+        )
         if bit_position(sink) > limit:
             return -1
     if skip_run > 0:

@@ -1,5 +1,7 @@
 """Full integer motion search of all 41 partitions of every macroblock, with reuse of the SADs of the 4x4 blocks."""
 
+from collections import namedtuple
+
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper, kernel
@@ -25,6 +27,18 @@ from .simd.vector import (
     splat_u16x32,
     store,
 )
+
+# The best candidates so far of the 41 partitions.
+Smallest = namedtuple("Smallest", (
+    "keys",  # uint16[41, lanes], smallest key of each lane
+    "steps",  # uint16[41, lanes], its step
+))  # fmt: skip
+
+# Motion costs of the candidates of a window.
+Costs = namedtuple("Costs", (
+    "x",  # int64[128], by column
+    "y",  # int64[128], by row
+))  # fmt: skip
 
 
 @helper
@@ -68,12 +82,12 @@ def block_sads_portable(source, source_at, source_stride, reference, rows, refer
 
 
 @helper
-def keep_partitions(sads, motion, index, best, position, like):
-    """One step of the search: updates the smallest keys of 41 partitions with four rows of candidates.
+def keep_partitions(sads, motion, index, smallest_of, like):
+    """One step of the search: updates the smallest keys of 41 partitions (Smallest) with four rows of candidates.
 
-    motion: uint16[4, lanes], motion cost of a candidate times 4 plus the row's number (the low bits of the key);
-    best, position: uint16[41, lanes], smallest key so far and its step.
+    motion: uint16[4, lanes], motion cost of a candidate times 4 plus the row's number (the low bits of the key).
     """
+    best, position = smallest_of
     lanes = lanes_of(like)
     step = splat_like(like, index)
     for q in range(4):
@@ -133,26 +147,26 @@ def keep_partitions(sads, motion, index, best, position, like):
 
 
 @helper
-def exact_search(
-    k, source, source_at, source_stride, reference, first, reference_stride, starts, groups, size, x_cost, y_cost, x_keys,
-    partition, best, position, native, like,
-):  # fmt: skip
+def exact_search(k, source, source_at, reference, first, starts, size, costs, x_keys, smallest_of, native, like):
     """Searches one partition row by row with keys without a row number, for costs too large for 16-bit keys with one.
 
     Returns (cost, dx, dy), dx, dy from 0. source_at: offset of the macroblock; first: offset of its first candidate;
-    starts: int64[8], first columns of the groups of candidates; x_cost, y_cost: int64[128]; partition: int32[41, 4], x, y,
-    width, height. Overwrites x_keys: uint16[8, lanes] and row k of best and position: uint16[41, lanes].
+    starts: int64[8], first columns of the groups of candidates; size: candidates a side. Overwrites
+    x_keys: uint16[8, lanes] and row k of the Smallest.
     """
     lanes = lanes_of(like)
-    left, top, width, height = partition[k, 0], partition[k, 1], partition[k, 2], partition[k, 3]
+    best, position = smallest_of
+    source_stride, reference_stride = source.shape[1], reference.shape[1]
+    groups = (size + lanes - 1) // lanes
+    left, top, width, height = PARTITIONS[k, 0], PARTITIONS[k, 1], PARTITIONS[k, 2], PARTITIONS[k, 3]
     for g in range(groups):
         for lane in range(lanes):
             x = starts[g] + lane
-            x_keys[g, lane] = min(65535, x_cost[x]) if x < size else 65535
+            x_keys[g, lane] = min(65535, costs.x[x]) if x < size else 65535
     store(best, k * lanes, splat_like(like, 65535))
     store(position, k * lanes, splat_like(like, 0))
     for dy in range(size):
-        y_key = splat_like(like, min(65535, y_cost[dy]))
+        y_key = splat_like(like, min(65535, costs.y[dy]))
         for g in range(groups):
             total = splat_like(like, 0)
             for y in range(top, top + height):
@@ -172,13 +186,14 @@ def exact_search(
                     total = add(total, d)
             key = add_sat_u(total, add_sat_u(y_key, load_like(like, x_keys, g * lanes)))
             keep_smallest(best, position, k, key, splat_like(like, dy * groups + g))
-    value, step, lane = first_smallest(best, position, k, like)
+    value, step, lane = first_smallest(smallest_of, k, like)
     return value, starts[step % groups] + lane, step // groups
 
 
 @helper
-def first_smallest(best, position, k, like):
+def first_smallest(smallest_of, k, like):
     """(smallest key of a partition, the first step with this key, its lane)."""
+    best, position = smallest_of
     lanes = lanes_of(like)
     keys = load_like(like, best, k * lanes)
     key = smallest(keys)
@@ -202,10 +217,10 @@ def motion_costs(start, predictor, weight, size, bits, costs):
 
 
 @kernel
-def _search_rows(
-    source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition, native, like
-):  # fmt: skip
+def _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, native, like):
     """Implements full_search. like: a vector with a lane for each candidate of a step."""
+    centre, predictor = start
+    cost, mv = found
     lanes = lanes_of(like)
     mb_width = source.shape[1] // 16
     source_stride = source.shape[1]
@@ -222,6 +237,7 @@ def _search_rows(
     sads = np.empty((4, 16, lanes), np.uint16)
     best = np.empty((41, lanes), np.uint16)
     position = np.empty((41, lanes), np.uint16)
+    smallest_of, costs = Smallest(best, position), Costs(x_cost, y_cost)
     starts = np.empty(8, np.int64)
     rows = np.empty(4, np.int64)
     for g in range(groups):
@@ -260,14 +276,14 @@ def _search_rows(
                     block_sads(source, at, source_stride, reference, rows, reference_stride, sads, like)
                 else:
                     block_sads_portable(source, at, source_stride, reference, rows, reference_stride, sads, like)
-                keep_partitions(sads, motion, j * groups + g, best, position, like)
+                keep_partitions(sads, motion, j * groups + g, smallest_of, like)
         for k in range(41):
-            key, step, lane = first_smallest(best, position, k, like)
+            key, step, lane = first_smallest(smallest_of, k, like)
             if key == 65535:
+                at, first = sy * source_stride + sx, ry * reference_stride + rx
                 value, dx, dy = exact_search(
-                    k, source, sy * source_stride + sx, source_stride, reference, ry * reference_stride + rx,
-                    reference_stride, starts, groups, size, x_cost, y_cost, x_keys, partition, best, position, native, like,
-                )  # fmt: skip
+                    k, source, at, reference, first, starts, size, costs, x_keys, smallest_of, native, like
+                )
             else:
                 value = key >> 2
                 dy = (key & 3) * quarter + step // groups
@@ -278,31 +294,22 @@ def _search_rows(
 
 
 @closed_kernel
-def _search_rows_16(
-    source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition, native
-):  # fmt: skip
+def _search_rows_16(source, reference, pad, start, qp, merange, row0, row1, found, native):
     """_search_rows with steps of sixteen candidates."""
-    _search_rows(
-        source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition, native,
-        splat_u16x16(0),
-    )  # fmt: skip
+    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, native, splat_u16x16(0))
 
 
 @closed_kernel
-def _search_rows_32(source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition):
+def _search_rows_32(source, reference, pad, start, qp, merange, row0, row1, found):
     """_search_rows with steps of 32 candidates, for AVX-512."""
-    _search_rows(
-        source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, partition, True,
-        splat_u16x32(0),
-    )  # fmt: skip
+    _search_rows(source, reference, pad, start, qp, merange, row0, row1, found, True, splat_u16x32(0))
 
 
-def full_search(source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, level=SIMD_LEVEL):
+def full_search(source, reference, pad, start, qp, merange, row0, row1, found, level=SIMD_LEVEL):
     """Integer full search with motion cost (not part of the standard).
 
-    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad]; centre: int16[n_mb, 2],
-    integer samples; predictor: int16[n_mb, 2], quarter samples; qp: uint8[n_mb], QP_Y; merange: 4..64; [row0, row1):
-    macroblock rows. Writes cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] in quarter samples. Candidates: dx, dy in
+    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad], sample (0, 0) of the frame at [pad, pad]; start: SearchStart;
+    qp: uint8[n_mb], QP_Y; merange: 4..64; [row0, row1): macroblock rows. Writes found: SearchResult. Candidates: dx, dy in
     [-merange, merange-1] round the centre; the lowest min(65535, SAD + lam // 2 * bits) wins, on a tie the first in raster
     order (dy outer). The window round the centre (at least 12 samples) must lie in the padded reference.
 
@@ -312,7 +319,7 @@ def full_search(source, reference, pad, centre, predictor, qp, merange, row0, ro
     partition with no key below 65535 (costs above 16383, as after a cut from black to white) is searched again with keys
     without a row number.
     """
-    where = source, reference, pad, centre, predictor, qp, merange, row0, row1, cost, mv, PARTITIONS
+    where = source, reference, pad, start, qp, merange, row0, row1, found
     if level == WIDE and merange >= 16:
         _search_rows_32(*where)
     else:

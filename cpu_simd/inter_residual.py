@@ -7,6 +7,7 @@ from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
 from .decisions import DEAD_ZONE_INTER, THRESHOLD_CHROMA, THRESHOLD_8x8, THRESHOLD_16x16
 from .layout import N_LEVEL_BLOCKS
 from .macroblock_coding import (
+    Buffers,
     clear_levels,
     code_chroma,
     decimate_score,
@@ -53,14 +54,13 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
 
 
 @helper
-def code_inter(
-    mb, source, predicted, q, chroma_q, trellis, quantised, dc, values, scratch, levels, total_coeff, out
-):
+def code_inter(mb, buffers, q, chroma_q, trellis, residual):
     """8.5: codes and reconstructs the residual of inter macroblock mb; returns its coded_block_pattern.
 
-    Buffers: source, predicted and out (the reconstruction): uint8[384]; quantised int16[768], dc int32[96], values
-    int64[16], scratch int16[32]. q, chroma_q: QP_Y, QP_C; trellis as in inter_residual; writes levels, total_coeff of mb.
+    q, chroma_q: QP_Y, QP_C; trellis as in inter_residual; writes the Residual of mb.
     """
+    source, predicted, out, quantised, dc, _, scratch = buffers
+    levels, total_coeff = residual
     clear_levels(mb, levels, total_coeff)
     luma = 0
     coded = quantise_strips(source, predicted, 0, 4, 0, q, HALF if trellis else DEAD_ZONE_INTER, quantised, dc)
@@ -76,47 +76,40 @@ def code_inter(
     else:
         for i in range(0, 256, 16):
             store(out, i, load_u8x16(predicted, i))
-    chroma = code_chroma(
-        source, predicted, chroma_q, DEAD_ZONE_INTER, trellis, THRESHOLD_CHROMA, quantised, dc, values, scratch, mb, levels,
-        total_coeff, out,
-    )  # fmt: skip
+    chroma = code_chroma(buffers, chroma_q, DEAD_ZONE_INTER, trellis, THRESHOLD_CHROMA, mb, residual)
     return luma + 16 * chroma
 
 
 @closed_kernel
-def inter_residual(
-    src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, qp, chroma_qp_offset,
-    trellis, row0, row1, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
-):  # fmt: skip
+def inter_residual(source, references, motion, quantiser, trellis, row0, row1, rec, residual, cbp):
     """8.4, 8.5: predicts, codes and reconstructs every inter macroblock of the rows [row0, row1).
 
-    Planes uint8; ref_luma uint8[n_slots, 4, H + 2 * pad, W + 2 * pad], ref_chroma uint8[n_slots, 2, ...] with borders
-    of pad / 2; ref_slots int32[n_ref]: slot of each reference index; trellis: 1 chooses levels by rate and distortion
-    (rdo_quant); state arrays as in scheduler/arrays.py. P_Skip has no residual.
+    Bundles: Planes source and rec, References, Motion, Quantiser, Residual; trellis: 1 chooses levels by rate and distortion
+    (rdo_quant); cbp: uint8[n_mb]. P_Skip has no residual.
     A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
-    mb_width = src_y.shape[1] // 16
-    source, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
-    quantised, scratch = np.zeros(768, np.int16), np.zeros(32, np.int16)
-    dc = np.zeros(96, np.int32)
-    values = np.zeros(16, np.int64)
+    mb_type, _, ref_idx, mv = motion
+    qp, chroma_qp_offset = quantiser
+    rec_y, rec_u, rec_v = rec
+    levels, total_coeff = residual
+    mb_width = source.y.shape[1] // 16
+    own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
+    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
+    buffers = Buffers(own, predicted, out, quantised, dc, np.zeros(16, np.int64), scratch)
     for mb in range(row0 * mb_width, row1 * mb_width):
         if mb_type[mb] <= LAST_INTRA:
             continue
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         q = np.int64(qp[mb])
-        load_macroblock(src_y, src_u, src_v, x0, y0, source)
-        predict_inter(mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, predicted)
+        load_macroblock(source, x0, y0, own)
+        predict_inter(mb, x0, y0, references, motion, predicted)
         if mb_type[mb] == P_SKIP:
             clear_levels(mb, levels, total_coeff)
             cbp[mb] = 0
             store_luma(predicted, rec_y, x0, y0)
             store_chroma(predicted, rec_u, rec_v, x0 // 2, y0 // 2)
             continue
-        cbp[mb] = code_inter(
-            mb, source, predicted, q, chroma_qp(q, chroma_qp_offset), trellis, quantised, dc, values, scratch, levels,
-            total_coeff, out,
-        )  # fmt: skip
+        cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), trellis, residual)
         store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         if pcm_is_cheaper(mb, levels, total_coeff):

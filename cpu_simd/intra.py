@@ -1,5 +1,7 @@
 """Intra macroblocks: choice of type and modes in I frames, coding and reconstruction in raster order (8.3, 8.5)."""
 
+from collections import namedtuple
+
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
@@ -11,6 +13,7 @@ from .decisions import DEAD_ZONE_INTRA, LAMBDA, AS_16x16, BITS_4x4
 from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4, predict_16x16, predict_chroma
 from .layout import LUMA_DC, N_LEVEL_BLOCKS
 from .macroblock_coding import (
+    Buffers,
     clear_levels,
     code_chroma,
     code_pcm,
@@ -30,6 +33,19 @@ from .transform import (
     reconstruct_strips,
     scale_luma_dc,
 )
+
+# Whether the macroblocks round one are available for prediction.
+Around = namedtuple("Around", (
+    "left",
+    "top",
+    "right",  # above right
+))  # fmt: skip
+
+# Predicted samples of all modes; scratch.
+Predictions = namedtuple("Predictions", (
+    "samples",  # uint8[1024]
+    "edge",  # uint8[32], see predict_4x4
+))  # fmt: skip
 
 
 @helper
@@ -67,8 +83,10 @@ def _best_mode(source, at, predictions, n_strips, usable, luma, lam):
 
 
 @helper
-def _code_16x16(mb, source, predicted, qp, quantised, dc, values, levels, total_coeff, out):
+def _code_16x16(mb, buffers, qp, residual):
     """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock with cleared levels; returns its luma cbp (0 or 15)."""
+    source, predicted, out, quantised, dc, values, _ = buffers
+    levels, total_coeff = residual
     coded = quantise_strips(source, predicted, 0, 4, 1, qp, DEAD_ZONE_INTRA, quantised, dc)
     for k in range(16):
         values[k] = dc[4 * k]
@@ -97,15 +115,18 @@ def _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode):
 
 
 @helper
-def _code_4x4(
-    source, mb, x0, y0, left, top, right, mb_width, lam, limit, qp, intra4x4_mode, rec_y, predictions, edge, levels,
-    total_coeff, given, intra_modes,
-):  # fmt: skip
+def _code_4x4(source, mb, around, limit, qp, intra4x4_mode, rec_y, predicted, residual, given, intra_modes):
     """8.3.1, 8.5.1: chooses modes of and codes the 16 blocks of an Intra_4x4 macroblock in decoding order.
 
-    Modes come from intra_modes if `given`, else from the lowest SATD + lam * bits, the lower number on a tie. Returns the
-    luma part of coded_block_pattern, or -1 as soon as the cost of modes that are not given reaches `limit`.
+    source: uint8[384]; predicted: Predictions. Modes come from intra_modes if `given`, else from the lowest
+    SATD + lam * bits, the lower number on a tie. Returns the luma part of coded_block_pattern, or -1 as soon as the cost of
+    modes that are not given reaches `limit`.
     """
+    left, top, right = around
+    predictions, edge = predicted
+    levels, total_coeff = residual
+    mb_width, lam = rec_y.shape[1] // 16, LAMBDA[qp]
+    x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
     cost = lam * BITS_4x4
     cbp = 0
     stride = rec_y.shape[1]
@@ -148,23 +169,24 @@ def _code_4x4(
 
 
 @closed_kernel
-def intra(
-    src_y, src_u, src_v, slice_first_mb, chroma_qp_offset, n_ref, intra_modes, first_mb, end_mb, mb_type,
-    intra4x4_mode, intra16x16_mode, intra_chroma_mode, qp, rec_y, rec_u, rec_v, levels, total_coeff, cbp,
-):  # fmt: skip
+def intra(source, slice_first_mb, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, rec, residual, cbp):
     """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
 
-    Planes uint8; state arrays as in scheduler/arrays.py. mb_type marks intra
-    macroblocks on entry (any intra type) and receives their final type. In a P frame (n_ref > 0) type and luma modes come
-    from intra_modes, see intra_estimate; other choices except I_PCM are made by SATD + lam * bits. Needs the
-    reconstruction of inter macroblocks; slices are independent of each other.
+    Bundles: Planes source and rec, IntraChoice, Quantiser, Residual. mb_type marks intra macroblocks on entry (any intra
+    type) and receives their final type. In a P frame (n_ref > 0) type and luma modes come from intra_modes:
+    uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are made by SATD + lam * bits. Needs the reconstruction
+    of inter macroblocks; slices are independent of each other.
     """
-    mb_width = src_y.shape[1] // 16
-    source, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(32, np.uint8)
+    mb_type, intra4x4_mode, intra16x16_mode, intra_chroma_mode = intra_choice
+    qp, chroma_qp_offset = quantiser
+    rec_y, rec_u, rec_v = rec
+    levels, total_coeff = residual
+    mb_width = source.y.shape[1] // 16
+    own, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(32, np.uint8)
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
-    quantised, scratch = np.zeros(768, np.int16), np.zeros(32, np.int16)
-    dc = np.zeros(96, np.int32)
-    values = np.zeros(16, np.int64)
+    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
+    buffers = Buffers(own, predicted, out, quantised, dc, np.zeros(16, np.int64), scratch)
+    of_modes = Predictions(predictions, edge)
     given = n_ref > 0
     for mb in range(first_mb, end_mb):
         intra16x16_mode[mb] = 0
@@ -181,7 +203,7 @@ def intra(
         q = np.int64(qp[mb])
         lam = LAMBDA[q]
 
-        load_macroblock(src_y, src_u, src_v, x0, y0, source)
+        load_macroblock(source, x0, y0, own)
         clear_levels(mb, levels, total_coeff)
         mode, cost, as_4x4 = 2, 1 << 30, True
         if given:
@@ -191,15 +213,15 @@ def intra(
         if not (given and as_4x4):
             predict_16x16(rec_y, x0, y0, left, top, usable, predictions)
             if not given:
-                mode, cost = _best_mode(source, 0, predictions, 4, usable, 1, lam)
+                mode, cost = _best_mode(own, 0, predictions, 4, usable, 1, lam)
             for i in range(0, 256, 16):
                 store(predicted, i, load_u8x16(predictions, 256 * mode + i))
         luma = -1
         if as_4x4:
+            around = Around(left, top, top and mx + 1 < mb_width)
             luma = _code_4x4(
-                source, mb, x0, y0, left, top, top and mx + 1 < mb_width, mb_width, lam, cost, q, intra4x4_mode, rec_y,
-                predictions, edge, levels, total_coeff, given, intra_modes,
-            )  # fmt: skip
+                own, mb, around, cost, q, intra4x4_mode, rec_y, of_modes, residual, given, intra_modes
+            )
         mb_type[mb] = I_4x4
         if luma < 0:
             mb_type[mb] = I_16x16
@@ -207,23 +229,20 @@ def intra(
             for k in range(16):
                 intra4x4_mode[mb, k] = 2
             clear_levels(mb, levels, total_coeff)
-            luma = _code_16x16(mb, source, predicted, q, quantised, dc, values, levels, total_coeff, out)
+            luma = _code_16x16(mb, buffers, q, residual)
             store_luma(out, rec_y, x0, y0)
 
         predict_chroma(rec_u, rec_v, x0 // 2, y0 // 2, left, top, predictions)
         usable = 1 | (2 if left else 0) | (4 if top else 0) | (8 if left and top else 0)
-        mode, cost = _best_mode(source, 256, predictions, 2, usable, 0, lam)
+        mode, cost = _best_mode(own, 256, predictions, 2, usable, 0, lam)
         intra_chroma_mode[mb] = mode
         for i in range(0, 128, 16):
             store(predicted, 256 + i, load_u8x16(predictions, 128 * mode + i))
-        chroma = code_chroma(
-            source, predicted, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTRA, 0, 0, quantised, dc, values, scratch, mb,
-            levels, total_coeff, out,
-        )  # fmt: skip
+        chroma = code_chroma(buffers, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTRA, 0, 0, mb, residual)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         cbp[mb] = luma + 16 * chroma
         if pcm_is_cheaper(mb, levels, total_coeff):
-            mb_type[mb] = code_pcm(mb, source, x0, y0, rec_y, rec_u, rec_v, levels, total_coeff)
+            mb_type[mb] = code_pcm(mb, own, x0, y0, rec, residual)
             for k in range(16):
                 intra4x4_mode[mb, k] = 2
             intra16x16_mode[mb] = 0

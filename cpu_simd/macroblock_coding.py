@@ -1,5 +1,7 @@
 """Coding steps common to intra and inter macroblocks: sample buffers, levels in scan order, chroma, I_PCM."""
 
+from collections import namedtuple
+
 import numpy as np
 
 from ..jit.kernel import helper
@@ -17,10 +19,22 @@ from .transform import (
     scale_chroma_dc,
 )
 
+# Samples and coefficients of the macroblock that is coded, as transform.py has them; scratch.
+Buffers = namedtuple("Buffers", (
+    "source",  # uint8[384]
+    "predicted",  # uint8[384]
+    "out",  # uint8[384], the reconstruction
+    "quantised",  # int16[768]
+    "dc",  # int32[96]
+    "values",  # int64[16]
+    "scratch",  # int16[32]
+))  # fmt: skip
+
 
 @helper
-def load_macroblock(src_y, src_u, src_v, x0, y0, out):
+def load_macroblock(planes, x0, y0, out):
     """The samples of the macroblock at luma (x0, y0) -> out uint8[384], 24 rows of sixteen (transform.py)."""
+    src_y, src_u, src_v = planes
     width = src_y.shape[1]
     half = width // 2
     at = y0 * width + x0
@@ -97,15 +111,14 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
 
 
 @helper
-def code_chroma(
-    source, predicted, qp_c, dead_zone, weighed, threshold, quantised, dc, values, scratch, mb, levels, total_coeff, out
-):
+def code_chroma(buffers, qp_c, dead_zone, weighed, threshold, mb, residual):
     """8.5.4: transforms, quantises and reconstructs the chroma of macroblock mb, whose levels must be cleared.
 
-    Buffers: source, predicted, out uint8[384], quantised int16[768], dc int32[96], values int64[16], scratch int16[32].
     weighed: AC levels are chosen by rate and distortion, see rdo_quant. A plane's AC levels are dropped if their
     decimate_score is below `threshold` (not part of the standard). Returns the chroma part of coded_block_pattern (0, 1, 2).
     """
+    source, predicted, out, quantised, dc, values, scratch = buffers
+    levels, total_coeff = residual
     coded = quantise_strips(source, predicted, 4, 6, 1, qp_c, HALF if weighed else dead_zone, quantised, dc)
     if weighed:
         coded = weigh_blocks(quantised, coded, 16, 24, 1, scratch)
@@ -221,10 +234,11 @@ def pcm_is_cheaper(mb, levels, total_coeff):
 
 
 @helper
-def code_pcm(mb, source, x0, y0, rec_y, rec_u, rec_v, levels, total_coeff):
+def code_pcm(mb, source, x0, y0, rec, residual):
     """7.3.5: I_PCM: copies the source (uint8[384]) to the reconstruction, clears levels, sets total_coeff to 16."""
-    store_luma(source, rec_y, x0, y0)
-    store_chroma(source, rec_u, rec_v, x0 // 2, y0 // 2)
+    levels, total_coeff = residual
+    store_luma(source, rec.y, x0, y0)
+    store_chroma(source, rec.u, rec.v, x0 // 2, y0 // 2)
     clear_levels(mb, levels, total_coeff)
     for k in range(24):
         total_coeff[mb, k] = 16

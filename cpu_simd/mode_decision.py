@@ -4,14 +4,17 @@ Predictors and the P_Skip vector depend on the choices of the neighbours, so a m
 and above: threads take rows by ticket, and each row stays two macroblocks behind the row above. Not part of the standard.
 """
 
+from collections import namedtuple
+
 import numpy as np
 
 from ..jit.atomics import fetch_add, give_way, load_acquire, pause, store_release
+from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from ..standard.tables import QUANT_MF
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
-from .cost import QUARTER_SAMPLES, quarter_offsets, strip_16
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
 from .decisions import (
     BITS_INTRA,
     BITS_LEAST,
@@ -30,6 +33,23 @@ from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
 from .skip_probe import WORTH, probe_tables, quantises_to_zero
 
 FAR = 1 << 40
+
+# What partitions of a macroblock are chosen from, and the choice.
+Choice = namedtuple("Choice", (
+    "mv_cache",  # int64[5, 6, 3], see load_mv_cache
+    "distortion",  # int64[n_ref, 41], see find_distortions
+    "search_mv",  # int16[>= n_ref, n_mb, 41, 2], quarter samples (x, y)
+    "n_ref",
+    "partition_mask",  # sizes of partitions allowed
+))  # fmt: skip
+
+# Where predictions of a macroblock may lie, in luma samples.
+Area = namedtuple("Area", (
+    "width",  # of the frame
+    "height",
+    "pad",  # border of references
+    "max_mv_y",  # limit of vertical vectors
+))  # fmt: skip
 
 
 @helper
@@ -54,10 +74,9 @@ def predict(mv_cache, bx, by, bw, bh, ref):
         c = mv_cache[by, bx + bw + 1, 0], mv_cache[by, bx + bw + 1, 1], mv_cache[by, bx + bw + 1, 2]
     if c[0] == -2:
         c = mv_cache[by, bx, 0], mv_cache[by, bx, 1], mv_cache[by, bx, 2]
-    return choose_predictor(
-        bx, by, bw, bh, ref, mv_cache[by + 1, bx, 0], mv_cache[by + 1, bx, 1], mv_cache[by + 1, bx, 2],
-        mv_cache[by, bx + 1, 0], mv_cache[by, bx + 1, 1], mv_cache[by, bx + 1, 2], c[0], c[1], c[2],
-    )  # fmt: skip
+    a = mv_cache[by + 1, bx, 0], mv_cache[by + 1, bx, 1], mv_cache[by + 1, bx, 2]
+    b = mv_cache[by, bx + 1, 0], mv_cache[by, bx + 1, 1], mv_cache[by, bx + 1, 2]
+    return choose_predictor(bx, by, bw, bh, ref, a, b, c)
 
 
 @helper
@@ -76,10 +95,11 @@ def partition_cost(mv_cache, part, bx, by, bw, bh, ref, mv_x, mv_y, lam):
 
 
 @helper
-def choose_reference(mv_cache, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref, distortion, search_mv, lam):
-    """Stores the best reference of partition k in `mv_cache`. Returns its cost, bits of ref_idx included."""
-    best, ref = FAR, first_ref
-    for r in range(first_ref, end_ref):
+def choose_reference(choice, k, bx, by, bw, bh, mb, lam):
+    """Stores the best reference of partition k in the mv_cache. Returns its cost, bits of ref_idx included."""
+    mv_cache, distortion, search_mv, n_ref = choice.mv_cache, choice.distortion, choice.search_mv, choice.n_ref
+    best, ref = FAR, 0
+    for r in range(n_ref):
         part = distortion[r, k] + lam * ref_idx_bits(r, n_ref)
         if part < best:
             cost = partition_cost(
@@ -92,13 +112,14 @@ def choose_reference(mv_cache, k, bx, by, bw, bh, mb, first_ref, end_ref, n_ref,
 
 
 @helper
-def choose_sub_type(mv_cache, q, mb, n_ref, distortion, search_mv, lam, partition_mask):
-    """Stores the best reference and sub-partitions of 8x8 quadrant q in `mv_cache`. Returns (cost, sub_mb_type).
+def choose_sub_type(choice, q, mb, lam):
+    """Stores the best reference and sub-partitions of 8x8 quadrant q in the mv_cache. Returns (cost, sub_mb_type).
 
     Sub-partitions are tried only in the best reference of the undivided 8x8 block.
     """
+    mv_cache, distortion, search_mv, n_ref, partition_mask = choice
     bx, by = (q & 1) * 2, (q >> 1) * 2
-    best = choose_reference(mv_cache, 32 + q, bx, by, 2, 2, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+    best = choose_reference(choice, 32 + q, bx, by, 2, 2, mb, lam)
     best += lam * sub_type_bits(SUB_8x8)
     chosen = SUB_8x8
     if not partition_mask & 8:
@@ -130,7 +151,7 @@ def choose_sub_type(mv_cache, q, mb, n_ref, distortion, search_mv, lam, partitio
             fill_mv_cache(mv_cache, px, py, w, h, ref, vx, vy)
         if cost < best:
             best, chosen = cost, sub
-    # `mv_cache` holds the last trial: restore the choice
+    # the mv_cache holds the last trial: restore the choice
     if chosen == SUB_8x8:
         fill_mv_cache(mv_cache, bx, by, 2, 2, ref, x, y)
     else:
@@ -148,8 +169,9 @@ def choose_sub_type(mv_cache, q, mb, n_ref, distortion, search_mv, lam, partitio
 
 
 @helper
-def whole_distortion(current, ref_luma, at, offsets, x, y, metric):
-    """SAD or SATD of the macroblock against the prediction at vector (x, y); at: its corner's offset in ref_luma."""
+def whole_distortion(target, at, x, y, metric):
+    """SAD or SATD of the macroblock against the prediction at vector (x, y); at: its corner's offset in target.luma."""
+    current, ref_luma, offsets = target
     stride = ref_luma.shape[3]
     base = at + (y >> 2) * stride + (x >> 2)
     f = (y & 3) * 4 + (x & 3)
@@ -163,8 +185,9 @@ def whole_distortion(current, ref_luma, at, offsets, x, y, metric):
 
 
 @helper
-def inside(x, y, x0, y0, width, height, pad, max_mv_y):
+def inside(x, y, x0, y0, area):
     """Whether the prediction of the macroblock at (x0, y0) with vector (x, y) lies in the padded frame and is legal."""
+    width, height, pad, max_mv_y = area
     left, top = x0 + (x >> 2), y0 + (y >> 2)
     if left < -pad or left + 17 > width + pad or top < -pad or top + 17 > height + pad:
         return False
@@ -183,27 +206,26 @@ def commit_motion(mv_cache, mb, ref_idx, mv):
 
 
 @helper
-def whole_macroblock(
-    mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv, distortion, lam,
-    max_mv_y, n_ref, mv_cache, ref_idx, mv,
-):  # fmt: skip
-    """Stores the best P_16x16 vector in `mv_cache`: searched, P_Skip, predictor, or a neighbour of the best (quarter sample).
+def whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion):
+    """Stores the best P_16x16 vector in the mv_cache: searched, P_Skip, predictor, or a quarter sample from the best.
 
-    Returns (cost, skipped); skipped: the P_Skip vector costs no more than the searched vector, and its residual quantises
-    to nothing worth coding.
+    at: see whole_distortion; tables: see probe_tables. Returns (cost, skipped); skipped: the P_Skip vector costs no more than
+    the searched vector, and its residual quantises to nothing worth coding.
     """
-    best = choose_reference(mv_cache, 40, 0, 0, 4, 4, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+    inlined()
+    mv_cache, n_ref = choice.mv_cache, choice.n_ref
+    best = choose_reference(choice, 40, 0, 0, 4, 4, mb, lam)
     best += lam * BITS_16x16
-    sx, sy = predict_skip_mv(mb, ref_idx, mv, width // 16, first_mb)
+    sx, sy = predict_skip_mv(mb, motion.ref_idx, motion.mv, area.width // 16, first_mb)
     px, py = predict(mv_cache, 0, 0, 4, 4, 0)
     for n in range(2):
         x, y = (sx, sy) if n == 0 else (px, py)
         if n == 1 and x == sx and y == sy:
             continue
-        if not inside(x, y, x0, y0, width, height, pad, max_mv_y):
+        if not inside(x, y, x0, y0, area):
             continue
-        value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
-        if n == 0 and value + lam * BITS_SKIP <= best and quantises_to_zero(current, ref_luma, at, offsets, x, y, tables):
+        value = whole_distortion(target, at, x, y, metric)
+        if n == 0 and value + lam * BITS_SKIP <= best and quantises_to_zero(target, at, x, y, tables):
             fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
             return best, True
         value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
@@ -214,9 +236,9 @@ def whole_macroblock(
         cx, cy = mv_cache[1, 1, 1], mv_cache[1, 1, 2]
         for n in range(9):
             x, y = cx + n % 3 - 1, cy + n // 3 - 1
-            if n == 4 or not inside(x, y, x0, y0, width, height, pad, max_mv_y):
+            if n == 4 or not inside(x, y, x0, y0, area):
                 continue
-            value = whole_distortion(current, ref_luma, at, offsets, x, y, metric)
+            value = whole_distortion(target, at, x, y, metric)
             value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
             if value < best:
                 best = value
@@ -225,10 +247,11 @@ def whole_macroblock(
 
 
 @helper
-def smaller_partitions(
-    mb, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, best, mb_type, sub_mb_type, ref_idx, mv
-):
+def smaller_partitions(mb, choice, lam, best, motion):
     """Tries 16x8, 8x16 and 8x8 against `best`; a cheaper one is stored in the macroblock's state. Returns the lowest cost."""
+    inlined()
+    mv_cache, partition_mask = choice.mv_cache, choice.partition_mask
+    mb_type, sub_mb_type, ref_idx, mv = motion
     if partition_mask & 2:
         for shape in range(2):
             bits = BITS_16x8 if shape == 0 else BITS_8x16
@@ -236,7 +259,7 @@ def smaller_partitions(
             cost = lam * bits
             for i in range(2):
                 bx, by = (0, 2 * i) if shape == 0 else (2 * i, 0)
-                cost += choose_reference(mv_cache, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+                cost += choose_reference(choice, k + i, bx, by, w, h, mb, lam)
                 if cost >= best:
                     break
             if cost < best:
@@ -247,7 +270,7 @@ def smaller_partitions(
         cost = lam * BITS_8x8
         subs = 0  # two bits a quadrant
         for q in range(4):
-            value, sub = choose_sub_type(mv_cache, q, mb, n_ref, distortion, search_mv, lam, partition_mask)
+            value, sub = choose_sub_type(choice, q, mb, lam)
             subs |= sub << 2 * q
             cost += value
             if cost >= best:
@@ -262,8 +285,9 @@ def smaller_partitions(
 
 
 @helper
-def find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, first, end, distortion):
-    """distortion: int64[n_ref, 41]: search_cost of partitions first..end - 1 minus the cost of their vector bits."""
+def find_distortions(mb, n_ref, lam, searches, first, end, distortion):
+    """distortion: int64[n_ref, 41]: cost of partitions first..end - 1 in Searches minus the cost of their vector bits."""
+    search_cost, search_mv, predictor = searches
     for r in range(n_ref):
         for k in range(first, end):
             distortion[r, k] = search_cost[r, mb, k] - lam * mvd_bits(
@@ -288,22 +312,36 @@ def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
 
 
 @closed_kernel
-def _decide_rows(
-    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, metric,
-    max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv, samples, quant, worth,
+def mode_decision(
+    source, references, searches, intra_cost, slice_first_mb, qp, settings, progress, row0, row1, motion
 ):  # fmt: skip
-    """Implements mode_decision."""
+    """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
+
+    source: uint8[H, W]; bundles: LumaReferences; Searches, results of full_search and subpel_refine; DecisionSettings.
+    intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
+    initially 0: rows taken, then the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
+
+    Writes motion: Motion, with mb_type P_16x16, P_16x8, P_8x16, P_8x8 or I_16x16 for "intra, the intra stage chooses". The
+    lowest distortion + lam * bits wins; on equal cost the earlier of 16x16, the P_Skip vector, the predictor, 16x8, 8x16,
+    8x8, intra. The P_Skip vector is taken at once if it costs no more than the best 16x16 and its residual quantises to
+    nothing worth coding.
+    """
+    ref_luma, ref_slots, pad, n_ref = references
+    mb_type, sub_mb_type, ref_idx, mv = motion
+    metric = SATD if settings.subme >= 3 else SAD
     height, width = source.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
     plane = ref_luma.shape[2] * stride
     offsets = np.empty((2, 16), np.int64)
-    quarter_offsets(plane, stride, samples, offsets)
+    quarter_offsets(plane, stride, QUARTER_SAMPLES, offsets)
     tables = np.empty((3, 4, 16), np.int16)
     tables_qp = np.int64(-1)  # QP of `tables`
     current = np.empty(256, np.int16)
     mv_cache = np.zeros((5, 6, 3), np.int64)
     distortion = np.empty((n_ref, 41), np.int64)
+    target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
+    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask)
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
@@ -312,11 +350,11 @@ def _decide_rows(
             q_y = np.int64(qp[mb])
             lam = LAMBDA[q_y]
             if q_y != tables_qp:
-                probe_tables(q_y, quant, worth, tables)
+                probe_tables(q_y, QUANT_MF, WORTH, tables)
                 tables_qp = q_y
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
-            find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 40, 41, distortion)
+            find_distortions(mb, n_ref, lam, searches, 40, 41, distortion)
             for q in range(4):
                 sub_mb_type[mb, q] = SUB_8x8
             mb_type[mb] = P_16x16
@@ -324,15 +362,12 @@ def _decide_rows(
             load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
             best, skipped = whole_macroblock(
-                mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, metric, search_mv,
-                distortion, lam, max_mv_y, n_ref, mv_cache, ref_idx, mv,
-            )  # fmt: skip
+                mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion
+            )
             commit_motion(mv_cache, mb, ref_idx, mv)
             if not skipped:
-                find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 0, 40, distortion)
-                best = smaller_partitions(
-                    mb, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, best, mb_type, sub_mb_type, ref_idx, mv
-                )
+                find_distortions(mb, n_ref, lam, searches, 0, 40, distortion)
+                best = smaller_partitions(mb, choice, lam, best, motion)
                 if intra_cost[mb] + lam * BITS_INTRA < best:
                     mb_type[mb] = I_16x16
                     for q in range(4):
@@ -341,31 +376,6 @@ def _decide_rows(
                     commit_motion(mv_cache, mb, ref_idx, mv)
             store_release(progress, 1 + my, mx + 1)
         my = row0 + fetch_add(progress, 0, 1)
-
-
-def mode_decision(
-    source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, subme,
-    max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
-):  # fmt: skip
-    """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
-
-    source: uint8[H, W]; ref_luma: uint8[n_slots, 4, H+2*pad, W+2*pad]; ref_slots: int32[n_ref], slot of each reference;
-    search_cost: int32[>= n_ref, n_mb, 41], search_mv: int16[>= n_ref, n_mb, 41, 2]: results of full_search and subpel_refine
-    with predictor: int16[>= n_ref, n_mb, 2]; intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; qp: uint8[n_mb],
-    QP_Y; subme as in subpel_refine; max_mv_y: limit of vectors in luma samples; partition_mask: partition sizes allowed
-    (subpel_refine.ALL_KINDS); progress: int64[1 + mb_height], initially 0: rows taken, then the macroblocks decided in each
-    row. Row row0 - 1 must be final if it is of the same slice.
-
-    Writes mb_type: uint8[n_mb] (P_16x16, P_16x8, P_8x16, P_8x8; I_16x16 for "intra, the intra stage chooses"),
-    sub_mb_type: uint8[n_mb, 4], ref_idx: int8[n_mb, 4], mv: int16[n_mb, 16, 2]. The lowest distortion + lam * bits wins;
-    on equal cost the earlier of 16x16, the P_Skip vector, the predictor, 16x8, 8x16, 8x8, intra. The P_Skip vector is
-    taken at once if it costs no more than the best 16x16 and its residual quantises to nothing worth coding.
-    """
-    _decide_rows(
-        source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp,
-        SATD if subme >= 3 else SAD, max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type, sub_mb_type, ref_idx, mv,
-        QUARTER_SAMPLES, QUANT_MF, WORTH,
-    )  # fmt: skip
 
 
 @closed_kernel

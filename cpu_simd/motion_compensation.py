@@ -72,11 +72,10 @@ def _predict_chroma(chroma, plane, pad, x, y, w, h, mvx, mvy, out, at):
 
 
 @helper
-def predict_inter(mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, out):
-    """8.4.2: all partitions of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py).
-
-    ref_luma uint8[n_slots, 4, Hp, Wp], ref_chroma uint8[n_slots, 2, Hp / 2, Wp / 2].
-    """
+def predict_inter(mb, x0, y0, references, motion, out):
+    """8.4.2: all partitions of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py)."""
+    ref_luma, ref_chroma, ref_slots, pad = references.luma, references.chroma, references.slots, references.pad
+    mb_type, sub_mb_type, ref_idx, mv = motion
     kind = mb_type[mb]
     for q in range(4):
         bx, by = 2 * (q & 1), q & 2

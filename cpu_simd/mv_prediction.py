@@ -1,5 +1,7 @@
 """Motion vector prediction from the macroblock state arrays: median predictor and P_Skip vector (8.4.1)."""
 
+import numpy as np
+
 from ..jit.kernel import helper
 
 
@@ -10,13 +12,16 @@ def median(a, b, c):
 
 
 @helper
-def choose_predictor(bx, by, bw, bh, ref, ref_a, ax, ay, ref_b, b_x, b_y, ref_c, cx, cy):
+def choose_predictor(bx, by, bw, bh, ref, a, b, c):
     """8.4.1.3: the predictor from the neighbours A, B, C (C already replaced by D according to 8.4.1.3.2).
 
-    bx, by, bw, bh: position and size of the partition in 4x4 blocks; ref_n: reference index of neighbour n, -1 if it
-    is intra, -2 if it is not available; (ax, ay) ...: its vector, (0, 0) where ref_n < 0. Returns (px, py), quarter
+    bx, by, bw, bh: position and size of the partition in 4x4 blocks; a, b, c: (reference index, -1 if the neighbour is
+    intra, -2 if it is not available; mv x; mv y), vector (0, 0) where the index is negative. Returns (px, py), quarter
     samples.
     """
+    ref_a, ax, ay = a
+    ref_b, b_x, b_y = b
+    ref_c, cx, cy = c
     if bw == 4 and bh == 2:  # 16x8: B for the upper partition, A for the lower
         if by == 0:
             if ref_b == ref:
@@ -93,28 +98,24 @@ def predict_mv(mb, bx, by, bw, bh, ref, ref_idx, mv, mb_width, first_mb):
     ref_idx: int8[n_mb, 4]; mv: int16[n_mb, 16, 2], quarter samples; first_mb: first address of the slice. The arrays must
     hold the earlier partitions of macroblock mb; later partitions are not read. Returns (px, py).
     """
-    ref_a, ax, ay = neighbour(mb, bx - 1, by, ref_idx, mv, mb_width, first_mb)
-    ref_b, b_x, b_y = neighbour(mb, bx, by - 1, ref_idx, mv, mb_width, first_mb)
-    ref_c, cx, cy = -2, 0, 0
+    a = neighbour(mb, bx - 1, by, ref_idx, mv, mb_width, first_mb)
+    b = neighbour(mb, bx, by - 1, ref_idx, mv, mb_width, first_mb)
+    c = np.int64(-2), np.int64(0), np.int64(0)
     if corner_available(bx, by, bw):
-        ref_c, cx, cy = neighbour(mb, bx + bw, by - 1, ref_idx, mv, mb_width, first_mb)
-    if ref_c == -2:
-        ref_c, cx, cy = neighbour(mb, bx - 1, by - 1, ref_idx, mv, mb_width, first_mb)
-    return choose_predictor(bx, by, bw, bh, ref, ref_a, ax, ay, ref_b, b_x, b_y, ref_c, cx, cy)
+        c = neighbour(mb, bx + bw, by - 1, ref_idx, mv, mb_width, first_mb)
+    if c[0] == -2:
+        c = neighbour(mb, bx - 1, by - 1, ref_idx, mv, mb_width, first_mb)
+    return choose_predictor(bx, by, bw, bh, ref, a, b, c)
 
 
 @helper
 def predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb):
     """8.4.1.1: the motion vector of a P_Skip macroblock, (px, py) in quarter samples; its reference index is 0."""
-    ref_a, ax, ay = neighbour(mb, -1, 0, ref_idx, mv, mb_width, first_mb)
-    ref_b, b_x, b_y = neighbour(mb, 0, -1, ref_idx, mv, mb_width, first_mb)
-    if ref_a == -2 or ref_b == -2:
+    a = neighbour(mb, -1, 0, ref_idx, mv, mb_width, first_mb)
+    b = neighbour(mb, 0, -1, ref_idx, mv, mb_width, first_mb)
+    if a[0] == -2 or b[0] == -2 or a == (0, 0, 0) or b == (0, 0, 0):
         return 0, 0
-    if ref_a == 0 and ax == 0 and ay == 0:
-        return 0, 0
-    if ref_b == 0 and b_x == 0 and b_y == 0:
-        return 0, 0
-    ref_c, cx, cy = neighbour(mb, 4, -1, ref_idx, mv, mb_width, first_mb)
-    if ref_c == -2:
-        ref_c, cx, cy = neighbour(mb, -1, -1, ref_idx, mv, mb_width, first_mb)
-    return choose_predictor(0, 0, 4, 4, 0, ref_a, ax, ay, ref_b, b_x, b_y, ref_c, cx, cy)
+    c = neighbour(mb, 4, -1, ref_idx, mv, mb_width, first_mb)
+    if c[0] == -2:
+        c = neighbour(mb, -1, -1, ref_idx, mv, mb_width, first_mb)
+    return choose_predictor(0, 0, 4, 4, 0, a, b, c)

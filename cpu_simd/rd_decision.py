@@ -7,15 +7,18 @@ Not part of the standard.
 import numpy as np
 
 from ..jit.atomics import fetch_add, store_release
+from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
 from ..standard.tables import QUANT_MF
 from .bit_costs import MACROBLOCK_BYTES, macroblock_bits
-from .cost import QUARTER_SAMPLES, quarter_offsets
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets
 from .decisions import BITS_INTRA, LAMBDA, SATD, BITS_8x8, BITS_8x16, BITS_16x8
 from .inter_residual import code_inter
-from .macroblock_coding import load_macroblock
+from .macroblock_coding import Buffers, load_macroblock
 from .mode_decision import (
+    Area,
+    Choice,
     choose_reference,
     choose_sub_type,
     commit_motion,
@@ -55,8 +58,9 @@ def squared_error(a, b, lanes):
 
 
 @helper
-def remember(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
+def remember(mb, motion, total_coeff, kept):
     """Saves the state of macroblock mb in kept: int64[65]."""
+    mb_type, sub_mb_type, ref_idx, mv = motion
     kept[0] = mb_type[mb]
     for q in range(4):
         kept[1 + q] = sub_mb_type[mb, q]
@@ -68,8 +72,9 @@ def remember(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
 
 
 @helper
-def recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
+def recall(mb, motion, total_coeff, kept):
     """Restores the state of macroblock mb from kept: int64[65], the counterpart of remember."""
+    mb_type, sub_mb_type, ref_idx, mv = motion
     mb_type[mb] = kept[0]
     for q in range(4):
         sub_mb_type[mb, q] = kept[1 + q]
@@ -81,20 +86,20 @@ def recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept):
 
 
 @helper
-def estimate_division(mb, shape, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, limit, sub_mb_type):
-    """Cost of 16x8, 8x16 or 8x8 (shape 0, 1, 2) as in mode_decision, the choice in `mv_cache`; early exit at `limit`."""
+def estimate_division(mb, shape, choice, lam, limit, sub_mb_type):
+    """Cost of 16x8, 8x16 or 8x8 (shape 0, 1, 2) as in mode_decision, the choice in its mv_cache; early exit at `limit`."""
     if shape < 2:
         k, w, h = (36, 4, 2) if shape == 0 else (38, 2, 4)
         cost = lam * (BITS_16x8 if shape == 0 else BITS_8x16)
         for i in range(2):
             bx, by = (0, 2 * i) if shape == 0 else (2 * i, 0)
-            cost += choose_reference(mv_cache, k + i, bx, by, w, h, mb, 0, n_ref, n_ref, distortion, search_mv, lam)
+            cost += choose_reference(choice, k + i, bx, by, w, h, mb, lam)
             if cost >= limit:
                 break
         return cost
     cost = lam * BITS_8x8
     for q in range(4):
-        value, sub = choose_sub_type(mv_cache, q, mb, n_ref, distortion, search_mv, lam, partition_mask)
+        value, sub = choose_sub_type(choice, q, mb, lam)
         sub_mb_type[mb, q] = sub
         cost += value
         if cost >= limit:
@@ -103,57 +108,67 @@ def estimate_division(mb, shape, mv_cache, distortion, search_mv, lam, n_ref, pa
 
 
 @helper
-def set_up(
-    step, estimate, x0, y0, mb, skip_x, skip_y, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, width, height,
-    pad, max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
-):  # fmt: skip
+def set_up(step, estimate, x0, y0, mb, skip_x, skip_y, choice, lam, area, kept, motion):
     """Stores candidate `step` in the state of macroblock mb. Returns (whether it is to be tried, lowest estimate so far).
 
-    0: P_16x16 as in `mv_cache`; 1: P_Skip; 2, 3, 4: 16x8, 8x16, 8x8; from 5 on, if P_16x16 is the best so far (kept: see
+    0: P_16x16 as in the mv_cache; 1: P_Skip; 2, 3, 4: 16x8, 8x16, 8x8; from 5 on, if P_16x16 is the best so far (kept: see
     remember): its vector moved by a quarter sample.
     """
+    inlined()
+    mv_cache, partition_mask = choice.mv_cache, choice.partition_mask
     if step == 1 or step > 4:
         x, y, ref = skip_x, skip_y, np.int64(0)
         if step > 4:
             n = step - 5
             x, y, ref = kept[9] + (n == 2) - (n == 1), kept[10] + (n == 3) - (n == 0), kept[5]
-        if not inside(x, y, x0, y0, width, height, pad, max_mv_y) or (step > 4 and kept[0] != P_16x16):
+        if not inside(x, y, x0, y0, area) or (step > 4 and kept[0] != P_16x16):
             return False, estimate
         fill_mv_cache(mv_cache, 0, 0, 4, 4, ref, x, y)
     elif step > 1:
         if not partition_mask & (2 if step < 4 else 4):
             return False, estimate
         limit = estimate + (estimate >> GATE)
-        cost = estimate_division(
-            mb, step - 2, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, limit, sub_mb_type
-        )
+        cost = estimate_division(mb, step - 2, choice, lam, limit, motion.sub_mb_type)
         if cost >= limit:
             return False, estimate
         estimate = min(estimate, cost)
-    commit_motion(mv_cache, mb, ref_idx, mv)
-    mb_type[mb] = P_SKIP if step == 1 else P_16x8 if step == 2 else P_8x16 if step == 3 else P_8x8 if step == 4 else P_16x16
+    commit_motion(mv_cache, mb, motion.ref_idx, motion.mv)
+    kind = P_SKIP if step == 1 else P_16x8 if step == 2 else P_8x16 if step == 3 else P_8x8 if step == 4 else P_16x16
+    motion.mb_type[mb] = kind
     return True, estimate
 
 
 @closed_kernel
-def _decide_rows(
-    source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type,
-    sub_mb_type, ref_idx, mv, levels, total_coeff, samples, quant, worth, weight,
+def rd_decision(
+    source, references, searches, intra_cost, slice_first_mb, quantiser, settings, progress, row0, row1, motion, residual
 ):  # fmt: skip
-    """Implements rd_decision."""
-    height, width = source.shape
+    """As mode_decision, but compares candidates by squared error of the reconstruction and actual bits.
+
+    Candidates: the best 16x16, P_Skip without a residual, each of 16x8, 8x16, 8x8 whose estimated cost is near the best,
+    and if 16x16 is best, the four vectors a quarter sample from it. Intra is compared by estimates. Luma and chroma count.
+    Bundles: Planes source, References, Searches, Quantiser, DecisionSettings. Besides the Motion of mode_decision, writes a
+    Residual, by which the bits of neighbours are counted until inter_residual and intra write it, and P_Skip, which
+    inter_residual codes without a residual.
+    """
+    ref_luma, ref_slots, pad, n_ref = references.luma, references.slots, references.pad, references.n_ref
+    mb_type, sub_mb_type, ref_idx, mv = motion
+    qp, chroma_qp_offset = quantiser
+    total_coeff, trellis = residual.total_coeff, settings.trellis
+    height, width = source.y.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
     plane = ref_luma.shape[2] * stride
     offsets, tables = np.empty((2, 16), np.int64), np.empty((3, 4, 16), np.int16)
-    quarter_offsets(plane, stride, samples, offsets)
+    quarter_offsets(plane, stride, QUARTER_SAMPLES, offsets)
     tables_qp = np.int64(-1)  # QP of `tables`
     current, mv_cache, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
     values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
     written, kept = np.zeros(MACROBLOCK_BYTES, np.uint8), np.zeros(65, np.int64)
+    target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
+    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask)
+    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch)
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
@@ -162,50 +177,39 @@ def _decide_rows(
             q_y = np.int64(qp[mb])
             q_c, lam = chroma_qp(q_y, chroma_qp_offset), LAMBDA[q_y]
             if q_y != tables_qp:
-                probe_tables(q_y, quant, worth, tables)
+                probe_tables(q_y, QUANT_MF, WORTH, tables)
                 tables_qp = q_y
-            load_macroblock(source, src_u, src_v, x0, y0, own)
+            load_macroblock(source, x0, y0, own)
             for y in range(16):
                 store(current, y * 16, widen(load_u8x16(own, y * 16)))
-            find_distortions(mb, n_ref, lam, search_cost, search_mv, predictor, 0, 41, distortion)
+            find_distortions(mb, n_ref, lam, searches, 0, 41, distortion)
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
             load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
-            estimate, _ = whole_macroblock(
-                mb, x0, y0, first_mb, current, ref_luma, at, offsets, tables, width, height, pad, SATD, search_mv,
-                distortion, lam, max_mv_y, n_ref, mv_cache, ref_idx, mv,
-            )  # fmt: skip
+            estimate, _ = whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, SATD, choice, lam, motion)
             sx, sy = predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb)
             best = FAR
             for step in range(9):
-                there, estimate = set_up(
-                    step, estimate, x0, y0, mb, sx, sy, mv_cache, distortion, search_mv, lam, n_ref, partition_mask, width,
-                    height, pad, max_mv_y, kept, mb_type, sub_mb_type, ref_idx, mv,
-                )  # fmt: skip
+                there, estimate = set_up(step, estimate, x0, y0, mb, sx, sy, choice, lam, area, kept, motion)
                 if not there:
                     continue
-                predict_inter(
-                    mb, x0, y0, ref_luma, ref_chroma, ref_slots, pad, mb_type, sub_mb_type, ref_idx, mv, predicted
-                )
+                predict_inter(mb, x0, y0, references, motion, predicted)
                 bits, pattern = np.int64(1), np.int64(0)
                 if step == 1:
                     for k in range(24):
                         total_coeff[mb, k] = 0
                 else:
-                    pattern = code_inter(
-                        mb, own, predicted, q_y, q_c, trellis, quantised, dc, values, scratch, levels, total_coeff, out
-                    )
+                    pattern = code_inter(mb, buffers, q_y, q_c, trellis, residual)
                     divided = 2 <= step <= 4
                     if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
                         bits = macroblock_bits(
-                            mb, pattern, n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, mb_width, first_mb,
-                            written, sink,
-                        )  # fmt: skip
-                cost = SCALE * squared_error(own, predicted if step == 1 else out, lanes) + weight[q_y] * bits
+                            mb, pattern, n_ref, motion, residual, mb_width, first_mb, written, sink
+                        )
+                cost = SCALE * squared_error(own, predicted if step == 1 else out, lanes) + WEIGHT[q_y] * bits
                 if cost < best:
                     best = cost
-                    remember(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept)
-            recall(mb, mb_type, sub_mb_type, ref_idx, mv, total_coeff, kept)
+                    remember(mb, motion, total_coeff, kept)
+            recall(mb, motion, total_coeff, kept)
             if intra_cost[mb] + lam * BITS_INTRA < estimate:
                 mb_type[mb] = I_16x16
                 fill_mv_cache(mv_cache, 0, 0, 4, 4, -1, 0, 0)
@@ -217,23 +221,3 @@ def _decide_rows(
                     sub_mb_type[mb, q] = SUB_8x8
             store_release(progress, 1 + my, mx + 1)
         my = row0 + fetch_add(progress, 0, 1)
-
-
-def rd_decision(
-    source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-    slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, partition_mask, progress, row0, row1, mb_type,
-    sub_mb_type, ref_idx, mv, levels, total_coeff,
-):  # fmt: skip
-    """As mode_decision, but compares candidates by squared error of the reconstruction and actual bits.
-
-    Candidates: the best 16x16, P_Skip without a residual, each of 16x8, 8x16, 8x8 whose estimated cost is near the best,
-    and if 16x16 is best, the four vectors a quarter sample from it. Intra is compared by estimates. Luma and chroma count.
-    src_u, src_v: uint8[H/2, W/2]; ref_chroma: uint8[n_slots, 2, ...]; trellis as in inter_residual. Besides the results of
-    mode_decision, writes levels and total_coeff, by which the bits of neighbours are counted until inter_residual and
-    intra write them, and P_Skip, which inter_residual codes without a residual.
-    """
-    _decide_rows(
-        source, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost,
-        slice_first_mb, qp, chroma_qp_offset, trellis, max_mv_y, n_ref, partition_mask, progress, row0, row1,
-        mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, QUARTER_SAMPLES, QUANT_MF, WORTH, WEIGHT,
-    )  # fmt: skip

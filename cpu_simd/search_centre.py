@@ -85,14 +85,13 @@ def _subsample(plane, x0, y0, row0, row1, coarse):
             coarse[height - 1 - y] = coarse[COARSE_PAD + inner_height - 1]
 
 
-def subsample(source, reference, pad, row0, row1, coarse_source, coarse_reference):
+def subsample(source, reference, pad, row0, row1, coarse):
     """Coarse frames for search_centre (not part of the standard): means of 4x4 samples, with borders.
 
-    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; [row0, row1): macroblock rows; coarse_source,
-    coarse_reference: uint8 of coarse_shape(H, W).
+    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; [row0, row1): macroblock rows; coarse: the bundle.
     """
-    _subsample(source, 0, 0, row0, row1, coarse_source)
-    _subsample(reference, pad, pad, row0, row1, coarse_reference)
+    _subsample(source, 0, 0, row0, row1, coarse.source)
+    _subsample(reference, pad, pad, row0, row1, coarse.reference)
 
 
 @helper
@@ -148,30 +147,11 @@ def clamp(value, low, high):
 
 
 @closed_kernel
-def search_centre(
-    source,
-    reference,
-    pad,
-    coarse_source,
-    coarse_reference,
-    previous_ref_idx,
-    previous_mv,
-    distance,
-    qp,
-    merange,
-    max_mv_y,
-    row0,
-    row1,
-    centre,
-    predictor,
-):
+def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_y, row0, row1, start):
     """Centre of the search window and predictor of the search for each macroblock (not part of the standard).
 
-    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; coarse_*: from subsample; previous_ref_idx: int8[n_mb, 4],
-    previous_mv: int16[n_mb, 16, 2]: state of the previous frame (intra: ref_idx -1); distance: frames from the
-    reference to this frame; qp: uint8[n_mb], QP_Y; max_mv_y: limit of vertical vectors in luma
-    samples. [row0, row1): macroblock rows.
-    Writes centre: int16[n_mb, 2], integer samples, and predictor: int16[n_mb, 2], quarter samples.
+    source: uint8[H, W]; reference: uint8[H+2*pad, W+2*pad]; bundles: Coarse from subsample, PreviousMotion; qp: uint8[n_mb],
+    QP_Y; max_mv_y: limit of vertical vectors in luma samples. [row0, row1): macroblock rows. Writes the SearchStart.
 
     The candidates are zero, the co-located vector of the previous frame, and the best vector of a search on the coarse
     frames with its eight neighbours two samples away; the lowest SAD + lam * bits wins, on a tie the earlier candidate.
@@ -181,6 +161,9 @@ def search_centre(
     height, width = source.shape
     mb_width = width // 16
     stride = reference.shape[1]
+    previous_ref_idx, previous_mv, distance = previous
+    centre, predictor = start
+    coarse_source, coarse_reference = coarse
     reach = max(merange, SMALLEST_WINDOW) + 3
     cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
     best = np.empty((1, 16), np.uint16)

@@ -29,12 +29,13 @@ def probe_tables(qp, quant, worth, tables):
 
 
 @helper
-def quantises_to_zero(current, ref_luma, at, offsets, x, y, tables):
-    """True if the residual against the prediction at vector (x, y) is not worth coding.
+def quantises_to_zero(target, at, x, y, tables):
+    """True if the residual of a Target against the prediction at vector (x, y) is not worth coding.
 
-    current: int16[256]; at: offset of the macroblock's corner in plane G of ref_luma: uint8[n_slots, 4, Hp, Wp];
-    offsets: int64[2, 16] of quarter_offsets; tables: int16[3, 4, 16] of probe_tables.
+    at: offset of the macroblock's corner in plane G of its luma: uint8[n_slots, 4, Hp, Wp]; tables: int16[3, 4, 16] of
+    probe_tables.
     """
+    current, ref_luma, offsets = target
     stride = ref_luma.shape[3]
     base = at + (y >> 2) * stride + (x >> 2)
     f = (y & 3) * 4 + (x & 3)

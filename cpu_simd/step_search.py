@@ -4,14 +4,12 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .decisions import LAMBDA
-from .full_search import motion_costs, search_weight
+from .full_search import Costs, Smallest, motion_costs, search_weight
 from .layout import PARTITIONS
 from .simd.blocks import join
 from .simd.lanes import make_shuffle
 from .simd.search import keep_smallest, octet_sads, octet_sads_portable, pack_sums
 from .simd.vector import PORTABLE, SIMD_LEVEL, add, add_sat_u, load_2_u8x16, load_u8x32, splat_u16x16, store
-
-DIGITS = {3: 1, 7: 2, 13: 3}  # grid: binary digits of the vector that a step determines
 
 # Input: four rows of sixteen samples, the first two in the low halves of a and b. Output for octet_sads: columns 0, 1 (2, 3)
 # of 4x4 blocks, with the first two rows side by side and the last two rows side by side.
@@ -81,15 +79,21 @@ def two_bands(arranged, band, reference, row, stride, native):
 
 
 @helper
-def look(
-    arranged, reference, corner, stride, x, y, distance, reach, size, x_cost, y_cost, best, position, native
-):  # fmt: skip
+def digits_of(grid):
+    """Binary digits of the vector that a step with a grid of 3, 7 or 13 determines."""
+    return 1 if grid == 3 else 2 if grid == 7 else 3
+
+
+@helper
+def look(arranged, reference, corner, x, y, distance, reach, size, costs, smallest_of, native):
     """Compares candidates round (x, y), `distance` apart, `reach` on each side, with the best so far of all partitions.
 
-    corner: offset of candidate (0, 0); x_cost, y_cost: int64[size], motion cost of a column and a row of candidates.
-    best, position: uint16[48], by lane: lowest min(65535, SAD + cost), and 128 * y + x of its candidate.
+    corner: offset of candidate (0, 0); size: candidates a side; smallest_of: keys uint16[48], by lane: lowest
+    min(65535, SAD + cost), steps uint16[48]: 128 * y + x of its candidate.
     (x, y) itself is a candidate only if reach is 0.
     """
+    stride = reference.shape[1]
+    best, position = smallest_of
     for j in range(-reach, reach + 1):
         dy = y + j * distance
         if dy < 0 or dy >= size:
@@ -106,17 +110,18 @@ def look(
             quadrants = add(_quadrants_a(halves, halves), _quadrants_b(halves, halves))
             pairs = add(_pairs_a(quadrants, quadrants), _pairs_b(quadrants, quadrants))
             whole = add(_whole_a(pairs, pairs), _whole_b(pairs, pairs))
-            motion, here = splat_u16x16(min(65535, x_cost[dx] + y_cost[dy])), splat_u16x16(dy << 7 | dx)
+            motion, here = splat_u16x16(min(65535, costs.x[dx] + costs.y[dy])), splat_u16x16(dy << 7 | dx)
             keep_smallest(best, position, 0, add_sat_u(blocks, motion), here)
             keep_smallest(best, position, 1, add_sat_u(halves, motion), here)
             keep_smallest(best, position, 2, add_sat_u(join(join(quadrants, pairs), whole), motion), here)
 
 
 @closed_kernel
-def _search_rows(
-    source, reference, pad, centre, predictor, qp, merange, grid, digits, row0, row1, cost, mv, lane, native
-):  # fmt: skip
+def _search_rows(source, reference, pad, start, qp, merange, grid, row0, row1, found, lane, native):
     """Implements step_search."""
+    centre, predictor = start
+    cost, mv = found
+    digits = digits_of(grid)
     mb_width = source.shape[1] // 16
     stride = reference.shape[1]
     size = 2 * merange
@@ -127,6 +132,7 @@ def _search_rows(
     arranged = np.empty((4, 2, 32), np.uint8)
     best = np.empty(48, np.uint16)
     position = np.empty(48, np.uint16)
+    smallest_of, costs = Smallest(best, position), Costs(x_cost, y_cost)
     for mb in range(row0 * mb_width, row1 * mb_width):
         lam = LAMBDA[qp[mb]]
         weight = search_weight(lam)
@@ -144,7 +150,7 @@ def _search_rows(
             store(position, 16 * k, splat_u16x16(y << 7 | x))
         distance, reach = max(1, merange >> digits), 0  # the centre first, then grids
         while True:
-            look(arranged, reference, corner, stride, x, y, distance, reach, size, x_cost, y_cost, best, position, native)
+            look(arranged, reference, corner, x, y, distance, reach, size, costs, smallest_of, native)
             number = np.int64(position[lane[40]])
             x, y = number & 127, number >> 7
             if reach == 0:
@@ -161,9 +167,7 @@ def _search_rows(
             mv[mb, k, 1] = 4 * (top + dy)
 
 
-def step_search(
-    source, reference, pad, centre, predictor, qp, merange, grid, row0, row1, cost, mv, level=SIMD_LEVEL
-):  # fmt: skip
+def step_search(source, reference, pad, start, qp, merange, grid, row0, row1, found, level=SIMD_LEVEL):
     """Integer search in steps with motion cost (not part of the standard).
 
     Arguments, candidates and costs as in full_search, but only some candidates are tested: first the centre, then in
@@ -172,5 +176,4 @@ def step_search(
     replaces two (three) steps of grid 3 and tests more candidates. Each of the 41 partitions keeps the best of all tested
     candidates, on equal cost the earlier one.
     """
-    where = source, reference, pad, centre, predictor, qp, merange, grid, DIGITS[grid], row0, row1, cost, mv
-    _search_rows(*where, _LANE, level != PORTABLE)
+    _search_rows(source, reference, pad, start, qp, merange, grid, row0, row1, found, _LANE, level != PORTABLE)

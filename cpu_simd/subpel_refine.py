@@ -1,10 +1,12 @@
 """Half- and quarter-sample refinement of the 41 integer vectors of every macroblock."""
 
+from collections import namedtuple
+
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
-from .cost import QUARTER_SAMPLES, quarter_offsets, strip_16
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
 from .decisions import (
     ALL_KINDS,
     COST_NOT_REFINED,
@@ -33,8 +35,18 @@ STRIPS = tuple(
 
 FAR, NEVER = (1 << 31) - 1, -1 << 31  # above every cost; below every cost
 
-# subme -> (half step, half step's metric, quarter step, its metric). Not part of the standard.
-# 0 integer vectors; 1 half; 2 half and quarter by SAD; 3 quarter step by SATD; 4 and more both by SATD
+
+# What a level of subme does; not part of the standard.
+Effort = namedtuple("Effort", (
+    "half",  # 1: vectors of half samples
+    "half_metric",  # SAD or SATD
+    "quarter",  # 1: vectors of quarter samples
+    "quarter_metric",
+    "every",  # all partitions that are wanted, and not only those that may win
+))  # fmt: skip
+
+
+# By subme: 0 integer vectors; 1 half; 2 half and quarter by SAD; 3 quarter step by SATD; 4 and more both by SATD
 _SUBME = ((0, SAD, 0, SAD), (1, SAD, 0, SAD), (1, SAD, 1, SAD), (1, SAD, 1, SATD), (1, SATD, 1, SATD))
 
 # The centre first, then its eight neighbours in raster order: on equal cost the earlier one stays.
@@ -102,16 +114,16 @@ def strip_or_none(wanted, strip, current, luma, a, b, stride, metric):
 
 
 @helper
-def refine_step(
-    current, luma, origin, offsets, px, py, lam, wanted, step, metric, centre_too, neighbours, mb, cost, mv
-):  # fmt: skip
+def refine_step(target, origin, px, py, lam, wanted, step, metric, centre_too, neighbours, mb, found):
     """One step of one macroblock: every partition moves to the best of its vector and the eight `step` quarters away.
 
     origin: offset of the macroblock's corner in plane G; (px, py): predictor; centre_too: whether the centre's cost must be
-    computed (a new metric), else cost holds it; cost: int32[n_mb, 41], mv: int16[n_mb, 41, 2], in place.
+    computed (a new metric), else cost holds it; found: SearchResult, in place.
     Partitions with the same vector are refined together: the distortions of the 4x4 blocks are computed once for each
     candidate and summed for each partition.
     """
+    current, luma, offsets = target
+    cost, mv = found
     stride = luma.shape[2]
     at = 41 * mb
     at_large = at + 32 - LARGE
@@ -168,16 +180,18 @@ def refine_step(
 
 @closed_kernel
 def _refine_rows(
-    source, luma, pad, predictor, qp, half, half_metric, quarter, quarter_metric, partition_mask, every, row0, row1, cost, mv,
-    samples, neighbours,
+    source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, found, samples, neighbours
 ):  # fmt: skip
     """Implements subpel_refine."""
+    cost = found.cost
+    half_metric, quarter_metric = effort.half_metric, effort.quarter_metric
     width = source.shape[1]
     mb_width = width // 16
     stride = luma.shape[2]
     offsets = np.empty((2, 16), np.int64)
     quarter_offsets(luma.shape[1] * stride, stride, samples, offsets)
     current = np.empty(256, np.int16)
+    target = Target(current, luma, offsets)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x0 = mb % mb_width * 16
         y0 = mb // mb_width * 16
@@ -186,35 +200,30 @@ def _refine_rows(
         origin = (y0 + pad) * stride + x0 + pad
         px, py = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
         lam = LAMBDA[qp[mb]]
-        wanted = worth_refining(cost, mb, lam, partition_mask, every)
+        wanted = worth_refining(cost, mb, lam, partition_mask, effort.every)
         for k in range(41):
             if not wanted >> k & 1:
                 cost[mb, k] = COST_NOT_REFINED
-        if half:
-            refine_step(
-                current, luma, origin, offsets, px, py, lam, wanted, 2, half_metric, half_metric != SAD, neighbours, mb,
-                cost, mv,
-            )  # fmt: skip
-        if quarter:
-            refine_step(
-                current, luma, origin, offsets, px, py, lam, wanted, 1, quarter_metric, quarter_metric != half_metric,
-                neighbours, mb, cost, mv,
-            )  # fmt: skip
+        if effort.half:
+            centre_too = half_metric != SAD
+            refine_step(target, origin, px, py, lam, wanted, 2, half_metric, centre_too, neighbours, mb, found)
+        if effort.quarter:
+            centre_too = quarter_metric != half_metric
+            refine_step(target, origin, px, py, lam, wanted, 1, quarter_metric, centre_too, neighbours, mb, found)
 
 
-def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, cost, mv, partition_mask=ALL_KINDS):
+def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, partition_mask=ALL_KINDS):
     """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
-    QP_Y; [row0, row1): macroblock rows; cost: int32[n_mb, 41] and mv: int16[n_mb, 41, 2] (quarter samples), in place. Each
-    step tests the vector and its eight neighbours, at a distance of two quarters, then one; cost becomes distortion (SAD or
-    SATD, see _SUBME) + lam * bits of the vector difference. partition_mask: partition sizes wanted (see ALL_KINDS); others,
-    and up to subme 4 those that REFINE_MARGIN_* exclude, get COST_NOT_REFINED. subme 0 changes nothing.
+    QP_Y; [row0, row1): macroblock rows; found: SearchResult, in place. Each step tests the vector and its eight neighbours,
+    at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see _SUBME) + lam * bits of the vector
+    difference. partition_mask: partition sizes wanted (see ALL_KINDS); others, and up to subme 4 those that REFINE_MARGIN_*
+    exclude, get COST_NOT_REFINED. subme 0 changes nothing.
     """
     if subme == 0:
         return
-    half, half_metric, quarter, quarter_metric = _SUBME[min(subme, len(_SUBME) - 1)]
+    effort = Effort(*_SUBME[min(subme, len(_SUBME) - 1)], subme >= EVERY)
     _refine_rows(
-        source, luma, pad, predictor, qp, half, half_metric, quarter, quarter_metric, partition_mask, subme >= EVERY, row0,
-        row1, cost, mv, QUARTER_SAMPLES, NEIGHBOURS,
+        source, luma, pad, predictor, qp, effort, partition_mask, row0, row1, found, QUARTER_SAMPLES, NEIGHBOURS
     )

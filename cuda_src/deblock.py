@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .runtime.device import Device, DeviceArray
+from ..cpu_simd.bundles import Deblocking, Planes, Quantiser
+from .runtime.device import DeviceArray
 
 # Layout of a tile in shared memory, as in deblock.cu
 LUMA = (16, 52, 12, 12)  # samples a macroblock, stride, left, top
@@ -113,16 +114,12 @@ def schedule(n: int) -> np.ndarray:
 
 
 def strengths(
-    device: Device,
     mb_type: DeviceArray,
     ref_idx: DeviceArray,
     mv: DeviceArray,
     total_coeff: DeviceArray,
-    qp: DeviceArray,
-    chroma_qp_offset: int,
-    alpha_offset: int,
-    beta_offset: int,
-    disable_idc: int,
+    quantiser: Quantiser,
+    deblocking: Deblocking,
     slice_first_mb: DeviceArray,
     mb_width: int,
     row0: int,
@@ -130,53 +127,48 @@ def strengths(
     stream: Any,
 ) -> DeviceArray:
     """8.7.2.1, 8.7.2.2: uint32[n_mb, 12]: bS of all edges and the thresholds of each kind of edge."""
+    device = mb_type.device
     records = device.scratch("deblock records", (mb_type.shape[0], RECORD), np.uint32, stream)
+    qp, chroma_qp_offset = quantiser
     arguments = [mb_type, ref_idx, mv, total_coeff, qp, slice_first_mb, mb_width, chroma_qp_offset]
-    arguments += [alpha_offset, beta_offset, disable_idc, row0, records]
+    arguments += [*deblocking, row0, records]
     device.launch("deblock", "deblock_strengths", (-(-mb_width // 4), row1 - row0), (128,), arguments, stream)
     return records
 
 
 def deblock(
-    rec_y: DeviceArray,  # uint8[H, W], before deblocking
-    rec_u: DeviceArray,
-    rec_v: DeviceArray,
+    rec: Planes,  # before deblocking
     mb_type: DeviceArray,
     ref_idx: DeviceArray,
     mv: DeviceArray,
     total_coeff: DeviceArray,
-    qp: DeviceArray,
-    chroma_qp_offset: int,
-    alpha_offset: int,
-    beta_offset: int,
-    disable_idc: int,
+    quantiser: Quantiser,
+    deblocking: Deblocking,
     slice_first_mb: DeviceArray,
     row0: int,
     row1: int,
-    out_y: DeviceArray,  # uint8[H + 2 pad, W + 2 pad] (any pad, also 0): its interior is written
-    out_u: DeviceArray,
-    out_v: DeviceArray,
+    out: Planes,  # with borders, also of 0 samples: the interior is written
     stream: Any = None,
 ) -> None:
     """8.7: twin of cpu_simd.deblock.deblock."""
-    device = rec_y.device
-    height, width = rec_y.shape
+    device = rec.y.device
+    height, width = rec.y.shape
     mb_width, mb_height = width // 16, height // 16
+    above, below = max(0, row0 - 1), min(mb_height, row1 + 1)
     records = strengths(
-        device, mb_type, ref_idx, mv, total_coeff, qp, chroma_qp_offset, alpha_offset, beta_offset, disable_idc,
-        slice_first_mb, mb_width, max(0, row0 - 1), min(mb_height, row1 + 1), stream,
-    )  # fmt: skip
+        mb_type, ref_idx, mv, total_coeff, quantiser, deblocking, slice_first_mb, mb_width, above, below, stream
+    )
     luma, chroma = (device.constant(f"deblock schedule {n}", schedule(n)) for n in (16, 8))
-    arguments = [rec_y, rec_u, rec_v, records, luma, luma.shape[0], chroma, chroma.shape[0], mb_width, mb_height]
-    arguments += [row0, row1, *interiors(out_y, out_u, out_v, width)]
+    arguments = [*rec, records, luma, luma.shape[0], chroma, chroma.shape[0], mb_width, mb_height]
+    arguments += [row0, row1, *interiors(out, width)]
     grid = (-(-mb_width // (TILE * BLOCK_TILES)), -(-(row1 - row0) // TILE))
     device.launch("deblock", "deblock_tiles", grid, (64 * BLOCK_TILES,), arguments, stream)
 
 
-def interiors(out_y: DeviceArray, out_u: DeviceArray, out_v: DeviceArray, width: int) -> list[Any]:
+def interiors(out: Planes, width: int) -> list[Any]:
     """Arguments of a kernel that writes frames with any border: Y from its first sample, its stride, U, V, their stride."""
     (y, y_stride), (u, c_stride), (v, _) = (
-        _interior(plane, samples) for plane, samples in ((out_y, width), (out_u, width // 2), (out_v, width // 2))
+        _interior(plane, samples) for plane, samples in ((out.y, width), (out.u, width // 2), (out.v, width // 2))
     )
     return [y, y_stride, u, v, c_stride]
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.bundles import Macroblocks, Planes
 from ..cpu_simd.layout import ENTRY_BYTES
 from .runtime.device import DeviceArray
 
@@ -17,20 +18,8 @@ def write_slices(
     frame_params: DeviceArray,  # int32[>= 1 + n]: SliceQPY, bits of the header of each slice
     n_ref: int,
     mb_width: int,
-    source_y: DeviceArray,  # uint8[H, W], for I_PCM
-    source_u: DeviceArray,
-    source_v: DeviceArray,
-    mb_type: DeviceArray,
-    sub_mb_type: DeviceArray,
-    ref_idx: DeviceArray,
-    mv: DeviceArray,
-    intra4x4_mode: DeviceArray,
-    intra16x16_mode: DeviceArray,
-    intra_chroma_mode: DeviceArray,
-    cbp: DeviceArray,
-    qp: DeviceArray,
-    levels: DeviceArray,  # int16[n_mb, 27, 16]
-    total_coeff: DeviceArray,  # uint8[n_mb, 24]
+    source: Planes,  # for I_PCM
+    macroblocks: Macroblocks,
     slice_data: DeviceArray,  # uint8[mb_height (mb_width + 1) ENTRY_BYTES]; may be the host's memory
     slice_sizes: DeviceArray,  # int32[>= n]: bits of each slice with its header, without emulation prevention; -1: too many
     stream: Any = None,
@@ -39,14 +28,12 @@ def write_slices(
 
     The bits of their headers are 0, and emulation prevention is left to the reader of the bytes.
     """
-    device, mb_height, slices = mb_type.device, slice_first_mb.shape[0], slice_rows.shape[0] - 1
+    device, mb_height, slices = source.y.device, slice_first_mb.shape[0], slice_rows.shape[0] - 1
     entries = mb_height * (mb_width + 1)
     lengths = device.scratch("slice lengths", (entries,), np.uint32, stream)
     positions = device.scratch("slice positions", (entries,), np.uint32, stream)
     words = device.scratch("slice words", (entries, ENTRY_BYTES), np.uint8, stream)
-    arguments = [slice_first_mb, frame_params, n_ref, mb_width, entries, source_y, source_u, source_v, mb_type, sub_mb_type]
-    arguments += [ref_idx, mv, intra4x4_mode, intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff]
-    arguments += [lengths, words]
+    arguments = [slice_first_mb, frame_params, n_ref, mb_width, entries, *source, *macroblocks, lengths, words]
     device.launch("entropy", "code_macroblocks", (-(-entries // WARPS),), (32 * WARPS,), arguments, stream)
     arguments = [slice_rows, frame_params, mb_width, lengths, positions, slice_sizes]
     device.launch("entropy", "place_macroblocks", (slices,), (SCAN,), arguments, stream)

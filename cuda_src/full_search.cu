@@ -116,8 +116,9 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   const int t = threadIdx.x, mx = blockIdx.x, my = blockIdx.y + row0, mb = my * gridDim.x + mx;
   const int n = 2 * range, half = (n + NP * WARPS - 1) / (NP * WARPS) * NP, rows = half * WARPS + 15;
   const int stride = copy_stride(rows);
+  const int weight = LAMBDA[load_before_the_wait(qp + mb)] >> 1;  // while searching: the predictor is a guess
+  wait_for_the_kernel_before();
   const short2 c0 = centre[mb];
-  const int weight = lambda_of(qp, mb) >> 1;  // while searching: the predictor is a guess
   const short2 p0 = predictor[mb];
   for (int i = t; i < MOST; i += NT)
     across[i] = i < n ? unsigned(weight * se_bits(4 * (c0.x + i - range) - p0.x)) << 14 | unsigned(i) : NEVER;
@@ -190,7 +191,6 @@ DEVICE void search(const uint8_t *__restrict__ source, int source_width, const u
   extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(const uint8_t *source, int source_width,                 \
       const uint8_t *reference, int width, int height, int pad, const short2 *centre, const short2 *predictor,                    \
       const uint8_t *qp, int range, int row0, unsigned mul, int *cost, short2 *mv) {                                              \
-    wait_for_the_kernel_before();                                                                                                \
     search<warps, range_known>(source, source_width, reference, width, height, pad, centre, predictor, qp, range, row0,          \
                                mul, cost, mv);                                                                                   \
   }

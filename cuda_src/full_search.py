@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..cpu_simd.bundles import SearchResult, SearchStart
 from .runtime.device import DeviceArray
 
 ACROSS, DOWN = 12, 4  # RW and NP of the kernel
@@ -11,14 +12,12 @@ def full_search(
     source: DeviceArray,  # uint8[H, W]
     reference: DeviceArray,  # uint8[H + 2 pad, W + 2 pad], integer samples
     pad: int,
-    centre: DeviceArray,  # int16[n_mb, 2], integer samples
-    predictor: DeviceArray,  # int16[n_mb, 2], quarter samples
+    start: SearchStart,
     qp: DeviceArray,  # uint8[n_mb]
     merange: int,
     row0: int,
     row1: int,
-    cost: DeviceArray,  # int32[n_mb, 41]
-    mv: DeviceArray,  # int16[n_mb, 41, 2], quarter samples
+    found: SearchResult,
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.full_search.full_search."""
@@ -29,7 +28,6 @@ def full_search(
     kernel, warps = ("full_search_16", 1) if merange == 16 else ("full_search", 2)
     rows = -(-2 * merange // (DOWN * warps)) * DOWN * warps + 15
     words = rows * ACROSS + (8 - rows * ACROSS) % 32
-    arguments = [source, source.shape[1], reference, width, height, pad, centre, predictor]
-    arguments += [qp, merange, row0, 1 << 14, cost, mv]
+    arguments = [source, source.shape[1], reference, width, height, pad, *start, qp, merange, row0, 1 << 14, *found]
     grid = (source.shape[1] // 16, row1 - row0)
     source.device.launch("full_search", kernel, grid, (32 * warps,), arguments, stream, shared=16 * words)

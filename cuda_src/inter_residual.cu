@@ -84,11 +84,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
     int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
     signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
     uint8_t *cbp) {
-  wait_for_the_kernel_before();
   SHARED(uint16_t, ratios, WARPS * 16 * 32);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
-  const int mb = my * mb_width + mx, kind = mb_type[mb];
+  const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
+  wait_for_the_kernel_before();
+  const int kind = mb_type[mb];
   if (kind <= LAST_INTRA) return;
   const bool luma = lane < 16, active = lane < 24;
   const int plane = lane >> 2 & 1, q = lane & 3;  // of chroma lanes
@@ -121,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   int c[16];
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
-  const int qp_y = qp[mb], qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
+  const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
   forward_4x4(c);
   // chroma DC
   int dc = quantise_dc(hadamard_2x2(c[0], lane), qp_c, DEAD_ZONE_INTER);

@@ -26,14 +26,14 @@ DEVICE void try_mode(const Transformed &own, const unsigned *s, const unsigned *
 extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const uint8_t *__restrict__ source, int mb_width,
     const uint8_t *__restrict__ qp, const int *__restrict__ search_cost, int n_ref, int n_mb, const int *__restrict__ slice_first_mb,
     int row0, int *intra_cost, uint8_t *intra_modes) {
-  wait_for_the_kernel_before();
   SHARED(uint16_t, all_satd, WARPS * 9 * 32);
   const int lane = threadIdx.x & 31, k = lane & 15, bx = k & 3, by = k >> 2;
   const int column = (int(blockIdx.x) * WARPS + int(threadIdx.x >> 5)) * 2 + (lane >> 4), mx = min(column, mb_width - 1);
   const int my = int(blockIdx.y) + row0, width = 16 * mb_width, x0 = 16 * mx, y0 = 16 * my, x = x0 + 4 * bx, y = y0 + 4 * by;
   uint16_t *satd = all_satd + (threadIdx.x >> 5) * (9 * 32) + lane;
   const int mb = my * mb_width + mx;
-  const int lam = lambda_of(qp, mb);
+  const int lam = LAMBDA[load_before_the_wait(qp + mb)];
+  wait_for_the_kernel_before();
   const bool mb_left = x0 > 0, mb_top = mb - mb_width >= __ldg(slice_first_mb + my);
   const bool left = x > 0, top = mb_top || by > 0, right = (by == 0 || (ABOVE_RIGHT_INSIDE >> k & 1)) && x + 4 < width;
   const uint8_t *block = source + size_t(y) * width + x;

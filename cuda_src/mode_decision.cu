@@ -119,11 +119,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
     const int *__restrict__ slice_first_mb, const uint8_t *__restrict__ qp, int satd, int max_mv_y, int n_ref,
     int partition_mask, int mb_width, int mb_height, int row0, int row1, int tile_rows, int tiles_x,
     int slot_bytes, int *inboxes, uint8_t *mb_type, uint8_t *sub_mb_type, signed char *ref_idx, unsigned *mv) {
-  wait_for_the_kernel_before();
   DYNAMIC_SHARED(unsigned char, shared);
   SHARED(Tables, shared_tables, 1);
   unsigned char *memory = in_register(shared);
   Tables &tables = *in_register(shared_tables);
+  if (threadIdx.x >= 32 && threadIdx.x < 32 + N_QP) tables.limits[threadIdx.x - 32] = limits_of(int(threadIdx.x) - 32);
+  wait_for_the_kernel_before();
   const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
   const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb, qp, satd,
                      max_mv_y, n_ref, most_ref_idx_bits(n_ref), partition_mask, mb_width, mb_height};
@@ -133,7 +134,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
     board.ticket = atomicAdd(inboxes + TICKETS, 1);
     board.turn = inboxes[TURN];
   }
-  if (threadIdx.x >= 32 && threadIdx.x < 32 + N_QP) tables.limits[threadIdx.x - 32] = limits_of(int(threadIdx.x) - 32);
   __syncthreads();
   const int tx = board.ticket % tiles_x, ty = board.ticket / tiles_x;
   const int rows = min(tile_rows, row1 - row0 - tile_rows * ty);

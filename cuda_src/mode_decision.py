@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Searches
 from .runtime.device import DeviceArray
 
 WARPS, THREADS = 8, 128
@@ -15,29 +16,20 @@ FIXED_BYTES = 9 << 10  # static shared memory of the kernel, and the reserve of 
 
 def mode_decision(
     source: DeviceArray,  # uint8[H, W]
-    ref_luma: DeviceArray,  # uint8[n_slots, 4, H + 2 pad, W + 2 pad]
-    ref_slots: DeviceArray,  # int32[n_ref]
-    pad: int,
-    search_cost: DeviceArray,  # int32[>= n_ref, n_mb, 41]
-    search_mv: DeviceArray,  # int16[>= n_ref, n_mb, 41, 2]
-    predictor: DeviceArray,  # int16[>= n_ref, n_mb, 2]
+    references: LumaReferences,
+    searches: Searches,
     intra_cost: DeviceArray,  # int32[n_mb]
     slice_first_mb: DeviceArray,  # int32[mb_height]
     qp: DeviceArray,  # uint8[n_mb]
-    subme: int,
-    max_mv_y: int,
-    n_ref: int,
-    partition_mask: int,
+    settings: DecisionSettings,
     progress: Any,  # for the CPU; not used here
     row0: int,
     row1: int,
-    mb_type: DeviceArray,
-    sub_mb_type: DeviceArray,
-    ref_idx: DeviceArray,
-    mv: DeviceArray,
+    motion: Motion,
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.mode_decision.mode_decision."""
+    n_ref = references.n_ref
     height, width = source.shape
     mb_width, mb_height = width // 16, height // 16
     device, n_mb = source.device, mb_width * mb_height
@@ -49,9 +41,9 @@ def mode_decision(
     tiles = tiles_x * tiles_y
     words = 32 * (1 + 2 * tiles + n_mb)
     inboxes = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
-    arguments = [source, ref_luma, ref_slots, pad, search_cost, search_mv, predictor, intra_cost, slice_first_mb]
-    arguments += [qp, int(subme >= 3), max_mv_y, n_ref, partition_mask, mb_width, mb_height, row0, row1, tile_rows]
-    arguments += [tiles_x, slot, inboxes, mb_type, sub_mb_type, ref_idx, mv]
+    arguments = [source, references.luma, references.slots, references.pad, *searches, intra_cost, slice_first_mb]
+    arguments += [qp, int(settings.subme >= 3), settings.max_mv_y, n_ref, settings.partition_mask]
+    arguments += [mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot, inboxes, *motion]
     shared = mv_caches + TILE * tile_rows * slot
     device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)
 

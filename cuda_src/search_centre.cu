@@ -127,7 +127,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     const uint8_t *__restrict__ coarse_reference, const signed char *__restrict__ previous_ref_idx,
     const short2 *__restrict__ previous_mv, int distance, const uint8_t *__restrict__ qp,
     int merange, int max_mv_y, int row0, int row1, short2 *centre, short2 *predictor) {
-  wait_for_the_kernel_before();
   SHARED(unsigned, window, WINDOW * ROW);
   SHARED(uint4, cells, 2 * CELL_ROWS);
   SHARED(uint4, found, WIDE * HIGH);
@@ -141,7 +140,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     const int i = thread >> 3, side = thread >> 2 & 1, n = thread & 3;  // words of cells; the fourth is unused
     const int m = min(max(thread - CELL_WORDS, 0), WIDE * HIGH - 1), mx = min(first_x + m % WIDE, mb_width - 1);
     const int my = min(first_y + m / WIDE, row1 - 1), mb = my * mb_width + mx;
-    unsigned low = 0, high = 0, own_qp = 0, loaded[ROUNDS];
+    const int lam = LAMBDA[load_before_the_wait(qp + mb)];
+    wait_for_the_kernel_before();
+    unsigned low = 0, high = 0, loaded[ROUNDS];
     if (thread < CELL_WORDS) {
       const uint8_t *p = coarse_source + (min(y + i, last) * stride + min(x + 8 * side + 4 * n, stride - 8));
       low = word_at(p);
@@ -149,7 +150,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
     } else if (thread < CELL_WORDS + WIDE * HIGH) {
       low = unsigned(previous_ref_idx[4 * mb]);
       high = __ldg(reinterpret_cast<const unsigned *>(previous_mv + 16 * mb));
-      own_qp = __ldg(qp + mb);
     }
 #pragma unroll
     for (int k = 0; k < ROUNDS; k++) {
@@ -163,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) search_centre(const 
       reinterpret_cast<unsigned *>(cells)[4 * (CELL_ROWS * side + i) + n] = unaligned(low, high, 2);
     } else if (thread < CELL_WORDS + WIDE * HIGH) {
       Place place;
-      place.lam = LAMBDA[own_qp];
+      place.lam = lam;
       const int border = pad - max(merange, SMALLEST_WINDOW) - 3, steps = int(low) + 1, times = steps ? distance : 0;
       place.low_x = short(max(-16 * mx - border, -2047 + merange));
       place.high_x = short(min(width - 15 - 16 * mx + border, 2047 - merange));

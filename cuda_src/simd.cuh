@@ -33,11 +33,22 @@ DEVICE T *in_register(T *shared) {
 #endif
 }
 
-// The first statement of each kernel that runtime/driver_calls.py may start while the kernel before it on its stream ends:
-// afterwards all earlier kernels have ended and their writes are visible.
+// Once in each kernel that runtime/driver_calls.py may start while the kernel before it on its stream ends: afterwards all earlier
+// kernels have ended and their writes are visible. Before it only arguments and load_before_the_wait().
 DEVICE void wait_for_the_kernel_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// A byte that no kernel of this stream writes, loaded while the kernel before ends. The compiler would move __ldg behind the wait.
+DEVICE int load_before_the_wait(const uint8_t *byte) {
+#ifndef H264LITE_EMULATED
+  unsigned value;
+  asm volatile("ld.global.u8 %0, [%1];" : "=r"(value) : "l"(byte) : "memory");
+  return int(value);
+#else
+  return *byte;
 #endif
 }
 

@@ -186,7 +186,8 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   int mx = int(blockIdx.x) * 2 + which;
   const bool live = mx < mb_width;
   mx = min(mx, mb_width - 1);
-  const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx, lam = lambda_of(qp, mb);
+  const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx, lam = LAMBDA[load_before_the_wait(qp + mb)];
+  wait_for_the_kernel_before();
   Layer layer = layer_of(layer_number, block);
   const bool wanted = worth_refining(cost + mb * 41, lam, partition_mask, every, layer_number, block);
   const bool first = live && (block & 3) % layer.width == 0 && (block >> 2) % layer.height == 0;  // first block of its partition
@@ -223,7 +224,6 @@ DEVICE void refine(const uint8_t *source, const uint8_t *luma, int width, int he
   extern "C" __global__ void __launch_bounds__(NT, blocks) name(const uint8_t *__restrict__ source,                     \
       const uint8_t *__restrict__ luma, int width, int height, int pad, const short2 *__restrict__ predictor,           \
       const uint8_t *__restrict__ qp, int partition_mask, int every, int row0, int mb_width, int *cost, short2 *mv) {   \
-    wait_for_the_kernel_before();                                                                                       \
     refine<__VA_ARGS__>(source, luma, width, height, pad, predictor, qp, partition_mask, every, row0, mb_width, cost, mv);  \
   }
 REFINE(refine_half_sad, 4, false, SAD, SAD)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..cpu_simd.bundles import SearchResult
 from ..cpu_simd.decisions import ALL_KINDS, EVERY
 from .runtime.device import DeviceArray
 
@@ -19,8 +20,7 @@ def subpel_refine(
     subme: int,
     row0: int,
     row1: int,
-    cost: DeviceArray,  # int32[n_mb, 41], in place
-    mv: DeviceArray,  # int16[n_mb, 41, 2], quarter samples, in place
+    found: SearchResult,  # in place
     partition_mask: int = ALL_KINDS,
     stream: Any = None,
 ) -> None:
@@ -31,5 +31,5 @@ def subpel_refine(
     _, height, width = luma.shape
     mb_width = source.shape[1] // 16
     arguments = [source, luma, width, height, pad, predictor, qp, partition_mask, int(subme >= EVERY), row0, mb_width]
-    arguments += [cost, mv]
+    arguments += [*found]
     source.device.launch("subpel_refine", kernel, ((mb_width + 1) // 2, row1 - row0), (THREADS,), arguments, stream)

@@ -102,9 +102,10 @@ def luma_dc_cabac(data, s, c, coded_a, coded_b, levels):
 
 
 @helper
-def residual_luma_cabac(data, s, c, nonzero, y4, x4, left, above, outside, cbp, is_16x16, is_8x8, levels):
-    """7.3.5.3.1: residual_luma() with CABAC, but for DC; arguments as of residual_luma_cavlc."""
+def residual_luma_cabac(data, s, m, y4, x4, left, above, outside, cbp, is_16x16, is_8x8, levels):
+    """7.3.5.3.1: residual_luma() with CABAC, but for DC; m: Macroblocks, other arguments as of residual_luma_cavlc."""
     inlined()
+    c, nonzero = m.contexts, m.nonzero
     if is_8x8:
         for q in range(4):
             if cbp >> q & 1:
@@ -176,9 +177,7 @@ def residual(data, s, p, m, mb, cbp, is_16x16):
             dc_b = dc[mb - mb_width] & 1 if above else outside
             if is_16x16:
                 dc[mb] |= luma_dc_cabac(data, s, c, dc_a, dc_b, levels)
-            residual_luma_cabac(
-                data, s, c, m.nonzero, 2 * y8, 2 * x8, left, above, outside, cbp, is_16x16, is_8x8, levels
-            )
+            residual_luma_cabac(data, s, m, 2 * y8, 2 * x8, left, above, outside, cbp, is_16x16, is_8x8, levels)
         if cbp >> 4:
             dc_a = np.int64(dc[mb - 1]) if left else 7 * outside
             dc_b = np.int64(dc[mb - mb_width]) if above else 7 * outside

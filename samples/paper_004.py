@@ -7,6 +7,7 @@
 import time
 
 import numpy as np
+from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cuda_src.papers import scalar
@@ -28,16 +29,17 @@ print(f"a candidate: {anew} differences without reuse, 256 and at most {addition
 pad, n_mb = 48, 22 * 18
 qp = np.zeros(n_mb, np.uint8)  # QP 0: vectors cost nothing during the search, and a unit a bit after it
 zero, cost, mv = np.zeros((n_mb, 2), np.int16), np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
+start, found = SearchStart(zero, zero), SearchResult(cost, mv)
 vectors, sads = np.zeros((n_mb, 2), np.int16), np.zeros(n_mb, np.int32)
 reference = np.pad(previous, pad, mode="edge")
 work = {
     "plain loops, 16x16": lambda: scalar.full(current, previous, 16, 16, 16, False, np.arange(n_mb), vectors, sads),
-    "vectors, 41 partitions": lambda: full_search(current, reference, pad, zero, zero, qp, 16, 0, 18, cost, mv),
+    "vectors, 41 partitions": lambda: full_search(current, reference, pad, start, qp, 16, 0, 18, found),
 }
 for name, call in work.items():
     call()  # compiles
-    start = time.perf_counter()
+    before = time.perf_counter()
     call()
-    print(f"{name:24s}{1000 * (time.perf_counter() - start):8.1f} ms")
+    print(f"{name:24s}{1000 * (time.perf_counter() - before):8.1f} ms")
 bits = (1 + 2 * np.frexp(np.abs(mv[:, 40]))[1]).sum(1)  # se(v), 9.1.1
 assert np.array_equal(cost[:, 40], sads + bits) and np.array_equal(mv[:, 40], 4 * vectors)

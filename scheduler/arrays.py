@@ -1,7 +1,8 @@
 """The table of arrays: name, place, shape, dtype, meaning, halo; and what follows from it: bytes of rows, accesses of stages.
 
-Arguments of the stage table are names of ARRAYS, VIEWS or CONSTANTS; this is checked at import. An array is identified by its
-name and a number: CURRENT for the frame in the loop, k for arrays of reference k of RefPicList0 (PREVIOUS: the last frame).
+Arguments of the stage table and members of its bundles are names of ARRAYS, VIEWS or CONSTANTS; this is checked at import.
+An array is identified by its name and a number: CURRENT for the frame in the loop, k for arrays of reference k of
+RefPicList0 (PREVIOUS: the last frame).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -267,7 +268,7 @@ CONSTANTS = {
 READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "subpel_refine": ("search_cost", "search_mv"),
     "inter_residual": ("mb_type", "ref_idx", "mv"),
-    "intra": tuple(STAGES["intra"].writes.split()),
+    "intra": STAGES["intra"].written,
     "mark_skipped": ("mb_type",),
     "extend_luma": ("decoded_y",), "extend_cb": ("decoded_u",), "extend_cr": ("decoded_v",),
 }  # fmt: skip
@@ -335,11 +336,10 @@ class Access:
 def accesses(name: str, reference: int, n_ref: int) -> tuple[Access, ...]:
     """All arrays that a stage reads or writes."""
     stage = STAGES[name]
-    written = stage.writes.split()
     own = (0, 0) if stage.split in (ROWS, EVEN) else ALL_ROWS
     found = []
-    for argument in [*stage.reads, *written]:
-        writes = argument in written
+    for argument in (*stage.reads, *stage.written):
+        writes = argument in stage.written
         reads = not writes or argument in READ_MODIFY_WRITE.get(name, ())
         halo_rows = _halo(argument).get(name, own) if reads else None
         found += [Access(key, halo_rows, writes) for key in storage(argument, reference, n_ref)]
@@ -368,15 +368,14 @@ def check_stages(stages: Iterable[Stage]) -> None:
     """Raise ValueError where arguments of a stage are not in this table, or its `writes` are no arrays of it."""
     arrays = ARRAYS.keys() | VIEWS.keys()
     for stage in stages:
-        written = stage.writes.split()
-        for name in stage.arguments.split():
+        for name in stage.names:
             if name not in arrays and name not in CONSTANTS and name not in stage.span:
                 raise ValueError(f"stage {stage.name}: argument {name} is not in the table of arrays")
-        for name in written:
+        for name in stage.written:
             if name not in arrays:
                 raise ValueError(f"stage {stage.name}: writes {name}, which is not in the table of arrays")
         for name in READ_MODIFY_WRITE.get(stage.name, ()):
-            if name not in written:
+            if name not in stage.written:
                 raise ValueError(f"stage {stage.name}: READ_MODIFY_WRITE has {name}, which it does not write")
 
 

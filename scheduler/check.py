@@ -12,7 +12,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.layout import COARSE_PAD
+from .bundles import getters
 from .stages import CPU, Stage
 
 _FOLDER = Path(__file__).resolve().parent.parent / CPU
@@ -31,6 +32,8 @@ class TwinDiffers(Exception):
 
 def _freeze(value: Any) -> Any:
     """An argument for the other process: views keep their strides, because kernels are compiled by them."""
+    if hasattr(value, "_make"):  # a bundle
+        return value._make(map(_freeze, value))
     if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
         return value
     return _View(np.ascontiguousarray(value), value.strides)
@@ -47,6 +50,19 @@ class _View:
         view = np.ndarray(self.values.shape, self.values.dtype, base.data, 0, self.strides)
         view[...] = self.values
         return view
+
+
+def _thaw(value: Any) -> Any:
+    """The counterpart of _freeze."""
+    if hasattr(value, "_make"):  # a bundle
+        return value._make(map(_thaw, value))
+    return value.thaw() if isinstance(value, _View) else value
+
+
+def flat(arguments: Iterable[Any]) -> Iterator[Any]:
+    """Arguments with the members of bundles in place of these."""
+    for value in arguments:
+        yield from value if isinstance(value, tuple) else (value,)
 
 
 def portable_environment() -> dict[str, str]:
@@ -67,16 +83,17 @@ class Twin:
         self._lock = threading.Lock()
         atexit.register(self.close)
 
-    def call(self, where: str, function: str, arguments: Mapping[str, Any], native: Callable[..., Any],
+    def call(self, where: str, function: str, names: Sequence[str], arguments: Sequence[Any], native: Callable[..., Any],
              size: tuple[int, int], pad: int = 0) -> Any:  # fmt: skip
         """Run file.function of cpu_simd/ in the twin and `native` here, and compare. Returns the result.
 
-        arguments: by name, in order; size: (width, height) of the frame in macroblocks; pad: border of its references.
+        names: of the arguments, members in place of bundles; size: (width, height) of the frame in macroblocks; pad: border
+        of its references.
         """
         with self._lock:  # until all is compared, because bands of a frame share its arrays
             assert self._process.stdin is not None and self._process.stdout is not None
             try:
-                pickle.dump((function, [_freeze(value) for value in arguments.values()]), self._process.stdin, -1)
+                pickle.dump((function, [_freeze(value) for value in arguments]), self._process.stdin, -1)
                 self._process.stdin.flush()
                 own_result = native()
                 result, after = pickle.load(self._process.stdout)
@@ -84,7 +101,7 @@ class Twin:
                 raise TwinDiffers(f"{where}: the portable twin's process ended ({error})") from None
             if isinstance(result, Exception):
                 raise TwinDiffers(f"{where}: the portable twin failed: {result!r}")
-            compare(where, arguments, after, size, pad)
+            compare(where, dict(zip(names, flat(arguments))), after, size, pad)
             if own_result != result:
                 raise TwinDiffers(f"{where}: returned {own_result}, the portable twin {result}")
             return own_result
@@ -112,11 +129,11 @@ def serve() -> None:
             return
         try:
             file, function = name.split(".")
-            args = [value.thaw() if isinstance(value, _View) else value for value in args]
+            args = [_thaw(value) for value in args]
             result = getattr(import_module(f"..{CPU}.{file}", __package__), function)(*args)
         except Exception as error:
             result = RuntimeError(f"{type(error).__name__}: {error}")
-        pickle.dump((result, [value if isinstance(value, np.ndarray) else None for value in args]), answers, -1)
+        pickle.dump((result, [value if isinstance(value, np.ndarray) else None for value in flat(args)]), answers, -1)
         answers.flush()
 
 
@@ -157,7 +174,8 @@ def compared(other: Twin, stage: Stage, state: Mapping[str, Any], call: Callable
 
     def run(*part: int) -> None:
         values = {**state, **dict(zip(stage.span, part))}
-        arguments = {name: values[name] for name in stage.arguments.split()}
-        other.call(f"stage {stage.name}", stage.function, arguments, lambda: call(*part), size, int(state["pad"]))
+        arguments = [get(values) for get in getters(stage.arguments.split())]
+        pad = int(state["pad"])
+        other.call(f"stage {stage.name}", stage.function, stage.names, arguments, lambda: call(*part), size, pad)
 
     return run

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..cuda_src.runtime import facts as gpu_facts
-from ..cuda_src.runtime.compiler import compiled
+from ..cuda_src.runtime.compiler import compiled, why_no_kernels
 from ..cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_gpu
+from ..cuda_src.runtime.driver import is_real
 from .cuda_executor import CudaExecutor
 from .executor import Executor
 from .hybrid_executor import HybridExecutor
@@ -43,8 +44,11 @@ FEWER_TRIES = 16  # plans that are simulated when frames wait for a plan
 
 
 def why_no_cuda() -> str | None:
-    """None if a GPU can be used, else what is missing. Creates no context."""
-    return available()
+    """None if a GPU can be used, else what is missing. Creates no context, and compiles nothing."""
+    missing = available()
+    if missing is None and is_real():
+        missing = why_no_kernels(files(CUDA), tuple(first_gpu().compute_capability()))
+    return missing
 
 
 def count_gpus() -> int:

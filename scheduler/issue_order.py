@@ -59,7 +59,7 @@ class IssueOrder:
         made.waited_for = frozenset(need for op in ops for need in op.needs)
         made.compacts = any(isinstance(op, Run) and op.stage == COMPACT for op in ops)
         made.levels = tuple((op.row0, op.row1) for op in ops if isinstance(op, Run) and not is_gpu(op.device)
-                            and "levels" in STAGES[op.stage].writes.split())  # fmt: skip
+                            and "levels" in STAGES[op.stage].written)  # fmt: skip
         return made
 
     def _add(self, k: int, op: Run, before: Sequence[int], runs: int) -> None:

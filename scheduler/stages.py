@@ -1,7 +1,8 @@
 """The stage table: name, function, arguments, split, stream and dependencies of each stage.
 
 A stage has one name everywhere: `function` is file.function in cpu_simd/ and, with the same arguments, in cuda_src/.
-Arguments have the names of the table of arrays (arrays.py), which checks them at import. Two arguments select the part of the
+Arguments have the names of the table of arrays (arrays.py), which checks them at import, or of bundles of these (bundles.py).
+Two arguments select the part of the
 frame that a call does: `row0 row1` (macroblock rows) for ROWS, `first_mb end_mb` for SLICES. No other module decides by
 device which function runs a stage.
 
@@ -20,6 +21,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from .bundles import Getter, getters, members
+
 # EVEN: all rows take equally long. TICKETS: all threads call the stage with all rows, and take rows by ticket
 ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "whole frame", "rows by ticket"
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
@@ -30,7 +33,7 @@ BY_BITS = 6  # lowest subme with mode decision by coded bits (rd_decision)
 
 @dataclass(frozen=True)
 class Stage:
-    """A row of the table. writes: the arguments that the stage changes, in whole or in part."""
+    """A row of the table. writes: the arrays that the stage changes, in whole or in part."""
 
     name: str
     function: str
@@ -48,11 +51,20 @@ class Stage:
         """Names of the arguments that select the part of the frame."""
         return _SPAN[self.split]
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all arguments in order, members in place of bundles."""
+        return members(self.arguments.split())
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """Names of the arrays that it writes, members in place of bundles."""
+        return members(self.writes.split())
+
     @property
     def reads(self) -> tuple[str, ...]:
-        """Arguments that it reads and does not write, without the span."""
-        without = (*self.writes.split(), *self.span)
-        return tuple(name for name in self.arguments.split() if name not in without)
+        """Arrays and numbers that it reads and does not write, without the span."""
+        return tuple(name for name in self.names if name not in (*self.written, *self.span))
 
     @cached_property
     def cpu_function(self) -> Callable[..., Any]:
@@ -69,51 +81,50 @@ class Stage:
         return getattr(import_module(f"..{folder}.{file}", __package__), function)
 
     @cached_property
-    def _names_around_span(self) -> tuple[list[str], list[str]]:
-        """Names of the arguments before and after the span."""
+    def _getters_around_span(self) -> tuple[list[Getter], list[Getter]]:
+        """Of the arguments before and after the span."""
         span, names = self.span, self.arguments.split()
         at = names.index(span[0]) if span else len(names)
-        return names[:at], names[at + len(span) :]
+        return getters(names[:at]), getters(names[at + len(span) :])
 
     def bind(self, state: Mapping[str, Any]) -> Callable[..., Any]:
         """The CPU function with all arguments bound to the state of their names, except the span."""
-        function, (first, last) = self.cpu_function, self._names_around_span
-        before, after = [state[name] for name in first], [state[name] for name in last]
+        function, (first, last) = self.cpu_function, self._getters_around_span
+        before, after = [get(state) for get in first], [get(state) for get in last]
         return lambda *part: function(*before, *part, *after)
 
     def launch(self, state: Mapping[str, Any], part: tuple[int, ...], stream: Any) -> None:
         """Start the stage on the GPU for one span (`part`)."""
-        first, last = self._names_around_span
-        self.cuda_function(*[state[n] for n in first], *part, *[state[n] for n in last], stream=stream)
+        first, last = self._getters_around_span
+        self.cuda_function(*[get(state) for get in first], *part, *[get(state) for get in last], stream=stream)
 
 
 TABLE = (
     Stage(
         "subsample", "search_centre.subsample", EVEN, "encoder",
-        "source_y reference_y pad row0 row1 coarse_source coarse_reference",
-        "coarse_source coarse_reference",
+        "source_y reference_y pad row0 row1 coarse",
+        "coarse",
     ),
     Stage(
         "search_centre", "search_centre.search_centre", ROWS, "encoder",
-        "source_y reference_y pad coarse_source coarse_reference previous_ref_idx previous_mv distance qp merange "
-        "max_mv_y row0 row1 centre predictor",
-        "centre predictor",
+        "source_y reference_y pad coarse previous qp merange max_mv_y row0 row1 start",
+        "start",
     ),
     Stage(
         "full_search", "full_search.full_search", ROWS, "encoder",
-        "source_y reference_y pad centre predictor qp merange row0 row1 search_cost search_mv",
-        "search_cost search_mv",
+        "source_y reference_y pad start qp merange row0 row1 found",
+        "found",
     ),
     Stage(
         "step_search", "step_search.step_search", ROWS, "encoder",
-        "source_y reference_y pad centre predictor qp merange step_grid row0 row1 search_cost search_mv",
-        "search_cost search_mv",
+        "source_y reference_y pad start qp merange step_grid row0 row1 found",
+        "found",
         only=CPU,
     ),
     Stage(
         "subpel_refine", "subpel_refine.subpel_refine", ROWS, "encoder",
-        "source_y reference_luma pad predictor qp subme row0 row1 search_cost search_mv partition_mask",
-        "search_cost search_mv",
+        "source_y reference_luma pad predictor qp subme row0 row1 found partition_mask",
+        "found",
         after="interpolate",
     ),
     Stage(
@@ -123,29 +134,24 @@ TABLE = (
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
-        "source_y ref_luma ref_slots pad all_cost all_mv all_predictor intra_cost slice_first_mb qp subme "
-        "max_mv_y n_ref partition_mask progress row0 row1 mb_type sub_mb_type ref_idx mv",
-        "progress mb_type sub_mb_type ref_idx mv",
+        "source_y luma_references searches intra_cost slice_first_mb qp decision_settings progress row0 row1 motion",
+        "progress motion",
     ),
     Stage(
         "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
-        "source_y source_u source_v ref_luma ref_chroma ref_slots pad all_cost all_mv all_predictor intra_cost "
-        "slice_first_mb qp chroma_qp_offset trellis max_mv_y n_ref partition_mask progress row0 row1 mb_type "
-        "sub_mb_type ref_idx mv levels total_coeff",
-        "progress mb_type sub_mb_type ref_idx mv levels total_coeff",
+        "source references searches intra_cost slice_first_mb quantiser decision_settings progress row0 row1 motion residual",
+        "progress motion residual",
         only=CPU,
     ),
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
-        "source_y source_u source_v ref_luma ref_chroma ref_slots pad mb_type sub_mb_type ref_idx mv qp "
-        "chroma_qp_offset trellis row0 row1 rec_y rec_u rec_v levels total_coeff cbp",
-        "mb_type ref_idx mv rec_y rec_u rec_v levels total_coeff cbp",
+        "source references motion quantiser trellis row0 row1 rec residual cbp",
+        "mb_type ref_idx mv rec residual cbp",
     ),
     Stage(
         "intra", "intra.intra", SLICES, "8.3, 8.5",
-        "source_y source_u source_v slice_first_mb chroma_qp_offset n_ref intra_modes first_mb end_mb mb_type "
-        "intra4x4_mode intra16x16_mode intra_chroma_mode qp rec_y rec_u rec_v levels total_coeff cbp",
-        "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode rec_y rec_u rec_v levels total_coeff cbp",
+        "source slice_first_mb n_ref intra_modes first_mb end_mb intra_choice quantiser rec residual cbp",
+        "intra_choice rec residual cbp",
     ),
     Stage(
         "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
@@ -155,9 +161,8 @@ TABLE = (
     ),
     Stage(
         "deblock", "deblock.deblock", EVEN, "8.7",
-        "rec_y rec_u rec_v mb_type ref_idx mv total_coeff qp chroma_qp_offset alpha_offset beta_offset disable_idc "
-        "slice_first_mb row0 row1 out_y out_u out_v",
-        "out_y out_u out_v",
+        "rec mb_type ref_idx mv total_coeff quantiser deblocking slice_first_mb row0 row1 out",
+        "out",
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
     Stage(
@@ -220,8 +225,7 @@ TABLE = (
     ),
     Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2",
-        "slice_first_mb slice_rows frame_params n_ref mb_width source_y source_u source_v mb_type sub_mb_type ref_idx mv "
-        "intra4x4_mode intra16x16_mode intra_chroma_mode cbp qp levels total_coeff slice_data slice_sizes",
+        "slice_first_mb slice_rows frame_params n_ref mb_width source macroblocks slice_data slice_sizes",
         "slice_data slice_sizes",
         D2H, after="extend_luma", deferred=True,
     ),

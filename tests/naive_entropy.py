@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from h264lite.cpu_simd.bundles import Macroblocks, Planes
 from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, LUMA_DC
 from h264lite.standard import cavlc
 from h264lite.standard import macroblock as mbk
@@ -352,10 +353,10 @@ def written(
     pitch = (width + 1) * ENTRY_BYTES
     first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
     params = np.array([slice_qp, *headers], np.int32)
-    arrays = [upload(array) for array in state.arrays()]
+    *arrays, y, u, v = (upload(array) for array in state.arrays())
     data, sizes = upload(np.full(height * pitch + guard, 0xA5, np.uint8)), upload(np.zeros(height, np.int32))
     layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
-    kernel(*layout, state.n_ref, width, *arrays[-3:], *arrays[:-3], data, sizes)
+    kernel(*layout, state.n_ref, width, Planes(y, u, v), Macroblocks(*arrays), data, sizes)
     if upload is not np.copy:
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()

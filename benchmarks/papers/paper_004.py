@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...cpu_simd.bundles import Deblocking, Planes, Quantiser, SearchResult, SearchStart
 from ...cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL, WIDE
 from ...cuda_src.deblock import deblock
 from ...cuda_src.full_search import full_search
@@ -43,8 +44,8 @@ class Work:
 
     def product(self, stream: Any = None) -> None:
         """h264lite's search."""
-        where = self.source, self.luma[0], self.pad, self.zero, self.zero, self.qp, self.reach
-        full_search(*where, 0, self.rows, self.cost, self.mv, stream)
+        start, found = SearchStart(self.zero, self.zero), SearchResult(self.cost, self.mv)
+        full_search(self.source, self.luma[0], self.pad, start, self.qp, self.reach, 0, self.rows, found, stream)
 
     def close(self) -> None:
         """Gives the arrays back."""
@@ -107,8 +108,8 @@ def _refinement(setting: Setting, clips: list[Clip]) -> Table:
         vectors = work.mv.get()
 
         def product(s: Any, work: Work = work) -> None:
-            where = work.source, work.luma, work.pad, work.zero, work.qp
-            subpel_refine(*where, 2, 0, work.rows, work.cost, work.mv, 15, s)
+            found = SearchResult(work.cost, work.mv)
+            subpel_refine(work.source, work.luma, work.pad, work.zero, work.qp, 2, 0, work.rows, found, 15, s)
 
         fused = gpu_time(gpu, product, setting.repeats)
         work.mv.put(vectors)
@@ -136,7 +137,8 @@ def _deblocking(setting: Setting, clips: list[Clip]) -> Table:
         slices, out = gpu.upload(np.zeros(rows_of_mb, np.int32)), [gpu.array(p.shape, np.uint8) for p in planes]
         times, found = [], []
         whole = partial(wavefront.deblock, planes, state, (0, 0, 0), 0, slices, out)
-        tiles = partial(deblock, *planes, *state, 0, 0, 0, 0, slices, 0, rows_of_mb, *out)
+        choice = Quantiser(state[4], 0), Deblocking(0, 0, 0), slices, 0, rows_of_mb
+        tiles = partial(deblock, Planes(*planes), *state[:4], *choice, Planes(*out))
         for call in (whole, tiles):
             times.append(gpu_time(gpu, call, setting.repeats))
             found.append([p.get() for p in out])

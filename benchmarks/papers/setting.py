@@ -13,6 +13,7 @@ import numpy as np
 
 from ...cpu_simd import full_search as cpu
 from ...cpu_simd import step_search as cpu_step
+from ...cpu_simd.bundles import SearchResult, SearchStart
 from ...cuda_src.full_search import full_search
 from ...cuda_src.runtime.device import Device
 
@@ -159,11 +160,12 @@ class Product:
 
     def on_cpu(self, n: int, grid: int = 0, level: int = cpu.SIMD_LEVEL) -> int:
         """Picture n in the one before it, one thread: the sum of the SADs of 16x16. grid: in steps."""
-        where = self.sources[n], self.references[n - 1], self.pad, self.zero, self.zero, self.qp, self.reach
+        start, found = SearchStart(self.zero, self.zero), SearchResult(self.cost, self.mv)
+        where = self.sources[n], self.references[n - 1], self.pad, start, self.qp, self.reach
         if grid:
-            cpu_step.step_search(*where, grid, 0, self.rows, self.cost, self.mv, level)
+            cpu_step.step_search(*where, grid, 0, self.rows, found, level)
         else:
-            cpu.full_search(*where, 0, self.rows, self.cost, self.mv, level)
+            cpu.full_search(*where, 0, self.rows, found, level)
         return int(sads(self.cost[:, 40], self.mv[:, 40]).sum())
 
     def clip_on_cpu(self, grid: int = 0) -> tuple[float, int]:
@@ -186,8 +188,8 @@ class Product:
             for n in range(1, len(self.frames)):
                 source.put(sources[n], stream)
                 reference.put(references[n - 1], stream)
-                where = source, reference, self.pad, zero, zero, qp, self.reach
-                full_search(*where, 0, self.rows, cost, mv, stream)
+                start, found = SearchStart(zero, zero), SearchResult(cost, mv)
+                full_search(source, reference, self.pad, start, qp, self.reach, 0, self.rows, found, stream)
                 cost.get(got_cost, stream)
                 mv.get(got_mv, stream)
                 gpu.synchronize(stream)

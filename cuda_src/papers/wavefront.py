@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ...cpu_simd.bundles import Deblocking, Planes, Quantiser
 from ..deblock import interiors, strengths
 from ..runtime.device import DeviceArray
 
@@ -25,12 +26,11 @@ def deblock(
     mb_width, mb_height = width // 16, height // 16
     mb_type, ref_idx, mv, total_coeff, qp = state
     chroma_qp, alpha, beta = offsets
+    quantiser, deblocking = Quantiser(qp, chroma_qp), Deblocking(alpha, beta, disable_idc)
     records = strengths(
-        device, mb_type, ref_idx, mv, total_coeff, qp, chroma_qp, alpha, beta, disable_idc, slice_first_mb, mb_width,
-        0, mb_height, stream,
-    )  # fmt: skip
-    out_y, out_u, out_v = out
-    targets = interiors(out_y, out_u, out_v, width)
+        mb_type, ref_idx, mv, total_coeff, quantiser, deblocking, slice_first_mb, mb_width, 0, mb_height, stream
+    )
+    targets = interiors(Planes(*out), width)
     progress = device.scratch("wavefront progress", (mb_height,), np.int32, stream).fill(0, stream)
     device.launch(MODULE, "deblock_copy", (mb_width, mb_height), (32,), [*planes, mb_width, *targets], stream)
     device.launch(MODULE, "deblock_wavefront", (mb_height,), (32,), [records, mb_width, *targets, progress], stream)

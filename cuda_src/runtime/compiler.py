@@ -1,8 +1,8 @@
-"""From the .cu files to code that a GPU loads: nvcc, the cache of compiled modules, the fatbins of a release.
+"""From the .cu files to code that a GPU loads: nvcc or NVRTC, the cache of compiled modules, the fatbins of a release.
 
 A module comes from the first of: the fatbin beside its source (made by `python -m h264lite.cuda_src.runtime.compiler`, valid
-while the sources are those it was made from), the per-user cache, nvcc. So a machine without nvcc runs a release, and a
-checkout compiles each kernel file once.
+while the sources are those it was made from), the per-user cache, nvcc, NVRTC (nvrtc.py). So a machine without nvcc runs a
+release, and a checkout compiles each kernel file once. H264LITE_CUDA_COMPILER=nvcc|nvrtc allows that compiler only.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -24,16 +24,21 @@ import numpy as np
 
 from ...jit import trust
 from ...jit.cache_root import ADVICE, cache_root, temporary_root
+from . import nvrtc
+from .driver import DeviceUnavailable, cuda_version
 
 HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
 ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capabilities; PTX of the first serves later GPUs
 LARGEST_TABLE = 512  # elements; larger tables are formulas on the GPU
 STAMP = "kernels.fatbin"  # JSON: hashes of the sources of the fatbins
 OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
+VARIABLE = "H264LITE_CUDA_COMPILER"
+NVCC, NVRTC = "nvcc", "nvrtc"
+INSTALL = "pip install nvidia-cuda-nvrtc-cu12"
 
 
-class CompileError(Exception):
-    """nvcc is missing or refused a kernel file."""
+class CompileError(DeviceUnavailable):
+    """No compiler was found, or it refused a kernel file."""
 
 
 def module_names() -> list[str]:
@@ -111,19 +116,23 @@ def _nested(flat: str, shape: tuple[int, ...]) -> str:
     return "{" + ", ".join(_nested(part, shape[1:]) for part in parts) + "}"
 
 
-@cache
-def module_key(name: str) -> str:
-    """SHA-256 over one kernel file, what it includes (directly or not), and the compiler's options."""
-    digest = hashlib.sha256(" ".join(OPTIONS).encode())
-    pending, seen = [f"{name}.cu"], set()
+def sources(name: str) -> dict[str, str]:
+    """Texts of one kernel file and of what it includes (directly or not), by the names under which they are included."""
+    pending, found = [f"{name}.cu"], dict[str, str]()
     while pending:
         file = pending.pop()
-        if file in seen:
-            continue
-        seen.add(file)
-        text = GENERATED[file]() if file in GENERATED else (HERE / file).read_text()
+        if file not in found:
+            found[file] = GENERATED[file]() if file in GENERATED else (HERE / file).read_text()
+            pending += re.findall(r'^#include "([^"]+)"', found[file], re.MULTILINE)
+    return found
+
+
+@cache
+def module_key(name: str) -> str:
+    """SHA-256 over `sources`, and the options of both compilers."""
+    digest = hashlib.sha256(" ".join((*OPTIONS, *nvrtc.OPTIONS, *nvrtc.HEADERS.values())).encode())
+    for file, text in sources(name).items():
         digest.update(file.encode() + b"\0" + text.encode())
-        pending += re.findall(r'^#include "([^"]+)"', text, re.MULTILINE)
     return digest.hexdigest()
 
 
@@ -171,8 +180,24 @@ def write_atomically(path: Path, data: bytes) -> None:
     os.replace(name, path)
 
 
-@cache
+def _allowed(compiler: str) -> bool:
+    """Whether the environment allows a compiler; by default it allows both."""
+    return os.environ.get(VARIABLE, "") in ("", compiler)
+
+
+def find_nvrtc() -> nvrtc.Nvrtc | None:
+    """The NVRTC to use: of no later CUDA version than the driver, which could not load its code."""
+    version = cuda_version()
+    return nvrtc.find(version and version[0]) if _allowed(NVRTC) else None
+
+
 def find_nvcc() -> str | None:
+    """The path of nvcc, if it is to be used."""
+    return _find_nvcc() if _allowed(NVCC) else None
+
+
+@cache
+def _find_nvcc() -> str | None:
     named = os.environ.get("NVCC")
     for candidate in (named, shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"):
         if candidate and Path(candidate).exists():
@@ -191,10 +216,7 @@ def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: t
     """Compile one kernel file. Returns the output of nvcc (the resource report, if asked for)."""
     nvcc = find_nvcc()
     if nvcc is None:
-        raise CompileError(
-            "the CUDA kernels are not compiled yet and nvcc was not found: install the CUDA toolkit "
-            "(or `pip install cuda-toolkit[nvcc,crt,nvvm]`), or use a release that ships compiled kernels"
-        )
+        raise CompileError(_no_compiler())
     folders = ["-I", str(include), "-I", str(HERE)]
     command = [nvcc, *OPTIONS, *extra, *target, *folders, "-o", str(output), str(HERE / f"{name}.cu")]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -203,19 +225,48 @@ def run_nvcc(name: str, target: list[str], output: Path, include: Path, extra: t
     return result.stderr + result.stdout
 
 
-def _cached_name(name: str, arch: str) -> str:
-    """Name of the file in the cache; without nvcc a pattern, because code of any nvcc version is valid."""
-    nvcc = find_nvcc()
-    return f"{name.replace('/', '-')}-{arch}-{nvcc_version(nvcc) if nvcc else '*'}-{module_key(name)[:32]}.cubin"
+def _no_compiler() -> str:
+    """Why kernels cannot be compiled, and the line that installs what is missing."""
+    wanted, version = os.environ.get(VARIABLE, ""), cuda_version()
+    if wanted not in ("", NVCC, NVRTC):
+        return f"{VARIABLE}={wanted}: use {NVCC} or {NVRTC}"
+    newer = find_nvrtc() is None and _allowed(NVRTC) and nvrtc.find(None)
+    if newer and version:
+        return (f"NVRTC {newer.version} makes code that this driver, for CUDA {version[0]}.{version[1]}, cannot load: "
+                f"{INSTALL if version[0] >= 12 else 'update the driver'}")  # fmt: skip
+    if wanted == NVCC:
+        return f"{VARIABLE}={NVCC}, and there is no nvcc: install the CUDA toolkit, or unset {VARIABLE}"
+    lacking = "no NVRTC" if wanted else "neither nvcc nor NVRTC"
+    return f"the CUDA kernels are not compiled yet, and there is {lacking}: {INSTALL}"
+
+
+def compiler_version() -> str | None:
+    """nvcc's version number, or nvrtc and its version, whichever compiles on this machine; None without a compiler."""
+    if nvcc := find_nvcc():
+        return nvcc_version(nvcc)
+    library = find_nvrtc()
+    return None if library is None else f"nvrtc{library.version}"
+
+
+def _cached_name(name: str, arch: str, version: str) -> str:
+    """Name of the file in the cache."""
+    return f"{name.replace('/', '-')}-{arch}-{version}-{module_key(name)[:32]}.cubin"
+
+
+def _version_to_load() -> str:
+    """Pattern of compiler versions whose cached files are valid: without nvcc any, unless the environment names one."""
+    named = os.environ.get(VARIABLE) or find_nvcc()
+    return (named and compiler_version()) or "*"
 
 
 def compiled(name: str, capability: tuple[int, int]) -> Path | None:
-    """The compiled file of a module for a GPU of this compute capability; None if nvcc is needed."""
+    """The compiled file of a module for a GPU of this compute capability; None if it must be compiled."""
     fatbin = HERE / f"{name}.fatbin"
     stamp = HERE / STAMP
     if fatbin.exists() and _made_from(stamp).get(name) == module_key(name):
         return fatbin
-    found = sorted(cache_folder().glob(_cached_name(name, f"sm_{capability[0]}{capability[1]}")), reverse=True)
+    pattern = _cached_name(name, f"sm_{capability[0]}{capability[1]}", _version_to_load())
+    found = sorted(cache_folder().glob(pattern), reverse=True)
     return next((path for path in found if trust.read(path) is not None), None)
 
 
@@ -229,23 +280,41 @@ def _made_from(stamp: Path) -> dict[str, str]:
 
 
 def load_code(name: str, capability: tuple[int, int]) -> bytes:
-    """The compiled module for a GPU of this compute capability: fatbin, cache or nvcc, in this order."""
+    """The compiled module for a GPU of this compute capability: fatbin, cache, nvcc or NVRTC, in this order."""
     found = compiled(name, capability)
     code = None if found is None else found.read_bytes() if found.suffix == ".fatbin" else trust.read(found)
     if code is not None:
         return code
     arch, folder = f"sm_{capability[0]}{capability[1]}", cache_folder()
-    with tempfile.TemporaryDirectory() as scratch:
-        output = Path(scratch) / "module.cubin"
-        run_nvcc(name, ["-cubin", f"-arch={arch}"], output, write_tables(Path(scratch)))
-        code = output.read_bytes()
+    library = None if find_nvcc() else find_nvrtc()
+    code = _by_nvcc(name, arch) if library is None else _by_nvrtc(name, library, capability)
     try:
-        trust.write(folder / _cached_name(name, arch), code)
+        trust.write(folder / _cached_name(name, arch, compiler_version() or ""), code)
     except OSError as error:
         why = f"{folder}: {trust.error_text(error)}"
         trust.warn_once("cuda write", f"the GPU's compiled kernels cannot be kept ({why}), so every process compiles them "
                                      f"again: set {ADVICE}")  # fmt: skip
     return code
+
+
+def _by_nvcc(name: str, arch: str) -> bytes:
+    with tempfile.TemporaryDirectory() as scratch:
+        output = Path(scratch) / "module.cubin"
+        run_nvcc(name, ["-cubin", f"-arch={arch}"], output, write_tables(Path(scratch)))
+        return output.read_bytes()
+
+
+def _by_nvrtc(name: str, library: nvrtc.Nvrtc, capability: tuple[int, int]) -> bytes:
+    try:
+        return library.compile(sources(name), library.target(capability))[0]
+    except nvrtc.NvrtcError as error:
+        raise CompileError(str(error)) from None
+
+
+def why_no_kernels(names: Iterable[str], capability: tuple[int, int]) -> str | None:
+    """Why a GPU of this compute capability gets no kernels of these files; None if they are compiled or can be."""
+    usable = find_nvcc() or all(compiled(name, capability) for name in names) or find_nvrtc()
+    return None if usable else _no_compiler()
 
 
 def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:

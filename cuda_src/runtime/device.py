@@ -1,4 +1,4 @@
-"""One GPU: context, streams, events, memory, modules. All calls of PyCUDA are made here.
+"""One GPU: context, streams, events, memory, modules. All calls of PyCUDA (or bindings.py) are made here.
 
 It uses the primary context of the device, so that arrays of PyTorch and CuPy on the same GPU can be read. Each thread pushes
 and pops the context around its work (`with device:`). Importing this file imports no CUDA. Arrays and page-locked buffers
@@ -393,11 +393,14 @@ class Device:
             self.context.detach()
 
     def _abandon(self) -> None:
-        """Detach a lost context in another thread, so that PyCUDA frees nothing of it.
+        """Let go of a lost context, for which no driver call succeeds, without calls that free anything of it.
 
-        No driver call succeeds for a lost context, and PyCUDA reports each failed free; it makes none for a context that was
-        detached in another thread than the one that retained it.
+        PyCUDA, which reports each failed free, makes none for a context that was detached in another thread than the one that
+        retained it.
         """
+        if hasattr(self.context, "abandon"):
+            self.context.abandon()
+            return
 
         def detach() -> None:
             with suppress(self.driver.Error):  # closed before

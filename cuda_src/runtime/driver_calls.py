@@ -9,7 +9,6 @@ that kernel has ended and its writes are visible. So the order of a stream does 
 
 import ctypes
 import struct
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -21,6 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit.kernel import kernel
+from .driver import LIBRARY
 from .graph import FEWEST, Graphs, Launch
 from .pinned import PinnedMemory
 from .recording import KERNEL, Command, handle
@@ -31,7 +31,6 @@ PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
 CAN_USE_64_BIT_STREAM_MEM_OPS = 122  # CUdevice_attribute
 STREAM_WAIT_VALUE_EQ = 1  # CUstreamWaitValue_flags
 NOT_READY = 600  # CUresult
-_LIBRARY = {"win32": "nvcuda.dll"}.get(sys.platform, "libcuda.so.1")
 _NAMES = {
     "launch": "cuLaunchKernel", "memcpy_htod_async": "cuMemcpyHtoDAsync_v2", "memcpy_dtoh_async": "cuMemcpyDtoHAsync_v2",
     "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
@@ -96,8 +95,8 @@ class DriverCalls:
 
     def __init__(self, error: type[Exception]) -> None:
         """error: raised if the driver fails. OSError, AttributeError: its library is missing or lacks functions."""
-        self._library = ctypes.CDLL(_LIBRARY)
-        self._quick = ctypes.PyDLL(_LIBRARY)  # for calls shorter than a release of the interpreter's lock
+        self._library = ctypes.CDLL(LIBRARY)
+        self._quick = ctypes.PyDLL(LIBRARY)  # for calls shorter than a release of the interpreter's lock
         self._address = {
             key: ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0 for key, name in _NAMES.items()
         }

@@ -4,10 +4,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .compiler import cache_folder, compiled, find_nvcc, module_names, nvcc_version
+from .compiler import cache_folder, compiled, find_nvcc, find_nvrtc, module_names, nvcc_version
 from .device import DeviceUnavailable, load_driver
+from .driver import cuda_version, way_in_use
 
 _KERNEL_MODULE = Path("/proc/driver/nvidia/version")
+
+
+way = way_in_use
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,8 @@ def driver_version() -> str:
             return found[1]
     except OSError:
         pass
-    try:
-        driver = load_driver()
-        driver.init()
-        number = int(driver.get_driver_version())
-    except Exception:  # no driver, no PyCUDA, or a stand-in that knows no version
-        return ""
-    return f"CUDA {number // 1000}.{number % 1000 // 10}"
+    version = cuda_version()
+    return "" if version is None else f"CUDA {version[0]}.{version[1]}"
 
 
 def kernels(capability: tuple[int, int]) -> tuple[int, int]:
@@ -77,6 +76,12 @@ def nvcc() -> str:
         return f"{path}, {nvcc_version(path)}"
     except Exception as error:  # a compiler that cannot report its version
         return f"{path}, which fails ({error})"
+
+
+def nvrtc() -> str:
+    """Path and version of the NVRTC that this driver can use; empty without one."""
+    library = find_nvrtc()
+    return "" if library is None else f"{library.path}, {library.version}"
 
 
 def cache() -> str:

@@ -3,11 +3,14 @@
 import io
 import os
 from fractions import Fraction
+from typing import Any
 
 from ...files import opened, shown
 from ..errors import InputError, OptionError
-from .output import CONTAINERS, OTHER_ENDINGS, ByteSink, PacketSink, error_text
+from .output import MP4, OTHER_ENDINGS, PYAV_CONTAINERS, ByteSink, PacketSink, error_text
 from .output_av import ContainerSink
+from .output_mp4 import Mp4Sink
+from .sound import Sound
 from .video import (
     LONGEST_Y4M_LINE,
     Y4M_MAGIC,
@@ -70,11 +73,27 @@ def _guess(name: str, first: bytes, size: tuple[int, int] | None) -> str:
     return "av"
 
 
-def open_packets(name: str, fps: Fraction) -> PacketSink:
-    """The sink for the stream: Annex B, or a container by the file extension."""
+def open_packets(
+    name: str, fps: Fraction, muxer: str = "auto", fragment: float | None = None, sound: Sound | None = None, **of_frames: Any
+) -> PacketSink:
+    """The sink for the stream. `muxer` auto: by the file extension. fragment: MP4, in fragments of so many seconds.
+
+    sound: beside the video, by PyAV. of_frames: time_base and matrix of sinks that keep them.
+    """
     ending = os.path.splitext(name)[1].lower()
-    if ending in OTHER_ENDINGS:
-        raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4 and .mkv are")
-    if ending in CONTAINERS:
-        return ContainerSink(name, fps)
+    if muxer == "auto" and ending in (*MP4, *PYAV_CONTAINERS):
+        muxer = "mp4" if ending in MP4 else ending[1:]
+    if muxer == "auto" and fragment is not None and name == "-":
+        muxer = "mp4"
+    if muxer == "auto" and ending in OTHER_ENDINGS:
+        raise OptionError(f"{name}: {ending} is no output format; .264, .h264, .bin (Annex B), .mp4, .mkv and .mov are")
+    if fragment is not None and muxer != "mp4":
+        raise OptionError(f"is for MP4, and {shown(name, 'standard output')} is none (--muxer mp4)", "fragment")
+    if sound is not None and (muxer not in ("mp4", "mkv", "mov") or fragment is not None or name == "-"):
+        what = "fragments" if fragment is not None else shown(name, "standard output")
+        raise OptionError(f"is for .mp4, .mkv and .mov files, and not for {what}", "audio")
+    if muxer == "mp4" and sound is None:
+        return Mp4Sink(name, fps=fps, fragment=fragment, **of_frames)
+    if muxer in ("mp4", "mkv", "mov"):
+        return ContainerSink(name, fps, muxer, sound=sound, **of_frames)
     return ByteSink(name)

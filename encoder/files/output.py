@@ -5,15 +5,25 @@ from typing import Protocol
 from ...files import WholeFile, error_text, identity, shown
 from ..errors import OptionError, OutputError
 
-CONTAINERS = (".mp4", ".m4v", ".mkv")
-OTHER_ENDINGS = (".avi", ".mov", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", ".png", ".jpg")
+MP4 = (".mp4", ".m4v")
+PYAV_CONTAINERS = (".mkv", ".mov")
+OTHER_ENDINGS = (".avi", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", ".png", ".jpg")
+
+
+_READ = ("input", "clip", "audio")  # roles of files that are read: two of them may be one file
 
 
 class PacketSink(Protocol):
     """A sink of access units."""
 
-    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool) -> None:
-        """Write one access unit, Annex B; pts and dts in frames."""
+    keeps_times: bool  # whether pts and dts, and rotation, are in the file
+
+    @property
+    def frames(self) -> int:
+        """The number of frames that the file is sure to hold, if an error ends it now."""
+
+    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
+        """Write one access unit, Annex B; times in frames, or units of the sink's time base. duration: of the last frame."""
 
     def close(self) -> None:
         """Finish the file; a new file without packets is removed."""
@@ -22,9 +32,12 @@ class PacketSink(Protocol):
 class ByteSink(WholeFile):
     """A WholeFile that raises OutputError."""
 
-    def __init__(self, name: str):
+    keeps_times = False
+
+    def __init__(self, name: str, readable: bool = False):
+        self.frames = 0
         try:
-            super().__init__(name)
+            super().__init__(name, readable)
         except OSError as error:
             raise _output_error(error) from None
 
@@ -35,9 +48,10 @@ class ByteSink(WholeFile):
         except OSError as error:
             raise _output_error(error) from None
 
-    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool) -> None:
+    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
         """See PacketSink."""
         self.write(data)
+        self.frames += 1
 
     def close(self) -> None:
         """See PacketSink."""
@@ -57,8 +71,8 @@ def check_distinct(named: dict[str, str | None]) -> None:
     for role, name in named.items():
         if name is None:
             continue
-        reads = role in ("input", "clip")
+        reads = role in _READ
         key = identity(name, 0 if reads else 1)
-        if key is not None and seen.setdefault(key, role) != role:
+        if key is not None and seen.setdefault(key, role) != role and not (reads and seen[key] in _READ):
             file = shown(name, "standard input" if reads else "standard output")
             raise OptionError(f"{role} and {seen[key]} are the same: {file}")

@@ -1,44 +1,75 @@
-"""MP4 and Matroska output: PyAV muxes finished access units and encodes nothing."""
+"""Matroska and QuickTime output, and MP4 with sound: PyAV muxes finished access units, and encodes nothing but sound."""
 
 import os
 from fractions import Fraction
 from io import BytesIO
 from typing import Any
 
+from ...mp4.avc import without_parameter_sets
 from ..errors import OutputError
 from .output import ByteSink, error_text
+from .sound import Sound
+
+_FORMATS = {"mp4": "mp4", "mov": "mov", "mkv": "matroska"}
 
 
 class ContainerSink:
-    """A PacketSink. The container is opened with the first access unit, which holds SPS and PPS."""
+    """A PacketSink. The container is opened with the first access unit, which holds SPS and PPS.
 
-    def __init__(self, name: str, fps: Fraction):
+    muxer: mp4, mov or mkv. time_base: of pts and dts, if not 1 / fps. matrix: as in tkhd, for rotated video. sound: mixed in.
+    """
+
+    keeps_times = True
+
+    def __init__(
+        self,
+        name: str,
+        fps: Fraction,
+        muxer: str = "mkv",
+        *,
+        time_base: Fraction | None = None,
+        matrix: tuple[int, ...] | None = None,
+        sound: Sound | None = None,
+    ):
         try:
             import av
         except ImportError:
-            raise OutputError(f"{name}: containers need PyAV (pip install 'h264lite[av]'); .264 does not") from None
+            raise OutputError(f"{name}: .{muxer} needs PyAV (pip install 'h264lite[av]'); .264 and .mp4 do not") from None
         ByteSink(name).close()  # raises now if the file cannot be written; leaves no file
-        self._av, self._name, self._fps = av, name, fps
+        self._av, self._name, self._format = av, name, _FORMATS[muxer]
+        self._base, self._frame = time_base or 1 / fps, 1 / fps
+        self._matrix, self._sound = matrix, sound
+        self.frames = 0
+        self._end = Fraction(0)  # of the video so far, in seconds
         self._container: Any = None
         self._stream: Any = None
 
     def _open(self, first: bytes) -> None:
-        movflags = {} if self._name.lower().endswith(".mkv") else {"movflags": "+faststart"}
+        matroska = self._format == "matroska"
         template = self._av.open(BytesIO(first), format="h264")
-        self._container = self._av.open(self._name, "w", options=movflags)
+        options = {} if matroska else {"movflags": "+faststart"}
+        self._container = self._av.open(self._name, "w", format=self._format, options=options)
         self._stream = self._container.add_stream_from_template(template.streams.video[0])
-        self._stream.time_base = 1 / self._fps
+        self._stream.time_base = self._base
+        if self._matrix is not None:
+            self._stream.set_display_matrix(self._matrix)
+        if self._sound is not None:
+            self._sound.add_to(self._container, any_codec=matroska)
 
-    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool) -> None:
+    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
         """See PacketSink."""
         try:
             if self._container is None:
                 self._open(data)
-            packet = self._av.Packet(data)
-            packet.stream, packet.time_base = self._stream, 1 / self._fps
-            packet.pts, packet.dts = pts, dts
-            packet.duration, packet.is_keyframe = 1, is_keyframe
+            packet = self._av.Packet(data if self._format == "matroska" else without_parameter_sets(data))
+            packet.stream, packet.time_base = self._stream, self._base
+            packet.pts, packet.dts, packet.is_keyframe = pts, dts, is_keyframe
+            packet.duration = duration or round(self._frame / self._base)
+            self._end = max(self._end, (pts + packet.duration) * self._base)
+            if self._sound is not None:
+                self._sound.mux_until(dts * self._base)
             self._container.mux(packet)
+            self.frames += 1
         except (self._av.FFmpegError, OSError, ValueError) as error:
             raise OutputError(f"{self._name}: {error_text(error)}") from None
 
@@ -48,7 +79,12 @@ class ContainerSink:
         if container is None:
             return
         try:
-            container.close()
+            try:
+                if self._sound is not None:
+                    self._sound.mux_until(self._end)
+                    self._sound.finish()
+            finally:
+                container.close()
         except (self._av.FFmpegError, OSError, ValueError) as error:
             raise OutputError(f"{self._name}: {error_text(error)}") from None
         finally:

@@ -4,7 +4,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import BinaryIO, Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import InputError, OptionError
 from .output import error_text
 from .read_ahead import FileRead, Read
+from .times import FrameTimes
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]  # y uint8[h, w], u and v uint8[(h+1)//2, (w+1)//2]
 
@@ -33,6 +34,9 @@ class VideoFormat:
     full_range: bool | None = None
     frames: int | None = None  # None for a pipe
     kind: str = "raw"
+    colours: dict[str, str | None] = field(default_factory=dict)  # options colorprim, transfer, colormatrix
+    matrix: tuple[int, ...] | None = None  # of tkhd, for rotated video
+    has_audio: bool = False
 
 
 def check_input_res(video: VideoFormat, input_res: tuple[int, int] | None) -> None:
@@ -47,6 +51,7 @@ class Source(Protocol):
 
     format: VideoFormat
     left_over: int  # bytes of an incomplete last frame, known after the last frame
+    times: FrameTimes | None  # of the frames read so far; None: the format's rate is all
 
     def frames(self, seek: int, count: int) -> Iterator[Planes]:
         """Frames seek .. seek + count - 1 (count 0 = all); the planes are overwritten by the next frame."""
@@ -73,6 +78,8 @@ def split_planes(buffer: np.ndarray, width: int, height: int) -> Planes:
 
 class RawSource:
     """Consecutive I420 frames, with or without Y4M frame headers."""
+
+    times: FrameTimes | None = None
 
     def __init__(self, file: BinaryIO, name: str, video: VideoFormat, frame_headers: bool = False):
         self._file, self._name, self.format = file, name, video

@@ -1,21 +1,34 @@
-"""Video input through PyAV: all that FFmpeg decodes to 8-bit 4:2:0, without conversion."""
+"""Video input through PyAV: all that FFmpeg decodes to 8-bit 4:2:0, without conversion; what cannot be kept is refused."""
 
+import os
+import shlex
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from ..settings.options import COLOUR_MATRIX, COLOUR_PRIMARIES, TRANSFER
 from .output import error_text
+from .times import FrameTimes
 from .video import Planes, VideoFormat
 
-_FULL_RANGE = 2  # AVCOL_RANGE_JPEG
+_LIMITED, _FULL = 1, 2  # AVColorRange
 _HINT = "for raw video give --input-res WxH, or a name such as x_352x288.yuv"
+_TO_420 = "-pix_fmt yuv420p"
+_RGB_TO_420 = ("-vf scale=out_color_matrix=bt709:out_range=tv -pix_fmt yuv420p -color_range tv -colorspace bt709 "
+               "-color_primaries bt709 -color_trc bt709")  # fmt: skip
+_RGB = ("rgb", "bgr", "gbr", "argb", "abgr", "0rgb", "0bgr", "pal8", "x2rgb", "x2bgr")  # what names of RGB formats begin with
+_UPRIGHT = (1 << 16, 0, 0, 0, 1 << 16)  # the matrix of video that is not rotated, without its last column and row
 
 
 class AvSource:
-    """A Source. Frames are not converted or rescaled: InputError for formats other than yuv420p."""
+    """A Source. Frames are not converted or rescaled: InputError for formats other than progressive yuv420p.
+
+    The first frame is decoded at once: it says what the container may not (colours, rotation, interlacing).
+    """
 
     def __init__(self, name: str):
         try:
@@ -32,47 +45,89 @@ class AvSource:
             raise InputError(f"{name}: holds no video")
         self._stream = self._container.streams.video[0]
         self._stream.thread_type = "AUTO"
+        self._size = self._stream.codec_context.width, self._stream.codec_context.height
+        check_pixel_format(self._stream.codec_context.pix_fmt or "unknown", name)
+        frames = self._decoded()
+        first = next(frames, None)
+        self._frames = frames if first is None else chain((first,), frames)
+        self.format = self._format(first)
+        rate, base = self.format.fps, self._stream.time_base
+        self.times = FrameTimes(rate, base) if rate is not None and base is not None else None
+
+    def _format(self, first: Any) -> VideoFormat:
         context = self._stream.codec_context
-        check_pixel_format(context.pix_fmt or "unknown", name)
-        sar = self._stream.sample_aspect_ratio
-        full = context.pix_fmt == "yuvj420p" or context.color_range == _FULL_RANGE
-        self.format = VideoFormat(
-            context.width,
-            context.height,
+        sar, shown = self._stream.sample_aspect_ratio, context if first is None else first
+        full = context.pix_fmt == "yuvj420p" or shown.color_range == _FULL
+        return VideoFormat(
+            *self._size,
             Fraction(self._stream.average_rate) if self._stream.average_rate else None,
             (sar.numerator, sar.denominator) if sar and max(sar.numerator, sar.denominator) < 65536 else None,
-            True if full else None,
+            True if full else False if shown.color_range == _LIMITED else None,
             self._stream.frames or None,
             "av",
-        )
+            {"colorprim": _name_of(shown.color_primaries, COLOUR_PRIMARIES),
+             "transfer": _name_of(shown.color_trc, TRANSFER),
+             "colormatrix": _name_of(shown.colorspace, COLOUR_MATRIX)},
+            None if first is None else _matrix(first),
+            bool(self._container.streams.audio),
+        )  # fmt: skip
 
-    def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
-        """See Source."""
-        size = (self.format.width, self.format.height)
+    def _decoded(self) -> Iterator[Any]:
+        """The frames of PyAV, checked."""
         number = 0
         try:
             for frame in self._container.decode(self._stream):
-                if count and number >= seek + count:
-                    return
                 check_pixel_format(frame.format.name, self._name)
-                if (frame.width, frame.height) != size:
+                if (frame.width, frame.height) != self._size:
                     raise InputError(f"{self._name}: frame {number} is {frame.width}x{frame.height}, not "
-                                     f"{size[0]}x{size[1]}: a change of size is not supported")
-                if number >= seek:
-                    yield planes_of(frame)
+                                     f"{self._size[0]}x{self._size[1]}: a change of size is not supported")
+                if frame.interlaced_frame:
+                    raise InputError(f"{self._name}: frame {number} is interlaced, which is not supported; "
+                                     + converting(self._name, "-vf bwdif=send_frame", "progressive"))
+                yield frame
                 number += 1
         except self._failures as error:
             raise InputError(f"{self._name}: {error_text(error)} while decoding frame {number}") from None
+
+    def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
+        """See Source."""
+        for number, frame in enumerate(self._frames):
+            if number >= seek:
+                if self.times is not None:
+                    self.times.add(frame.pts, frame.duration)
+                yield planes_of(frame)
+            if count and number + 1 >= seek + count:
+                return
 
     def close(self) -> None:
         """See Source."""
         self._container.close()
 
 
+def _name_of(code: int, names: dict[str, Any]) -> str | None:
+    """The option's name of a code point of Tables E-3 to E-5, which FFmpeg uses; None: not specified, or unknown."""
+    return next((name for name, value in names.items() if value == code), None)
+
+
+def _matrix(frame: Any) -> tuple[int, ...] | None:
+    """The display matrix of a frame, nine numbers as in tkhd; None if the video is shown as it is stored."""
+    data = frame.side_data.get("DISPLAYMATRIX")
+    matrix = tuple(np.frombuffer(bytes(data), np.int32).tolist()) if data is not None else ()
+    return matrix if len(matrix) == 9 and matrix[:5] != _UPRIGHT else None
+
+
 def check_pixel_format(name: str, where: str) -> None:
     """InputError for formats other than 8-bit 4:2:0."""
     if name not in ("yuv420p", "yuvj420p"):
-        raise InputError(f"{where}: {name} is not supported; only 8-bit 4:2:0 (yuv420p) is")
+        words = _RGB_TO_420 if name.startswith(_RGB) else _TO_420
+        raise InputError(f"{where}: {name} is not supported; only 8-bit 4:2:0 (yuv420p) is; "
+                         + converting(where, words, "yuv420p"))  # fmt: skip
+
+
+def converting(name: str, words: str, suffix: str) -> str:
+    """The ffmpeg line that converts a file without loss but for what `words` say."""
+    made = f"{os.path.splitext(name)[0]}_{suffix}.mkv"
+    return f"convert it: ffmpeg -i {shlex.quote(name)} {words} -c:v ffv1 {shlex.quote(made)}"
 
 
 def planes_of(frame: Any) -> Planes:

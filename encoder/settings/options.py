@@ -148,6 +148,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, MOST, scope=CLI),
     Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
 
+    Option("muxer", "Output", read_choice, "auto", "what OUT is: by its name, or said; raw is Annex B",
+           choices=_same("auto", "raw", "mp4", "mkv", "mov"), scope=CLI),
+    Option("audio", "Output", read_text, None, "file whose sound is put beside the video in .mp4, .mkv or .mov (may be IN): "
+           "copied, or encoded to AAC; needs PyAV", "FILE", scope=CLI),
+    Option("fragment", "Output", read_float, None, "MP4 in fragments (also for -, and for HLS and DASH), each of whole "
+           "GOPs of at least so many seconds together", "SECONDS", 0.001, 3600.0, scope=CLI),
+
     Option("preset", "Presets", read_choice, "medium", "a row of options for speed against compression; other "
            "options override it", choices=_same(*PRESETS)),
     Option("profile", "Presets", read_choice, "baseline", "the profile that the stream must keep to",
@@ -256,7 +263,7 @@ NOT_BUILT: dict[str, str] = {
     "slice_max_size": "see --slices", "slice_max_mbs": "see --slices", "sliced_threads": "see --threads and --slices",
     "nr": "there is no noise reduction", "aud": "access unit delimiters are not written",
     "vf": "input is never filtered or rescaled", "output": "the output is the second argument",
-    "muxer": "the ending of the output's name decides", "config": "options come from the command line",
+    "config": "options come from the command line",
 }
 NOT_BUILT_SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass", "w": "weightb",
                    "8": "8x8dct", "o": "output"}

@@ -58,7 +58,7 @@ def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:
     """The upload target of a frame of display size on a GPU, with its parameters, planes and pitches by name."""
     config = settings.config
     upload = zeros(upload_shape(config.mb_height, config.display), np.uint8)
-    params, source = split_upload(upload, config.mb_height)
+    source, params = split_upload(upload, config.mb_height, config.display)
     y, u, v = split_planes(source, config.display)
     pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
     return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}

@@ -62,7 +62,7 @@ class Frame:
         self.planes: tuple[Array, ...] = tuple(_allocate(name, size, zeros) for name in SOURCES)
         self.results: dict[str, Array] = {}
         layout = [(name, ARRAYS[name].shape(size), np.dtype(ARRAYS[name].dtype)) for name in of_places(RESULT, GPU_RESULT)]
-        sizes = [-(-math.prod(shape) * kind.itemsize // _ALIGNED) * _ALIGNED for _, shape, kind in layout]
+        sizes = [_aligned(math.prod(shape) * kind.itemsize) for _, shape, kind in layout]
         self.block = zeros((sum(sizes),), np.uint8)
         at = 0
         for (name, shape, kind), room in zip(layout, sizes):
@@ -75,7 +75,7 @@ class Frame:
         self.keep_reconstruction = True  # whether `decoded` of this frame is downloaded
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
         self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
-        self.frame_params = np.zeros(_params_bytes(mb_height) // 4, np.int32)
+        self.frame_params = np.zeros(1 + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
         self._params: tuple[int, tuple[int, ...]] = (-1, ())  # as written
         self.index = 0  # number of frames that entered before it
@@ -116,7 +116,7 @@ class Frame:
 class HostFrame(Frame):
     """The host arrays of a frame whose loop runs on a GPU: uploaded source and downloaded results.
 
-    upload          uint8[n]: frame_params and source, which one copy uploads
+    upload          uint8[n]: source and frame_params, which one copy uploads
     input_planes    y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
@@ -136,7 +136,7 @@ class HostFrame(Frame):
         self.level_blocks = _allocate("level_blocks", size if by_rows else Size(0, 0), zeros if by_rows else np.zeros)
         self._dirty_blocks = np.zeros(size.n_mb, np.uint32)  # bit mask of the blocks of `levels` that may be non-zero
         self.upload = zeros(upload_shape(mb_height, display), np.uint8)
-        self.frame_params, self.source = split_upload(self.upload, mb_height)
+        self.source, self.frame_params = split_upload(self.upload, mb_height, display)
         self.input_planes = split_planes(self.source, display)
         self._target = Target(self.input_planes)
         self._padded = False
@@ -216,19 +216,22 @@ def nothing() -> None:
     """The deferred part of the entropy stage if the loop has run it."""
 
 
-def _params_bytes(mb_height: int) -> int:
-    return -(-4 * (1 + mb_height) // _ALIGNED) * _ALIGNED
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
 
 
 def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[int]:
-    """Shape of an upload buffer, uint8; display: (height, width) of the planes."""
-    return (_params_bytes(mb_height) + sum(height * width for height, width in display),)
+    """Shape of an upload buffer, uint8; display: (height, width) of the planes.
+
+    The samples come first, at the start of a page, where files are read faster (docs/gpu.md).
+    """
+    return (_aligned(sum(height * width for height, width in display)) + _aligned(4 * (1 + mb_height)),)
 
 
-def split_upload(upload: Array, mb_height: int) -> tuple[Array, Array]:
-    """Views of an upload buffer: frame_params int32[>= 1 + mb_height], and the samples of the source, uint8[n]."""
-    size = _params_bytes(mb_height)
-    return upload[:size].view(np.dtype(np.int32)), upload[size:]
+def split_upload(upload: Array, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
+    """Views of an upload buffer: the samples of the source, uint8[n], and frame_params int32[>= 1 + mb_height]."""
+    samples = sum(height * width for height, width in display)
+    return upload[:samples], upload[_aligned(samples) :].view(np.dtype(np.int32))
 
 
 def split_planes(source: Array, display: Sequence[tuple[int, int]]) -> tuple[Array, ...]:

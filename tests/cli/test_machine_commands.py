@@ -686,6 +686,17 @@ def test_doctor_on_the_emulated_gpu(monkeypatch, tmp_path):
         device_module.use_driver(None)
     assert found["cuda"]["usable"] and found["cuda"]["gpus"][0]["kernel_files"] > 10
     assert any("GPU 0:" in line for line in doctor_command.lines(found))
+    found["cuda"]["way"] = "cuda-bindings 13.5.0"
+    assert "CUDA:        usable, through cuda-bindings 13.5.0" in doctor_command.lines(found)
+
+
+def test_doctor_advises_no_packages_for_a_gpu_where_none_is(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("h264lite.cuda_src.runtime.driver._library", lambda: None)
+    monkeypatch.setattr("h264lite.cuda_src.runtime.facts._KERNEL_MODULE", tmp_path)
+    assert cli.main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "no NVIDIA driver on this machine" in said and "pip install" not in said
+    assert "pycuda" not in said.partition("not installed:")[2].partition("\n")[0]
 
 
 # ---- the chart

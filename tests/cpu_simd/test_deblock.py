@@ -5,6 +5,7 @@ from itertools import pairwise
 import h264lite.cpu_simd.deblock as stage
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser
 from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, P_16x16
 
 from ..naive_deblock import deblock_picture
@@ -39,14 +40,17 @@ def random_planes(rng, height, width, kind):
     return planes
 
 
+def arguments(state, offsets, idc, upload=lambda array: array):
+    """mb_type to Deblocking; offsets: of chroma QP, alpha, beta."""
+    *arrays, qp = (upload(state[name]) for name in ("mb_type", "ref_idx", "mv", "total_coeff", "qp"))
+    return *arrays, Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
+
+
 def run(planes, state, offsets, idc, slice_first_mb, bands):
     out = [np.zeros((p.shape[0] + 4, p.shape[1] + 4), np.uint8)[2:-2, 2:-2] for p in planes]
     before = [p.copy() for p in planes]
     for row0, row1 in pairwise(bands):
-        stage.deblock(
-            *planes, state["mb_type"], state["ref_idx"], state["mv"], state["total_coeff"], state["qp"], *offsets, idc,
-            slice_first_mb, row0, row1, *out,
-        )  # fmt: skip
+        stage.deblock(Planes(*planes), *arguments(state, offsets, idc), slice_first_mb, row0, row1, Planes(*out))
     for plane, old in zip(planes, before):
         assert np.array_equal(plane, old)
     return out

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL
@@ -34,13 +35,12 @@ def picture_pair(rng, kind, width, height, pad):
 
 def run(source, reference, pad, centre, predictor, qp, merange, level, splits=1):
     rows = source.shape[0] // 16
-    cost = np.full((centre.shape[0], 41), -1, np.int32)
-    mv = np.zeros((centre.shape[0], 41, 2), np.int16)
+    start, n_mb = SearchStart(centre, predictor), len(centre)
+    found = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges[:-1], edges[1:], strict=True))):
-        qps = constant(len(cost), qp)
-        full_search(source, reference, pad, centre, predictor, qps, merange, row0, row1, cost, mv, level)
-    return cost, mv
+        full_search(source, reference, pad, start, constant(n_mb, qp), merange, row0, row1, found, level)
+    return found
 
 
 @pytest.mark.parametrize("kind", ["random", "flat", "opposite", "checkerboard", "stripes", "smooth"])

@@ -4,10 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import Motion, Planes, Quantiser, References, Residual
 from h264lite.cpu_simd.inter_residual import inter_residual
 from h264lite.cpu_simd.interpolate import interpolate
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_4x4, P_8x8, P_8x16, P_16x8, P_16x16
 
+from ..bundles import named
 from ..naive_reconstruction import check_counts, decode_picture, partition_vectors
 from .test_intra import compare, empty_state, picture
 
@@ -23,16 +25,15 @@ def reference_pool(pictures):
         for c in range(2):
             chroma[slot + 1, c] = np.pad(planes[1 + c], PAD // 2, "edge")
         interpolate(luma[slot + 1], PAD, 0, height // 16)
-    return luma, chroma, np.arange(1, len(pictures) + 1, dtype=np.int32)
+    return References(luma, chroma, np.arange(1, len(pictures) + 1, dtype=np.int32), PAD, len(pictures))
 
 
 def run(planes, state, pool, chroma_qp_offset, bands, trellis=1):
     rec = [np.full_like(p, 55) for p in planes]
     for row0, row1 in pairwise(bands):
-        inter_residual(
-            *planes, *pool, PAD, state["mb_type"], state["sub_mb_type"], state["ref_idx"], state["mv"], state["qp"],
-            chroma_qp_offset, trellis, row0, row1, *rec, state["levels"], state["total_coeff"], state["cbp"],
-        )  # fmt: skip
+        coded = Planes(*rec), named(Residual, state), state["cbp"]
+        quantiser, motion = Quantiser(state["qp"], chroma_qp_offset), named(Motion, state)
+        inter_residual(Planes(*planes), pool, motion, quantiser, trellis, row0, row1, *coded)
     return rec
 
 

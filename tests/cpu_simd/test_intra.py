@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import IntraChoice, Planes, Quantiser, Residual
 from h264lite.cpu_simd.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_16x16, P_16x16
 
+from ..bundles import named
 from ..naive_reconstruction import check_counts, decode_picture
 
 
@@ -61,11 +63,9 @@ def given_modes(rng, mb_width, slice_first_mb):
 def run(planes, state, chroma_qp_offset, slice_first_mb, rec=None, given=None):
     rec = rec or [np.full_like(p, 55) for p in planes]
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 77, np.uint8)) if given is None else (1, given)
-    intra(
-        *planes, slice_first_mb, chroma_qp_offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
-        state["intra4x4_mode"], state["intra16x16_mode"], state["intra_chroma_mode"], state["qp"], *rec,
-        state["levels"], state["total_coeff"], state["cbp"],
-    )  # fmt: skip
+    coded = Quantiser(state["qp"], chroma_qp_offset), Planes(*rec), named(Residual, state), state["cbp"]
+    end_mb, choice = len(state["mb_type"]), named(IntraChoice, state)
+    intra(Planes(*planes), slice_first_mb, n_ref, given, 0, end_mb, choice, *coded)
     return rec
 
 

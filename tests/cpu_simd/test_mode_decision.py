@@ -4,6 +4,14 @@ import threading
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import (
+    DecisionSettings,
+    LumaReferences,
+    Motion,
+    Searches,
+    SearchResult,
+    SearchStart,
+)
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision
@@ -11,6 +19,7 @@ from h264lite.cpu_simd.subpel_refine import subpel_refine
 from h264lite.standard.macroblock import P_SKIP, I_16x16, P_16x8, P_16x16
 
 from .. import naive
+from ..bundles import named
 from ..naive_modes import Decision
 from ..quantiser import constant, varying
 
@@ -34,8 +43,9 @@ def scene(rng, n_ref, subme, qp, noise):
     for ref, slot in enumerate(slots):
         inside = np.roll(big, (2 * ref, 1), (0, 1))[40 : 40 + HEIGHT, 40 : 40 + WIDTH].astype(np.uint8)
         luma[slot] = naive.half_samples(np.pad(inside, PAD, mode="edge"))
-        full_search(source, luma[slot, 0], PAD, centre, predictor[ref], constant(N_MB, qp), 8, 0, 4, cost[ref], mv[ref])
-        subpel_refine(source, luma[slot], PAD, predictor[ref], constant(N_MB, qp), subme, 0, 4, cost[ref], mv[ref])
+        start, found = SearchStart(centre, predictor[ref]), SearchResult(cost[ref], mv[ref])
+        full_search(source, luma[slot, 0], PAD, start, constant(N_MB, qp), 8, 0, 4, found)
+        subpel_refine(source, luma[slot], PAD, predictor[ref], constant(N_MB, qp), subme, 0, 4, found)
     intra_cost = np.zeros(N_MB, np.int32)
     slices = np.array([0, 0, 8, 8], np.int32)
     intra_estimate(source, constant(N_MB, qp), cost, 0, slices, 0, 4, intra_cost, np.zeros((N_MB, 16), np.uint8))
@@ -59,10 +69,9 @@ def decide(s, qp, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
     progress = np.zeros(5, np.int64)
 
     def run():
-        mode_decision(
-            s["source"], s["luma"], s["slots"], PAD, s["cost"], s["mv"], s["predictor"], s["intra_cost"],
-            s["slice_first_mb"], qp, subme, 128, n_ref, kinds, progress, *rows, *out,
-        )  # fmt: skip
+        references = LumaReferences(s["luma"], s["slots"], PAD, n_ref)
+        where = named(Searches, s), s["intra_cost"], s["slice_first_mb"], qp, DecisionSettings(subme, 0, 128, kinds)
+        mode_decision(s["source"], references, *where, progress, *rows, Motion(*out))
 
     workers = [threading.Thread(target=run) for _ in range(threads)]
     for worker in workers:

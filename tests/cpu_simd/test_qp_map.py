@@ -2,6 +2,19 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import (
+    Coarse,
+    DecisionSettings,
+    Motion,
+    Planes,
+    PreviousMotion,
+    Quantiser,
+    References,
+    Residual,
+    Searches,
+    SearchResult,
+    SearchStart,
+)
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.interpolate import interpolate
 from h264lite.cpu_simd.intra_estimate import intra_estimate
@@ -28,8 +41,8 @@ class Scene:
         self.luma[0] = padded(plane(self.rng, "smooth", height, width), PAD)
         interpolate(self.luma, PAD, 0, self.rows)
         self.source = shifted(self.rng, self.luma[0], PAD)
-        self.centre = np.zeros((self.n_mb, 2), np.int16)
         self.predictor = self.rng.integers(-40, 41, (self.n_mb, 2)).astype(np.int16)
+        self.start = SearchStart(np.zeros((self.n_mb, 2), np.int16), self.predictor)
         self.qp = varying(self.rng, self.n_mb)
 
     def check(self, stage):
@@ -45,22 +58,21 @@ class Scene:
         assert changed  # QP matters
 
     def search(self, function, qp, *more):
-        cost, mv = np.zeros((self.n_mb, 41), np.int32), np.zeros((self.n_mb, 41, 2), np.int16)
-        where = self.source, self.luma[0], PAD, self.centre, self.predictor
-        function(*where, qp, RANGE, *more, 0, self.rows, cost, mv)
-        return cost, mv
+        found = SearchResult(np.zeros((self.n_mb, 41), np.int32), np.zeros((self.n_mb, 41, 2), np.int16))
+        function(self.source, self.luma[0], PAD, self.start, qp, RANGE, *more, 0, self.rows, found)
+        return found
 
 
 def test_search_centre():
     s = Scene()
-    coarse = [np.zeros(coarse_shape(HEIGHT, WIDTH), np.uint8) for _ in range(2)]
-    subsample(s.source, s.luma[0], PAD, 0, ROWS, *coarse)
-    previous = np.zeros((N_MB, 4), np.int8), s.rng.integers(-30, 30, (N_MB, 16, 2)).astype(np.int16)
+    coarse = Coarse(*(np.zeros(coarse_shape(HEIGHT, WIDTH), np.uint8) for _ in range(2)))
+    subsample(s.source, s.luma[0], PAD, 0, ROWS, coarse)
+    previous = PreviousMotion(np.zeros((N_MB, 4), np.int8), s.rng.integers(-30, 30, (N_MB, 16, 2)).astype(np.int16), 1)
 
     def stage(qp):
-        out = np.zeros((2, N_MB, 2), np.int16)
-        search_centre(s.source, s.luma[0], PAD, *coarse, *previous, 1, qp, RANGE, 128, 0, ROWS, *out)
-        return out
+        start = SearchStart(*np.zeros((2, N_MB, 2), np.int16))
+        search_centre(s.source, s.luma[0], PAD, coarse, previous, qp, RANGE, 128, 0, ROWS, start)
+        return start
 
     s.check(stage)
 
@@ -82,9 +94,9 @@ def test_subpel_refine(subme):
     searched = s.search(full_search, s.qp)
 
     def stage(qp):
-        cost, mv = (a.copy() for a in searched)
-        subpel_refine(s.source, s.luma, PAD, s.predictor, qp, subme, 0, ROWS, cost, mv)
-        return cost, mv
+        found = SearchResult(*(a.copy() for a in searched))
+        subpel_refine(s.source, s.luma, PAD, s.predictor, qp, subme, 0, ROWS, found)
+        return found
 
     s.check(stage)
 
@@ -106,17 +118,17 @@ def test_rd_decision():
     s = Scene(16, 16 * 12)
     cost, mv = s.search(full_search, s.qp)
     chroma = np.full((1, 2, 8 * s.rows + PAD, 8 + PAD), 90, np.uint8)
-    sources = s.source, *s.rng.integers(80, 100, (2, 8 * s.rows, 8)).astype(np.uint8)
+    sources = Planes(s.source, *s.rng.integers(80, 100, (2, 8 * s.rows, 8)).astype(np.uint8))
     slices, slots = np.arange(s.rows, dtype=np.int32), np.zeros(1, np.int32)
 
     def stage(qp):
         shapes = ((), "u1"), ((4,), "u1"), ((4,), "i1"), ((16, 2), "i2"), ((27, 16), "i2"), ((24,), "u1")
         out = [np.zeros((s.n_mb, *shape), kind) for shape, kind in shapes]
-        rd_decision(
-            *sources, s.luma[None], chroma, slots, PAD, cost[None], mv[None], s.predictor[None],
-            np.full(s.n_mb, 1 << 20, np.int32), slices, qp, -2, 1, 128, 1, 31, np.zeros(1 + s.rows, np.int64), 0,
-            s.rows, *out,
-        )  # fmt: skip
+        references = References(s.luma[None], chroma, slots, PAD, 1)
+        searches, intra_cost = Searches(cost[None], mv[None], s.predictor[None]), np.full(s.n_mb, 1 << 20, np.int32)
+        how = Quantiser(qp, -2), DecisionSettings(5, 1, 128, 31), np.zeros(1 + s.rows, np.int64)
+        results = Motion(*out[:4]), Residual(*out[4:])
+        rd_decision(sources, references, searches, intra_cost, slices, *how, 0, s.rows, *results)
         return out[:4]
 
     s.check(stage)

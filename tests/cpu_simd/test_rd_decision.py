@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import bit_costs, rd_decision
+from h264lite.cpu_simd.bundles import Motion, Residual
 from h264lite.standard.macroblock import LAST_INTRA, P_SKIP
 
 from .. import naive_entropy, round_trip, sequences
@@ -16,14 +17,13 @@ def test_bits_are_those_written(n_ref: int) -> None:
     state = naive_entropy.random_state(rng, 5, 4, n_ref, 30, 0.4, 20)
     state.qp[:] = 30
     mb_type, sub_mb_type, ref_idx, mv, _, _, _, cbp, _, levels, total_coeff, *_ = state.arrays()
+    motion, residual = Motion(mb_type, sub_mb_type, ref_idx, mv), Residual(levels, total_coeff)
     sink, written = np.zeros(3, np.int64), np.zeros(bit_costs.MACROBLOCK_BYTES, np.uint8)
     _, mb_bits = naive_entropy.slice_data(state, 0, 20, 30, 0)
     inter = np.flatnonzero((mb_type > LAST_INTRA) & (mb_type != P_SKIP))
     assert len(inter) > 3
     for mb in inter:
-        bits = bit_costs.macroblock_bits(
-            int(mb), int(cbp[mb]), n_ref, mb_type, sub_mb_type, ref_idx, mv, levels, total_coeff, 5, 0, written, sink
-        )
+        bits = bit_costs.macroblock_bits(int(mb), int(cbp[mb]), n_ref, motion, residual, 5, 0, written, sink)
         assert bits == mb_bits[mb] + 1, mb  # mb_skip_run
 
 

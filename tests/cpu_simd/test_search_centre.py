@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.search_centre import coarse_shape, search_centre, subsample
 
@@ -23,19 +24,16 @@ def textured(rng, height, width):
 def run(source, reference, pad, merange, max_mv_y, splits, previous=None):
     height, width = source.shape
     rows, n_mb = height // 16, height * width // 256
-    coarse = [np.zeros(coarse_shape(height, width), np.uint8) for _ in range(2)]
-    centre, predictor = np.zeros((2, n_mb, 2), np.int16)
-    ref_idx, mv = previous or (np.full((n_mb, 4), -1, np.int8), np.zeros((n_mb, 16, 2), np.int16))
+    coarse = Coarse(*(np.zeros(coarse_shape(height, width), np.uint8) for _ in range(2)))
+    start = SearchStart(*np.zeros((2, n_mb, 2), np.int16))
+    before = PreviousMotion(*previous or (np.full((n_mb, 4), -1, np.int8), np.zeros((n_mb, 16, 2), np.int16)), 1)
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     spans = [(a, b) for a, b in zip(edges, edges[1:]) if a < b]
     for row0, row1 in reversed(spans):
-        subsample(source, reference, pad, row0, row1, *coarse)
+        subsample(source, reference, pad, row0, row1, coarse)
     for row0, row1 in reversed(spans):
-        search_centre(
-            source, reference, pad, *coarse, ref_idx, mv, 1, constant(n_mb, 24), merange, max_mv_y, row0, row1, centre,
-            predictor,
-        )  # fmt: skip
-    return centre, predictor
+        search_centre(source, reference, pad, coarse, before, constant(n_mb, 24), merange, max_mv_y, row0, row1, start)
+    return start
 
 
 @pytest.mark.parametrize("motion", [(0, 0), (37, -20), (-50, 30)])
@@ -89,16 +87,13 @@ def test_against_the_definition(kind):
         n_mb = height * width // 256
         ref_idx = rng.integers(-1, 3, (n_mb, 4)).astype(np.int8)
         mv = rng.integers(-300, 300, (n_mb, 16, 2)).astype(np.int16)
-        coarse = [np.zeros(coarse_shape(height, width), np.uint8) for _ in range(2)]
-        centre, predictor = np.zeros((2, n_mb, 2), np.int16)
-        subsample(source, reference, pad, 0, 3, *coarse)
+        coarse = Coarse(*(np.zeros(coarse_shape(height, width), np.uint8) for _ in range(2)))
+        start, before = SearchStart(*np.zeros((2, n_mb, 2), np.int16)), PreviousMotion(ref_idx, mv, distance)
+        subsample(source, reference, pad, 0, 3, coarse)
         np.testing.assert_array_equal(coarse[0], naive.coarse(source))
         np.testing.assert_array_equal(coarse[1], naive.coarse(reference[pad:-pad, pad:-pad]))
-        search_centre(
-            source, reference, pad, *coarse, ref_idx, mv, distance, constant(n_mb, qp), merange, max_mv_y, 0, 3, centre,
-            predictor,
-        )  # fmt: skip
+        search_centre(source, reference, pad, coarse, before, constant(n_mb, qp), merange, max_mv_y, 0, 3, start)
         where = source, reference, pad, ref_idx, mv, distance, LAMBDA[qp], merange, max_mv_y
         expected = [naive.search_centre(*where, mb, width // 16) for mb in range(n_mb)]
-        np.testing.assert_array_equal(centre, expected, err_msg=str((qp, merange)))
-        np.testing.assert_array_equal(predictor, 4 * centre)
+        np.testing.assert_array_equal(start.centre, expected, err_msg=str((qp, merange)))
+        np.testing.assert_array_equal(start.predictor, 4 * start.centre)

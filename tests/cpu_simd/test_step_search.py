@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL
@@ -17,14 +18,12 @@ GRIDS = (3, 7, 13)
 
 def run(source, reference, pad, centre, predictor, qp, merange, grid, level=SIMD_LEVEL, splits=1):
     rows = source.shape[0] // 16
-    cost = np.full((len(centre), 41), -1, np.int32)
-    mv = np.zeros((len(centre), 41, 2), np.int16)
+    start, n_mb = SearchStart(centre, predictor), len(centre)
+    found = SearchResult(np.full((n_mb, 41), -1, np.int32), np.zeros((n_mb, 41, 2), np.int16))
     edges = np.linspace(0, rows, splits + 1).astype(int).tolist()
     for row0, row1 in reversed(list(zip(edges, edges[1:]))):
-        step_search(
-            source, reference, pad, centre, predictor, constant(len(cost), qp), merange, grid, row0, row1, cost, mv, level
-        )
-    return cost, mv
+        step_search(source, reference, pad, start, constant(n_mb, qp), merange, grid, row0, row1, found, level)
+    return found
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -66,15 +65,16 @@ def test_it_finds_what_the_full_search_finds_where_valleys_lead_there():
     source = reference[96 + 5 : 96 + 5 + 64, 96 - 9 : 96 - 9 + 64].copy()
     zero = np.zeros((16, 2), np.int16)
     best, best_mv = np.zeros((16, 41), np.int32), np.zeros((16, 41, 2), np.int16)
-    full_search(source, reference, 96, zero, zero, constant(16, 0), 16, 0, 4, best, best_mv)
+    start, found = SearchStart(zero, zero), SearchResult(best, best_mv)
+    full_search(source, reference, 96, start, constant(16, 0), 16, 0, 4, found)
     best -= naive.vector_bits(best_mv)  # LAMBDA[0] is 1
     assert (best[:, 40] == 0).all() and (best_mv[:, 40] == (-36, 20)).all()
-    found = []
+    shares = []
     for grid in GRIDS:
         cost, mv = run(source, reference, 96, zero, zero, 0, 16, grid)
         assert (cost - naive.vector_bits(mv) >= best).all()
-        found.append((mv[:, 40] == best_mv[:, 40]).all(1).mean())
-    assert found == sorted(found) and 0.2 < found[0] and 0.7 < found[2], found
+        shares.append((mv[:, 40] == best_mv[:, 40]).all(1).mean())
+    assert shares == sorted(shares) and 0.2 < shares[0] and 0.7 < shares[2], shares
 
 
 def test_extreme_predictors_saturate():

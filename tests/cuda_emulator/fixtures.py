@@ -2,6 +2,7 @@
 whole encodes on GPUs that fail on demand: emulated ones, and with `on_gpus` real ones too if enough are available.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import device as device_module
+from h264lite.cuda_src.runtime.driver import BINDINGS, VARIABLE
 
+from .bindings import through_bindings
 from .driver import EmulatedDriver
 from .real import RealGpus, keep_contexts, skip_without
 
 REAL = pytest.param("gpu", marks=pytest.mark.gpu)
 MODES = ("emulated", "emulated-reversed", REAL)  # orders of the emulated threads: ascending, descending
+WAYS = ("emulated", "emulated-bindings", REAL)  # to the driver; on a real GPU the first of driver.py
 on_gpus = pytest.mark.parametrize("driver", ("emulated", REAL), indirect=True)
+both_ways = pytest.mark.parametrize("driver", WAYS, indirect=True)
+
+
+def stand_in(driver: EmulatedDriver, mode: str = "") -> Any:
+    """Emulated GPUs under the names of pycuda.driver, or through bindings.py: by the mode, or all by H264LITE_CUDA_DRIVER."""
+    bindings = mode.endswith("bindings") or os.environ.get(VARIABLE) == BINDINGS
+    return through_bindings(driver) if bindings else driver
 
 
 def open_device(mode: str) -> device_module.Device:
@@ -23,7 +34,7 @@ def open_device(mode: str) -> device_module.Device:
         skip_without()
         keep_contexts()
         return device_module.Device()
-    device_module.use_driver(EmulatedDriver(seed=1 if mode.endswith("reversed") else 0))
+    device_module.use_driver(stand_in(EmulatedDriver(seed=1 if mode.endswith("reversed") else 0), mode))
     try:
         return device_module.Device()
     finally:
@@ -47,9 +58,9 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver | None]:
         keep_contexts()
         yield None
         return
-    stand_in = EmulatedDriver(seed=int(request.param.endswith("reversed")))
-    device_module.use_driver(stand_in)
-    yield stand_in
+    emulated = EmulatedDriver(seed=int(request.param.endswith("reversed")))
+    device_module.use_driver(stand_in(emulated, request.param))
+    yield emulated
     device_module.use_driver(None)
 
 
@@ -58,16 +69,17 @@ def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     """GPUs for device="cuda": GPUS of the test's file, or one; `auto` takes one for frames of any size."""
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
     gpus = getattr(request.module, "GPUS", 1)
-    if getattr(request, "param", "emulated") == "gpu":
+    mode = getattr(request, "param", "emulated")
+    if mode == "gpu":
         skip_without(gpus)
         keep_contexts()
         no_tuning = Path("no tuning")  # by which `auto` might take the CPU
         monkeypatch.setattr("h264lite.encoder.settings.tuned.cache_file", lambda: no_tuning)
         yield RealGpus(monkeypatch, gpus)
         return
-    stand_in = EmulatedDriver(devices=gpus)
-    device_module.use_driver(stand_in)
-    yield stand_in
+    emulated = EmulatedDriver(devices=gpus)
+    device_module.use_driver(stand_in(emulated, mode))
+    yield emulated
     device_module.use_driver(None)
 
 

@@ -25,7 +25,12 @@ def report(name, architecture, folder):
     """{kernel: (registers, bytes spilled, bytes of shared memory)}"""
     include = compiler.write_tables(folder)
     target = ["-cubin", f"-arch=sm_{architecture}"]
-    text = compiler.run_nvcc(name, target, folder / f"{name.replace('/', '-')}.cubin", include, ("-Xptxas", "-v"))
+    output = folder / f"{name.replace('/', '-')}.cubin"
+    return resources(compiler.run_nvcc(name, target, output, include, ("-Xptxas", "-v")))
+
+
+def resources(text):
+    """`report` from what the assembler says."""
     kernels = {}
     for part in re.split(r"Compiling entry function '", text)[1:]:
         kernel = part.split("'")[0]
@@ -73,12 +78,13 @@ def test_fatbins_are_taken_while_the_sources_stand(tmp_path, monkeypatch):
     compiler.build_fatbins(("80", "90"), [name])
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
+    monkeypatch.setattr(compiler, "find_nvrtc", lambda: None)
     for capability in ((8, 0), (9, 0), (12, 0)):  # the last by PTX
         assert compiler.load_code(name, capability) == (tmp_path / f"{name}.fatbin").read_bytes()
     with (tmp_path / f"{name}.cu").open("a") as file:
         file.write("// changed\n")
     compiler.module_key.cache_clear()
-    with pytest.raises(compiler.CompileError, match="nvcc was not found"):
+    with pytest.raises(compiler.CompileError, match="neither nvcc nor NVRTC: pip install nvidia-cuda-nvrtc-cu12"):
         compiler.load_code(name, (9, 0))
     compiler.module_key.cache_clear()
 
@@ -106,10 +112,11 @@ def test_a_wheel_without_kernels(tmp_path, monkeypatch):
 
 def test_without_nvcc_a_build_goes_on(monkeypatch, capsys):
     monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
+    monkeypatch.setattr(compiler, "find_nvrtc", lambda: None)
     assert compiler.main(["--if-nvcc"]) == 0
     assert "compiled where they are first used" in capsys.readouterr().err
     assert compiler.main(["--arch", "90"]) == 1
-    assert "nvcc was not found" in capsys.readouterr().err
+    assert "neither nvcc nor NVRTC" in capsys.readouterr().err
 
 
 @needs_nvcc
@@ -134,8 +141,9 @@ def compiling(tmp_path, monkeypatch):
 
     monkeypatch.setattr(compiler, "run_nvcc", run_nvcc)
     monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
+    monkeypatch.setattr(compiler, "find_nvrtc", lambda: None)
     monkeypatch.setattr(compiler, "STAMP", "none")
-    monkeypatch.setattr(compiler, "_cached_name", lambda name, arch: f"{name}-{arch}.cubin")
+    monkeypatch.setattr(compiler, "_cached_name", lambda name, arch, version: f"{name}-{arch}.cubin")
     monkeypatch.setenv("H264LITE_CACHE", str(tmp_path))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))

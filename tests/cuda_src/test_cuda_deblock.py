@@ -5,9 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from h264lite.cpu_simd import deblock as cpu
+from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser
 from h264lite.cuda_src import deblock as cuda
 
-from ..cpu_simd.test_deblock import random_planes, random_state
+from ..cpu_simd.test_deblock import arguments, random_planes, random_state
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
 KINDS = ("noise", "steps", "bright")
@@ -15,10 +16,8 @@ KINDS = ("noise", "steps", "bright")
 
 def expected(planes, state, offsets, idc, slice_first_mb):
     out = [np.zeros_like(p) for p in planes]
-    names = ("mb_type", "ref_idx", "mv", "total_coeff", "qp")
-    cpu.deblock(
-        *planes, *(state[n] for n in names), *offsets, idc, slice_first_mb, 0, planes[0].shape[0] // 16, *out
-    )
+    rows = 0, planes[0].shape[0] // 16
+    cpu.deblock(Planes(*planes), *arguments(state, offsets, idc), slice_first_mb, *rows, Planes(*out))
     return out
 
 
@@ -46,7 +45,9 @@ def by_bands(bands):
 
     def launch(rec, arrays, offsets, idc, slices, out):
         for row0, row1 in pairwise(bands):
-            cuda.deblock(*rec, *arrays, *offsets, idc, slices, row0, row1, *out)
+            *chosen, qp = arrays
+            quantiser, deblocking = Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
+            cuda.deblock(Planes(*rec), *chosen, quantiser, deblocking, slices, row0, row1, Planes(*out))
 
     return launch
 

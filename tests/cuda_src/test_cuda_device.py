@@ -12,38 +12,20 @@ from h264lite.cuda_src.runtime import compiler
 from h264lite.cuda_src.runtime import device as device_module
 
 from ..cuda_emulator.driver import Context, EmulatedDriver, Error
+from ..cuda_emulator.fixtures import stand_in
 
 
-@pytest.fixture
-def driver():
-    stand_in = EmulatedDriver()
-    device_module.use_driver(stand_in)
-    yield stand_in
+@pytest.fixture(params=["emulated", "emulated-bindings"])
+def driver(request):
+    emulated = EmulatedDriver()
+    device_module.use_driver(stand_in(emulated, request.param))
+    yield emulated
     device_module.use_driver(None)
 
 
 def test_import_takes_no_cuda():
     code = "import sys, h264lite.cuda_src.runtime.device, h264lite.cuda_src.full_search; assert 'pycuda' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_no_driver_says_so(monkeypatch):
-    def missing(name):
-        raise ImportError("libcuda.so.1: cannot open shared object file")
-
-    monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(device_module.DeviceUnavailable, match="no NVIDIA driver"):
-        device_module.Device()
-    assert "no NVIDIA driver" in device_module.available()
-
-
-def test_no_pycuda_says_what_to_install(monkeypatch):
-    def missing(name):
-        raise ImportError("No module named 'pycuda'")
-
-    monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(device_module.DeviceUnavailable, match="pip install pycuda"):
-        device_module.Device()
 
 
 def test_old_gpu_and_absent_gpu():
@@ -149,14 +131,14 @@ def test_a_context_may_tell_of_a_kernel_that_failed(driver, monkeypatch):
         raise Error("an illegal memory access was encountered")
 
     monkeypatch.setattr(Context, "pop", failing)
-    with pytest.raises(device_module.GpuLost, match=r"failed in a pop of its context: an illegal"), gpu:
+    with pytest.raises(device_module.GpuLost, match=r"failed in a pop of its context: .*an illegal"), gpu:
         pass
     gpu.lost = None
     with pytest.raises(device_module.GpuLost, match="failed in a kernel: first"), gpu:
         raise gpu.failed("a kernel", "first")
     gpu.lost = None
     monkeypatch.setattr(Context, "push", failing)
-    with pytest.raises(device_module.GpuLost, match=r"failed in a push of its context: an illegal"), gpu:
+    with pytest.raises(device_module.GpuLost, match=r"failed in a push of its context: .*an illegal"), gpu:
         pass
 
 

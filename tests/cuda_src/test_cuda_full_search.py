@@ -5,8 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from h264lite.cpu_simd import full_search as cpu
+from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cuda_src.full_search import full_search
 
+from ..bundles import blank, uploaded
 from ..cuda_cases import KINDS, SEED, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
@@ -14,16 +16,17 @@ from ..quantiser import constant, varying
 
 def both(device, source, reference, pad, centre, predictor, qp, merange, splits=1):  # noqa: F811
     n_mb, rows = len(centre), source.shape[0] // 16
-    cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
-    cpu.full_search(source, reference, pad, centre, predictor, qp, merange, 0, rows, cost, mv)
-    on_gpu = [device.upload(a) for a in (source, reference, centre, predictor, qp)]
-    out = device.array((n_mb, 41), np.int32).fill(0xEE), device.array((n_mb, 41, 2), np.int16).fill(0xEE)
+    start = SearchStart(centre, predictor)
+    found = SearchResult(np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16))
+    cpu.full_search(source, reference, pad, start, qp, merange, 0, rows, found)
+    gpu_source, gpu_reference, gpu_qp = (device.upload(a) for a in (source, reference, qp))
+    gpu_start, out = uploaded(device, start), blank(device, found)
     edges = [rows * k // splits for k in range(splits + 1)]
     for row0, row1 in pairwise(edges):
         if row1 > row0:
-            full_search(*on_gpu[:2], pad, *on_gpu[2:], merange, row0, row1, *out)
-    np.testing.assert_array_equal(out[0].get(), cost)
-    np.testing.assert_array_equal(out[1].get(), mv)
+            full_search(gpu_source, gpu_reference, pad, gpu_start, gpu_qp, merange, row0, row1, out)
+    np.testing.assert_array_equal(out.cost.get(), found.cost)
+    np.testing.assert_array_equal(out.mv.get(), found.mv)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,4 +56,4 @@ def test_saturated_costs(device):  # noqa: F811
 def test_refused_by_name(device):  # noqa: F811
     a = device.array((16, 16), np.uint8)
     with pytest.raises(ValueError, match="merange 65"):
-        full_search(a, a, 0, a, a, a, 65, 0, 1, a, a)
+        full_search(a, a, 0, SearchStart(a, a), a, 65, 0, 1, SearchResult(a, a))

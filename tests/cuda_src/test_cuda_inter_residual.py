@@ -5,10 +5,12 @@ import copy
 import numpy as np
 import pytest
 from h264lite.cpu_simd import inter_residual as cpu
+from h264lite.cpu_simd.bundles import Motion, Planes, Quantiser, Residual
 from h264lite.cuda_src.inter_residual import inter_residual
 from h264lite.standard.macroblock import P_SKIP, I_4x4, P_16x16
 
-from ..cpu_simd.test_inter_residual import PAD, random_state, reference_pool
+from ..bundles import named, uploaded
+from ..cpu_simd.test_inter_residual import random_state, reference_pool
 from ..cpu_simd.test_intra import picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
@@ -34,20 +36,16 @@ def test_twin(device, kind, largest):  # noqa: F811
         state["mb_type"][state["mb_type"] == P_SKIP] = P_16x16  # before this stage only --subme 6 skips, on the CPU alone
         offset, trellis = int(rng.integers(-12, 13)), int(qp != 35)
         gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
-        source, refs = [device.upload(p) for p in planes], [device.upload(p) for p in pool]
-        rec = [np.full_like(p, 55) for p in planes]
-        out = [device.upload(p) for p in rec]
+        source, rec = Planes(*planes), Planes(*(np.full_like(p, 55) for p in planes))
+        gpu_source, references, out = (uploaded(device, bundle) for bundle in (source, pool, rec))
         want = copy.deepcopy(state)
         rows = height // 16
-        cpu.inter_residual(
-            *planes, *pool, PAD, want["mb_type"], want["sub_mb_type"], want["ref_idx"], want["mv"], want["qp"], offset,
-            trellis, 0, rows, *rec, want["levels"], want["total_coeff"], want["cbp"],
-        )  # fmt: skip
+        quantiser, motion, residual = Quantiser(want["qp"], offset), named(Motion, want), named(Residual, want)
+        cpu.inter_residual(source, pool, motion, quantiser, trellis, 0, rows, rec, residual, want["cbp"])
+        quantiser, motion, residual = Quantiser(gpu["qp"], offset), named(Motion, gpu), named(Residual, gpu)
         for row in range(rows):
-            inter_residual(
-                *source, *refs, PAD, gpu["mb_type"], gpu["sub_mb_type"], gpu["ref_idx"], gpu["mv"], gpu["qp"],
-                offset, trellis, row, row + 1, *out, gpu["levels"], gpu["total_coeff"], gpu["cbp"],
-            )  # fmt: skip
+            where = trellis, row, row + 1, out, residual, gpu["cbp"]
+            inter_residual(gpu_source, references, motion, quantiser, *where)
         for name in WRITTEN:
             np.testing.assert_array_equal(gpu[name].get(), want[name], err_msg=name)
         for name, a, b in zip("yuv", out, rec):

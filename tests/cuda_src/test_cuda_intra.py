@@ -5,9 +5,11 @@ import copy
 import numpy as np
 import pytest
 from h264lite.cpu_simd import intra as cpu
+from h264lite.cpu_simd.bundles import IntraChoice, Planes, Quantiser, Residual
 from h264lite.cuda_src.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_16x16, P_16x16
 
+from ..bundles import named, uploaded
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
@@ -17,20 +19,16 @@ WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", "
 def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None):  # noqa: F811
     """Runs the twins; parts: first and last macroblock of each call; given: modes of a P picture. Returns the CPU's state."""
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
-    modes = device.upload(given)
-    sources, slices = [device.upload(p) for p in planes], device.upload(slice_first_mb)
-    out, gpu = [device.upload(p) for p in rec], {name: device.upload(a) for name, a in state.items()}
+    modes, slices = device.upload(given), device.upload(slice_first_mb)
+    gpu = {name: device.upload(a) for name, a in state.items()}
+    source, out = uploaded(device, Planes(*planes)), uploaded(device, Planes(*rec))
+
+    def changed(state, rec):
+        return named(IntraChoice, state), Quantiser(state["qp"], offset), rec, named(Residual, state), state["cbp"]
+
     for first_mb, end_mb in parts:
-        intra(
-            *sources, slices, offset, n_ref, modes, first_mb, end_mb, gpu["mb_type"], gpu["intra4x4_mode"],
-            gpu["intra16x16_mode"], gpu["intra_chroma_mode"], gpu["qp"], *out, gpu["levels"], gpu["total_coeff"],
-            gpu["cbp"],
-        )  # fmt: skip
-    cpu.intra(
-        *planes, slice_first_mb, offset, n_ref, given, 0, len(state["mb_type"]), state["mb_type"],
-        state["intra4x4_mode"], state["intra16x16_mode"], state["intra_chroma_mode"], state["qp"], *rec, state["levels"],
-        state["total_coeff"], state["cbp"],
-    )  # fmt: skip
+        intra(source, slices, n_ref, modes, first_mb, end_mb, *changed(gpu, out))
+    cpu.intra(Planes(*planes), slice_first_mb, n_ref, given, 0, len(state["mb_type"]), *changed(state, Planes(*rec)))
     for name in WRITTEN:
         np.testing.assert_array_equal(gpu[name].get(), state[name], err_msg=name)
     for name, a, b in zip("yuv", out, rec):

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import interpolate as cpu_interpolate
 from h264lite.cpu_simd import mode_decision as cpu
+from h264lite.cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Searches
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cuda_src import mode_decision as cuda
 
 from .. import naive
+from ..bundles import blank, uploaded
 from ..cuda_cases import SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
@@ -39,7 +41,29 @@ def case(rng, kind, width, height, n_ref, pad, lam):
     cost = cost.astype(np.int32)
     predictor = rng.integers(-20, 21, (n_ref, n_mb, 2)).astype(np.int16)
     intra = rng.integers(300, 1500, n_mb).astype(np.int32)
-    return source, luma, slots, cost, mv, predictor, intra
+    return source, LumaReferences(luma, slots, pad, n_ref), Searches(cost, mv, predictor), intra
+
+
+def results(n_mb):
+    shapes = ((n_mb,), np.uint8), ((n_mb, 4), np.uint8), ((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16)
+    return Motion(*(np.zeros(*shape) for shape in shapes))
+
+
+def on_gpu(device, arguments):  # noqa: F811
+    """Arrays and bundles on the device."""
+    return [uploaded(device, a) if isinstance(a, tuple) else device.upload(a) for a in arguments]
+
+
+def both(device, read, settings, rows):  # noqa: F811
+    """The twins decide the same; read: the arguments before the settings. Returns the motion."""
+    n_mb = len(read[3])
+    out, turns = results(n_mb), (np.zeros(1 + rows, np.int64), 0, rows)
+    d_out = Motion(*(device.upload(np.full_like(a, 77)) for a in out))
+    cpu.mode_decision(*read, settings, *turns, out)
+    cuda.mode_decision(*on_gpu(device, read), settings, *turns, d_out)
+    for a, b in zip(d_out, out):
+        np.testing.assert_array_equal(a.get(), b)
+    return out
 
 
 @pytest.mark.parametrize("kind", ["random", "smooth"])
@@ -54,31 +78,22 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         (64, 64, 9, 45, 5, 3, 64),
     ):  # fmt: skip
         mb_width, rows, n_mb = width // 16, height // 16, width * height // 256
-        source, luma, slots, cost, mv, predictor, intra = case(rng, kind, width, height, n_ref, pad, lam)
+        found = case(rng, kind, width, height, n_ref, pad, lam)
         first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
-        read = [device.upload(a) for a in (source, luma, slots, cost, mv, predictor, intra, first, qp)]
-        d_source, d_luma, d_slots, d_cost, d_mv, d_predictor, d_intra, d_first, d_qp = read
-        shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
-        out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
-        d_out = [device.array(a.shape, a.dtype).fill(99) for a in out]
+        read, settings, out = (*found, first, qp), DecisionSettings(subme, 0, max_mv_y, kinds), results(n_mb)
+        d_read, d_out = on_gpu(device, read), blank(device, out)
         progress = np.zeros(1 + rows, np.int64)
         for rows_at_once in ((0, rows),) if rng.random() < 0.5 else ((0, 1), (1, rows)):
             progress[0] = 0
-            cpu.mode_decision(
-                source, luma, slots, pad, cost, mv, predictor, intra, first, qp, subme, max_mv_y, n_ref, kinds,
-                progress, *rows_at_once, *out,
-            )  # fmt: skip
-            cuda.mode_decision(
-                d_source, d_luma, d_slots, pad, d_cost, d_mv, d_predictor, d_intra, d_first, d_qp, subme, max_mv_y,
-                n_ref, kinds, None, *rows_at_once, *d_out,
-            )  # fmt: skip
+            cpu.mode_decision(*read, settings, progress, *rows_at_once, out)
+            cuda.mode_decision(*d_read, settings, None, *rows_at_once, d_out)
         for name, a, b in zip(("mb_type", "sub_mb_type", "ref_idx", "mv"), d_out, out):
             np.testing.assert_array_equal(a.get(), b, err_msg=name)
         prior, d_prior = out[2:], d_out[2:]
         cbp = rng.integers(0, 2, n_mb).astype(np.uint8)
         cpu.mark_skipped(first, *prior, cbp, mb_width, 0, rows, out[0])
-        cuda.mark_skipped(d_first, *d_prior, device.upload(cbp), mb_width, 0, rows, d_out[0])
+        cuda.mark_skipped(d_read[4], *d_prior, device.upload(cbp), mb_width, 0, rows, d_out[0])
         np.testing.assert_array_equal(d_out[0].get(), out[0])
 
 
@@ -86,18 +101,9 @@ def check_two_slices(device, seed):  # noqa: F811
     """11x9 macroblocks with two references: both decide the same."""
     rng = np.random.default_rng(seed)
     pad, width, height, n_ref = 48, 16 * 11, 16 * 9, 2
-    source, luma, slots, cost, mv, predictor, intra = case(rng, "smooth", width, height, n_ref, pad, 4)
-    rows, n_mb = height // 16, width * height // 256
     first = np.repeat(np.array([0, 55], np.int32), (5, 4))
-    shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
-    out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
-    read = [source, luma, slots, pad, cost, mv, predictor, intra, first, constant(n_mb, 24)]
-    rest = (5, 128, n_ref, 15, np.zeros(1 + rows, np.int64), 0, rows)
-    cpu.mode_decision(*read, *rest, *out)
-    d_out = [device.upload(np.full_like(a, 77)) for a in out]
-    cuda.mode_decision(*(a if isinstance(a, int) else device.upload(a) for a in read), *rest, *d_out)
-    for a, b in zip(d_out, out):
-        np.testing.assert_array_equal(a.get(), b)
+    found = case(rng, "smooth", width, height, n_ref, pad, 4)
+    both(device, (*found, first, constant(99, 24)), DecisionSettings(5, 0, 128, 15), 9)
 
 
 @pytest.mark.parametrize("tile_rows", [1, 2, 3])
@@ -135,18 +141,8 @@ def test_more_tiles_than_run_at_once(device, n_ref):  # noqa: F811
     pad, width, height = 48, 16, 16 * (290 if n_ref == 1 else 20)
     if n_ref > 1 and hasattr(device.driver, "load_emulated"):
         device.shared_limit = 99 << 10
-    source, luma, slots, cost, mv, predictor, intra = case(rng, "smooth", width, height, n_ref, pad, 4)
-    rows = n_mb = height // 16
-    first = np.zeros(rows, np.int32)
-    shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
-    out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
-    read = [source, luma, slots, pad, cost, mv, predictor, intra, first, constant(n_mb, 24)]
-    rest = (5, 128, n_ref, 15, np.zeros(1 + rows, np.int64), 0, rows)
-    cpu.mode_decision(*read, *rest, *out)
-    d_out = [device.upload(np.full_like(a, 77)) for a in out]
-    cuda.mode_decision(*(a if isinstance(a, int) else device.upload(a) for a in read), *rest, *d_out)
-    for a, b in zip(d_out, out):
-        np.testing.assert_array_equal(a.get(), b)
+    rows, found = height // 16, case(rng, "smooth", width, height, n_ref, pad, 4)
+    both(device, (*found, np.zeros(rows, np.int32), constant(rows, 24)), DecisionSettings(5, 0, 128, 15), rows)
 
 
 def test_what_levels_are_worth(device):  # noqa: F811
@@ -164,7 +160,6 @@ def test_what_levels_are_worth(device):  # noqa: F811
                 y, x = 16 * (9 * p + count) + 4 * (k // 4), 4 * (k % 4)
                 source[y : y + 4, x : x + 4] = 128 + basis * (1 if k % 2 else -1)
     n_mb = rows = 144
-    shapes = (((n_mb, 4), np.int8), ((n_mb, 16, 2), np.int16))
     mv = np.full((1, n_mb, 41, 2), 8, np.int16)
     # the vector found costs two bits more than the P_Skip vector if that one is skipped, and less if it is coded
     residual = source.astype(int) - 128
@@ -172,15 +167,9 @@ def test_what_levels_are_worth(device):  # noqa: F811
     cost = np.repeat(np.array(found, np.int32) - 14 * int(LAMBDA[qp]), 41).reshape(1, n_mb, 41)
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
     first, slots = np.arange(rows, dtype=np.int32), np.zeros(1, np.int32)
-    args = (5, 128, 1, 15, np.zeros(1 + rows, np.int64), 0, rows)
-    out = [np.zeros(n_mb, np.uint8), np.zeros((n_mb, 4), np.uint8), *(np.zeros(*s) for s in shapes)]
-    cpu.mode_decision(source, luma, slots, pad, cost, mv, predictor, intra, first, constant(n_mb, qp), *args, *out)
-    read = [device.upload(a) for a in (source, luma, slots)]
-    found = [device.upload(a) for a in (cost, mv, predictor, intra, first, constant(n_mb, qp))]
-    d_out = [device.upload(np.full_like(a, 77)) for a in out]
-    cuda.mode_decision(*read, pad, *found, *args, *d_out)
-    for a, b in zip(d_out, out):
-        np.testing.assert_array_equal(a.get(), b)
+    references, searches = LumaReferences(luma, slots, pad, 1), Searches(cost, mv, predictor)
+    read = source, references, searches, intra, first, constant(n_mb, qp)
+    out = both(device, read, DecisionSettings(5, 0, 128, 15), rows)
     kept = (out[3][:, 0, 0] != 0).reshape(16, 9)
     assert kept[0, 2:].all() and not kept[0, :2].any() and not kept[12:].any()
     assert len({tuple(row) for row in kept.tolist()}) >= 4

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import search_centre as cpu
+from h264lite.cpu_simd.bundles import Coarse, PreviousMotion, SearchStart
 from h264lite.cuda_src.search_centre import search_centre, subsample
 
+from ..bundles import blank, uploaded
 from ..cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
@@ -22,21 +24,20 @@ def test_twin(device, kind, merange):  # noqa: F811
         source = shifted(rng, reference, pad)
         previous_ref = rng.integers(-1, 3, (n_mb, 4)).astype(np.int8)
         previous_mv = rng.integers(-150, 151, (n_mb, 16, 2)).astype(np.int16)
-        coarse = [np.zeros(cpu.coarse_shape(height, width), np.uint8) for _ in range(2)]
-        out = [np.zeros((n_mb, 2), np.int16) for _ in range(2)]
+        previous = PreviousMotion(previous_ref, previous_mv, 2)
+        coarse = Coarse(*(np.zeros(cpu.coarse_shape(height, width), np.uint8) for _ in range(2)))
+        start = SearchStart(*(np.zeros((n_mb, 2), np.int16) for _ in range(2)))
         gpu_in = [device.upload(a) for a in (source, reference)]
-        gpu_previous = [device.upload(a) for a in (previous_ref, previous_mv)]
-        gpu_coarse = [device.array(c.shape, np.uint8).fill(7) for c in coarse]
-        gpu_out = [device.array((n_mb, 2), np.int16).fill(7) for _ in out]
-        cpu.subsample(source, reference, pad, 0, rows, *coarse)
+        gpu_previous, gpu_coarse, gpu_start = uploaded(device, previous), blank(device, coarse), blank(device, start)
+        cpu.subsample(source, reference, pad, 0, rows, coarse)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         gpu_qp = device.upload(qp)
-        previous, limits = (previous_ref, previous_mv, 2), (merange, max_mv_y)
-        cpu.search_centre(source, reference, pad, *coarse, *previous, qp, *limits, 0, rows, *out)
+        limits = merange, max_mv_y
+        cpu.search_centre(source, reference, pad, coarse, previous, qp, *limits, 0, rows, start)
         for row in range(0, rows, step):
-            subsample(*gpu_in, pad, row, min(row + step, rows), *gpu_coarse)
+            subsample(*gpu_in, pad, row, min(row + step, rows), gpu_coarse)
         for row in range(0, rows, step):
             span = row, min(row + step, rows)
-            search_centre(*gpu_in, pad, *gpu_coarse, *gpu_previous, 2, gpu_qp, *limits, *span, *gpu_out)
-        for a, b in zip((*gpu_coarse, *gpu_out), (*coarse, *out)):
+            search_centre(*gpu_in, pad, gpu_coarse, gpu_previous, gpu_qp, *limits, *span, gpu_start)
+        for a, b in zip((*gpu_coarse, *gpu_start), (*coarse, *start)):
             np.testing.assert_array_equal(a.get(), b)

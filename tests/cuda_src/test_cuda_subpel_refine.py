@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import interpolate as cpu_interpolate
 from h264lite.cpu_simd import subpel_refine as cpu
+from h264lite.cpu_simd.bundles import SearchResult
 from h264lite.cuda_src.subpel_refine import subpel_refine
 
+from ..bundles import uploaded
 from ..cuda_cases import KINDS, SEED, padded, plane, shifted
 from ..cuda_emulator.fixtures import device  # noqa: F401
 from ..quantiser import constant, varying
@@ -22,7 +24,7 @@ def case(rng, kind, width, height, pad, spread):
     mv = (4 * rng.integers(-spread, spread + 1, (n_mb, 41, 2))).astype(np.int16)
     cost = (AREA * rng.integers(100, 140, (n_mb, 41)) + rng.integers(0, 40, (n_mb, 41))).astype(np.int32)
     predictor = rng.integers(-70, 71, (n_mb, 2)).astype(np.int16)
-    return source, luma, predictor, cost, mv
+    return source, luma, predictor, SearchResult(cost, mv)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -32,13 +34,13 @@ def test_twin(device, kind, subme):  # noqa: F811
     pad = 48
     sizes = (48, 32, 24, 31), (16, 16, 51, 31), (32, 48, 31, 15), (32, 48, 12, 1), (32, 16, 31, 7), (48, 48, None, 31)
     for width, height, one_qp, kinds in sizes:
-        source, luma, predictor, cost, mv = case(rng, kind, width, height, pad, 18)
-        on_gpu = [device.upload(a) for a in (source, luma, predictor, cost, mv)]
-        rows, n_mb = height // 16, len(mv)
+        source, luma, predictor, found = case(rng, kind, width, height, pad, 18)
+        gpu_source, gpu_luma, gpu_predictor = (device.upload(a) for a in (source, luma, predictor))
+        rows, n_mb, gpu_found = height // 16, len(found.mv), uploaded(device, found)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
         gpu_qp = device.upload(qp)
-        cpu.subpel_refine(source, luma, pad, predictor, qp, subme, 0, rows, cost, mv, kinds)
+        cpu.subpel_refine(source, luma, pad, predictor, qp, subme, 0, rows, found, kinds)
         for row in range(rows):
-            subpel_refine(*on_gpu[:2], pad, on_gpu[2], gpu_qp, subme, row, row + 1, *on_gpu[3:], partition_mask=kinds)
-        np.testing.assert_array_equal(on_gpu[4].get(), mv)
-        np.testing.assert_array_equal(on_gpu[3].get(), cost)
+            subpel_refine(gpu_source, gpu_luma, pad, gpu_predictor, gpu_qp, subme, row, row + 1, gpu_found, kinds)
+        np.testing.assert_array_equal(gpu_found.mv.get(), found.mv)
+        np.testing.assert_array_equal(gpu_found.cost.get(), found.cost)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cpu_simd.simd.vector import PORTABLE
@@ -30,7 +31,8 @@ def test_search(device, name, kind, reach):  # noqa: F811
         pytest.skip("the same code as with 8, and slow")
     zero = np.zeros((n_mb, 2), np.int16)
     cost, mv = np.zeros((n_mb, 41), np.int32), np.zeros((n_mb, 41, 2), np.int16)
-    full_search(source, reference, pad, zero, zero, constant(n_mb, 0), reach, 0, 1, cost, mv, PORTABLE)
+    start, found = SearchStart(zero, zero), SearchResult(cost, mv)
+    full_search(source, reference, pad, start, constant(n_mb, 0), reach, 0, 1, found, PORTABLE)
     cost -= naive.vector_bits(mv)
     out = device.array(cost.shape, np.int32).fill(0xEE), device.array(mv.shape, np.int16).fill(0xEE)
     loop.search(name, device.upload(source), device.upload(reference), pad, reach, *out)

@@ -14,7 +14,7 @@ from h264lite.scheduler.frames.ring import DOWNLOAD_CYCLE
 
 from .. import round_trip
 from ..cuda_emulator.driver import EmulatedDriver
-from ..cuda_emulator.fixtures import check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
+from ..cuda_emulator.fixtures import both_ways, check_that_nothing_grows, driver, launches_by_frame, on_gpus  # noqa: F401
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 8
 
@@ -112,7 +112,7 @@ def test_a_raw_file_that_is_cut_off(driver, clip, tmp_path, capfd):  # noqa: F81
     assert len(round_trip.ffmpeg_frames((tmp_path / "out.264").read_bytes())) == FRAMES - 1
 
 
-@on_gpus
+@both_ways
 @pytest.mark.parametrize("silent", (False, True))
 def test_cuda_by_name_finishes_the_file(driver, clip, tmp_path, capfd, silent):  # noqa: F811
     counts = launches(driver, clip)
@@ -130,7 +130,7 @@ def test_cuda_by_name_finishes_the_file(driver, clip, tmp_path, capfd, silent): 
         assert held <= frame  # fewer if a thread that writes bits came late
 
 
-@on_gpus
+@both_ways
 def test_the_loss_is_raised_once(driver, clip):  # noqa: F811
     counts = launches(driver, clip)
     driver.launches, driver.fail_after = counts[0], counts[4] + 2

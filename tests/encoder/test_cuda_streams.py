@@ -10,7 +10,7 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.scheduler import cuda_executor
 
 from .. import round_trip, sequences
-from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from ..cuda_emulator.fixtures import WAYS, gpu  # noqa: F401
 from ..cuda_emulator.real import skip_without
 from .test_streams import ALL, planes
 
@@ -91,6 +91,7 @@ def test_a_real_clip(gpu):  # noqa: F811
     compare(cut, 96, 64, qp=27)
 
 
+@pytest.mark.parametrize("gpu", WAYS, indirect=True)
 def test_the_timeline(gpu, tmp_path):  # noqa: F811
     """Every stage, copy and thread of every frame; nothing of a frame before its upload."""
     source, out = tmp_path / "in_48x32.yuv", tmp_path / "trace.json"

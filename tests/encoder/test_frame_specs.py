@@ -50,22 +50,51 @@ class IntraFrames(FrameTypes):
         return spec
 
 
-@pytest.mark.parametrize("ref", (1, 3))
-@pytest.mark.parametrize("options", DEVICES, ids=str)
-def test_an_i_frame_that_is_no_idr_frame(driver, monkeypatch, options, ref):  # noqa: F811
-    """The frames after it use the references before it, on every device; decoders agree."""
+class DroppableFrames(FrameTypes):
+    """Odd frames of each GOP are no references."""
+
+    def next(self, sizes=()):
+        spec = super().next(sizes)
+        index, place = spec.coding_index, spec.frame_num
+        before = tuple(index - k for k in range(1, place + 1) if (place - k) % 2 == 0)[: self._config.ref]
+        if place % 2:
+            return spec._replace(is_reference=False, frame_num=(place + 1) // 2, list0=before, references_after=before)
+        after = (index, *before)[: self._config.ref]
+        return spec._replace(frame_num=place // 2, list0=before, references_after=after)
+
+
+def coded(monkeypatch, types, options, ref):
+    """Packets of a clip with these types of frames: decoders agree, and all devices have the same bytes."""
     for module in ("encoder.pipeline", "encoder.gops.gops"):
-        monkeypatch.setattr(f"h264lite.{module}.FrameTypes", IntraFrames)
+        monkeypatch.setattr(f"h264lite.{module}.FrameTypes", types)
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     packets = packets_of(clip, qp=28, keyint=7, ref=ref, **options)
     stream = b"".join(packet.data for packet in packets)
-    assert [packet.frame_type for packet in packets] == list("IPIPPPIIP")
-    assert [packet.is_keyframe for packet in packets] == [n in (0, 7) for n in range(FRAMES)]
     reconstruction = [packet.reconstruction for packet in packets]
     round_trip.assert_same(round_trip.ffmpeg_frames(stream), reconstruction, "FFmpeg")
     round_trip.assert_same(round_trip.own_frames(stream), reconstruction, "own decoder")
     expected, _ = round_trip.encode(clip, WIDTH, HEIGHT, qp=28, keyint=7, ref=ref, device="cpu", threads=1)
     assert stream == expected
+    return packets
+
+
+@pytest.mark.parametrize("ref", (1, 3))
+@pytest.mark.parametrize("options", DEVICES, ids=str)
+def test_an_i_frame_that_is_no_idr_frame(driver, monkeypatch, options, ref):  # noqa: F811
+    """The frames after it use the references before it."""
+    packets = coded(monkeypatch, IntraFrames, options, ref)
+    assert [packet.frame_type for packet in packets] == list("IPIPPPIIP")
+    assert [packet.is_keyframe for packet in packets] == [n in (0, 7) for n in range(FRAMES)]
+
+
+@pytest.mark.parametrize("ref", (1, 2))
+@pytest.mark.parametrize("options", DEVICES, ids=str)
+def test_a_frame_that_is_no_reference(driver, monkeypatch, options, ref):  # noqa: F811
+    """Without these frames the others decode to the same."""
+    packets = coded(monkeypatch, DroppableFrames, options, ref)
+    kept = [packet for packet in packets if packet.pts % 7 % 2 == 0]
+    stream = b"".join(packet.data for packet in kept)
+    round_trip.assert_same(round_trip.ffmpeg_frames(stream), [packet.reconstruction for packet in kept], "FFmpeg")
 
 
 class BySize(FrameTypes):

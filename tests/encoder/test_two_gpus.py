@@ -16,7 +16,7 @@ from h264lite.scheduler.planning.tuning_file import cache_file, read
 from .. import round_trip
 from ..cli.test_machine_commands import quick  # noqa: F401
 from ..cuda_emulator.driver import Error
-from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..cuda_emulator.fixtures import both_ways, driver, on_gpus  # noqa: F401
 from .test_cuda_frames import upload
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 12
@@ -110,7 +110,7 @@ def test_one_is_lost_with_auto(driver, clip, silent):  # noqa: F811
     assert not driver.gpus[1].launches
 
 
-@on_gpus
+@both_ways
 def test_the_other_gpu_lives(driver, clip):  # noqa: F811
     """After one was lost, an encode on the other one is as ever."""
     expected, _ = encode(clip, device="cpu")

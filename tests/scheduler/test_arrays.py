@@ -50,7 +50,7 @@ def test_arguments_are_checked_by_stage():
 
 def test_every_name_is_in_one_table_and_used():
     assert not (ARRAYS.keys() & VIEWS.keys() or (ARRAYS.keys() | VIEWS.keys()) & CONSTANTS.keys())
-    used = {name for row in TABLE for name in (*row.reads, *row.writes.split())}
+    used = {name for row in TABLE for name in (*row.reads, *row.written)}
     assert VIEWS.keys() | CONSTANTS.keys() <= used
     behind = {name for view in VIEWS.values() for name, _ in view.of}
     assert behind <= ARRAYS.keys()
@@ -60,7 +60,7 @@ def test_every_name_is_in_one_table_and_used():
 def test_halos_are_of_stages_that_read_the_array():
     for row in (*ARRAYS.values(), *VIEWS.values()):
         for name, halo in row.halo.items():
-            assert row.name in STAGES[name].reads or row.name in STAGES[name].writes.split(), (row.name, name)
+            assert row.name in STAGES[name].reads or row.name in STAGES[name].written, (row.name, name)
             keys = storage(row.name, 0, 2)
             assert [use.halo_rows for use in accesses(name, 0, 2) if use.key in keys] == [halo] * len(keys)
 

@@ -3,7 +3,7 @@
 import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.errors import Error
-from h264lite.scheduler.check import Twin, macroblock_row
+from h264lite.scheduler.check import Twin, flat, macroblock_row
 from h264lite.scheduler.stages import CUDA, ENTROPY_STAGE, STAGES
 
 from .. import round_trip
@@ -55,11 +55,11 @@ def test_hybrid_frames_beside_the_twins(gpu, monkeypatch):  # noqa: F811
 def spoil(monkeypatch, name, argument, index):
     """The kernel of a stage changes one element more than it should."""
     stage = STAGES[name]
-    kernel, at = stage.cpu_function, stage.arguments.split().index(argument)
+    kernel, at = stage.cpu_function, stage.names.index(argument)
 
     def faulty(*args):
         kernel(*args)
-        args[at][index] ^= 1
+        list(flat(args))[at][index] ^= 1
 
     monkeypatch.setitem(stage.__dict__, "cpu_function", faulty)
     monkeypatch.setenv("H264LITE_CHECK", "1")

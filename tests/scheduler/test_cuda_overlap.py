@@ -94,7 +94,7 @@ def ledger(monkeypatch):
         return [span(state[name]) for name in names if isinstance(state.get(name), Array)]
 
     def noted_launch(self, state, part, stream):
-        found.act(stream, self.name, spans(state, self.reads), spans(state, self.writes.split()))
+        found.act(stream, self.name, spans(state, self.reads), spans(state, self.written))
         launch(self, state, part, stream)
 
     def noted_put(self, host, stream=None):

@@ -1,0 +1,121 @@
+"""Arrays and numbers that stages take together, for the kernels of both devices; scheduler/bundles.py says which arrays.
+
+Arrays are np.ndarray on the CPU, DeviceArray on a GPU. Sizes of a frame: H x W luma samples, n_mb macroblocks.
+Each is a collections.namedtuple, made in 25 us at import; a typing.NamedTuple takes 160 us.
+"""
+
+from collections import namedtuple
+
+# Samples of one frame, each plane uint8; rows may be longer than the frame.
+Planes = namedtuple("Planes", (
+    "y",  # [H, W]
+    "u",  # [H / 2, W / 2]
+    "v",
+))  # fmt: skip
+
+# Frames in a quarter of the width and height, with borders: means of 4x4 samples.
+Coarse = namedtuple("Coarse", (
+    "source",  # uint8[H / 4 + 2 COARSE_PAD, W / 4 + 2 COARSE_PAD]
+    "reference",
+))  # fmt: skip
+
+# Vectors of the frame before, and the distance over which they are continued.
+PreviousMotion = namedtuple("PreviousMotion", (
+    "ref_idx",  # int8[n_mb, 4], -1: intra
+    "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
+    "distance",  # frames from the searched reference to the frame in the loop
+))  # fmt: skip
+
+# Where the search of each macroblock begins, in one reference.
+SearchStart = namedtuple("SearchStart", (
+    "centre",  # int16[n_mb, 2], of the window, integer samples (x, y)
+    "predictor",  # int16[n_mb, 2], of the vectors, quarter samples (x, y)
+))  # fmt: skip
+
+# What the search of one reference finds for the 41 partitions of each macroblock (layout.py).
+SearchResult = namedtuple("SearchResult", (
+    "cost",  # int32[n_mb, 41]
+    "mv",  # int16[n_mb, 41, 2], quarter samples (x, y)
+))  # fmt: skip
+
+# Results of the search and refinement in all references.
+Searches = namedtuple("Searches", (
+    "cost",  # int32[>= n_ref, n_mb, 41]
+    "mv",  # int16[>= n_ref, n_mb, 41, 2], quarter samples (x, y)
+    "predictor",  # int16[>= n_ref, n_mb, 2], as the search took it
+))  # fmt: skip
+
+# The luma of RefPicList0.
+LumaReferences = namedtuple("LumaReferences", (
+    "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
+    "slots",  # int32[n_ref], slot of each reference
+    "pad",  # border, luma samples
+    "n_ref",
+))  # fmt: skip
+
+# RefPicList0.
+References = namedtuple("References", (
+    "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
+    "chroma",  # uint8[n_slots, 2, H / 2 + pad, W / 2 + pad], Cb, Cr
+    "slots",  # int32[n_ref], slot of each reference
+    "pad",  # border, luma samples
+    "n_ref",
+))  # fmt: skip
+
+# What mode decision may choose, and how it compares.
+DecisionSettings = namedtuple("DecisionSettings", (
+    "subme",  # the option
+    "trellis",  # the option
+    "max_mv_y",  # limit of vertical vectors, luma samples (Table A-1)
+    "partition_mask",  # sizes of partitions, see ALL_KINDS in decisions.py
+))  # fmt: skip
+
+# Types and motion of the macroblocks of a frame.
+Motion = namedtuple("Motion", (
+    "mb_type",  # uint8[n_mb]
+    "sub_mb_type",  # uint8[n_mb, 4]
+    "ref_idx",  # int8[n_mb, 4], -1: intra
+    "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
+))  # fmt: skip
+
+# Types and prediction modes of intra macroblocks.
+IntraChoice = namedtuple("IntraChoice", (
+    "mb_type",  # uint8[n_mb]
+    "intra4x4_mode",  # int8[n_mb, 16], raster order; 2 (DC) where the macroblock is not I_4x4
+    "intra16x16_mode",  # uint8[n_mb]
+    "intra_chroma_mode",  # uint8[n_mb]
+))  # fmt: skip
+
+# Transform coefficient levels of the macroblocks.
+Residual = namedtuple("Residual", (
+    "levels",  # int16[n_mb, N_LEVEL_BLOCKS, 16], scan order
+    "total_coeff",  # uint8[n_mb, 24]
+))  # fmt: skip
+
+# What macroblock_layer() says of the macroblocks of a frame.
+Macroblocks = namedtuple("Macroblocks", (
+    "mb_type",  # uint8[n_mb]
+    "sub_mb_type",  # uint8[n_mb, 4]
+    "ref_idx",  # int8[n_mb, 4], -1: intra
+    "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
+    "intra4x4_mode",  # int8[n_mb, 16]
+    "intra16x16_mode",  # uint8[n_mb]
+    "intra_chroma_mode",  # uint8[n_mb]
+    "cbp",  # uint8[n_mb]
+    "qp",  # uint8[n_mb], QP_Y
+    "levels",  # int16[n_mb, N_LEVEL_BLOCKS, 16], scan order
+    "total_coeff",  # uint8[n_mb, 24]
+))  # fmt: skip
+
+# Quantisation of the macroblocks.
+Quantiser = namedtuple("Quantiser", (
+    "qp",  # uint8[n_mb], QP_Y
+    "chroma_offset",  # chroma_qp_index_offset
+))  # fmt: skip
+
+# Parameters of the deblocking filter.
+Deblocking = namedtuple("Deblocking", (
+    "alpha_offset",  # FilterOffsetA
+    "beta_offset",  # FilterOffsetB
+    "disable_idc",  # disable_deblocking_filter_idc
+))  # fmt: skip

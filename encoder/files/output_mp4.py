@@ -1,0 +1,138 @@
+"""MP4 output of our own: a file with moov in front, or fragments for pipes, HLS and DASH."""
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, BinaryIO
+
+from ...mp4.layouts import AtEnd, Fragments, InPlace, Layout
+from ...mp4.movie import UPRIGHT
+from ...mp4.muxer import Muxer
+from ..errors import OutputError
+from .output import ByteSink, error_text
+
+IN_MEMORY = 1 << 26  # bytes of a stream that wait in memory, before a temporary file
+
+
+class Mp4Sink:
+    """A PacketSink. The first packet begins with SPS and PPS, which say size, colours and aspect ratio.
+
+    target: the name of a file, "-" for standard output, or an object with `write`, which stays open (BytesIO, a socket's
+    file). fragment: seconds of a fragment, at least; it ends before a keyframe. None: one movie, moov in front; pipes and
+    objects get it at the end (`waits`), files are fragments until then, so that they play if the process dies.
+    time_base: seconds of a unit of pts and dts, if not 1 / fps. matrix: of tkhd, for rotated video.
+    """
+
+    keeps_times = True
+
+    def __init__(
+        self,
+        target: str | os.PathLike[str] | BinaryIO,
+        *,
+        fps: Fraction,
+        fragment: float | None = None,
+        time_base: Fraction | None = None,
+        matrix: tuple[int, ...] | None = None,
+    ):
+        self._file: Any
+        if isinstance(target, str | os.PathLike):
+            self._file = ByteSink(os.fspath(target), readable=True)
+        else:
+            self._file = _Object(target)
+        self.name = self._file.name
+        self.waits = fragment is None and not self._file.editable
+        self._waiting: Any = None
+        layout: Layout
+        if fragment is not None:
+            layout = Fragments(self._file.write, fragment)
+        elif self.waits:
+            self._waiting = tempfile.SpooledTemporaryFile(IN_MEMORY)
+            layout = AtEnd(self._file.write, self._waiting)
+        else:
+            layout = InPlace(self._file.write, self._file.edit)
+        self._layout = layout
+        self._closed = False
+        self._muxer = self._named(lambda: Muxer(layout, time_base or 1 / fps, matrix or UPRIGHT))
+
+    @property
+    def frames(self) -> int:
+        """See PacketSink."""
+        return self._layout.frames
+
+    def write_packet(self, data: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
+        """See PacketSink. duration: of the last frame, in the same units; default: that of the frame before it."""
+        self._named(lambda: self._muxer.add(data, pts, dts, is_keyframe, duration))
+
+    def close(self) -> None:
+        """See PacketSink. An interrupt cannot cut it: a file that is moved is finished first."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._named(lambda: _uninterrupted(self._muxer.finish))
+        finally:
+            if self._waiting is not None:
+                self._waiting.close()
+            self._file.close()
+
+    def _named(self, call: Callable[[], Any]) -> Any:
+        """OutputError for what cannot be written or said."""
+        try:
+            return call()
+        except OSError as error:
+            raise OutputError(f"{self.name}: {error_text(error)}") from None
+        except ValueError as error:
+            raise OutputError(f"{self.name}: {error}") from None
+
+
+class _Object:
+    """The caller's file object as a ByteSink."""
+
+    editable = False
+
+    def __init__(self, target: Any):
+        if not callable(getattr(target, "write", None)):
+            raise OutputError(f"{type(target).__name__} is no output: give a file name, or an object with write(bytes)")
+        self._target = target
+        self.name = f"the {type(target).__name__}"
+
+    def write(self, *parts: bytes) -> None:
+        """All parts in one call of the object's `write`, repeated for what an unbuffered file did not take."""
+        view = memoryview(b"".join(parts))
+        while view:
+            taken = self._target.write(view)
+            view = view[len(view) if taken is None else taken :]
+
+    def close(self) -> None:
+        """Pass on what the object has buffered; it stays open."""
+        if hasattr(self._target, "flush"):
+            self._target.flush()
+
+
+def _uninterrupted(call: Callable[[], None]) -> None:
+    """Call in a thread of its own: an exception raised by a signal ends the wait for it only when it has ended."""
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            call()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, name="h264lite-mp4")
+    try:
+        thread.start()
+    except RuntimeError:  # no more threads
+        work()
+    interrupt: BaseException | None = None
+    while thread.is_alive():
+        try:
+            thread.join()
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+    if failures:
+        raise failures[0]

@@ -1,0 +1,31 @@
+"""Boxes, the units of an MP4 file (ISO/IEC 14496-12, 4.2)."""
+
+import struct
+
+LARGEST_32 = (1 << 32) - 1
+
+
+def box(kind: bytes, *parts: bytes) -> bytes:
+    """4.2: Box: size, type, contents. ValueError above 4 GiB: only mdat may be so large, and `mdat_header` makes that."""
+    size = 8 + sum(map(len, parts))
+    if size > LARGEST_32:
+        raise ValueError(f"a box {kind.decode()} of {size} bytes")
+    return b"".join((struct.pack(">I4s", size, kind), *parts))
+
+
+def full_box(kind: bytes, version: int, flags: int, *parts: bytes) -> bytes:
+    """4.2: FullBox: a Box whose contents begin with version and flags."""
+    return box(kind, struct.pack(">I", version << 24 | flags), *parts)
+
+
+def mdat_header(size: int) -> bytes:
+    """8.1.1: the header of the box with the media data, `size` bytes; the size takes 64 bits where it must."""
+    return struct.pack(">I4s", 8 + size, b"mdat") if 8 + size <= LARGEST_32 else struct.pack(">I4sQ", 1, b"mdat", 16 + size)
+
+
+def fixed_point(value: float) -> int:
+    """A number as 16.16, rounded; ValueError if it does not fit."""
+    number = round(value * 65536)
+    if not 0 <= number <= LARGEST_32:
+        raise ValueError(f"{value} does not fit 16.16 bits")
+    return number

@@ -1,0 +1,50 @@
+"""Movie fragments: moof, which says the samples of the mdat that follows (ISO/IEC 14496-12, 8.8)."""
+
+import struct
+
+from .boxes import box, full_box, mdat_header
+from .samples import Sample
+
+# 8.8.3.1: sample flags: a keyframe depends on no other sample; others do, and are no random access points.
+_KEYFRAME, _OTHER = 2 << 24, 1 << 24 | 1 << 16
+# 8.8.7.1, 8.8.8.1: flags of tfhd and trun
+_DEFAULT_DURATION, _DEFAULT_FLAGS, _BASE_IS_MOOF = 0x8, 0x20, 0x20000
+_DATA_OFFSET, _FIRST_FLAGS, _DURATIONS, _SIZES, _FLAGS, _OFFSETS = 0x1, 0x4, 0x100, 0x200, 0x400, 0x800
+
+
+def fragment_header(number: int, time: int, samples: list[Sample]) -> bytes:
+    """moof, and the header of mdat. number: from 1; time: the decoding time of the first sample, in the track's units."""
+    data = mdat_header(sum(sample.size for sample in samples))
+    size = len(_fragment(number, time, samples, 0))
+    return _fragment(number, time, samples, size + len(data)) + data
+
+
+def _fragment(number: int, time: int, samples: list[Sample], data_offset: int) -> bytes:
+    """8.8.4: moof with one track fragment; data_offset: from its beginning to the first sample."""
+    same_duration = all(sample.duration == samples[0].duration for sample in samples)
+    head = struct.pack(">II", 1, samples[0].duration) if same_duration else struct.pack(">I", 1)
+    flags = _BASE_IS_MOOF | _DEFAULT_FLAGS | (_DEFAULT_DURATION if same_duration else 0)
+    track = full_box(b"tfhd", 0, flags, head, struct.pack(">I", _OTHER))
+    decode_time = full_box(b"tfdt", 1, 0, struct.pack(">Q", time))
+    return box(
+        b"moof",
+        full_box(b"mfhd", 0, 0, struct.pack(">I", number)),
+        box(b"traf", track, decode_time, _run(samples, same_duration, data_offset)),
+    )
+
+
+def _run(samples: list[Sample], same_duration: bool, data_offset: int) -> bytes:
+    """8.8.8: trun, version 1: composition offsets are signed."""
+    later_keyframe = any(sample.is_keyframe for sample in samples[1:])
+    fields = [(_DURATIONS, "I", [sample.duration for sample in samples])] if not same_duration else []
+    fields.append((_SIZES, "I", [sample.size for sample in samples]))
+    if later_keyframe:
+        fields.append((_FLAGS, "I", [_KEYFRAME if sample.is_keyframe else _OTHER for sample in samples]))
+    if any(sample.offset for sample in samples):
+        fields.append((_OFFSETS, "i", [sample.offset for sample in samples]))
+    flags, head = _DATA_OFFSET, struct.pack(">Ii", len(samples), data_offset)
+    if samples[0].is_keyframe and not later_keyframe:
+        flags, head = flags | _FIRST_FLAGS, head + struct.pack(">I", _KEYFRAME)
+    row = ">" + "".join(code for _, code, _ in fields)
+    rows = (struct.pack(row, *values) for values in zip(*(values for _, _, values in fields)))
+    return full_box(b"trun", 1, flags | sum(flag for flag, _, _ in fields), head, *rows)

@@ -1,0 +1,226 @@
+"""Three ways to lay a track out in a file: fragments, one movie made in place, one movie written at its end."""
+
+import os
+from collections.abc import Callable
+from typing import BinaryIO, Protocol
+
+from .boxes import mdat_header
+from .fragments import fragment_header
+from .movie import FILE_TYPE, Track, initial_movie, movie
+from .samples import Sample, SampleTable
+
+PIECE = 1 << 22  # bytes moved at a time
+_MOST_GROUP_BYTES = 1 << 22  # of a group that need not end at a keyframe
+
+Write = Callable[..., None]  # writes its arguments, bytes, one after another: all or none
+
+
+class Layout(Protocol):
+    """Where samples go: `begin`, `add` for each, `finish`. After an OSError only `finish` may follow."""
+
+    frames: int  # that the file holds
+
+    def begin(self, track: Track) -> None:
+        """The track, before its first sample."""
+
+    def add(self, data: bytes, sample: Sample) -> None:
+        """One sample, in coding order."""
+
+    def finish(self) -> None:
+        """Complete the file."""
+
+
+class _Groups:
+    """Collects samples in groups: of whole GOPs of at least `seconds`, or of about a second."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._track: Track
+        self._data: list[bytes] = []
+        self._samples: list[Sample] = []
+        self._duration = self._size = 0
+        self._failed = False  # a group is missing: nothing may follow it
+        self.frames = 0  # in finished groups
+
+    def begin(self, track: Track) -> None:
+        """See Layout."""
+        self._track = track
+
+    def add(self, data: bytes, sample: Sample) -> None:
+        """See Layout."""
+        if self._samples and self._is_full(sample):
+            self._end_group()
+        self._data.append(data)
+        self._samples.append(sample)
+        self._duration += sample.duration
+        self._size += sample.size
+
+    def _is_full(self, following: Sample) -> bool:
+        if self._seconds is None:
+            return self._duration >= self._track.timescale or self._size >= _MOST_GROUP_BYTES
+        middle = self._samples[-1].duration / 2  # half a frame too early is in time: 2 s of 29.97 fps are 60 frames
+        return following.is_keyframe and self._duration + middle >= self._seconds * self._track.timescale
+
+    def _end_group(self) -> None:
+        samples, data = self._samples, self._data
+        self._samples, self._data = [], []
+        self._duration = self._size = 0
+        if samples and not self._failed:
+            self._failed = True
+            self._write_group(samples, data)
+            self._failed = False
+            self.frames += len(samples)
+
+    def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """See Layout."""
+        self._end_group()
+
+
+class Fragments(_Groups):
+    """ftyp and moov at once, then moof and mdat for each group; each `write` is an initialisation or media segment.
+
+    seconds: least length of a fragment, which ends before a keyframe; None: about a second, wherever that ends.
+    """
+
+    def __init__(self, write: Write, seconds: float | None) -> None:
+        super().__init__(seconds)
+        self._write = write
+        self._number = self._time = 0
+
+    def begin(self, track: Track) -> None:
+        """See Layout."""
+        super().begin(track)
+        self._write(FILE_TYPE, initial_movie(track))
+
+    def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
+        header = fragment_header(self._number + 1, self._time, samples)
+        self._write(header, *data)
+        self._number += 1
+        self._time += sum(sample.duration for sample in samples)
+
+
+class InPlace(Fragments):
+    """Fragments while it is written, so that a file that is cut off plays; `finish` turns it into one movie, moov in front.
+
+    edit: opens the file for reading and writing, unbuffered.
+    """
+
+    def __init__(self, write: Write, edit: Callable[[], BinaryIO]) -> None:
+        super().__init__(self._count_and_write, None)
+        self._put, self._edit = write, edit
+        self._front: tuple[bytes, ...] = ()  # is written with the first group: there is no file without frames
+        self._position = 0
+        self._table = SampleTable()
+
+    def begin(self, track: Track) -> None:
+        """See Layout."""
+        self._track = track
+        self._front = FILE_TYPE, initial_movie(track)
+
+    def _count_and_write(self, *parts: bytes) -> None:
+        parts = *self._front, *parts
+        self._put(*parts)
+        self._front = ()
+        self._position += sum(map(len, parts))
+
+    def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
+        super()._write_group(samples, data)
+        self._table.add_chunk(samples, self._position - sum(map(len, data)))
+
+    def finish(self) -> None:
+        """See Layout. OSError if the disk is full: the fragments are left as they are."""
+        super().finish()
+        if self._table.count:
+            chunks = self._table.chunks()
+            head, positions = _head(self._track, self._table)
+            with self._edit() as file:
+                _move(file, [(old, new, size) for (old, size), new in zip(chunks, positions)], self._position)
+                file.seek(0)
+                _write_all(file, head)
+                file.truncate(len(head) + self._table.bytes)
+
+
+class AtEnd(_Groups):
+    """Samples wait in another file; `finish` writes ftyp, moov and mdat in one go, so that pipes can take them."""
+
+    def __init__(self, write: Write, waiting: BinaryIO) -> None:
+        super().__init__(None)
+        self._write, self._waiting = write, waiting
+        self._table = SampleTable()
+
+    def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
+        self._waiting.writelines(data)
+        self._table.add_chunk(samples, self._table.bytes)
+
+    def finish(self) -> None:
+        """See Layout."""
+        super().finish()
+        if self._table.count:
+            self._write(_head(self._track, self._table)[0])
+            self._waiting.seek(0)
+            while piece := self._waiting.read(PIECE):
+                self._write(piece)
+
+
+def _head(track: Track, table: SampleTable) -> tuple[bytes, list[int]]:
+    """(ftyp, moov and the header of mdat; the positions of the chunks behind it)."""
+    data = mdat_header(table.bytes)
+    offsets, offset = [], 0
+    for _, size in table.chunks():
+        offsets.append(offset)
+        offset += size
+    begin = 0
+    while True:  # positions beyond 4 GiB make moov longer, which moves them: twice at most
+        positions = [begin + offset for offset in offsets]
+        head = FILE_TYPE + movie(track, table, positions) + data
+        if len(head) == begin:
+            return head, positions
+        begin = len(head)
+
+
+def _move(file: BinaryIO, moves: list[tuple[int, int, int]], end: int) -> None:
+    """Move chunks (old position, new position, bytes); `end`: of the file, which must be able to grow first.
+
+    Chunks lie in order, with gaps that close: the first ones move up, from the last of them on, then the others down.
+    """
+    new_end = moves[-1][1] + moves[-1][2]
+    if new_end > end:
+        _reserve(file, end, new_end)
+    up = [move for move in moves if move[1] > move[0]]
+    for old, new, size in reversed(up):
+        for at in reversed(range(0, size, PIECE)):
+            _copy(file, old + at, new + at, min(PIECE, size - at))
+    for old, new, size in moves[len(up) :]:
+        for at in range(0, size, PIECE):
+            _copy(file, old + at, new + at, min(PIECE, size - at))
+
+
+def _reserve(file: BinaryIO, begin: int, end: int) -> None:
+    """Let a file grow by bytes that the disk has; OSError if it has not, and the file is as before."""
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), begin, end - begin)
+    except OSError:
+        file.truncate(begin)
+        raise
+
+
+def _copy(file: BinaryIO, old: int, new: int, size: int) -> None:
+    if old == new:
+        return
+    file.seek(old)
+    parts = []
+    while size and (part := file.read(size)):
+        parts.append(part)
+        size -= len(part)
+    file.seek(new)
+    _write_all(file, b"".join(parts))
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]

@@ -1,0 +1,61 @@
+"""Access units of one H.264 track into a layout: times in any unit, samples with exact durations."""
+
+from fractions import Fraction
+
+from .avc import ParameterSets, to_sample
+from .boxes import LARGEST_32
+from .layouts import Layout
+from .movie import UPRIGHT, Track
+from .samples import Sample
+
+_LEAST_TIMESCALE = 1000  # some players round to units: below, they are fractions of the frame rate
+
+
+class Muxer:
+    """Takes access units in coding order; the first begins with SPS and PPS, which describe the track.
+
+    time_base: seconds of a unit of pts and dts. ValueError for what a track cannot say: the message is the reason.
+    """
+
+    def __init__(self, layout: Layout, time_base: Fraction, matrix: tuple[int, ...] = UPRIGHT) -> None:
+        self._layout, self._matrix = layout, matrix
+        scale = 1 if time_base.denominator >= _LEAST_TIMESCALE else _LEAST_TIMESCALE
+        self._timescale = time_base.denominator * scale
+        self._unit = time_base.numerator * scale  # units of the timescale in one of time_base
+        if self._timescale > LARGEST_32:
+            raise ValueError(f"a time base of {time_base} s is too fine for MP4")
+        self._sets: ParameterSets | None = None
+        self._waiting: tuple[bytes, int, int, bool, int] | None = None  # the last sample: its duration comes with the next
+        self._last_duration = self._unit
+
+    def add(self, access_unit: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
+        """One access unit, Annex B. duration: of the last one of all; of the others it is the time to the next."""
+        sample, sets = to_sample(access_unit)
+        if self._sets is None:
+            if pts < dts:
+                raise ValueError(f"the first frame is shown at {pts}, before it is decoded at {dts}")
+            self._sets = ParameterSets(sets)
+            self._layout.begin(Track(self._sets, self._timescale, (pts - dts) * self._unit, self._matrix))
+        self._sets.check(sets)
+        if self._waiting is not None:
+            self._last_duration = (dts - self._waiting[2]) * self._unit
+            if self._last_duration <= 0:
+                raise ValueError(f"decoding time {dts} follows {self._waiting[2]}: they must rise")
+            self._pass_on(self._last_duration)
+        self._waiting = sample, pts, dts, is_keyframe, (duration or 0) * self._unit
+
+    def finish(self) -> None:
+        """Complete the file; without access units nothing is written."""
+        if self._waiting is not None:
+            self._pass_on(self._waiting[4] or self._last_duration)
+        if self._sets is not None:
+            self._layout.finish()
+
+    def _pass_on(self, duration: int) -> None:
+        assert self._waiting is not None
+        sample, pts, dts, is_keyframe, _ = self._waiting
+        self._waiting = None
+        offset = (pts - dts) * self._unit
+        if max(duration, 2 * abs(offset)) > LARGEST_32:
+            raise ValueError(f"frame {pts} lasts or waits longer than an MP4 can say")
+        self._layout.add(sample, Sample(len(sample), duration, offset, is_keyframe))

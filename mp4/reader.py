@@ -1,0 +1,192 @@
+"""MP4 in: the first video track, its samples, and the H.264 byte stream in them (ISO/IEC 14496-12, 14496-15)."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import BinaryIO
+
+from ..standard.bits import LARGEST_NAL_UNIT, BitstreamError
+from .avc import to_byte_stream
+from .movie import UPRIGHT
+from .parsing import Contents, Place, contents, length, places
+from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
+
+_FIRST_BOXES = (b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pdin")
+_LARGEST_SAMPLE = LARGEST_NAL_UNIT  # bytes
+_H264 = ("avc1", "avc3")
+
+
+def is_mp4(first: bytes) -> bool:
+    """Whether a file that begins so, 8 bytes or more, is of boxes."""
+    return first[4:8] in _FIRST_BOXES
+
+
+class Mp4Reader:
+    """A file of boxes that can be read at any place. BitstreamError, at once or later: damaged, or without H.264.
+
+    brands; timescale: units a second; matrix: of tkhd; fragments: of the whole file, known after `samples`.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._size = file, length(file)
+        self.brands: list[str] = []
+        self.fragments = 0
+        movie: Contents | None = None
+        self.is_movie_in_front = True
+        for place in places(file, self._size):
+            if place.kind == "ftyp":
+                self.brands = _brands(contents(file, place))
+            elif place.kind == "mdat" and movie is None:
+                self.is_movie_in_front = False
+            elif place.kind == "moov":
+                movie = contents(file, place)
+                break
+        if movie is None:
+            raise BitstreamError("this MP4 has no moov: its writer was stopped, or the end is missing")
+        self._movie = movie
+        self._open_track(_video_track(movie))
+
+    def _open_track(self, track: Contents) -> None:
+        head = track.only("tkhd")
+        version, _ = head.version_and_flags()
+        self.track_id = head.at(20 if version else 12, "I")[0]
+        self.matrix: tuple[int, ...] = head.at(52 if version else 40, "9i")
+        media = track.only("mdia")
+        media_head = media.only("mdhd")
+        version, _ = media_head.version_and_flags()
+        self.timescale = media_head.at(20 if version else 12, "I")[0]
+        if not self.timescale:
+            raise BitstreamError("box mdhd has timescale 0")
+        table = media.only("minf").only("stbl")
+        self._table = TableReader(table)
+        self._entries = [_Entry(box) for box in _sample_entries(table)]
+        if not self._entries:
+            raise BitstreamError("box stsd has no entry")
+
+    def summary(self) -> str:
+        """Brands, layout, frames, times and rotation in one line; goes through all samples."""
+        count, end = 0, 0
+        durations: set[int] = set()
+        for sample in self.samples():
+            count, end = count + 1, end + sample.duration
+            if len(durations) < 3:
+                durations.add(sample.duration)
+        layout = "moov in front" if self.is_movie_in_front else "moov last"
+        if self.fragments:
+            layout = f"{self.fragments} fragment{'s' * (self.fragments > 1)}"
+        parts = [f"MP4 ({', '.join(self.brands)}), {layout}", f"{self.kind} track of {count} frames"]
+        if end:
+            rate = f"{float(count * self.timescale / end):.3f} frames/s" + (" on average" if len(durations) > 2 else "")
+            parts += [f"{end / self.timescale:.3f} s", rate]
+        if not self.is_upright:
+            parts.append("rotated")
+        return ", ".join(parts)
+
+    @property
+    def is_upright(self) -> bool:
+        """Whether the video is neither rotated nor turned over."""
+        return self.matrix[:2] + self.matrix[3:5] == UPRIGHT[:2] + UPRIGHT[3:5]
+
+    @property
+    def kind(self) -> str:
+        """avc1 or avc3."""
+        return self._entries[0].kind
+
+    def rate(self) -> Fraction | None:
+        """Frames a second, by the duration of the first sample."""
+        first = next(self.samples(), None)
+        return Fraction(self.timescale, first.duration) if first is not None and first.duration else None
+
+    def samples(self) -> Iterator[FoundSample]:
+        """All samples in coding order: those of moov, then those of fragments. Each lies in the file."""
+        for number, sample in enumerate(self._found()):
+            if not 0 <= sample.entry < len(self._entries):
+                raise BitstreamError(f"sample {number} has entry {sample.entry + 1} of {len(self._entries)}")
+            if sample.position < 0 or sample.position + sample.size > self._size or sample.size > _LARGEST_SAMPLE:
+                raise BitstreamError(f"sample {number}, {sample.size} bytes at byte {sample.position}, is not in the file"
+                                     f" of {self._size} bytes")
+            yield sample
+
+    def _found(self) -> Iterator[FoundSample]:
+        yield from self._table.samples()
+        reader = FragmentReader(self.track_id, _defaults(self._movie, self.track_id))
+        self.fragments = 0
+        for place in places(self._file, self._size):
+            if place.kind == "moof" and not _is_cut_off(self._file, place, self._size):
+                self.fragments += 1
+                yield from reader.samples(contents(self._file, place), place.start)
+
+    def byte_stream(self) -> Iterator[bytes]:
+        """The access units in Annex B; parameter sets of a sample entry precede its first one."""
+        last = -1
+        for number, sample in enumerate(self.samples()):
+            entry = self._entries[sample.entry]
+            self._file.seek(sample.position)
+            try:
+                data = to_byte_stream(self._file.read(sample.size), entry.length_size)
+            except ValueError as error:
+                raise BitstreamError(f"sample {number}: {error}") from None
+            yield (entry.parameter_sets if sample.entry != last else b"") + data
+            last = sample.entry
+
+
+class _Entry:
+    """5.4.2.1 of 14496-15: a sample entry: kind, length_size, parameter_sets in Annex B."""
+
+    def __init__(self, box: Contents) -> None:
+        self.kind = box.name
+        if box.name not in _H264:
+            raise BitstreamError(f"the video is {box.name}, not H.264 (avc1)")
+        box.take(78)
+        record = box.only("avcC")
+        self.length_size = (record.at(4, "B")[0] & 3) + 1
+        record.take(5)
+        units = []
+        for mask in (31, 255):
+            for _ in range(record.read("B")[0] & mask):
+                units.append(b"\0\0\0\1" + record.take(record.read("H")[0]))
+        self.parameter_sets = b"".join(units)
+
+
+def _video_track(movie: Contents) -> Contents:
+    """8.4.3: the first track with handler vide; the first of H.264, if there is one."""
+    others = []
+    for track in movie.boxes():
+        if track.name != "trak" or (media := track.first("mdia")) is None:
+            continue
+        handler = media.only("hdlr").at(8, "4s")[0]
+        if handler == b"vide":
+            if any(entry.name in _H264 for entry in _sample_entries(media.only("minf").only("stbl"))):
+                return track
+            others.append(track)
+    if not others:
+        raise BitstreamError("this MP4 holds no video")
+    return others[0]
+
+
+def _sample_entries(table: Contents) -> Iterator[Contents]:
+    """8.5.2: the boxes of stsd."""
+    box = table.only("stsd")
+    box.take(8)
+    yield from box.boxes()
+
+
+def _defaults(movie: Contents, track_id: int) -> Defaults:
+    extends = movie.first("mvex")
+    for box in extends.boxes() if extends is not None else ():
+        if box.name == "trex":
+            _, found, *values = box.read("IIIIII")
+            if found == track_id:
+                return Defaults(*values)
+    return Defaults()
+
+
+def _brands(box: Contents) -> list[str]:
+    """4.3: major brand, then the others."""
+    words = [box.take(4).decode("ascii", "replace") for _ in range(box.left // 4)]
+    return list(dict.fromkeys(words[:1] + words[2:]))
+
+
+def _is_cut_off(file: BinaryIO, place: Place, size: int) -> bool:
+    """Whether the file ends in this moof: the writer was stopped there, and the fragments before are whole."""
+    file.seek(place.start)
+    return place.end == size and int.from_bytes(file.read(4), "big") > size - place.start

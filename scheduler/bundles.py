@@ -1,0 +1,75 @@
+"""Bundles: names of the stage table that mean several arrays and numbers, which a kernel takes as one tuple.
+
+Reads, writes, halos and copies are those of the members.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from ..cpu_simd.bundles import (
+    Coarse,
+    Deblocking,
+    DecisionSettings,
+    IntraChoice,
+    LumaReferences,
+    Macroblocks,
+    Motion,
+    Planes,
+    PreviousMotion,
+    Quantiser,
+    References,
+    Residual,
+    Searches,
+    SearchResult,
+    SearchStart,
+)
+
+Getter = Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A named tuple; members: names of the table of arrays (arrays.py), in the order of its fields."""
+
+    name: str
+    kind: type[tuple[Any, ...]]
+    members: str
+
+    def getter(self) -> Getter:
+        """A function that makes the tuple from arrays and numbers by name."""
+        kind, values = self.kind, itemgetter(*self.members.split())
+        return lambda state: tuple.__new__(kind, values(state))
+
+
+BUNDLES = {bundle.name: bundle for bundle in (
+    Bundle("source", Planes, "source_y source_u source_v"),
+    Bundle("rec", Planes, "rec_y rec_u rec_v"),
+    Bundle("out", Planes, "out_y out_u out_v"),
+    Bundle("coarse", Coarse, "coarse_source coarse_reference"),
+    Bundle("previous", PreviousMotion, "previous_ref_idx previous_mv distance"),
+    Bundle("start", SearchStart, "centre predictor"),
+    Bundle("found", SearchResult, "search_cost search_mv"),
+    Bundle("searches", Searches, "all_cost all_mv all_predictor"),
+    Bundle("luma_references", LumaReferences, "ref_luma ref_slots pad n_ref"),
+    Bundle("references", References, "ref_luma ref_chroma ref_slots pad n_ref"),
+    Bundle("decision_settings", DecisionSettings, "subme trellis max_mv_y partition_mask"),
+    Bundle("motion", Motion, "mb_type sub_mb_type ref_idx mv"),
+    Bundle("intra_choice", IntraChoice, "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode"),
+    Bundle("residual", Residual, "levels total_coeff"),
+    Bundle("macroblocks", Macroblocks, "mb_type sub_mb_type ref_idx mv intra4x4_mode intra16x16_mode intra_chroma_mode "
+           "cbp qp levels total_coeff"),
+    Bundle("quantiser", Quantiser, "qp chroma_qp_offset"),
+    Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
+)}  # fmt: skip
+
+
+def members(names: Iterable[str]) -> tuple[str, ...]:
+    """The names with those of the members in place of each bundle's."""
+    return tuple(member for name in names for member in (BUNDLES[name].members.split() if name in BUNDLES else (name,)))
+
+
+def getters(names: Iterable[str]) -> list[Getter]:
+    """Functions that take the array, number or bundle of each name from arrays and numbers by name."""
+    return [BUNDLES[name].getter() if name in BUNDLES else itemgetter(name) for name in names]

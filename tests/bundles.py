@@ -1,0 +1,18 @@
+"""Bundles of arrays for calls of stages: by name, and on a GPU."""
+
+import numpy as np
+
+
+def named(kind, state):
+    """A bundle of this class from arrays by the names of its fields."""
+    return kind(*(state[name] for name in kind._fields))
+
+
+def uploaded(device, bundle):
+    """A bundle with its arrays on the device."""
+    return bundle._make(device.upload(value) if isinstance(value, np.ndarray) else value for value in bundle)
+
+
+def blank(device, bundle):
+    """A bundle of arrays like these on the device, filled with bytes 0xEE."""
+    return bundle._make(device.array(value.shape, value.dtype).fill(0xEE) for value in bundle)

@@ -1,0 +1,245 @@
+"""What of an input that PyAV reads is in the output: times, colours, rotation, sound; what is warned of, what refused."""
+
+import io
+import shlex
+import shutil
+import subprocess
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from h264lite.cli.cli import main
+from h264lite.encoder.files.times import FrameTimes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .test_cli import one_error
+
+av = pytest.importorskip("av")
+WIDTH, HEIGHT = 48, 32
+VARIABLE = [0, 40, 80, 200, 233, 250, 700, 740]  # ms
+
+
+def make(path, times=range(0, 400, 40), codec="ffv1", sound=None, matrix=None, pix_fmt="yuv420p", colours=(), flags=0,
+         rate=25):  # fmt: skip
+    """A clip with frames at `times`, in ms, and what else is asked for."""
+    rng = np.random.default_rng(1)
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream(codec, rate=rate)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pix_fmt
+        context = stream.codec_context
+        context.time_base, context.flags = Fraction(1, 25 if flags else 1000), context.flags | flags
+        if colours:
+            context.color_primaries, context.color_trc, context.colorspace, context.color_range = colours
+        if matrix is not None:
+            stream.set_display_matrix(matrix)
+        if sound is not None:
+            track = out.add_stream(sound, rate=48000)
+        for time in times:
+            frame = av.VideoFrame.from_ndarray(rng.integers(0, 256, (HEIGHT * 3 // 2, WIDTH), np.uint8), format="yuv420p")
+            frame = frame if pix_fmt == "yuv420p" else frame.reformat(format=pix_fmt)
+            frame.pts, frame.time_base = time, Fraction(1, 1000)
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+        if sound is not None:
+            for n in range(25):
+                samples = np.sin(np.arange(1024) / 9 + n)[None].astype(np.float32)
+                frame = av.AudioFrame.from_ndarray(samples, format="flt", layout="mono")
+                frame.sample_rate, frame.pts, frame.time_base = 48000, 1024 * n, Fraction(1, 48000)
+                out.mux(track.encode(frame))
+            out.mux(track.encode(None))
+    return path
+
+
+def times_of(path, kind="video"):
+    """Times of the packets of a file in ms."""
+    with av.open(str(path)) as container:
+        stream = (container.streams.video if kind == "video" else container.streams.audio)[0]
+        return [float(1000 * packet.pts * packet.time_base) for packet in container.demux(stream) if packet.size]
+
+
+def encode(source, out, *words):
+    return main(["encode", str(source), str(out), "--quiet", *words])
+
+
+def one_warning(text, *words):
+    """The only line, a warning that has all `words`."""
+    assert text.count("\n") == 1 and text.startswith("h264lite [warning]: "), text
+    assert all(word in text for word in words), text
+
+
+# Times ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ("mp4", "mkv", "mov"))
+def test_a_variable_frame_rate_stays(tmp_path, ending, capfd):
+    source = make(tmp_path / "in.mkv", VARIABLE)
+    assert encode(source, tmp_path / f"o.{ending}") == 0
+    assert times_of(tmp_path / f"o.{ending}") == pytest.approx(VARIABLE, abs=1)
+    assert not capfd.readouterr().err
+    assert encode(source, tmp_path / f"o.{ending}", "--seek", "3", "--frames", "4") == 0
+    assert times_of(tmp_path / f"o.{ending}") == pytest.approx([time - 200 for time in VARIABLE[3:7]], abs=1)
+    assert encode(source, tmp_path / f"o.{ending}", "--fps", "50") == 0
+    assert times_of(tmp_path / f"o.{ending}") == pytest.approx(range(0, 160, 20), abs=1)
+
+
+def test_a_plain_stream_loses_it_with_a_warning(tmp_path, capfd):
+    assert encode(make(tmp_path / "in.mkv", VARIABLE), tmp_path / "o.264") == 0
+    one_warning(capfd.readouterr().err, "in.mkv has a variable frame rate", ".mp4")
+    assert encode(make(tmp_path / "in.mkv"), tmp_path / "o.264") == 0
+    assert not capfd.readouterr().err
+
+
+def test_a_constant_rate_in_milliseconds_is_exact(tmp_path):
+    """Matroska rounds 29.97 frames/s to 0, 33, 67, ...; the MP4 has 1001 / 30000 each."""
+    source = tmp_path / "in.mkv"
+    make(source, [round(n * 1001 / 30) for n in range(60)], rate=Fraction(30000, 1001))
+    with av.open(str(source)) as container:
+        assert container.streams.video[0].time_base == Fraction(1, 1000)
+    assert encode(source, tmp_path / "o.mp4") == 0
+    with av.open(str(tmp_path / "o.mp4")) as container:
+        rate = container.streams.video[0].average_rate
+        durations = {packet.duration * packet.time_base for packet in container.demux(video=0) if packet.size}
+    assert len(durations) == 1 and abs(rate - Fraction(30000, 1001)) < Fraction(1, 10)
+
+
+RATES = st.sampled_from([Fraction(25), Fraction(30000, 1001), Fraction(24000, 1001), Fraction(60), Fraction(55, 3)])
+BASES = st.sampled_from([Fraction(1, 1000), Fraction(1, 90000), Fraction(1, 15360), Fraction(1001, 30000)])
+
+
+@given(RATES, BASES, st.integers(1, 300), st.integers(-50, 1 << 40))
+def test_rounded_constant_times_are_multiples_of_the_frame(rate, base, count, start):
+    if base > 1 / rate / 2 and base != 1 / rate:
+        return
+    times = FrameTimes(rate, base)
+    for n in range(count):
+        times.add(start + round(n / rate / base), None)
+    assert [times.of(n) * times.base for n in range(count)] == [n / rate for n in range(count)]
+    assert not times.is_variable and times.duration(count - 1) * times.base == 1 / rate
+    assert times.of(-1) * times.base == -1 / rate and times.start == start * base
+
+
+@given(RATES, BASES, st.lists(st.one_of(st.none(), st.integers(-99, 1 << 40)), min_size=1, max_size=50))
+def test_any_times_rise(rate, base, given_times):
+    times = FrameTimes(rate, base)
+    for time in given_times:
+        times.add(time, 1)
+    found = [times.of(n) for n in range(len(given_times))]
+    assert found[0] == 0 and all(a < b for a, b in zip(found, found[1:]))
+    assert times.base.denominator < 1 << 32
+
+
+def test_times_that_vary_stay():
+    times = FrameTimes(Fraction(25), Fraction(1, 1000))
+    for time in VARIABLE:
+        times.add(time + 77, 10)
+    assert [times.of(n) * times.base * 1000 for n in range(len(VARIABLE))] == pytest.approx(VARIABLE, abs=1)
+    assert times.is_variable and times.duration(7) * times.base == Fraction(1, 100)
+    assert times.duration(2) * times.base == Fraction(120, 1000)
+
+
+# Colours, rotation ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("colours", [(1, 1, 1, 1), (9, 16, 9, 2), (6, 6, 6, 1)])
+@pytest.mark.parametrize("ending", ("264", "mp4", "mkv"))
+def test_colours_stay(tmp_path, colours, ending):
+    source = make(tmp_path / "in.mkv", colours=colours)
+    assert encode(source, tmp_path / f"o.{ending}") == 0
+    with av.open(str(tmp_path / f"o.{ending}")) as container:
+        frame = next(container.decode(video=0))
+        assert (frame.color_primaries, frame.color_trc, frame.colorspace, frame.color_range) == colours
+    assert encode(source, tmp_path / "o.264", "--colormatrix", "bt470bg", "--range", "pc") == 0
+    with av.open(str(tmp_path / "o.264")) as container:
+        frame = next(container.decode(video=0))
+        assert (frame.color_primaries, frame.colorspace, frame.color_range) == (colours[0], 5, 2)
+
+
+ONE = 1 << 16
+
+
+@pytest.mark.parametrize("matrix", [(0, ONE, 0, -ONE, 0, 0, 0, 0, 1 << 30), (-ONE, 0, 0, 0, ONE, 0, 0, 0, 1 << 30)])
+def test_rotation_and_mirroring_stay_or_are_told(tmp_path, matrix, capfd):
+    source = make(tmp_path / "in.mp4", codec="mpeg4", matrix=matrix)
+    for ending in ("mp4", "mov"):
+        assert encode(source, tmp_path / f"o.{ending}") == 0
+        with av.open(str(tmp_path / f"o.{ending}")) as container:
+            data = next(container.decode(video=0)).side_data.get("DISPLAYMATRIX")
+            assert tuple(np.frombuffer(bytes(data), np.int32)) == matrix
+    assert main(["info", str(tmp_path / "o.mp4")]) == 0
+    captured = capfd.readouterr()
+    assert "rotated" in captured.out and not captured.err
+    assert encode(source, tmp_path / "o.264") == 0
+    one_warning(capfd.readouterr().err, "in.mp4 is rotated")
+
+
+# Sound ---------------------------------------------------------------------------------------------------------------
+
+
+def test_sound_is_left_out_with_a_warning_or_copied(tmp_path, capfd):
+    source = make(tmp_path / "in.mkv", sound="aac")
+    assert encode(source, tmp_path / "o.mp4") == 0
+    one_warning(capfd.readouterr().err, "in.mkv has sound", f"--audio {shlex.quote(str(source))}")
+    for ending in ("mp4", "mkv", "mov"):
+        out = tmp_path / f"o.{ending}"
+        assert encode(source, out, "--audio", str(source)) == 0
+        assert times_of(out) == pytest.approx(range(0, 400, 40), abs=1)
+        assert len(times_of(out, "audio")) in (19, 20)  # of 26: they end with the video, 0.4 s
+        data = out.read_bytes()
+        if ending != "mkv":
+            assert data.index(b"moov") < data.index(b"mdat")
+    assert not capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("codec", "ending", "expected"), [("pcm_s16le", "wav", "aac"), ("flac", "flac", "flac")])
+def test_sound_of_another_file(tmp_path, codec, ending, expected):
+    source, sound = make(tmp_path / "in.mkv"), tmp_path / f"s.{ending}"
+    with av.open(str(sound), "w") as out:
+        track = out.add_stream(codec, rate=48000)
+        frame = av.AudioFrame.from_ndarray((1000 * np.sin(np.arange(48000) / 9)).astype(np.int16)[None], "s16", "mono")
+        frame.sample_rate = 48000
+        out.mux(track.encode(frame))
+        out.mux(track.encode(None))
+    assert encode(source, tmp_path / "o.mp4", "--audio", str(sound), "--seek", "2") == 0
+    with av.open(str(tmp_path / "o.mp4")) as container:
+        audio = container.streams.audio[0]
+        assert audio.codec_context.codec.canonical_name == expected
+        assert audio.duration * audio.time_base == pytest.approx(8 * 0.04, abs=0.1)
+        assert len([packet for packet in container.demux(video=0) if packet.size]) == 8
+
+
+def test_sound_is_refused_where_it_cannot_be(tmp_path, capfd):
+    source = make(tmp_path / "in.mkv", sound="aac")
+    for words, said in ((("o.264",), "is for .mp4"), (("o.mp4", "--fragment", "1"), "not for fragments")):
+        assert encode(source, tmp_path / words[0], *words[1:], "--audio", str(source)) == 2
+        one_error(capfd.readouterr().err, "--audio", said)
+    for name, said in (("no.wav", "no such file"), (make(tmp_path / "silent.mkv").name, "holds no sound")):
+        assert encode(source, tmp_path / "o.mp4", "--audio", str(tmp_path / name)) == 1
+        one_error(capfd.readouterr().err, name, said)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.mkv", "silent.mkv"]
+
+
+# Refused, with the line that converts --------------------------------------------------------------------------------
+
+INTERLACED = 0x40000 | 0x20000000  # AV_CODEC_FLAG_INTERLACED_DCT and _ME
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ({"pix_fmt": "yuv420p10le"}, "yuv420p10le is not supported"), ({"pix_fmt": "yuv422p"}, "yuv422p is not supported"),
+    ({"pix_fmt": "bgr0"}, "bgr0 is not supported"), ({"codec": "mpeg2video", "flags": INTERLACED}, "frame 0 is interlaced"),
+])  # fmt: skip
+def test_a_refusal_gives_the_line_that_converts(tmp_path, capfd, words, said):
+    source = make(tmp_path / "in put.mkv", **words)
+    assert encode(source, tmp_path / "o.mp4") == 1
+    text = capfd.readouterr().err
+    one_error(text, "in put.mkv", said, "convert it: ffmpeg -i ")
+    line = shlex.split(text.partition("convert it: ")[2])
+    assert line[2] == str(source) and not (tmp_path / "o.mp4").exists()
+    if shutil.which("ffmpeg") is None:
+        pytest.skip("no ffmpeg to run the line with")
+    subprocess.run([*line, "-v", "error"], check=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert encode(line[-1], tmp_path / "o.mp4") == 0
+    assert len(times_of(tmp_path / "o.mp4")) == 10
+    if "bgr0" in said:
+        with av.open(io.BytesIO((tmp_path / "o.mp4").read_bytes())) as container:
+            assert next(container.decode(video=0)).colorspace == 1

@@ -1,0 +1,208 @@
+"""MP4 in a browser: headless Chromium plays it, in the right colours, seeks in it, and takes fragments by MediaSource."""
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+import urllib.request
+from fractions import Fraction
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from h264lite import Encoder
+from h264lite.encoder.files.output_mp4 import Mp4Sink
+
+av = pytest.importorskip("av", reason="PyAV makes the file to compare with")
+WIDTH, HEIGHT, FRAMES, RATE = 320, 192, 30, Fraction(30)
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+             "--disable-background-networking", "--disable-component-update",
+             "--autoplay-policy=no-user-gesture-required"]  # fmt: skip
+# Y, Cb, Cr of vertical bars: the primaries and their complements, as BT.601 or BT.709 has them, and greys
+BARS = [(16, 128, 128), (63, 102, 240), (173, 42, 26), (32, 240, 118), (219, 16, 138), (188, 154, 16), (78, 214, 230),
+        (235, 128, 128)]  # fmt: skip
+
+PAGE = """<!doctype html><canvas id=c width=320 height=192></canvas><script>
+const c = document.getElementById('c').getContext('2d', {willReadFrequently: true});
+let v;
+const event = (on, name) => new Promise((yes, no) => {
+  on.addEventListener(name, yes, {once: true});
+  v.addEventListener('error', () => no(new Error(v.error ? v.error.message : name)), {once: true});
+});
+async function pixels() {  // of the middle of each bar, when the frame is shown: soon after the event that says so
+  await new Promise(yes => setTimeout(yes, 300));
+  c.drawImage(v, 0, 0, 320, 192);
+  return [...Array(8).keys()].map(n => [...c.getImageData(40 * n + 20, 96, 1, 1).data.slice(0, 3)]);
+}
+function start(url) {
+  if (v) v.remove();
+  v = document.createElement('video'); v.muted = true; document.body.append(v);
+  v.src = url;
+}
+async function seek(time) { v.currentTime = time; await event(v, 'seeked'); return pixels(); }
+async function play(url) {
+  start(URL.createObjectURL(await (await fetch(url, {cache: 'no-store'})).blob()));  // where it can seek
+  await event(v, 'loadeddata');
+  const first = await pixels(), middle = await seek(0.71);
+  v.playbackRate = 2; v.play(); await event(v, 'ended');
+  return {first, middle, duration: v.duration, end: v.currentTime, last: await pixels(), width: v.videoWidth,
+          height: v.videoHeight};
+}
+async function stream(url, sizes, type) {
+  const source = new MediaSource(), data = await (await fetch(url, {cache: 'no-store'})).arrayBuffer();
+  start(URL.createObjectURL(source)); await event(source, 'sourceopen');
+  const buffer = source.addSourceBuffer(type), ends = [];
+  for (let at = 0, n = 0; n < sizes.length; at += sizes[n++]) {
+    buffer.appendBuffer(data.slice(at, at + sizes[n])); await event(buffer, 'updateend');
+    ends.push(v.buffered.length ? v.buffered.end(v.buffered.length - 1) : 0);
+  }
+  source.endOfStream();
+  const ranges = v.buffered.length, begin = v.buffered.start(0), middle = await seek(0.71);
+  v.playbackRate = 2; v.play(); await event(v, 'ended');
+  return {ends, ranges, begin, middle, duration: v.duration};
+}
+</script>"""
+
+
+class Browser:
+    """Chromium by chromedriver: runs functions of the page."""
+
+    def __init__(self, folder, profile):
+        handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *args: handler(*args, directory=str(folder)))
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+        try:
+            said = (re.search(r"started successfully on port (\d+)", line) for line in self._driver.stdout)
+            port = next(found[1] for found in said if found)
+            self._url = f"http://127.0.0.1:{port}/session"
+            options = {"args": [*ARGUMENTS, f"--user-data-dir={profile}"], "binary": shutil.which("chromium")}
+            made = self._post("", {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}})
+            self._url += "/" + made["sessionId"]
+            self._post("/timeouts", {"script": 15000})
+            self._post("/url", {"url": f"http://127.0.0.1:{self._server.server_address[1]}/page.html"})
+        except BaseException:
+            self.close()
+            raise
+
+    def _post(self, path, body, method="POST"):
+        head = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self._url + path, json.dumps(body).encode(), head, method=method)
+        with urllib.request.urlopen(request, timeout=90) as answer:
+            return json.load(answer)["value"]
+
+    def call(self, function, *arguments):
+        script = (f"const done = arguments[arguments.length - 1]; {function}(...[...arguments].slice(0, -1))"
+                  ".then(done, error => done({error: String(error)}))")  # fmt: skip
+        answer = self._post("/execute/async", {"script": script, "args": list(arguments)})
+        assert "error" not in answer, answer
+        return answer
+
+    def close(self):
+        if hasattr(self, "_url"):
+            self._post("", {}, "DELETE")
+        self._driver.terminate()
+        self._driver.wait()
+        self._driver.stdout.close()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "page.html").write_text(PAGE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(folder, tmp_path_factory):
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("no chromium and chromedriver (Debian: apt-get install chromium chromium-driver)")
+    browser = Browser(folder, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+def bars(n):
+    """Frame n: the bars, one place further to the left every half second."""
+    columns = np.roll(np.array(BARS, np.uint8), -(n // 15), axis=0)
+    y, u, v = (np.repeat(columns[:, plane], 40 if plane == 0 else 20) for plane in range(3))
+    return np.tile(y, (HEIGHT, 1)), np.tile(u, (HEIGHT // 2, 1)), np.tile(v, (HEIGHT // 2, 1))
+
+
+def write(target, matrix, fragment=None):
+    names = {1: "bt709", 6: "smpte170m"}[matrix]
+    options = {"colorprim": names, "transfer": names, "colormatrix": names, "range": "tv", "qp": 10, "keyint": 10}
+    sink = Mp4Sink(target, fps=RATE, fragment=fragment)
+    with Encoder(WIDTH, HEIGHT, RATE, threads=1, **options) as encoder:
+        for packet in [p for n in range(FRAMES) for p in encoder.encode(bars(n))] + encoder.flush():
+            sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
+    sink.close()
+
+
+def write_by_ffmpeg(path, matrix):
+    """The same frames by libx264 and FFmpeg's muxer."""
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("libx264", rate=RATE, options={"qp": "10", "bf": "0", "profile": "baseline"})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        context = stream.codec_context
+        context.color_primaries = context.color_trc = context.colorspace = matrix
+        context.color_range = 1
+        for n in range(FRAMES):
+            planes = np.concatenate([plane.reshape(-1, WIDTH) for plane in bars(n)])
+            frame = av.VideoFrame.from_ndarray(planes, format="yuv420p")
+            frame.color_primaries = frame.color_trc = frame.colorspace = matrix
+            frame.color_range = 1
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+
+
+def assert_near(found, expected):
+    assert np.abs(np.array(found, int) - np.array(expected, int)).max() <= 3, (found, expected)
+
+
+@pytest.mark.parametrize("matrix", (1, pytest.param(6, marks=pytest.mark.slow)))
+def test_it_plays_in_the_colours_of_a_file_of_ffmpeg(browser, folder, matrix):
+    write_by_ffmpeg(folder / "ffmpeg.mp4", matrix)
+    expected = browser.call("play", "ffmpeg.mp4")
+    assert np.ptp(expected["first"], axis=0).min() > 200, "these are no bars"
+    for name, fragment in (("movie.mp4", None), ("fragments.mp4", 0.3)):
+        write(folder / name, matrix, fragment)
+        found = browser.call("play", name)
+        for part in ("first", "middle", "last"):
+            assert_near(found[part], expected[part])
+        assert (found["width"], found["height"]) == (WIDTH, HEIGHT)
+        assert found["duration"] == pytest.approx(1, abs=0.01) and found["end"] == pytest.approx(1, abs=0.01), name
+    assert np.abs(np.array(expected["first"], int) - np.array(expected["middle"], int)).max() > 100
+
+
+def test_fragments_through_media_source(browser, folder):
+    pieces = []
+    write(type("Pipe", (), {"write": lambda self, data: pieces.append(bytes(data))})(), 1, 0.3)
+    (folder / "all.mp4").write_bytes(b"".join(pieces))
+    write(folder / "movie.mp4", 1)
+    expected = browser.call("play", "movie.mp4")
+    record = pieces[0][pieces[0].index(b"avcC") + 5 :][:3].hex()
+    found = browser.call("stream", "all.mp4", [len(piece) for piece in pieces], f'video/mp4; codecs="avc1.{record}"')
+    assert found["ends"] == pytest.approx([0, 1 / 3, 2 / 3, 1], abs=0.001)
+    assert (found["ranges"], found["begin"]) == (1, 0) and found["duration"] == pytest.approx(1, abs=0.001)
+    assert_near(found["middle"], expected["middle"])
+
+
+@pytest.mark.slow
+def test_variable_rate_and_reordered_times(browser, folder):
+    """Frames at 0 and 0.75 s; then with times as if frames were reordered: the presentation begins at 0 by the edit list."""
+    with Encoder(WIDTH, HEIGHT, RATE, threads=1, qp=10, keyint=1) as encoder:
+        packets = [p for n in (0, 15) for p in encoder.encode(bars(n))] + encoder.flush()
+    for name, times, fragment in (("v.mp4", [(0, 0), (750, 750)], None), ("b.mp4", [(0, -500), (750, 0)], None),
+                                  ("bf.mp4", [(0, -500), (750, 0)], 0.1)):
+        sink = Mp4Sink(folder / name, fps=RATE, time_base=Fraction(1, 1000), fragment=fragment)
+        for packet, (pts, dts) in zip(packets, times):
+            sink.write_packet(packet.data, pts, dts, packet.is_keyframe, 300)
+        sink.close()
+        found = browser.call("play", name)
+        assert found["first"][0] == [0, 0, 0]
+        assert found["duration"] == pytest.approx(1.05 if name == "v.mp4" else 0.8, abs=0.01)  # of decoding times
+        assert np.abs(np.array(found["first"], int) - np.array(found["last"], int)).max() > 100
