@@ -5,13 +5,28 @@ takes no CUDA context and costs a millisecond.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .version import __version__
 
+if TYPE_CHECKING:
+    from .decoder.decoder import Decoder as Decoder
+    from .decoder.errors import BitstreamError as BitstreamError
+    from .decoder.errors import Unsupported as Unsupported
+    from .encoder.encoder import Encoder as Encoder
+    from .encoder.encoder import Packet as Packet
+    from .encoder.errors import Error as Error
+    from .encoder.errors import InputError as InputError
+    from .encoder.errors import OptionError as OptionError
+    from .encoder.writer import VideoWriter as VideoWriter
+    from .encoder.writer import encode as encode
+    from .encoder.writer import write_video as write_video
+
 _PUBLIC = {
     "Encoder": ".encoder.encoder",
-    "encode": ".encoder.encoder",
+    "encode": ".encoder.writer",
+    "write_video": ".encoder.writer",
+    "VideoWriter": ".encoder.writer",
     "Packet": ".encoder.encoder",
     "Error": ".encoder.errors",
     "OptionError": ".encoder.errors",

@@ -18,6 +18,8 @@ from h264lite.cpu_simd.bundles import (
     Coarse,
     Deblocking,
     DecisionSettings,
+    InputPlanes,
+    InputRgb,
     IntraChoice,
     LumaReferences,
     Macroblocks,
@@ -210,9 +212,21 @@ class Bench:
         high, wide = self.height, self.width
         self.time("ssd, luma", lambda: ssd(source, rec[0], 0, high, wide, 16, 0, rows, errors, stream=stream))
         params = gpu.upload(np.array([27], np.int32))
-        self.time("load_i420", lambda: load_i420(*planes, wide, wide // 2, wide, high, params, *rec, qp, stream=stream))
-        rgb = gpu.upload(self.rng.integers(0, 256, (high, wide, 3)).astype(np.uint8))
-        self.time("load_rgb", lambda: load_rgb(rgb, 3 * wide, None, wide, high, params, *rec, qp, stream=stream))
+        i420 = InputPlanes(*planes, wide, wide // 2, 1)
+        self.time("load_i420", lambda: load_i420(i420, wide, high, params, Planes(*rec), qp, stream=stream))
+        self.time_rgb(params, Planes(*rec), qp)
+
+    def time_rgb(self, params: DeviceArray, out: Planes, qp: DeviceArray) -> None:
+        """RGB in rows of pixels and in planes, as users have it."""
+        gpu, high, wide = self.gpu, self.height, self.width
+        flag, scale = gpu.upload(np.zeros(1, np.int32)), int(np.float32(255).view(np.int32))
+        for kind, size, planar in (("uint8", 1, False), ("uint8", 1, True), ("bfloat16", 2, True), ("float32", 4, False)):
+            samples = gpu.upload(np.zeros(3 * size * high * wide, np.uint8))
+            colour, step = (size * high * wide, size) if planar else (size, 3 * size)
+            colours = [DeviceArray(gpu, samples.ptr + k * colour, (1,), np.uint8, samples) for k in range(3)]
+            rgb = InputRgb(*colours, kind, step, step * wide, 0, scale, flag)
+            name = f"load_rgb, {kind}{', planes' if planar else ''}"
+            self.time(name, lambda rgb=rgb: load_rgb(rgb, wide, high, params, out, qp, stream=self.stream))
 
     def deblock(self, rows: int) -> None:
         gpu, rng, n = self.gpu, self.rng, self.n_mb

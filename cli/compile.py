@@ -50,12 +50,12 @@ def compile_host(log: Log) -> None:
 
     from ..decoder.decoder import Decoder
     from ..encoder.compile_kernels import compile_all
-    from ..encoder.encoder import encode
+    from ..encoder.writer import encode
 
     def work() -> None:
         _load_replay()
         compile_all()
-        stream = encode([np.zeros((48, 32), np.uint8)] * 2, device="cpu")
+        stream = encode([np.zeros((48, 32), np.uint8)] * 2, format="i420", device="cpu")
         decoder = Decoder()
         assert len([*decoder.decode(stream), *decoder.flush()]) == 2
 

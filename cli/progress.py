@@ -56,7 +56,7 @@ class Progress:
     def line(self, frames: int, size: int) -> str:
         """The progress in x264's wording."""
         values = self._values(frames, size)
-        rates = f"{values['fps']:.2f} fps, {values['kbps']:.2f} kb/s"
+        rates = f"{values['encode_fps']:.2f} fps, {values['kbps']:.2f} kb/s"
         if not self._total:
             return f"{frames} frames: {rates}"
         eta = int(values["eta"])
@@ -74,7 +74,7 @@ class Progress:
 
     def _values(self, frames: int, size: int) -> dict[str, Any]:
         speed = frames / max(1e-9, self.seconds)
-        values: dict[str, Any] = {"frames": frames, "fps": speed, "kbps": size * 8 * float(self._fps) / frames / 1000,
+        values: dict[str, Any] = {"frames": frames, "encode_fps": speed, "kbps": size * 8 * float(self._fps) / frames / 1000,
                                   "bytes": size}
         if self._total:
             values |= {"total": self._total, "eta": max(0, self._total - frames) / speed}

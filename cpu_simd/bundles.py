@@ -119,3 +119,26 @@ Deblocking = namedtuple("Deblocking", (
     "beta_offset",  # FilterOffsetB
     "disable_idc",  # disable_deblocking_filter_idc
 ))  # fmt: skip
+
+# A frame of display size on a GPU as planes, I420 or NV12. Distances are in bytes.
+InputPlanes = namedtuple("InputPlanes", (
+    "y",
+    "u",
+    "v",
+    "pitch",  # from row to row of luma
+    "chroma_pitch",
+    "chroma_step",  # from sample to sample of chroma: 1, or 2 where Cb and Cr are interleaved
+))  # fmt: skip
+
+# A frame of display size on a GPU as colours. Distances are in bytes and may be negative.
+InputRgb = namedtuple("InputRgb", (
+    "red",  # the first sample of each colour
+    "green",
+    "blue",
+    "kind",  # the type of the samples, one of cpu_simd.convert.KINDS
+    "step",  # from column to column
+    "pitch",  # from row to row
+    "low",  # bits of the float32 value of black
+    "scale",  # bits of the float32 255 / (value of white - low)
+    "outside",  # int32[1] out: 1 if a sample is far outside of the range, or no number
+))  # fmt: skip

@@ -36,14 +36,89 @@ extern "C" __global__ void load_planes(const uint8_t *y, const uint8_t *u, const
   *reinterpret_cast<unsigned *>(out + size_t(row) * wide + column) = load_samples(line, column, columns, luma ? 1 : chroma_step);
 }
 
-// An RGB picture: samples `step` bytes apart in a row, rows `pitch`, colours `plane` bytes
+// A sample as stored: its value as float32 (as_float32), its 8 bits (level)
+struct Uint8 {
+  uint8_t bits;
+};
+struct Float16 {
+  uint16_t bits;
+};
+struct Bfloat16 {
+  uint16_t bits;
+};
+struct Float32 {
+  float value;
+};
+struct Float64 {
+  double value;
+};
+
+DEVICE float as_float32(Float16 s) {
+  const unsigned magnitude = (s.bits & 0x7fffu) << 13;  // at the place of a float32's bits: too small by 2^112
+  unsigned value = bits_of_float(multiply_rounded(float_of_bits(magnitude), 5192296858534827628530496329220096.f));
+  if ((s.bits & 0x7c00u) == 0x7c00u) value |= 0x7f800000u;  // infinite, or no number
+  return float_of_bits(value | (s.bits & 0x8000u) << 16);
+}
+DEVICE float as_float32(Bfloat16 s) { return float_of_bits(unsigned(s.bits) << 16); }
+DEVICE float as_float32(Float32 s) { return s.value; }
+DEVICE float as_float32(Float64 s) { return float(s.value); }
+
+// A tenth beyond 0..255 a sample is not of the range that was assumed
+struct Range {
+  float low, scale;
+  bool outside;
+  DEVICE int level(Uint8 s) { return s.bits; }
+  template <class Sample>
+  DEVICE int level(Sample s) {
+    float scaled = multiply_rounded(add_rounded(as_float32(s), -low), scale);
+    outside |= !(scaled >= -25.5f && scaled <= 280.5f);
+    scaled = scaled > 0.f ? scaled : 0.f;
+    scaled = scaled < 255.f ? scaled : 255.f;
+    return int(add_rounded(scaled, 0.5f));
+  }
+};
+
+template <class Sample>
+DEVICE Sample load_sample(const uint8_t *at) {
+  return *reinterpret_cast<const Sample *>(at);  // aligned to its size
+}
+
+// Four neighbours that lie in whole words
+template <class Sample>
+struct alignas(4 * sizeof(Sample)) Four {
+  Sample samples[4];
+};
+
+// An RGB frame: samples `step` bytes apart in a row, rows `pitch`
+template <class Sample>
 struct Rgb {
-  const uint8_t *at;
-  int pitch, step, plane, width, height;
-  DEVICE void load(int x, int y, int *c) const {
-    const uint8_t *p = at + size_t(min(y, height - 1)) * pitch + size_t(min(x, width - 1)) * step;
+  const uint8_t *colours[3];
+  int step, pitch, width, height;
+  Range range;
+  DEVICE void load(int x, int y, int *c) {
+    const long long at = (long long)min(y, height - 1) * pitch + (long long)min(x, width - 1) * step;
 #pragma unroll
-    for (int i = 0; i < 3; i++) c[i] = __ldg(p + size_t(i) * plane);
+    for (int k = 0; k < 3; k++) c[k] = range.level(load_sample<Sample>(colours[k] + at));
+  }
+  // Four samples of a row from x on, as [column][colour]
+  DEVICE void load4(int x, int y, int (*c)[3]) {
+    const long long at = (long long)min(y, height - 1) * pitch + (long long)x * step;
+    if (step == sizeof(Sample) && x + 4 <= width) {
+#pragma unroll
+      for (int k = 0; k < 3; k++) {
+        const uint8_t *first = colours[k] + at;
+        Four<Sample> four;
+        if (reinterpret_cast<uintptr_t>(first) % sizeof(four) == 0)
+          four = *reinterpret_cast<const Four<Sample> *>(first);
+        else
+          for (int i = 0; i < 4; i++) four.samples[i] = load_sample<Sample>(first + i * sizeof(Sample));
+#pragma unroll
+        for (int i = 0; i < 4; i++) c[i][k] = range.level(four.samples[i]);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; i++) load(x + i, y, c[i]);
+    }
   }
 };
 
@@ -52,32 +127,37 @@ DEVICE int luma_of(const int *c) { return (11966 * c[0] + 40254 * c[1] + 4064 * 
 DEVICE int cb_of(const int *c) { return (-6596 * c[0] - 22188 * c[1] + 28784 * c[2] + (128 << 18) + (1 << 17)) >> 18; }
 DEVICE int cr_of(const int *c) { return (28784 * c[0] - 26145 * c[1] - 2639 * c[2] + (128 << 18) + (1 << 17)) >> 18; }
 
+// The planes and numbers that all kernels write
+struct Target {
+  int coded_width, coded_height;
+  const int *frame_params;
+  uint8_t *y, *u, *v, *qp;
+};
+
 // A thread makes four by two samples of luma and two of each chroma. Grid: words of a row, pairs of rows.
-extern "C" __global__ void load_rgb(const uint8_t *picture, int pitch, int step, int plane, int width, int height, int coded_width,
-    int coded_height, const int *frame_params, uint8_t *out_y, uint8_t *out_u, uint8_t *out_v, uint8_t *qp) {
+template <class Sample>
+DEVICE void convert_rgb(Rgb<Sample> rgb, const Target &to, int *any_outside) {
   wait_for_the_kernel_before();
   const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = 2 * int(blockIdx.y * blockDim.y + threadIdx.y);
-  if (x >= coded_width || y >= coded_height) return;
-  set_qp(x, y, coded_width, frame_params, qp);
-  const Rgb rgb = {picture, pitch, step, plane, width, height};
+  if (x >= to.coded_width || y >= to.coded_height) return;
+  set_qp(x, y, to.coded_width, to.frame_params, to.qp);
   int sum[2][3] = {{0, 0, 0}, {0, 0, 0}};  // of the four samples of each chroma sample
 #pragma unroll
   for (int j = 0; j < 2; j++) {
-    int luma[4];
+    int luma[4], c[4][3];
+    rgb.load4(x, y + j, c);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      int c[3];
-      rgb.load(x + i, y + j, c);
-      luma[i] = luma_of(c);
+      luma[i] = luma_of(c[i]);
 #pragma unroll
-      for (int k = 0; k < 3; k++) sum[i >> 1][k] += c[k];
+      for (int k = 0; k < 3; k++) sum[i >> 1][k] += c[i][k];
     }
-    *reinterpret_cast<unsigned *>(out_y + size_t(y + j) * coded_width + x) = pack4(luma[0], luma[1], luma[2], luma[3]);
+    *reinterpret_cast<unsigned *>(to.y + size_t(y + j) * to.coded_width + x) = pack4(luma[0], luma[1], luma[2], luma[3]);
   }
   unsigned cb = 0, cr = 0;
 #pragma unroll
   for (int i = 0; i < 2; i++) {
-    const int left = min(x + 2 * i, (width - 1) & ~1), upper = min(y, (height - 1) & ~1);
+    const int left = min(x + 2 * i, (rgb.width - 1) & ~1), upper = min(y, (rgb.height - 1) & ~1);
     if (left != x + 2 * i || upper != y) {  // beyond the display area: the chroma sample at its edge again
       sum[i][0] = sum[i][1] = sum[i][2] = 0;
       for (int n = 0; n < 4; n++) {
@@ -90,7 +170,25 @@ extern "C" __global__ void load_rgb(const uint8_t *picture, int pitch, int step,
     cb |= unsigned(cb_of(sum[i])) << (8 * i);
     cr |= unsigned(cr_of(sum[i])) << (8 * i);
   }
-  const size_t at = size_t(y / 2) * (coded_width / 2) + x / 2;
-  *reinterpret_cast<uint16_t *>(out_u + at) = uint16_t(cb);
-  *reinterpret_cast<uint16_t *>(out_v + at) = uint16_t(cr);
+  const size_t at = size_t(y / 2) * (to.coded_width / 2) + x / 2;
+  *reinterpret_cast<uint16_t *>(to.u + at) = uint16_t(cb);
+  *reinterpret_cast<uint16_t *>(to.v + at) = uint16_t(cr);
+  if (rgb.range.outside) *any_outside = 1;
 }
+
+// low, scale: bits of float32; any_outside: host memory, written only where a sample is outside of the range
+#define LOAD_RGB(name, Sample) \
+  extern "C" __global__ void name(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int step, int pitch, int low, \
+      int scale, int width, int height, int coded_width, int coded_height, const int *frame_params, uint8_t *out_y, \
+      uint8_t *out_u, uint8_t *out_v, uint8_t *qp, int *any_outside) { \
+    const Range range = {float_of_bits(low), float_of_bits(scale), false}; \
+    const Rgb<Sample> rgb = {{red, green, blue}, step, pitch, width, height, range}; \
+    const Target to = {coded_width, coded_height, frame_params, out_y, out_u, out_v, qp}; \
+    convert_rgb(rgb, to, any_outside); \
+  }
+
+LOAD_RGB(load_rgb_uint8, Uint8)
+LOAD_RGB(load_rgb_float16, Float16)
+LOAD_RGB(load_rgb_bfloat16, Bfloat16)
+LOAD_RGB(load_rgb_float32, Float32)
+LOAD_RGB(load_rgb_float64, Float64)

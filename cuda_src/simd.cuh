@@ -190,6 +190,40 @@ DEVICE float fast_ratio(float a, float b) {
 #endif
 }
 
+// Operations of float32 that round each result: the compiler fuses none of them
+DEVICE float add_rounded(float a, float b) {
+#ifdef H264LITE_EMULATED
+  return a + b;
+#else
+  return __fadd_rn(a, b);
+#endif
+}
+DEVICE float multiply_rounded(float a, float b) {
+#ifdef H264LITE_EMULATED
+  return a * b;
+#else
+  return __fmul_rn(a, b);
+#endif
+}
+DEVICE float float_of_bits(unsigned bits) {
+#ifdef H264LITE_EMULATED
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+#else
+  return __uint_as_float(bits);
+#endif
+}
+DEVICE unsigned bits_of_float(float value) {
+#ifdef H264LITE_EMULATED
+  unsigned bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+#else
+  return __float_as_uint(value);
+#endif
+}
+
 // two signed 16-bit numbers a word
 DEVICE unsigned add2(unsigned a, unsigned b) {
 #ifdef H264LITE_EMULATED

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.convert import KINDS
+from ..scheduler.frames.host_rgb import RgbFrame
 from .encoder import Encoder
 from .pipeline import Pipeline
 from .settings.config import Config
@@ -27,6 +29,12 @@ def compile_stages(names: tuple[str, ...] = IN_BACKGROUND) -> None:
     pipeline.close()
 
 
+def load_converters() -> None:
+    """Convert a tiny RGB frame of each type."""
+    for kind, stored in zip(KINDS, ("u1", "u2", "u2", "f4", "f8")):
+        RgbFrame(kind, 2, 2, np.zeros(12, stored), (0, 1, 2, 3, 6), 0.0, 1.0, None).planes()
+
+
 def compile_for(config: Config | None = None) -> float:
     """Compile the kernels of an encode on the CPU by a tiny encode; return the seconds. config: None: default options."""
     begin = time.perf_counter()
@@ -38,6 +46,7 @@ def compile_all() -> float:
     """Compile the kernels of encodes on the CPU with any options, and those of the host for a GPU; return the seconds."""
     begin = time.perf_counter()
     load_writers(hybrid=True)
+    load_converters()
     for options in _VARIANTS:
         _encode(options)
     return time.perf_counter() - begin

@@ -1,17 +1,21 @@
 """The Python API: frames in, packets out."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from .errors import InputError, OptionError
-from .files.device_frame import INTERFACE, describe, is_on_gpu
+from ..scheduler.frames.host_rgb import RgbFrame
+from .errors import InputError
 from .files.read_ahead import Read
+from .frames.device_frame import DeviceFrame
+from .frames.layouts import Known
+from .frames.reader import Chunk, FrameReader, Source
 from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .settings.config import Config
-from .settings.options import ALL, API, OPTIONS, read_options, refuse_unbuilt
+from .settings.keywords import EncoderOptions, Rate
+from .settings.options import ALL, API, OPTIONS, read_options
 from .statistics import FrameRow, Statistics
 
 if TYPE_CHECKING:
@@ -46,9 +50,22 @@ class Encoder:
     the stream: further frames are refused, and `flush` returns the packets of the frames before.
     """
 
-    def __init__(self, width: int, height: int, fps: Any = 25, *, keep_reconstruction: bool = False, **options: Any):
+    def __init__(
+        self,
+        width: int,
+        height: int,
+        fps: Rate = 25,
+        *,
+        keep_reconstruction: bool = False,
+        layout: str | None = None,
+        format: str | None = None,
+        value_range: tuple[float, float] | None = None,
+        **options: Unpack[EncoderOptions],
+    ):
+        """layout, format, value_range: of frames that may be read in several ways (docs/python.md)."""
+        reader = FrameReader(layout, format, value_range)
         read_options({"width": width, "height": height, "fps": fps, **options}, _API_OPTIONS)
-        self._start(Config.from_options(width=width, height=height, fps=fps, **options), keep_reconstruction)
+        self._start(Config.from_options(width=width, height=height, fps=fps, **options), keep_reconstruction, reader=reader)
 
     @classmethod
     def from_config(
@@ -75,6 +92,7 @@ class Encoder:
         warn: Callable[[str], None] | None = None,
         trace: Any = None,
         frames: int | None = None,
+        reader: FrameReader | None = None,
     ) -> None:
         from .gops.gops import make_pipeline  # compiles nothing, but imports Numba
 
@@ -83,6 +101,8 @@ class Encoder:
         self._pipeline: Any = make_pipeline(config, keep_reconstruction or config.ssim, warn, trace, frames)
         self.stats = Statistics(config.width, config.height, config.fps, config.psnr, config.ssim)
         self._session = Session(self._pipeline, self.stats)
+        self._reader = reader or FrameReader()
+        self._reader.known = Known("", config.width, config.height)
 
     @property
     def headers(self) -> bytes:
@@ -93,29 +113,55 @@ class Encoder:
     def encode(self, frame: Any, stream: Any = None) -> list[Packet]:
         """Encode one frame; return the finished packets, in order. They may be those of earlier frames.
 
-        frame: uint8[H * 3 // 2, W] I420 for even sizes, or (y, u, v), uint8[H, W] and twice uint8[(H+1)//2, (W+1)//2].
-        With device cuda also GPU arrays of any library (`__cuda_array_interface__`): those, NV12 as (y, uv), or RGB (H, W, 3)
-        or (3, H, W). The read is ordered after the earlier work of `stream` (a number or any library's object; default: the
-        stream that the array names, or its library's current one: encoder/files/producer.py); later work of that stream
-        may overwrite the frame.
+        frame: an array of NumPy, PyTorch, CuPy or JAX, of any library with DLPack or an array interface, or an image of PIL:
+        RGB (H, W, 3) or (3, H, W), with alpha, which is dropped, or grey (H, W), uint8 or floating-point in 0..1; uint8
+        I420 (H * 3 // 2, W) for even sizes; or planes (y, u, v), uint8[H, W] and twice uint8[(H+1)//2, (W+1)//2], or (y, uv)
+        of NV12 (docs/python.md). RGB becomes BT.709 in limited range, which the stream says.
+
+        With device cuda also arrays on its GPU. The read is ordered after the earlier work of `stream` (a number or any
+        library's object; default: the stream that the array names, or its library's current one: frames/producer.py); later
+        work of that stream may overwrite the frame. Of such floating-point frames values far outside of 0..1 are found
+        only when the frame is encoded: a later call then raises InputError, and the stream ends before that frame.
         """
-        if is_on_gpu(frame):
-            self._session.require(OPEN)
-            if self.config.device == "cpu":
-                raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({self.config.device_reason}): copy it "
+        chunk = self._reader.chunk(tuple(frame) if isinstance(frame, list) else frame, stream)
+        if chunk.frames != 1:
+            raise InputError(f"an array of {chunk.frames} frames: encode takes one; write_video and VideoWriter take many")
+        self.feed(chunk.source(0), chunk)
+        return self.packets()
+
+    def feed(self, source: Source, chunk: Chunk) -> None:
+        """Encode a frame of a chunk; InputError if it does not fit this encoder."""
+        self._session.require(OPEN)
+        config = self.config
+        if (chunk.width, chunk.height) != (config.width, config.height):
+            raise InputError(self._other_size(chunk))
+        if isinstance(source, DeviceFrame):
+            if config.device == "cpu":
+                raise InputError(f"a frame on a GPU, and this encoder runs on the CPU ({config.device_reason}): copy it "
                                  "to the host, or take device='cuda'")
-            if self.config.ssim:
+            if config.ssim:
                 raise InputError("ssim needs the frames on the host: copy them there, or do without ssim")
-            source = replace(describe(frame, self.config.width, self.config.height, stream), frame=frame)
             self._session.feed(self._pipeline.encode_on_gpu, source)
+        elif isinstance(source, RgbFrame) and not config.ssim:
+            self._session.feed(self._pipeline.encode_rgb, source, chunk.checked)
+        elif isinstance(source, RgbFrame):
+            self._session.feed(self._encode_planes_of, source, chunk.checked)
         else:
-            self._session.feed(self._encode, check_frame(frame, self.config.width, self.config.height))
-        return self._packets()
+            self._session.feed(self._encode, source)
+
+    def _other_size(self, chunk: Chunk) -> str:
+        """The message for a frame of another size."""
+        width, height = self.config.width, self.config.height
+        text = f"a frame of shape {chunk.samples[0].shape} is {chunk.layout.format} of {chunk.width}x{chunk.height}: "
+        if width % 2 or height % 2:
+            chroma = (height + 1) // 2, (width + 1) // 2
+            return f"{text}{width}x{height} is odd: give planes (y, u, v), chroma {chroma}, or RGB"
+        return f"{text}{width}x{height} in I420 is ({height * 3 // 2}, {width})"
 
     def flush(self) -> list[Packet]:
         """The remaining packets; no frame can follow. After an exception it may be called again."""
         self._session.drain()
-        return self._packets()
+        return self.packets()
 
     def push(self, planes: Planes) -> list[tuple["EncodedFrame", FrameRow]]:
         """`encode` for checked planes; returns the finished frames with their statistics."""
@@ -131,6 +177,11 @@ class Encoder:
         """Finished frames; blocks up to 0.1 s if there are few or none."""
         self._session.poll()
         return self._session.hand_out()
+
+    @property
+    def takes_gpu_frames(self) -> bool:
+        """Whether frames may lie on the GPU: it has one, encodes one GOP at a time, and SSIM needs no frames on the host."""
+        return self.config.device != "cpu" and self.lanes is None and not self.config.ssim and bool(self._pipeline.on_gpu)
 
     @property
     def lanes(self) -> Any:
@@ -164,7 +215,17 @@ class Encoder:
         self.stats.expect(planes[0])
         return self._pipeline.encode(*planes)
 
-    def _packets(self) -> list[Packet]:
+    def _encode_planes_of(self, source: RgbFrame, checked: bool) -> "Sequence[EncodedFrame]":
+        """Through planes of our own, whose luma SSIM is measured by."""
+        planes, outside = source.planes()
+        if outside and checked:
+            from .pipeline import outside_text
+
+            raise InputError(outside_text(self.stats.frames))
+        self._pipeline.say_bt709()
+        return self._encode(planes)
+
+    def packets(self) -> list[Packet]:
         """Finished frames as packets; made before `hand_out`, so that an interrupt loses none."""
         packets = [self._packet(frame) for frame, _ in self._session.ready]
         self._session.hand_out()
@@ -173,85 +234,3 @@ class Encoder:
     def _packet(self, frame: "EncodedFrame") -> Packet:
         return Packet(frame.data, frame.pts, frame.dts, 1, frame.is_idr, frame.frame_type, float(frame.avg_qp),
                       frame.reconstruction if self._keep else None)
-
-
-def check_frame(frame: Any, width: int, height: int) -> Planes:
-    """(y, u, v) of a frame, each C-contiguous; InputError if type, shape or dtype is wrong."""
-    chroma = ((height + 1) // 2, (width + 1) // 2)
-    if isinstance(frame, tuple | list):
-        if len(frame) != 3:
-            raise InputError(f"a frame of {len(frame)} planes: there must be three, (y, u, v)")
-        y, u, v = (_array(plane, name) for plane, name in zip(frame, ("y", "u", "v")))
-        for plane, name, shape in ((y, "y", (height, width)), (u, "u", chroma), (v, "v", chroma)):
-            if plane.shape != shape:
-                raise InputError(f"plane {name} of shape {plane.shape}: {width}x{height} needs {shape}")
-        return tuple(np.ascontiguousarray(plane) for plane in (y, u, v))  # type: ignore[return-value]
-    packed = _array(frame, "frame")
-    if packed.ndim == 3:
-        raise InputError(f"a frame of shape {packed.shape} looks like RGB, which is not supported yet: give I420, "
-                         f"uint8 ({height * 3 // 2}, {width}), or planes (y, u, v)")
-    if width % 2 or height % 2:
-        raise InputError(f"{width}x{height} is odd: give planes (y, u, v), chroma {chroma}")
-    if packed.shape != (height * 3 // 2, width):
-        raise InputError(f"a frame of shape {packed.shape}: {width}x{height} in I420 is ({height * 3 // 2}, {width})")
-    packed = np.ascontiguousarray(packed)
-    flat = packed.reshape(-1)
-    luma, part = width * height, chroma[0] * chroma[1]
-    return packed[:height], flat[luma : luma + part].reshape(chroma), flat[luma + part :].reshape(chroma)
-
-
-def _array(value: Any, name: str) -> np.ndarray:
-    if hasattr(value, "__cuda_array_interface__"):
-        raise InputError(f"{name} is on the GPU, and other planes are not")
-    if not isinstance(value, np.ndarray):
-        if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
-            raise InputError(f"{name}: {type(value).__name__} is not an array")
-        try:
-            value = np.asarray(value)
-        except ValueError as error:
-            raise InputError(f"{name}: {type(value).__name__} gives no array ({error})") from None
-    if value.dtype != np.uint8:
-        raise InputError(f"{name} of dtype {value.dtype}: only uint8 is supported")
-    return np.asarray(value)
-
-
-def encode(frames: Iterable[Any], fps: Any = 25, **options: Any) -> bytes:
-    """Encode `frames` into one Annex B stream. The size is the first frame's."""
-    for name in options:
-        refuse_unbuilt(name)
-    iterator = iter(frames)
-    first = next(iterator, None)
-    if first is None:
-        raise InputError("no frames to encode")
-    if "width" not in options and "height" not in options:
-        options["width"], options["height"] = _size_of(first)
-    elif "width" not in options or "height" not in options:
-        raise OptionError("width and height belong together: give both, or none")
-    with Encoder(fps=fps, **options) as encoder:
-        packets = encoder.encode(first)
-        for frame in iterator:
-            packets += encoder.encode(frame)
-        packets += encoder.flush()
-    return b"".join(packet.data for packet in packets)
-
-
-def _size_of(frame: Any) -> tuple[int, int]:
-    """(width, height) of a frame that is not checked yet."""
-    part = frame[0] if isinstance(frame, tuple | list) and frame else frame
-    if is_on_gpu(frame) and hasattr(part, INTERFACE):
-        shape = tuple(getattr(part, INTERFACE)["shape"])
-        if len(shape) == 3 and 3 in (shape[0], shape[2]):
-            return (shape[1], shape[0]) if shape[2] == 3 else (shape[2], shape[1])
-        if len(shape) == 2 and (part is not frame or shape[0] % 3 == 0):
-            return shape[1], shape[0] if part is not frame else shape[0] * 2 // 3
-        raise InputError(f"a frame of shape {shape}: I420 is uint8 (H * 3 // 2, W); or RGB, or planes (y, u, v)")
-    if isinstance(frame, tuple | list):
-        y = _array(frame[0], "y") if frame else np.empty(0, np.uint8)
-        if y.ndim != 2:
-            raise InputError(f"plane y of shape {y.shape}: a plane has two dimensions")
-        return y.shape[1], y.shape[0]
-    packed = _array(frame, "frame")
-    if packed.ndim != 2 or packed.shape[0] % 3:
-        raise InputError(f"a frame of shape {packed.shape}: I420 is uint8 (H * 3 // 2, W); or give planes (y, u, v)")
-    return packed.shape[1], packed.shape[0] * 2 // 3
-

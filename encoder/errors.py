@@ -24,6 +24,10 @@ class InputError(Error, ValueError):
     """Input that cannot be read: missing, cut off, or in a format that is not supported."""
 
 
+class RefusedFrame(InputError):
+    """A frame on a GPU whose samples were found wrong after it had entered: no frame can follow."""
+
+
 class OutputError(Error):
     """Output that cannot be written."""
 

@@ -20,6 +20,7 @@ from ..scheduler.executor import bands
 from ..scheduler.frame_spec import FrameSpec
 from ..scheduler.frames.frame import Frame, HostFrame
 from ..scheduler.frames.frame_executor import FrameExecutor
+from ..scheduler.frames.host_rgb import RgbFrame
 from ..scheduler.frames.loop import LoopSettings
 from ..scheduler.threads.watchdog import LimitError, Stuck
 from ..scheduler.trace import HOST, Trace
@@ -27,8 +28,8 @@ from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.frame_types import FrameTypes
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
-from .errors import DeviceError, DeviceLost, Error, InputError
-from .files.device_frame import DeviceFrame, check_device
+from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
+from .frames.device_frame import DeviceFrame, check_device
 from .settings.config import Config
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
@@ -55,6 +56,7 @@ class EncodedFrame:
     bits: int
     stage_seconds: dict[str, float]
     reconstruction: Planes | None  # cropped, as a decoder returns it
+    refused: bool = False  # samples of its source, on a GPU, are far outside of their range
 
 
 class Pipeline:
@@ -91,6 +93,11 @@ class Pipeline:
         if config.device != "cuda" and will_compile(config):
             compile_in_background()
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether frames may lie on a GPU."""
+        return self.executor.on_gpu
+
     def headers(self) -> bytes:
         """Sequence and picture parameter sets as an Annex B byte stream."""
         return self.writer.parameter_sets
@@ -110,6 +117,14 @@ class Pipeline:
         finally:
             frame.complete()  # also after an interrupt: the caller's planes are no longer read
 
+    def encode_rgb(self, source: RgbFrame, checked: bool) -> list[EncodedFrame]:
+        """`encode` for an RGB frame on the host; checked: InputError if samples are far outside of their range."""
+        frame = self._next_frame()
+        if self.executor.ring.load_rgb(frame, source) and checked:
+            raise InputError(outside_text(self.executor.ring.count))
+        self.say_bt709()
+        return self._encode(frame, None)
+
     def encode_in_place(self, spec: FrameSpec | None = None) -> list[EncodedFrame]:
         """`encode` for a frame that is already in `next_buffer()`."""
         frame = self._next_frame()
@@ -125,7 +140,7 @@ class Pipeline:
         except GpuLost as lost:
             raise DeviceLost(f"{lost}; source frames on it are lost too") from None
         if source.is_rgb:
-            self._say_bt709()
+            self.say_bt709()
         assert isinstance(frame, HostFrame)
         frame.load_from_gpu(source)
         return self._encode(frame, None)
@@ -181,15 +196,18 @@ class Pipeline:
         sizes = self._sizes.release(self.executor.ring.count)
         return self.frame_types.next(sizes) if spec is None else spec
 
-    def _say_bt709(self) -> None:
-        """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict."""
+    def say_bt709(self, begun: bool = False) -> None:
+        """Write BT.709, limited range (of RGB input) to the VUI; InputError if options or earlier frames contradict.
+
+        begun: frames of the stream were entered, if not in this pipeline.
+        """
         wanted = {"colorprim": 1, "transfer": 1, "colormatrix": 1, "range": 0}
         options = {name: getattr(self.config, name) for name in wanted}
         for name in ("colormatrix", "range"):
             if options[name] not in (None, wanted[name]):
                 raise InputError(f"RGB becomes BT.709 in limited range, which contradicts {name}")
         if options["colormatrix"] is None or options["range"] is None:
-            if self.executor.ring.count:
+            if begun or self.executor.ring.count:
                 raise InputError("RGB after other frames: set colormatrix='bt709' and range='tv' from the start")
             values: dict[str, Any] = {name: value for name, value in wanted.items() if options[name] is None}
             self.config = replace(self.config, **values)
@@ -221,6 +239,7 @@ class Pipeline:
             bits=8 * len(data),
             stage_seconds=frame.stage_seconds,
             reconstruction=self._reconstruction(frame) if self.keep_reconstruction else None,
+            refused=frame.refused,
         )
 
     def _finished(self, limit: int) -> list[EncodedFrame]:
@@ -230,11 +249,14 @@ class Pipeline:
         return self.taken
 
     def _finish(self, limit: int) -> None:
-        """Move those frames to `done`."""
+        """Move those frames to `done`. RefusedFrame for a refused one, which is dropped with those after it."""
         in_flight = self.executor.in_flight
         while in_flight and (len(in_flight) > limit or in_flight[0].done()):
             start = time.perf_counter()
             coded = in_flight[0].result()
+            if coded.refused:
+                in_flight.clear()
+                raise RefusedFrame(outside_text(coded.index))
             self._sizes.add(coded.bits)
             self.done.append(coded)
             if self.trace is not None:
@@ -248,6 +270,12 @@ class Pipeline:
         luma, chroma = frame.decoded
         cb, cr = chroma[:, pad // 2 :, pad // 2 :][:, : height // 2, : width // 2].copy()
         return luma[pad : pad + height, pad : pad + width].copy(), cb, cr
+
+
+def outside_text(index: int) -> str:
+    """The message for samples far outside of their range."""
+    return (f"frame {index} has values far outside of 0..1, or no numbers: say value_range=(-1, 1) or (0, 255) if that is "
+            "their range, or value_range=(0, 1) to clip them")  # fmt: skip
 
 
 def public_error(error: BaseException) -> Error:

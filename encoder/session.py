@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from .errors import Error, InputError
+from .errors import Error, InputError, RefusedFrame
 from .statistics import FrameRow, Statistics
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ class Session:
     """Guards a pipeline (or Gops) and keeps its finished frames.
 
     An exception anywhere in a call (an interrupt, a signal handler's timeout, MemoryError) may leave a frame incomplete, so
-    that no frame can follow; earlier frames can still be flushed. Only InputError is raised before any change.
+    that no frame can follow; earlier frames can still be flushed. Only InputError, but RefusedFrame,
+    is raised before any change.
     """
 
     def __init__(self, pipeline: Any, stats: Statistics) -> None:
@@ -37,9 +38,9 @@ class Session:
                 self._refuse(mark, OPEN)
             try:
                 self._collect(step(*arguments))
-            except InputError:
-                raise
             except BaseException as error:
+                if isinstance(error, InputError) and not isinstance(error, RefusedFrame):
+                    raise
                 self.state, self._failure = FAILED, error.with_traceback(None)
                 raise
         finally:  # no function is called here: an interrupt would keep the mark

@@ -258,11 +258,18 @@ CONSTANTS = {
     "input_y": "uint8: input of a GPU in display size, of any pitch",
     "input_u": "see input_y: Cb",
     "input_v": "see input_y: Cr",
-    "input_uv": "see input_y: Cb and Cr interleaved",
-    "input_rgb": "see input_y: three planes",
-    "pitch": "bytes from row to row of input_y or input_rgb",
-    "chroma_pitch": "bytes from row to row of input_u, input_v or input_uv",
-    "plane_pitch": "bytes from plane to plane of input_rgb",
+    "pitch": "bytes from row to row of input_y",
+    "chroma_pitch": "bytes from row to row of input_u and input_v",
+    "chroma_step": "bytes from sample to sample of input_u and input_v",
+    "input_red": "input of a GPU in display size, of any layout and type: the first sample of red",
+    "input_green": "see input_red",
+    "input_blue": "see input_red",
+    "rgb_kind": "type of the samples of input_red, input_green and input_blue",
+    "rgb_step": "bytes from column to column of these",
+    "rgb_pitch": "bytes from row to row of these",
+    "rgb_low": "bits of the float32 value of black",
+    "rgb_scale": "bits of the float32 255 / (value of white - value of black)",
+    "outside": "int32[1]: 1 if an input sample is far outside of the range of values",
 }
 # Arrays that a stage changes only in part, so that their rows must be resident before
 READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {

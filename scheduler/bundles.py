@@ -12,6 +12,8 @@ from ..cpu_simd.bundles import (
     Coarse,
     Deblocking,
     DecisionSettings,
+    InputPlanes,
+    InputRgb,
     IntraChoice,
     LumaReferences,
     Macroblocks,
@@ -62,6 +64,8 @@ BUNDLES = {bundle.name: bundle for bundle in (
            "cbp qp levels total_coeff"),
     Bundle("quantiser", Quantiser, "qp chroma_qp_offset"),
     Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
+    Bundle("input_planes", InputPlanes, "input_y input_u input_v pitch chroma_pitch chroma_step"),
+    Bundle("input_rgb", InputRgb, "input_red input_green input_blue rgb_kind rgb_step rgb_pitch rgb_low rgb_scale outside"),
 )}  # fmt: skip
 
 

@@ -100,27 +100,27 @@ class CudaExecutor(GpuMemory):
 
     def import_device_frame(
         self, number: int, stage: str, pointers: Mapping[str, int], pairs: Iterable[tuple[np.ndarray, DeviceArray]],
-        producer: tuple[int | None, bool], state: Mapping[str, Any],
+        order: tuple[int | None, int | None, bool], state: Mapping[str, Any],
     ) -> None:  # fmt: skip
         """As `upload_frame`, for a frame that is already on the GPU.
 
-        pairs: (host array, GPU array) to copy; producer: (stream to be ordered after or None, whether that stream waits until
-        the frame is read). If it does not wait, or there is no stream, the host waits.
+        pairs: (host array, GPU array) to copy; order: (stream to be ordered after, stream that waits until the frame is read,
+        each None for none; whether the host waits until then).
         """
-        stream, waits = producer
+        after, before, host_waits = order
         gpu, k, upload = self.gpu, number % self.frames_on_device, self.streams[H2D]
         self._number = number
         gpu.wait(upload, self._downloaded[k])
-        if stream is not None:
-            self.foreign().after(upload, stream)
+        if after is not None:
+            self.foreign().after(upload, after)
         for host, device_array in pairs:
             device_array.put(host, upload)
         self.run([((stage,), self.load_from_gpu(pointers))], state, {})
         self._start_when_uploaded(number)
-        if stream is None or not waits:
+        if host_waits:
             gpu.synchronize(self._uploaded[k])
-        else:
-            self.foreign().before(upload, stream)
+        if before is not None:
+            self.foreign().before(upload, before)
 
     def run(self, steps: Sequence[Step], state: Mapping[str, Any], seconds: dict[str, float]) -> None:
         """Start steps over the whole frame, on their streams; see Executor."""

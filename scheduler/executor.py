@@ -120,6 +120,10 @@ class Executor:
         for name, spent in times:
             seconds[name] = seconds.get(name, 0.0) + spent
 
+    def run_parts(self, parts: Sequence[Part]) -> None:
+        """Run functions concurrently, and return when they are done."""
+        self._worker_pool.run([parts])
+
     def _split(
         self, names: Sequence[str], state: Mapping[str, Any], times: list[tuple[str, float]],
         spans: Mapping[str, list[Any]] | None = None,

@@ -201,20 +201,14 @@ TABLE = (
     # only on a GPU: input conversion, and results for the download
     Stage(
         "load_i420", "convert.load_i420", FRAME, "encoder",
-        "input_y input_u input_v pitch chroma_pitch width height frame_params source_y source_u source_v qp",
-        "source_y source_u source_v qp",
-        H2D, only=CUDA,
-    ),
-    Stage(
-        "load_nv12", "convert.load_nv12", FRAME, "encoder",
-        "input_y input_uv pitch chroma_pitch width height frame_params source_y source_u source_v qp",
-        "source_y source_u source_v qp",
+        "input_planes width height frame_params source qp",
+        "source qp",
         H2D, only=CUDA,
     ),
     Stage(
         "load_rgb", "convert.load_rgb", FRAME, "encoder",
-        "input_rgb pitch plane_pitch width height frame_params source_y source_u source_v qp",
-        "source_y source_u source_v qp",
+        "input_rgb width height frame_params source qp",
+        "source qp",
         H2D, only=CUDA,
     ),
     Stage(

@@ -186,18 +186,18 @@ class GpuWorker(GpuMemory):
 
     # ---- frames that are already on the GPU
     def import_device_frame(
-        self, stage: str, pointers: Mapping[str, int], producer: tuple[int | None, bool], state: Mapping[str, Any]
+        self, stage: str, pointers: Mapping[str, int], order: tuple[int | None, int | None, bool], state: Mapping[str, Any]
     ) -> None:
         """See CudaExecutor.import_device_frame."""
-        stream, waits = producer
+        after, before, host_waits = order
         gpu, up = self.gpu, self.streams[H2D]
-        if stream is not None:
-            self.foreign().after(up, stream)
+        if after is not None:
+            self.foreign().after(up, after)
         STAGES[stage].launch({**state, **self.load_from_gpu(pointers)}, (), up)
         loaded = gpu.record(self._loaded, up)
         for name in (MAIN, D2H):
             gpu.wait(self.streams[name], loaded)
-        if stream is None or not waits:
+        if host_waits:
             gpu.synchronize(loaded)
-        else:
-            self.foreign().before(up, stream)
+        if before is not None:
+            self.foreign().before(up, before)

@@ -14,6 +14,7 @@ import time
 import types
 
 import numpy as np
+from h264lite.encoder.errors import InputError
 from h264lite.encoder.statistics import SUMMED
 from h264lite.standard.macroblock import MB_TYPE_NAMES, I_4x4, P_16x16
 
@@ -49,6 +50,15 @@ class Pipeline:
 
     def headers(self):
         return b"headers"
+
+    def encode_rgb(self, source, checked):
+        planes, outside = source.planes()
+        if outside and checked:
+            raise InputError("say value_range=(0, 1)")
+        return self.encode(*planes)
+
+    def say_bt709(self):
+        pass
 
     def encode(self, y, u, v, spec=None):
         self.count = self.count if spec is None else spec.coding_index

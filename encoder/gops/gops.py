@@ -16,6 +16,7 @@ import numpy as np
 
 from ...scheduler.executor import bands
 from ...scheduler.frames.frame import split_planes
+from ...scheduler.frames.host_rgb import RgbFrame
 from ...scheduler.trace import Trace
 from ...start_threads import start_threads
 from ..decisions.frame_types import FrameTypes
@@ -101,6 +102,7 @@ class Gops:
         self.queue = GopQueue(lanes, lanes * config.keyint, frame_bytes(config))
         self.frame_types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)))
         self._buffer: np.ndarray | None = None
+        self._count = 0  # frames entered
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self.lanes: list[Pipeline] = []
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
@@ -141,9 +143,29 @@ class Gops:
         for target, plane in zip(split_planes(buffer, self.config.display), (y, u, v)):
             if not np.may_share_memory(target, plane):
                 np.copyto(target, plane)
+        return self._enter(buffer)
+
+    def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
+        """See Pipeline; blocks while the queue is full."""
+        from ..pipeline import outside_text
+
+        buffer = self.next_buffer()
+        assert buffer is not None
+        if source.convert(split_planes(buffer, self.config.display)) and checked:
+            raise InputError(outside_text(self._count))
+        self.say_bt709()
+        return self._enter(buffer)
+
+    def say_bt709(self) -> None:
+        """See Pipeline."""
+        for lane in self.lanes:
+            lane.say_bt709(self._count > 0)
+
+    def _enter(self, buffer: np.ndarray) -> "list[EncodedFrame]":
         self._buffer = None
         while not self.has_room():
             self._wait()
+        self._count += 1
         self.queue.enter(self.frame_types.next(), buffer)
         return self._fetch()
 

@@ -100,6 +100,17 @@ def read_choice(value: Any, choices: Mapping[str, Any]) -> Any:
     return choices[value]
 
 
+def read_level(value: Any, choices: Mapping[str, Any]) -> Any:
+    """A level by name or number: "4.1", 4.1, and 41 as in x264; 4 and 4.0 are level 4."""
+    text = value if isinstance(value, str) or isinstance(value, bool) else str(value)
+    if isinstance(text, str) and text not in choices:
+        digits = text.removesuffix(".0")
+        text = f"{digits[0]}.{digits[1]}".removesuffix(".0") if len(digits) == 2 and digits.isdigit() else digits
+    if text not in choices:
+        raise ValueError(f"not one of {', '.join(choices)}")
+    return read_choice(text, choices)
+
+
 def read_grid(value: Any, choices: Mapping[str, Any]) -> Any:
     """One of a few whole numbers."""
     return read_choice(value if isinstance(value, str) or isinstance(value, bool) else str(value), choices)

@@ -35,9 +35,10 @@ class CudaLoop(Loop):
         device_frame = self.frames_on_device[k]
         params = self.inputs[k]["frame_params"]
         if source is not None:
-            state = self.arrays.constants | device_frame.arrays | source.numbers | {"frame_params": params}
+            state = self.arrays.constants | device_frame.arrays | source.numbers | {
+                "frame_params": params, "outside": executor.mapped(frame.outside)}
             pairs = [(frame.frame_params, params)]
-            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.producer, state)
+            executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
         fence = frame.pending_fence
         key = (k, slot, list0, source is None, frame.keep_reconstruction, fence is None)
         if executor.replay(key, frame.ring_slot, frame.host_buffers):
@@ -60,5 +61,5 @@ def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:
     upload = zeros(upload_shape(config.mb_height, config.display), np.uint8)
     source, params = split_upload(upload, config.mb_height, config.display)
     y, u, v = split_planes(source, config.display)
-    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2}
+    pitches = {"pitch": config.width, "chroma_pitch": (config.width + 1) // 2, "chroma_step": 1}
     return {"upload": upload, "frame_params": params, "input_y": y, "input_u": u, "input_v": v, **pitches}

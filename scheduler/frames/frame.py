@@ -31,12 +31,14 @@ from ..arrays import (
 )
 from ..frame_spec import FrameSpec, SliceHeaders
 from ..threads.copiers import Copiers, Target
+from .host_rgb import RgbFrame
 
 if TYPE_CHECKING:
-    from ...encoder.files.device_frame import DeviceFrame
+    from ...encoder.frames.device_frame import DeviceFrame
 
 Array = Any  # np.ndarray, or a GPU array
 Zeros = Callable[[tuple[int, ...], Any], Array]
+Run = Callable[[Sequence[Callable[[], None]]], None]  # runs functions concurrently
 HELPERS = 3  # threads that help to copy a frame to its upload buffer: one copies 5 to 7 GB/s
 WORTH_SHARING = 1 << 20  # bytes of a frame: smaller ones are copied by the caller alone
 _ALIGNED = 256  # bytes: alignment of GPU memory
@@ -92,6 +94,17 @@ class Frame:
         for plane, samples in zip(self.planes, (y, u, v)):
             height, width = samples.shape
             plane[:height, :width] = samples
+        self._pad([samples.shape for samples in (y, u, v)])
+
+    def load_rgb(self, source: RgbFrame, run: Run | None = None, threads: int = 1) -> bool:
+        """As `load`, converted to BT.709; whether samples are far outside of their range. run, threads: see RgbFrame."""
+        outside = source.convert(self.planes, run, threads)
+        self._pad(source.display)
+        return outside
+
+    def _pad(self, display: Sequence[tuple[int, ...]]) -> None:
+        """Repeat the last column and row up to the coded size; display: (height, width) of the planes."""
+        for plane, (height, width) in zip(self.planes, display):
             plane[:height, width:] = plane[:height, width - 1 : width]
             plane[height:] = plane[height - 1]
 
@@ -104,6 +117,11 @@ class Frame:
 
     def complete(self) -> None:
         """Block until the source is copied in."""
+
+    @property
+    def refused(self) -> bool:
+        """See HostFrame: sources on the host are refused before they enter."""
+        return False
 
     def unpack_levels(self) -> None:
         """Unpack downloaded levels; nothing to do here."""
@@ -119,6 +137,7 @@ class HostFrame(Frame):
     upload          uint8[n]: source and frame_params, which one copy uploads
     input_planes    y, u, v of display size, views of source: uint8[m]
     slice_data, level_blocks    arrays of the table; level_blocks is empty unless by_rows
+    outside         int32[1], 1 if samples of a source on the GPU are far outside of the range of values
     upload_fence    int64[1], READY when the source is complete: an upload can wait for it
                     (scheduler/threads/copy_kernels.py); or None
     """
@@ -141,6 +160,7 @@ class HostFrame(Frame):
         self._target = Target(self.input_planes)
         self._padded = False
         self.device_source: DeviceFrame | None = None  # the source, if it is on the GPU
+        self.outside = zeros((1,), np.int32)
         self.upload_fence: np.ndarray | None = None
         self._copying: Copiers | None = None  # the threads that copy the source, until `complete`
 
@@ -160,6 +180,11 @@ class HostFrame(Frame):
         else:
             self._copying = copiers
             copiers.begin(self._target, (y, u, v), self.upload_fence)
+
+    def load_rgb(self, source: RgbFrame, run: Run | None = None, threads: int = 1) -> bool:
+        """See Frame: into the upload buffer."""
+        self.loaded()
+        return source.convert(self.input_planes, run, threads)
 
     def loaded(self) -> None:
         """The source is in the upload buffer."""
@@ -189,6 +214,12 @@ class HostFrame(Frame):
         self.complete()
         self.device_source = source
         self._padded = True
+        self.outside[0] = 0
+
+    @property
+    def refused(self) -> bool:
+        """Whether the source was on the GPU, and samples of it are far outside of the range that they must have."""
+        return self.device_source is not None and self.device_source.checked and bool(self.outside[0])
 
     def samples(self) -> tuple[Array, ...]:
         """See Frame; padded at the first call."""

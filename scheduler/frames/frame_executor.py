@@ -22,7 +22,7 @@ from .loop import FrameLoop, Loop, LoopSettings
 from .ring import FrameRing
 
 if TYPE_CHECKING:
-    from ...encoder.files.device_frame import DeviceFrame
+    from ...encoder.frames.device_frame import DeviceFrame
 
 Finish = Callable[[Frame], Any]
 
@@ -64,6 +64,11 @@ class FrameExecutor:
         self.in_flight: deque[Handle] = deque()
         self.loop, self.ring = self._start()
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a GPU, or has one."""
+        return self.loop.executor.frames_on_device > 0
+
     # ---- frames
     def encode(self, spec: FrameSpec, frame: Frame, finish: Finish) -> Handle:
         """Start a frame whose source is loaded (`ring.next`), in coding order. Its handle is the last of `in_flight`, from
@@ -103,7 +108,7 @@ class FrameExecutor:
 
     def check_device(self, source: "DeviceFrame", check: Callable[[str, int | None, int], None]) -> None:
         """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU."""
-        for name, pointer in source.pointers.items():
+        for name, pointer in source.pointers.items() if source.first else ():
             check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
 
     def compile(self, spec: FrameSpec, stages: Sequence[str]) -> None:

@@ -66,9 +66,11 @@ class HybridLoop:
         if source is not None and executor.gpu_worker is not None:
             source_memory = executor.gpu_worker.device
             with executor.at_work(source_memory):
-                params = {"frame_params": executor.gpu_worker.constant(frame.frame_params[:1])}  # read for QP only
+                assert isinstance(frame, HostFrame)
+                params = {"frame_params": executor.gpu_worker.constant(frame.frame_params[:1]),  # read for QP only
+                          "outside": executor.gpu_worker.mapped(frame.outside)}
                 state = self.arrays[source_memory].constants | frame_by_memory[source_memory].arrays | source.numbers | params
-                executor.gpu_worker.import_device_frame(source.stage, source.pointers, source.producer, state)
+                executor.gpu_worker.import_device_frame(source.stage, source.pointers, source.order, state)
         wanted = frame.decoded is not None
         frame_kind = FrameKind(
             self.size, frame.spec.n_ref, config.ref, config.me, source_memory, wanted, frame.spec.is_idr

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cuda_executor import CudaExecutor
+from ..executor import Executor
 from ..hybrid_executor import HybridExecutor
 from ..threads.copiers import Copiers
 from ..threads.copy_kernels import READY
 from .frame import HELPERS, Frame, HostFrame
+from .host_rgb import RgbFrame
 from .loop import FrameLoop
 
 if TYPE_CHECKING:
@@ -52,6 +54,13 @@ class FrameRing:
     def load(self, frame: Frame, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
         """Copy in the source, uint8 planes of display size; see Frame.load."""
         frame.load(y, u, v, self._copiers)
+
+    def load_rgb(self, frame: Frame, source: RgbFrame) -> bool:
+        """Convert an RGB source into the frame; whether samples are far outside of their range. See Frame.load_rgb."""
+        executor = self._loop.executor
+        if isinstance(executor, Executor):
+            return frame.load_rgb(source, executor.run_parts, executor.threads)
+        return frame.load_rgb(source)
 
     def enter(self, frame: Frame) -> None:
         """The loaded frame enters."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from h264lite.cuda_src.runtime.device import Device, load_driver
 from h264lite.encoder.errors import InputError
-from h264lite.encoder.files.producer import LEGACY_STREAM, Producer, common
+from h264lite.encoder.frames.producer import LEGACY_STREAM, Producer, common
 
 from .. import round_trip
 from ..cuda_emulator.driver import Context, EmulatedDriver
@@ -67,8 +67,8 @@ def side(gpu, monkeypatch):  # noqa: F811
     return stream
 
 
-class Torch:
-    """PyTorch's interface: version 2, without a stream."""
+class Cupy:
+    """CuPy's older interface: version 2, without a stream."""
 
     version, device = 2, "cuda:0"
 
@@ -79,12 +79,34 @@ class Torch:
         }  # fmt: skip
 
 
-class Jax(Torch):
+class Torch(Cupy):
+    """What is asked of a tensor."""
+
+    is_cuda, layout, dtype = True, "strided", "torch.uint8"
+
+    def __init__(self, array, stream):
+        super().__init__(array, stream)
+        self.shape, self.device = array.shape, types.SimpleNamespace(index=0)
+
+    def detach(self):
+        return self
+
+    def element_size(self):
+        return 1
+
+    def stride(self):
+        return self.shape[1], 1
+
+    def data_ptr(self):
+        return self.array.ptr
+
+
+class Jax(Cupy):
     def block_until_ready(self):
         self.stream.catch_up()
 
 
-class Dlpack(Torch):
+class Dlpack(Cupy):
     def __dlpack__(self, stream):
         assert stream == LEGACY_STREAM
         self.stream.catch_up()
@@ -94,16 +116,17 @@ def install(monkeypatch, kind):
     """The library of that class among the imported modules."""
     current = types.SimpleNamespace(cuda_stream=SIDE, ptr=SIDE)
     if kind == "torch":
-        module = types.SimpleNamespace(Tensor=Torch, cuda=types.SimpleNamespace(current_stream=lambda device: current))
+        cuda = types.SimpleNamespace(current_stream=lambda device: current)
+        module = types.SimpleNamespace(Tensor=Torch, strided="strided", cuda=cuda)
     elif kind == "cupy":
-        module = types.SimpleNamespace(ndarray=Torch, cuda=types.SimpleNamespace(get_current_stream=lambda: current))
+        module = types.SimpleNamespace(ndarray=Cupy, cuda=types.SimpleNamespace(get_current_stream=lambda: current))
     else:
         module = types.SimpleNamespace(Array=Jax)
     for name in ("torch", "cupy", "jax"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     if kind in ("torch", "cupy", "jax"):
         monkeypatch.setitem(sys.modules, kind, module)
-    return {"torch": Torch, "cupy": Torch, "jax": Jax, "dlpack": Dlpack}[kind]
+    return {"torch": Torch, "cupy": Cupy, "jax": Jax, "dlpack": Dlpack}[kind]
 
 
 @pytest.mark.parametrize("device", ("cuda", "hybrid"))

@@ -6,8 +6,9 @@ import sys
 import h264lite
 import numpy as np
 import pytest
-from h264lite.encoder.encoder import check_frame
 from h264lite.encoder.errors import DeviceError, Error, InputError, OptionError
+from h264lite.encoder.frames.layouts import Known
+from h264lite.encoder.frames.reader import FrameReader
 
 from .. import fake_pipeline
 
@@ -25,6 +26,11 @@ def planes(width, height):
     rng = np.random.default_rng(2)
     chroma = ((height + 1) // 2, (width + 1) // 2)
     return tuple(rng.integers(0, 256, shape, np.uint8) for shape in ((height, width), chroma, chroma))
+
+
+def source(frame, **options):
+    """The planes of a frame of 32x16."""
+    return FrameReader(**options, known=Known("", 32, 16)).chunk(frame).source(0)
 
 
 def test_frames_in_packets_out():
@@ -48,9 +54,14 @@ def test_frames_in_packets_out():
 def test_packed_frames_and_planes_are_the_same():
     packed = picture(32, 16)
     y, u, v = packed[:16], packed[16:20].reshape(8, 16), packed[20:].reshape(8, 16)
-    for frame in (packed, (y, u, v), [y, u, v], (np.asfortranarray(y), u, v), np.pad(packed, 3)[3:-3, 3:-3]):
-        for given, expected in zip(check_frame(frame, 32, 16), (y, u, v)):
+    pairs = np.stack([u, v], 2)
+    for frame in (packed, (y, u, v), (np.asfortranarray(y), u, v), np.pad(packed, 3)[3:-3, 3:-3], packed[None], (y, pairs),
+                  (y, pairs.reshape(8, 32))):  # fmt: skip
+        for given, expected in zip(source(frame), (y, u, v)):
             assert given.flags.c_contiguous and np.array_equal(given, expected)
+    packed_nv12 = np.concatenate([y, pairs.reshape(8, 32)])
+    for given, expected in zip(source(packed_nv12, format="nv12"), (y, u, v)):
+        assert np.array_equal(given, expected)
 
 
 def test_anything_that_numpy_understands_is_a_frame():
@@ -58,7 +69,7 @@ def test_anything_that_numpy_understands_is_a_frame():
         def __array__(self, dtype=None, copy=None):
             return picture()
 
-    assert check_frame(Tensor(), 32, 16)[0].shape == (16, 32)
+    assert source(Tensor())[0].shape == (16, 32)
 
 
 def test_odd_sizes_need_planes():
@@ -79,16 +90,22 @@ class OnTheGpu:
     __cuda_array_interface__ = {"shape": (24, 32)}  # noqa: RUF012
 
 
+class OnNoHost(OnTheGpu):
+    __cuda_array_interface__ = {"shape": (24, 32), "typestr": "|u1", "data": (256, False), "version": 3}  # noqa: RUF012
+
+
 BAD_FRAMES = [
-    (np.zeros((24, 32), np.float32), "float32"), (np.zeros((24, 32), np.uint16), "uint16"),
-    (np.zeros((24, 32), np.int8), "int8"), (np.zeros((16, 32, 3), np.uint8), "RGB"),
-    (np.zeros((3, 16, 32), np.uint8), "RGB"),
-    (np.zeros((16, 32), np.uint8), "(24, 32)"), (np.zeros((32, 24), np.uint8), "(24, 32)"),
-    (np.zeros(768, np.uint8), "(768,)"),
+    (np.zeros((24, 32), np.float32), "(24, 32)"), (np.zeros((24, 32), np.uint16), "uint16"),
+    (np.zeros((24, 32), np.int8), "int8"), (np.zeros((16, 33, 3), np.uint8), "rgb of 33x16"),
+    (np.zeros((5, 16, 32, 3), np.uint8), "an array of 5 frames"), (np.zeros((16, 32, 2), np.uint8), "(16, 32, 2)"),
+    (np.zeros((32, 24), np.uint8), "gray of 24x32: 32x16 in I420 is (24, 32)"),
+    (np.zeros((0, 32, 3), np.uint8), "no samples"),
+    (np.zeros(768, np.uint8), "(768,)"), (np.full((16, 32, 3), 2.0), "value_range=(0, 1)"),
+    (np.full((3, 16, 32), np.nan, np.float16), "value_range=(0, 1)"), (OnNoHost(), "runs on the CPU"),
     ((np.zeros((16, 32), np.uint8),) * 3, "plane u of shape (16, 32)"), ((np.zeros((16, 32), np.uint8),), "1 planes"),
     ((np.zeros((8, 32), np.uint8),) * 3, "plane y"), ("frame", "str is not an array"), (None, "NoneType"),
     (NoArray(), "NoArray gives no array"), (np.broadcast_to(np.uint8(0), (1 << 20, 1 << 20)), "(24, 32)"),
-    (OnTheGpu(), "GPU"), ((np.zeros((16, 32), np.uint8), None, None), "u: NoneType"), ((), "0 planes"),
+    (OnTheGpu(), "neither shape nor place"), ((np.zeros((16, 32), np.uint8), None, None), "u: NoneType"), ((), "0 planes"),
 ]
 
 
@@ -117,13 +134,14 @@ def test_one_call_for_a_clip():
     clip = [picture(seed=n) for n in range(4)]
     with h264lite.Encoder(32, 16, fps=50, qp=20) as encoder:
         expected = b"".join(p.data for n in clip for p in encoder.encode(n)) + b"".join(p.data for p in encoder.flush())
-    assert h264lite.encode(clip, fps=50, qp=20) == h264lite.encode(iter(clip), fps=50, qp=20) == expected
+    assert h264lite.encode(clip, fps=50, qp=20, format="i420") == expected
+    assert h264lite.encode(iter(clip), fps=50, qp=20, width=32, height=16) == expected
     assert h264lite.encode(np.stack(clip), width=32, height=16) == expected
     assert h264lite.encode([planes(17, 33)]).count(b"frame") == 1
 
 
 @pytest.mark.parametrize(("frames", "options", "error"), [
-    ([], {}, InputError), ([np.zeros((25, 32), np.uint8)], {}, InputError),
+    ([], {}, InputError), ([np.zeros((24, 32), np.uint8)], {}, InputError),
     ([np.zeros((2, 2, 3), np.uint8)], {}, InputError),
     ([picture(), picture(16, 16)], {}, InputError), ([picture()], {"width": 32}, OptionError), ([()], {}, InputError),
     ([picture()], {"bitrate": 500}, OptionError), ([None], {}, InputError), ([(None,) * 3], {}, InputError),

@@ -19,6 +19,26 @@ class Producer(NamedTuple):
     waits: bool = True
 
 
+COMPLETE = Producer(None)
+
+
+class Order(NamedTuple):
+    """How a frame is read. after: the stream to be ordered after, before: the stream that waits until the frame is read, each
+    None for none; host_waits: the host waits until then.
+    """
+
+    after: int | None
+    before: int | None
+    host_waits: bool
+
+
+def order_of(producer: Producer, first: bool, last: bool) -> Order:
+    """The order for a frame of an array: only its first frame waits for the producer, the producer only for its last one."""
+    stream, waits = producer
+    held = last and waits
+    return Order(stream if first else None, stream if held else None, last and (stream is None or not waits))
+
+
 def stream_number(stream: Any) -> int:
     """The driver's number of a stream object of any library; 0 is the legacy default stream."""
     if hasattr(stream, "__cuda_stream__"):
@@ -40,17 +60,17 @@ def producer_of(value: Any, interface: Mapping[str, Any], name: str) -> Producer
     this thread, as for their own operations. JAX has its own streams and immutable arrays: the host waits. Other libraries
     may order the default stream after their work by DLPack's protocol.
     """
-    if _is(value, "torch", "Tensor"):
+    if is_of(value, "torch", "Tensor"):
         return Producer(stream_number(sys.modules["torch"].cuda.current_stream(value.device)))
-    if _is(value, "jax", "Array"):
+    if is_of(value, "jax", "Array"):
         value.block_until_ready()
-        return Producer(None)
+        return COMPLETE
     if int(interface.get("version", 0)) >= 3:
         stream = interface.get("stream")
         if stream == 0:
             raise InputError(f"{name}: stream 0 in its interface means nothing; 1 is the default stream")
         return Producer(stream)
-    if _is(value, "cupy", "ndarray"):
+    if is_of(value, "cupy", "ndarray"):
         return Producer(stream_number(sys.modules["cupy"].cuda.get_current_stream()))
     with suppress(AttributeError, TypeError, BufferError):  # the protocol is missing, or refuses this stream
         value.__dlpack__(stream=LEGACY_STREAM)
@@ -66,7 +86,7 @@ def common(producers: "list[Producer]") -> Producer:
     return Producer(next(iter(streams), None), all(producer.waits for producer in producers))
 
 
-def _is(value: Any, library: str, kind: str) -> bool:
+def is_of(value: Any, library: str, kind: str) -> bool:
     """Whether `value` is an instance of the library's class; does not import the library."""
     found = getattr(sys.modules.get(library), kind, None)
     return isinstance(found, type) and isinstance(value, found)

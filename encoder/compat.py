@@ -1,0 +1,164 @@
+"""Video writers with the signatures of torchvision, diffusers and torchcodec.
+
+Frames, sizes and rates are kept exactly: nothing is rescaled to multiples of 16, and no rate is rounded. The quantiser is
+constant, so that a `crf` is taken as `qp`, which is said once. Options without a meaning here are refused by name.
+"""
+
+import io
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import OptionError
+from .settings.options import BY_NAME
+from .writer import write_video as _write_video
+
+CODECS = (None, "h264", "libx264", "libopenh264", "h264_nvenc")
+_RENAMED = {"g": "keyint", "refs": "ref", "crf": "crf", "x264_params": "x264-params"}  # FFmpeg's names
+_crf_said = False
+
+
+def write_video(
+    filename: str | os.PathLike[str],
+    video_array: Any,
+    fps: Any,
+    video_codec: str = "libx264",
+    options: Mapping[str, Any] | None = None,
+    audio_array: Any = None,
+    audio_fps: Any = None,
+    audio_codec: str | None = None,
+    audio_options: Mapping[str, Any] | None = None,
+) -> None:
+    """As torchvision.io.write_video (removed in 0.28): uint8[T, H, W, C] to a file.
+
+    options: `crf`, `preset` and options of docs/options.md, also as strings. Audio is refused: mux it with PyAV.
+    """
+    said = {"audio_array": audio_array, "audio_fps": audio_fps, "audio_codec": audio_codec, "audio_options": audio_options}
+    for name, value in said.items():
+        if value is not None:
+            raise OptionError("is not supported here: write the video, then add the sound with PyAV", name)
+    _check_codec(video_codec, "video_codec")
+    _write_video(filename, video_array, fps, layout="THWC", **_options(options))
+
+
+def export_to_video(
+    video_frames: Any,
+    output_video_path: str | os.PathLike[str] | None = None,
+    fps: Any = 10,
+    quality: float | None = 5.0,
+    bitrate: int | None = None,
+    macro_block_size: int | None = 16,
+) -> str:
+    """As diffusers.utils.export_to_video: images of PIL, or arrays in 0..1 or uint8, to a file; its name is returned.
+
+    output_video_path: None for a new temporary file. quality: 0..10, as imageio's for libx264: crf int((1 - quality / 10) *
+    51). macro_block_size: has no effect, because every size is kept. bitrate: refused.
+    """
+    if bitrate is not None:
+        raise OptionError("is not supported yet: the quantiser is constant, see quality", "bitrate")
+    options = {}
+    if quality is not None:
+        if isinstance(quality, bool) or not isinstance(quality, int | float) or not 0 <= quality <= 10:
+            raise OptionError(f"{quality!r}: not in 0..10", "quality")
+        options["qp"] = int((1 - quality / 10) * 51)
+    path = os.fspath(output_video_path) if output_video_path is not None else _temporary_name()
+    try:
+        _write_video(path, video_frames, fps, **options)  # type: ignore[arg-type]
+    except BaseException:
+        if output_video_path is None:
+            os.unlink(path)
+        raise
+    return path
+
+
+def _temporary_name() -> str:
+    with tempfile.NamedTemporaryFile(suffix=".mp4", delete=False) as file:
+        return file.name
+
+
+class VideoEncoder:
+    """As torchcodec.encoders.VideoEncoder: frames [N, C, H, W], on the host or a GPU, to a file, a tensor or a file object.
+
+    codec: one of CODECS, all of which mean this encoder; pixel_format: yuv420p; crf: taken as qp; preset: one of
+    docs/options.md; extra_options: other options, also as strings.
+    """
+
+    def __init__(self, frames: Any, *, frame_rate: Any) -> None:
+        shape = tuple(getattr(frames, "shape", ()))
+        if len(shape) != 4:
+            raise OptionError(f"of shape {shape}: a tensor (N, C, H, W) is needed", "frames")
+        self._frames, self._rate = frames, BY_NAME["fps"].value(frame_rate)
+
+    def to_file(
+        self, dest: str | os.PathLike[str], *, codec: str | None = None, pixel_format: str | None = None,
+        crf: float | None = None, preset: str | int | None = None, extra_options: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Write a file, whose ending says the container."""
+        self._write(dest, codec, pixel_format, crf, preset, extra_options)
+
+    def to_tensor(
+        self, format: str, *, codec: str | None = None, pixel_format: str | None = None, crf: float | None = None,
+        preset: str | int | None = None, extra_options: Mapping[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        """The bytes of a file as a tensor uint8[n]. format: mp4."""
+        import torch
+
+        _check_format(format)
+        data = io.BytesIO()
+        self._write(data, codec, pixel_format, crf, preset, extra_options)
+        return torch.frombuffer(data.getbuffer(), dtype=torch.uint8)
+
+    def to_file_like(
+        self, file_like: Any, format: str, *, codec: str | None = None, pixel_format: str | None = None,
+        crf: float | None = None, preset: str | int | None = None, extra_options: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Write to an object with `write`. format: mp4."""
+        _check_format(format)
+        self._write(file_like, codec, pixel_format, crf, preset, extra_options)
+
+    def _write(self, target: Any, codec: Any, pixel_format: Any, crf: Any, preset: Any, extra: Any) -> None:
+        _check_codec(codec, "codec")
+        if pixel_format not in (None, "yuv420p"):
+            raise OptionError(f"{pixel_format!r}: only yuv420p is supported", "pixel_format")
+        said = {name: value for name, value in (("crf", crf), ("preset", preset)) if value is not None}
+        _write_video(target, self._frames, self._rate, layout="TCHW", **_options({**said, **(extra or {})}))
+
+
+def _options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Options of the encoder for those of FFmpeg and x264; OptionError for others."""
+    found: dict[str, Any] = {}
+    for name, value in (options or {}).items():
+        name = _RENAMED.get(name.replace("-", "_"), name.replace("-", "_"))
+        if name == "crf":
+            found["qp"] = _qp_of_crf(value)
+        else:
+            row = BY_NAME.get(name)
+            is_switch = row is not None and row.is_switch and isinstance(value, str)
+            found[name] = {"1": True, "0": False}.get(value, value) if is_switch else value
+    return found
+
+
+def _qp_of_crf(value: Any) -> int:
+    """Constant quantiser in place of a constant rate factor."""
+    global _crf_said
+    try:
+        qp = round(float(value))
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"{value!r}: not a number", "crf") from None
+    qp = int(BY_NAME["qp"].value(qp))
+    if not _crf_said:
+        _crf_said = True
+        warnings.warn(f"crf {value} is taken as qp {qp}: there is no rate control yet", RuntimeWarning, stacklevel=4)
+    return qp
+
+
+def _check_codec(codec: Any, name: str) -> None:
+    if codec not in CODECS:
+        raise OptionError(f"{codec!r}: this encoder writes H.264 ({', '.join(str(c) for c in CODECS[1:])})", name)
+
+
+def _check_format(format: Any) -> None:
+    if format != "mp4":
+        raise OptionError(f"{format!r}: only mp4 can be made in memory", "format")

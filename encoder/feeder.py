@@ -1,0 +1,109 @@
+"""Feeds frames of any form to an encoder that is made for the first one: arrays, chunks, lists, generators, images."""
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .encoder import Encoder, Packet
+from .errors import InputError, OptionError
+from .frames.reader import Chunk, FrameReader
+from .frames.samples import host_copy, is_array
+from .settings.device import why_no_cuda
+
+
+class Feeder:
+    """Reads frames by a FrameReader and encodes them; `encoder` exists after the first frame. Options: those of Encoder."""
+
+    def __init__(self, reader: FrameReader, fps: Any, options: dict[str, Any]) -> None:
+        self._reader, self._fps, self._options = reader, fps, options
+        self.encoder: Encoder | None = None
+        self.count = 0  # frames fed
+        self.total: int | None = None  # frames of a video that is one array
+
+    def feed_all(self, frames: Any) -> Iterator[list[Packet]]:
+        """Feed a whole video: one array, or an iterable of frames and chunks. Yields finished packets after each frame."""
+        if is_array(frames):
+            yield from self.feed(frames, whole=True)
+        elif isinstance(frames, str | bytes | dict) or not isinstance(frames, Iterable):
+            raise InputError(f"frames: {type(frames).__name__} is neither an array nor a list or generator of frames")
+        else:
+            for frame in frames:
+                yield from self.feed(frame)
+
+    def feed(self, value: Any, stream: Any = None, whole: bool = False) -> Iterator[list[Packet]]:
+        """Feed a frame, the planes of one as a tuple, a chunk of frames, or a list of these. Yields as `feed_all`."""
+        if isinstance(value, list) and _are_planes(value):
+            value = tuple(value)
+        if isinstance(value, list):
+            for part in value:
+                yield from self.feed(part, stream)
+            return
+        chunk = self._reader.chunk(value, stream, whole, f"frame {self.count}")
+        if self.encoder is None:
+            self.encoder = self._start(chunk)
+        self._reader.remember(chunk)
+        self.total = chunk.frames if whole else None
+        if chunk.on_gpu and not self.encoder.takes_gpu_frames:
+            yield from self._through_host(value, chunk)
+            return
+        for source in chunk.sources():
+            self.encoder.feed(source, chunk)
+            self.count += 1
+            yield self.encoder.packets()
+
+    def finish(self) -> list[Packet]:
+        """The remaining packets; InputError if there were no frames."""
+        if self.encoder is None:
+            raise InputError("no frames to encode")
+        return self.encoder.flush()
+
+    def close(self) -> None:
+        """Release the encoder."""
+        if self.encoder is not None:
+            self.encoder.close()
+
+    def __enter__(self) -> "Feeder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self, chunk: Chunk) -> Encoder:
+        """The encoder for the size of the first frame, on its GPU if no device was said."""
+        known = self._reader.known
+        width, height = (chunk.width, chunk.height) if known is None else (known.width, known.height)
+        options = {"width": width, "height": height, "fps": self._fps, **self._options}
+        if not chunk.on_gpu or options.get("device") is not None or options.get("devices") is not None:
+            return Encoder(**options)
+        missing = why_no_cuda()
+        if missing is None:
+            try:
+                return Encoder(**options, devices=(f"cuda:{chunk.samples[0].ordinal}",))
+            except OptionError as error:
+                if error.option not in ("me", "subme"):
+                    raise
+                missing = str(error)
+        warnings.warn(f"frames on a GPU are copied to the host and encoded there: {missing}", RuntimeWarning, stacklevel=5)
+        return Encoder(**options, device="cpu")
+
+    def _through_host(self, value: Any, chunk: Chunk) -> Iterator[list[Packet]]:
+        """Copy frame by frame to the host, and encode there."""
+        assert self.encoder is not None
+        for k in range(chunk.frames):
+            if isinstance(value, tuple):
+                copied = self._reader.chunk(tuple(map(host_copy, value)))
+            else:
+                copied = self._reader.chunk(host_copy(value, chunk.layout.axes.find("T"), k))
+            self.encoder.feed(copied.source(0), copied)
+            self.count += 1
+            yield self.encoder.packets()
+
+
+def _are_planes(parts: list[Any]) -> bool:
+    """Whether the arrays of a list are the planes of one frame: those of chroma are smaller."""
+    shapes = [tuple(getattr(part, "shape", ())) for part in parts]
+    if len(parts) not in (2, 3) or len(shapes[0]) != 2:
+        return False
+    chroma = (shapes[0][0] + 1) // 2, (shapes[0][1] + 1) // 2
+    nv12 = (chroma[0], 2 * chroma[1]), (*chroma, 2)
+    return shapes[1:] == [chroma, chroma] or (len(parts) == 2 and shapes[1] in nv12)

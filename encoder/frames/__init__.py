@@ -1,0 +1,1 @@
+"""Frames in memory: arrays, tensors and images of other libraries as sources of the encoder."""

@@ -1,0 +1,85 @@
+"""Input frames on a GPU, as the arguments of the stage that reads them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...scheduler.frames.host_rgb import scale
+from ..errors import InputError
+from .producer import Order
+from .samples import Samples
+
+MOST_BYTES = 2**31 - 1  # from row to row: kernels take 32-bit numbers
+
+
+@dataclass(frozen=True)
+class DeviceFrame:
+    """A frame on the GPU, as the arguments of the stage that reads it.
+
+    stage: load_i420 or load_rgb; pointers: input_y and so on; numbers: distances in bytes and the like. frame: the user's
+    object, kept so that its library does not reuse the memory. first: of its array, so that its place is checked. checked:
+    the samples must be of the range of values.
+    """
+
+    stage: str
+    pointers: dict[str, int]
+    numbers: dict[str, Any]
+    order: Order
+    frame: Any
+    first: bool = True
+    checked: bool = False
+
+    @property
+    def is_rgb(self) -> bool:
+        """Whether it is converted to BT.709."""
+        return self.stage == "load_rgb"
+
+
+def check_device(name: str, found: int | None, encoder_gpu: int) -> None:
+    """InputError for an array that is not on GPU `encoder_gpu` (-1: the GPU is lost); found: its GPU, or None."""
+    if found is None or found != encoder_gpu:
+        where = "on no GPU" if found is None else f"on GPU {found}"
+        here = f"GPU {encoder_gpu}" if encoder_gpu >= 0 else "the CPU, since the GPU is lost"
+        raise InputError(f"{name} lies {where}, and this encoder runs on {here}")
+
+
+def of_planes(planes: tuple[Samples, ...], order: Order, frame: Any, first: bool = True) -> DeviceFrame:
+    """I420 as (y, u, v), or NV12 as (y, uv), whose sizes are checked; InputError for gaps between the samples of a row."""
+    if len(planes) == 2:
+        y, uv = planes
+        if len(uv.shape) == 3 and uv.strides[1:] != (2, 1):
+            raise InputError(f"plane uv with strides {uv.strides}: Cb and Cr must be neighbours")
+        pitch = uv.strides[0] if len(uv.shape) == 3 else rows(uv)
+        pointers = {"input_y": y.pointer, "input_u": uv.pointer, "input_v": uv.pointer + 1}
+        numbers = {"pitch": rows(y), "chroma_pitch": pitch, "chroma_step": 2}
+        return DeviceFrame("load_i420", pointers, numbers, order, frame, first)
+    pitches = [rows(plane) for plane in planes]
+    if pitches[1] != pitches[2]:
+        raise InputError(f"planes u and v with rows {pitches[1]} and {pitches[2]} bytes apart: they must be alike")
+    pointers = {f"input_{name}": plane.pointer for name, plane in zip("yuv", planes)}
+    numbers = {"pitch": pitches[0], "chroma_pitch": pitches[1], "chroma_step": 1}
+    return DeviceFrame("load_i420", pointers, numbers, order, frame, first)
+
+
+def of_rgb(
+    samples: Samples, places: tuple[int, int, int, int, int], values: tuple[float, float], order: Order, first: bool,
+    checked: bool,
+) -> DeviceFrame:  # fmt: skip
+    """RGB; places: addresses of the first red, green and blue, bytes from column to column and row to row; values: of black
+    and white."""
+    if max(abs(places[3]), abs(places[4])) > MOST_BYTES:
+        raise InputError(f"{samples.name}: rows or columns more than {MOST_BYTES} bytes apart: copy it")
+    bits = [int(number.view(np.int32)) for number in (np.float32(values[0]), scale(*values))]
+    numbers = dict(zip(("rgb_kind", "rgb_step", "rgb_pitch", "rgb_low", "rgb_scale"), (samples.kind, *places[3:], *bits)))
+    pointers = dict(zip(("input_red", "input_green", "input_blue"), places))
+    return DeviceFrame("load_rgb", pointers, numbers, order, samples.owner, first, checked)
+
+
+def rows(plane: Samples) -> int:
+    """Pitch of a plane in bytes; InputError if rows have gaps between samples, overlap or are in reverse order."""
+    if plane.strides[-1] != 1 and plane.shape[-1] > 1:
+        raise InputError(f"{plane.name}: samples of a row {plane.strides[-1]} bytes apart; they must be neighbours")
+    if plane.strides[-2] < plane.shape[-1]:
+        raise InputError(f"{plane.name}: rows {plane.strides[-2]} bytes apart: turned over or overlapping")
+    return plane.strides[-2]

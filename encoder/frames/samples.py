@@ -1,0 +1,191 @@
+"""Arrays of any library as address, shape, strides and type: NumPy, PyTorch, CuPy, JAX, PIL; DLPack, the array interfaces."""
+
+import ctypes
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...cpu_simd.convert import KINDS
+from ..errors import InputError
+from . import dlpack
+from .producer import COMPLETE, LEGACY_STREAM, Producer, is_of, producer_of, stream_number
+
+INTERFACE = "__cuda_array_interface__"
+_CUDA_KINDS = {"u1": "uint8", "f2": "float16", "f4": "float32", "f8": "float64", "V2": "bfloat16"}
+BYTES = dict(zip(KINDS, (1, 2, 2, 4, 8)))
+
+
+class Samples(NamedTuple):
+    """An array in memory of the host or a GPU."""
+
+    name: str  # in messages
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # bytes
+    kind: str  # of the elements: one of KINDS, or another type
+    on_gpu: bool
+    producer: Producer
+    owner: Any  # keeps the memory
+    ordinal: int = 0  # of the GPU, if its library says it
+    is_image: bool = False  # an image of PIL: rows, columns and, if any, colours
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return BYTES[self.kind]
+
+
+def is_array(value: Any) -> bool:
+    """Whether `read` takes a value: not a list, tuple or generator of frames."""
+    names = (INTERFACE, "__dlpack__", "__array_interface__", "__array__")
+    return not isinstance(value, list | tuple) and (
+        is_of(value, "torch", "Tensor") or any(hasattr(value, name) for name in names)
+    )
+
+
+def is_on_gpu(value: Any) -> bool:
+    """Whether a frame, or one of its planes, lies on a GPU; takes no context and waits for nothing."""
+    if isinstance(value, list | tuple):
+        return any(is_on_gpu(part) for part in value)
+    if is_of(value, "torch", "Tensor"):
+        return bool(value.is_cuda)
+    if hasattr(value, INTERFACE):
+        return True
+    return not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__") and dlpack.device_of(value) in dlpack.ON_GPU
+
+
+def read(value: Any, name: str = "frame", stream: Any = None) -> Samples:
+    """Read an array; InputError if it is none, or of an unknown type. stream: that of its producer, if it is on a GPU."""
+    if is_of(value, "PIL.Image", "Image"):
+        return _of_numpy(_image(value, name), name)._replace(is_image=True)
+    if is_of(value, "torch", "Tensor"):
+        return _checked(_of_torch(value, name, stream))
+    if hasattr(value, INTERFACE):
+        return _checked(_of_interface(value, name, stream))
+    if isinstance(value, np.ndarray):
+        return _checked(_of_numpy(value, name))
+    if hasattr(value, "__dlpack__"):
+        return _checked(_of_dlpack(value, name, stream))
+    return _checked(_of_numpy(_as_numpy(value, name), name))
+
+
+def host_copy(value: Any, axis: int = -1, k: int = 0) -> Any:
+    """An array on a GPU in memory of the host, copied by its own library; InputError if that has no way.
+
+    axis: the one of which only element k is copied; -1: all is copied.
+    """
+    name = type(value).__name__
+    try:
+        if axis >= 0:
+            value = value[(slice(None),) * axis + (slice(k, k + 1),)]
+        if is_of(value, "torch", "Tensor"):
+            return value.detach().cpu()
+        if is_of(value, "jax", "Array"):
+            return np.asarray(value)
+        if hasattr(value, "get"):
+            return value.get()
+        if hasattr(value, "copy_to_host"):
+            return value.copy_to_host()
+    except Exception as error:
+        raise InputError(f"{name} on a GPU: no copy on the host ({type(error).__name__}: {error})") from None
+    raise InputError(f"{name} on a GPU, and this encoder runs on the CPU: with neither .cpu() nor .get(): copy it to the "
+                     "host, or take device='cuda'")  # fmt: skip
+
+
+def memory_of(samples: Samples) -> tuple[np.ndarray, int]:
+    """(contiguous host memory that holds the array, as unsigned or floating-point elements; index of the first one).
+
+    It keeps the owner.
+    """
+    assert not samples.on_gpu
+    spans = [(n - 1) * stride for n, stride in zip(samples.shape, samples.strides)]
+    below, above = (sum(span for span in spans if (span < 0) == negative) for negative in (True, False))
+    size = samples.itemsize
+    bytes_ = (ctypes.c_uint8 * (above - below + size)).from_address(samples.pointer + below)
+    bytes_.owner = samples.owner  # type: ignore[attr-defined]
+    memory = np.frombuffer(memoryview(bytes_).cast("B"), np.uint8)
+    return memory.view("u2" if samples.kind in ("float16", "bfloat16") else samples.kind), -below // size
+
+
+def _checked(samples: Samples) -> Samples:
+    """InputError for types that cannot be samples, and for elements that are not at multiples of their size."""
+    if samples.kind not in KINDS:
+        raise InputError(f"{samples.name} of dtype {samples.kind}: only uint8, or floating-point in 0..1")
+    steps = [stride for n, stride in zip(samples.shape, samples.strides) if n > 1]
+    if any(number % samples.itemsize for number in (samples.pointer, *steps)):
+        raise InputError(f"{samples.name} of dtype {samples.kind} is not aligned to the size of its elements")
+    return samples
+
+
+def _of_numpy(array: np.ndarray, name: str) -> Samples:
+    kind = array.dtype.name
+    if not array.dtype.isnative or (array.dtype.itemsize > 1 and not array.flags.aligned):
+        array = array.astype(array.dtype.newbyteorder("="))
+    return Samples(name, array.ctypes.data, array.shape, array.strides, kind, False, COMPLETE, array)
+
+
+def _as_numpy(value: Any, name: str) -> np.ndarray:
+    if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
+        raise InputError(f"{name}: {type(value).__name__} is not an array")
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name}: {type(value).__name__} gives no array ({error})") from None
+
+
+def _image(image: Any, name: str) -> np.ndarray:
+    """An image of PIL as uint8[H, W], [H, W, 3] or [H, W, 4]; palettes and other colours become RGB."""
+    if image.mode.startswith(("I", "F")):
+        raise InputError(f"{name}: an image of mode {image.mode}: 8 bits a sample are supported; convert it to RGB or L")
+    return np.asarray(image if image.mode in ("RGB", "RGBA", "L") else image.convert("RGB"))
+
+
+def _of_torch(tensor: Any, name: str, stream: Any) -> Samples:
+    torch = sys.modules["torch"]
+    tensor = tensor.detach()
+    if getattr(tensor, "layout", torch.strided) is not torch.strided:
+        raise InputError(f"{name}: a tensor of layout {tensor.layout}: only dense tensors are supported")
+    if not tensor.is_cuda and tensor.device.type != "cpu":
+        raise InputError(f"{name}: a tensor on device {tensor.device}: copy it to the host with .cpu()")
+    size = tensor.element_size()
+    producer = COMPLETE
+    if tensor.is_cuda:
+        producer = Producer(stream_number(torch.cuda.current_stream(tensor.device) if stream is None else stream))
+    return Samples(name, tensor.data_ptr(), tuple(tensor.shape), tuple(size * n for n in tensor.stride()),
+                   str(tensor.dtype).removeprefix("torch."), bool(tensor.is_cuda), producer, tensor,
+                   (tensor.device.index or 0) if tensor.is_cuda else 0)  # fmt: skip
+
+
+def _of_dlpack(value: Any, name: str, stream: Any) -> Samples:
+    device = dlpack.device_of(value)
+    if is_of(value, "jax", "Array"):
+        value.block_until_ready()
+    if device not in dlpack.ON_HOST + dlpack.ON_GPU:
+        raise InputError(f"{name}: {type(value).__name__} on a device of type {device}: neither host nor CUDA")
+    if device in dlpack.ON_HOST:
+        capsule = dlpack.read(value, name)
+        return Samples(name, *capsule[:4], False, COMPLETE, (value, capsule))
+    ordinal = int(value.__dlpack_device__()[1])
+    number = LEGACY_STREAM if stream is None else stream_number(stream)
+    capsule = dlpack.read(value, name, number)
+    producer = COMPLETE if is_of(value, "jax", "Array") else Producer(number, waits=stream is not None)
+    return Samples(name, *capsule[:4], True, producer, (value, capsule), ordinal)
+
+
+def _of_interface(value: Any, name: str, stream: Any) -> Samples:
+    interface: Mapping[str, Any] = getattr(value, INTERFACE)
+    if not {"shape", "typestr", "data"} <= set(interface):
+        raise InputError(f"{name}: its {INTERFACE} says neither shape nor place")
+    said = str(interface["typestr"])
+    if interface.get("mask") is not None:
+        raise InputError(f"{name} has a mask: not supported")
+    shape = tuple(int(n) for n in interface["shape"])
+    kind = _CUDA_KINDS.get(said[1:], said) if said[0] in "<|=" else said
+    strides = interface.get("strides")
+    strides = dlpack.contiguous(shape, BYTES.get(kind, 1)) if strides is None else tuple(int(n) for n in strides)
+    producer = Producer(stream_number(stream)) if stream is not None else producer_of(value, interface, name)
+    ordinal = getattr(getattr(value, "device", None), "id", 0)  # CuPy's, JAX's
+    return Samples(name, int(interface["data"][0]), shape, strides, kind, True, producer, value,
+                   ordinal if isinstance(ordinal, int) else 0)  # fmt: skip

@@ -1,0 +1,47 @@
+"""The options of an encoder as typed keyword arguments, for editors and type checkers; meanings are in docs/options.md."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from os import PathLike
+from typing import TypedDict
+
+Rate = int | float | str | Fraction | Decimal
+
+
+class EncoderOptions(TypedDict, total=False):
+    """A key for each option of the table that Python takes, without size and frame rate; None: not set."""
+
+    preset: str | None
+    profile: str | None
+    level: str | float | None
+    keyint: int | str | None
+    ref: int | None
+    slices: int | None
+    no_deblock: bool | None
+    deblock: str | tuple[int, int] | bool | None
+    deblock_within_slices: bool | None
+    qp: int | None
+    ipratio: float | None
+    chroma_qp_offset: int | None
+    partitions: str | Iterable[str] | None
+    me: str | None
+    step_grid: int | None
+    merange: int | None
+    subme: int | None
+    trellis: int | None
+    threads: int | None
+    device: str | None
+    gops: int | str | None
+    devices: str | Iterable[str] | None
+    tuning: str | PathLike[str] | None
+    sar: str | tuple[int, int] | None
+    videoformat: str | None
+    range: str | None
+    colorprim: str | None
+    transfer: str | None
+    colormatrix: str | None
+    info_sei: bool | None
+    aud: bool | None
+    psnr: bool | None
+    ssim: bool | None

@@ -1,0 +1,237 @@
+"""Whole videos from Python: frames of any form to a file, a file object or bytes."""
+
+import io
+import os
+import warnings
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+from .errors import Error, OptionError, RefusedFrame
+from .feeder import Feeder
+from .files.opening import open_packets
+from .files.output import PacketSink
+from .files.output_mp4 import Mp4Sink
+from .frames.layouts import Known
+from .frames.reader import FrameReader
+from .settings.keywords import EncoderOptions, Rate
+from .settings.option_types import read_text
+from .settings.options import BY_NAME, check_keywords
+from .writing_progress import Progress
+
+Target = str | os.PathLike[str] | io.IOBase | Any | None
+
+
+class VideoWriter:
+    """Writes a video chunk by chunk.
+
+    target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv through PyAV), None for bytes of an MP4
+    (`getvalue`), or an object with `write`, which stays open. fps: 30, 29.97, "30000/1001" or a Fraction. layout, format and
+    value_range say what frames are where they may be read in several ways (docs/python.md), as do width and height. fragment:
+    seconds of a fragment of an MP4, which plays while it is made. progress: a progress bar on standard error. Options: those
+    of Encoder.
+
+    Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
+    Close it, or use it in a `with` statement: after an exception inside, also an interrupt, the file ends with the frames
+    before and plays; an error in the first frame leaves no file, and an existing one unchanged.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        fps: Rate = 25,
+        *,
+        layout: str | None = None,
+        format: str | None = None,
+        value_range: tuple[float, float] | None = None,
+        fragment: float | None = None,
+        progress: bool = False,
+        width: int | None = None,
+        height: int | None = None,
+        **options: Unpack[EncoderOptions],
+    ) -> None:
+        check_keywords(options)
+        self._fps = BY_NAME["fps"].value(fps)
+        self._target: Any = io.BytesIO() if target is None else check_target(target)
+        self._bytes = self._target if target is None else None
+        self._fragment = None if fragment is None else BY_NAME["fragment"].value(fragment)
+        reader = FrameReader(layout, format, value_range, _size(width, height))
+        self._feeder = Feeder(reader, self._fps, dict(options))
+        self._progress = Progress() if progress else None
+        self._sink: PacketSink | None = None
+        self._closed = False
+
+    @property
+    def frames(self) -> int:
+        """The number of frames written so far."""
+        return self._feeder.count
+
+    @property
+    def headers(self) -> bytes:
+        """Sequence and picture parameter set, Annex B; Error before the first frame."""
+        if self._feeder.encoder is None:
+            raise Error("no frame was written yet")
+        return self._feeder.encoder.headers
+
+    def write(self, frames: Any, stream: Any = None) -> None:
+        """Encode a frame, a chunk of frames, the planes of a frame as a tuple, or a list of these; InputError.
+
+        stream: of the producer of GPU arrays, if it is not the one that they name or their library's current one.
+        """
+        self._require_open()
+        for packets in self._feeder.feed(frames, stream):
+            self._put(packets)
+
+    def write_all(self, frames: Any) -> None:
+        """Encode one array that is a whole video, or an iterable of frames and chunks."""
+        self._require_open()
+        if self._progress is not None:
+            self._progress.total = _count(frames)
+        for packets in self._feeder.feed_all(frames):
+            self._put(packets)
+
+    def close(self) -> None:
+        """Encode what is in flight, finish the file and release the encoder; InputError without any frame. A second call
+        does nothing.
+        """
+        if not self._closed:
+            try:
+                self._finish()
+            finally:
+                self._release()
+
+    def getvalue(self) -> bytes:
+        """The bytes of a closed writer without a target."""
+        if self._bytes is None or not self._closed:
+            raise Error("bytes exist of a closed writer with target None")
+        return self._bytes.getvalue()
+
+    def __enter__(self) -> "VideoWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        elif not self._closed:
+            try:
+                if self._feeder.encoder is not None:
+                    self._finish()
+            except Exception:  # the exception inside says more
+                pass
+            finally:
+                self._release()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and self._sink is not None:
+            warnings.warn("a VideoWriter was not closed: its file lacks the last frames", ResourceWarning, stacklevel=2)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise Error("the writer is closed")
+
+    def _put(self, packets: list[Any]) -> None:
+        """Write packets; the first one opens the target."""
+        for packet in packets:
+            if self._sink is None:
+                self._sink = self._open()
+            self._sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
+        if self._progress is not None:
+            self._progress.total = self._progress.total or self._feeder.total
+            self._progress.show(self._feeder.count)
+
+    def _finish(self) -> None:
+        """Write what is in flight; if a frame of it is refused, the frames before."""
+        try:
+            self._put(self._feeder.finish())
+        except RefusedFrame:
+            self._put(self._feeder.finish())
+            raise
+
+    def _open(self) -> PacketSink:
+        if isinstance(self._target, str | os.PathLike):
+            return open_packets(os.fspath(self._target), self._fps, fragment=self._fragment)
+        return Mp4Sink(self._target, fps=self._fps, fragment=self._fragment)
+
+    def _release(self) -> None:
+        self._closed = True
+        try:
+            if self._sink is not None:
+                self._sink.close()
+        finally:
+            self._feeder.close()
+            if self._progress is not None:
+                self._progress.close()
+
+
+def write_video(
+    target: Target,
+    frames: Iterable[Any] | Any,
+    fps: Rate = 25,
+    *,
+    layout: str | None = None,
+    format: str | None = None,
+    value_range: tuple[float, float] | None = None,
+    fragment: float | None = None,
+    progress: bool = False,
+    width: int | None = None,
+    height: int | None = None,
+    **options: Unpack[EncoderOptions],
+) -> bytes | None:
+    """Encode frames into a file or file object, or, for target None, into the bytes of an MP4, which are returned.
+
+    frames: one array or tensor that is a whole video, or a list or generator of frames, chunks, images of PIL or planes
+    (y, u, v); consumed one after another. The other arguments and what an exception leaves behind: see VideoWriter.
+    """
+    with VideoWriter(
+        target, fps, layout=layout, format=format, value_range=value_range, fragment=fragment, progress=progress, width=width,
+        height=height, **options,
+    ) as writer:  # fmt: skip
+        writer.write_all(frames)
+    return writer.getvalue() if target is None else None
+
+
+def encode(
+    frames: Iterable[Any] | Any,
+    fps: Rate = 25,
+    *,
+    layout: str | None = None,
+    format: str | None = None,
+    value_range: tuple[float, float] | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    **options: Unpack[EncoderOptions],
+) -> bytes:
+    """Encode `frames` into one Annex B stream. The size is the first frame's. Frames and arguments: see write_video."""
+    check_keywords(options)
+    reader = FrameReader(layout, format, value_range, _size(width, height))
+    with Feeder(reader, fps, dict(options)) as feeder:
+        packets = [packet for some in feeder.feed_all(frames) for packet in some]
+        packets += feeder.finish()
+    return b"".join(packet.data for packet in packets)
+
+
+def check_target(target: Any) -> Any:
+    """A file name or an object with `write`; OptionError."""
+    if isinstance(target, str | os.PathLike):
+        try:
+            return read_text(target)
+        except ValueError as error:
+            raise OptionError(f"{target!r}: {error}", "target") from None
+    if not callable(getattr(target, "write", None)):
+        raise OptionError(f"{target!r}: neither a file name, nor None for bytes, nor an object with write()", "target")
+    if isinstance(target, io.TextIOBase):
+        raise OptionError("a text file: open it with mode 'wb'", "target")
+    return target
+
+
+def _size(width: int | None, height: int | None) -> Known | None:
+    """The size of the frames, if it is said."""
+    if (width is None) != (height is None):
+        raise OptionError("width and height belong together: give both, or none")
+    return None if width is None else Known("", BY_NAME["width"].value(width), BY_NAME["height"].value(height))
+
+
+def _count(frames: Any) -> int | None:
+    """The number of frames, if it is known before."""
+    if isinstance(frames, list | tuple) and all(not hasattr(frame, "shape") or len(frame.shape) < 4 for frame in frames):
+        return len(frames)
+    return None

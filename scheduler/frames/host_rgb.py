@@ -1,0 +1,62 @@
+"""An RGB frame on the host as a source: converted to the planes of a frame by bands of rows."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...cpu_simd.bundles import Planes
+from ...cpu_simd.convert import HostRgb, load_rgb
+
+Part = Callable[[], None]
+LEAST_ROWS = 64  # of chroma in a band: fewer cost more to hand out than to convert
+
+
+class RgbFrame(NamedTuple):
+    """width x height samples of one of cpu_simd.convert.KINDS; places: offsets of red, green and blue, step and pitch in
+    elements.
+    """
+
+    kind: str
+    width: int
+    height: int
+    memory: np.ndarray
+    places: tuple[int, int, int, int, int]
+    low: float  # the value of black
+    high: float  # the value of white
+    owner: Any  # keeps the memory
+
+    def convert(
+        self, planes: Sequence[np.ndarray], run: Callable[[Sequence[Part]], None] | None = None, threads: int = 1
+    ) -> bool:
+        """Write the display area of planes; whether samples are far outside of the range. run: runs parts concurrently."""
+        outside, rows = np.zeros(1, np.int32), (self.height + 1) // 2
+        rgb = HostRgb(self.memory, *self.places, np.float32(self.low), scale(self.low, self.high), outside)
+        bands = max(1, min(threads, rows // LEAST_ROWS)) if run is not None else 1
+        cuts = [rows * k // bands for k in range(bands + 1)]
+        out = Planes(*planes)
+        parts = [partial(load_rgb, self.kind, rgb, self.width, self.height, a, b, out) for a, b in zip(cuts, cuts[1:])]
+        if run is not None and bands > 1:
+            run(parts)
+        else:
+            for part in parts:
+                part()
+        return bool(outside[0])
+
+    @property
+    def display(self) -> tuple[tuple[int, int], ...]:
+        """(height, width) of the planes of display size."""
+        chroma = (self.height + 1) // 2, (self.width + 1) // 2
+        return (self.height, self.width), chroma, chroma
+
+    def planes(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], bool]:
+        """(new planes of display size, whether samples are far outside of the range)."""
+        y, u, v = (np.empty(shape, np.uint8) for shape in self.display)
+        found = y, u, v
+        return found, self.convert(found)
+
+
+def scale(low: float, high: float) -> Any:
+    """float32: 255 / (high - low), by which samples are multiplied."""
+    return np.float32(255 / (high - low))

@@ -1,0 +1,182 @@
+"""Arrays of every library, layout and type as sources: the same frames as their plain definition, without a copy."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.convert import KINDS
+from h264lite.encoder.errors import InputError, OptionError
+from h264lite.encoder.frames.reader import ALPHA, FrameReader
+from h264lite.encoder.frames.samples import is_on_gpu, read
+
+from ..cuda_src.test_cuda_convert import bt709, levels
+from ..foreign_arrays import CODES, LAYOUTS, Dlpack, HostInterface, stored, video
+
+SIZES = ((16, 16), (33, 17))
+FRAMES = 5
+
+
+def sources(array, **options):
+    """Planes of all frames by the reader."""
+    chunk = FrameReader(**options, warn=lambda text: None).chunk(array, whole=True)
+    return [frame.planes()[0] if hasattr(frame, "planes") else frame for frame in chunk.sources()]
+
+
+def expected(samples, kind):
+    """Planes by the definition; samples: [T, H, W, 3] as stored."""
+    if kind != "uint8":
+        samples = levels(samples.view(np.uint16) if kind.endswith("16") else samples, kind)
+    return [bt709(frame) for frame in samples]
+
+
+def compare(found, wanted):
+    assert len(found) == len(wanted)
+    for frame, other in zip(found, wanted):
+        for a, b in zip(frame, other):
+            np.testing.assert_array_equal(a, b)
+
+
+def torch_tensor(array, kind):
+    torch = pytest.importorskip("torch")
+    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if kind == "bfloat16" else torch.from_numpy(array)
+
+
+def jax_array(array, kind):
+    jax = pytest.importorskip("jax")
+    if kind == "float64":
+        pytest.skip("JAX has float64 on demand only")
+    return jax.numpy.asarray(array.view(pytest.importorskip("ml_dtypes").bfloat16) if kind == "bfloat16" else array)
+
+
+MAKERS = {
+    "numpy": lambda array, kind: array,
+    "array interface": lambda array, kind: HostInterface(array),
+    "dlpack": Dlpack,
+    "torch": torch_tensor,
+    "jax": jax_array,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("library", MAKERS)
+def test_every_layout_and_type(library, kind):
+    if kind == "bfloat16" and library in ("numpy", "array interface"):
+        pytest.skip("no such type")
+    for width, height in SIZES:
+        samples = stored(video(FRAMES, width, height, 3), kind)
+        wanted = expected(samples, kind)
+        for layout, order in LAYOUTS.items():
+            inverse = np.argsort(order)
+            whole = np.ascontiguousarray(samples.transpose(order))
+            views = [whole, np.ascontiguousarray(samples).transpose(order)]  # contiguous, and a view of another layout
+            if library == "numpy":
+                views += [whole.transpose(inverse)[:, ::-1].copy()[:, ::-1].transpose(order), np.asfortranarray(whole)]
+            for view in views:
+                compare(sources(MAKERS[library](view, kind), layout=layout), wanted)
+                compare(sources(MAKERS[library](view, kind)), wanted)
+                compare(sources(MAKERS[library](view[None], kind)), wanted)
+
+
+def test_formats():
+    samples = stored(video(FRAMES, 32, 18, 3), "uint8")
+    wanted = expected(samples, "uint8")
+    compare(sources(samples[..., ::-1], format="bgr"), wanted)
+    alpha = np.concatenate([samples, samples[..., :1]], 3)
+    compare(sources(alpha), wanted)
+    compare(sources(alpha[..., [2, 1, 0, 3]], format="bgra"), wanted)
+    grey = np.repeat(samples[..., :1], 3, 3)
+    for array in (grey[..., 0], grey[..., :1]):
+        compare(sources(array, format="gray"), expected(grey, "uint8"))
+    packed = np.stack([np.concatenate([p.ravel() for p in frame]).reshape(-1, 32) for frame in wanted])
+    pairs = np.stack([np.concatenate([y, np.stack([u, v], 2).reshape(9, 32)]) for y, u, v in wanted])
+    for array, format in ((packed, "i420"), (pairs, "nv12")):
+        compare(sources(array, format=format), wanted)
+        compare(sources(np.pad(array, 3)[3:-3, 3:-3, 3:-3], format=format), wanted)
+        compare(sources(Dlpack(array, "uint8"), format=format), wanted)
+    compare(sources(tuple(wanted[0])), wanted[:1])
+
+
+def test_ranges():
+    values = video(2, 32, 18, 3)
+    wanted = expected(stored(values, "float32"), "float32")
+    for low, high in ((-1, 1), (0, 255), (0, 1)):
+        moved = (values * (high - low) + low).astype(np.float32)
+        found = sources(moved, value_range=(low, high))
+        for frame, other in zip(found, wanted):
+            for a, b in zip(frame, other):
+                assert abs(a.astype(int) - b).max() <= 1
+    for value in ((1, 0), (0,), "01", (0, float("nan")), 5):
+        with pytest.raises(OptionError, match="value_range"):
+            FrameReader(value_range=value)
+    with pytest.raises(InputError, match=r"its range is 0\.\.255"):
+        sources(np.zeros((18, 32, 3), np.uint8), value_range=(-1, 1))
+
+
+def test_what_is_no_frame():
+    tall = np.zeros((2, 18, 32, 3))
+    for array, words in (
+        (tall.astype(np.int64), "dtype int64"), (tall.astype(bool), "dtype bool"), (tall.astype(complex), "complex128"),
+        (Dlpack(np.zeros((2, 18, 32, 3), np.int64), "int64"), "dtype int64"), (tall[0, 0, 0], "two dimensions or more"),
+        (np.zeros((2, 18, 32, 0)), "no samples"), (Dlpack(tall, "float64", device=(8, 0)), "neither host nor CUDA"),
+        ((tall[0, :, :, 0],) * 3, "planes are uint8"), (np.zeros((27, 32), np.float32)[None, None, None, None], "no known"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=words):
+            sources(array)
+
+
+def test_odd_bytes_and_orders():
+    samples = stored(video(2, 32, 18, 3), "float32")
+    wanted = expected(samples, "float32")
+    compare(sources(samples.astype(">f4")), wanted)
+    shifted = np.frombuffer(b"x" + samples.tobytes(), np.float32, offset=1).reshape(samples.shape)
+    compare(sources(shifted), wanted)
+    samples.flags.writeable = False
+    compare(sources(samples), wanted)
+
+
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    samples = stored(video(FRAMES, 32, 18, 3), "float32")
+    wanted = expected(samples, "float32")
+    tensor = torch.from_numpy(samples).permute(0, 3, 1, 2)
+    compare(sources(tensor.clone().requires_grad_(True)), wanted)
+    compare(sources(tensor.contiguous(memory_format=torch.channels_last)), wanted)
+    compare(sources(torch.flip(tensor, (2,)).flip(2)), wanted)
+    for bad, words in ((tensor.to_sparse(), "dense"), (tensor.to("meta"), "device meta"), (tensor.to(torch.int32), "int32")):
+        with pytest.raises(InputError, match=words):
+            sources(bad)
+
+
+def test_images_of_pil():
+    image = pytest.importorskip("PIL.Image")
+    samples = stored(video(1, 33, 18, 3), "uint8")[0]
+    picture = image.fromarray(samples)
+    compare(sources(picture), expected(samples[None], "uint8"))
+    grey = np.repeat(np.asarray(picture.convert("L"))[None, ..., None], 3, 3)
+    compare(sources(picture.convert("L")), expected(grey, "uint8"))
+    compare(sources(picture.convert("RGBA")), expected(samples[None], "uint8"))
+    palette = picture.convert("P")
+    compare(sources(palette), expected(np.asarray(palette.convert("RGB"))[None], "uint8"))
+    with pytest.raises(InputError, match="mode F"):
+        sources(picture.convert("F"))
+
+
+def test_alpha_is_said_once():
+    said = []
+    reader = FrameReader(warn=said.append)
+    for _ in range(3):
+        reader.chunk(np.zeros((18, 32, 4), np.uint8))
+    assert said == [ALPHA]
+
+
+def test_where_arrays_lie(monkeypatch):
+    on_gpu = Dlpack(np.zeros((2, 18, 32, 3), np.uint8), "uint8", device=(2, 1))
+    assert is_on_gpu(on_gpu) and is_on_gpu((on_gpu,)) and not is_on_gpu(np.zeros(3)) and not is_on_gpu([np.zeros(3)])
+    samples = read(on_gpu)
+    assert (samples.on_gpu, samples.ordinal, samples.producer) == (True, 1, (1, False)) and on_gpu.streams == [1]
+    assert read(on_gpu, stream=7).producer == (7, True) and on_gpu.streams == [1, 7]
+    with pytest.raises(InputError, match="gives no array"):
+        read(types.SimpleNamespace(__dlpack__=lambda: None))
+    assert not [name for name in ("cupy",) if name in sys.modules], "nothing is imported to read arrays"
+    assert set(CODES) > set(KINDS)

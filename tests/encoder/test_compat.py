@@ -1,0 +1,105 @@
+"""Drop-in helpers: signatures of torchvision, diffusers and torchcodec, the same bytes as write_video, refusals by name."""
+
+import inspect
+import io
+import os
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite import compat
+from h264lite.encoder import compat as module
+from h264lite.encoder.errors import InputError, OptionError
+
+from ..foreign_arrays import stored, video
+
+FRAMES = stored(video(4, 48, 34, 1), "uint8")
+
+
+@pytest.fixture(autouse=True)
+def _not_said(monkeypatch):
+    monkeypatch.setattr(module, "_crf_said", False)
+
+
+def expected(**options):
+    return h264lite.write_video(None, FRAMES, 24, **options)
+
+
+def names(function):
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+def test_signatures():
+    assert names(compat.write_video) == [
+        "filename", "video_array", "fps", "video_codec", "options", "audio_array", "audio_fps", "audio_codec",
+        "audio_options",
+    ]  # fmt: skip
+    assert names(compat.export_to_video) == [
+        "video_frames", "output_video_path", "fps", "quality", "bitrate", "macro_block_size",
+    ]  # fmt: skip
+    rest = ["codec", "pixel_format", "crf", "preset", "extra_options"]
+    assert names(compat.VideoEncoder) == ["frames", "frame_rate"]
+    assert names(compat.VideoEncoder.to_file) == ["dest", *rest]
+    assert names(compat.VideoEncoder.to_tensor) == ["format", *rest]
+    assert names(compat.VideoEncoder.to_file_like) == ["file_like", "format", *rest]
+
+
+def test_torchvision(tmp_path):
+    name = str(tmp_path / "out.mp4")
+    with pytest.warns(RuntimeWarning, match=r"crf 18 is taken as qp 18: there is no rate control yet"):
+        compat.write_video(name, FRAMES, 24, options={"crf": "18", "preset": "fast", "g": "12"})
+    assert (tmp_path / "out.mp4").read_bytes() == expected(qp=18, preset="fast", keyint=12)
+    for options, words in (
+        ({"video_codec": "vp9"}, "video_codec 'vp9'"), ({"options": {"tune": "film"}}, "tune"),
+        ({"audio_array": np.zeros(5)}, "audio_array"), ({"options": {"crf": "fine"}}, "crf 'fine'"),
+        ({"options": {"nonsense": 1}}, "nonsense"),
+    ):  # fmt: skip
+        with pytest.raises(OptionError, match=words):
+            compat.write_video(name, FRAMES, 24, **options)
+    with pytest.raises(InputError, match="layout='THWC'"):
+        compat.write_video(name, FRAMES.transpose(0, 3, 1, 2), 24)
+
+
+def test_diffusers(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for frames in (list(FRAMES), list(FRAMES / 255), [FRAMES]):
+        name = compat.export_to_video(frames, fps=24)
+        with open(name, "rb") as file:
+            assert name.endswith(".mp4") and file.read() == expected(qp=25)
+    assert compat.export_to_video(list(FRAMES), tmp_path / "out.mp4", 24, quality=10) == str(tmp_path / "out.mp4")
+    assert (tmp_path / "out.mp4").read_bytes() == expected(qp=0)
+    before = sorted(os.listdir(tmp_path))
+    for options, words in (({"bitrate": 1000}, "bitrate"), ({"quality": 11}, "quality 11")):
+        with pytest.raises(OptionError, match=words):
+            compat.export_to_video(list(FRAMES), **options)
+    with pytest.raises(InputError):
+        compat.export_to_video([np.zeros(3)])
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_torchcodec(tmp_path):
+    encoder = compat.VideoEncoder(FRAMES.transpose(0, 3, 1, 2), frame_rate=24.0)
+    encoder.to_file(tmp_path / "out.mp4", preset="fast", extra_options={"qp": "20", "no-deblock": "1"})
+    assert (tmp_path / "out.mp4").read_bytes() == expected(preset="fast", qp=20, no_deblock=True)
+    target = io.BytesIO()
+    with pytest.warns(RuntimeWarning, match="crf"):
+        encoder.to_file_like(target, "mp4", crf=30)
+    assert target.getvalue() == expected(qp=30)
+    torch = pytest.importorskip("torch")
+    data = encoder.to_tensor("mp4", codec="h264", pixel_format="yuv420p")
+    assert data.dtype == torch.uint8 and bytes(data.numpy()) == expected()
+
+
+def test_refusals_of_torchcodec(tmp_path):
+    encoder = compat.VideoEncoder(FRAMES.transpose(0, 3, 1, 2), frame_rate=24)
+    for options, words in (
+        ({"codec": "hevc"}, "codec 'hevc'"), ({"pixel_format": "yuv444p"}, "pixel_format"), ({"crf": 99}, "qp 99"),
+        ({"preset": "p4"}, "preset p4"),
+    ):  # fmt: skip
+        with pytest.raises(OptionError, match=words):
+            encoder.to_file(tmp_path / "out.mp4", **options)
+    with pytest.raises(OptionError, match="format 'webm'"):
+        encoder.to_file_like(io.BytesIO(), "webm")
+    with pytest.raises(OptionError, match="frames of shape"):
+        compat.VideoEncoder(FRAMES[0], frame_rate=24)
+    assert not os.listdir(tmp_path)
