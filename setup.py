@@ -1,15 +1,18 @@
-"""Building the package: kernels of the GPU are compiled into it where nvcc is; all else stands in setup.cfg.
+"""Building the package: its folders, and the kernels of the GPU where nvcc is; all else is in pyproject.toml.
 
 H264LITE_FATBIN: compute capabilities to compile for, as 80,90 (default: those that nvcc knows of ours); 0: none.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
+
+FOLDERS = find_packages(str(Path(__file__).resolve().parent), exclude=["tests", "tests.*"])
 
 
 class BuildWithKernels(build_py):
@@ -20,6 +23,8 @@ class BuildWithKernels(build_py):
         return [found for found in super().find_package_modules(package, package_dir) if found[:2] != ("h264lite", "setup")]
 
     def run(self) -> None:
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)  # files of an earlier build that the sources no longer have
         super().run()
         wanted = os.environ.get("H264LITE_FATBIN", "")
         if self.editable_mode or wanted == "0":
@@ -29,7 +34,14 @@ class BuildWithKernels(build_py):
         command = [sys.executable, "-m", "h264lite.cuda_src.runtime.compiler", "--if-nvcc", *architectures]
         # pip says by PYTHONPATH where the packages are that building needs
         path = os.pathsep.join(filter(None, (str(library), os.environ.get("PYTHONPATH"))))
-        subprocess.run(command, check=True, cwd=library, env={**os.environ, "PYTHONPATH": path})
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        if subprocess.run(command, cwd=library, env=environment).returncode == 0:
+            return
+        if wanted:
+            raise SystemExit(f"the kernels for H264LITE_FATBIN={wanted} cannot be compiled")
+        print("nvcc fails: the package is built without compiled CUDA kernels", file=sys.stderr)
+        for part in library.rglob("*.fatbin"):
+            part.unlink()
 
 
-setup(cmdclass={"build_py": BuildWithKernels})
+setup(cmdclass={"build_py": BuildWithKernels}, packages=["h264lite", *(f"h264lite.{name}" for name in FOLDERS)])

@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    import full_search
+    from h264lite.benchmarks import full_search
 
     ceilings, times = Ceilings(), {}
     source, reference = full_search.pictures()

@@ -4,7 +4,9 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +28,17 @@ class Clip:
     pictures: list[np.ndarray]
 
 
+def require(name: str) -> Any:
+    """A module of the extra `bench`; without it the program ends with the line to type."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        sys.exit(f"{name} is not installed: pip install 'h264lite[bench]'")
+
+
 def load(name: str, frames: int = 0) -> Clip:
     """Decodes a clip without conversion of its samples (which would rescale full-range video)."""
-    import av
-
+    av = require("av")
     folder = os.environ.get("H264LITE_SEQUENCES")
     if not folder:
         sys.exit("set H264LITE_SEQUENCES to the folder of test sequences")

@@ -53,7 +53,7 @@ def made_up(width: int, height: int, count: int) -> list[np.ndarray]:
 def load(width: int, height: int, count: int) -> tuple[str, list[np.ndarray]]:
     """(description, frames)."""
     if (width, height) == (1920, 1080) and os.environ.get("H264LITE_SEQUENCES"):
-        import clips
+        from h264lite.benchmarks import clips
 
         return CLIP, clips.load(CLIP, count).pictures
     return "made up", made_up(width, height, min(count, 24))
@@ -203,8 +203,7 @@ def run_command(source: Path, words: list[str]) -> float:
 
 def run_x264(pictures: list, width: int, height: int, count: int, threads: int, qp: int) -> dict[str, float]:
     try:
-        import clips
-        import x264
+        from h264lite.benchmarks import clips, x264
 
         some = clips.Clip("", width, height, 30, [pictures[n % len(pictures)] for n in range(min(count, 60))])
         frames = x264.video_frames(some)

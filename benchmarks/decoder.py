@@ -14,11 +14,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-import av
-import clips
 import h264lite
-import x264
+from h264lite.benchmarks import clips, x264
 from h264lite.decoder import picture_decoding
+
+av = clips.require("av")
 
 WALKS = ("parse_slice", "derive_motion", "reconstruct_slice", "deblock_picture")
 

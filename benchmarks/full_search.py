@@ -16,7 +16,7 @@ import time
 os.environ["NUMBA_NUM_THREADS"] = "1"
 
 import numpy as np
-from ceiling import SADS, Ceilings
+from h264lite.benchmarks.ceiling import SADS, Ceilings
 from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.simd.vector import NATIVE, PORTABLE, SIMD_LEVEL, WIDE

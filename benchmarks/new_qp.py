@@ -14,7 +14,7 @@ from typing import Any
 
 import h264lite
 import numpy as np
-from cuda_loop import made_up
+from h264lite.benchmarks.cuda_loop import made_up
 from h264lite.encoder.pipeline import Pipeline
 
 LOW, HIGH = 26, 28  # the QPs that frames have in turn, near each other: frames differ little; their mean is the one QP

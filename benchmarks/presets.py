@@ -13,12 +13,10 @@ import argparse
 import statistics
 import time
 
-import bjontegaard
-import clips
 import h264lite
-import x264
+from h264lite.benchmarks import clips, x264
+from h264lite.benchmarks.rate_distortion import QPS, points
 from h264lite.encoder.settings.options import PRESETS
-from rate_distortion import QPS, points
 
 X264_PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow")
 BASELINE = {"profile": "baseline", "8x8dct": 0}
@@ -89,7 +87,7 @@ def main() -> None:
         reference = points(clip, [named["x264 same tools"](clip, frames, qp) for qp in QPS])
         for name, encode in named.items():
             found = points(clip, [encode(clip, frames, qp) for qp in QPS])  # the first one compiles
-            rates[name].append(bjontegaard.bd_rate(*reference, *found, method="akima"))
+            rates[name].append(clips.require("bjontegaard").bd_rate(*reference, *found, method="akima"))
         seconds: dict[str, list[float]] = {name: [] for name in named}
         for _ in range(3):
             for name, encode in named.items():

@@ -1,16 +1,14 @@
 """Rate-distortion points and BD-rate against x264 with the same tools (package `bjontegaard`, Akima).
 
-    H264LITE_SEQUENCES=... python benchmarks/rate_distortion.py [--preset medium] [--frames 0] [CLIP ...]
+    H264LITE_SEQUENCES=... python -m h264lite.benchmarks.rate_distortion [--preset medium] [--frames 0] [CLIP ...]
 
 Luma PSNR is the mean over frames, of what FFmpeg decodes from either stream. Positive BD-rate = more bits than x264.
 """
 
 import argparse
 
-import bjontegaard
-import clips
 import h264lite
-import x264
+from h264lite.benchmarks import clips, x264
 
 QPS = (22, 27, 32, 37)
 
@@ -32,6 +30,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
+    clips.require("bjontegaard")  # before the encodes
 
     print("x264:", *(f"{name}={value}" for name, value in x264.SAME_TOOLS.items()))
     rates = []
@@ -46,7 +45,7 @@ def main() -> None:
         ]
         theirs = [x264.run(clip, frames, qp, args.threads, args.x264_preset, **x264.SAME_TOOLS)[0] for qp in QPS]
         our_points, their_points = points(clip, ours), points(clip, theirs)
-        bd_rate = bjontegaard.bd_rate(*their_points, *our_points, method="akima")
+        bd_rate = clips.require("bjontegaard").bd_rate(*their_points, *our_points, method="akima")
         rates.append(bd_rate)
         print(f"{name}: BD-rate {bd_rate:+.2f} %", flush=True)
         for label, (rate, psnr) in (("h264lite", our_points), ("x264", their_points)):

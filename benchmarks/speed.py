@@ -9,9 +9,8 @@ import argparse
 import statistics
 import time
 
-import clips
 import h264lite
-import x264
+from h264lite.benchmarks import clips, x264
 
 
 def encode(clip: clips.Clip, **options: object) -> tuple[int, float, dict[str, float]]:

@@ -8,9 +8,9 @@ All variants alternate, on one thread; medians of the rounds. Ratios are to the 
 import argparse
 import statistics
 
-import clips
 import h264lite
-from speed import encode
+from h264lite.benchmarks import clips
+from h264lite.benchmarks.speed import encode
 
 VARIANTS = {"fsbm": {"me": "fsbm"}} | {f"step, {n} x {n}": {"me": "step", "step_grid": n} for n in (3, 7, 13)}
 

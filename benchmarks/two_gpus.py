@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import cuda_loop
+from h264lite.benchmarks import cuda_loop
 from h264lite.scheduler.devices import count_gpus, gpu_name
 
 ROWS = ("cuda:0", "cuda:1", "cuda:0,cuda:1")

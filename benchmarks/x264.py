@@ -4,7 +4,7 @@ import time
 from fractions import Fraction
 
 import numpy as np
-from clips import Clip, picture_of
+from h264lite.benchmarks.clips import Clip, picture_of
 
 # The tools of Constrained Baseline with exhaustive search; the lines of the benchmarks quote this.
 SAME_TOOLS = {

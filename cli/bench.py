@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from ..console import say
-from ..encoder.compile_kernels import compile_all
+from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, OptionError
 from ..encoder.files.output import ByteSink, check_distinct
 from ..encoder.files.video import Planes
@@ -56,8 +56,7 @@ def measure_all(
 ) -> dict[str, Any]:  # fmt: skip
     """Print the table; return the contents of --json."""
     if will_compile():
-        _say("first run: compiling the kernels, once; a minute or two")
-        _say(f"compiled in {compile_all():.0f} s")
+        _say(f"compiled in {compile_for():.0f} s")
     machine = Machine.here()
     _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.gpus) or 'no GPU'}")
     for name, why in absent.items():
@@ -69,7 +68,7 @@ def measure_all(
     for size in sizes:
         rows.append(measure(size, devices, clip or frames_for(*size), args))
         if tuning:
-            rows[-1] |= with_predictions(rows[-1]["fps"], predict(size, devices, args))
+            rows[-1] |= with_predictions(rows[-1]["encode_fps"], predict(size, devices, args))
         _say(line(rows[-1], devices))
     used = {"file": tuning.path, "made": tuning.made} if tuning else None
     found = {"made": now(), "machine": vars(machine), "content": args.clip or "synthetic", "rounds": args.rounds,
@@ -118,7 +117,8 @@ def measure(
     spread = {device: (max(values) - min(values)) / statistics.median(values) for device, values in seconds.items()}
     by_round = {device: [1 / value for value in values] for device, values in seconds.items()}
     row: dict[str, Any] = {
-        "size": f"{size[0]}x{size[1]}", "fps": fps, "spread": spread, "fps_by_round": by_round, "bits_a_frame": bits,
+        "size": f"{size[0]}x{size[1]}", "encode_fps": fps, "spread": spread, "encode_fps_by_round": by_round,
+        "bits_a_frame": bits,
     }  # fmt: skip
     single = [device for device in ("cpu", "cuda") if device in fps]
     if "hybrid" in fps and single:
@@ -137,26 +137,26 @@ def predict(size: tuple[int, int], devices: Sequence[str], args: argparse.Namesp
 def with_predictions(fps: Mapping[str, float], predicted: Mapping[str, float]) -> dict[str, Any]:
     """The predictions of a row, and their error: percent above (+) or below (-) the measured rate."""
     off = {device: 100 * (rate / fps[device] - 1) for device, rate in predicted.items()}
-    return {"predicted_fps": dict(predicted), "predicted_off_percent": off}
+    return {"predicted_encode_fps": dict(predicted), "predicted_off_percent": off}
 
 
 def line(row: dict[str, Any], devices: Sequence[str]) -> str:
     """The text of one row, printed while other rows are measured."""
-    return f"{row['size']}: " + ", ".join(f"{device} {row['fps'][device]:.1f} fps" for device in devices)
+    return f"{row['size']}: " + ", ".join(f"{device} {row['encode_fps'][device]:.1f} fps" for device in devices)
 
 
 def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
     """The table: frames a second, spread of the rounds, and predictions, if there are any."""
     ratio = any("hybrid_over_better" in row for row in rows)
-    has_predictions = any("predicted_fps" in row for row in rows)
+    has_predictions = any("predicted_encode_fps" in row for row in rows)
     heads = "".join(f"{device:>16}" + f"{'predicted':>11}{'off':>9}" * has_predictions for device in devices)
     lines = [f"{'size':>10}" + heads + ("  hybrid/better" if ratio else "")]
     for row in rows:
         cells = ""
         for device in devices:
-            cells += f"{row['fps'][device]:9.1f} ±{50 * row['spread'][device]:4.1f}%"
-            if device in row.get("predicted_fps", {}):
-                cells += f"{row['predicted_fps'][device]:11.1f}{row['predicted_off_percent'][device]:+8.1f}%"
+            cells += f"{row['encode_fps'][device]:9.1f} ±{50 * row['spread'][device]:4.1f}%"
+            if device in row.get("predicted_encode_fps", {}):
+                cells += f"{row['predicted_encode_fps'][device]:11.1f}{row['predicted_off_percent'][device]:+8.1f}%"
             else:
                 cells += 20 * " " * has_predictions
         cells += f"{row['hybrid_over_better']:15.2f}" if "hybrid_over_better" in row else ""

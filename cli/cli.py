@@ -11,16 +11,19 @@ from typing import Any, NoReturn
 
 from ..console import say, silence
 from ..cuda_src.runtime.context_warmup import ContextWarmup
-from ..encoder.errors import Error
+from ..encoder.errors import Error, OptionError
 from ..encoder.files.output import error_text
 from ..encoder.settings.option_types import read_devices
-from ..encoder.settings.options import API, NOT_BUILT, NOT_BUILT_SHORT, OPTIONS, Option, refuse_unbuilt, unknown_option
-from ..jit import trust
+from ..encoder.settings.options import API, BY_NAME, OPTIONS, Option, check_names
+from ..encoder.settings.unbuilt import SHORT as UNBUILT_SHORT
+from ..encoder.settings.unbuilt import UNBUILT
+from ..jit import compiling, trust
 from ..version import __version__
 from .machine_arguments import add_parsers as add_machine_parsers
 
 _EPILOG = """\
-IN   .yuv (raw 8-bit I420), .y4m, - (standard input); with PyAV all formats of FFmpeg
+IN   .yuv (raw 8-bit I420), .y4m, - (standard input); images (*.png, frame_%04d.png, '*.png') with Pillow or PyAV;
+     with PyAV all formats of FFmpeg
 OUT  .264, .h264, .bin (Annex B), .mp4, - (standard output); with PyAV .mkv, .mov
 
 exit codes: 0 done; 1 failed; 2 wrong usage; 3 the device is not available; 130 interrupted, the file is finished
@@ -47,7 +50,7 @@ def make_parser(command: str = "") -> Parser:
     if command == "papers":
         import_module("..benchmarks.papers.command", __package__).add_parser(commands)
     elif command != "encode":
-        if command not in ("tune", "bench", "doctor"):
+        if command not in ("tune", "bench", "doctor", "compile"):
             import_module(".decode", __package__).add_parsers(commands)
         add_machine_parsers(commands)
         commands.add_parser("papers", help="run the experiments of papers, with their tables next to the measured ones")
@@ -56,11 +59,11 @@ def make_parser(command: str = "") -> Parser:
 
 def add_encode_parser(commands: Any) -> None:
     """Add `encode`, with the options of the table in their groups."""
-    encode = commands.add_parser("encode", help="encode video to H.264", usage="h264lite encode IN OUT [options]",
+    encode = commands.add_parser("encode", help="encode video to H.264", usage="h264lite encode IN... OUT [options]",
                                  description="Encode video to a standard H.264 stream (Constrained Baseline).",
                                  epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
                                  allow_abbrev=False)
-    encode.add_argument("input", metavar="IN", help="the video to encode")
+    encode.add_argument("input", metavar="IN", nargs="+", help="the video to encode, or image files, one for each frame")
     encode.add_argument("output", metavar="OUT", help="where the stream goes")
     groups: dict[str, Any] = {}
     for row in OPTIONS:
@@ -87,39 +90,48 @@ def add_option(group: Any, row: Option) -> None:
 def join_values(argv: Sequence[str]) -> list[str]:
     """`--deblock -1:1` -> `--deblock=-1:1`, for all options with a value, which may begin with a dash.
 
-    Refuses options of x264 that are not built here, and unknown names.
+    Positional arguments come last. Leaves out options of x264 that ask for nothing; refuses others that are not built here,
+    and unknown names.
     """
     rows = {row.flag: row for row in OPTIONS if row.scope != API}
     short = {f"-{row.short}": row for row in rows.values() if row.short}
     switches = {flag for flag, row in rows.items() if row.is_switch}
     switches |= {"--no-" + flag[2:] for flag in switches if rows[flag].default is True}
     out: list[str] = []
+    positional: list[str] = []
+    asked: dict[str, Any] = {}
     remaining = iter(argv)
     for argument in remaining:
-        name, equals, _ = argument.partition("=")
+        name, equals, value = argument.partition("=")
         row = rows.get(name) or short.get(argument) or short.get(argument[:2] if not argument.startswith("--") else "")
         if row is None or row.flag in switches:
-            if argument.startswith("-") and len(argument) > 1:
-                _refuse(name, [*rows, *switches, *short, "--help"], argument)
-            out.append(argument)
-        elif name in rows and equals:
-            out.append(argument)
-        elif name in rows or argument in short:
-            following = next(remaining, None)
-            out += [row.flag] if following is None else [f"{row.flag}={following}"]
-        else:  # -q27
-            out.append(f"{row.flag}={argument[2:]}")
-    return out
+            if argument[:1] != "-" or argument == "-":
+                positional.append(argument)
+            elif name in (*switches, "--help", "-h"):
+                out.append(argument)
+            else:
+                asked |= _foreign(argument, remaining)
+            continue
+        given: str | None = value if name in rows and equals else argument[2:]  # -q27
+        if argument in rows or argument in short:
+            given = next(remaining, None)
+        if given is None:
+            raise OptionError("needs a value", row.flag[2:])
+        asked[row.name] = given
+        out.append(f"{row.flag}={given}")
+    check_names(asked, BY_NAME, [*rows, *switches, "--help"], "--")
+    return out + positional
 
 
-def _refuse(name: str, legal: list[str], argument: str) -> None:
-    if name in legal or name == "-h":
-        return
-    if argument[:2] in ("-" + letter for letter in NOT_BUILT_SHORT):
-        refuse_unbuilt(NOT_BUILT_SHORT[argument[1]])
-    if name.startswith("--"):
-        refuse_unbuilt(name[2:].replace("-", "_"))
-    raise unknown_option(name, [*legal, *("--" + n.replace("_", "-") for n in NOT_BUILT)])
+def _foreign(argument: str, remaining: Iterator[str]) -> dict[str, Any]:
+    """Name and value of an option of x264 that is not built, or the argument; takes its value from the following ones."""
+    name, equals, value = argument.partition("=")
+    found = UNBUILT.get(name[2:].replace("-", "_")) if name.startswith("--") else None
+    if found is None and not name.startswith("--") and argument[1] in UNBUILT_SHORT:
+        found, equals, value = UNBUILT[UNBUILT_SHORT[argument[1]]], argument[2:], argument[2:]
+    if found is None:
+        return {name: ""}
+    return {found.name: True if found.is_switch else value if equals else next(remaining, "")}
 
 
 def _run_encode(args: argparse.Namespace) -> int:
@@ -159,7 +171,10 @@ def gpus_of(device: str | None, devices: str | None) -> list[int]:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; return the exit code. Errors are one line on standard error."""
-    with trust.messages_to(lambda text: say(f"h264lite [warning]: {text}")):
+    with (
+        trust.messages_to(lambda text: say(f"h264lite [warning]: {text}")),
+        compiling.messages_to(lambda text: say(f"h264lite [info]: {text}")),
+    ):
         code = _run(list(argv))
     try:
         if sys.stdout is not None:

@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from ..console import say, silence
 from ..decoder.errors import BitstreamError
 from ..decoder.info import StreamInfo
 from ..files import WholeFile, error_text, identity, opened, shown
+from ..jit import compiling
 from ..mp4.reader import Mp4Reader, is_mp4
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def add_parsers(commands: Any) -> None:
     decode.add_argument("output", metavar="OUT", help=".yuv (I420), .y4m; - for I420 on standard output")
     decode.add_argument("--resilient", action="store_true", help="after an error go on at the next IDR picture")
     decode.add_argument("--frames", type=_count, metavar="N", help="stop after N frames")
-    decode.add_argument("--quiet", action="store_true", help="no closing line")
+    decode.add_argument("--quiet", action="store_true", help="no lines of information")
     decode.set_defaults(run=run_decode)
     info = commands.add_parser(
         "info", help="the contents of an H.264 stream or MP4", allow_abbrev=False,
@@ -60,7 +61,8 @@ def run_decode(args: argparse.Namespace) -> int:
         return _fail(f"{shown(args.output, 'standard output')} is both input and output", 2)
     name, sink = shown(args.input, "standard input"), None
     try:
-        with _signals(), opened(args.input) as stream, WholeFile(args.output) as file:
+        quiet = compiling.messages_to(lambda text: None) if args.quiet else nullcontext()
+        with quiet, _signals(), opened(args.input) as stream, WholeFile(args.output) as file:
             sink = Sink(file, args.output.lower().endswith(".y4m"))
             parts, movie = pieces(stream)
             sink.rate = movie.rate() if movie is not None else None

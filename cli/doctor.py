@@ -17,7 +17,8 @@ from ..encoder.settings.config import Config
 from ..encoder.settings.tuned import unmet
 from ..encoder.warm_up import kernel_cache_folder, will_compile
 from ..jit import trust
-from ..jit.cache_folder import ADVICE, VARIABLE
+from ..jit.cache_folder import second_best
+from ..jit.cache_root import ADVICE
 from ..jit.interfaces import why_ordinary
 from ..jit.kernel import problems_on_disk
 from ..scheduler.devices import gpu_facts, why_no_cuda
@@ -121,13 +122,13 @@ def _would_use(width: int, height: int, tuning: str | None) -> dict[str, Any]:
 
 def _caches(problems: list[str]) -> None:
     """Whether compiled kernels can be stored, and stored ones loaded."""
-    kernels, variable = kernel_cache_folder(), os.environ.get(VARIABLE)
+    kernels = kernel_cache_folder()
     problems += [f"{folder}: no compiled kernels are loaded from there: set {ADVICE}" for folder in kernels.refused]
-    if not kernels.writable and will_compile():
+    if will_compile() and not kernels.writable:
         unusable = f"{kernels.folder} cannot be written" if kernels.folder else "no folder for kernels can be written"
         problems.append(f"{unusable}, so every process compiles again: set {ADVICE}")
-    elif variable and not kernels.refused and not (kernels.folder or Path()).is_relative_to(Path(variable).absolute()):
-        problems.append(f"{VARIABLE}={variable} cannot be written; kernels are kept in {kernels.folder}")
+    elif will_compile() and (said := second_best(kernels)):
+        problems.append(said)
     found = kernel_problems()
     problems += [f"{text}: not loaded, and compiled again when it is needed" for text in found[:MOST_FILES]]
     if len(found) > MOST_FILES:

@@ -3,16 +3,16 @@
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..console import say
-from ..encoder.compile_kernels import compile_all
+from ..encoder.compile_kernels import compile_for
 from ..encoder.encoder import Encoder
 from ..encoder.errors import DeviceLost, Error, InputError, OptionError
-from ..encoder.files.opening import open_packets, open_source
+from ..encoder.files.opening import open_inputs, open_packets
 from ..encoder.files.output import ByteSink, PacketSink, check_distinct
 from ..encoder.files.read_ahead import THREADS, ReadAhead
 from ..encoder.files.sound import Sound
@@ -22,11 +22,12 @@ from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
 from ..encoder.settings.tuned import Planned, planned
 from ..encoder.statistics import FrameRow
 from ..encoder.warm_up import will_compile
-from ..files import shown
+from ..jit import compiling
 from ..scheduler.devices import nvcc_will_run
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
 from .gantt import check_matplotlib, draw
+from .inputs import colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
 from .keeping import Clock, keyint_of, open_sound, take_over, told_after, told_before
 from .progress import Progress
@@ -70,6 +71,12 @@ class Run:
         if not self.quiet:
             say(f"h264lite [info]: {text}")
 
+    def tell(self, text: str) -> None:
+        """Print a line of information while frames are encoded, unless quiet."""
+        if not self.quiet:
+            self.progress.finish()
+            self.say(text)
+
     def warn(self, text: str) -> None:
         """Print a warning about a problem that did not end the encode."""
         self.progress.finish()
@@ -77,28 +84,28 @@ class Run:
 
 
 def run_encode(
-    source_name: str, output_name: str, option_texts: dict[str, Any], has_device: Callable[[], None] = lambda: None
+    source_names: Sequence[str], output_name: str, option_texts: dict[str, Any], has_device: Callable[[], None] = lambda: None
 ) -> int:
     """Encode one file; return the exit code. option_texts: user's text by option name. has_device: called when the encoder
     has its device.
     """
     read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
-    check_distinct({"input": source_name, "audio": reports["audio"], "output": output_name,
-                    "dump-yuv": reports["dump_yuv"], "csv": reports["csv"], "json": reports["json"],
-                    "trace": reports["trace"], "trace-png": reports["trace_png"]})
+    inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
+    check_distinct({**inputs, "output": output_name, "dump-yuv": reports["dump_yuv"],
+                    "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
+                    "trace-png": reports["trace_png"]})
     if reports["trace_png"]:
         check_matplotlib()
     with StopSignals() as stop, ExitStack() as stack:
         try:
-            said = shown(source_name, "standard input")
             with stop.waiting():
-                source = open_source(source_name, reports["input_res"], reports["demuxer"])
+                source, source_name = open_inputs(source_names, reports["input_res"], reports["demuxer"])
             stack.callback(source.close)
             with stop.waiting():  # a pipe may have no reader yet
-                config = make_config(said, source.format, reports["input_res"], option_texts)
+                config = make_config(source_name, source.format, reports["input_res"], option_texts)
                 clock = Clock(source.times if "fps" not in option_texts else None)
-                sound = open_sound(source_name, source, config, reports["audio"], stack)
+                sound = open_sound(source_names[0], source, config, reports["audio"], stack)
                 sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
         except Interrupted:
             say(_NOTHING_WRITTEN)
@@ -107,19 +114,20 @@ def run_encode(
         total = expected_frames(source.format, config)
         progress = Progress(mode, total, config.fps)
         quiet = reports["quiet"] or mode == "json"
-        run = Run(said, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
-        for warning in told_before(said, source.format, sinks.stream, reports):
+        run = Run(source_name, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
+        for warning in told_before(source_name, source.format, sinks.stream, reports):
             run.warn(warning)
         run.say(start_line(config, source.format))
+        for line in [*notes(source_names[0], source.format, config, option_texts), *getattr(source, "notes", ())]:
+            run.say(line)
         if getattr(sinks.stream, "waits", False):
             run.say("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
                     "--fragment writes it as it is made")
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
-        if will_compile():
-            run.say("first run: compiling the kernels, once; a minute or two")
-            run.say(f"compiled in {compile_all():.0f} s")
-            progress.restart()
+        stack.enter_context(compiling.messages_to(run.tell))
+        if config.device != "cuda" and will_compile(config):
+            run.say(f"compiled in {compile_for(config):.0f} s")
         if config.device == "cuda" and nvcc_will_run():
             run.say("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
@@ -139,6 +147,8 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
     take_over(video, options)
     if "fragment" in option_texts and "keyint" not in options:
         options["keyint"] = keyint_of(option_texts["fragment"], options.get("fps", BY_NAME["fps"].default))
+    if video.kind == "images":
+        options |= colours_of_images(options)
     try:
         return Config.from_options(width=video.width, height=video.height, **options)
     except OptionError as error:

@@ -1,12 +1,14 @@
-"""The arguments of `tune`, `bench` and `doctor`. Their code is imported when the command runs."""
+"""The arguments of `tune`, `bench`, `doctor` and `compile`. Their code is imported when the command runs."""
 
 import argparse
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from ..encoder.errors import OptionError
 from ..encoder.settings.option_types import read_float, read_int, read_size, read_text
 from ..encoder.settings.options import BY_NAME, show
+from ..jit import compiling
 
 _EXITS = "exit codes: 0 done; 1 failed; 2 wrong usage; 3 a device is not available; 130 interrupted"
 
@@ -47,6 +49,24 @@ def add_parsers(commands: Any) -> None:
     doctor.add_argument("--tuning", metavar="FILE", help="look at this tuning file [the user's cache]")
     doctor.add_argument("--json", action="store_true", help="for programs")
     doctor.set_defaults(run=_doctor)
+    compile_ = commands.add_parser(
+        "compile", help="compile all kernels now, as for a container image", allow_abbrev=False,
+        description="Compile the kernels of this processor, and of GPUs, and keep them, so that later processes compile "
+                    "none (docs/install.md). Without --cpu and --cuda: both, the latter for the GPUs of this machine.",
+        epilog="exit codes: 0 done; 1 failed; 2 wrong usage; 3 no GPU and no nvcc",
+    )  # fmt: skip
+    compile_.add_argument("--cpu", action="store_true", help="kernels of the CPU: encoder and decoder")
+    compile_.add_argument("--cuda", action="store_true", help="kernels of GPUs, and those of the host for them")
+    compile_.add_argument("--arch", metavar="LIST", help="compute capabilities, as 80,90 [of the GPUs here; else all]")
+    compile_.add_argument("--cache", metavar="DIR", help="the folder to keep them in, for H264LITE_CACHE [the usual one]")
+    compile_.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    compile_.set_defaults(run=_compile)
+
+
+def _compile(args: argparse.Namespace) -> int:
+    from .compile import run_compile
+
+    return run_compile(args.cpu, args.cuda, args.arch, args.cache, args.quiet)
 
 
 def _value(value: Any, option: str, read: Callable[..., Any], *limits: float) -> Any:
@@ -72,7 +92,8 @@ def _tune(args: argparse.Namespace) -> int:
     from .tune import run_tune
 
     seconds = _value(args.seconds, "seconds", read_float, 5, 3600)
-    return run_tune(args.out, args.clip, _input_res(args), seconds, args.quiet)
+    with compiling.messages_to(lambda text: None) if args.quiet else nullcontext():
+        return run_tune(args.out, args.clip, _input_res(args), seconds, args.quiet)
 
 
 def _bench(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, TextIO
 
 from ..console import write
+from ..jit.compiling import clock
 
 _LIVE_INTERVAL, _PLAIN_INTERVAL = 0.25, 5.0  # seconds
 _BAR = 20  # characters
@@ -25,12 +26,12 @@ class Progress:
 
     def restart(self) -> None:
         """Start the clock now."""
-        self._begin = self._last = time.monotonic()
+        self._last, self._begin = time.monotonic(), clock()
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self._begin
+        """Seconds since the start, without those in which kernels were compiled."""
+        return clock() - self._begin
 
     def event(self, name: str, **values: Any) -> None:
         """Write a JSON line for the start or the end of the encode; nothing in other modes."""
@@ -55,7 +56,7 @@ class Progress:
     def line(self, frames: int, size: int) -> str:
         """The progress in x264's wording."""
         values = self._values(frames, size)
-        rates = f"{values['fps']:.2f} fps, {values['kbps']:.2f} kb/s"
+        rates = f"{values['encode_fps']:.2f} fps, {values['kbps']:.2f} kb/s"
         if not self._total:
             return f"{frames} frames: {rates}"
         eta = int(values["eta"])
@@ -73,7 +74,7 @@ class Progress:
 
     def _values(self, frames: int, size: int) -> dict[str, Any]:
         speed = frames / max(1e-9, self.seconds)
-        values: dict[str, Any] = {"frames": frames, "fps": speed, "kbps": size * 8 * float(self._fps) / frames / 1000,
+        values: dict[str, Any] = {"frames": frames, "encode_fps": speed, "kbps": size * 8 * float(self._fps) / frames / 1000,
                                   "bytes": size}
         if self._total:
             values |= {"total": self._total, "eta": max(0, self._total - frames) / speed}

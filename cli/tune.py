@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..console import say
-from ..encoder.compile_kernels import compile_all
+from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from ..encoder.files.output import check_distinct
 from ..encoder.files.video import Planes
@@ -283,8 +283,7 @@ def run_tune(
     log = (lambda text: None) if quiet else (lambda text: say(f"h264lite tune: {text}"))
     log(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.gpus)))
     if will_compile():
-        log("first run: compiling the kernels, once; a minute or two, not counted")
-        log(f"compiled in {compile_all():.0f} s")
+        log(f"compiled in {compile_for():.0f} s, not counted")
     if not missing and nvcc_will_run():
         log("first run on this GPU: its kernels are compiled, once; up to a minute, not counted")
     read = None

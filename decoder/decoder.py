@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from ..standard.bits import (
 from ..standard.syntax import Pps, SliceHeader, Sps, parse_pps, parse_slice_header, parse_sps, starts_new_picture
 from .dpb import PictureBuffer, dpb_size
 from .errors import BitstreamError, Lines, Unsupported
+from .info import user_data_texts
 from .picture import NO_SLOT, SHORT_TERM, Frame, Picture, Pool
 from .picture_decoding import PictureDecoding
 from .picture_order import PictureOrder
@@ -47,7 +49,8 @@ class Sequence(NamedTuple):
 class Decoder:
     """Decodes an Annex B byte stream, given in pieces of any size.
 
-    macroblocks: frames carry their macroblock arrays. resilient: errors are not raised; what was dropped stands in
+    macroblocks: frames carry their macroblock arrays. user_data: distinct texts of user data in SEI messages so far, where
+    encoders say what they are. resilient: errors are not raised; what was dropped stands in
     `dropped`, one line each, of which the last counts those behind the first hundred. After an exception that the caller
     catches, whatever it is, the next call gives the frames that wait, and decoding goes on at the next IDR picture of
     what is given then. Threads may share a decoder: one decodes at a time.
@@ -57,6 +60,7 @@ class Decoder:
         self.macroblocks = macroblocks
         self.resilient = resilient
         self.dropped = Lines()
+        self.user_data = Lines()
         self._splitter = ByteStreamSplitter()
         self._inputs: deque[tuple[str, Take]] = deque()  # pieces and ends of streams that wait, in order
         self._units: deque[tuple[int, bytes]] = deque()  # NAL units that wait, before them
@@ -192,6 +196,9 @@ class Decoder:
             self._sps[sps.seq_parameter_set_id] = sps
         elif kind == NAL_PPS:
             self._parameter_set(unit.rbsp())
+        elif kind == NAL_SEI:
+            with suppress(BitstreamError):  # decoding does not need it
+                user_data_texts(unit.rbsp(), self.user_data)
         elif NAL_PARTITION_A <= kind <= NAL_PARTITION_C:
             raise Unsupported("data partitioning")
 

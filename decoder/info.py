@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE, NAL_SPS, ByteStreamSplitter, parse_nal_unit
+from ..standard.bits import NAL_AUD, NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE, NAL_SPS, ByteStreamSplitter, parse_nal_unit
 from ..standard.levels import level_name
 from ..standard.syntax import (
+    SEI_USER_DATA_UNREGISTERED,
     SLICE_TYPE_NAMES,
     Pps,
     SliceHeader,
     Sps,
+    parse_access_unit_delimiter,
     parse_pps,
     parse_slice_header,
     parse_sps,
@@ -32,7 +34,12 @@ PROFILE_NAMES = {
     244: "High 4:4:4 Predictive",
 }  # fmt: skip
 
+# Table 7-5
+PRIMARY_PIC_TYPES = ("I", "I, P", "I, P, B", "SI", "SI, SP", "I, SI", "I, SI, P, SP", "I, SI, P, SP, B")
+
 MOST_MESSAGES = 16  # of an SEI NAL unit that its line names
+LONGEST_TEXT = 1000  # characters of user data
+UUID_BYTES = 16
 
 
 def profile_name(sps: Sps) -> str:
@@ -42,6 +49,18 @@ def profile_name(sps: Sps) -> str:
     if sps.profile_idc in (110, 122, 244) and sps.constraint_set3_flag:
         return f"{PROFILE_NAMES[sps.profile_idc]} Intra"
     return PROFILE_NAMES.get(sps.profile_idc, f"profile {sps.profile_idc}")
+
+
+def user_data_texts(rbsp: bytes, distinct: Lines) -> list[str]:
+    """D.1.7: texts of the user_data_unregistered messages of an SEI NAL unit; new ones are added to `distinct`."""
+    texts = []
+    for payload_type, payload in islice(sei_messages(rbsp), MOST_MESSAGES):
+        text = payload[UUID_BYTES : UUID_BYTES + LONGEST_TEXT].rstrip(b"\0").decode("ascii", "replace")
+        if payload_type == SEI_USER_DATA_UNREGISTERED and text and text.isprintable() and "\ufffd" not in text:
+            texts.append(text)
+            if text not in distinct:
+                distinct.add(text)
+    return texts
 
 
 @dataclass
@@ -92,6 +111,7 @@ class StreamInfo:
         self.sps: dict[int, Sps] = {}
         self.pps: dict[int, Pps] = {}
         self.sequences = Lines()  # distinct sequence parameter sets in use, in words
+        self.user_data = Lines()  # distinct texts: encoders say there what they are
         self.pictures = 0
         self.nal_types: Counter[int] = Counter()
         self.errors = Lines()
@@ -142,11 +162,19 @@ class StreamInfo:
             extra += ", 8x8 transform" if pps.transform_8x8_mode_flag else ""
             return f"  {pps.pic_parameter_set_id}: of SPS {pps.seq_parameter_set_id}, {coding}{extra}"
         if kind == NAL_SEI:
-            types = [str(payload_type) for payload_type, _ in islice(sei_messages(rbsp()), MOST_MESSAGES + 1)]
-            return "  payload types " + ", ".join(types[:MOST_MESSAGES]) + ", ..." * (len(types) > MOST_MESSAGES)
+            return self._sei(rbsp())
+        if kind == NAL_AUD:
+            return f"  {PRIMARY_PIC_TYPES[parse_access_unit_delimiter(rbsp())]} slices"
         if kind in (NAL_SLICE, NAL_IDR):
             return self._slice(kind, nal_ref_idc, rbsp(), size)
         return ""
+
+    def _sei(self, rbsp: bytes) -> str:
+        """Types of the messages, and the text of user data."""
+        types = [str(payload_type) for payload_type, _ in islice(sei_messages(rbsp), MOST_MESSAGES + 1)]
+        texts = user_data_texts(rbsp, self.user_data)
+        return "  payload types " + ", ".join(types[:MOST_MESSAGES]) + ", ..." * (len(types) > MOST_MESSAGES) + "".join(
+            f": {text}" for text in texts)
 
     def _slice(self, kind: int, nal_ref_idc: int, rbsp: bytes, size: int) -> str:
         header, sps, pps, _ = parse_slice_header(kind, nal_ref_idc, rbsp, self.sps, self.pps)
@@ -193,6 +221,9 @@ class StreamInfo:
         self._end_picture()
         lines = [f"{self.size} bytes, {self.nal_types.total()} NAL units, {self.pictures} pictures"]
         lines += self.sequences
+        lines += [f"user data: {text}" for text in self.user_data]
+        if self.nal_types[NAL_AUD]:
+            lines.append(f"{self.nal_types[NAL_AUD]} access unit delimiters")
         if self.entropy:
             lines.append("entropy coding " + " and ".join(sorted(self.entropy)))
         for kind, k in sorted(self._kinds.items(), key=lambda item: "IDR I P B".find(item[0])):

@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from h264lite.encoder.settings.options import ALIASES, API, CLI, NOT_BUILT, NOT_BUILT_VALUES, OPTIONS, PRESETS
+from h264lite.encoder.settings.options import ALIASES, API, CLI, OPTIONS, PRESETS
+from h264lite.encoder.settings.unbuilt import UNBUILT, VALUES, Unbuilt
 
 _HEAD = """\
 # Options
@@ -40,20 +41,40 @@ def preset_rows() -> list[str]:
     lines += ["Each row changes what the row before says; other options win over a preset.", ""]
     lines += ["| preset | changes |", "|---|---|"]
     for name, changes in PRESETS.items():
-        said = ", ".join(f"{key.replace('_', '-')} {value}" for key, value in changes.items())
-        lines.append(f"| {name} | {said} |")
+        listed = ", ".join(f"{key.replace('_', '-')} {value}" for key, value in changes.items())
+        lines.append(f"| {name} | {listed} |")
     return lines
 
 
 def refused_rows() -> list[str]:
-    """x264's options that are refused by name."""
-    lines = ["", "## Refused by name", "", "Options of x264 that are not built: exit code 2, or `OptionError`.", "",
-             "| option | why |", "|---|---|"]
-    lines += [f"| `--{name.replace('_', '-')}` | {why} |" for name, why in NOT_BUILT.items()]
-    lines += [f"| `--{name.replace('_', '-')}` {', '.join(values)} | {why} |"
-              for (name, values), why in NOT_BUILT_VALUES.items()]
-    others = ", ".join(f"`{alias}` for `{name}`" for alias, name in ALIASES.items() if name not in NOT_BUILT)
+    """x264's options that are not built: accepted values, and the reason why others are refused."""
+    lines = ["", "## Options of x264 that are not built", "",
+             "Values that describe what the encoder does in any case are accepted. All others are refused, together in one "
+             "message: exit code 2, or `OptionError`.", "", "| refused | accepted | why |", "|---|---|---|"]
+    rows: dict[tuple[str, str], list[str]] = {}
+    for row in UNBUILT.values():
+        if True not in row.neutral:
+            rows.setdefault((accepted(row), row.why), []).append(f"`{_flag(row.name)}`")
+    lines += [f"| {', '.join(names)} | {values} | {why} |" for (values, why), names in rows.items()]
+    lines += [f"| `--{name.replace('_', '-')}` {', '.join(values)} | | {why} |" for (name, values), why in VALUES.items()]
+    others = ", ".join(f"`{alias}` for `{name}`" for alias, name in ALIASES.items() if name not in UNBUILT)
     return [*lines, "", f"In Python, {others} is accepted."]
+
+
+def accepted(row: Unbuilt) -> str:
+    """The accepted values of an option, or the opposite of a switch."""
+    special = {"min_keyint": "up to `--keyint`", "no_mixed_refs": "`--mixed-refs`; with `--ref 1` both",
+               "scenecut": "`0`, `--no-scenecut`"}  # fmt: skip
+    if row.name in special:
+        return special[row.name]
+    if not row.is_switch:
+        return ", ".join(f"`{value}`" for value in row.neutral)
+    opposite = UNBUILT.get(row.name[3:] if row.name.startswith("no_") else f"no_{row.name}")
+    return f"`{_flag(opposite.name)}`" if opposite is not None and opposite.is_switch else ""
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def text() -> str:

@@ -1,10 +1,11 @@
-"""Compiles the kernels of the CPU path into their cache: all, or with `beside` the stages warm_up.BESIDE.
+"""Compiles the kernels of the CPU path into their cache: all, or with `beside` the stages warm_up.IN_BACKGROUND.
 
     python -m h264lite.encoder.compile_kernels [beside]
 """
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from .encoder import Encoder
 from .pipeline import Pipeline
 from .settings.config import Config
 from .warm_up import IN_BACKGROUND, load_writers
+
+# Options that choose other kernels than the default ones
+_VARIANTS: tuple[dict[str, Any], ...] = ({}, {"me": "step"}, {"subme": 6}, {"merange": 16}, {"merange": 8})
+_CHOOSE = ("me", "merange", "subme")
 
 
 def compile_stages(names: tuple[str, ...] = IN_BACKGROUND) -> None:
@@ -30,16 +35,28 @@ def load_converters() -> None:
         RgbFrame(kind, 2, 2, np.zeros(12, stored), (0, 1, 2, 3, 6), 0.0, 1.0, None).planes()
 
 
-def compile_all() -> float:
-    """Compile all kernels of an encode on the CPU by a tiny encode; return the seconds."""
+def compile_for(config: Config | None = None) -> float:
+    """Compile the kernels of an encode on the CPU by a tiny encode; return the seconds. config: None: default options."""
     begin = time.perf_counter()
-    load_writers()
+    _encode({name: getattr(config, name) for name in _CHOOSE} if config else {})
+    return time.perf_counter() - begin
+
+
+def compile_all() -> float:
+    """Compile the kernels of encodes on the CPU with any options, and those of the host for a GPU; return the seconds."""
+    begin = time.perf_counter()
+    load_writers(hybrid=True)
     load_converters()
-    with Encoder(32, 32, device="cpu") as encoder:
+    for options in _VARIANTS:
+        _encode(options)
+    return time.perf_counter() - begin
+
+
+def _encode(options: dict[str, Any]) -> None:
+    with Encoder(32, 32, device="cpu", **options) as encoder:
         for _ in range(2):
             encoder.encode(np.zeros((48, 32), np.uint8))
         encoder.flush()
-    return time.perf_counter() - begin
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.ssd import totals
+from ..jit.compiling import clock
 from ..scheduler.check import TwinDiffers
 from ..scheduler.devices import DeviceMemoryError, DeviceUnavailable, GpuLost
 from ..scheduler.executor import bands
@@ -89,7 +90,7 @@ class Pipeline:
             raise (Error(str(error)) if isinstance(error, LimitError) else kind(f"device {config.device}: {error}")) from None
         self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
         self.taken: list[EncodedFrame] = []  # the last batch fetched: kept for a caller that was interrupted
-        if will_compile():
+        if config.device != "cuda" and will_compile(config):
             compile_in_background()
 
     @property
@@ -214,11 +215,11 @@ class Pipeline:
 
     def _write(self, frame: Frame) -> EncodedFrame:
         """Write the NAL units of a frame after its loop."""
-        start = time.perf_counter()
+        start, begin = time.perf_counter(), clock()
         frame.write_slices()
         data = self.writer.access_unit(frame)
         frame.release_source()
-        spent = frame.stage_seconds["entropy"] = time.perf_counter() - start
+        spent = frame.stage_seconds["entropy"] = clock() - begin
         if self.trace is not None:
             self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.spec.display_index)
         found = np.empty(3 + len(MB_TYPE_NAMES), np.int64)

@@ -8,7 +8,17 @@ from ..cpu_simd.entropy import begin_slice
 from ..cpu_simd.layout import ENTRY_BYTES
 from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec, SliceHeaders
 from ..scheduler.frames.frame import Frame
-from ..standard.bits import NAL_IDR, NAL_PPS, NAL_SLICE, NAL_SPS, escape, nal_unit, start_of_nal_unit
+from ..standard.bits import (
+    NAL_AUD,
+    NAL_IDR,
+    NAL_PPS,
+    NAL_SEI,
+    NAL_SLICE,
+    NAL_SPS,
+    escape,
+    nal_unit,
+    start_of_nal_unit,
+)
 from ..standard.syntax import (
     BASELINE,
     EXTENDED_SAR,
@@ -18,15 +28,18 @@ from ..standard.syntax import (
     SliceHeader,
     Sps,
     Vui,
+    write_access_unit_delimiter,
     write_pps,
     write_slice_header,
     write_sps,
 )
+from .info_sei import info_sei
 from .settings.config import Config
 
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
 SLICE_TYPES = {"P": P, "I": I}
+PRIMARY_PIC_TYPES = {"I": 0, "P": 1}  # Table 7-5: I slices only; I and P slices
 TOO_LONG = "a slice is longer than A.3.1 allows"  # the quantiser turns such macroblocks into I_PCM
 
 
@@ -107,11 +120,22 @@ class SliceWriter:
     def access_unit(self, frame: Frame) -> bytes:
         """7.4.1.2: the NAL units of one frame, Annex B; parameter sets precede every IDR frame."""
         spec = frame.spec
-        units = [self.parameter_sets] if spec.is_idr else []
+        units = self._units_before_slices(spec)
         unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
         for n, (row0, row1) in enumerate(spec.slices):
             units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n, row0, row1)]
         return b"".join(units)
+
+    def _units_before_slices(self, spec: FrameSpec) -> list[bytes]:
+        """7.4.1.2.3: delimiter, parameter sets, SEI, in this order, as far as the frame has them."""
+        units = []
+        if self.config.aud:
+            units.append(nal_unit(NAL_AUD, 0, write_access_unit_delimiter(PRIMARY_PIC_TYPES[spec.frame_type])))
+        if spec.is_idr:
+            units.append(self.parameter_sets)
+        if self.config.info_sei and spec.coding_index == 0:
+            units.append(nal_unit(NAL_SEI, 0, info_sei(self.config), long_start_code=False))
+        return units
 
     def headers(self, spec: FrameSpec) -> SliceHeaders:
         """The headers of the slices of a frame, made once for frames that differ in frame_num only, whose length is fixed."""

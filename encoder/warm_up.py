@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..jit.cache_folder import CacheFolder, find_cache_folder
 from ..jit.kernel_files import cached_modules
-from ..scheduler.stages import CPU, files, load_launchers
+from ..scheduler.stages import BY_BITS, CPU, files, load_launchers
+from .settings.config import Config
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
 _begun = False  # whether the second process was started
@@ -18,12 +19,19 @@ IN_BACKGROUND = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
     "mark_skipped",
 )  # fmt: skip
-_ON_DEMAND = {"step_search", "rd_decision"}  # compiled when an option needs them
+_ON_DEMAND = {"step_search", "rd_decision"}  # files of kernels that an option needs
 
 
-def will_compile() -> bool:
-    """Whether a kernel of an encode on the CPU is not in the cache for the current sources. Compiles nothing."""
-    return bool((files(CPU) - _ON_DEMAND) - cached_modules(_KERNELS))
+def will_compile(config: Config | None = None) -> bool:
+    """Whether a kernel of an encode on the CPU is not in the cache for the current sources. Compiles nothing.
+
+    config: of the encode; None: the kernels that all encodes need.
+    """
+    needed = files(CPU) - _ON_DEMAND
+    if config is not None:
+        needed |= {name for name, wanted in (("step_search", config.me == "step"), ("rd_decision", config.subme >= BY_BITS))
+                   if wanted}  # fmt: skip
+    return bool(needed - cached_modules(_KERNELS))
 
 
 def kernel_cache_folder() -> CacheFolder:
@@ -51,19 +59,19 @@ def compile_in_background() -> None:
     atexit.register(child.kill)
 
 
-def load_for_gpu(bits: bool = False) -> None:
+def load_for_gpu(hybrid: bool = False) -> None:
     """Load launchers, their tables and the host's kernels during GPU start-up: the first frames would wait for them.
 
-    bits: see load_writers.
+    hybrid: see load_writers.
     """
     load_launchers()
-    load_writers(bits)
+    load_writers(hybrid)
 
 
-def load_writers(bits: bool = False) -> None:
+def load_writers(hybrid: bool = False) -> None:
     """Run the host kernels that only frames of a GPU need, so that they are compiled and loaded before the first frame.
 
-    bits: also the kernel that writes slices, for which the first frame would wait 0.2 s.
+    hybrid: also those that write slices of rows from a GPU, for which the first frame would wait 0.2 s.
     """
     import numpy as np
 
@@ -73,13 +81,10 @@ def load_writers(bits: bool = False) -> None:
     from ..scheduler.threads.copiers import Copiers, Target
     from ..scheduler.threads.readers import Readers
     from .decisions.frame_types import FrameTypes
-    from .settings.config import Config
     from .slice_writer import SliceWriter
 
     frame = HostFrame(2, 2, np.zeros, ((32, 32), (16, 16), (16, 16)))
-    frame.levels_packed = True
     frame.slice_sizes[0] = 8 * frame.slice_data.size
-    frame.unpack_levels()
     copiers = Copiers(1)
     copiers.copy(Target(frame.input_planes), [np.zeros_like(plane) for plane in frame.input_planes])
     copiers.close()
@@ -91,5 +96,7 @@ def load_writers(bits: bool = False) -> None:
     frame.spec, writer = FrameTypes(config, ((0, 2),)).next(), SliceWriter(config)
     frame.headers = writer.headers(frame.spec)
     writer.access_unit(frame)
-    if bits:
+    if hybrid:
+        frame.levels_packed = True
+        frame.unpack_levels()
         Arrays(LoopSettings(config, frame.spec.slices), Executor(1, 2, [(0, 4)])).deferred_write(frame)()

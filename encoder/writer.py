@@ -17,7 +17,7 @@ from .frames.layouts import Known
 from .frames.reader import FrameReader
 from .settings.keywords import EncoderOptions, Rate
 from .settings.option_types import read_text
-from .settings.options import BY_NAME, refuse_unbuilt
+from .settings.options import BY_NAME, check_keywords
 from .writing_progress import Progress
 
 Target = str | os.PathLike[str] | io.IOBase | Any | None
@@ -52,8 +52,7 @@ class VideoWriter:
         height: int | None = None,
         **options: Unpack[EncoderOptions],
     ) -> None:
-        for name in options:
-            refuse_unbuilt(name)
+        check_keywords(options)
         self._fps = BY_NAME["fps"].value(fps)
         self._target: Any = io.BytesIO() if target is None else check_target(target)
         self._bytes = self._target if target is None else None
@@ -209,8 +208,7 @@ def encode(
     **options: Unpack[EncoderOptions],
 ) -> bytes:
     """Encode `frames` into one Annex B stream. The size is the first frame's. Frames and arguments: see write_video."""
-    for name in options:
-        refuse_unbuilt(name)
+    check_keywords(options)
     reader = FrameReader(layout, format, value_range, _size(width, height))
     with Feeder(reader, fps, dict(options)) as feeder:
         packets = [packet for some in feeder.feed_all(frames) for packet in some]

@@ -17,8 +17,10 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 
 from . import trust
-from .cache_folder import ADVICE, cache_folder, stamp
-from .kernel_files import KernelFiles
+from .cache_folder import cache_folder, second_best
+from .cache_root import ADVICE
+from .kernel_files import KernelFiles, Layers, code_key
+from .sources import stamp
 
 
 class _LoadedLibrary(JITCodeLibrary):
@@ -68,8 +70,8 @@ class _Locator(_CacheLocator):
         return str(cache_folder(Path(self._py_file).parent).folder)
 
     def get_source_stamp(self):
-        """Stamp of all sources; Numba's own stamp covers one file and misses changes of callees in other files."""
-        return stamp(Path(self._py_file).parent)
+        """Stamp of the source and its imports; Numba's own covers one file and misses changes of callees in other files."""
+        return stamp(Path(self._py_file))
 
     def get_disambiguator(self):
         """Line number: distinguishes functions of the same name."""
@@ -105,12 +107,18 @@ class KernelCache(FunctionCache):
     def __init__(self, py_func):
         super().__init__(py_func)
         self._folder = cache_folder(Path(py_func.__code__.co_filename).parent)
-        base = os.path.join(self._cache_path, self._impl.filename_base)
-        self._cache_file = KernelFiles(base, self._impl.locator.get_source_stamp())
+        name, fresh = self._impl.filename_base, self._impl.locator.get_source_stamp()
+        layers = {folder: KernelFiles(os.path.join(folder, name), fresh) for folder in self._folder.readable}
+        writable = layers.get(self._folder.folder) if self._folder.writable else None
+        self._cache_file = Layers(list(layers.values()), writable)
         if self._folder.folder is None:
             self.disable()
         else:
             KernelCache._all.add(self)
+
+    def _index_key(self, sig, codegen):
+        """Numba's key, after what the code of all kernels depends on."""
+        return code_key(codegen), super()._index_key(sig, codegen)
 
     def load_overload(self, sig, target_context):
         """As Numba's, but initialises only the memory runtime; target_context.refresh() is left to the compiler."""
@@ -127,6 +135,8 @@ class KernelCache(FunctionCache):
         try:
             if self._folder.writable:
                 self._save_overload(sig, data)
+                if said := second_best(self._folder):
+                    trust.warn_once("place", said)
                 return
             problem = f"{self._folder.folder} cannot be written" if self._folder.folder else "there is no folder for them"
         except OSError as error:

@@ -1,62 +1,92 @@
-"""The cache folder for the compiled kernels of a source folder: the first that the user can write to and others cannot.
+"""The cache folders for the compiled kernels of a source folder: kernels are read from each that no other user can write
+to, and saved in the first of them that this user can write to.
 
-Candidates, as with Numba: NUMBA_CACHE_DIR, __pycache__ beside the sources, the user's cache. If none can be written,
-kernels are loaded from the first readable one.
+Candidates: H264LITE_CACHE; NUMBA_CACHE_DIR; __pycache__ beside the sources; the user's cache; if none of these can be
+written, a temporary folder.
 """
 
 import hashlib
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numba
 from numba.misc.appdirs import AppDirs
 
+from ..version import __version__
 from . import trust
+from .cache_root import ADVICE, ALONE, VARIABLE, cache_root, temporary_root
+from .interfaces import why_ordinary
 
-VARIABLE = "NUMBA_CACHE_DIR"
-ADVICE = f"{VARIABLE} to a folder that you can write and other users cannot"
-Stamp = tuple[tuple[str, int, int], ...]
+NUMBAS_VARIABLE = "NUMBA_CACHE_DIR"
+_ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
 class CacheFolder:
-    """folder: None if there is none. writable: whether kernels are saved. refused: folders not trusted, with the reason."""
+    """folder: where kernels are saved if `writable`, else the first that is read; None if there is none. refused: folders
+    not trusted, with the reason. readable: all folders that kernels are read from, in order.
+    """
 
     folder: Path | None
     writable: bool
     refused: tuple[str, ...]
+    readable: tuple[Path, ...] = ()
 
 
 def find_cache_folder(sources: Path) -> CacheFolder:
-    """The cache folder for the kernels of `sources` in the current environment; creates it if possible."""
+    """The cache folders for the kernels of `sources` in the current environment; creates those before the writable one."""
     refused: list[str] = []
-    readable: Path | None = None
-    for folder in _candidates(sources):
-        try:
-            folder.mkdir(0o755, parents=True, exist_ok=True)
-        except OSError:
-            pass
-        try:
-            reason = trust.distrust(os.stat(folder))
-        except OSError:
-            continue
-        if reason:
-            refused.append(f"{folder} {reason}")
-        elif os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            return CacheFolder(folder, True, tuple(refused))
-        elif readable is None and os.access(folder, os.R_OK | os.X_OK):
-            readable = folder
-    return CacheFolder(readable, False, tuple(refused))
+    readable: list[Path] = []
+    chosen: Path | None = None
+    for candidates in (_candidates, _temporary):
+        for folder in candidates(sources.resolve()) if chosen is None else ():
+            if chosen is None:
+                with suppress(OSError):
+                    folder.mkdir(0o755, parents=True, exist_ok=True)
+            try:
+                reason = trust.distrust(os.stat(folder))
+            except OSError:
+                continue
+            if not reason and os.access(folder, os.R_OK | os.X_OK):
+                readable.append(folder)
+                if chosen is None and os.access(folder, os.W_OK):
+                    chosen = folder
+            elif reason and chosen is None:
+                refused.append(f"{folder} {reason}")
+    return CacheFolder(chosen or next(iter(readable), None), chosen is not None, tuple(refused), tuple(readable))
 
 
 def _candidates(sources: Path) -> list[Path]:
-    """Folders in order of preference, under Numba's names, from the resolved path of the sources."""
-    sources = sources.resolve()
-    name = f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
-    configured, users = os.environ.get(VARIABLE), Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
-    found = [Path(configured).absolute() / name] if configured else []
-    return [*found, sources / "__pycache__", *([users / name] if users.is_absolute() else [])]  # relative: no home folder
+    """Folders in order of preference, without the temporary one."""
+    numbas, beside, root = os.environ.get(NUMBAS_VARIABLE), sources / "__pycache__", cache_root()
+    found = [Path(numbas).absolute() / _hashed(sources), beside] if numbas else [beside]
+    if why_ordinary():  # then Numba chooses
+        users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
+        return [*found, *([users / _hashed(sources)] if users.is_absolute() else [])]
+    if root is not None and os.environ.get(ALONE) == "1":
+        return [root / _shared(sources)]
+    if root is not None:
+        found.insert(0 if os.environ.get(VARIABLE) else len(found), root / _shared(sources))
+    return found
+
+
+def _temporary(sources: Path) -> list[Path]:
+    root = None if why_ordinary() or os.environ.get(ALONE) == "1" else temporary_root()
+    return [] if root is None else [root / _shared(sources)]
+
+
+def _hashed(sources: Path) -> str:
+    """Numba's name for the folder of a place."""
+    return f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
+
+
+def _shared(sources: Path) -> Path:
+    """The name in a cache of several installations: the same wherever this package is installed."""
+    name = ".".join(sources.relative_to(_ROOT).parts) if sources.is_relative_to(_ROOT) else _hashed(sources)
+    return Path("kernels", f"{__version__}-numba-{numba.__version__}", name)
 
 
 @cache
@@ -69,12 +99,13 @@ def cache_folder(sources: Path) -> CacheFolder:
     return found
 
 
-@cache
-def stamp(sources: Path) -> Stamp:
-    """What compiled kernels of a folder depend on: (name, mtime in ns, bytes) of the files of it, jit/ and standard/, and of
-    the folders in them.
-    """
-    root = Path(__file__).resolve().parent.parent
-    folders = {sources.resolve(), root / "jit", root / "standard"}
-    files = {file for folder in folders for pattern in ("*.py", "*/*.py") for file in folder.glob(pattern)}
-    return tuple(sorted((f"{file.parent.name}/{file.name}", file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+def second_best(found: CacheFolder) -> str:
+    """A sentence about a folder for kernels that is not the one that the user named, or is temporary; else empty."""
+    if not found.writable or found.folder is None or found.refused:
+        return ""
+    variable = next((name for name in (VARIABLE, NUMBAS_VARIABLE) if os.environ.get(name)), "")
+    if variable and not found.folder.is_relative_to(Path(os.environ[variable]).absolute()):
+        return f"{variable}={os.environ[variable]} cannot be written; kernels are kept in {found.folder}"
+    if not variable and found.folder.is_relative_to(temporary_root() or Path("/nowhere")):
+        return f"compiled kernels are kept in {found.folder}, since no other folder can be written: set {ADVICE}"
+    return ""

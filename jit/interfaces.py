@@ -8,15 +8,17 @@ from importlib import import_module
 
 import numba
 
-SINCE, BEFORE = (0, 60), (0, 69)  # versions of Numba, as in setup.cfg: tests/jit run with the first, all tests with the last
+# Versions of Numba, as in pyproject.toml: tests/jit run with the first, all tests with the last
+SINCE, BEFORE = (0, 60), (0, 69)
 
 # By module: what cache.py, parts.py and kernel.py call or replace
 _USED = {
     "numba.core.caching": (
-        "CompileResultCacheImpl.rebuild", "FunctionCache._load_overload", "FunctionCache._save_overload",
-        "FunctionCache.disable", "_CacheLocator",
+        "CompileResultCacheImpl.rebuild", "FunctionCache._index_key", "FunctionCache._load_overload",
+        "FunctionCache._save_overload", "FunctionCache.disable", "_CacheLocator",
     ),
     "numba.core.codegen": (
+        "JITCPUCodegen.magic_tuple",
         "JITCodeLibrary._ensure_finalized", "JITCodeLibrary._finalize_dynamic_globals",
         "JITCodeLibrary._finalize_final_module", "JITCodeLibrary._get_module_for_linking",
         "JITCodeLibrary._optimize_final_module", "JITCodeLibrary._set_compiled_object",

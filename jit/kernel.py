@@ -9,10 +9,12 @@ with np.int32(x) or np.int64(x).
 """
 
 import functools
+import weakref
 
 from numba import njit
+from numba.core import event
 
-from . import trust
+from . import compiling, trust
 from .interfaces import why_ordinary
 
 if not why_ordinary():
@@ -61,9 +63,34 @@ def _ordinary(function, **options):
     """An ordinary njit function, reported once; uncached where Numba finds no folder for its files."""
     trust.warn_once("numba", why_ordinary())
     try:
-        return njit(error_model="numpy", **options)(function)
+        dispatcher = njit(error_model="numpy", **options)(function)
     except RuntimeError:
-        return njit(error_model="numpy", **options | {"cache": False})(function)
+        dispatcher = njit(error_model="numpy", **options | {"cache": False})(function)
+    return _counted(dispatcher)
+
+
+def _counted(dispatcher):
+    if hasattr(dispatcher, "py_func"):  # else NUMBA_DISABLE_JIT
+        _kernels.add(dispatcher)
+    return dispatcher
+
+
+class _Listener(event.Listener):
+    """Numba's events about compilations; those of other libraries do not count."""
+
+    def on_start(self, event):
+        """See Numba."""
+        if event.data["dispatcher"] in _kernels:
+            compiling.begins()
+
+    def on_end(self, event):
+        """See Numba; an error ends a compilation too."""
+        if event.data["dispatcher"] in _kernels:
+            compiling.ends()
+
+
+_kernels: weakref.WeakSet = weakref.WeakSet()
+event.register("numba:compile", _Listener())
 
 
 def problems_on_disk() -> list[str]:
@@ -75,7 +102,7 @@ def _cached(dispatcher):
     """Attaches KernelCache; without a usable folder it is disabled, which is reported at the first compilation."""
     if hasattr(dispatcher, "py_func"):  # else NUMBA_DISABLE_JIT
         dispatcher._cache = KernelCache(dispatcher.py_func)
-    return _one_specialisation(dispatcher)
+    return _one_specialisation(_counted(dispatcher))
 
 
 def _one_specialisation(dispatcher):

@@ -1,25 +1,36 @@
-"""The files of compiled kernels on disk: one index a kernel, one file a version; which source files have theirs."""
+"""The files of compiled kernels on disk: one index a kernel, one file a version; which kernels have theirs."""
 
+import errno
 import itertools
 import os
 import pickle
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import config
 
 from . import trust
-from .cache_folder import Stamp, find_cache_folder, stamp
+from .cache_folder import find_cache_folder
 from .interfaces import why_ordinary
+from .sources import stamp
 
 _ENDING = f".py{sys.version_info[0]}{sys.version_info[1]}"  # part of Numba's file names
+_CHANGE_CODE = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE")  # settings of Numba
+
+
+def code_key(codegen: Any) -> tuple[Any, ...]:
+    """What the code of all kernels depends on: processor, and settings of Numba and of cpu_simd/simd/vector.py."""
+    settings = (str(getattr(config, name, None)) for name in _CHANGE_CODE)
+    return (codegen.magic_tuple(), os.environ.get("H264LITE_SIMD", ""), *settings)
 
 
 class KernelFiles:
     """The files of a kernel: one for each version, and an index by key. `base`: folder and name without endings."""
 
-    def __init__(self, base: str, fresh: Stamp) -> None:
+    def __init__(self, base: str, fresh: str) -> None:
         self._base, self._made = base, (numba.__version__, fresh)
         self.index = Path(f"{base}.nbi")
 
@@ -55,6 +66,32 @@ class KernelFiles:
         return [f"{path} {problem}" for path in paths if (problem := trust.problem_of(path))]
 
 
+class Layers:
+    """The files of a kernel in several folders: loaded from the first that has them, saved in `writable`."""
+
+    def __init__(self, readable: list[KernelFiles], writable: KernelFiles | None) -> None:
+        self._readable, self._writable = readable, writable
+
+    def load(self, key):
+        """See KernelFiles."""
+        return next((found for files in self._readable if (found := files.load(key)) is not None), None)
+
+    def save(self, key, payload):
+        """See KernelFiles; OSError without a writable folder."""
+        if self._writable is None:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        self._writable.save(key, payload)
+
+    def flush(self):
+        """Empties the index of the writable folder."""
+        if self._writable is not None:
+            self._writable.flush()
+
+    def problems(self) -> list[str]:
+        """See KernelFiles."""
+        return [problem for files in self._readable for problem in files.problems()]
+
+
 def _dumps(found: Any) -> bytes:
     """Numba's pickle, which knows functions; only kernels of cache.py are saved."""
     from numba.core.serialize import dumps
@@ -73,22 +110,34 @@ def _unpickled(data):
 
 
 def cached_modules(sources: Path) -> set[str]:
-    """Source files of a folder, without ending, that have compiled kernels in the cache, all intact and up to date."""
-    folder = find_cache_folder(sources).folder
-    intact: set[str] = set()
-    broken: set[str] = set()
+    """Source files of a folder, without ending, that have compiled kernels for this processor, all intact and up to date."""
+    found = [entry for folder in find_cache_folder(sources).readable for entry in _found_in(folder, sources)]
+    intact = {kernel for kernel, usable in found if usable}
+    broken = {kernel for kernel, _ in found} - intact
+    return {_module(kernel) for kernel in intact} - {_module(kernel) for kernel in broken}
+
+
+def _module(kernel: str) -> str:
+    return kernel.partition(".")[0]
+
+
+def _found_in(folder: Path, sources: Path) -> Iterator[tuple[str, bool]]:
+    """(FILE.FUNCTION of each kernel with up-to-date files, whether they can be loaded here)."""
     try:
-        names = os.listdir(folder) if folder is not None else []
+        names = os.listdir(folder)
     except OSError:
-        names = []
+        return
+    from numba.core.registry import cpu_target
+
+    here = None if why_ordinary() else code_key(cpu_target.target_context.codegen())
     for name in names:  # FILE.KERNEL-LINE.VERSION.nbi
-        if folder is not None and name.endswith(f"{_ENDING}.nbi"):
-            module = name.partition(".")[0]
-            if why_ordinary():  # Numba checks its files itself; those of this class look damaged to it, and reverse
-                intact |= {module} if trust.problem_of(folder / name) == trust.DAMAGED else set()
-                continue
-            files = KernelFiles(str(folder / name[: -len(".nbi")]), stamp(sources))
-            codes = [trust.read(folder / version) for version in files.versions().values()]
-            if codes:
-                (broken if None in codes else intact).add(module)
-    return intact - broken
+        kernel, path = name.rpartition("-")[0], folder / name
+        source = sources / f"{_module(kernel)}.py"
+        if not name.endswith(f"{_ENDING}.nbi") or not source.is_file():
+            continue
+        if here is None:  # Numba checks its files itself; those of this class look damaged to it, and reverse
+            if trust.problem_of(path) == trust.DAMAGED:
+                yield kernel, True
+        elif versions := KernelFiles(str(path)[: -len(".nbi")], stamp(source)).versions():
+            codes = [trust.read(path.with_name(code)) for key, code in versions.items() if key[0] == here]
+            yield kernel, bool(codes) and None not in codes

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import h264lite
-from make_clip import make_frames
+from h264lite.samples.make_clip import make_frames
 
 
 def main() -> int:

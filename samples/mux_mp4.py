@@ -10,7 +10,7 @@ from pathlib import Path
 
 import av
 import h264lite
-from make_clip import make_frames
+from h264lite.samples.make_clip import make_frames
 
 
 def mux(packets: list[h264lite.Packet], fps: Fraction) -> bytes:

@@ -9,7 +9,7 @@ import time
 import numpy as np
 from h264lite.cuda_src.papers import fsbm, scalar
 from h264lite.cuda_src.runtime.device import Device, available
-from make_clip import make_frames
+from h264lite.samples.make_clip import make_frames
 
 previous, current = [y for y, _, _ in make_frames(208, 120, 9)][::8]
 blocks = np.arange(7 * 4)  # the last row and column are cut

@@ -9,7 +9,7 @@ import time
 import numpy as np
 from h264lite.cuda_src.papers import streams
 from h264lite.cuda_src.runtime.device import Device, available
-from make_clip import make_frames
+from h264lite.samples.make_clip import make_frames
 
 frames = [y for y, _, _ in make_frames(352, 288, 9)]
 x, y = 160, 120

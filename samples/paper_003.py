@@ -8,7 +8,7 @@ import numpy as np
 from h264lite.cuda_src.papers import scalar
 from h264lite.cuda_src.papers.memory import MEMORY, Search, predicted, psnr
 from h264lite.cuda_src.runtime.device import Device, available
-from make_clip import make_frames
+from h264lite.samples.make_clip import make_frames
 
 previous, current = [y for y, _, _ in make_frames(176, 144, 5)][::4]
 

@@ -11,7 +11,7 @@ from h264lite.cpu_simd.bundles import SearchResult, SearchStart
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.layout import PARTITIONS
 from h264lite.cuda_src.papers import scalar
-from make_clip import make_frames
+from h264lite.samples.make_clip import make_frames
 
 previous, current = (np.ascontiguousarray(y) for y, _, _ in make_frames(352, 288, 2))
 x, y, dx, dy = 160, 128, 3, -2

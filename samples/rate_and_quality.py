@@ -6,7 +6,7 @@
 import sys
 
 import h264lite
-from make_clip import make_frames
+from h264lite.samples.make_clip import make_frames
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..jit.compiling import clock
 from .check import compared, twin
 from .stages import CPU, EVEN, FRAME, ROWS, SLICES, STAGES, TICKETS, Stage, deferred_stages
 from .threads.lazy_task import Task
@@ -174,9 +175,9 @@ def _part(
 
     def run() -> None:
         for name, call in chain:
-            start = time.perf_counter()
+            start, begin = time.perf_counter(), clock()
             call(*span)
-            spent = time.perf_counter() - start
+            spent = clock() - begin
             times.append((name, spent))
             if trace is not None:
                 trace.add(HOST, threading.current_thread().name, name, start, spent)

@@ -32,10 +32,11 @@ MOST_PARAMETERS = 12  # more are a bundle (cpu_simd/bundles.py), or a smaller fu
 
 
 def tracked() -> list[str]:
-    """Files of the repository, by git, or by a walk without git."""
+    """Files of the repository and new ones that git does not ignore, by git, or by a walk without git."""
     try:
-        listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        return [name for name in listed.split("\n") if name and (ROOT / name).exists()]
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return sorted(name for name in listed.split("\n") if name and (ROOT / name).exists())
     except (OSError, subprocess.CalledProcessError):
         hidden = re.compile(r"(^|/)(\.(?!ci|gitignore)[^/]*|__pycache__|out|build|dist|[^/]*\.egg-info)(/|$)")
         names = (path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file())
@@ -145,6 +146,19 @@ def test_imports_run_in_no_circle():
     assert not arrows, f"circles among {sorted(arrows)}"
 
 
+def test_benchmarks_and_samples_import_each_other_by_the_package():
+    """Else `python -m h264lite.benchmarks.NAME` of an installed package finds nothing."""
+    wrong = []
+    for name in PYTHON:
+        folder = name.rpartition("/")[0]
+        if folder in ("benchmarks", "samples"):
+            for node in ast.walk(tree(name)):
+                found = [part.name for part in node.names] if isinstance(node, ast.Import) else (
+                    [node.module] if isinstance(node, ast.ImportFrom) and not node.level else [])
+                wrong += [f"{name}:{node.lineno} {other}" for other in found if f"{folder}/{other}.py" in PYTHON]
+    assert not wrong
+
+
 def test_no_kernel_is_parallel_or_inexact():
     wrong = []
     for name in SOURCES:
@@ -167,13 +181,6 @@ def test_architecture_names_every_file_and_nothing_else():
     assert sorted(named) == sorted(set(named)), "a file is named twice"
     assert set(named) - set(FILES) == set(), "named, but missing"
     assert expected - set(named) == set(), "present, but not named"
-
-
-def test_packages_are_listed_for_installation():
-    listed = (ROOT / "setup.cfg").read_text(encoding="utf-8")
-    folders = {name.rpartition("/")[0].replace("/", ".") for name in SOURCES} | {"benchmarks", "benchmarks.papers"}
-    for package in sorted(folders):
-        assert re.search(rf"^    h264lite\.{package}$", listed, re.M), package
 
 
 def test_the_readme_says_what_the_program_says():

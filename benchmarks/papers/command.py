@@ -16,7 +16,7 @@ from ...console import say
 from ...cuda_src.papers import fsbm, memory, streams
 from ...cuda_src.runtime import device as device_module
 from ...encoder.errors import DeviceError, Error, InputError, OptionError
-from ...encoder.files.video import size_from_name
+from ...encoder.files.names import size_from_name
 from .notes import NOTES
 from .published import HARDWARE, PAPERS
 from .setting import Setting, read_clip

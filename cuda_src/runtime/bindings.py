@@ -16,7 +16,6 @@ cuda: Any = None  # cuda.bindings.driver, set by `use`
 _OUT_OF_MEMORY, _NOT_READY = 2, 600  # CUresult
 _MAJOR, _MINOR = 75, 76  # CUdevice_attribute: compute capability
 _KINDS = {"i": "i4x", "I": "I4x", "P": "Q"}  # kernel arguments in memory, by format letter
-_threads = threading.local()
 
 
 class device_attribute:
@@ -57,23 +56,28 @@ def use(module: Any) -> None:
 def _call(name: str, *arguments: Any) -> Any:
     """The result of a driver function, a tuple if there are several. Error if it fails or the driver lacks it."""
     try:
-        code, *values = getattr(cuda, name)(*arguments)
+        found = getattr(cuda, name)(*arguments)
     except RuntimeError as error:
         raise Error(f"{name}: {error}") from None
-    if int(code):
+    if code := found[0]:
         _, text = cuda.cuGetErrorString(code)
         kind = MemoryError if int(code) == _OUT_OF_MEMORY else Error
         raise kind(f"{name} failed: {text.decode() if text else f'CUDA error {int(code)}'}")
-    return values[0] if len(values) == 1 else tuple(values)
+    return found[1] if len(found) == 2 else found[1:]
 
 
 def _handle(stream: Any) -> int:
     return 0 if stream is None else int(stream.handle)
 
 
-def _stack() -> list["Context"]:
-    """The contexts that this thread has pushed."""
-    return vars(_threads).setdefault("contexts", [])  # type: ignore[no-any-return]
+class _Contexts(threading.local):
+    """The contexts that each thread has pushed."""
+
+    def __init__(self) -> None:
+        self.stack: list[Context] = []
+
+
+_contexts = _Contexts()
 
 
 def init() -> None:
@@ -122,11 +126,11 @@ class Context:
 
     def push(self) -> None:
         _call("cuCtxPushCurrent", self._handle)
-        _stack().append(self)
+        _contexts.stack.append(self)
 
     @staticmethod
     def pop() -> None:
-        _stack().pop()
+        _contexts.stack.pop()
         _call("cuCtxPopCurrent")
 
     @staticmethod
@@ -136,8 +140,8 @@ class Context:
     @staticmethod
     def own(free: str, handle: Any) -> Any:
         """`handle`, which the current context frees in the end by the driver function `free`."""
-        if _stack():
-            _stack()[-1]._owned.append((free, handle))
+        if _contexts.stack:
+            _contexts.stack[-1]._owned.append((free, handle))
         return handle
 
     def detach(self) -> None:
@@ -145,12 +149,17 @@ class Context:
         if not self.valid:
             raise Error("the context was released before")
         self.push()
+        self.free()
+        self.pop()
+        self.valid = False
+        _call("cuDevicePrimaryCtxRelease", self._gpu.handle)
+
+    def free(self) -> None:
+        """Free what the context owns. It must be current."""
         for free, handle in reversed(self._owned):
             with suppress(Error):
                 _call(free, handle)
-        self.pop()
-        self.abandon()
-        _call("cuDevicePrimaryCtxRelease", self._gpu.handle)
+        self._owned.clear()
 
     def abandon(self) -> None:
         """Forget the context of a lost GPU without a driver call, since none succeeds."""

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from ...jit import trust
+from ...jit.cache_root import ADVICE, cache_root, temporary_root
 from . import nvrtc
 from .driver import DeviceUnavailable, cuda_version
 
@@ -30,7 +31,6 @@ HERE = Path(__file__).resolve().parent.parent  # cuda_src: the .cu files
 ARCHITECTURES = ("80", "86", "89", "90", "100")  # compute capabilities; PTX of the first serves later GPUs
 LARGEST_TABLE = 512  # elements; larger tables are formulas on the GPU
 STAMP = "kernels.fatbin"  # JSON: hashes of the sources of the fatbins
-ADVICE = "H264LITE_CACHE to a folder that you can write and other users cannot"
 OPTIONS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr")
 VARIABLE = "H264LITE_CUDA_COMPILER"
 NVCC, NVRTC = "nvcc", "nvrtc"
@@ -138,17 +138,19 @@ def module_key(name: str) -> str:
 
 def cache_folder() -> Path:
     """Folder of compiled modules; a temporary one if the user's cannot be made, or other users may write to it."""
-    try:
-        base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        folder = Path(base) / "h264lite" / "cuda"
-        folder.mkdir(0o755, parents=True, exist_ok=True)
-        reason = trust.distrust(folder.stat())
-    except (OSError, RuntimeError):  # RuntimeError: no home folder
-        return _make_own_folder()
-    if reason:
+    for root in (cache_root(), temporary_root()):
+        if root is None:
+            continue
+        folder = root / "cuda"
+        try:
+            folder.mkdir(0o755, parents=True, exist_ok=True)
+            reason = trust.distrust(folder.stat())
+        except OSError:
+            continue
+        if not reason:
+            return folder
         trust.warn_once("cuda folder", f"{folder} {reason}: the GPU's compiled kernels are not kept there; set {ADVICE}")
-        return _make_own_folder()
-    return folder
+    return _make_own_folder()
 
 
 @cache

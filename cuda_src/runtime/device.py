@@ -381,6 +381,8 @@ class Device:
             with self:
                 if self._driver_calls is not None:
                     self._driver_calls.unload()
+                if hasattr(self.context, "free"):  # with PyCUDA, streams and modules are freed by their last references
+                    self.context.free()
                 for allocation in self._allocations:
                     allocation.free()
                 for memory in [] if keep_host else [array.base for array in self._pinned]:

@@ -2,11 +2,14 @@
 
 import io
 import os
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from ...files import opened, shown
 from ..errors import InputError, OptionError
+from .images import ImageSource
+from .names import image_files, rate_from_name, size_from_name
 from .output import MP4, OTHER_ENDINGS, PYAV_CONTAINERS, ByteSink, PacketSink, error_text
 from .output_av import ContainerSink
 from .output_mp4 import Mp4Sink
@@ -18,10 +21,18 @@ from .video import (
     Source,
     VideoFormat,
     parse_y4m_header,
-    size_from_name,
     with_length,
 )
 from .video_av import AvSource
+
+
+def open_inputs(names: Sequence[str], size: tuple[int, int] | None, demuxer: str = "auto") -> tuple[Source, str]:
+    """Open one video, or image files as a video; also the name for messages. Arguments: see `open_source`."""
+    if demuxer == "auto" and (files := image_files(names)):
+        return ImageSource(files), names[0] if len(names) == 1 else f"{files[0]} and others"
+    if len(names) > 1:
+        raise OptionError(f"{demuxer} with several inputs: it reads one file", "demuxer")
+    return open_source(names[0], size, demuxer), shown(names[0], "standard input")
 
 
 def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") -> Source:
@@ -48,7 +59,7 @@ def open_source(name: str, size: tuple[int, int] | None, demuxer: str = "auto") 
             raise OptionError(
                 f"{said}: the size of raw video is unknown: give --input-res WxH, or a name such as x_352x288.yuv"
             )
-        return RawSource(file, said, with_length(file, name, VideoFormat(*size)))
+        return RawSource(file, said, with_length(file, name, VideoFormat(*size, rate_from_name(name))))
     except BaseException as error:
         file.close()
         if isinstance(error, OSError):

@@ -4,13 +4,12 @@ from typing import Protocol
 
 from ...files import WholeFile, error_text, identity, shown
 from ..errors import OptionError, OutputError
+from .names import IMAGES
 
 MP4 = (".mp4", ".m4v")
 PYAV_CONTAINERS = (".mkv", ".mov")
-OTHER_ENDINGS = (".avi", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", ".png", ".jpg")
-
-
-_READ = ("input", "clip", "audio")  # roles of files that are read: two of them may be one file
+OTHER_ENDINGS = (".avi", ".webm", ".flv", ".ts", ".y4m", ".yuv", ".mpg", ".ogg", ".gif", *IMAGES)
+_READ = ("input", "clip", "audio")  # roles of files that are read, input 2 and so on too: two of them may be one file
 
 
 class PacketSink(Protocol):
@@ -71,8 +70,8 @@ def check_distinct(named: dict[str, str | None]) -> None:
     for role, name in named.items():
         if name is None:
             continue
-        reads = role in _READ
+        reads = role.startswith(_READ)
         key = identity(name, 0 if reads else 1)
-        if key is not None and seen.setdefault(key, role) != role and not (reads and seen[key] in _READ):
+        if key is not None and seen.setdefault(key, role) != role and not (reads and seen[key].startswith(_READ)):
             file = shown(name, "standard input" if reads else "standard output")
             raise OptionError(f"{role} and {seen[key]} are the same: {file}")

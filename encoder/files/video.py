@@ -220,13 +220,6 @@ def _ratio(text: str, what: str, name: str) -> tuple[int, int] | None:
     return (first, second) if first and second else None
 
 
-def size_from_name(name: str) -> tuple[int, int] | None:
-    """(width, height) from the last such pair of a file name as foreman_352x288_30.yuv; None if 0 or missing."""
-    found = re.findall(r"(?<![0-9A-Za-z])(\d{1,5})x(\d{1,5})(?![0-9A-Za-z])", os.path.basename(name).rpartition(".")[0])
-    width, height = map(int, found[-1]) if found else (0, 0)
-    return (width, height) if width and height else None
-
-
 def with_length(file: BinaryIO, name: str, video: VideoFormat) -> VideoFormat:
     """`video` with the number of complete frames, if the length of the file is known."""
     try:

@@ -1,7 +1,7 @@
 """The settings of one encode, checked and complete: they exist before any allocation."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from math import log2
 from typing import Any
@@ -10,7 +10,7 @@ from ...scheduler.planning.tuning_file import cores
 from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
-from .options import ALL, API, BY_NAME, OPTIONS, read_options
+from .options import ALL, API, BY_NAME, OPTIONS, Option, read_options
 from .tuned import Tuning, find_tuning, frame_kind_of
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
@@ -62,6 +62,8 @@ class Config:
     colorprim: int | None  # Table E-3
     transfer: int | None  # Table E-4
     colormatrix: int | None  # Table E-5
+    info_sei: bool
+    aud: bool  # access unit delimiters
 
     coded_width: int  # whole macroblocks
     coded_height: int
@@ -178,6 +180,14 @@ class Config:
         )
 
 
+def check_fields(rows: Iterable[Option]) -> None:
+    """TypeError that names the options of the encoder for which Config has no field; called at import."""
+    known = {entry.name for entry in fields(Config)} | {"no_deblock"}  # a part of `deblock`
+    missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
+    if missing:
+        raise TypeError(f"options without a field of the same name in Config (encoder/settings/config.py): {missing}")
+
+
 def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
     """Turn no_deblock and deblock into `deblock`, `deblock_alpha`, `deblock_beta`; refuse both at once.
 
@@ -200,3 +210,6 @@ def _gops_for(gops: int, devices: tuple[str, ...]) -> int:
     if 0 < gops < len(devices):
         raise OptionError(f"{gops}: not in {len(devices)}.. (each of {len(devices)} devices takes at least one)", "gops")
     return gops
+
+
+check_fields(OPTIONS)

@@ -41,5 +41,7 @@ class EncoderOptions(TypedDict, total=False):
     colorprim: str | None
     transfer: str | None
     colormatrix: str | None
+    info_sei: bool | None
+    aud: bool | None
     psnr: bool | None
     ssim: bool | None

@@ -1,9 +1,10 @@
 """The table of options: the only source of the command line, keyword arguments and documentation."""
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from ..errors import OptionError
@@ -25,6 +26,7 @@ from .option_types import (
     read_size,
     read_text,
 )
+from .unbuilt import UNBUILT, VALUES
 
 # Where an option is accepted: everywhere; only as an argument of Encoder(); only on the command line.
 ALL, API, CLI = "all", "api", "cli"
@@ -144,10 +146,10 @@ OPTIONS: tuple[Option, ...] = (
            "WxH", scope=CLI),
     Option("width", "Input", read_int, None, "width in luma samples", "INT", 1, MOST, scope=API),
     Option("height", "Input", read_int, None, "height in luma samples", "INT", 1, MOST, scope=API),
-    Option("demuxer", "Input", read_choice, "auto", "what IN is: by its name and first bytes, or said",
+    Option("demuxer", "Input", read_choice, "auto", "what IN is; auto = by its name and first bytes",
            choices=_same("auto", "raw", "y4m", "av"), scope=CLI),
     Option("fps", "Input", read_fps, Fraction(25), "frames per second: 25, 29.97 or 30000/1001; else that of the "
-           "input", "RATE"),
+           "input, or of a raw file's name such as x_352x288_30.yuv", "RATE"),
     Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, MOST, scope=CLI),
     Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
 
@@ -193,7 +195,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames are chosen by distortion and bits (slower), 0: "
            "by a dead zone", "INT", 0, 1, short="t"),
 
-    Option("threads", "Running", read_int, 0, "threads; 0 = one a core, fewer for the stages of small frames. The "
+    Option("threads", "Running", read_count, 0, "threads; 0 = one a core, fewer for the stages of small frames. The "
            "stream is the same for any number", "INT", 0, 256),
     Option("device", "Running", read_choice, "auto", "where to encode; auto chooses by this machine and reports it",
            choices=_same("auto", "cpu", "cuda", "hybrid")),
@@ -212,6 +214,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("colorprim", "Video usability info", read_choice, None, "colour primaries", choices=COLOUR_PRIMARIES),
     Option("transfer", "Video usability info", read_choice, None, "transfer characteristics", choices=TRANSFER),
     Option("colormatrix", "Video usability info", read_choice, None, "matrix coefficients", choices=COLOUR_MATRIX),
+
+    Option("info_sei", "Stream", read_flag, False, "write name and version of the encoder and the options into the stream "
+           "(SEI of the first frame)"),
+    Option("aud", "Stream", read_flag, False, "begin every frame with an access unit delimiter (MP4 leaves it out)"),
 
     Option("dump_yuv", "Reports", read_text, None, "write the reconstruction, equal to the output of a decoder", "FILE",
            scope=CLI),
@@ -233,83 +239,87 @@ OPTIONS: tuple[Option, ...] = (
 BY_NAME = {option.name: option for option in OPTIONS}
 ALIASES = {"frame_rate": "fps", "bframe": "bframes"}
 
-# x264's options that are not built, with the reason in the error.
-_NO_RATE = "the quantiser is constant, see --qp"
-_NO_B = "there are no B frames"
-_NO_CABAC = "entropy coding is CAVLC (Constrained Baseline)"
-_NO_8X8 = "there is no 8x8 transform (Constrained Baseline)"
-_NO_ADAPT = "the quantiser is constant within a frame"
-_NO_INTERLACE = "frames are progressive"
-NOT_BUILT: dict[str, str] = {
-    "crf": _NO_RATE, "bitrate": _NO_RATE, "vbv_maxrate": _NO_RATE, "vbv_bufsize": _NO_RATE, "vbv_init": _NO_RATE,
-    "crf_max": _NO_RATE, "qpmin": _NO_RATE, "qpmax": _NO_RATE, "qpstep": _NO_RATE, "ratetol": _NO_RATE,
-    "pass": _NO_RATE, "stats": _NO_RATE, "qcomp": _NO_RATE, "cplxblur": _NO_RATE, "qblur": _NO_RATE,
-    "zones": _NO_RATE, "qpfile": _NO_RATE, "nal_hrd": _NO_RATE, "filler": _NO_RATE, "rc_lookahead": _NO_RATE,
-    "aq_mode": _NO_ADAPT, "aq_strength": _NO_ADAPT, "no_mbtree": _NO_ADAPT, "mbtree": _NO_ADAPT,
-    "bframes": _NO_B, "b_adapt": _NO_B, "b_bias": _NO_B, "b_pyramid": _NO_B, "direct": _NO_B, "pbratio": _NO_B,
-    "weightb": _NO_B, "no_weightb": _NO_B, "open_gop": _NO_B,
-    "weightp": "prediction is not weighted (Constrained Baseline)",
-    "cabac": _NO_CABAC, "no_cabac": _NO_CABAC + " always", "8x8dct": _NO_8X8, "no_8x8dct": _NO_8X8 + " in any case",
-    "cqm": _NO_8X8, "cqmfile": _NO_8X8,
-    "no_trellis": "say --trellis 0",
-    "deadzone_inter": "the dead zone is fixed", "deadzone_intra": "the dead zone is fixed",
-    "psy_rd": "decisions follow distortion and bits alone", "no_psy": "decisions follow distortion and bits alone",
-    "tff": _NO_INTERLACE, "bff": _NO_INTERLACE, "interlaced": _NO_INTERLACE, "fake_interlaced": _NO_INTERLACE,
-    "pulldown": _NO_INTERLACE, "constrained_intra": "intra macroblocks predict from inter ones",
-    "scenecut": "IDR frames come by --keyint alone", "no_scenecut": "IDR frames come by --keyint alone",
-    "min_keyint": "IDR frames come by --keyint alone", "intra_refresh": "IDR frames come by --keyint alone",
-    "tune": "presets have no tunings",
-    "input_csp": "input is 8-bit I420", "output_csp": "output is 8-bit 4:2:0",
-    "input_depth": "input is 8-bit", "output_depth": "output is 8-bit",
-    "no_chroma_me": "the motion search takes luma alone", "mixed_refs": "each 8x8 partition has its own reference",
-    "no_mixed_refs": "each 8x8 partition has its own reference", "mvrange": "the range follows from the level",
-    "slice_max_size": "see --slices", "slice_max_mbs": "see --slices", "sliced_threads": "see --threads and --slices",
-    "nr": "there is no noise reduction", "aud": "access unit delimiters are not written",
-    "vf": "input is never filtered or rescaled", "output": "the output is the second argument",
-    "config": "options come from the command line",
-}
-NOT_BUILT_SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass", "w": "weightb",
-                   "8": "8x8dct", "o": "output"}
-NOT_BUILT_VALUES = {
-    ("me", ("dia", "hex", "umh", "tesa")): "is not built yet; fsbm (esa) and step are",
-    ("profile", ("main", "high", "extended", "high10", "high422", "high444")): "is not built yet; baseline is",
-}
+
+def check_names(asked: Mapping[str, Any], known: Container[str], legal: Iterable[str], dashes: str = "") -> None:
+    """One OptionError for all options of `asked` that are unknown, or of x264 and not built.
+
+    known: names that are options; legal: names to propose, as users write them; dashes: put before names in the message.
+    """
+    refused: dict[str, list[tuple[str, str]]] = {}  # by reason: names, and values where others are accepted
+    unknown, candidates = [], list(legal)
+    for name, value in asked.items():
+        why, wrong_value = _why_not(name, value, lambda option: _in_use(asked, option))
+        if why:
+            refused.setdefault(why, []).append((name.replace("_", "-"), f" {show(value)}" if wrong_value else ""))
+        elif name not in known and name not in UNBUILT:
+            unknown.append(unknown_option(name, candidates))
+    problems = [*chain(*refused.values()), *unknown]
+    if len(problems) == 1 and unknown:
+        raise unknown[0]
+    if len(problems) == 1:
+        ((why, ((name, text),)),) = refused.items()
+        raise OptionError(f"{text.lstrip()} is not supported yet: {why}".lstrip(), name)
+    if problems:
+        texts = [f"{', '.join(f'{dashes}{name}{text}' for name, text in names)} ({why})" for why, names in refused.items()]
+        raise OptionError(("not supported yet: " if texts else "") + "; ".join([*texts, *map(str, unknown)]))
 
 
-def refuse_unbuilt(name: str, value: Any = None) -> None:
-    """Raise OptionError if `name`, or `name` with `value`, is an option of x264 that is not built."""
-    shown = name.replace("_", "-")
-    if name in NOT_BUILT:
-        raise OptionError(f"is not supported yet: {NOT_BUILT[name]}", shown)
-    for (option, values), why in NOT_BUILT_VALUES.items():
+def check_keywords(options: Mapping[str, Any]) -> None:
+    """OptionError for keyword arguments that are unknown, or of x264 and not built; values are not read."""
+    legal = [row.name for row in OPTIONS if row.scope in (ALL, API)]
+    check_names(options, {*legal, *ALIASES}, legal)
+
+
+def _why_not(name: str, value: Any, other: Callable[[str], Any]) -> tuple[str, bool]:
+    """Why `name` with `value` is refused, "" if it is not; whether another value is accepted. None: not set."""
+    row = UNBUILT.get(name)
+    if row is not None:
+        if value is None or row.accepts(value, other):
+            return "", False
+        return row.why, not row.is_switch and bool(row.neutral)
+    for (option, values), why in VALUES.items():
         if name == option and isinstance(value, str) and value in values:
-            raise OptionError(f"{value} {why}", shown)
+            return why, True
+    return "", False
+
+
+def _in_use(asked: Mapping[str, Any], name: str) -> Any:
+    """The value of an option that is built: the user's if it is legal, else the preset's or the default."""
+    try:
+        changes = preset(BY_NAME["preset"].value(asked.get("preset", "medium")))
+        return BY_NAME[name].value(asked.get(name, changes.get(name, BY_NAME[name].default)))
+    except OptionError:
+        return BY_NAME[name].default_value
 
 
 def unknown_option(name: str, legal: Iterable[str]) -> OptionError:
-    """The error for an unknown name, with the most similar known one."""
-    near = difflib.get_close_matches(name, list(legal), 1, 0.6)
-    return OptionError(f"unknown option {name[:60]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    """The error for an unknown name, with a legal one that begins alike and differs by a letter or two."""
+    plain = {_plain(one): one for one in reversed(list(legal))}
+    typed = _plain(name[:60])
+    near = difflib.get_close_matches(typed, [one for one in plain if len(one) > 2 and one[0] == typed[:1]], 1, 0.75)
+    proposal = f"; did you mean {plain[near[0]]!r}?" if near else ""
+    return OptionError(f"unknown option {name[:60]!r}{proposal}")
+
+
+def _plain(name: str) -> str:
+    return name.lstrip("-").replace("_", "-").lower()
 
 
 def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> dict[str, Any]:
     """Normal forms of all `legal` options: the user's value, else the preset's, else the default.
 
-    Refuses unknown names with a near match and unbuilt ones with the reason. None stands for "not set".
+    Refuses unknown names with a near match and unbuilt ones with the reason, all in one message; values of unbuilt ones that
+    ask for nothing are accepted. None stands for "not set".
     """
     table = {option.name: option for option in legal}
-    asked: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for raw_name, value in options.items():
         name = ALIASES.get(raw_name, raw_name)
-        if name in table:
-            if name in asked:
-                raise OptionError(f"{raw_name}: {name} is given twice, under two names")
-            if value is not None:
-                refuse_unbuilt(name, value)
-                asked[name] = table[name].value(value)
-        else:
-            refuse_unbuilt(name)
-            raise unknown_option(raw_name, table)
+        if name in named:
+            raise OptionError(f"{raw_name}: {name} is given twice, under two names")
+        named[name] = value
+    check_names(named, table, table)
+    asked = {name: table[name].value(value) for name, value in named.items() if name in table and value is not None}
     merged = {name: option.default_value for name, option in table.items()}
     if "preset" in table:
         merged |= {name: BY_NAME[name].value(value) for name, value in preset(asked.get("preset", "medium")).items()}

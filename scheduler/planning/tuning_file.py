@@ -6,7 +6,6 @@ user named it, and is skipped with a message if it is in the user's cache.
 
 import os
 import platform
-import sys
 import time
 import tomllib
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 from ...cpu_simd.simd.vector import SIMD_LEVEL
 from ...cuda_src.runtime.facts import driver_version, gpus
 from ...files import small_file
+from ...jit.cache_root import cache_root
 from ...version import __version__
 from ..stages import D2H, H2D, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
@@ -118,19 +118,11 @@ def cores() -> int:
 
 
 def cache_file() -> Path:
-    """The user's own tuning file: where the platform keeps caches; $H264LITE_CACHE and $XDG_CACHE_HOME come first.
-
-    TuningError for a user without a home.
-    """
-    base = os.environ.get("H264LITE_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    if not base and sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-    if not base:
-        try:
-            base = str(Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache"))
-        except RuntimeError:
-            raise TuningError("no home folder for the tuning file: set HOME or H264LITE_CACHE") from None
-    return Path(base) / "h264lite" / "tuning.toml"
+    """The user's own tuning file, in `cache_root`; TuningError for a user without a home folder."""
+    root = cache_root()
+    if root is None:
+        raise TuningError("no home folder for the tuning file: set HOME or H264LITE_CACHE")
+    return root / "tuning.toml"
 
 
 def now() -> str:

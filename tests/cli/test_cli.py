@@ -16,8 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from h264lite.cli import cli
+from h264lite.cli.progress import Progress
 from h264lite.encoder.files.video import frame_bytes
-from h264lite.encoder.settings.options import API, NOT_BUILT, OPTIONS
+from h264lite.encoder.settings.options import API, OPTIONS
+from h264lite.encoder.settings.unbuilt import UNBUILT
 
 from .. import fake_pipeline
 
@@ -29,7 +31,7 @@ FRAME = re.compile(rb"frame (\d{6}):.{4,5}\n", re.S)
 def fake(monkeypatch):
     """Within this process: cli.main with the fake pipeline."""
     monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
-    monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda: False)
+    monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda *_: False)
     return lambda *words: cli.main(["encode", *map(str, words)])
 
 
@@ -99,6 +101,23 @@ def test_odd_sizes_say_how_they_are_coded(fake, tmp_path, capfd):
     assert rec.stat().st_size == 2 * frame_bytes(18, 34)
 
 
+@pytest.mark.parametrize(("name", "words", "fps", "line"), [
+    ("x_18x16_30.yuv", "", "30", "30 fps by the file's name; --fps overrides it"),
+    ("x_18x16_30000_1001.yuv", "", "30000/1001", "30000/1001 fps by the file's name"),
+    ("x_18x16.yuv", "", "25", "25 fps are assumed: raw video has no frame rate; see --fps"),
+    ("x_18x16_30.yuv", "--fps 50", "50", "--fps 50 overrides 30 of the name"), ("x_18x16_30.yuv", "--fps 30", "30", None),
+    ("x.y4m", "--fps 50", "50", "--fps 50 overrides 24 of the input"), ("x.y4m", "", "24", None),
+    ("x_352x288.yuv", "--input-res 18x16 --fps 5", "5", "--input-res 18x16 overrides 352x288 of the file's name"),
+])
+def test_rates_and_sizes_of_names(fake, clip, tmp_path, capfd, name, words, fps, line):
+    data = clip.read_bytes()
+    (tmp_path / name).write_bytes(data if name.endswith("yuv") else b"YUV4MPEG2 W18 H16 F24:1\nFRAME\n" + data[:432])
+    assert fake(tmp_path / name, tmp_path / "o.264", *words.split(), "--progress", "none") == 0
+    start, second, *_ = capfd.readouterr().err.splitlines()
+    assert f", {fps} fps; " in start
+    assert (line is None) == second.startswith("h264lite [info]: frame ") and (line or "") in second
+
+
 def test_reports(fake, clip, tmp_path):
     rows, summary, rec = tmp_path / "r.csv", tmp_path / "s.json", tmp_path / "rec.yuv"
     words = ("--csv", rows, "--json", summary, "--dump-yuv", rec, "--quiet", "--keyint", 2)
@@ -112,6 +131,26 @@ def test_reports(fake, clip, tmp_path):
     assert told["kbps"] == pytest.approx(95 * 8 * 25 / 5 / 1000)
     assert told["P"]["macroblocks"]["P_16x16"] == 4
     assert rec.read_bytes() == clip.read_bytes()
+
+
+def keys(value):
+    """All names in a JSON value, but for those of stages, which are named elsewhere."""
+    if isinstance(value, dict):
+        return {name for one, part in value.items() for name in {one, *(keys(part) if one != "stage_seconds" else ())}}
+    return {name for part in value for name in keys(part)} if isinstance(value, list) else set()
+
+
+def test_every_key_is_documented_and_fps_is_the_rate_of_the_video(fake, clip, tmp_path, capfd):
+    rows, summary = tmp_path / "r.csv", tmp_path / "s.json"
+    words = ("--csv", rows, "--json", summary, "--ssim", "--fps", "30000/1001", "--progress", "json")
+    assert fake(clip, tmp_path / "a.264", *words) == 0
+    events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    progress = Progress("json", 5, 25)._values(1, 1)
+    written = json.loads(summary.read_text())
+    page = set(re.findall(r"`(\w+)`", (Path(__file__).parents[2] / "docs" / "json.md").read_text()))
+    assert keys(events) | keys(progress) | keys(written) | {*rows.read_text().splitlines()[0].split(",")} <= page
+    assert written["fps"] == events[0]["fps"] == events[-1]["fps"] == "30000/1001"
+    assert written["encode_fps"] == events[-1]["encode_fps"] > 0 and "fps" not in progress and "encode_fps" in progress
 
 
 def test_progress_for_programs(clip, tmp_path):
@@ -155,7 +194,7 @@ def test_input_says_rate_range_and_aspect_and_options_win(fake, clip, tmp_path, 
 
 USAGE = [
     ((), "command"), (("encode",), "required"), (("encode", "{clip}"), "required"),
-    (("encode", "{clip}", "o", "x"), "x"),
+    (("encode", "{clip}", "o", "x"), "{clip}: with several inputs all are images (.png, "),
     (("frobnicate",), "frobnicate"), (("tune", "--seconds", "1"), "--seconds 1: not in 5..3600"),
     (("bench", "--devices", "gpu"), "--devices gpu: not one of cpu, cuda, hybrid"), (("doctor", "--x"), "--x"),
     (("bench", "--sizes", "wide"), "--sizes wide"), (("bench", "--rounds", "0"), "--rounds 0: not in 1..1024"),
@@ -184,8 +223,15 @@ USAGE = [
     (("encode", "{clip}", "o", "--mernge", "9"), "'--merange'"), (("encode", "{clip}", "o", "-z"), "-z"),
     (("encode", "{clip}", "o", "--crf", "23"), "--crf is not supported yet"),
     (("encode", "{clip}", "o", "-B1000"), "--bitrate is not supported yet"),
-    (("encode", "{clip}", "o", "--no-cabac"), "--no-cabac is not supported yet"),
-    (("encode", "{clip}", "o", "--me", "umh"), "--me umh is not built yet"),
+    (("encode", "{clip}", "o", "--cabac"), "--cabac is not supported yet"),
+    (("encode", "{clip}", "o", "--me", "umh"), "--me umh is not supported yet: fsbm (esa) and step are built"),
+    (("encode", "-o", "o", "--crf", "23", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--bframes", "2"),
+     "not supported yet: --output (the output is the second argument); --crf (the quantiser is constant, see --qp); "
+     "--bframes 2 (there are no B frames); --weightp 2 (prediction is not weighted (Constrained Baseline)); --8x8dct (there "
+     "is no 8x8 transform (Constrained Baseline)); unknown option '--qq' (see"),
+    (("encode", "{clip}", "o", "--opencl"), "--opencl is not supported yet: see --device (see"),
+    (("encode", "{clip}", "o", "--annexb"), "--annexb is not supported yet: the ending of the output's name decides"),
+    (("encode", "{clip}", "o", "--angle"), "error: unknown option '--angle' (see"),
     (("encode", "{clip}", "o", "--deblock", "-7:1"), "--deblock -7:1: not in -6..6"),
     (("encode", "{clip}", "o", "--no-deblock", "--deblock", "1:1"), "contradicts"),
     (("encode", "{clip}", "o", "--slices", "2"), "--slices 2: not in 1..1"),
@@ -361,9 +407,21 @@ def test_values_may_begin_with_a_dash_and_stand_in_any_form():
         return cli.join_values(text.split())
 
     assert joined("a b --deblock -1:1 -q 27 -q27 --qp=27 -f -2:-2") == [
-        "a", "b", "--deblock=-1:1", "--qp=27", "--qp=27", "--qp=27", "--deblock=-2:-2"]
-    assert joined("- - --psnr --no-psnr --quiet --help -h") == "- - --psnr --no-psnr --quiet --help -h".split()
+        "--deblock=-1:1", "--qp=27", "--qp=27", "--qp=27", "--deblock=-2:-2", "a", "b"]
+    assert joined("- - --psnr --no-psnr --quiet --help -h") == "--psnr --no-psnr --quiet --help -h - -".split()
     assert joined("--dump-yuv -") == ["--dump-yuv=-"]
+
+
+def test_neutral_settings_of_x264_are_accepted(fake, clip, tmp_path):
+    """As typed, with their values in any form; they change nothing."""
+    plain, out = tmp_path / "plain.264", tmp_path / "out.264"
+    assert fake(clip, plain, "--quiet") == 0
+    for words in ("--bframes 0 --no-cabac --weightp 0 --no-scenecut --no-8x8dct --aq-mode 0",
+                  "--no-mbtree --no-psy --no-mixed-refs --no-weightb --b-pyramid none --rc-lookahead 0 --profile baseline",
+                  "-b 0 -b0 --psy-rd=0:0 --min-keyint 25 -i25 --no-chroma-me --tune psnr --nal-hrd none --threads auto"):
+        assert fake(*words.split(), clip, out, "--quiet") == 0, words
+        assert out.read_bytes() == plain.read_bytes()
+        out.unlink()
 
 
 def test_help_lists_every_option_and_starts_at_once():
@@ -374,7 +432,7 @@ def test_help_lists_every_option_and_starts_at_once():
     assert code == 0 and not said
     for row in OPTIONS:
         assert (row.flag + " " in out or row.flag + "\n" in out) == (row.scope != API), row.name
-    assert not any(f"--{name.replace('_', '-')} " in out for name in NOT_BUILT)
+    assert not any(f"--{name.replace('_', '-')} " in out for name in UNBUILT)
     assert seconds < 5, "far more than the half second it may take on an idle machine"
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(tune_command, "watch", fake_watch(seen))
     monkeypatch.setattr(bench_command, "watch", fake_watch(seen))
     for module in (tune_command, bench_command):
-        monkeypatch.setattr(module, "will_compile", lambda: False)
+        monkeypatch.setattr(module, "will_compile", lambda *_: False)
         monkeypatch.setattr(module, "frames_for", lambda w, h, clip=None: measure.synthetic(w, h, 2))
     monkeypatch.setattr(tune_command, "gop_rate", lambda device, pictures, threads, lanes, seconds, choices: {
         1: 10.0, 2: 19.5}.get(lanes, 19.8))
@@ -482,7 +483,7 @@ def test_verbose_tells_the_plan_and_what_was_measured(monkeypatch, tmp_path, cap
     import sys
 
     monkeypatch.setitem(sys.modules, "h264lite.encoder.pipeline", fake_pipeline)
-    monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda: False)
+    monkeypatch.setattr("h264lite.cli.encode.will_compile", lambda *_: False)
     clip = tmp_path / "a_32x32.yuv"
     clip.write_bytes(bytes(32 * 48 * 3))
     words = ["encode", str(clip), str(tmp_path / "o.264"), "--device", "cpu", "--verbose"]
@@ -503,7 +504,9 @@ def test_bench_takes_turns_and_writes_what_it_found(quick, monkeypatch, tmp_path
     assert cli.main(["bench", "--sizes", "32x32,64x48", "--rounds", "3", "--json", str(tmp_path / "b.json")]) == 0
     found = json.loads((tmp_path / "b.json").read_text())
     assert [row["size"] for row in found["sizes"]] == ["32x32", "64x48"] and found["absent"] == {"hybrid": "why not"}
-    assert set(found["sizes"][0]["fps"]) == {"cpu", "cuda"} and found["sizes"][0]["spread"]["cpu"] == 0
+    assert set(found["sizes"][0]["encode_fps"]) == {"cpu", "cuda"} and found["sizes"][0]["spread"]["cpu"] == 0
+    named = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
+    assert all(f"`{key}`" in named for key in {*found, *found["machine"], *(key for row in found["sizes"] for key in row)})
     rounds = [[row[0] for row in quick[n : n + 2]] for n in range(0, 6, 2)]
     assert all(sorted(names) == ["cpu", "cuda"] for names in rounds) and rounds != 3 * rounds[:1]  # not always the same first
     assert "64x48" in capfd.readouterr().err
@@ -532,8 +535,8 @@ def test_bench_compares_both_with_the_better_one(monkeypatch):
     monkeypatch.setattr(bench_command, "watch", timed)
     given = types.SimpleNamespace(rounds=3, threads=1, run_seconds=1.0, tuning=None)
     row = bench_command.measure((16, 16), ("cpu", "cuda", "hybrid"), [], given)
-    assert row["hybrid_over_better"] == pytest.approx(1.3) and row["fps"]["hybrid"] == pytest.approx(120)
-    assert row["fps_by_round"] == {name: pytest.approx(values) for name, values in rates.items()}
+    assert row["hybrid_over_better"] == pytest.approx(1.3) and row["encode_fps"]["hybrid"] == pytest.approx(120)
+    assert row["encode_fps_by_round"] == {name: pytest.approx(values) for name, values in rates.items()}
     assert "1.30" in bench_command.table([row], ("cpu", "cuda", "hybrid"))[1]
 
 
@@ -552,15 +555,15 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
         rows, columns = -(-height // 16), width // 16
         predicted = 1 / tuned.predict_single_device(models, "cuda:0", tuned.frame_kind_of(columns, rows)).seconds
         measured = 1 / (1.1 * gpu_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
-        assert row["predicted_fps"]["cuda"] == pytest.approx(predicted, rel=1e-3)
+        assert row["predicted_encode_fps"]["cuda"] == pytest.approx(predicted, rel=1e-3)
         assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (predicted / measured - 1), abs=0.1)
         assert f"{predicted:11.1f}{100 * (predicted / measured - 1):+8.1f}%" in said
     assert found["sizes"][0]["predicted_off_percent"]["cuda"] == pytest.approx(100 * (1.1 / 0.95 - 1), abs=0.5)
 
 
 def test_bench_leaves_out_predictions_of_devices_that_were_not_measured():
-    row = {"size": "64x64", "fps": {"cpu": 50.0, "cuda": 80.0}, "spread": {"cpu": 0.0, "cuda": 0.0}}
-    row |= bench_command.with_predictions(row["fps"], {"cuda": 100.0})
+    row = {"size": "64x64", "encode_fps": {"cpu": 50.0, "cuda": 80.0}, "spread": {"cpu": 0.0, "cuda": 0.0}}
+    row |= bench_command.with_predictions(row["encode_fps"], {"cuda": 100.0})
     head, line = bench_command.table([row], ("cpu", "cuda"))
     assert row["predicted_off_percent"] == {"cuda": pytest.approx(25.0)}
     assert head.split() == ["size", *("cpu", "predicted", "off"), *("cuda", "predicted", "off")]
@@ -585,8 +588,8 @@ def test_bench_predicts_for_the_emulated_gpu(monkeypatch, tmp_path, capfd):
     finally:
         device_module.use_driver(None)
     assert row["predicted_off_percent"]["cuda"] == pytest.approx(
-        100 * (row["predicted_fps"]["cuda"] / row["fps"]["cuda"] - 1))
-    assert row["predicted_fps"]["cuda"] > row["fps"]["cuda"] > 0  # an emulated GPU is slow
+        100 * (row["predicted_encode_fps"]["cuda"] / row["encode_fps"]["cuda"] - 1))
+    assert row["predicted_encode_fps"]["cuda"] > row["encode_fps"]["cuda"] > 0  # an emulated GPU is slow
     found = seen[0]
     assert 0 < found.wait < 0.5 * found.frame < found.loop  # the host's thread is that GPU
 

@@ -19,6 +19,7 @@ def clock(monkeypatch):
     """A clock that the test moves."""
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "clock", lambda: now[0])
     return now
 
 
@@ -60,7 +61,7 @@ def test_programs_get_json(clock):
     line.event("end", frames=4)
     events = [json.loads(text) for text in out.getvalue().splitlines()]
     assert [event["event"] for event in events] == ["start", "progress", "end"]
-    assert events[1] == {"event": "progress", "frames": 2, "fps": 1.0, "kbps": 100.0, "bytes": 1000, "total": 4,
+    assert events[1] == {"event": "progress", "frames": 2, "encode_fps": 1.0, "kbps": 100.0, "bytes": 1000, "total": 4,
                          "eta": 2.0}
 
 

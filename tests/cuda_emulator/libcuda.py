@@ -6,6 +6,7 @@
 """
 
 import ctypes
+import os
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,7 @@ if __name__ == "__main__":
     from cuda_emulator.bindings import EmulatedBindings, face  # type: ignore[import-not-found]
     from cuda_emulator.driver import EmulatedDriver  # type: ignore[import-not-found]
 
+    os.environ[driver.VARIABLE] = driver.BINDINGS
     emulated = EmulatedDriver()
     kept = emulate(EmulatedBindings(emulated))
     real = driver.load_driver()

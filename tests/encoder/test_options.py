@@ -3,6 +3,7 @@
 import runpy
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
@@ -11,20 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from h264lite.encoder.errors import DeviceError, Error, OptionError
-from h264lite.encoder.settings.config import Config
+from h264lite.encoder.settings.config import Config, check_fields
 from h264lite.encoder.settings.keywords import EncoderOptions
 from h264lite.encoder.settings.options import (
     ALL,
     API,
     BY_NAME,
-    NOT_BUILT,
-    NOT_BUILT_SHORT,
-    NOT_BUILT_VALUES,
     OPTIONS,
     PRESETS,
     preset,
     read_options,
+    unknown_option,
 )
+from h264lite.encoder.settings.unbuilt import SHORT, UNBUILT, VALUES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -70,10 +70,10 @@ def test_every_row_is_whole():
         assert row.help and row.group and row.name.isidentifier(), row.name
         assert row.is_switch or row.metavar or row.choices, f"{row.name}: nothing says what its value is"
         row.default_value  # noqa: B018 - reads, or raises
-    assert not set(BY_NAME) & set(NOT_BUILT)
-    letters = [row.short for row in OPTIONS if row.short] + list(NOT_BUILT_SHORT)
+    assert not set(BY_NAME) & set(UNBUILT)
+    letters = [row.short for row in OPTIONS if row.short] + list(SHORT)
     assert len(set(letters)) == len(letters)
-    assert set(NOT_BUILT_SHORT.values()) <= set(NOT_BUILT)
+    assert set(SHORT.values()) <= set(UNBUILT)
 
 
 def test_numbers_are_read_at_their_limits_and_refused_beyond():
@@ -167,15 +167,54 @@ def test_an_unknown_name_gets_a_near_match():
 
 
 def test_what_x264_has_and_this_has_not_is_refused_with_a_reason():
-    for name, why in NOT_BUILT.items():
+    for name, row in UNBUILT.items():
+        wrong = not row.neutral[0] if row.is_switch and row.neutral else True if row.is_switch else "1000"
         with pytest.raises(OptionError) as caught:
-            read_options({name: "1"})
-        assert why in str(caught.value) and caught.value.option == name.replace("_", "-")
-    for (name, values), why in NOT_BUILT_VALUES.items():
+            read_options({name: wrong, "ref": 2})
+        assert row.why in str(caught.value) and caught.value.option == name.replace("_", "-")
+    for (name, values), why in VALUES.items():
         for value in values:
             with pytest.raises(OptionError) as caught:
                 read_options({name: value})
             assert why in str(caught.value) and value in str(caught.value)
+
+
+def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
+    for name, row in UNBUILT.items():
+        for value in row.neutral:
+            assert config(**{name: value}) == config(), name
+    for options in ({"psy_rd": (0, 0)}, {"psy_rd": "0.00:0.00"}, {"bframes": 0}, {"aq_mode": "0"}, {"crf": None},
+                    {"min_keyint": 250}, {"min_keyint": "auto"}, {"no_mixed_refs": True}, {"threads": "auto"}):  # fmt: skip
+        assert config(**options) == config(), options
+    for options in ({"min_keyint": 251}, {"min_keyint": 25, "keyint": 24}, {"no_mixed_refs": True, "ref": 2}, {"cabac": 0},
+                    {"no_mixed_refs": True, "preset": "slower"}, {"min_keyint": RaisesAlways()}, {"bframes": False},
+                    {"aq_mode": RaisesAlways()}):  # fmt: skip
+        with pytest.raises(OptionError, match="is not supported yet") as caught:
+            config(**options)
+        assert caught.value.option == next(iter(options)).replace("_", "-")
+
+
+def test_all_refused_options_are_in_one_message():
+    with pytest.raises(OptionError) as caught:
+        config(crf=20, bframes=3, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
+    assert str(caught.value) == (
+        "not supported yet: crf, vbv-maxrate 9 (the quantiser is constant, see --qp); bframes 3 (there are no B frames); "
+        "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
+    )
+
+
+def test_only_near_options_that_work_are_proposed():
+    for name in ("opengl", "open_gp", "annex-b", "rate-control", "x", "cuda", "lossless", "out", "bitrte", "cfr", "angle"):
+        assert "mean" not in str(unknown_option(name, BY_NAME))
+    for name, near in (("Preset", "preset"), ("dump-yuvs", "dump_yuv"), ("slice", "slices"), ("frame", "frames")):
+        assert f"did you mean {near!r}?" in str(unknown_option(name, BY_NAME))
+
+
+def test_an_option_without_a_field_of_config_is_named_at_import():
+    check_fields(OPTIONS)
+    check_fields([replace(BY_NAME["csv"], name="of_the_command")])
+    with pytest.raises(TypeError, match=r"in Config \(encoder/settings/config.py\): \['sharpness', 'grain'\]$"):
+        check_fields([replace(BY_NAME["qp"], name="sharpness"), BY_NAME["qp"], replace(BY_NAME["width"], name="grain")])
 
 
 def test_two_names_for_one_option_are_not_given_both():

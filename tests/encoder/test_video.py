@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from h264lite.encoder.errors import InputError, OptionError
+from h264lite.encoder.files.names import rate_from_name, size_from_name
 from h264lite.encoder.files.opening import open_source
 from h264lite.encoder.files.video import (
     RawSource,
     VideoFormat,
     frame_bytes,
     parse_y4m_header,
-    size_from_name,
 )
 
 
@@ -64,6 +64,19 @@ def test_chroma_planes_round_up():
 )
 def test_sizes_from_names(name, size):
     assert size_from_name(name) == size
+
+
+@pytest.mark.parametrize(("name", "rate"), [
+    ("a/foreman_352x288_30.yuv", 30), ("x_352x288_29.97.yuv", Fraction(2997, 100)), ("x-1920x1080-60.yuv", 60),
+    ("x_352x288_30000_1001.yuv", Fraction(30000, 1001)), ("x_352x288_24000-1001_8bit.yuv", Fraction(24000, 1001)),
+    ("Bosphorus_1920x1080_120fps_420_8bit_YUV.yuv", 120), ("50Hz_x_352x288.yuv", 50), ("x_12.5FPS_2x2.yuv", Fraction(25, 2)),
+    ("x_352x288_60_8bit.yuv", 60), ("30/x_352x288.yuv", None), ("x_352x288.yuv", None), ("x_352x288_300.yuv", None),
+    ("x_352x288_30_60.yuv", None), ("x_352x288_1001.yuv", None), ("x_352x288_15.yuv", None), ("x_30_352x288.yuv", None),
+    ("x_352x288_30f.yuv", None), ("x_25fps_30fps_2x2.yuv", None), ("x_352x288_30.5.yuv", None), ("x_0fps_2x2.yuv", None),
+    ("x_352x288_030.yuv", None), ("x_fps_352x288.yuv", None), ("-", None), ("x_352x288_30", None),
+])
+def test_rate_from_name_where_it_is_certain(name, rate):
+    assert rate_from_name(name) == rate
 
 
 def test_raw_video_without_a_size_is_refused(tmp_path):

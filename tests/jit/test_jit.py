@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from h264lite.jit import cache_folder
 from h264lite.jit import kernel as jit
 from h264lite.jit import parts as jit_parts
+from h264lite.jit import sources
 from numba import njit
 
 KERNELS = """
@@ -155,14 +155,45 @@ def test_kernels_from_the_cache(tmp_path: Path) -> None:
 
 
 def test_an_edit_wherever_a_kernel_depends_gives_it_a_new_entry(tmp_path, monkeypatch):
-    """In its own folder, in one within it, in jit/ and in standard/; not elsewhere."""
-    for folder in ("jit", "standard", "cpu_simd", "cpu_simd/simd", "encoder"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "file.py").write_text("one = 1")
-    monkeypatch.setattr(cache_folder, "__file__", str(tmp_path / "jit" / "place.py"))
-    stamp = cache_folder.stamp.__wrapped__
-    before = stamp(tmp_path / "cpu_simd")
-    for folder in ("jit", "standard", "cpu_simd", "cpu_simd/simd", "encoder"):
-        (tmp_path / folder / "file.py").write_text("one = 11")
-        assert (stamp(tmp_path / "cpu_simd") != before) == (folder != "encoder"), folder
-        before = stamp(tmp_path / "cpu_simd")
+    """In a file that it imports, directly or not, and in jit/; not elsewhere, at no other time, and in no other place."""
+    texts = {
+        "jit/kernel": "", "standard/__init__": "", "standard/tables": "A = 1", "standard/levels": "",
+        "cpu_simd/cost": "from ..standard import (\n    tables,  # of the standard\n)", "cpu_simd/unused": "",
+        "cpu_simd/simd/blocks": "from ..late import b", "cpu_simd/late": "",
+        "cpu_simd/search": "from .cost import a\ndef f():\n    from .simd import blocks, lanes\nfrom . import nothing",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setattr(sources, "_folder", lambda: tmp_path / "jit")
+
+    def stamp():
+        sources._read.cache_clear()
+        return sources.stamp.__wrapped__(tmp_path / "cpu_simd" / "search.py")
+
+    before = stamp()
+    for name in texts:
+        (tmp_path / f"{name}.py").write_text(texts[name] + "\n# edited")
+        assert (stamp() != before) == (name not in ("standard/levels", "cpu_simd/unused")), name
+        before = stamp()
+    os.utime(tmp_path / "cpu_simd" / "cost.py", (1, 1))
+    assert stamp() == before
+    monkeypatch.setattr(sources, "_folder", lambda: tmp_path / "moved" / "jit")
+    (tmp_path / "moved").mkdir()
+    for folder in ("jit", "standard", "cpu_simd"):
+        (tmp_path / folder).rename(tmp_path / "moved" / folder)
+    sources._read.cache_clear()
+    assert sources.stamp.__wrapped__(tmp_path / "moved" / "cpu_simd" / "search.py") == before
+
+
+def test_stamps_of_the_package_find_its_imports():
+    """Those of a stage: helpers, vectors, tables."""
+    found, pending = set(), [Path(sources.__file__).parents[1] / "cpu_simd" / "intra.py"]
+    while pending:
+        path = pending.pop()
+        if path not in found:
+            found.add(path)
+            pending += sources._read(path)[1]
+    names = {f"{path.parent.name}/{path.stem}" for path in found}
+    assert {"cpu_simd/transform", "simd/vector", "standard/tables", "jit/kernel"} <= names
+    assert "cpu_simd/step_search" not in names

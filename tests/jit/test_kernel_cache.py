@@ -15,17 +15,20 @@ import pytest
 from h264lite.cli import cli
 from h264lite.cli import doctor as doctor_command
 from h264lite.encoder import warm_up as first_run
+from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache as jit_cache
 from h264lite.jit import cache_folder as kernel_place
+from h264lite.jit import compiling, kernel_files, trust
 from h264lite.jit import kernel as jit
-from h264lite.jit import kernel_files, trust
+from h264lite.jit.sources import stamp
 from h264lite.scheduler.stages import CPU, files
+from numba.core.registry import cpu_target
 
 from .test_trust import HOW, break_it
 
 NUMBA = kernel_files.numba.__version__
 kept_write = trust.write
-STAMP = (("a.py", 1, 2),)
+STAMP = "sources"
 KERNEL = """
 import sys
 import numpy as np
@@ -63,7 +66,7 @@ def test_versions_of_a_kernel(tmp_path):
         kernel.save(key, [key, 1])
     assert sorted(os.listdir(tmp_path)) == ["k.1.nbc", "k.2.nbc", "k.nbi"]
     assert kernel.load("x") == ["x", 1] and kernel.load("y") == ["y", 1] and kernel.load("z") is None
-    assert kernel_files.KernelFiles(str(tmp_path / "k"), (("a.py", 1, 3),)).load("x") is None  # other sources
+    assert kernel_files.KernelFiles(str(tmp_path / "k"), "others").load("x") is None  # other sources
     os.replace(tmp_path / "k.2.nbc", tmp_path / "k.1.nbc")  # as where two processes choose a name at once
     assert kernel.load("x") is None
     kernel.flush()
@@ -76,7 +79,7 @@ def test_versions_of_a_kernel(tmp_path):
 
 def test_code_of_older_sources_does_not_count_under_a_new_index(tmp_path, monkeypatch):
     """As where a process ends between its two files, or another one with the older sources still writes."""
-    older, newer = (kernel_files.KernelFiles(str(tmp_path / "k"), (("a.py", 1, size),)) for size in (2, 3))
+    older, newer = (kernel_files.KernelFiles(str(tmp_path / "k"), stamp) for stamp in ("old", "new"))
     older.save("x", "older")
     with monkeypatch.context() as patch:
         patch.setattr(trust, "write", lambda path, data: kept_write(path, data) if path.suffix == ".nbi" else 1 / 0)
@@ -128,7 +131,9 @@ def run(tmp_path):
         command = [sys.executable, "-c", f"{before}\nimport runpy; runpy.run_path({str(tmp_path / 'k.py')!r})"]
         done = subprocess.run(command, env=environment, text=True, capture_output=True)
         assert done.returncode == 0, done.stderr
-        return (done.stdout + done.stderr).splitlines()
+        compiled = [line for line in done.stderr.splitlines() if line == f"h264lite [info]: {compiling.TEXT}"]
+        assert len(compiled) == done.stdout.split()[-1].count("0")
+        return [line for line in (done.stdout + done.stderr).splitlines() if line not in compiled]
 
     return start
 
@@ -177,14 +182,18 @@ def test_a_process_that_can_write_nowhere(run, tmp_path):
 @pytest.fixture
 def kernels(tmp_path, monkeypatch):
     """A cache as it is once all kernels of the encoder are compiled."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(kernel_place, "_candidates", lambda sources: [tmp_path / "cache" / sources.name])
     place = first_run.kernel_cache_folder()
-    fresh = kernel_place.stamp(first_run._KERNELS)
     for module in sorted(files(CPU)):
         for name in ("one", "two"):
             base = f"{module}.{name}-7{kernel_files._ENDING}"
-            kernel_files.KernelFiles(str(place.folder / base), fresh).save("key", np.arange(9))
+            fresh = stamp(first_run._KERNELS / f"{module}.py")
+            kernel_files.KernelFiles(str(place.folder / base), fresh).save((here(), "signature"), np.arange(9))
     return place.folder
+
+
+def here():
+    return kernel_files.code_key(cpu_target.target_context.codegen())
 
 
 def test_whether_kernels_will_be_compiled(kernels, monkeypatch):
@@ -205,33 +214,47 @@ def test_whether_kernels_will_be_compiled(kernels, monkeypatch):
     assert first_run.will_compile()
 
 
-def test_times_of_sources_do_not_matter_as_long_as_they_stand(tmp_path, monkeypatch):
-    """Also not one that lies in the future."""
-    sources = tmp_path / "sources"
-    sources.mkdir()
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    for year in (0, 4e9):
-        (sources / "a.py").touch()
-        os.utime(sources / "a.py", (year, year))
-        kernel_place.stamp.cache_clear()
-        assert kernel_files.cached_modules(sources) == set()
-        folder = kernel_place.find_cache_folder(sources).folder
-        kernel_files.KernelFiles(f"{folder}/a.k-1{kernel_files._ENDING}", kernel_place.stamp(sources)).save("key", 1)
-        assert kernel_files.cached_modules(sources) == {"a"}
-    kernel_place.stamp.cache_clear()
-
-
-def test_kernels_are_looked_for_where_they_are_kept(kernels, tmp_path, monkeypatch):
-    """As where the package cannot be written: in the user's cache."""
-    os.makedirs(tmp_path / "user" / "numba")
-    os.rename(tmp_path / "cache" / kernels.name, tmp_path / "user" / "numba" / kernels.name)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    access, package = os.access, str(first_run._KERNELS)
-    monkeypatch.setattr(kernel_place.os, "access",
-                        lambda path, mode: access(path, mode) and not (str(path).startswith(package) and mode & os.W_OK))
-    assert first_run.kernel_cache_folder().folder == tmp_path / "user" / "numba" / kernels.name
+def test_kernels_of_other_processors_and_settings_do_not_count(kernels, monkeypatch):
+    """As in a cache that was copied to another machine."""
+    monkeypatch.setenv("H264LITE_SIMD", "portable")
+    assert first_run.will_compile()
+    monkeypatch.delenv("H264LITE_SIMD")
     assert not first_run.will_compile()
+    codegen = type("Codegen", (), {"magic_tuple": lambda self: ("x86_64", "another", "+sse2")})
+    monkeypatch.setattr(kernel_files, "code_key", lambda _, kept=kernel_files.code_key: kept(codegen()))
+    assert first_run.will_compile()
+
+
+@pytest.mark.parametrize("options, file", [({"me": "step"}, "step_search"), ({"subme": 6}, "rd_decision")])
+def test_kernels_that_an_option_needs(kernels, options, file):
+    config = Config.from_options(width=64, height=64, device="cpu", **options)
+    assert not first_run.will_compile(config)
+    for path in kernels.glob(f"{file}*"):
+        path.unlink()
+    assert first_run.will_compile(config) and not first_run.will_compile()
+
+
+def test_kernels_are_read_from_several_folders(tmp_path, monkeypatch):
+    """As where an image has those of the package compiled, and its user another cache. Times and places do not matter."""
+    folders = [tmp_path / "image", tmp_path / "user"]
+    monkeypatch.setattr(kernel_place, "_candidates", lambda sources: folders)
+    for k, (folder, name) in enumerate(zip(folders, "ab")):
+        folder.mkdir()
+        (tmp_path / f"{name}.py").write_text("one = 1")
+        os.utime(tmp_path / f"{name}.py", (k * 4e9, k * 4e9))
+        base = folder / f"{name}.k-1{kernel_files._ENDING}"
+        kernel_files.KernelFiles(str(base), stamp(tmp_path / f"{name}.py")).save((here(), "signature"), k)
+    assert kernel_files.cached_modules(tmp_path) == {"a", "b"}
+    access = os.access
+    monkeypatch.setattr(kernel_place.os, "access", lambda path, mode: access(path, mode) and not (
+        path == folders[0] and mode & os.W_OK))  # fmt: skip
+    assert kernel_place.find_cache_folder(tmp_path) == kernel_place.CacheFolder(folders[1], True, (), tuple(folders))
+    layers = kernel_files.Layers([kernel_files.KernelFiles(str(folder / "k"), STAMP) for folder in folders],
+                                 kernel_files.KernelFiles(str(folders[1] / "k"), STAMP))
+    kernel_files.KernelFiles(str(folders[0] / "k"), STAMP).save("x", 1)
+    assert layers.load("x") == 1 and layers.load("y") is None
+    layers.save("y", 2)
+    assert layers.load("y") == 2 and not list(folders[0].glob("k.2*"))
 
 
 def test_no_second_process_compiles_what_cannot_be_kept(monkeypatch):
@@ -268,7 +291,6 @@ def test_doctor_tells_of_folders_of_others(kernels, capsys, monkeypatch):
     found = json.loads(capsys.readouterr().out)
     problem = next(text for text in found["problems"] if str(kernels) in text)
     assert "may be written by other users" in problem and problem.endswith("that you can write and other users cannot")
-    assert found["processor"]["kernel_folder"] == str(first_run._KERNELS / "__pycache__")
 
 
 def test_doctor_tells_where_nothing_can_be_kept(monkeypatch, tmp_path):
@@ -282,7 +304,7 @@ def test_doctor_tells_where_nothing_can_be_kept(monkeypatch, tmp_path):
 
 def test_doctor_tells_of_a_variable_that_is_of_no_use(monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nothing")
-    monkeypatch.setattr(doctor_command, "will_compile", lambda: False)
+    monkeypatch.setattr(doctor_command, "will_compile", lambda: True)
     assert any(text.startswith("NUMBA_CACHE_DIR=/proc/nothing cannot be") for text in doctor_command.examine()["problems"])
 
 

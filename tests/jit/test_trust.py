@@ -1,13 +1,11 @@
-"""Files that are kept: loaded only whole and of no other user; the folders of compiled kernels."""
+"""Files that are kept: loaded only whole and of no other user."""
 
 import errno
 import os
 import random
 import warnings
-from pathlib import Path
 
 import pytest
-from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import trust
 
 ME, OTHER = 1234, 4321
@@ -134,61 +132,3 @@ def test_without_a_listener_it_is_a_warning():
         trust.warn_once("kind", "text")
         trust.warn_once("kind", "more")
     assert [(str(entry.message), entry.category) for entry in found] == [("text", RuntimeWarning)]
-
-
-# ---- folders of compiled kernels
-@pytest.fixture
-def folders(tmp_path, monkeypatch):
-    """(sources, NUMBA_CACHE_DIR, the user's cache), and a way to say which folders cannot be written, or read either."""
-    closed = {}
-    access = os.access
-
-    def look(path, mode):
-        return access(path, mode) and not mode & closed.get(Path(path), 0)
-
-    monkeypatch.setattr(kernel_place.os, "access", look)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "given"))
-    sources = tmp_path / "sources"
-    sources.mkdir()
-    return sources, closed
-
-
-def test_where_kernels_are_kept(folders, tmp_path, monkeypatch):
-    sources, closed = folders
-    given = kernel_place.find_cache_folder(sources)
-    assert given.folder.parent == tmp_path / "given" and given.writable and not given.refused
-    assert given.folder.stat().st_mode & 0o022 == 0
-    given.folder.chmod(0o777)
-    own = kernel_place.find_cache_folder(sources)
-    assert own == kernel_place.CacheFolder(sources / "__pycache__", True, (f"{given.folder} may be written by other users",))
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
-    closed[own.folder] = os.W_OK
-    users = kernel_place.find_cache_folder(sources)
-    assert users.folder.parent == tmp_path / "user" / "numba" and users.writable and not users.refused
-    closed[users.folder] = os.W_OK
-    assert kernel_place.find_cache_folder(sources) == kernel_place.CacheFolder(own.folder, False, ())
-    closed[own.folder] = closed[users.folder] = os.R_OK
-    assert kernel_place.find_cache_folder(sources) == kernel_place.CacheFolder(None, False, ())
-
-
-def test_folders_that_cannot_be(folders, tmp_path, monkeypatch):
-    sources, _ = folders
-    (tmp_path / "given").write_bytes(b"a file")
-    assert kernel_place.find_cache_folder(sources) == kernel_place.CacheFolder(sources / "__pycache__", True, ())
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nothing")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user without a home
-    (sources / "__pycache__").rmdir()
-    (sources / "__pycache__").write_bytes(b"a file")
-    found = kernel_place.find_cache_folder(sources)
-    assert not found.writable and not Path("~").exists()
-
-
-def test_refused_folders_are_told(folders, tmp_path, told):
-    sources, _ = folders
-    first = kernel_place.find_cache_folder(sources).folder
-    first.chmod(0o775 if os.geteuid() == 0 else 0o757)
-    assert kernel_place.cache_folder(sources).folder == sources / "__pycache__"
-    assert told == [f"{first} may be written by other users: no compiled kernels are loaded from there; they are kept in "
-                    f"{sources / '__pycache__'}"]  # fmt: skip

@@ -120,7 +120,7 @@ def test_helpers_that_do_not_start_are_done_without(refuse, monkeypatch):
         pass
     watchdog.close()
     monkeypatch.setattr(waking.driver, "is_real", lambda: True)
-    monkeypatch.setattr(waking.importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(waking.driver, "installed", lambda: ["pycuda"])
     waking.ContextWarmup([0]).close()
     copiers, source, target = Copiers(2), np.arange(64, dtype=np.uint8).reshape(8, 8), np.zeros((8, 8), np.uint8)
     copiers.copy(Target([target]), [source])

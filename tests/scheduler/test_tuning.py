@@ -8,6 +8,7 @@ import tomllib
 import numpy as np
 import pytest
 from h264lite.encoder.settings.options import BY_NAME
+from h264lite.jit import cache_root
 from h264lite.scheduler.planning import tuning_file as module
 from h264lite.scheduler.planning.models import CPU, Curve, guess
 from h264lite.scheduler.planning.tuning_file import (
@@ -235,7 +236,7 @@ def test_a_cache_that_cannot_be_looked_into_is_done_without(tmp_path, monkeypatc
     ("darwin", {}, "/h/Library/Caches/h264lite/tuning.toml"), ("win32", {"LOCALAPPDATA": "/l"}, "/l/h264lite/tuning.toml"),
 ])
 def test_the_place_is_the_platforms(monkeypatch, platform, environment, expected):
-    monkeypatch.setattr(module.sys, "platform", platform)
+    monkeypatch.setattr(cache_root.sys, "platform", platform)
     monkeypatch.setattr(module.Path, "home", lambda: module.Path("/h"))
     for name in ("H264LITE_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)

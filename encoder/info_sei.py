@@ -1,0 +1,40 @@
+"""SEI message that says which encoder made a stream, in which version and with which options (`--info-sei`)."""
+
+from typing import Any
+from uuid import UUID
+
+from ..standard.syntax import SEI_USER_DATA_UNREGISTERED, write_sei
+from ..version import __version__
+from .settings.config import Config
+from .settings.options import ALL, OPTIONS
+
+ENCODER_UUID = UUID("8a1df1fa-1a85-48c6-b56b-628a942a7f35")  # of this encoder's user data
+_NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
+
+
+def info_sei(config: Config) -> bytes:
+    """7.3.2.3, D.1.7: RBSP of a user_data_unregistered message: UUID, then text in ASCII."""
+    payload = ENCODER_UUID.bytes + info_text(config).encode("ascii", "backslashreplace")
+    return write_sei([(SEI_USER_DATA_UNREGISTERED, payload)])
+
+
+def info_text(config: Config) -> str:
+    """Name, version and options. Options that leave the stream as it is are absent: same stream, same text."""
+    values = {row.name: getattr(config, row.name) for row in OPTIONS if _shapes_the_stream(row.name, row.scope, row.group)}
+    values["deblock"] = f"{int(config.deblock)}:{config.deblock_alpha}:{config.deblock_beta}"
+    options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
+    return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"
+
+
+def _shapes_the_stream(name: str, scope: str, group: str) -> bool:
+    return scope == ALL and group not in _NOT_OF_THE_STREAM and name != "no_deblock"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, frozenset):
+        return ",".join(sorted(value)) or "none"
+    if isinstance(value, tuple):
+        return ":".join(map(str, value))
+    return str(value)

@@ -1,0 +1,166 @@
+"""x264's options whose tools are not built: values that ask for nothing are accepted, others refused with the reason."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .option_types import read_keyint
+
+_NO_RATE = "the quantiser is constant, see --qp"
+_NO_B = "there are no B frames"
+_NO_CABAC = "entropy coding is CAVLC (Constrained Baseline)"
+_NO_8X8 = "there is no 8x8 transform (Constrained Baseline)"
+_NO_MATRICES = "there are no scaling matrices (Constrained Baseline)"
+_NO_ADAPT = "the quantiser is constant within a frame"
+_NO_INTERLACE = "frames are progressive"
+_NO_PSY = "decisions follow distortion and bits alone"
+_IDR = "IDR frames come by --keyint alone"
+_TIMES = "the frame rate is constant, see --fps"
+_LUMA_SEARCH = "the motion search takes luma alone"
+_SLICES = "see --slices"
+
+# Options with a value, by reason: the values that describe what the encoder does in any case, separated by blanks.
+_WITH_VALUE: dict[str, dict[str, str]] = {
+    _NO_RATE: {
+        "crf": "", "bitrate": "", "vbv_maxrate": "0", "vbv_bufsize": "0", "vbv_init": "", "crf_max": "0", "qpmin": "0",
+        "qpmax": "51 69", "qpstep": "", "ratetol": "", "pass": "", "stats": "", "qcomp": "", "cplxblur": "", "qblur": "",
+        "zones": "", "qpfile": "", "nal_hrd": "none", "rc_lookahead": "0", "sync_lookahead": "0", "lookahead_threads": "",
+    },
+    _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
+    _NO_B: {"bframes": "0", "b_adapt": "0", "b_bias": "0", "b_pyramid": "none 0", "direct": "none 0", "pbratio": ""},
+    "prediction is not weighted (Constrained Baseline)": {"weightp": "0"},
+    _NO_MATRICES: {"cqm": "flat", "cqmfile": "", "cqm4": "", "cqm4i": "", "cqm4p": "", "cqm8": "", "cqm8i": "", "cqm8p": ""},
+    "the dead zone is fixed": {"deadzone_inter": "", "deadzone_intra": ""},
+    _NO_PSY: {"psy_rd": "0 0:0"},
+    _NO_INTERLACE: {"pulldown": "none"},
+    _IDR: {"scenecut": "0", "min_keyint": ""},
+    "presets have no tunings": {"tune": "psnr"},
+    "input is 8-bit I420": {"input_csp": "i420", "input_depth": "8", "input_fmt": ""},
+    "output is 8-bit 4:2:0": {"output_csp": "i420", "output_depth": "8"},
+    "samples keep their range, see --range": {"input_range": "auto"},
+    "the range follows from the level": {"mvrange": "-1", "mvrange_thread": "-1"},
+    _SLICES: {"slice_max_size": "0", "slice_max_mbs": "0", "slice_min_mbs": "0", "slices_max": "0"},
+    "there is no noise reduction": {"nr": "0"},
+    "input is never filtered or rescaled": {"vf": "", "video_filter": ""},
+    "the output is the second argument": {"output": ""},
+    "options come from the command line": {"config": ""},
+    "it is not written": {
+        "overscan": "undef", "chromaloc": "0", "alternative_transfer": "undef", "crop_rect": "0,0,0,0", "frame_packing": "",
+        "mastering_display": "undef", "cll": "undef",
+    },
+    "there is one sequence parameter set, with number 0": {"sps_id": "0"},
+    _TIMES: {"tcfile_in": "", "tcfile_out": "", "timebase": ""},
+    "no index is needed": {"index": ""},
+    "see --quiet, --verbose and --progress": {"log_level": "", "log_file": "", "log_file_level": ""},
+    "see --device": {"opencl_clbin": "", "opencl_device": ""},
+    "the variable H264LITE_SIMD chooses instructions": {"asm": ""},
+    "only Constrained Baseline is built": {"avcintra_class": "", "avcintra_flavor": ""},
+}  # fmt: skip
+
+# Switches for what the encoder never does, by reason: --name is refused and --no-name accepted.
+_NEVER: dict[str, tuple[str, ...]] = {
+    _NO_ADAPT: ("mbtree",),
+    _NO_B: ("weightb", "open_gop", "dts_compress"),
+    _NO_CABAC: ("cabac",),
+    _NO_8X8: ("8x8dct",),
+    _NO_PSY: ("psy",),
+    _NO_RATE: ("filler", "slow_firstpass"),
+    _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
+    "intra macroblocks predict from inter ones": ("constrained_intra",),
+    _IDR: ("intra_refresh",),
+    _LUMA_SEARCH: ("chroma_me",),
+    "see --threads and --slices": ("sliced_threads",),
+    "what Blu-ray demands is not checked": ("bluray_compat",),
+    "it is not written": ("pic_struct",),
+    "see --device": ("opencl",),
+    "the stream is the same for any number of threads": ("non_deterministic",),
+    "no thread for input is needed": ("thread_input",),
+}
+
+# Switches for what the encoder always does: --name is accepted and --no-name refused.
+_ALWAYS: dict[str, tuple[str, ...]] = {
+    "each 8x8 partition has its own reference, see --ref 1": ("mixed_refs",),
+    "skipped macroblocks are always looked for early": ("fast_pskip",),
+    "levels that are not worth their bits are always dropped": ("dct_decimate",),
+    _TIMES: ("force_cfr",),
+    "the stream is the same on every processor": ("cpu_independent",),
+    "headers depend on the options alone": ("stitchable",),
+}
+
+# Switches without an opposite: accepted, refused.
+_ACCEPTED: dict[str, tuple[str, ...]] = {_IDR: ("no_scenecut",)}
+_REFUSED: dict[str, tuple[str, ...]] = {
+    "use --trellis 0": ("no_trellis",),
+    "use --progress none": ("no_progress",),
+    "the variable H264LITE_SIMD chooses instructions": ("no_asm",),
+    "the ending of the output's name decides: .264 is Annex B": ("annexb",),
+}
+
+SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
+VALUES = {  # of options that are built
+    ("me", ("dia", "hex", "umh", "tesa")): "fsbm (esa) and step are built",
+    ("profile", ("main", "high", "extended", "high10", "high422", "high444")): "baseline is built",
+}
+
+
+@dataclass(frozen=True)
+class Unbuilt:
+    """One option. neutral: the accepted values; of a switch True, False (Python) or none."""
+
+    name: str
+    why: str
+    neutral: tuple[Any, ...]
+    is_switch: bool = False
+
+    def accepts(self, value: Any, other: Callable[[str], Any]) -> bool:
+        """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
+        if self.name == "min_keyint":
+            return _within(value, other("keyint"))
+        if self.name == "no_mixed_refs" and value is True:
+            return bool(other("ref") == 1)
+        if self.is_switch:
+            return isinstance(value, bool) and value in self.neutral
+        return not isinstance(value, bool) and _parts(value) in map(_parts, self.neutral)
+
+
+def _within(value: Any, keyint: int) -> bool:
+    """Whether IDR frames that are `keyint` frames apart are at least `value` frames apart; auto is x264's choice."""
+    try:
+        return str(value) in ("auto", "0") or read_keyint(value) <= keyint
+    except Exception:  # objects of the caller may raise anything
+        return False
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """The numbers and words of a value: "0:0.0", (0, 0) and "0,0" are alike."""
+    try:
+        words = re.split("[:,]", value) if isinstance(value, str) else value if isinstance(value, tuple | list) else [value]
+        return tuple(map(_number, words))
+    except Exception:  # objects of the caller may raise anything
+        return ()
+
+
+def _number(word: Any) -> Any:
+    try:
+        return float(word)
+    except (TypeError, ValueError, OverflowError):
+        return word if isinstance(word, str) else None
+
+
+def _rows() -> Iterator[Unbuilt]:
+    for why, names in _WITH_VALUE.items():
+        for name, values in names.items():
+            yield Unbuilt(name, why, tuple(values.split()))
+    for table, always in ((_NEVER, False), (_ALWAYS, True)):
+        for why, switches in table.items():
+            for name in switches:
+                yield Unbuilt(name, why, (always,), is_switch=True)
+                yield Unbuilt(f"no_{name}", why, (not always,), is_switch=True)
+    for table, neutral in ((_ACCEPTED, (True,)), (_REFUSED, ())):
+        for why, switches in table.items():
+            for name in switches:
+                yield Unbuilt(name, why, neutral, is_switch=True)
+
+
+UNBUILT = {row.name: row for row in _rows()}

@@ -1,0 +1,1 @@
+"""Short programs that use h264lite as anybody would."""

@@ -1,0 +1,106 @@
+"""What is installed: the wheel has all files of the package and only those, from a checkout and from its source archive."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("setuptools", minversion="77")
+ROOT = Path(__file__).resolve().parent.parent
+INSTALLED = (".py", ".cu", ".cuh", "py.typed")
+BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
+OUTSIDE = re.compile(r"(^|/)(\.(?!ci|gitignore)[^/]*|__pycache__|out|build|dist|[^/]*\.egg-info)(/|$)|\.fatbin$")
+
+
+def checkout(folder):
+    """The files of a clean clone, with new ones that git does not ignore; without git by a walk."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    walk = (path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file())
+    for name in done.stdout.split("\n") if done.returncode == 0 else (name for name in walk if not OUTSIDE.search(name)):
+        if name and (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def build(folder, what, out):
+    environment = os.environ | {"H264LITE_FATBIN": "0"}
+    command = [sys.executable, "-c", BUILD, what, str(out)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return out / done.stdout.split()[-1]
+
+
+def files(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def contents(wheel):
+    """{name: bytes} of the files of a wheel, without its own record."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/RECORD")}
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    return checkout(tmp_path_factory.mktemp("clone"))
+
+
+@pytest.fixture(scope="module")
+def wheel(clone, tmp_path_factory):
+    out = tmp_path_factory.mktemp("wheel")
+    (clone / "build" / "lib" / "h264lite").mkdir(parents=True)
+    (clone / "build" / "lib" / "h264lite" / "gone.py").write_text("of an earlier build")
+    return build(clone, "build_wheel", out)
+
+
+def test_a_wheel_has_the_files_of_the_package_and_no_others(clone, wheel):
+    found = {name for name in contents(wheel) if ".dist-info/" not in name}
+    folders = {"", *(f"{path.parent.relative_to(clone).as_posix()}/" for path in clone.rglob("__init__.py"))} - {"./"}
+    folders = {folder for folder in folders if not folder.startswith(("tests/", "build/"))}
+    expected = {f"h264lite/{name}" for name in files(clone)
+                if name[: name.rfind("/") + 1] in folders and name.endswith(INSTALLED) and name != "setup.py"}
+    assert found == expected
+    for name in ("py.typed", "cuda_src/intra.cu", "cuda_src/papers/frames.cuh", "samples/make_clip.py"):
+        assert f"h264lite/{name}" in found
+
+
+def test_the_metadata_is_that_of_the_project(clone, wheel):
+    found = contents(wheel)
+    (folder,) = {name.split("/")[0] for name in found if ".dist-info/" in name}
+    lines = found[f"{folder}/METADATA"].decode().splitlines()
+    project = tomllib.loads((clone / "pyproject.toml").read_text())["project"]
+    from h264lite.version import __version__
+
+    assert f"Version: {__version__}" in lines and "License-Expression: MIT" in lines and "Requires-Python: >=3.11" in lines
+    assert {line.partition(": ")[2] for line in lines if line.startswith("Provides-Extra")} == set(
+        project["optional-dependencies"])  # fmt: skip
+    needed = {line.partition(": ")[2] for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line}
+    assert {re.split(r"[<>=]", name)[0] for name in needed} == {"numpy", "numba", "llvmlite", "scipy"}
+    assert b"h264lite = h264lite.__main__:main" in found[f"{folder}/entry_points.txt"]
+    assert any(name.startswith(folder) and name.endswith("LICENSE") for name in found)
+
+
+def test_every_extra_is_documented(clone):
+    text = (clone / "docs" / "install.md").read_text()
+    for name in tomllib.loads((clone / "pyproject.toml").read_text())["project"]["optional-dependencies"]:
+        assert f"`{name}`" in text, name
+
+
+def test_a_source_archive_has_the_checkout_and_gives_the_same_wheel(clone, wheel, tmp_path):
+    before = files(clone)
+    with tarfile.open(build(clone, "build_sdist", tmp_path)) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    made = {"PKG-INFO", "setup.cfg"}
+    tree = {name for name in before if not name.startswith("build/") and ".egg-info/" not in name}
+    assert {name for name in files(source) if ".egg-info/" not in name} - made == tree
+    assert contents(build(source, "build_wheel", tmp_path)) == contents(wheel)
