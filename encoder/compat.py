@@ -8,8 +8,11 @@ import io
 import os
 import tempfile
 import warnings
+import wave
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from .errors import OptionError
 from .settings.options import BY_NAME
@@ -33,14 +36,21 @@ def write_video(
 ) -> None:
     """As torchvision.io.write_video (removed in 0.28): uint8[T, H, W, C] to a file.
 
-    options: `crf`, `preset` and options of docs/options.md, also as strings. Audio is refused: mux it with PyAV.
+    options: `crf`, `preset` and options of docs/options.md, also as strings. audio_array: [channels, samples] in -1..1, or
+    int16, which becomes AAC through PyAV; audio_fps: its samples a second; audio_options: refused.
     """
-    said = {"audio_array": audio_array, "audio_fps": audio_fps, "audio_codec": audio_codec, "audio_options": audio_options}
-    for name, value in said.items():
-        if value is not None:
-            raise OptionError("is not supported here: write the video, then add the sound with PyAV", name)
     _check_codec(video_codec, "video_codec")
-    _write_video(filename, video_array, fps, layout="THWC", **_options(options))
+    if audio_options:
+        raise OptionError(f"{dict(audio_options)}: there are none here", "audio_options")
+    if audio_codec not in (None, "aac"):
+        raise OptionError(f"{audio_codec!r}: only aac", "audio_codec")
+    if audio_array is None:
+        _write_video(filename, video_array, fps, layout="THWC", **_options(options))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        sound = os.path.join(folder, "sound.wav")
+        _write_wav(sound, audio_array, audio_fps)
+        _write_video(filename, video_array, fps, layout="THWC", audio=sound, **_options(options))
 
 
 def export_to_video(
@@ -71,6 +81,22 @@ def export_to_video(
             os.unlink(path)
         raise
     return path
+
+
+def _write_wav(name: str, samples: Any, rate: Any) -> None:
+    """[channels, samples] as 16 bits; OptionError."""
+    samples = np.asarray(samples)
+    if samples.ndim != 2 or not 1 <= len(samples) <= 8 or (samples.dtype != np.int16 and samples.dtype.kind != "f"):
+        raise OptionError(f"of {samples.dtype}{samples.shape}: not [channels, samples] of floats, int16", "audio_array")
+    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number) or not 1000 <= rate <= 384000:
+        raise OptionError(f"{rate!r}: not a number of samples a second", "audio_fps")
+    if samples.dtype != np.int16:
+        samples = np.rint(np.clip(np.nan_to_num(samples), -1, 1) * 32767).astype(np.int16)
+    with wave.open(name, "wb") as file:
+        file.setnchannels(len(samples))
+        file.setsampwidth(2)
+        file.setframerate(int(rate))
+        file.writeframes(np.ascontiguousarray(samples.T).astype("<i2").tobytes())
 
 
 def _temporary_name() -> str:

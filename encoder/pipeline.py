@@ -218,6 +218,7 @@ class Pipeline:
         start, begin = time.perf_counter(), clock()
         frame.write_slices()
         data = self.writer.access_unit(frame)
+        frame.release_source()
         spent = frame.stage_seconds["entropy"] = clock() - begin
         if self.trace is not None:
             self.trace.add(HOST, threading.current_thread().name, "entropy", start, spent, frame.spec.display_index)

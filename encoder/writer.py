@@ -4,6 +4,7 @@ import io
 import os
 import warnings
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, Unpack
 
 from .errors import Error, OptionError, RefusedFrame
@@ -11,6 +12,7 @@ from .feeder import Feeder
 from .files.opening import open_packets
 from .files.output import PacketSink
 from .files.output_mp4 import Mp4Sink
+from .files.sound import Sound
 from .frames.layouts import Known
 from .frames.reader import FrameReader
 from .settings.keywords import EncoderOptions, Rate
@@ -24,11 +26,11 @@ Target = str | os.PathLike[str] | io.IOBase | Any | None
 class VideoWriter:
     """Writes a video chunk by chunk.
 
-    target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv through PyAV), None for bytes of an MP4
+    target: the name of a file (.mp4; .264 and .h264 for a byte stream; .mkv and .mov through PyAV), None for bytes of an MP4
     (`getvalue`), or an object with `write`, which stays open. fps: 30, 29.97, "30000/1001" or a Fraction. layout, format and
     value_range say what frames are where they may be read in several ways (docs/python.md), as do width and height. fragment:
-    seconds of a fragment of an MP4, which plays while it is made. progress: a progress bar on standard error. Options: those
-    of Encoder.
+    seconds of a fragment of an MP4, which plays while it is made. audio: a file whose sound is put beside the video (PyAV).
+    progress: a progress bar on standard error. Options: those of Encoder.
 
     Nothing is opened before the first frame. It holds no more than a few frames: `write` blocks while the encoder is behind.
     Close it, or use it in a `with` statement: after an exception inside, also an interrupt, the file ends with the frames
@@ -44,6 +46,7 @@ class VideoWriter:
         format: str | None = None,
         value_range: tuple[float, float] | None = None,
         fragment: float | None = None,
+        audio: str | os.PathLike[str] | None = None,
         progress: bool = False,
         width: int | None = None,
         height: int | None = None,
@@ -56,6 +59,7 @@ class VideoWriter:
         self._fragment = None if fragment is None else BY_NAME["fragment"].value(fragment)
         reader = FrameReader(layout, format, value_range, _size(width, height))
         self._feeder = Feeder(reader, self._fps, dict(options))
+        self._sound = None if audio is None else _sound(self._target, audio)
         self._progress = Progress() if progress else None
         self._sink: PacketSink | None = None
         self._closed = False
@@ -148,7 +152,7 @@ class VideoWriter:
 
     def _open(self) -> PacketSink:
         if isinstance(self._target, str | os.PathLike):
-            return open_packets(os.fspath(self._target), self._fps, fragment=self._fragment)
+            return open_packets(os.fspath(self._target), self._fps, fragment=self._fragment, sound=self._sound)
         return Mp4Sink(self._target, fps=self._fps, fragment=self._fragment)
 
     def _release(self) -> None:
@@ -158,6 +162,8 @@ class VideoWriter:
                 self._sink.close()
         finally:
             self._feeder.close()
+            if self._sound is not None:
+                self._sound.finish()
             if self._progress is not None:
                 self._progress.close()
 
@@ -171,6 +177,7 @@ def write_video(
     format: str | None = None,
     value_range: tuple[float, float] | None = None,
     fragment: float | None = None,
+    audio: str | os.PathLike[str] | None = None,
     progress: bool = False,
     width: int | None = None,
     height: int | None = None,
@@ -182,8 +189,8 @@ def write_video(
     (y, u, v); consumed one after another. The other arguments and what an exception leaves behind: see VideoWriter.
     """
     with VideoWriter(
-        target, fps, layout=layout, format=format, value_range=value_range, fragment=fragment, progress=progress, width=width,
-        height=height, **options,
+        target, fps, layout=layout, format=format, value_range=value_range, fragment=fragment, audio=audio, progress=progress,
+        width=width, height=height, **options,
     ) as writer:  # fmt: skip
         writer.write_all(frames)
     return writer.getvalue() if target is None else None
@@ -221,6 +228,13 @@ def check_target(target: Any) -> Any:
     if isinstance(target, io.TextIOBase):
         raise OptionError("a text file: open it with mode 'wb'", "target")
     return target
+
+
+def _sound(target: Any, audio: Any) -> Sound:
+    """The sound of a file, for a target that is one."""
+    if not isinstance(target, str | os.PathLike):
+        raise OptionError("is for .mp4, .mkv and .mov files, and not for bytes and file objects", "audio")
+    return Sound(BY_NAME["audio"].value(audio), lambda: Fraction(0))
 
 
 def _size(width: int | None, height: int | None) -> Known | None:

@@ -5,6 +5,7 @@ A layout is a word of the letters B (batch, of one), T (frames), C (colours), H 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..errors import InputError, OptionError
 
@@ -63,8 +64,9 @@ def read_layout(value: object) -> str | None:
     return name
 
 
+@lru_cache(256)  # frames of a loop are alike
 def find_layout(
-    shape: Sequence[int],
+    shape: tuple[int, ...],
     is_uint8: bool,
     layout: str | None = None,
     format: str | None = None,
@@ -76,14 +78,15 @@ def find_layout(
     layout, format: as said. whole: the array is a whole video; else it came from a loop over frames or chunks, where three
     colours are meant rather than three grey frames.
     """
-    readings = _readings(shape, layout, format)
+    readings = _readings(shape, layout, format, SMALLEST if layout is None and known is None else 1)
     if format is None:  # NV12 is not found by shape; I420 of floating-point samples does not exist
         readings = [r for r in readings if r.format != "nv12" and (is_uint8 or r.format != "i420")]
+    if known is not None:
+        large = [r for r in readings if layout is not None or min(r.size(shape)) >= SMALLEST]
+        readings = [r for r in readings if _fits(r, shape, known)] or large
+        readings = [r for r in readings if _was_before(r, shape, known)] or readings
     if not readings:
         raise InputError(_no_reading(shape, layout, format))
-    if known is not None:
-        for fits in (_fits, _was_before):
-            readings = [r for r in readings if fits(r, shape, known)] or readings
     different: dict[tuple[bool, str], Layout] = {}
     for reading in readings:
         different.setdefault(_meaning(reading, shape), reading)
@@ -97,8 +100,8 @@ def find_layout(
     return readings[0]
 
 
-def _readings(shape: Sequence[int], layout: str | None, format: str | None) -> list[Layout]:
-    """All readings of a shape that layout and format allow."""
+def _readings(shape: Sequence[int], layout: str | None, format: str | None, least: int) -> list[Layout]:
+    """All readings of a shape that layout and format allow; least: rows and columns of a frame."""
     if 0 in shape:
         raise InputError(f"an array of shape {tuple(shape)}: no samples")
     if layout is not None:
@@ -116,15 +119,15 @@ def _readings(shape: Sequence[int], layout: str | None, format: str | None) -> l
         for name in FORMATS:
             if (format is None and name in ("bgr", "bgra")) or (format is not None and name != format):
                 continue
-            if _possible(word, name, shape, layout is None):
+            if _possible(word, name, shape, least):
                 found.append(Layout(word, name))
     return found
 
 
-def _possible(axes: str, format: str, shape: Sequence[int], guessed: bool) -> bool:
+def _possible(axes: str, format: str, shape: Sequence[int], least: int) -> bool:
     """Whether an array of this shape may be of this layout and format."""
     height, width = shape[axes.index("H")], shape[axes.index("W")]
-    if guessed and min(height, width) < SMALLEST:
+    if min(height, width) < least:
         return False
     if format in PACKED:
         return "C" not in axes and height % 3 == 0 and width % 2 == 0

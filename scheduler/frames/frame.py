@@ -5,7 +5,7 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +123,9 @@ class Frame:
         """See HostFrame: sources on the host are refused before they enter."""
         return False
 
+    def release_source(self) -> None:
+        """The frame is finished: the caller's object is no longer needed."""
+
     def unpack_levels(self) -> None:
         """Unpack downloaded levels; nothing to do here."""
 
@@ -215,6 +218,11 @@ class HostFrame(Frame):
         self.device_source = source
         self._padded = True
         self.outside[0] = 0
+
+    def release_source(self) -> None:
+        """See Frame; `device_source` still says that the source is not on the host."""
+        if self.device_source is not None:
+            self.device_source = replace(self.device_source, frame=None)
 
     @property
     def refused(self) -> bool:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.convert import KINDS
 from h264lite.encoder.errors import InputError, OptionError
+from h264lite.encoder.frames.layouts import Known
 from h264lite.encoder.frames.reader import ALPHA, FrameReader
-from h264lite.encoder.frames.samples import is_on_gpu, read
+from h264lite.encoder.frames.samples import read
 
 from ..cuda_src.test_cuda_convert import bt709, levels
 from ..foreign_arrays import CODES, LAYOUTS, Dlpack, HostInterface, stored, video
@@ -119,10 +120,24 @@ def test_what_is_no_frame():
         (tall.astype(np.int64), "dtype int64"), (tall.astype(bool), "dtype bool"), (tall.astype(complex), "complex128"),
         (Dlpack(np.zeros((2, 18, 32, 3), np.int64), "int64"), "dtype int64"), (tall[0, 0, 0], "two dimensions or more"),
         (np.zeros((2, 18, 32, 0)), "no samples"), (Dlpack(tall, "float64", device=(8, 0)), "neither host nor CUDA"),
-        ((tall[0, :, :, 0],) * 3, "planes are uint8"), (np.zeros((27, 32), np.float32)[None, None, None, None], "no known"),
+        ((tall[0, :, :, 0],) * 3, "planes are uint8"), ((np.zeros((3, 4, 5), np.uint8),) * 3, "two dimensions"),
+        ((np.zeros((0, 4), np.uint8),) * 3, "two dimensions"),
+        (np.zeros((27, 32), np.float32)[None, None, None, None], "no known"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=words):
             sources(array)
+
+
+@pytest.mark.parametrize(("width", "height"), ((1, 1), (2, 2), (1, 3), (3, 1), (4, 3), (3, 4), (2, 16)))
+def test_tiny_frames_of_a_known_size(width, height):
+    """As an encoder knows it: nothing is ambiguous but grey of colours' number."""
+    rgb = stored(video(1, width, height, 1), "uint8")[0]
+    known, wanted = Known("", width, height), expected(rgb[None], "uint8")
+    for array in (rgb, np.moveaxis(rgb, 2, 0)):
+        compare([FrameReader(known=known).chunk(array).source(0).planes()[0]], wanted)
+    if width % 2 == height % 2 == 0:
+        packed = np.concatenate([plane.ravel() for plane in wanted[0]]).reshape(-1, width)
+        compare([FrameReader(known=known).chunk(packed).source(0)], wanted)
 
 
 def test_odd_bytes_and_orders():
@@ -170,9 +185,8 @@ def test_alpha_is_said_once():
     assert said == [ALPHA]
 
 
-def test_where_arrays_lie(monkeypatch):
+def test_where_arrays_lie():
     on_gpu = Dlpack(np.zeros((2, 18, 32, 3), np.uint8), "uint8", device=(2, 1))
-    assert is_on_gpu(on_gpu) and is_on_gpu((on_gpu,)) and not is_on_gpu(np.zeros(3)) and not is_on_gpu([np.zeros(3)])
     samples = read(on_gpu)
     assert (samples.on_gpu, samples.ordinal, samples.producer) == (True, 1, (1, False)) and on_gpu.streams == [1]
     assert read(on_gpu, stream=7).producer == (7, True) and on_gpu.streams == [1, 7]

@@ -51,13 +51,31 @@ def test_torchvision(tmp_path):
     assert (tmp_path / "out.mp4").read_bytes() == expected(qp=18, preset="fast", keyint=12)
     for options, words in (
         ({"video_codec": "vp9"}, "video_codec 'vp9'"), ({"options": {"tune": "film"}}, "tune"),
-        ({"audio_array": np.zeros(5)}, "audio_array"), ({"options": {"crf": "fine"}}, "crf 'fine'"),
+        ({"audio_array": np.zeros(5), "audio_fps": 8000}, "audio_array"), ({"audio_codec": "mp3"}, "audio_codec"),
+        ({"audio_array": np.zeros((1, 5)), "audio_fps": "fast"}, "audio_fps"),
+        ({"audio_options": {"b": "1"}}, "audio_options"), ({"options": {"crf": "fine"}}, "crf 'fine'"),
         ({"options": {"nonsense": 1}}, "nonsense"),
     ):  # fmt: skip
         with pytest.raises(OptionError, match=words):
             compat.write_video(name, FRAMES, 24, **options)
     with pytest.raises(InputError, match="layout='THWC'"):
         compat.write_video(name, FRAMES.transpose(0, 3, 1, 2), 24)
+
+
+def test_sound_of_torchvision(tmp_path):
+    av = pytest.importorskip("av")
+    name = str(tmp_path / "out.mp4")
+    tone = np.sin(np.arange(4000) * 0.3)[None] * np.array([[0.5], [0.25]])
+    for samples in (tone, (32767 * tone).astype(np.int16)):
+        compat.write_video(name, FRAMES, 24, audio_array=samples, audio_fps=24000, audio_codec="aac")
+        with av.open(name) as container:
+            sound = np.concatenate([frame.to_ndarray() for frame in container.decode(audio=0)], 1)
+            assert container.streams.audio[0].codec_context.name == "aac" and container.streams.video[0].frames == len(FRAMES)
+        assert len(sound) == 2 and sound.shape[1] >= 3000 and 0.4 < abs(sound[0, 1000:3000]).max() < 0.6
+    with pytest.raises(OptionError, match=r"audio is for \.mp4"):
+        h264lite.write_video(None, FRAMES, 24, audio=name)
+    with pytest.raises(InputError, match="cannot read"):
+        h264lite.write_video(name, FRAMES, 24, audio=str(tmp_path / "none.wav"))
 
 
 def test_diffusers(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import os
 import sys
 import types
 import warnings
+import weakref
 
 import h264lite
 import numpy as np
@@ -13,7 +14,8 @@ from h264lite.cpu_simd.convert import KINDS
 from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.errors import DeviceLost, Error, InputError, OptionError, OutputError
 
-from ..cuda_emulator.fixtures import driver, gpu  # noqa: F401
+from ..cuda_emulator.fixtures import driver, on_gpus  # noqa: F401
+from ..cuda_emulator.real import skip_without
 from ..cuda_src.test_cuda_convert import levels
 from ..foreign_arrays import LAYOUTS, Dlpack, GpuInterface, stored, video
 
@@ -81,6 +83,7 @@ def test_every_form_of_a_video_gives_the_same_bytes(tmp_path):
     assert write(samples, ssim=True) == expected
 
 
+@on_gpus
 @pytest.mark.parametrize(("device", "width", "height"), (("cuda", 48, 34), ("cuda", 33, 17), ("hybrid", 48, 34)))
 def test_gpus_give_the_same_bytes(driver, device, width, height):  # noqa: F811
     """Of arrays on the host and on the GPU, each layout and type."""
@@ -103,6 +106,29 @@ def test_gpus_give_the_same_bytes(driver, device, width, height):  # noqa: F811
     other.close()
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", KINDS)
+def test_tensors_of_torch_on_a_real_gpu(kind):
+    """Each layout, contiguous and as a view; by a stream of their own, while the next chunk is computed."""
+    skip_without()
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch has no GPU here")
+    samples = torch.from_numpy(video(9, WIDTH, HEIGHT, 1))
+    samples = (255 * samples + 0.5).to(torch.uint8) if kind == "uint8" else samples.to(getattr(torch, kind))
+    expected, side = write(samples), torch.cuda.Stream()
+    for layout, order in LAYOUTS.items():
+        for view in (samples.permute(order), samples.permute(order).contiguous()):
+            assert h264lite.write_video(None, view.cuda(), 24, layout=layout, **OPTIONS) == expected
+            with h264lite.VideoWriter(None, 24, layout=layout, **OPTIONS) as writer, torch.cuda.stream(side):
+                for part in view.cuda().split(4, layout.index("T")):
+                    torch.cuda._sleep(20_000_000)
+                    chunk = part * 1
+                    writer.write(chunk)
+                    chunk.zero_()
+            assert writer.getvalue() == expected
+
+
 def test_a_gpu_is_taken_for_its_arrays(driver):  # noqa: F811
     """If no device is said; and its producer waits once a chunk."""
     other = Device()
@@ -119,6 +145,19 @@ def test_a_gpu_is_taken_for_its_arrays(driver):  # noqa: F811
     other.close()
 
 
+def test_arrays_are_held_no_longer_than_their_frames(driver):  # noqa: F811
+    other, samples = Device(), clip()
+    with other, h264lite.VideoWriter(None, 24, device="cuda", **OPTIONS) as writer:
+        array = GpuInterface(other.upload(samples), samples, "uint8")
+        kept = weakref.ref(array)
+        writer.write(array)
+        del array
+        writer.write([samples[0]] * 2)  # as many as are in flight, fewer than the ring has
+        assert kept() is None
+    other.close()
+
+
+@on_gpus
 def test_values_out_of_range_on_a_gpu(driver):  # noqa: F811
     """Are noticed when the frame is encoded; the frames before are in the file."""
     other = Device()
