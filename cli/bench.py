@@ -56,20 +56,20 @@ def measure_all(
 ) -> dict[str, Any]:  # fmt: skip
     """Print the table; return the contents of --json."""
     if will_compile():
-        _say(f"compiled in {compile_for():.0f} s")
+        _log(f"compiled in {compile_for():.0f} s")
     machine = Machine.here()
-    _say(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.gpus) or 'no GPU'}")
+    _log(f"{machine.processor}, {machine.cores} cores, {machine.simd}; {', '.join(machine.gpus) or 'no GPU'}")
     for name, why in absent.items():
-        _say(f"without {name}: {why}")
+        _log(f"without {name}: {why}")
     tuning, why = find_tuning(args.tuning)
-    _say(f"predicted from {tuning.path}, made {tuning.made}" if tuning else
+    _log(f"predicted from {tuning.path}, made {tuning.made}" if tuning else
          f"nothing is predicted: {why or 'this machine was not measured; h264lite tune does it'}")
     rows = []
     for size in sizes:
         rows.append(measure(size, devices, clip or frames_for(*size), args))
         if tuning:
             rows[-1] |= with_predictions(rows[-1]["encode_fps"], predict(size, devices, args))
-        _say(line(rows[-1], devices))
+        _log(line(rows[-1], devices))
     used = {"file": tuning.path, "made": tuning.made} if tuning else None
     found = {"made": now(), "machine": vars(machine), "content": args.clip or "synthetic", "rounds": args.rounds,
              "tuning": used, "sizes": rows, "absent": absent}  # fmt: skip
@@ -164,5 +164,5 @@ def table(rows: Sequence[dict[str, Any]], devices: Sequence[str]) -> list[str]:
     return lines
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     say(f"h264lite bench: {text}")

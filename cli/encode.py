@@ -27,7 +27,7 @@ from ..scheduler.devices import nvcc_will_run
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
 from .gantt import check_matplotlib, draw
-from .inputs import colours_of_images, notes
+from .inputs import check_colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
 from .keeping import Clock, keyint_of, open_sound, take_over, told_after, told_before
 from .progress import Progress
@@ -66,7 +66,7 @@ class Run:
     problems: list[str] = field(default_factory=list)
     planned: Planned | None = None  # with --verbose and a tuning file
 
-    def say(self, text: str) -> None:
+    def info(self, text: str) -> None:
         """Print a line of information, unless quiet."""
         if not self.quiet:
             say(f"h264lite [info]: {text}")
@@ -75,7 +75,7 @@ class Run:
         """Print a line of information while frames are encoded, unless quiet."""
         if not self.quiet:
             self.progress.finish()
-            self.say(text)
+            self.info(text)
 
     def warn(self, text: str) -> None:
         """Print a warning about a problem that did not end the encode."""
@@ -92,7 +92,7 @@ def run_encode(
     read_options(option_texts, [row for row in OPTIONS if row.scope != API])  # usage is checked before any file is touched
     reports = read_options({name: value for name, value in option_texts.items() if name in _REPORTS}, _REPORT_ROWS)
     inputs = {f"input {k + 1}" if k else "input": name for k, name in enumerate(source_names)}
-    check_distinct({**inputs, "output": output_name, "dump-yuv": reports["dump_yuv"],
+    check_distinct({**inputs, "audio": reports["audio"], "output": output_name, "dump-yuv": reports["dump_yuv"],
                     "csv": reports["csv"], "json": reports["json"], "trace": reports["trace"],
                     "trace-png": reports["trace_png"]})
     if reports["trace_png"]:
@@ -119,19 +119,19 @@ def run_encode(
         run = Run(source_name, source, None, sinks, progress, quiet, clock)  # type: ignore[arg-type]
         for warning in told_before(source_name, source.format, sinks.stream, reports):
             run.warn(warning)
-        run.say(start_line(config, source.format))
+        run.info(start_line(config, source.format))
         for line in [*notes(source_names[0], source.format, config, option_texts), *getattr(source, "notes", ())]:
-            run.say(line)
+            run.info(line)
         if getattr(sinks.stream, "waits", False):
-            run.say("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
+            run.info("MP4 that is no file: it waits in memory or a temporary file until the end, since moov comes first; "
                     "--fragment writes it as it is made")
         progress.event("start", width=config.width, height=config.height, fps=str(config.fps), frames=total,
                        device=config.device, reason=config.device_reason, level_idc=config.level_idc)
         stack.enter_context(compiling.messages_to(run.tell))
         if config.device != "cuda" and will_compile(config):
-            run.say(f"compiled in {compile_for(config):.0f} s")
+            run.info(f"compiled in {compile_for(config):.0f} s")
         if config.device == "cuda" and nvcc_will_run():
-            run.say("first run on this GPU: its kernels are compiled, once; up to a minute")
+            run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])
         encoder = Encoder.from_config(config, sinks.reconstruction is not None, run.warn, run.trace,
@@ -150,7 +150,7 @@ def make_config(name: str, video: VideoFormat, input_res: tuple[int, int] | None
     if "fragment" in option_texts and "keyint" not in options:
         options["keyint"] = keyint_of(option_texts["fragment"], options.get("fps", BY_NAME["fps"].default))
     if video.kind == "images":
-        options |= colours_of_images(options)
+        check_colours_of_images(options)
     try:
         return Config.from_options(width=video.width, height=video.height, **options)
     except OptionError as error:
@@ -194,10 +194,10 @@ def tell_plan(run: Run, config: Config, verbose: bool) -> None:
     if verbose:
         run.planned = planned(config)
         if run.planned is None:
-            run.say("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")
+            run.info("plan: this machine was not measured, so nothing is predicted; h264lite tune does it")
         else:
             for line in run.planned.explain().splitlines():
-                run.say(line)
+                run.info(line)
 
 
 def compare(plan: Planned, measured: float, several: bool) -> str:
@@ -350,9 +350,9 @@ def _finish(run: Run) -> None:
     """Print the summary and write the files that hold it."""
     stats, seconds = run.encoder.stats, max(1e-9, run.progress.seconds)
     for line in stats.lines():
-        run.say(line)
+        run.info(line)
     if run.planned is not None and stats.frames:
-        run.say(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
+        run.info(compare(run.planned, seconds / stats.frames, bool(run.encoder.lanes)))
     if not run.quiet:
         say("")
         say(f"encoded {stats.frames} frames, {stats.frames / seconds:.2f} fps, {stats.kbps:.2f} kb/s")

@@ -1,4 +1,4 @@
-"""What follows from the input of an encode: lines for the user, and options that RGB images need."""
+"""What follows from the input of an encode: lines for the user, and colours of images."""
 
 from typing import Any
 
@@ -22,9 +22,8 @@ def notes(name: str, video: VideoFormat, config: Config, option_texts: dict[str,
     return lines
 
 
-def colours_of_images(options: dict[str, Any]) -> dict[str, str]:
-    """Colour options of RGB images, which become BT.709 in limited range; OptionError if the user's contradict."""
+def check_colours_of_images(options: dict[str, Any]) -> None:
+    """OptionError if options contradict the conversion of RGB images, which become BT.709 in limited range."""
     for name, value in (("colormatrix", "bt709"), ("range", "tv")):
-        if options.get(name, value) != value:
+        if options[name] != value:
             raise OptionError(f"{options[name]}: images become BT.709 in limited range ({value})", name)
-    return {"colormatrix": "bt709", "range": "tv", **{name: options.get(name, "bt709") for name in ("colorprim", "transfer")}}

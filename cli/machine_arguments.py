@@ -22,7 +22,7 @@ def add_parsers(commands: Any) -> None:
     )  # fmt: skip
     tune.add_argument("--out", metavar="FILE", help="the file to write [in the user's cache, where encodes find it]")
     tune.add_argument("--clip", metavar="FILE", help="measure with this video, at its size; else with synthetic frames")
-    tune.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and its name does not say")
+    tune.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and not in its name")
     tune.add_argument("--seconds", default=70.0, metavar="N", help="time to measure for, 5..3600 [70]")
     tune.add_argument("--quiet", action="store_true", help="print nothing but errors")
     tune.set_defaults(run=_tune)
@@ -34,7 +34,7 @@ def add_parsers(commands: Any) -> None:
     bench.add_argument("--sizes", metavar="LIST", help="WxH joined by commas [176x144,352x288,1280x720,1920x1080]")
     bench.add_argument("--devices", metavar="LIST", help="of cpu, cuda, hybrid [all available]")
     bench.add_argument("--clip", metavar="FILE", help="with this video, at its size; else with synthetic frames")
-    bench.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and its name does not say")
+    bench.add_argument("--input-res", metavar="WxH", help="its size, if it is raw and not in its name")
     bench.add_argument("--rounds", default=3, metavar="N", help="runs of each, by turns, 1..1024 [3]")
     bench.add_argument("--seconds", default=2.0, metavar="N", help="of a run, at least, 0.1..3600 [2]", dest="run_seconds")
     bench.add_argument("--threads", metavar="N", help="threads, 0..256 [as encodes do]")

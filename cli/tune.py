@@ -325,7 +325,7 @@ def tuning_path(out: str | None) -> Path:
     try:
         return cache_file() if out is None else Path(out)
     except TuningError as error:
-        raise OutputError(f"{error}, or say --out") from None
+        raise OutputError(f"{error}, or give --out") from None
 
 
 def check_writable(path: Path) -> None:

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from h264lite.encoder.files.names import IMAGES
 from h264lite.encoder.settings.options import ALIASES, API, CLI, OPTIONS, PRESETS
 from h264lite.encoder.settings.unbuilt import UNBUILT, VALUES, Unbuilt
 
@@ -11,7 +12,26 @@ _HEAD = """\
 
 Made from the table in `encoder/settings/options.py` by `make docs`; a test compares the two. The command line says
 `--name-with-dashes`, the Python API `name_with_underscores`. Names and meanings are x264's where x264 has the option.
-"""
+
+## IN and OUT
+
+IN is one of
+
+- `x_352x288_30.yuv`: raw 8-bit I420. The size comes from the name or `--input-res`; the rate from the name or
+  `--fps`, else it is 25. In a name a rate is `_50fps` or `_60Hz` anywhere, or right after the size `_30000_1001`,
+  `_29.97` or a usual whole number as `_30`; other numbers may count frames. Options that contradict the name override
+  it, with a line.
+- `x.y4m`: YUV4MPEG2, 8-bit 4:2:0, progressive.
+- `*.png`, `a.png b.png ...`: images ({images}), a frame each, all of one size, 8 bits a sample, by Pillow
+  (`'h264lite[images]'`) or PyAV. The shell's list is put in natural order (9 before 10); a list in another order
+  keeps it. RGB becomes BT.709 in limited range, which the stream says; alpha is dropped.
+- `frame_%04d.png`, `'*.png'`: the same, by number and without gaps, or by a pattern that the shell leaves alone.
+- `-`: standard input, Y4M or raw with `--input-res`.
+- other files: what FFmpeg decodes to 8-bit 4:2:0, by PyAV (`'h264lite[av]'`).
+
+The ending of OUT, or `--muxer`, says what is written: Annex B (`.264`, `.h264`, `.bin`, `-`), `.mp4`, and by PyAV
+`.mkv`, `.mov`.
+""".format(images=", ".join(IMAGES))
 
 
 def option_rows() -> list[str]:

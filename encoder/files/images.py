@@ -15,6 +15,7 @@ from .output import error_text
 from .times import FrameTimes
 from .video import Planes, VideoFormat
 
+COLOURS: dict[str, str | None] = {"colorprim": "bt709", "transfer": "bt709", "colormatrix": "bt709"}  # after conversion
 THREADS = 4  # that decode images
 _AHEAD = 8  # images decoded before they are asked for, at most
 _MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")  # of Pillow: up to 8 bits a sample
@@ -34,7 +35,7 @@ class ImageSource:
         first, had_alpha = self._load(names[0])
         height, width = first.shape[:2]
         self.notes = [ALPHA] if had_alpha else []
-        self.format = VideoFormat(width, height, full_range=False, frames=len(names), kind="images")
+        self.format = VideoFormat(width, height, full_range=False, frames=len(names), kind="images", colours=COLOURS)
 
     def frames(self, seek: int = 0, count: int = 0) -> Iterator[Planes]:
         """See Source. Later images are decoded by threads meanwhile."""

@@ -153,7 +153,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("seek", "Input", read_int, 0, "first frame to encode", "INT", 0, MOST, scope=CLI),
     Option("frames", "Input", read_int, 0, "largest number of frames to encode; 0 = all", "INT", 0, MOST, scope=CLI),
 
-    Option("muxer", "Output", read_choice, "auto", "what OUT is: by its name, or said; raw is Annex B",
+    Option("muxer", "Output", read_choice, "auto", "what OUT is; auto = by its name, raw is Annex B",
            choices=_same("auto", "raw", "mp4", "mkv", "mov"), scope=CLI),
     Option("audio", "Output", read_text, None, "file whose sound is put beside the video in .mp4, .mkv or .mov (may be IN): "
            "copied, or encoded to AAC; needs PyAV", "FILE", scope=CLI),

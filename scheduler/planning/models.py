@@ -10,6 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..stages import CUDA, MAIN, SIDE, TABLE
+
 CPU = "cpu"  # the device of the CPU threads
 ENTROPY, LOAD, ISSUE = "entropy", "load", "issue"
 WEIGHT = 0.2  # of a new measurement in the average
@@ -212,6 +214,7 @@ _GPU = {  # (launch and other constant time, time in proportion to the size)
     "ssd_y": (2, 4), "ssd_u": (2, 2), "ssd_v": (2, 2), "compact": (4, 46), "write_slices": (12, 30), "load_i420": (3, 3),
     LOAD: (20, 480), ISSUE: (600, 100),
 }  # fmt: skip
+_OTHER_STAGE = 5_000, (5, 20)  # one that is not named above: on a core, on a GPU
 _GUESS_LINK = Link(8e-6, 50e9)  # of the same GPU, page-locked memory
 _SCALING = 0.6  # speed of each further thread, relative to the first
 
@@ -223,13 +226,15 @@ def guess(devices: Iterable[str], threads: int) -> Models:
     for device in devices:
         if device == CPU:
             workers = 1 + _SCALING * (threads - 1)
-            for name, micro in _CORE.items():
+            unnamed = {stage.name: _OTHER_STAGE[0] for stage in TABLE if stage.only != CUDA and not stage.deferred}
+            for name, micro in (unnamed | _CORE).items():
                 each = 1e-6 * micro / _GUESS_N
                 host_time = name in (ENTROPY, LOAD, ISSUE)
                 stages[name, device] = Curve.line(0.0 if host_time else 5e-6, each if host_time else each / workers,
                                                   0.0 if host_time else each)
         else:
-            for name, (launch, proportional) in _GPU.items():
+            of_both = {stage.name: _OTHER_STAGE[1] for stage in TABLE if not stage.only and stage.stream in (MAIN, SIDE)}
+            for name, (launch, proportional) in (of_both | _GPU).items():
                 stages[name, device] = Curve.line(1e-6 * launch, 1e-6 * proportional / _GUESS_N)
             links[CPU, device] = links[device, CPU] = _GUESS_LINK
     return Models(stages, links, threads)

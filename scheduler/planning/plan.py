@@ -8,8 +8,6 @@ from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE
 
 HOST = "cpu"  # the memory of all devices except GPUs
 SPLITS = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not stage.only)
-# Stages in decoding order, or in one folder only: all rows on one device
-UNSPLIT = ("step_search", "mode_decision", "rd_decision", "intra")
 # Each memory whose device reads references extends the borders itself, so that borders are not copied. By stage: readers
 EXTENDED = {
     "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "mode_decision", "inter_residual",
@@ -17,6 +15,10 @@ EXTENDED = {
     "extend_cb": ("inter_residual",),
     "extend_cr": ("inter_residual",),
 }  # fmt: skip
+# Stages in decoding order, or on the CPU only: all rows on one device
+UNSPLIT = tuple(
+    stage.name for stage in TABLE if stage.name not in (*SPLITS, *EXTENDED) and stage.only != CUDA and not stage.deferred
+)
 
 
 def is_gpu(device: str) -> bool:
@@ -101,6 +103,8 @@ class Plan:
 
     def spans(self, stage: str) -> list[tuple[int, int, int]]:
         """(device, row0, row1) of all devices that take rows."""
+        if stage not in self.rows:
+            raise ValueError(f"{stage}: a step of frames that has no rows in this plan (docs/kernels.md, How to add a stage)")
         return [(k, *self.span(stage, k)) for k, rows in enumerate(self.rows[stage]) if rows]
 
     @cached_property

@@ -321,7 +321,7 @@ def test_tune_reads_back_what_it_wrote_of_a_clip_of_any_name_and_of_many_cores(q
 
 def test_without_a_home_tune_asks_for_a_place(quick, homeless, capfd):
     assert cli.main(["tune"]) == 1
-    assert "set HOME or H264LITE_CACHE, or say --out" in capfd.readouterr().err and not quick
+    assert "set HOME or H264LITE_CACHE, or give --out" in capfd.readouterr().err and not quick
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from h264lite.standard.bits import NAL_AUD, NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE
 from h264lite.standard.syntax import parse_access_unit_delimiter, parse_sei, write_sei
 
 from .. import round_trip
+from ..cuda_emulator.fixtures import gpu  # noqa: F401
 
 SIZE = 48, 32
 
@@ -87,3 +88,8 @@ def test_user_data_of_others_is_bounded_printable_and_no_error(clip):
     assert len(frames) == 5 and decoder.user_data == ["x" * 1000, "made by"]
     many = b"".join(nal_unit(NAL_SEI, 0, write_sei([(5, bytes(16) + b"%d" % n)])) for n in range(300))
     assert len([*decoder.decode(many + stream), *decoder.flush()]) == 5 and len(decoder.user_data) == 101
+
+
+def test_a_gpu_writes_the_same(clip, gpu):  # noqa: F811
+    options = {"info_sei": True, "aud": True}
+    assert encode(clip, device="cuda", **options) == encode(clip, device="cpu", **options)

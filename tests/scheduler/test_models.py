@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from h264lite.scheduler.planning import models
 from h264lite.scheduler.planning.models import CPU, ENTROPY, WEIGHT, Curve, Link, Models, guess
 from h264lite.scheduler.stages import CPU as CPU_FOLDER
-from h264lite.scheduler.stages import TABLE
+from h264lite.scheduler.stages import ROWS, TABLE, Stage
 
 SEED = 6
 
@@ -110,3 +111,13 @@ def test_fewer_threads_take_longer():
     assert one.seconds("full_search", CPU, 68, 120) > four.seconds("full_search", CPU, 68, 120)
     assert four.seconds("full_search", CPU, 68, 120) > models.seconds("full_search", CPU, 68, 120)
     assert one.seconds(ENTROPY, CPU, 68, 120) == models.seconds(ENTROPY, CPU, 68, 120)  # a thread's own time
+
+
+def test_a_stage_of_the_table_needs_no_entry_to_be_guessed(monkeypatch):
+    added = (Stage("new", "new.new", ROWS, "encoder", "row0 row1", ""), Stage("of_cpu", "new.new", ROWS, "", "row0 row1", "",
+                                                                               only=CPU_FOLDER))  # fmt: skip
+    before = guess([CPU, "cuda:0"], 2).stages
+    monkeypatch.setattr(models, "TABLE", (*TABLE, *added))
+    after = guess([CPU, "cuda:0"], 2).stages
+    assert set(after) - set(before) == {("new", CPU), ("new", "cuda:0"), ("of_cpu", CPU)}
+    assert {key: after[key] for key in before} == before and after["new", CPU].at(8160) > 0
