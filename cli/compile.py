@@ -101,9 +101,10 @@ def compile_gpu(log: Log, capabilities: list[tuple[int, int]] | None, required: 
     if capabilities is None:
         capabilities = sorted({gpu.capability for gpu in facts.gpus()})
         if not capabilities and required:
-            capabilities = [read_capability(arch) for arch in compiler.known_architectures()]
+            known = compiler.known_architectures() or (compiler.find_nvrtc() and compiler.ARCHITECTURES) or ()
+            capabilities = [read_capability(arch) for arch in known]
             if not capabilities:
-                raise DeviceError("no GPU, and no nvcc that could compile for others: install the CUDA toolkit")
+                raise DeviceError("no GPU, and no compiler that could compile for others: install nvcc or NVRTC")
     for capability in capabilities:
         missing = [name for name in compiler.module_names() if compiler.compiled(name, capability) is None]
         begin = time.monotonic()

@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..console import say
@@ -107,6 +107,8 @@ def run_encode(
                 clock = Clock(source.times if "fps" not in option_texts else None)
                 sound = open_sound(source_names[0], source, config, reports["audio"], stack)
                 sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
+                if clock.times is not None and sinks.stream.keeps_times:
+                    config = replace(config, fixed_frame_rate=False)
         except Interrupted:
             say(_NOTHING_WRITTEN)
             return INTERRUPTED

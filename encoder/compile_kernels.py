@@ -17,7 +17,7 @@ from .settings.config import Config
 from .warm_up import IN_BACKGROUND, load_writers
 
 # Options that choose other kernels than the default ones
-_VARIANTS: tuple[dict[str, Any], ...] = ({}, {"me": "step"}, {"subme": 6}, {"merange": 16}, {"merange": 8})
+_VARIANTS: tuple[dict[str, Any], ...] = ({}, {"me": "step"}, {"subme": 6}, {"merange": 8})
 _CHOOSE = ("me", "merange", "subme")
 
 

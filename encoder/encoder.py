@@ -11,7 +11,7 @@ from .errors import InputError
 from .files.read_ahead import Read
 from .frames.device_frame import DeviceFrame
 from .frames.layouts import Known
-from .frames.reader import Chunk, FrameReader, Source
+from .frames.reader import Chunk, FrameReader, Source, plain_planes
 from .session import FAILED, FLUSHED, FLUSHING, OPEN, Session
 from .settings.config import Config
 from .settings.keywords import EncoderOptions, Rate
@@ -103,6 +103,7 @@ class Encoder:
         self._session = Session(self._pipeline, self.stats)
         self._reader = reader or FrameReader()
         self._reader.known = Known("", config.width, config.height)
+        self._plain = self._reader.layout is None and self._reader.format in (None, "i420")
 
     @property
     def headers(self) -> bytes:
@@ -123,11 +124,20 @@ class Encoder:
         work of that stream may overwrite the frame. Of such floating-point frames values far outside of 0..1 are found
         only when the frame is encoded: a later call then raises InputError, and the stream ends before that frame.
         """
+        if self.feed_plain(frame):
+            return self.packets()
         chunk = self._reader.chunk(tuple(frame) if isinstance(frame, list) else frame, stream)
         if chunk.frames != 1:
             raise InputError(f"an array of {chunk.frames} frames: encode takes one; write_video and VideoWriter take many")
         self.feed(chunk.source(0), chunk)
         return self.packets()
+
+    def feed_plain(self, frame: Any) -> bool:
+        """Encode a frame that needs no reading; False if it needs it."""
+        planes = plain_planes(frame, self.config.width, self.config.height) if self._plain else None
+        if planes is not None:
+            self._session.feed(self._encode, planes)
+        return planes is not None
 
     def feed(self, source: Source, chunk: Chunk) -> None:
         """Encode a frame of a chunk; InputError if it does not fit this encoder."""

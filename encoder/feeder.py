@@ -32,6 +32,10 @@ class Feeder:
 
     def feed(self, value: Any, stream: Any = None, whole: bool = False) -> Iterator[list[Packet]]:
         """Feed a frame, the planes of one as a tuple, a chunk of frames, or a list of these. Yields as `feed_all`."""
+        if isinstance(value, tuple) and self.encoder is not None and self.encoder.feed_plain(value):
+            self.count += 1
+            yield self.encoder.packets()
+            return
         if isinstance(value, list) and _are_planes(value):
             value = tuple(value)
         if isinstance(value, list):

@@ -33,7 +33,7 @@ from .frames.device_frame import DeviceFrame, check_device
 from .settings.config import Config
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
-from .warm_up import compile_in_background, load_for_gpu, will_compile
+from .warm_up import compile_in_background, load_for_gpu
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
@@ -90,8 +90,8 @@ class Pipeline:
             raise (Error(str(error)) if isinstance(error, LimitError) else kind(f"device {config.device}: {error}")) from None
         self.done: list[EncodedFrame] = []  # not fetched yet; an interrupt may duplicate the last one
         self.taken: list[EncodedFrame] = []  # the last batch fetched: kept for a caller that was interrupted
-        if config.device != "cuda" and will_compile(config):
-            compile_in_background()
+        if config.device != "cuda":
+            compile_in_background(config)
 
     @property
     def on_gpu(self) -> bool:

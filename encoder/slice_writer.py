@@ -71,7 +71,7 @@ def _vui(config: Config) -> Vui:
         timing_info_present_flag=1,
         num_units_in_tick=config.fps.denominator,
         time_scale=2 * config.fps.numerator,  # a tick is a field
-        fixed_frame_rate_flag=1,
+        fixed_frame_rate_flag=int(config.fixed_frame_rate),
         bitstream_restriction_flag=1,
         max_num_reorder_frames=0,
         max_dec_frame_buffering=config.ref,

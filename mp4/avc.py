@@ -1,7 +1,8 @@
 """H.264 as MP4 has it: NAL units with their lengths, parameter sets and colour in the sample entry (ISO/IEC 14496-15, 5)."""
 
+import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from ..standard.bits import (
@@ -11,7 +12,6 @@ from ..standard.bits import (
     NAL_FILLER,
     NAL_PPS,
     NAL_SPS,
-    split_byte_stream,
     unescape,
 )
 from ..standard.syntax import EXTENDED_SAR, Sps, parse_sps
@@ -22,6 +22,7 @@ from .boxes import box
 _LEFT_OUT = (NAL_SPS, NAL_PPS, NAL_AUD, NAL_END_OF_SEQUENCE, NAL_END_OF_STREAM, NAL_FILLER)
 _WITH_CHROMA = (100, 110, 122, 144)  # 5.3.3.1.2: the profiles whose avcC has chroma format and bit depths
 _LARGEST_SET = 65535  # bytes
+_START_CODE = re.compile(b"\0\0\1")
 # Table E-1: sample aspect ratio by aspect_ratio_idc
 _ASPECT_RATIOS = ((0, 0), (1, 1), (12, 11), (10, 11), (16, 11), (40, 33), (24, 11), (20, 11), (32, 11), (80, 33), (18, 11),
                   (15, 11), (64, 33), (160, 99), (4, 3), (3, 2), (2, 1))  # fmt: skip
@@ -100,12 +101,14 @@ def to_sample(access_unit: bytes) -> tuple[bytes, list[bytes]]:
     Parameter sets are returned apart, without start codes. SEI stays in the sample; delimiters, filler data and ends of
     sequence and stream are left out. ValueError if this is no byte stream, or nothing is left.
     """
-    parts, sets = [], []
-    for unit in split_byte_stream(access_unit):
-        if unit.nal_unit_type in (NAL_SPS, NAL_PPS):
-            sets.append(unit.data)
-        elif unit.nal_unit_type not in _LEFT_OUT:
-            parts += [struct.pack(">I", len(unit.data)), unit.data]
+    parts: list[bytes | memoryview] = []
+    sets: list[bytes] = []
+    for unit in _units(access_unit):
+        kind = unit[0] & 31
+        if kind in (NAL_SPS, NAL_PPS):
+            sets.append(bytes(unit))
+        elif kind not in _LEFT_OUT:
+            parts += [struct.pack(">I", len(unit)), unit]
     if not parts:
         raise ValueError("an access unit without slices")
     return b"".join(parts), sets
@@ -128,6 +131,18 @@ def to_byte_stream(sample: bytes, length_size: int) -> bytes:
 
 def without_parameter_sets(access_unit: bytes) -> bytes:
     """An access unit in Annex B without SPS and PPS, for writers that have them elsewhere."""
-    units = [unit.data for unit in split_byte_stream(access_unit) if unit.nal_unit_type not in (NAL_SPS, NAL_PPS)]
-    return b"".join(b"\0\0\0\1" + unit for unit in units)
+    return b"".join(b"\0\0\0\1" + unit for unit in _units(access_unit) if unit[0] & 31 not in (NAL_SPS, NAL_PPS))
+
+
+def _units(stream: bytes) -> Iterator[memoryview]:
+    """B.1: the NAL units of a whole byte stream, as `standard.bits.split_byte_stream` has them, several times as fast."""
+    view, starts = memoryview(stream), [found.start() for found in _START_CODE.finditer(stream)]
+    if not starts or any(stream[: starts[0]]):
+        raise ValueError("no start code: this is not an H.264 byte stream (Annex B)")
+    for begin, end in zip(starts, [*starts[1:], len(stream)]):
+        begin += 3
+        while end > begin and not stream[end - 1]:
+            end -= 1
+        if end > begin:
+            yield view[begin:end]
 

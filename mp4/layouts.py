@@ -1,8 +1,7 @@
 """Three ways to lay a track out in a file: fragments, one movie made in place, one movie written at its end."""
 
-import os
 from collections.abc import Callable
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from .boxes import mdat_header
 from .fragments import fragment_header
@@ -19,6 +18,7 @@ class Layout(Protocol):
     """Where samples go: `begin`, `add` for each, `finish`. After an OSError only `finish` may follow."""
 
     frames: int  # that the file holds
+    failed: bool  # a write has failed
 
     def begin(self, track: Track) -> None:
         """The track, before its first sample."""
@@ -39,7 +39,7 @@ class _Groups:
         self._data: list[bytes] = []
         self._samples: list[Sample] = []
         self._duration = self._size = 0
-        self._failed = False  # a group is missing: nothing may follow it
+        self.failed = False  # a group is missing: nothing may follow it
         self.frames = 0  # in finished groups
 
     def begin(self, track: Track) -> None:
@@ -65,10 +65,10 @@ class _Groups:
         samples, data = self._samples, self._data
         self._samples, self._data = [], []
         self._duration = self._size = 0
-        if samples and not self._failed:
-            self._failed = True
+        if samples and not self.failed:
+            self.failed = True
             self._write_group(samples, data)
-            self._failed = False
+            self.failed = False
             self.frames += len(samples)
 
     def _write_group(self, samples: list[Sample], data: list[bytes]) -> None:
@@ -166,7 +166,7 @@ class AtEnd(_Groups):
 
 
 def _head(track: Track, table: SampleTable) -> tuple[bytes, list[int]]:
-    """(ftyp, moov and the header of mdat; the positions of the chunks behind it)."""
+    """(ftyp, moov and the header of mdat; the positions of the chunks that follow)."""
     data = mdat_header(table.bytes)
     offsets, offset = [], 0
     for _, size in table.chunks():
@@ -189,38 +189,38 @@ def _move(file: BinaryIO, moves: list[tuple[int, int, int]], end: int) -> None:
     new_end = moves[-1][1] + moves[-1][2]
     if new_end > end:
         _reserve(file, end, new_end)
-    up = [move for move in moves if move[1] > move[0]]
+    up, buffer = [move for move in moves if move[1] > move[0]], memoryview(bytearray(PIECE))
     for old, new, size in reversed(up):
         for at in reversed(range(0, size, PIECE)):
-            _copy(file, old + at, new + at, min(PIECE, size - at))
+            _copy(file, old + at, new + at, buffer[: size - at])
     for old, new, size in moves[len(up) :]:
         for at in range(0, size, PIECE):
-            _copy(file, old + at, new + at, min(PIECE, size - at))
+            _copy(file, old + at, new + at, buffer[: size - at])
 
 
 def _reserve(file: BinaryIO, begin: int, end: int) -> None:
-    """Let a file grow by bytes that the disk has; OSError if it has not, and the file is as before."""
+    """Let a file grow by zeros, which need their place on the disk; OSError if it has none, and the file is as before."""
     try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), begin, end - begin)
+        file.seek(begin)
+        _write_all(file, bytes(end - begin))
     except OSError:
         file.truncate(begin)
         raise
 
 
-def _copy(file: BinaryIO, old: int, new: int, size: int) -> None:
+def _copy(file: Any, old: int, new: int, buffer: memoryview) -> None:
+    """Move as many bytes as `buffer` has, through it."""
     if old == new:
         return
     file.seek(old)
-    parts = []
-    while size and (part := file.read(size)):
-        parts.append(part)
-        size -= len(part)
+    rest = buffer
+    while rest and (got := file.readinto(rest)):
+        rest = rest[got:]
     file.seek(new)
-    _write_all(file, b"".join(parts))
+    _write_all(file, buffer)
 
 
-def _write_all(file: BinaryIO, data: bytes) -> None:
+def _write_all(file: BinaryIO, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

@@ -30,6 +30,8 @@ class Muxer:
 
     def add(self, access_unit: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
         """One access unit, Annex B. duration: of the last one of all; of the others it is the time to the next."""
+        if self._layout.failed:
+            raise ValueError("an earlier write has failed: nothing can follow")
         sample, sets = to_sample(access_unit)
         if self._sets is None:
             if pts < dts:
@@ -46,7 +48,7 @@ class Muxer:
 
     def finish(self) -> None:
         """Complete the file; without access units nothing is written."""
-        if self._waiting is not None:
+        if self._waiting is not None and not self._layout.failed:
             self._pass_on(self._waiting[4] or self._last_duration)
         if self._sets is not None:
             self._layout.finish()

@@ -12,6 +12,7 @@ from .sample_reader import Defaults, FoundSample, FragmentReader, TableReader
 
 _FIRST_BOXES = (b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pdin")
 _LARGEST_SAMPLE = LARGEST_NAL_UNIT  # bytes
+_MOST_SHARING = 16  # bytes of all samples by bytes of the file
 _H264 = ("avc1", "avc3")
 
 
@@ -97,8 +98,15 @@ class Mp4Reader:
         return Fraction(self.timescale, first.duration) if first is not None and first.duration else None
 
     def samples(self) -> Iterator[FoundSample]:
-        """All samples in coding order: those of moov, then those of fragments. Each lies in the file."""
+        """All samples in coding order: those of moov, then those of fragments. Each lies in the file.
+
+        Some may share bytes, but not so many that a small file takes for ever.
+        """
+        total = 0
         for number, sample in enumerate(self._found()):
+            total += sample.size
+            if total > _MOST_SHARING * self._size:
+                raise BitstreamError(f"sample {number}: samples share their bytes more than {_MOST_SHARING} times")
             if not 0 <= sample.entry < len(self._entries):
                 raise BitstreamError(f"sample {number} has entry {sample.entry + 1} of {len(self._entries)}")
             if sample.position < 0 or sample.position + sample.size > self._size or sample.size > _LARGEST_SAMPLE:

@@ -1,4 +1,4 @@
-"""Packets into an MP4 in memory with PyAV (pip install av): what a server sends.
+"""Packets into an MP4 in memory: what a server sends.
 
     python samples/mux_mp4.py out/api.mp4
 """
@@ -8,24 +8,18 @@ from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
 
-import av
 import h264lite
+from h264lite.encoder.files.output_mp4 import Mp4Sink
 from h264lite.samples.make_clip import make_frames
 
 
 def mux(packets: list[h264lite.Packet], fps: Fraction) -> bytes:
-    """Fragmented MP4: unlike +faststart it needs no file that can be opened again."""
+    """One movie, moov in front; with fragment=SECONDS each write would be a segment for HLS, DASH or MediaSource."""
     out = BytesIO()
-    template = av.open(BytesIO(packets[0].data), format="h264")
-    flags = {"movflags": "+frag_keyframe+empty_moov+default_base_moof"}
-    with av.open(out, "w", format="mp4", options=flags) as container:
-        stream = container.add_stream_from_template(template.streams.video[0])
-        for made in packets:
-            packet = av.Packet(made.data)
-            packet.stream, packet.time_base = stream, 1 / fps
-            packet.pts, packet.dts, packet.duration = made.pts, made.dts, made.duration
-            packet.is_keyframe = made.is_keyframe
-            container.mux(packet)
+    sink = Mp4Sink(out, fps=fps)
+    for packet in packets:
+        sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
+    sink.close()
     return out.getvalue()
 
 

@@ -3,8 +3,8 @@
 Reads, writes, halos and copies are those of the members.
 """
 
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -30,20 +30,12 @@ from ..cpu_simd.bundles import (
 
 Getter = Callable[[Mapping[str, Any]], Any]
 
-
-@dataclass(frozen=True)
-class Bundle:
-    """A named tuple; members: names of the table of arrays (arrays.py), in the order of its fields."""
-
-    name: str
-    kind: type[tuple[Any, ...]]
-    members: str
-
-    def getter(self) -> Getter:
-        """A function that makes the tuple from arrays and numbers by name."""
-        kind, values = self.kind, itemgetter(*self.members.split())
-        return lambda state: tuple.__new__(kind, values(state))
-
+# A row: a name of the stage table, and what it means
+Bundle = namedtuple("Bundle", (
+    "name",
+    "kind",  # of cpu_simd/bundles.py
+    "members",  # names of the table of arrays (arrays.py), in the order of the fields of `kind`
+))  # fmt: skip
 
 BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("source", Planes, "source_y source_u source_v"),
@@ -76,4 +68,9 @@ def members(names: Iterable[str]) -> tuple[str, ...]:
 
 def getters(names: Iterable[str]) -> list[Getter]:
     """Functions that take the array, number or bundle of each name from arrays and numbers by name."""
-    return [BUNDLES[name].getter() if name in BUNDLES else itemgetter(name) for name in names]
+    return [_bundle_getter(BUNDLES[name]) if name in BUNDLES else itemgetter(name) for name in names]
+
+
+def _bundle_getter(bundle: Bundle) -> Getter:
+    kind, values = bundle.kind, itemgetter(*bundle.members.split())
+    return lambda state: tuple.__new__(kind, values(state))

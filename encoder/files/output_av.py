@@ -61,7 +61,7 @@ class ContainerSink:
         try:
             if self._container is None:
                 self._open(data)
-            packet = self._av.Packet(data if self._format == "matroska" else without_parameter_sets(data))
+            packet = self._av.Packet(without_parameter_sets(data))
             packet.stream, packet.time_base = self._stream, self._base
             packet.pts, packet.dts, packet.is_keyframe = pts, dts, is_keyframe
             packet.duration = duration or round(self._frame / self._base)

@@ -1,5 +1,7 @@
 """MP4 output of our own: a file with moov in front, or fragments for pipes, HLS and DASH."""
 
+import errno
+import io
 import os
 import tempfile
 import threading
@@ -75,7 +77,7 @@ class Mp4Sink:
         finally:
             if self._waiting is not None:
                 self._waiting.close()
-            self._file.close()
+            self._named(self._file.close)
 
     def _named(self, call: Callable[[], Any]) -> Any:
         """OutputError for what cannot be written or said."""
@@ -93,17 +95,19 @@ class _Object:
     editable = False
 
     def __init__(self, target: Any):
-        if not callable(getattr(target, "write", None)):
+        if not callable(getattr(target, "write", None)) or isinstance(target, io.TextIOBase):
             raise OutputError(f"{type(target).__name__} is no output: give a file name, or an object with write(bytes)")
         self._target = target
         self.name = f"the {type(target).__name__}"
 
     def write(self, *parts: bytes) -> None:
         """All parts in one call of the object's `write`, repeated for what an unbuffered file did not take."""
-        view = memoryview(b"".join(parts))
-        while view:
-            taken = self._target.write(view)
-            view = view[len(view) if taken is None else taken :]
+        data = b"".join(parts)
+        while data:
+            taken = self._target.write(data)
+            if taken is None and isinstance(self._target, io.RawIOBase):
+                raise BlockingIOError(errno.EAGAIN, "it takes nothing now: give a blocking file")
+            data = data[len(data) if taken is None else taken :]
 
     def close(self) -> None:
         """Pass on what the object has buffered; it stays open."""

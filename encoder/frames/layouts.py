@@ -5,6 +5,7 @@ A layout is a word of the letters B (batch, of one), T (frames), C (colours), H 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..errors import InputError, OptionError
 
@@ -63,8 +64,9 @@ def read_layout(value: object) -> str | None:
     return name
 
 
+@lru_cache(256)  # frames of a loop are alike
 def find_layout(
-    shape: Sequence[int],
+    shape: tuple[int, ...],
     is_uint8: bool,
     layout: str | None = None,
     format: str | None = None,
@@ -79,11 +81,12 @@ def find_layout(
     readings = _readings(shape, layout, format, SMALLEST if layout is None and known is None else 1)
     if format is None:  # NV12 is not found by shape; I420 of floating-point samples does not exist
         readings = [r for r in readings if r.format != "nv12" and (is_uint8 or r.format != "i420")]
+    if known is not None:
+        large = [r for r in readings if layout is not None or min(r.size(shape)) >= SMALLEST]
+        readings = [r for r in readings if _fits(r, shape, known)] or large
+        readings = [r for r in readings if _was_before(r, shape, known)] or readings
     if not readings:
         raise InputError(_no_reading(shape, layout, format))
-    if known is not None:
-        for fits in (_fits, _was_before):
-            readings = [r for r in readings if fits(r, shape, known)] or readings
     different: dict[tuple[bool, str], Layout] = {}
     for reading in readings:
         different.setdefault(_meaning(reading, shape), reading)

@@ -45,17 +45,6 @@ def is_array(value: Any) -> bool:
     )
 
 
-def is_on_gpu(value: Any) -> bool:
-    """Whether a frame, or one of its planes, lies on a GPU; takes no context and waits for nothing."""
-    if isinstance(value, list | tuple):
-        return any(is_on_gpu(part) for part in value)
-    if is_of(value, "torch", "Tensor"):
-        return bool(value.is_cuda)
-    if hasattr(value, INTERFACE):
-        return True
-    return not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__") and dlpack.device_of(value) in dlpack.ON_GPU
-
-
 def read(value: Any, name: str = "frame", stream: Any = None) -> Samples:
     """Read an array; InputError if it is none, or of an unknown type. stream: that of its producer, if it is on a GPU."""
     if is_of(value, "PIL.Image", "Image"):

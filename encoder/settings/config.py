@@ -75,6 +75,7 @@ class Config:
     split: tuple[int, int] | None = None
     tuning: Tuning | None = field(default=None, compare=False, repr=False)  # measurements of this machine
     tuning_note: str = field(default="", compare=False)  # why the user's tuning file is not used
+    fixed_frame_rate: bool = True  # False: the container has a time for each frame
     # settings of a GPU that override `tuning`: some of CHOSEN in scheduler/planning/tuning_file.py
     gpu_choices: Mapping[str, int] | None = field(default=None, compare=False)
 

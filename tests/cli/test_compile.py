@@ -60,8 +60,9 @@ def test_the_gpus_of_the_machine(nvcc, monkeypatch, capsys):
 
 def test_without_gpu_and_nvcc(nvcc, monkeypatch, capsys):
     monkeypatch.setattr(compiler, "known_architectures", lambda: ())
+    monkeypatch.setattr(compiler, "find_nvrtc", lambda: None)
     assert cli.main(["compile", "--cuda"]) == 3
-    assert "no GPU, and no nvcc" in capsys.readouterr().err
+    assert "no GPU, and no compiler" in capsys.readouterr().err
 
 
 def test_a_compiler_that_fails(nvcc, monkeypatch, capsys):

@@ -50,5 +50,5 @@ def test_pictures_that_end_in_an_exception_end_the_encode_with_it(options, count
 
     before = threading.active_count()
     with pytest.raises(Failed):
-        h264lite.encode(frames(), threads=1, **options)
+        h264lite.encode(frames(), threads=1, format="i420", **options)
     assert threading.active_count() <= before

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.files.times import FrameTimes
+from h264lite.standard.bits import unescape
+from h264lite.standard.syntax import parse_sps
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,7 +45,7 @@ def make(path, times=range(0, 400, 40), codec="ffv1", sound=None, matrix=None, p
         out.mux(stream.encode(None))
         if sound is not None:
             for n in range(25):
-                samples = np.sin(np.arange(1024) / 9 + n)[None].astype(np.float32)
+                samples = np.float32(1024 * n > 9600) * np.sin(np.arange(1024) / 9)[None].astype(np.float32)  # from 0.2 s on
                 frame = av.AudioFrame.from_ndarray(samples, format="flt", layout="mono")
                 frame.sample_rate, frame.pts, frame.time_base = 48000, 1024 * n, Fraction(1, 48000)
                 out.mux(track.encode(frame))
@@ -56,6 +58,13 @@ def times_of(path, kind="video"):
     with av.open(str(path)) as container:
         stream = (container.streams.video if kind == "video" else container.streams.audio)[0]
         return [float(1000 * packet.pts * packet.time_base) for packet in container.demux(stream) if packet.size]
+
+
+def promises_a_fixed_rate(path):
+    """fixed_frame_rate_flag of the first SPS."""
+    with av.open(str(path)) as container:
+        record = container.streams.video[0].codec_context.extradata
+    return bool(parse_sps(unescape(record[9 : 8 + int.from_bytes(record[6:8], "big")])).vui.fixed_frame_rate_flag)
 
 
 def encode(source, out, *words):
@@ -77,10 +86,12 @@ def test_a_variable_frame_rate_stays(tmp_path, ending, capfd):
     assert encode(source, tmp_path / f"o.{ending}") == 0
     assert times_of(tmp_path / f"o.{ending}") == pytest.approx(VARIABLE, abs=1)
     assert not capfd.readouterr().err
+    assert not promises_a_fixed_rate(tmp_path / f"o.{ending}")
     assert encode(source, tmp_path / f"o.{ending}", "--seek", "3", "--frames", "4") == 0
     assert times_of(tmp_path / f"o.{ending}") == pytest.approx([time - 200 for time in VARIABLE[3:7]], abs=1)
     assert encode(source, tmp_path / f"o.{ending}", "--fps", "50") == 0
     assert times_of(tmp_path / f"o.{ending}") == pytest.approx(range(0, 160, 20), abs=1)
+    assert promises_a_fixed_rate(tmp_path / f"o.{ending}")
 
 
 def test_a_plain_stream_loses_it_with_a_warning(tmp_path, capfd):
@@ -186,6 +197,7 @@ def test_sound_is_left_out_with_a_warning_or_copied(tmp_path, capfd):
         assert times_of(out) == pytest.approx(range(0, 400, 40), abs=1)
         assert len(times_of(out, "audio")) in (19, 20)  # of 26: they end with the video, 0.4 s
         data = out.read_bytes()
+        assert data.count(b"\x67\x42\xc0") == 1, "the SPS is in no sample"
         if ending != "mkv":
             assert data.index(b"moov") < data.index(b"mdat")
     assert not capfd.readouterr().err
@@ -206,6 +218,16 @@ def test_sound_of_another_file(tmp_path, codec, ending, expected):
         assert audio.codec_context.codec.canonical_name == expected
         assert audio.duration * audio.time_base == pytest.approx(8 * 0.04, abs=0.1)
         assert len([packet for packet in container.demux(video=0) if packet.size]) == 8
+
+
+@pytest.mark.parametrize("seek", (0, 3))
+@pytest.mark.parametrize("sound", ("aac", "pcm_f32le"))
+def test_sound_is_in_time(tmp_path, sound, seek):
+    source, out = make(tmp_path / "in.mkv", sound=sound), tmp_path / "o.mp4"
+    assert encode(source, out, "--audio", str(source), "--seek", str(seek)) == 0
+    with av.open(str(out)) as container:
+        loud = [frame.pts * frame.time_base for frame in container.decode(audio=0) if np.abs(frame.to_ndarray()).max() > 0.2]
+    assert float(loud[0]) == pytest.approx(10240 / 48000 - seek / 25, abs=0.025)  # a packet is 0.021 s
 
 
 def test_sound_is_refused_where_it_cannot_be(tmp_path, capfd):

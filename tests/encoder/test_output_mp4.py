@@ -1,7 +1,9 @@
 """MP4 of our own, read by FFmpeg: frames, times, colours, and what is left where writing ends too early."""
 
+import _thread
 import io
 import os
+import subprocess
 from fractions import Fraction
 from functools import cache
 
@@ -10,6 +12,7 @@ import pytest
 from h264lite import Encoder
 from h264lite.encoder.errors import OutputError
 from h264lite.encoder.files.output_mp4 import Mp4Sink
+from h264lite.mp4 import layouts
 
 from .. import round_trip
 
@@ -109,6 +112,28 @@ def test_fragments_begin_at_keyframes_and_each_is_one_write():
     assert_frames(pieces[0] + pieces[1], 2 * KEYINT)
 
 
+class Small(io.RawIOBase):
+    """An unbuffered file that takes a few bytes at a time, or none."""
+
+    def __init__(self, full=False):
+        self.data, self.full = b"", full
+
+    def write(self, data):
+        self.data += data[: 0 if self.full else 777]
+        return None if self.full else min(777, len(data))
+
+
+def test_unbuffered_objects():
+    expected = write(io.BytesIO()).getvalue()
+    assert write(Small()).data == expected
+    with pytest.raises(OutputError, match="the Small: it takes nothing now"):
+        write(Small(full=True))
+    closed = io.BytesIO()
+    closed.close()
+    with pytest.raises(OutputError, match="closed file"):
+        write(closed)
+
+
 def test_variable_frame_rate_and_a_rate_of_few_units(tmp_path):
     times = [0, 40, 41, 1000, 1001, 7777]
     sink = Mp4Sink(tmp_path / "o.mp4", fps=Fraction(25), time_base=Fraction(1, 90000))
@@ -172,6 +197,8 @@ def test_a_full_disk_leaves_what_was_whole(tmp_path, monkeypatch):
         for packet in packets():
             sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
     assert sink.frames == 15
+    with pytest.raises(OutputError, match="an earlier write has failed"):
+        sink.write_packet(packets()[-1].data, 99, 99, False)
     sink.close()
     assert_frames(path, 15)
     assert b"moof" not in path.read_bytes()
@@ -183,11 +210,11 @@ def test_a_disk_too_full_for_the_movie_leaves_fragments(tmp_path, monkeypatch):
     for n, packet in enumerate(packets()):  # durations and offsets change: moov needs more than moof
         sink.write_packet(packet.data, n * n + n, n * n, packet.is_keyframe)
 
-    def full(fd, offset, size):
-        os.ftruncate(fd, offset + size // 2)
+    def full(file, data):
+        file.write(data[: len(data) // 2])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(layouts, "_write_all", full)
     with pytest.raises(OutputError, match="no space left on device"):
         sink.close()
     sink.close()
@@ -196,10 +223,6 @@ def test_a_disk_too_full_for_the_movie_leaves_fragments(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_while_the_file_is_moved_comes_after_it(tmp_path, monkeypatch):
-    import _thread
-
-    from h264lite.mp4 import layouts
-
     moved = layouts._move
     monkeypatch.setattr(layouts, "_move", lambda *args: (_thread.interrupt_main(), moved(*args)))
     sink = Mp4Sink(tmp_path / "o.mp4", fps=RATE)
@@ -208,6 +231,22 @@ def test_an_interrupt_while_the_file_is_moved_comes_after_it(tmp_path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         sink.close()
     assert_frames(tmp_path / "o.mp4")
+
+
+def test_an_old_file_and_a_pipe_with_a_name(tmp_path):
+    path, pipe = tmp_path / "o.mp4", tmp_path / "pipe.mp4"
+    path.write_bytes(b"longer than the new one" * 10000)
+    expected = write(path).read_bytes()
+    assert len(expected) < 230000
+    assert_frames(path)
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    sink = Mp4Sink(pipe, fps=RATE)
+    assert sink.waits
+    for packet in packets():
+        sink.write_packet(packet.data, packet.pts, packet.dts, packet.is_keyframe)
+    sink.close()
+    assert reader.communicate(timeout=30)[0] == expected
 
 
 def test_without_packets_nothing_is_written(tmp_path):
@@ -225,6 +264,8 @@ def test_refusals(tmp_path):
         Mp4Sink(tmp_path / "no" / "o.mp4", fps=RATE)
     with pytest.raises(OutputError, match=r"int is no output"):
         Mp4Sink(5, fps=RATE)
+    with pytest.raises(OutputError, match=r"TextIOWrapper is no output"), open(tmp_path / "text", "w") as file:
+        Mp4Sink(file, fps=RATE)
     with pytest.raises(OutputError, match=r"time base"):
         Mp4Sink(io.BytesIO(), fps=Fraction(1 << 33))
     sink = Mp4Sink(io.BytesIO(), fps=RATE)

@@ -97,7 +97,7 @@ def bad_frame(planes: tuple[np.ndarray, ...], rng: random.Random) -> Any:
         lambda: (y, u, v, v), lambda: (y, u, None), lambda: (y[:-1], u, v), lambda: (y, u[:, 1:], v), lambda: (y, u, v[None]),
         lambda: (y.T[..., None], u, v), lambda: (y.astype(np.uint16), u, v), lambda: (y, u.astype(np.int8), v),
         lambda: tuple(p.astype(float) for p in planes), lambda: (y, u, v.astype(object)), lambda: (y > 9, u, v),
-        lambda: np.zeros((3, h, w), np.uint8), lambda: np.zeros((h, w, 3), np.uint8), lambda: np.zeros(0, np.uint8),
+        lambda: np.zeros((2, h, w), np.uint8), lambda: np.zeros((h, w, 2), np.uint8), lambda: np.zeros(0, np.uint8),
         lambda: y[:0], lambda: np.zeros((2,) * 20, np.uint8), lambda: np.array([[1, "a"]], dtype=object), lambda: np.uint8(3),
         lambda: np.zeros((h, w), "V1"), lambda: np.zeros((h, w), [("a", "u1")]), lambda: Array(lambda: 7),
         lambda: Array(lambda: None), lambda: Array(lambda: [y, u, v]), lambda: Array(lambda: y.astype(np.float32)),

@@ -15,7 +15,7 @@ from h264lite.mp4.movie import FILE_TYPE, Track, movie
 from h264lite.mp4.muxer import Muxer
 from h264lite.mp4.reader import Mp4Reader, is_mp4
 from h264lite.mp4.samples import Sample, SampleTable
-from h264lite.standard.bits import NAL_PPS, NAL_SPS, BitstreamError, nal_unit
+from h264lite.standard.bits import NAL_PPS, NAL_SPS, BitstreamError, nal_unit, split_byte_stream
 from h264lite.standard.syntax import Pps, Sps, Vui, write_pps, write_sps
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -112,6 +112,25 @@ def test_positions_beyond_four_gigabytes(tmp_path):
         assert [bytes(packet) for packet in container.demux(video=0) if packet.size] == units
 
 
+@pytest.mark.parametrize("delay", (0, 500))
+def test_durations_beyond_32_bits(tmp_path, delay):
+    """A timescale of a million and three frames of more than an hour: headers and edit list of version 1."""
+    layout, result = in_layout("in place", tmp_path / "o.mp4")
+    muxer = Muxer(layout, Fraction(1, 1_000_000))
+    for n in range(3):
+        step = 4_000_000_000
+        muxer.add(access_unit(bytes([n + 1, 0x80]), n == 0), n * step, n * step - delay * (n == 0) // 2, n == 0, step)
+    muxer.finish()
+    data = result()
+    reader = Mp4Reader(io.BytesIO(data))
+    assert [sample.pts - delay // 2 for sample in reader.samples()] == [0, 4_000_000_000, 8_000_000_000]
+    assert "12000.000 s" in reader.summary()
+    av = pytest.importorskip("av")
+    with av.open(io.BytesIO(data)) as container:
+        found = [packet.pts * packet.time_base for packet in container.demux(video=0) if packet.size]
+        assert found == [0, 4000, 8000] and container.duration == 12000 * 1_000_000
+
+
 @pytest.mark.slow
 def test_a_large_file_is_moved(tmp_path):
     """4.3 GB of samples through the layout of files."""
@@ -168,6 +187,22 @@ def test_what_a_sample_leaves_out():
     assert without_parameter_sets(stream) == b"".join(b"\0\0\0\1" + unit for unit in units[:1] + units[3:])
     for size in (1, 2):
         assert to_byte_stream(b"\3".rjust(size, b"\0") + slice_, size) == b"\0\0\0\1" + slice_
+
+
+@given(st.lists(st.sampled_from([b"\0", b"\0\0\1", b"\0\0\0\1", b"\x41\x80", b"\x67\x42", b"\x68\3", b"\x09"]), max_size=20))
+def test_access_units_are_split_as_the_byte_stream_is(parts):
+    """As standard.bits has it; parameter sets are given apart, and delimiters left out."""
+    stream = b"".join(parts)
+    try:
+        units = [unit.data for unit in split_byte_stream(stream)]
+    except BitstreamError:
+        units = []
+    expected = b"".join(struct.pack(">I", len(unit)) + unit for unit in units if unit[0] not in (0x67, 0x68, 9))
+    if not expected:
+        with pytest.raises(ValueError):
+            to_sample(stream)
+        return
+    assert to_sample(stream) == (expected, [unit for unit in units if unit[0] in (0x67, 0x68)])
 
 
 # Damage --------------------------------------------------------------------------------------------------------------
@@ -233,6 +268,18 @@ def test_refusals_say_what_is_wrong(tmp_path, change, words):
     good, _ = some_files(tmp_path / "o.mp4")
     assert change(good) != good
     assert words in read_all(change(good))
+
+
+def test_samples_that_share_their_bytes_end(tmp_path):
+    """A file of 100 kB that asks for 5 GB."""
+    sets = ParameterSets(to_sample(access_unit(b"\x80", True))[1])
+    unit, table = to_sample(access_unit(b"\1" * 50000, True))[0], SampleTable()
+    for _ in range(10000):
+        table.add_chunk([Sample(len(unit), 1, 0, True)], 0)
+    track = Track(sets, 25000)
+    begin = len(FILE_TYPE + movie(track, table, [0] * 10000)) + 8
+    data = FILE_TYPE + movie(track, table, [begin] * 10000) + mdat_header(len(unit)) + unit
+    assert "share their bytes" in read_all(data)
 
 
 def test_fragments_that_are_cut_off_are_read_to_there(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import Motion
 from h264lite.scheduler.arrays import (
     ALL_ROWS,
     ARRAYS,
@@ -26,6 +27,7 @@ from h264lite.scheduler.arrays import (
     pool_planes,
     storage,
 )
+from h264lite.scheduler.bundles import BUNDLES, getters
 from h264lite.scheduler.frames.frame import Frame, HostFrame, References, Workspace
 from h264lite.scheduler.stages import EVEN, STAGES, TABLE, Stage
 
@@ -55,6 +57,16 @@ def test_every_name_is_in_one_table_and_used():
     behind = {name for view in VIEWS.values() for name, _ in view.of}
     assert behind <= ARRAYS.keys()
     assert not ARRAYS.keys() - used - behind
+
+
+def test_bundles_have_a_member_for_each_field_and_are_used():
+    arguments = {name for row in TABLE for name in row.arguments.split()}
+    for name, bundle in BUNDLES.items():
+        assert len(bundle.members.split()) == len(bundle.kind._fields) and name in arguments, name
+    (motion,) = getters(["motion"])
+    made = motion({"mb_type": 1, "sub_mb_type": 2, "ref_idx": 3, "mv": 4, "qp": 5})
+    assert made == Motion(1, 2, 3, 4) and made.ref_idx == 3
+    assert stage("source_y motion row0 row1 cbp", "motion cbp").reads == ("source_y",)
 
 
 def test_halos_are_of_stages_that_read_the_array():

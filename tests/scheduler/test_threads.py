@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from h264lite import start_threads as threads_module
 from h264lite.cuda_src.runtime import context_warmup as waking
-from h264lite.encoder.encoder import Encoder, encode
+from h264lite.encoder.encoder import Encoder
 from h264lite.encoder.pipeline import Pipeline
+from h264lite.encoder.writer import encode
 from h264lite.scheduler.planning.adaptation import Adaptation
 from h264lite.scheduler.threads.copiers import Copiers, Target
 from h264lite.scheduler.threads.pool import WorkerPool
@@ -93,14 +94,14 @@ def test_a_crew_of_fewer(refuse, limit):
 @pytest.mark.parametrize("options", [{"threads": 6}, {"threads": 4, "gops": 4, "keyint": 2},
                                      {"threads": 16, "gops": 3, "keyint": 1}])  # fmt: skip
 def test_the_same_bytes_with_fewer_threads(refuse, options):
-    expected = encode(FRAMES, device="cpu", **options)
+    expected = encode(FRAMES, format="i420", device="cpu", **options)
     for limit in (0, 1, 2, 3, 5, 9):
         refuse(limit)
-        assert encode(FRAMES, device="cpu", **options) == expected, limit
+        assert encode(FRAMES, format="i420", device="cpu", **options) == expected, limit
     rng = random.Random(5)
     for k in range(12):
         refuse.by_chance(rng)
-        assert encode(FRAMES, device="cpu", **options) == expected, k
+        assert encode(FRAMES, format="i420", device="cpu", **options) == expected, k
 
 
 def test_lanes_are_given_up_for_want_of_threads(refuse):
@@ -169,7 +170,7 @@ def test_a_command_within_a_limit_of_processes():
         resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
 
     environment = os.environ | {"PYTHONPATH": str(Path(threads_module.__file__).parents[1]), "HOME": "/nonexistent"}
-    expected = encode(FRAMES, device="cpu", keyint=2)  # with it the kernels are compiled
+    expected = encode(FRAMES, format="i420", device="cpu", keyint=2)  # with it the kernels are compiled
     with tempfile.TemporaryDirectory() as folder:
 
         def run(*words):
