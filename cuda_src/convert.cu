@@ -137,7 +137,6 @@ struct Target {
 // A thread makes four by two samples of luma and two of each chroma. Grid: words of a row, pairs of rows.
 template <class Sample>
 DEVICE void convert_rgb(Rgb<Sample> rgb, const Target &to, int *any_outside) {
-  wait_for_the_kernel_before();
   const int x = 4 * int(blockIdx.x * blockDim.x + threadIdx.x), y = 2 * int(blockIdx.y * blockDim.y + threadIdx.y);
   if (x >= to.coded_width || y >= to.coded_height) return;
   set_qp(x, y, to.coded_width, to.frame_params, to.qp);
@@ -181,6 +180,7 @@ DEVICE void convert_rgb(Rgb<Sample> rgb, const Target &to, int *any_outside) {
   extern "C" __global__ void name(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int step, int pitch, int low, \
       int scale, int width, int height, int coded_width, int coded_height, const int *frame_params, uint8_t *out_y, \
       uint8_t *out_u, uint8_t *out_v, uint8_t *qp, int *any_outside) { \
+    wait_for_the_kernel_before(); \
     const Range range = {float_of_bits(low), float_of_bits(scale), false}; \
     const Rgb<Sample> rgb = {{red, green, blue}, step, pitch, width, height, range}; \
     const Target to = {coded_width, coded_height, frame_params, out_y, out_u, out_v, qp}; \

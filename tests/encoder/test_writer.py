@@ -178,8 +178,8 @@ def test_values_out_of_range_on_a_gpu(driver):  # noqa: F811
         with h264lite.Encoder(WIDTH, HEIGHT, 24, device="cuda", **OPTIONS) as encoder:
             packets = encoder.encode(clip()[0])
             with pytest.raises(InputError, match="frame 1 has values"):  # whichever call sees it
-                encoder.encode(last)
-                encoder.flush()
+                packets += encoder.encode(last)
+                packets += encoder.flush()
             with pytest.raises(Error, match="no frame can follow"):
                 encoder.encode(clip()[0])
             assert len(packets + encoder.flush()) == 1
