@@ -67,7 +67,7 @@ DecisionSettings = namedtuple("DecisionSettings", (
     "subme",  # the option
     "trellis",  # the option
     "max_mv_y",  # limit of vertical vectors, luma samples (Table A-1)
-    "partition_mask",  # sizes of partitions, see ALL_KINDS in decisions.py
+    "partition_mask",  # sizes of partitions, see ALL_PARTITIONS in decisions.py
 ))  # fmt: skip
 
 # Types and motion of the macroblocks of a frame.

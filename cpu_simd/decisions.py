@@ -22,7 +22,7 @@ SMALLEST_WINDOW = 12  # minimum range that full_search reads
 REFINE_MARGIN_HALVES, REFINE_MARGIN_8x8, REFINE_MARGIN_8x4, REFINE_MARGIN_4x4 = 12, 8, -4, -8
 COST_NOT_REFINED = 1 << 20  # cost of a partition that was not refined
 EVERY = 5  # from this subme on all partitions are refined
-ALL_KINDS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
+ALL_PARTITIONS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 
 # ---- intra_estimate and intra
 AS_16x16 = 16  # intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16

@@ -8,7 +8,7 @@ from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
 from .decisions import (
-    ALL_KINDS,
+    ALL_PARTITIONS,
     COST_NOT_REFINED,
     EVERY,
     LAMBDA,
@@ -68,7 +68,7 @@ _whole = make_shuffle((*[_NONE] * (LARGE + 8), LARGE + 5))
 def worth_refining(cost, mb, lam, partition_mask, every):
     """Bit mask of the partitions to refine in macroblock mb: those that may win, all if `every`.
 
-    partition_mask: partition sizes wanted (see ALL_KINDS); cost: int32[n_mb, 41], of integer vectors.
+    partition_mask: partition sizes wanted (see ALL_PARTITIONS); cost: int32[n_mb, 41], of integer vectors.
     """
     wanted = np.int64(WHOLE)
     whole = np.int64(cost[mb, 40])
@@ -212,13 +212,13 @@ def _refine_rows(
             refine_step(target, origin, px, py, lam, wanted, 1, quarter_metric, centre_too, neighbours, mb, found)
 
 
-def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, partition_mask=ALL_KINDS):
+def subpel_refine(source, luma, pad, predictor, qp, subme, row0, row1, found, partition_mask=ALL_PARTITIONS):
     """Refines the integer vectors of full_search to half, then quarter samples (not part of the standard).
 
     source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; predictor: int16[n_mb, 2]; qp: uint8[n_mb],
     QP_Y; [row0, row1): macroblock rows; found: SearchResult, in place. Each step tests the vector and its eight neighbours,
     at a distance of two quarters, then one; cost becomes distortion (SAD or SATD, see _SUBME) + lam * bits of the vector
-    difference. partition_mask: partition sizes wanted (see ALL_KINDS); others, and up to subme 4 those that REFINE_MARGIN_*
+    difference. partition_mask: sizes wanted (see ALL_PARTITIONS); others, and up to subme 4 those that REFINE_MARGIN_*
     exclude, get COST_NOT_REFINED. subme 0 changes nothing.
     """
     if subme == 0:

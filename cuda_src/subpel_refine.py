@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..cpu_simd.bundles import SearchResult
-from ..cpu_simd.decisions import ALL_KINDS, EVERY
+from ..cpu_simd.decisions import ALL_PARTITIONS, EVERY
 from .runtime.device import DeviceArray
 
 THREADS = 224
@@ -21,7 +21,7 @@ def subpel_refine(
     row0: int,
     row1: int,
     found: SearchResult,  # in place
-    partition_mask: int = ALL_KINDS,
+    partition_mask: int = ALL_PARTITIONS,
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.subpel_refine.subpel_refine."""

@@ -1,6 +1,6 @@
-"""Compiles the kernels of the CPU path into their cache: all, or with `beside` the stages warm_up.IN_BACKGROUND.
+"""Compiles the kernels of the CPU path into their cache: all, or with `background` the stages warm_up.IN_BACKGROUND.
 
-    python -m h264lite.encoder.compile_kernels [beside]
+    python -m h264lite.encoder.compile_kernels [background]
 """
 
 import sys
@@ -60,7 +60,7 @@ def _encode(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["beside"]:
+    if sys.argv[1:] == ["background"]:
         compile_stages()
     else:
         compile_all()

@@ -53,18 +53,18 @@ def compile_in_background(config: Config) -> None:
 
     It ends at the latest with this one.
 
-    H264LITE_COMPILE_BESIDE=0 disables it.
+    H264LITE_BACKGROUND_COMPILE=0 disables it.
     """
     global _begun
-    disabled = os.environ.get("H264LITE_COMPILE_BESIDE") == "0"
+    disabled = os.environ.get("H264LITE_BACKGROUND_COMPILE") == "0"
     if _begun or disabled or _needed(config) <= _present or not will_compile(config):
         return
     if (os.cpu_count() or 1) < 2 or not kernel_cache_folder().writable:
         return
     _begun = True
-    environment = os.environ | {"H264LITE_COMPILE_BESIDE": "0"}
+    environment = os.environ | {"H264LITE_BACKGROUND_COMPILE": "0"}
     quiet = subprocess.DEVNULL
-    command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", "beside"]
+    command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", "background"]
     try:
         child = subprocess.Popen(command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     except OSError:

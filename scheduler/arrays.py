@@ -1,4 +1,4 @@
-"""The table of arrays: name, place, shape, dtype, meaning, halo; and what follows from it: bytes of rows, accesses of stages.
+"""The table of arrays: name, role, shape, dtype, meaning, halo; and what follows from it: bytes of rows, accesses of stages.
 
 Arguments of the stage table and members of its bundles are names of ARRAYS, VIEWS or CONSTANTS; this is checked at import.
 An array is identified by its name and a number: CURRENT for the frame in the loop, k for arrays of reference k of
@@ -23,7 +23,7 @@ Key = tuple[str, int]  # name, number
 Halo = tuple[int, int]  # rows above and below
 ALL_ROWS = (1 << 20, 1 << 20)  # a halo: all rows, by motion vectors
 
-# Places
+# Roles
 RESULT = "result"  # of a frame, in one block of memory that one copy downloads
 GPU_RESULT = "result of a GPU"  # in the same block
 LEVELS = "levels"  # a result as well, with a download of its own
@@ -33,7 +33,7 @@ SEARCH = "search"  # in the workspace, once a reference
 TICKETS = "tickets"  # in the workspace, within one stage
 REFERENCE = "reference"  # of each decoded frame, see POOLS
 HOST = "host"  # written by one device only, into memory of the host
-NEVER_COPIED = (TICKETS, HOST)  # places of arrays that one device uses
+NEVER_COPIED = (TICKETS, HOST)  # roles of arrays that one device uses
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Plane:
 
 
 @dataclass(frozen=True)
-class Whole:
+class Undivided:
     """An array that does not divide by rows: its shape by the size of the frame."""
 
     of: Callable[[Size], tuple[int, ...]]
@@ -126,8 +126,8 @@ class ArrayRow:
     """A row of the table. halo: by stage, rows above and below its own that it reads; a stage that is missing reads none."""
 
     name: str
-    place: str
-    layout: PerMacroblock | PerRow | Plane | Whole
+    role: str
+    layout: PerMacroblock | PerRow | Plane | Undivided
     dtype: type
     meaning: str
     halo: Mapping[str, Halo] = field(default_factory=dict)
@@ -182,14 +182,14 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("ssd_y", RESULT, PerRow(), np.int64, "squared error of the decoded frame"),
     ArrayRow("ssd_u", RESULT, PerRow(), np.int64, "squared error of Cb"),
     ArrayRow("ssd_v", RESULT, PerRow(), np.int64, "squared error of Cr"),
-    ArrayRow("level_index", GPU_RESULT, Whole(lambda size: (size.mb_height + 1 + size.n_mb,)), np.uint32,
+    ArrayRow("level_index", GPU_RESULT, Undivided(lambda size: (size.mb_height + 1 + size.n_mb,)), np.uint32,
              "which blocks have levels, for the download (cuda_src/compact.py)"),
     ArrayRow("slice_sizes", GPU_RESULT, PerRow(), np.int32, "bits of each slice with its header; -1: too long"),
     ArrayRow("levels", LEVELS, per_mb(N_LEVEL_BLOCKS, 16), np.int16,
              "transform coefficient levels in scan order, blocks as in cpu_simd/layout.py"),
-    ArrayRow("slice_data", HOST, Whole(lambda size: (size.mb_height * (size.mb_width + 1) * ENTRY_BYTES,)), np.uint8,
+    ArrayRow("slice_data", HOST, Undivided(lambda size: (size.mb_height * (size.mb_width + 1) * ENTRY_BYTES,)), np.uint8,
              "the slices as write_slices wrote them, room for their headers"),
-    ArrayRow("level_blocks", HOST, Whole(lambda size: (size.n_mb * N_LEVEL_BLOCKS, 16)), np.int16,
+    ArrayRow("level_blocks", HOST, Undivided(lambda size: (size.n_mb * N_LEVEL_BLOCKS, 16)), np.int16,
              "the blocks that have levels, contiguous (cuda_src/compact.py)"),
     ArrayRow("source_y", SOURCE, Plane(16), np.uint8, "the source in coded size", {"intra_estimate": (1, 0)}),
     ArrayRow("source_u", SOURCE, Plane(8), np.uint8, "Cb"),
@@ -201,7 +201,7 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("intra_modes", WORKSPACE, per_mb(16), np.uint8, "its type and modes (cpu_simd/intra_estimate.py)"),
     ArrayRow("coarse_source", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "means of 4x4 samples", {"search_centre": (1, 1)}),
     ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)}),
-    ArrayRow("progress", TICKETS, Whole(lambda size: (1 + size.mb_height,)), np.int64, "of the rows in mode_decision"),
+    ArrayRow("progress", TICKETS, Undivided(lambda size: (1 + size.mb_height,)), np.int64, "of the rows in mode_decision"),
     ArrayRow("centre", SEARCH, per_mb(2), np.int16, "of the search window, integer samples (x, y)"),
     ArrayRow("predictor", SEARCH, per_mb(2), np.int16, "of the vectors that are searched, quarter samples (x, y)"),
     ArrayRow("search_cost", SEARCH, per_mb(len(PARTITIONS)), np.int32, "least cost of each partition"),
@@ -283,14 +283,14 @@ INTRA_FILL = {"mb_type": I_4x4, "ref_idx": -1, "mv": 0}  # values of all macrobl
 POOLS = {"luma": ("luma", "half"), "chroma": ("cb", "cr")}  # the planes of a slot of References, in order
 
 
-def of_places(*places: str) -> tuple[str, ...]:
-    """Names of the arrays of these places, in the order of the table."""
-    return tuple(name for name, array in ARRAYS.items() if array.place in places)
+def of_roles(*roles: str) -> tuple[str, ...]:
+    """Names of the arrays of these roles, in the order of the table."""
+    return tuple(name for name, array in ARRAYS.items() if array.role in roles)
 
 
-RESULTS = of_places(RESULT)  # input of the entropy coding, without levels, and statistics of a frame
-SOURCES = of_places(SOURCE)
-REFERENCE_ARRAYS = of_places(REFERENCE)
+RESULTS = of_roles(RESULT)  # input of the entropy coding, without levels, and statistics of a frame
+SOURCES = of_roles(SOURCE)
+REFERENCE_ARRAYS = of_roles(REFERENCE)
 PREVIOUS_FRAME_ARRAYS = tuple(base for view in VIEWS.values() for base, number in view.of if number == PREVIOUS)
 DECODED = tuple(VIEWS[f"decoded_{plane}"].of[0][0] for plane in "yuv")  # the decoded frame
 
@@ -314,7 +314,7 @@ def _arrays_of(name: str) -> tuple[Key, ...]:
     """The arrays of a name of the stage table, with numbers as in VIEWS."""
     if name in VIEWS:
         return VIEWS[name].of
-    return ((name, SEARCHED_REF if ARRAYS[name].place == SEARCH else CURRENT),)
+    return ((name, SEARCHED_REF if ARRAYS[name].role == SEARCH else CURRENT),)
 
 
 def storage(name: str, reference: int, n_ref: int) -> tuple[Key, ...]:
@@ -323,7 +323,7 @@ def storage(name: str, reference: int, n_ref: int) -> tuple[Key, ...]:
         return ()
     found: list[Key] = []
     for base, number in _arrays_of(name):
-        if ARRAYS[base].place in NEVER_COPIED:
+        if ARRAYS[base].role in NEVER_COPIED:
             continue
         numbers = range(n_ref) if number == ALL_REFS else (reference if number == SEARCHED_REF else number,)
         found += [(base, k) for k in numbers]

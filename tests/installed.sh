@@ -7,7 +7,7 @@ python="${1:-python3.11}" root="$(cd "$(dirname "$0")/.." && pwd)" folder="$(mkt
 case "$python" in */*) python="$(cd "$(dirname "$python")" && pwd)/$(basename "$python")" ;; esac
 trap 'rm -rf "$folder"' EXIT
 chmod 755 "$folder"
-unset PYTHONPATH PYTHONHOME VIRTUAL_ENV NUMBA_CACHE_DIR H264LITE_CACHE H264LITE_COMPILE_BESIDE
+unset PYTHONPATH PYTHONHOME VIRTUAL_ENV NUMBA_CACHE_DIR H264LITE_CACHE H264LITE_BACKGROUND_COMPILE
 export H264LITE_FATBIN="${H264LITE_FATBIN:-80}" PIP_DISABLE_PIP_VERSION_CHECK=1
 fail() { echo "installed.sh: $*" >&2; exit 1; }
 step() { echo "installed.sh: $*"; }

@@ -26,7 +26,7 @@ from ..arrays import (
     VIEWS,
     WORKSPACE,
     Size,
-    of_places,
+    of_roles,
     pool_shape,
 )
 from ..frame_spec import FrameSpec, SliceHeaders
@@ -63,7 +63,7 @@ class Frame:
         size = Size(mb_width, mb_height)
         self.planes: tuple[Array, ...] = tuple(_allocate(name, size, zeros) for name in SOURCES)
         self.results: dict[str, Array] = {}
-        layout = [(name, ARRAYS[name].shape(size), np.dtype(ARRAYS[name].dtype)) for name in of_places(RESULT, GPU_RESULT)]
+        layout = [(name, ARRAYS[name].shape(size), np.dtype(ARRAYS[name].dtype)) for name in of_roles(RESULT, GPU_RESULT)]
         sizes = [_aligned(math.prod(shape) * kind.itemsize) for _, shape, kind in layout]
         self.block = zeros((sum(sizes),), np.uint8)
         at = 0
@@ -71,7 +71,7 @@ class Frame:
             used = math.prod(shape) * kind.itemsize
             self.results[name] = self.block[at : at + used].view(kind).reshape(*shape)
             at += room
-        self.results |= {name: _allocate(name, size, zeros) for name in of_places(LEVELS)}
+        self.results |= {name: _allocate(name, size, zeros) for name in of_roles(LEVELS)}
         vars(self).update(self.results)
         self.decoded: tuple[np.ndarray, np.ndarray] | None = None  # luma, chroma as References, if downloaded
         self.keep_reconstruction = True  # whether `decoded` of this frame is downloaded
@@ -305,8 +305,8 @@ class Workspace:
     """Intermediate arrays between the stages of a frame; one set, since one frame at a time is in the loop."""
 
     def __init__(self, size: Size, n_ref: int, zeros: Zeros = np.zeros) -> None:
-        self._arrays = {name: _allocate(name, size, zeros) for name in of_places(WORKSPACE, TICKETS)}
-        searches = [(name, ARRAYS[name]) for name in of_places(SEARCH)]
+        self._arrays = {name: _allocate(name, size, zeros) for name in of_roles(WORKSPACE, TICKETS)}
+        searches = [(name, ARRAYS[name]) for name in of_roles(SEARCH)]
         self._searches = {name: zeros((n_ref, *array.shape(size)), array.dtype) for name, array in searches}
         for view in VIEWS.values():
             (name, number), *_ = view.of

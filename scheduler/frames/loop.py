@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OneDevice = Executor | CudaExecutor
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
-KIND_16x16, KIND_16x8, KIND_8x8, KIND_8x4, KIND_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
+MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
 
 
 @dataclass(frozen=True)
@@ -190,14 +190,14 @@ class Loop:
         return self.arrays.state(frame, device_frame, slot, list0, self.previous)
 
 
-def _partition_kinds(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
-    """The bit mask of subpel_refine.ALL_KINDS.
+def _partition_mask(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
+    """The bit mask of decisions.ALL_PARTITIONS.
 
     Table A-1: 8x4 and 4x8 make at most 8 vectors a macroblock, 4x4 16; a limit of 16 for two macroblocks excludes 4x4.
     """
     unlimited = max_mvs_per_2mb in (0, 32)
-    small = (KIND_8x4 | KIND_4x4) if unlimited else KIND_8x4
-    return KIND_16x16 | ("p8x8" in partitions) * (KIND_16x8 | KIND_8x8) | ("p4x4" in partitions) * small
+    small = (MASK_8x4 | MASK_4x4) if unlimited else MASK_8x4
+    return MASK_16x16 | ("p8x8" in partitions) * (MASK_16x8 | MASK_8x8) | ("p4x4" in partitions) * small
 
 
 def _slice_first_mb(settings: LoopSettings) -> np.ndarray:
@@ -213,7 +213,7 @@ def _constants(config: "Config") -> dict[str, Any]:
         "width": config.width, "height": config.height,
         "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
         "merange": config.merange, "step_grid": config.step_grid, "max_mv_y": config.max_mv_y, "subme": config.subme,
-        "mb_width": config.mb_width, "partition_mask": _partition_kinds(config.partitions, config.max_mvs_per_2mb),
+        "mb_width": config.mb_width, "partition_mask": _partition_mask(config.partitions, config.max_mvs_per_2mb),
         "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
         "disable_idc": config.disable_deblocking_idc,

@@ -260,7 +260,7 @@ def test_kernels_are_read_from_several_folders(tmp_path, monkeypatch):
 def test_no_second_process_compiles_what_cannot_be_kept(monkeypatch):
     started = []
     monkeypatch.setattr(first_run, "_begun", False)
-    monkeypatch.delenv("H264LITE_COMPILE_BESIDE", raising=False)
+    monkeypatch.delenv("H264LITE_BACKGROUND_COMPILE", raising=False)
     monkeypatch.setattr(first_run.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(first_run.subprocess, "Popen", lambda *_, **__: started.append(1) or pytest.fail("started"))
     monkeypatch.setattr(first_run, "find_cache_folder", lambda sources: kernel_place.CacheFolder(None, False, ()))

@@ -17,12 +17,12 @@ from h264lite.scheduler.arrays import (
     ArrayRow,
     PerRow,
     Size,
-    Whole,
+    Undivided,
     accesses,
     byte_span,
     bytes_of,
     check_stages,
-    of_places,
+    of_roles,
     per_mb,
     pool_planes,
     storage,
@@ -95,7 +95,7 @@ def allocated():
     work, references = Workspace(SIZE, 2), References.allocate(2, SIZE)
     found = {**host.arrays, **work.arrays(), **work.of_reference(1)}
     found |= {name: getattr(host, name) for name in ("slice_data", "level_blocks")}
-    for name in of_places(REFERENCE):
+    for name in of_roles(REFERENCE):
         pool, planes = pool_planes(name)
         whole = getattr(references, pool)[1]
         found[name] = whole[planes[0]] if len(planes) == 1 else whole[planes[0] : planes[-1] + 1]
@@ -109,7 +109,7 @@ def test_everything_is_allocated_as_the_table_says():
         assert array.shape == ARRAYS[name].shape(SIZE) and array.dtype == ARRAYS[name].dtype, name
     references = References.allocate(3, SIZE)
     assert references.luma.shape == (3, 4, 16 * HEIGHT + 96, 176) and references.chroma.shape == (3, 2, 8 * HEIGHT + 48, 88)
-    assert {name for names in POOLS.values() for name in names} == set(of_places(REFERENCE))
+    assert {name for names in POOLS.values() for name in names} == set(of_roles(REFERENCE))
 
 
 def test_results_share_one_block():
@@ -117,7 +117,7 @@ def test_results_share_one_block():
     address = {name: array.__array_interface__["data"][0] for name, array in frame.results.items()}
     start = frame.block.__array_interface__["data"][0]
     inside = {name for name in frame.results if start <= address[name] < start + frame.block.size}
-    assert inside == set(of_places(RESULT, GPU_RESULT)) and not any((address[name] - start) % 256 for name in inside)
+    assert inside == set(of_roles(RESULT, GPU_RESULT)) and not any((address[name] - start) % 256 for name in inside)
     for n, name in enumerate(inside):
         frame.results[name].fill(n + 1)
     assert all((frame.results[name] == n + 1).all() for n, name in enumerate(inside))
@@ -129,7 +129,7 @@ def test_rows_cover_an_array_once():
         layout = ARRAYS[name].layout
         spans = [byte_span(name, row, row + 1, SIZE) for row in range(HEIGHT)]
         of_plane = array.nbytes // ARRAYS[name].planes
-        if isinstance(layout, Whole):
+        if isinstance(layout, Undivided):
             assert spans == [(0, of_plane)] * HEIGHT
             continue
         assert [spans[0][0], *(end for _, end in spans)] == [*(begin for begin, _ in spans), of_plane], name
@@ -141,7 +141,7 @@ def test_rows_cover_an_array_once():
 
 def test_only_arrays_of_one_device_have_no_storage():
     for name, array in ARRAYS.items():
-        assert (storage(name, 0, 2) == ()) == (array.place in NEVER_COPIED)
+        assert (storage(name, 0, 2) == ()) == (array.role in NEVER_COPIED)
     assert not storage("n_ref", 0, 2) and storage("all_mv", 0, 2) == (("search_mv", 0), ("search_mv", 1))
 
 
