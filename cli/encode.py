@@ -23,7 +23,7 @@ from ..encoder.settings.tuned import Planned, planned
 from ..encoder.statistics import FrameRow
 from ..encoder.warm_up import will_compile
 from ..jit import compiling
-from ..scheduler.devices import nvcc_will_run
+from ..scheduler.devices import cuda_kernels_will_compile
 from ..scheduler.threads.readers import Readers
 from ..scheduler.trace import Trace
 from .gantt import check_matplotlib, draw
@@ -130,7 +130,7 @@ def run_encode(
         stack.enter_context(compiling.messages_to(run.tell))
         if config.device != "cuda" and will_compile(config):
             run.info(f"compiled in {compile_for(config):.0f} s")
-        if config.device == "cuda" and nvcc_will_run():
+        if config.device == "cuda" and cuda_kernels_will_compile():
             run.info("first run on this GPU: its kernels are compiled, once; up to a minute")
         run.trace = Trace() if sinks.timeline or sinks.chart else None
         tell_plan(run, config, reports["verbose"])

@@ -24,7 +24,7 @@ from ..scheduler.devices import (
     DeviceUnavailable,
     GpuLost,
     count_gpus,
-    nvcc_will_run,
+    cuda_kernels_will_compile,
     why_no_cuda,
 )
 from ..scheduler.planning.links import measure as measure_link
@@ -284,7 +284,7 @@ def run_tune(
     log(f"{machine.processor}, {machine.cores} cores, {machine.simd}; " + (missing or ", ".join(machine.gpus)))
     if will_compile():
         log(f"compiled in {compile_for():.0f} s, not counted")
-    if not missing and nvcc_will_run():
+    if not missing and cuda_kernels_will_compile():
         log("first run on this GPU: its kernels are compiled, once; up to a minute, not counted")
     read = None
     if clip is not None:

@@ -31,10 +31,10 @@ __all__ = [
     "HybridExecutor",
     "OneDevice",
     "count_gpus",
+    "cuda_kernels_will_compile",
     "gpu_facts",
     "gpu_name",
     "make_executor",
-    "nvcc_will_run",
     "why_no_cuda",
 ]  # fmt: skip
 
@@ -64,7 +64,7 @@ def gpu_name() -> str:
         return "a GPU"
 
 
-def nvcc_will_run() -> bool:
+def cuda_kernels_will_compile() -> bool:
     """Whether GPU kernels must be compiled before the GPU can be used."""
     try:
         gpu = first_gpu()

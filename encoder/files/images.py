@@ -90,6 +90,8 @@ def _by_pillow(library: Any, name: str) -> tuple[np.ndarray, bool]:
     with library.open(name) as image:
         if image.mode not in _MODES:
             raise InputError(f"{name}: samples of mode {image.mode} are not supported; only 8-bit grey, palette and RGB are")
+        if any(";16" in str(tile) for tile in image.tile):  # raw modes as RGB;16B, which Pillow reads as 8 bits
+            raise InputError(f"{name}: 16 bits a sample are not supported; only 8 are")
         had_alpha = image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info
         return np.ascontiguousarray(image.convert("RGB")), had_alpha
 

@@ -11,6 +11,7 @@ from typing import BinaryIO, Protocol
 import numpy as np
 
 from ..errors import InputError, OptionError
+from .converting import TO_420, TO_PROGRESSIVE, converting
 from .output import error_text
 from .read_ahead import FileRead, Read
 from .times import FrameTimes
@@ -202,9 +203,11 @@ def parse_y4m_header(line: bytes, name: str) -> VideoFormat:
             raise InputError(f"{name}: Y4M {what} {fields[letter] or 'missing'!r} is not a size")
         size.append(int(fields[letter]))
     if fields["C"] and fields["C"] not in _CHROMA_420:
-        raise InputError(f"{name}: Y4M chroma format C{fields['C']} is not supported; only 8-bit 4:2:0 (C420) is")
+        raise InputError(f"{name}: Y4M chroma format C{fields['C']} is not supported; only 8-bit 4:2:0 (C420) is; "
+                         + converting(name, TO_420, "yuv420p", ".y4m"))  # fmt: skip
     if fields["I"] not in ("", "p", "?"):
-        raise InputError(f"{name}: interlaced Y4M (I{fields['I']}) is not supported; only progressive is")
+        raise InputError(f"{name}: interlaced Y4M (I{fields['I']}) is not supported; only progressive is; "
+                         + converting(name, TO_PROGRESSIVE, "progressive", ".y4m"))  # fmt: skip
     fps, sar = _ratio(fields["F"], "frame rate", name), _ratio(fields["A"], "aspect ratio", name)
     return VideoFormat(size[0], size[1], Fraction(*fps) if fps else None, sar, full_range, kind="y4m")
 

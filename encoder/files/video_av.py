@@ -1,7 +1,5 @@
 """Video input through PyAV: all that FFmpeg decodes to 8-bit 4:2:0, without conversion; what cannot be kept is refused."""
 
-import os
-import shlex
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
@@ -11,15 +9,13 @@ import numpy as np
 
 from ..errors import InputError
 from ..settings.options import COLOUR_MATRIX, COLOUR_PRIMARIES, TRANSFER
+from .converting import RGB_TO_420, TO_420, TO_PROGRESSIVE, converting
 from .output import error_text
 from .times import FrameTimes
 from .video import Planes, VideoFormat
 
 _LIMITED, _FULL = 1, 2  # AVColorRange
 _HINT = "for raw video give --input-res WxH, or a name such as x_352x288.yuv"
-_TO_420 = "-pix_fmt yuv420p"
-_RGB_TO_420 = ("-vf scale=out_color_matrix=bt709:out_range=tv -pix_fmt yuv420p -color_range tv -colorspace bt709 "
-               "-color_primaries bt709 -color_trc bt709")  # fmt: skip
 _RGB = ("rgb", "bgr", "gbr", "argb", "abgr", "0rgb", "0bgr", "pal8", "x2rgb", "x2bgr")  # what names of RGB formats begin with
 _UPRIGHT = (1 << 16, 0, 0, 0, 1 << 16)  # the matrix of video that is not rotated, without its last column and row
 
@@ -83,7 +79,7 @@ class AvSource:
                                      f"{self._size[0]}x{self._size[1]}: a change of size is not supported")
                 if frame.interlaced_frame:
                     raise InputError(f"{self._name}: frame {number} is interlaced, which is not supported; "
-                                     + converting(self._name, "-vf bwdif=send_frame", "progressive"))
+                                     + converting(self._name, TO_PROGRESSIVE, "progressive"))
                 yield frame
                 number += 1
         except self._failures as error:
@@ -119,15 +115,9 @@ def _matrix(frame: Any) -> tuple[int, ...] | None:
 def check_pixel_format(name: str, where: str) -> None:
     """InputError for formats other than 8-bit 4:2:0."""
     if name not in ("yuv420p", "yuvj420p"):
-        words = _RGB_TO_420 if name.startswith(_RGB) else _TO_420
+        words = RGB_TO_420 if name.startswith(_RGB) else TO_420
         raise InputError(f"{where}: {name} is not supported; only 8-bit 4:2:0 (yuv420p) is; "
                          + converting(where, words, "yuv420p"))  # fmt: skip
-
-
-def converting(name: str, words: str, suffix: str) -> str:
-    """The ffmpeg line that converts a file without loss but for what `words` say."""
-    made = f"{os.path.splitext(name)[0]}_{suffix}.mkv"
-    return f"convert it: ffmpeg -i {shlex.quote(name)} {words} -c:v ffv1 {shlex.quote(made)}"
 
 
 def planes_of(frame: Any) -> Planes:

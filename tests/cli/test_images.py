@@ -1,6 +1,8 @@
 """Image files as input: lists, counters and patterns, their order, sizes and colours; both libraries that read them."""
 
+import struct
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -125,3 +127,20 @@ def test_the_real_encoder_takes_images_and_an_interrupt_leaves_no_thread(picture
     first = next(frames)
     assert all(np.array_equal(one, other) for one, other in zip(first, planes(pictures[0])))
     frames.close()
+
+
+@pytest.mark.parametrize("library", ["PIL", "av"])
+def test_sixteen_bits_are_refused(tmp_path, monkeypatch, library):
+    """Pillow reads such an RGB image as 8 bits without a word."""
+    pytest.importorskip(library)
+    monkeypatch.setitem(sys.modules, "PIL" if library == "av" else "av", None)
+
+    def part(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + bytes(6 * WIDTH) for _ in range(HEIGHT))  # filter 0; 6 bytes a pixel
+    header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 16, 2, 0, 0, 0)  # 16 bits, RGB
+    name = tmp_path / "deep.png"
+    name.write_bytes(b"\x89PNG\r\n\x1a\n" + part(b"IHDR", header) + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b""))
+    with pytest.raises(InputError, match=r"deep\.png: .* not supported; only"):
+        ImageSource([str(name)])

@@ -61,7 +61,7 @@ def gpu(monkeypatch):
         monkeypatch.setattr(f"h264lite.{module}.why_no_cuda", lambda: None)
     monkeypatch.setattr("h264lite.encoder.settings.device.gpu_name", lambda: "A GPU")
     monkeypatch.setattr("h264lite.cli.tune.count_gpus", lambda: 2)
-    monkeypatch.setattr("h264lite.cli.tune.nvcc_will_run", lambda: False)
+    monkeypatch.setattr("h264lite.cli.tune.cuda_kernels_will_compile", lambda: False)
 
 
 def fake_watch(seen):

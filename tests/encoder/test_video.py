@@ -1,6 +1,7 @@
 """Raw and Y4M input: every header parameter, sizes from names, seeking, cut-off and damaged files."""
 
 import io
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -121,6 +122,13 @@ def test_a_foreign_chroma_format_is_refused_by_its_name():
     for chroma in ("422", "444", "420p10", "mono", "411"):
         with pytest.raises(InputError, match=f"C{chroma} is not supported"):
             parse_y4m_header(f"YUV4MPEG2 W2 H2 C{chroma}\n".encode(), "x")
+
+
+def test_refusals_of_y4m_give_the_line_that_converts():
+    for header, line in (("C422", "-pix_fmt yuv420p 'a clip_yuv420p.y4m'"),
+                         ("It", "-vf bwdif=send_frame 'a clip_progressive.y4m'")):  # fmt: skip
+        with pytest.raises(InputError, match=re.escape(f"ffmpeg -i 'a clip.y4m' {line}")):
+            parse_y4m_header(f"YUV4MPEG2 W2 H2 {header}\n".encode(), "a clip.y4m")
 
 
 def test_frame_headers_may_have_parameters_but_not_be_interlaced(tmp_path):
