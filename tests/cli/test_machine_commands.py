@@ -619,7 +619,8 @@ def test_doctor_says_what_is_there(capsys, monkeypatch):
     assert found["tuning"]["used"] and found["tuning"]["age_days"] == 0 and found["tuning"]["pins"] == {"gops": 4}
     assert found["would_use"]["1920x1080"]["threads"] == 3
     page = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
-    named = {*found, *(key for part in ("processor", "cuda", "tuning") for key in found[part]), *found["would_use"]["1920x1080"]}
+    named = {key for part in (found, found["processor"], found["cuda"], found["tuning"]) for key in part}
+    named |= set(found["would_use"]["1920x1080"])
     assert not [key for key in named if f"`{key}`" not in page]
 
 
