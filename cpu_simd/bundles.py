@@ -88,8 +88,9 @@ IntraChoice = namedtuple("IntraChoice", (
 
 # Transform coefficient levels of the macroblocks.
 Residual = namedtuple("Residual", (
-    "levels",  # int16[n_mb, N_LEVEL_BLOCKS, 16], scan order
+    "levels",  # int16[n_mb, N_LEVEL_BLOCKS, 16], scan order; of an 8x8 block see layout.py
     "total_coeff",  # uint8[n_mb, 24]
+    "transform_8x8",  # uint8[n_mb], transform_size_8x8_flag
 ))  # fmt: skip
 
 # What macroblock_layer() says of the macroblocks of a frame.
@@ -105,6 +106,14 @@ Macroblocks = namedtuple("Macroblocks", (
     "qp",  # uint8[n_mb], QP_Y
     "levels",  # int16[n_mb, N_LEVEL_BLOCKS, 16], scan order
     "total_coeff",  # uint8[n_mb, 24]
+    "transform_8x8",  # uint8[n_mb], transform_size_8x8_flag
+))  # fmt: skip
+
+# Tools of residual coding and entropy coding that the options choose, numbers.
+CodingTools = namedtuple("CodingTools", (
+    "trellis",  # the option
+    "transform_8x8_mode",  # transform_8x8_mode_flag
+    "cabac",  # entropy_coding_mode_flag
 ))  # fmt: skip
 
 # Quantisation of the macroblocks.

@@ -272,7 +272,9 @@ def _copy_back(flat, y0, first, end, width, out):
 
 
 @closed_kernel
-def deblock(rec, mb_type, ref_idx, mv, total_coeff, quantiser, deblocking, slice_first_mb, row0, row1, out):
+def deblock(
+    rec, mb_type, ref_idx, mv, total_coeff, transform_8x8, quantiser, deblocking, slice_first_mb, row0, row1, out
+):  # fmt: skip
     """8.7: deblocks macroblock rows [row0, row1) of the frame rec into the same rows of out.
 
     Bundles: Planes rec, not changed, and out; Quantiser, Deblocking. Any split of a frame into bands gives the same samples.

@@ -142,6 +142,7 @@ def deblock(
     ref_idx: DeviceArray,
     mv: DeviceArray,
     total_coeff: DeviceArray,
+    transform_8x8: DeviceArray,
     quantiser: Quantiser,
     deblocking: Deblocking,
     slice_first_mb: DeviceArray,

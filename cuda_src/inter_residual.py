@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..cpu_simd.bundles import Motion, Planes, Quantiser, References, Residual
+from ..cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 from .runtime.device import DeviceArray
 
 WARPS = 4
@@ -13,7 +13,7 @@ def inter_residual(
     references: References,
     motion: Motion,
     quantiser: Quantiser,
-    trellis: int,
+    tools: CodingTools,
     row0: int,
     row1: int,
     rec: Planes,
@@ -25,7 +25,7 @@ def inter_residual(
     height, width = source.y.shape
     mb_width, mb_height = width // 16, height // 16
     arguments = [*source, references.luma, references.chroma, references.slots, references.pad, mb_width, mb_height, row0]
-    arguments += [quantiser.chroma_offset, trellis, motion.sub_mb_type, quantiser.qp]
+    arguments += [quantiser.chroma_offset, tools.trellis, motion.sub_mb_type, quantiser.qp]
     arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual, cbp]
     grid = (-(-mb_width // WARPS), row1 - row0)
     source.y.device.launch("inter_residual", "inter_residual", grid, (32 * WARPS,), arguments, stream)

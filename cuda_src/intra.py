@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import IntraChoice, Planes, Quantiser, Residual
+from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
 from .runtime.device import DeviceArray
 
 THREADS, PARTS = 128, 8
@@ -20,6 +20,7 @@ def intra(
     end_mb: int,
     intra_choice: IntraChoice,
     quantiser: Quantiser,
+    tools: CodingTools,
     rec: Planes,
     residual: Residual,
     cbp: DeviceArray,  # uint8[n_mb]
