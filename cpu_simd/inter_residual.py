@@ -81,17 +81,17 @@ def code_inter(mb, buffers, q, chroma_q, tools, residual):
 
 
 @closed_kernel
-def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec, residual, cbp):
+def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec, residual):
     """8.4, 8.5: predicts, codes and reconstructs every inter macroblock of the rows [row0, row1).
 
     Bundles: Planes source and rec, References, Motion, Quantiser, CodingTools, Residual; trellis 1 chooses levels by rate and
-    distortion (rdo_quant); cbp: uint8[n_mb]. P_Skip has no residual.
+    distortion (rdo_quant). P_Skip has no residual.
     A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
     mb_type, _, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
     rec_y, rec_u, rec_v = rec
-    levels, total_coeff = residual.levels, residual.total_coeff
+    levels, total_coeff, cbp = residual.levels, residual.total_coeff, residual.cbp
     mb_width = source.y.shape[1] // 16
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)

@@ -170,7 +170,7 @@ def _code_4x4(source, mb, around, limit, qp, intra4x4_mode, rec_y, predicted, re
 
 @closed_kernel
 def intra(
-    source, slice_first_mb, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, tools, rec, residual, cbp
+    source, slice_first_mb, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, tools, rec, residual
 ):  # fmt: skip
     """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
 
@@ -182,7 +182,7 @@ def intra(
     mb_type, intra4x4_mode, intra16x16_mode, intra_chroma_mode = intra_choice
     qp, chroma_qp_offset = quantiser
     rec_y, rec_u, rec_v = rec
-    levels, total_coeff = residual.levels, residual.total_coeff
+    levels, total_coeff, cbp = residual.levels, residual.total_coeff, residual.cbp
     mb_width = source.y.shape[1] // 16
     own, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(32, np.uint8)
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)

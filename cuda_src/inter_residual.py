@@ -3,7 +3,6 @@
 from typing import Any
 
 from ..cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
-from .runtime.device import DeviceArray
 
 WARPS = 4
 
@@ -18,7 +17,6 @@ def inter_residual(
     row1: int,
     rec: Planes,
     residual: Residual,
-    cbp: DeviceArray,  # uint8[n_mb]
     stream: Any = None,
 ) -> None:
     """8.4, 8.5: twin of cpu_simd.inter_residual.inter_residual."""
@@ -26,6 +24,6 @@ def inter_residual(
     mb_width, mb_height = width // 16, height // 16
     arguments = [*source, references.luma, references.chroma, references.slots, references.pad, mb_width, mb_height, row0]
     arguments += [quantiser.chroma_offset, tools.trellis, motion.sub_mb_type, quantiser.qp]
-    arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual, cbp]
+    arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
     grid = (-(-mb_width // WARPS), row1 - row0)
     source.y.device.launch("inter_residual", "inter_residual", grid, (32 * WARPS,), arguments, stream)

@@ -23,7 +23,6 @@ def intra(
     tools: CodingTools,
     rec: Planes,
     residual: Residual,
-    cbp: DeviceArray,  # uint8[n_mb]
     stream: Any = None,
 ) -> None:
     """8.3, 8.5: twin of cpu_simd.intra.intra."""
@@ -32,5 +31,5 @@ def intra(
     row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
     progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
     arguments = [*source, slice_first_mb, quantiser.chroma_offset, intra_modes, row0, mb_width, *intra_choice]
-    arguments += [quantiser.qp, *rec, *residual, cbp, progress]
+    arguments += [quantiser.qp, *rec, *residual, progress]
     device.launch("intra", "intra_given" if n_ref else "intra", (rows * PARTS,), (THREADS,), arguments, stream)

@@ -27,6 +27,7 @@ from ..cpu_simd.bundles import (
     Searches,
     SearchResult,
     SearchStart,
+    StrengthData,
 )
 
 Getter = Callable[[Mapping[str, Any]], Any]
@@ -52,7 +53,8 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("decision_settings", DecisionSettings, "subme trellis max_mv_y partition_mask"),
     Bundle("motion", Motion, "mb_type sub_mb_type ref_idx mv"),
     Bundle("intra_choice", IntraChoice, "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode"),
-    Bundle("residual", Residual, "levels total_coeff transform_8x8"),
+    Bundle("residual", Residual, "levels total_coeff transform_8x8 cbp"),
+    Bundle("strength_data", StrengthData, "mb_type ref_idx mv total_coeff transform_8x8"),
     Bundle("macroblocks", Macroblocks, "mb_type sub_mb_type ref_idx mv intra4x4_mode intra16x16_mode intra_chroma_mode "
            "cbp qp levels total_coeff transform_8x8"),
     Bundle("tools", CodingTools, "trellis transform_8x8_mode cabac"),

@@ -145,13 +145,13 @@ TABLE = (
     ),
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
-        "source references motion quantiser tools row0 row1 rec residual cbp",
-        "mb_type ref_idx mv rec residual cbp",
+        "source references motion quantiser tools row0 row1 rec residual",
+        "mb_type ref_idx mv rec residual",
     ),
     Stage(
         "intra", "intra.intra", SLICES, "8.3, 8.5",
-        "source slice_first_mb n_ref intra_modes first_mb end_mb intra_choice quantiser tools rec residual cbp",
-        "intra_choice rec residual cbp",
+        "source slice_first_mb n_ref intra_modes first_mb end_mb intra_choice quantiser tools rec residual",
+        "intra_choice rec residual",
     ),
     Stage(
         "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
@@ -161,7 +161,7 @@ TABLE = (
     ),
     Stage(
         "deblock", "deblock.deblock", EVEN, "8.7",
-        "rec mb_type ref_idx mv total_coeff transform_8x8 quantiser deblocking slice_first_mb row0 row1 out",
+        "rec strength_data quantiser deblocking slice_first_mb row0 row1 out",
         "out",
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),

@@ -5,7 +5,7 @@ from itertools import pairwise
 import h264lite.cpu_simd.deblock as stage
 import numpy as np
 import pytest
-from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser
+from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, P_16x16
 
 from ..naive_deblock import deblock_picture
@@ -44,7 +44,7 @@ def random_planes(rng, height, width, kind):
 def arguments(state, offsets, idc, upload=lambda array: array):
     """mb_type to Deblocking; offsets: of chroma QP, alpha, beta."""
     *arrays, qp = (upload(state[name]) for name in ("mb_type", "ref_idx", "mv", "total_coeff", "transform_8x8", "qp"))
-    return *arrays, Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
+    return StrengthData(*arrays), Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
 
 
 def run(planes, state, offsets, idc, slice_first_mb, bands):

@@ -31,7 +31,7 @@ def reference_pool(pictures):
 def run(planes, state, pool, chroma_qp_offset, bands, trellis=1):
     rec = [np.full_like(p, 55) for p in planes]
     for row0, row1 in pairwise(bands):
-        coded = Planes(*rec), named(Residual, state), state["cbp"]
+        coded = Planes(*rec), named(Residual, state)
         quantiser, motion, tools = Quantiser(state["qp"], chroma_qp_offset), named(Motion, state), CodingTools(trellis, 0, 0)
         inter_residual(Planes(*planes), pool, motion, quantiser, tools, row0, row1, *coded)
     return rec

@@ -64,7 +64,7 @@ def given_modes(rng, mb_width, slice_first_mb):
 def run(planes, state, chroma_qp_offset, slice_first_mb, rec=None, given=None):
     rec = rec or [np.full_like(p, 55) for p in planes]
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 77, np.uint8)) if given is None else (1, given)
-    coded = Quantiser(state["qp"], chroma_qp_offset), CodingTools(1, 0, 0), Planes(*rec), named(Residual, state), state["cbp"]
+    coded = Quantiser(state["qp"], chroma_qp_offset), CodingTools(1, 0, 0), Planes(*rec), named(Residual, state)
     end_mb, choice = len(state["mb_type"]), named(IntraChoice, state)
     intra(Planes(*planes), slice_first_mb, n_ref, given, 0, end_mb, choice, *coded)
     return rec

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from h264lite.cpu_simd import deblock as cpu
-from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser
+from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from h264lite.cuda_src import deblock as cuda
 
 from ..cpu_simd.test_deblock import arguments, random_planes, random_state
@@ -47,7 +47,7 @@ def by_bands(bands):
         for row0, row1 in pairwise(bands):
             *chosen, qp = arrays
             quantiser, deblocking = Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
-            cuda.deblock(Planes(*rec), *chosen, quantiser, deblocking, slices, row0, row1, Planes(*out))
+            cuda.deblock(Planes(*rec), StrengthData(*chosen), quantiser, deblocking, slices, row0, row1, Planes(*out))
 
     return launch
 

@@ -41,10 +41,10 @@ def test_twin(device, kind, largest):  # noqa: F811
         want = copy.deepcopy(state)
         rows = height // 16
         quantiser, motion, residual = Quantiser(want["qp"], offset), named(Motion, want), named(Residual, want)
-        cpu.inter_residual(source, pool, motion, quantiser, tools, 0, rows, rec, residual, want["cbp"])
+        cpu.inter_residual(source, pool, motion, quantiser, tools, 0, rows, rec, residual)
         quantiser, motion, residual = Quantiser(gpu["qp"], offset), named(Motion, gpu), named(Residual, gpu)
         for row in range(rows):
-            where = tools, row, row + 1, out, residual, gpu["cbp"]
+            where = tools, row, row + 1, out, residual
             inter_residual(gpu_source, references, motion, quantiser, *where)
         for name in WRITTEN:
             np.testing.assert_array_equal(gpu[name].get(), want[name], err_msg=name)

@@ -13,7 +13,7 @@ from ..bundles import named, uploaded
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
-WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", "levels", "total_coeff", "transform_8x8", "cbp")
+WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", *Residual._fields)
 
 
 def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None):  # noqa: F811
@@ -25,7 +25,7 @@ def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None):
 
     def changed(state, rec):
         coding = Quantiser(state["qp"], offset), CodingTools(1, 0, 0)
-        return named(IntraChoice, state), *coding, rec, named(Residual, state), state["cbp"]
+        return named(IntraChoice, state), *coding, rec, named(Residual, state)
 
     for first_mb, end_mb in parts:
         intra(source, slices, n_ref, modes, first_mb, end_mb, *changed(gpu, out))

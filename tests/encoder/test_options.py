@@ -114,7 +114,7 @@ BAD = [
     {"partitions": "i8x8"}, {"partitions": 7}, {"partitions": ""}, {"partitions": "all,p8x8"},
     {"deblock": "7:0"}, {"deblock": "0:-7"}, {"deblock": "a:b"}, {"deblock": "1:2:3"}, {"deblock": (1,)},
     {"deblock": "1:1", "no_deblock": True}, {"no_deblock": "yes"}, {"threads": -1}, {"threads": 257},
-    {"device": "gpu"}, {"preset": "slowest"}, {"preset": "quick"}, {"profile": "high"}, {"level": "1"}, {"level": "7"},
+    {"device": "gpu"}, {"preset": "slowest"}, {"preset": "quick"}, {"profile": "high10"}, {"level": "1"}, {"level": "7"},
     {"sar": "0:1"}, {"sar": "1:65536"}, {"sar": "1"}, {"videoformat": "vhs"}, {"range": "full"},
     {"colorprim": "red"}, {"transfer": 1}, {"colormatrix": "GBR"}, {"psnr": 1}, {"ssim": "on"}, {"seek": -1},
     {"frames": -1}, {"crf": 23}, {"bitrate": 1000}, {"bframes": 3}, {"cabac": True}, {"8x8dct": True},
