@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from h264lite.cpu_simd.bundles import (
     Coarse,
+    CodingTools,
     Deblocking,
     DecisionSettings,
     InputPlanes,
@@ -32,6 +33,7 @@ from h264lite.cpu_simd.bundles import (
     Searches,
     SearchResult,
     SearchStart,
+    StrengthData,
 )
 from h264lite.cpu_simd.layout import ENTRY_BYTES
 from h264lite.cuda_src.compact import compact, index_length
@@ -170,19 +172,19 @@ class Bench:
         sources = Planes(source, *(gpu.upload(chroma[1]) for _ in range(2)))
         refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]
         rec = Planes(*(gpu.array(p.shape, np.uint8) for p in sources))
-        residual = Residual(gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8))
+        residual = Residual(gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8), gpu.array((n,), np.uint8), cbp)
         references, quantiser = References(pool, gpu.upload(refs), slots, pad, 1), Quantiser(qp, 0)
         self.time("inter_residual", lambda: inter_residual(
-            sources, references, motion, quantiser, 1, 0, rows, rec, residual, cbp, stream=stream
+            sources, references, motion, quantiser, CodingTools(1, 0, 0), 0, rows, rec, residual, stream=stream
         ), "40")  # fmt: skip
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
-        layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, 40], np.int32))
+        layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, 0, 40], np.int32))
         modes, mode = gpu.upload(np.full((n, 16), 2, np.int8)), gpu.upload(np.zeros(n, np.uint8))
-        macroblocks = Macroblocks(*motion, modes, mode, mode, cbp, qp, *residual)
+        macroblocks = Macroblocks(*motion, modes, mode, mode, cbp, qp, *residual[:3])
         home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
         data, sizes = DeviceArray(gpu, home.ctypes.data, home.shape, home.dtype, home), gpu.array((rows,), np.int32)
         self.time("write_slices", lambda: write_slices(
-            slices, *layout, 1, width, sources, macroblocks, data, sizes, stream=stream
+            slices, *layout, 1, width, sources, macroblocks, CodingTools(1, 0, 0), data, sizes, stream=stream
         ), "10 to 20")  # fmt: skip
         print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
 
@@ -194,7 +196,7 @@ class Bench:
         cost, slices = gpu.array((n,), np.int32), gpu.upload(np.zeros(rows, np.int32))
         qp, modes = self.qp(), gpu.array((n, 16), np.int8)
         mode, chroma, cbp = (gpu.array((n,), np.uint8) for _ in range(3))
-        levels, total = gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8)
+        levels, total, flags = gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8), gpu.array((n,), np.uint8)
         inter = gpu.upload(np.full((1, n, 41), 1 << 20, np.int32))
         given = gpu.array((n, 16), np.uint8)
         self.time("intra_estimate", lambda: intra_estimate(
@@ -202,7 +204,8 @@ class Bench:
         ))  # fmt: skip
         for share, n_ref in ((0.05, 1), (0.3, 1), (1.0, 0)):
             types = gpu.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))
-            results = IntraChoice(types, modes, mode, chroma), Quantiser(qp, 0), Planes(*rec), Residual(levels, total), cbp
+            coding = Quantiser(qp, 0), CodingTools(1, 0, 0), Planes(*rec), Residual(levels, total, flags, cbp)
+            results = IntraChoice(types, modes, mode, chroma), *coding
             self.time(f"intra, {100 * share:.0f} % of macroblocks", lambda r=results, n_ref=n_ref: intra(
                 Planes(*planes), slices, n_ref, given, 0, n, *r, stream=stream
             ))  # fmt: skip
@@ -241,10 +244,12 @@ class Bench:
             np.where(mb_type <= LAST_INTRA, -1, 0).astype(np.int8).repeat(4).reshape(n, 4),
             rng.integers(-3, 4, (n, 1, 2)).repeat(16, 1).astype(np.int16),
             (rng.random((n, 24)) < 0.3).astype(np.uint8),
+            np.zeros(n, np.uint8),
             np.full(n, 27, np.uint8),
         ]
         *arrays, qp = (gpu.upload(a) for a in state)
-        arguments = Planes(*rec), *arrays, Quantiser(qp, 0), Deblocking(0, 0, 0), gpu.upload(np.zeros(rows, np.int32))
+        how = Quantiser(qp, 0), Deblocking(0, 0, 0)
+        arguments = Planes(*rec), StrengthData(*arrays), *how, gpu.upload(np.zeros(rows, np.int32))
         self.time("deblock", lambda: deblock(*arguments, 0, rows, Planes(*out), stream=self.stream), "30")
 
 

@@ -86,10 +86,21 @@ IntraChoice = namedtuple("IntraChoice", (
     "intra_chroma_mode",  # uint8[n_mb]
 ))  # fmt: skip
 
-# Transform coefficient levels of the macroblocks.
+# Transform coefficient levels of the macroblocks, and which of them are coded.
 Residual = namedtuple("Residual", (
-    "levels",  # int16[n_mb, N_LEVEL_BLOCKS, 16], scan order
+    "levels",  # int16[n_mb, N_LEVEL_BLOCKS, 16], scan order; of an 8x8 block see layout.py
     "total_coeff",  # uint8[n_mb, 24]
+    "transform_8x8",  # uint8[n_mb], transform_size_8x8_flag
+    "cbp",  # uint8[n_mb], coded_block_pattern
+))  # fmt: skip
+
+# What the boundary filtering strengths depend on (8.7.2.1).
+StrengthData = namedtuple("StrengthData", (
+    "mb_type",  # uint8[n_mb]
+    "ref_idx",  # int8[n_mb, 4], -1: intra
+    "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
+    "total_coeff",  # uint8[n_mb, 24]
+    "transform_8x8",  # uint8[n_mb], transform_size_8x8_flag
 ))  # fmt: skip
 
 # What macroblock_layer() says of the macroblocks of a frame.
@@ -105,6 +116,14 @@ Macroblocks = namedtuple("Macroblocks", (
     "qp",  # uint8[n_mb], QP_Y
     "levels",  # int16[n_mb, N_LEVEL_BLOCKS, 16], scan order
     "total_coeff",  # uint8[n_mb, 24]
+    "transform_8x8",  # uint8[n_mb], transform_size_8x8_flag
+))  # fmt: skip
+
+# Tools of residual coding and entropy coding that the options choose, numbers.
+CodingTools = namedtuple("CodingTools", (
+    "trellis",  # the option
+    "transform_8x8_mode",  # transform_8x8_mode_flag
+    "cabac",  # entropy_coding_mode_flag
 ))  # fmt: skip
 
 # Quantisation of the macroblocks.

@@ -272,13 +272,15 @@ def _copy_back(flat, y0, first, end, width, out):
 
 
 @closed_kernel
-def deblock(rec, mb_type, ref_idx, mv, total_coeff, quantiser, deblocking, slice_first_mb, row0, row1, out):
+def deblock(rec, strength_data, quantiser, deblocking, slice_first_mb, row0, row1, out):
     """8.7: deblocks macroblock rows [row0, row1) of the frame rec into the same rows of out.
 
-    Bundles: Planes rec, not changed, and out; Quantiser, Deblocking. Any split of a frame into bands gives the same samples.
+    Bundles: Planes rec, not changed, and out; StrengthData, Quantiser, Deblocking. Any split of a frame into bands gives the
+    same samples.
     """
     height, width = rec.y.shape
     mb_width, mb_height = width // 16, height // 16
+    mb_type, ref_idx, mv, total_coeff, _ = strength_data
     disable_idc = deblocking.disable_idc
     y0 = max(0, 16 * (row0 - 1))
     y1 = min(height, 16 * (row1 + 1))

@@ -9,21 +9,22 @@ from ..jit.kernel import closed_kernel, helper, quick_kernel
 from ..standard.macroblock import P_SKIP
 from .cavlc import bit_position, close_sink, open_sink, put, put_ue
 from .cavlc_macroblock import put_macroblock
-from .layout import ENTRY_BYTES
+from .layout import ENTRY_BYTES, HEADER_BITS
 from .simd.lanes import zero_pairs
 
 
 @closed_kernel
 def write_slices(
-    slice_first_mb, slice_rows, frame_params, n_ref, mb_width, source, macroblocks, slice_data, slice_sizes
+    slice_first_mb, slice_rows, frame_params, n_ref, mb_width, source, macroblocks, tools, slice_data, slice_sizes
 ):  # fmt: skip
     """7.3.4: slice_data() and the stop bit of all slices, by CAVLC, without emulation prevention.
 
     slice_first_mb: int32[mb_height]; slice_rows: int32[n + 1]: first macroblock row of each slice, then mb_height;
-    frame_params: int32[>= 1 + n]: SliceQPY, then bits of the header of each slice (below 2048); n_ref: active references, 0
-    in an I slice; bundles: Planes source, for I_PCM; Macroblocks. slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES]:
-    a slice begins at entry row0 (mb_width + 1), the bits of its header are 0. slice_sizes: int32[>= n]: bits of each slice
-    with its header, up to the stop bit; -1: a macroblock takes more than ENTRY_BYTES.
+    frame_params: int32[>= HEADER_BITS + n]: SliceQPY, cabac_init_idc, then bits of the header of each slice (below 2048);
+    n_ref: active references, 0 in an I slice; bundles: Planes source, for I_PCM; Macroblocks, CodingTools. slice_data:
+    uint8[mb_height (mb_width + 1) ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), the bits of its header are 0.
+    slice_sizes: int32[>= n]: bits of each slice with its header, up to the stop bit; -1: a macroblock takes more than
+    ENTRY_BYTES.
     """
     slice_qp = np.int64(frame_params[0])
     sink = np.zeros(3, np.int64)
@@ -32,7 +33,7 @@ def write_slices(
         row0 = np.int64(slice_rows[n])
         row1 = np.int64(slice_rows[n + 1])
         out = slice_data[row0 * pitch : row1 * pitch]
-        header = np.int64(frame_params[1 + n])
+        header = np.int64(frame_params[HEADER_BITS + n])
         for i in range((header >> 3) + 1):
             out[i] = 0
         open_sink(out, header, sink)

@@ -54,14 +54,14 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
 
 
 @helper
-def code_inter(mb, buffers, q, chroma_q, trellis, residual):
+def code_inter(mb, buffers, q, chroma_q, tools, residual):
     """8.5: codes and reconstructs the residual of inter macroblock mb; returns its coded_block_pattern.
 
-    q, chroma_q: QP_Y, QP_C; trellis as in inter_residual; writes the Residual of mb.
+    q, chroma_q: QP_Y, QP_C; tools as in inter_residual; writes the Residual of mb.
     """
     source, predicted, out, quantised, dc, _, scratch = buffers
-    levels, total_coeff = residual
-    clear_levels(mb, levels, total_coeff)
+    levels, total_coeff, trellis = residual.levels, residual.total_coeff, tools.trellis
+    clear_levels(mb, residual)
     luma = 0
     coded = quantise_strips(source, predicted, 0, 4, 0, q, HALF if trellis else DEAD_ZONE_INTER, quantised, dc)
     if trellis:
@@ -81,17 +81,17 @@ def code_inter(mb, buffers, q, chroma_q, trellis, residual):
 
 
 @closed_kernel
-def inter_residual(source, references, motion, quantiser, trellis, row0, row1, rec, residual, cbp):
+def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec, residual):
     """8.4, 8.5: predicts, codes and reconstructs every inter macroblock of the rows [row0, row1).
 
-    Bundles: Planes source and rec, References, Motion, Quantiser, Residual; trellis: 1 chooses levels by rate and distortion
-    (rdo_quant); cbp: uint8[n_mb]. P_Skip has no residual.
+    Bundles: Planes source and rec, References, Motion, Quantiser, CodingTools, Residual; trellis 1 chooses levels by rate and
+    distortion (rdo_quant). P_Skip has no residual.
     A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
     mb_type, _, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
     rec_y, rec_u, rec_v = rec
-    levels, total_coeff = residual
+    levels, total_coeff, cbp = residual.levels, residual.total_coeff, residual.cbp
     mb_width = source.y.shape[1] // 16
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
@@ -104,12 +104,12 @@ def inter_residual(source, references, motion, quantiser, trellis, row0, row1, r
         load_macroblock(source, x0, y0, own)
         predict_inter(mb, x0, y0, references, motion, predicted)
         if mb_type[mb] == P_SKIP:
-            clear_levels(mb, levels, total_coeff)
+            clear_levels(mb, residual)
             cbp[mb] = 0
             store_luma(predicted, rec_y, x0, y0)
             store_chroma(predicted, rec_u, rec_v, x0 // 2, y0 // 2)
             continue
-        cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), trellis, residual)
+        cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), tools, residual)
         store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         if pcm_is_cheaper(mb, levels, total_coeff):

@@ -86,7 +86,7 @@ def _best_mode(source, at, predictions, n_strips, usable, luma, lam):
 def _code_16x16(mb, buffers, qp, residual):
     """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock with cleared levels; returns its luma cbp (0 or 15)."""
     source, predicted, out, quantised, dc, values, _ = buffers
-    levels, total_coeff = residual
+    levels, total_coeff = residual.levels, residual.total_coeff
     coded = quantise_strips(source, predicted, 0, 4, 1, qp, DEAD_ZONE_INTRA, quantised, dc)
     for k in range(16):
         values[k] = dc[4 * k]
@@ -124,7 +124,7 @@ def _code_4x4(source, mb, around, limit, qp, intra4x4_mode, rec_y, predicted, re
     """
     left, top, right = around
     predictions, edge = predicted
-    levels, total_coeff = residual
+    levels, total_coeff = residual.levels, residual.total_coeff
     mb_width, lam = rec_y.shape[1] // 16, LAMBDA[qp]
     x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
     cost = lam * BITS_4x4
@@ -169,18 +169,20 @@ def _code_4x4(source, mb, around, limit, qp, intra4x4_mode, rec_y, predicted, re
 
 
 @closed_kernel
-def intra(source, slice_first_mb, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, rec, residual, cbp):
+def intra(
+    source, slice_first_mb, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, tools, rec, residual
+):  # fmt: skip
     """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
 
-    Bundles: Planes source and rec, IntraChoice, Quantiser, Residual. mb_type marks intra macroblocks on entry (any intra
-    type) and receives their final type. In a P frame (n_ref > 0) type and luma modes come from intra_modes:
+    Bundles: Planes source and rec, IntraChoice, Quantiser, CodingTools, Residual. mb_type marks intra macroblocks on entry
+    (any intra type) and receives their final type. In a P frame (n_ref > 0) type and luma modes come from intra_modes:
     uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are made by SATD + lam * bits. Needs the reconstruction
     of inter macroblocks; slices are independent of each other.
     """
     mb_type, intra4x4_mode, intra16x16_mode, intra_chroma_mode = intra_choice
     qp, chroma_qp_offset = quantiser
     rec_y, rec_u, rec_v = rec
-    levels, total_coeff = residual
+    levels, total_coeff, cbp = residual.levels, residual.total_coeff, residual.cbp
     mb_width = source.y.shape[1] // 16
     own, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(32, np.uint8)
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
@@ -204,7 +206,7 @@ def intra(source, slice_first_mb, n_ref, intra_modes, first_mb, end_mb, intra_ch
         lam = LAMBDA[q]
 
         load_macroblock(source, x0, y0, own)
-        clear_levels(mb, levels, total_coeff)
+        clear_levels(mb, residual)
         mode, cost, as_4x4 = 2, 1 << 30, True
         if given:
             as_4x4 = intra_modes[mb, 0] < AS_16x16
@@ -228,7 +230,7 @@ def intra(source, slice_first_mb, n_ref, intra_modes, first_mb, end_mb, intra_ch
             intra16x16_mode[mb] = mode
             for k in range(16):
                 intra4x4_mode[mb, k] = 2
-            clear_levels(mb, levels, total_coeff)
+            clear_levels(mb, residual)
             luma = _code_16x16(mb, buffers, q, residual)
             store_luma(out, rec_y, x0, y0)
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-# Blocks of `levels`: 0..15 luma in luma4x4BlkIdx order, then these.
+# Blocks of `levels`: 0..15 luma in luma4x4BlkIdx order, then these. Level i of an 8x8 block, in scan order, is level i >> 2
+# of block i & 3 of its quadrant, as CAVLC sends it (7.3.5.3.2).
 CB_AC, CR_AC, LUMA_DC, CB_DC, CR_DC, N_LEVEL_BLOCKS = 16, 20, 24, 25, 26, 27
 
 # The 41 partitions of a macroblock in search order: x, y, width, height in luma samples.
@@ -20,3 +21,4 @@ PARTITIONS = np.array(
 COARSE_PAD = 32  # border of the coarse frames of search_centre, coarse samples
 # Room for the bits of a macroblock on a GPU: at most 3200 of macroblock_layer() (A.3.1), mb_skip_run before them, alignment.
 ENTRY_BYTES = 416
+HEADER_BITS = 2  # in frame_params: the bits of the first slice header, after SliceQP_Y and cabac_init_idc

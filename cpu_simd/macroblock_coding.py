@@ -64,13 +64,15 @@ def store_chroma(samples, rec_u, rec_v, x0, y0):
 
 
 @helper
-def clear_levels(mb, levels, total_coeff):
-    """Clears the levels and total_coeff of macroblock mb."""
+def clear_levels(mb, residual):
+    """Clears the levels, total_coeff and transform_8x8 of macroblock mb."""
+    levels, total_coeff = residual.levels, residual.total_coeff
     zero = splat_u16x16(0)
     for block in range(N_LEVEL_BLOCKS):
         store(levels, 16 * (N_LEVEL_BLOCKS * mb + block), zero)
     for k in range(24):
         total_coeff[mb, k] = 0
+    residual.transform_8x8[mb] = 0
 
 
 @helper
@@ -118,7 +120,7 @@ def code_chroma(buffers, qp_c, dead_zone, weighed, threshold, mb, residual):
     decimate_score is below `threshold` (not part of the standard). Returns the chroma part of coded_block_pattern (0, 1, 2).
     """
     source, predicted, out, quantised, dc, values, scratch = buffers
-    levels, total_coeff = residual
+    levels, total_coeff = residual.levels, residual.total_coeff
     coded = quantise_strips(source, predicted, 4, 6, 1, qp_c, HALF if weighed else dead_zone, quantised, dc)
     if weighed:
         coded = weigh_blocks(quantised, coded, 16, 24, 1, scratch)
@@ -236,10 +238,9 @@ def pcm_is_cheaper(mb, levels, total_coeff):
 @helper
 def code_pcm(mb, source, x0, y0, rec, residual):
     """7.3.5: I_PCM: copies the source (uint8[384]) to the reconstruction, clears levels, sets total_coeff to 16."""
-    levels, total_coeff = residual
     store_luma(source, rec.y, x0, y0)
     store_chroma(source, rec.u, rec.v, x0 // 2, y0 // 2)
-    clear_levels(mb, levels, total_coeff)
+    clear_levels(mb, residual)
     for k in range(24):
-        total_coeff[mb, k] = 16
+        residual.total_coeff[mb, k] = 16
     return I_PCM

@@ -12,6 +12,7 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_8x8
 from ..standard.tables import QUANT_MF
 from .bit_costs import MACROBLOCK_BYTES, macroblock_bits
+from .bundles import CodingTools
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
 from .decisions import BITS_INTRA, LAMBDA, SATD, BITS_8x8, BITS_8x16, BITS_16x8
 from .inter_residual import code_inter
@@ -153,7 +154,7 @@ def rd_decision(
     ref_luma, ref_slots, pad, n_ref = references.luma, references.slots, references.pad, references.n_ref
     mb_type, sub_mb_type, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
-    total_coeff, trellis = residual.total_coeff, settings.trellis
+    total_coeff, tools = residual.total_coeff, CodingTools(settings.trellis, 0, 0)
     height, width = source.y.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
@@ -199,7 +200,7 @@ def rd_decision(
                     for k in range(24):
                         total_coeff[mb, k] = 0
                 else:
-                    pattern = code_inter(mb, buffers, q_y, q_c, trellis, residual)
+                    pattern = code_inter(mb, buffers, q_y, q_c, tools, residual)
                     divided = 2 <= step <= 4
                     if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
                         bits = macroblock_bits(

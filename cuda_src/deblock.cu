@@ -38,7 +38,7 @@ DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at
 
 // records uint32[n_mb, 12] of macroblock rows [row0, row0 + gridDim.y). One warp a macroblock; lane = direction, edge, block.
 extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signed char *ref_idx, const short2 *mv,
-    const uint8_t *total_coeff, const uint8_t *qp, const int *slice_first_mb, int mb_width, int chroma_qp_offset,
+    const uint8_t *total_coeff, const uint8_t *transform_8x8, const uint8_t *qp, const int *slice_first_mb, int mb_width, int chroma_qp_offset,
     int alpha_offset, int beta_offset, int disable_idc, int row0, unsigned *records) {
   wait_for_the_kernel_before();
   const State s = {mb_type, total_coeff, qp, ref_idx, mv};

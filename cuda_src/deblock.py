@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import Deblocking, Planes, Quantiser
+from ..cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from .runtime.device import DeviceArray
 
 # Layout of a tile in shared memory, as in deblock.cu
@@ -114,10 +114,7 @@ def schedule(n: int) -> np.ndarray:
 
 
 def strengths(
-    mb_type: DeviceArray,
-    ref_idx: DeviceArray,
-    mv: DeviceArray,
-    total_coeff: DeviceArray,
+    strength_data: StrengthData,
     quantiser: Quantiser,
     deblocking: Deblocking,
     slice_first_mb: DeviceArray,
@@ -127,10 +124,10 @@ def strengths(
     stream: Any,
 ) -> DeviceArray:
     """8.7.2.1, 8.7.2.2: uint32[n_mb, 12]: bS of all edges and the thresholds of each kind of edge."""
-    device = mb_type.device
-    records = device.scratch("deblock records", (mb_type.shape[0], RECORD), np.uint32, stream)
+    device = strength_data.mb_type.device
+    records = device.scratch("deblock records", (strength_data.mb_type.shape[0], RECORD), np.uint32, stream)
     qp, chroma_qp_offset = quantiser
-    arguments = [mb_type, ref_idx, mv, total_coeff, qp, slice_first_mb, mb_width, chroma_qp_offset]
+    arguments = [*strength_data, qp, slice_first_mb, mb_width, chroma_qp_offset]
     arguments += [*deblocking, row0, records]
     device.launch("deblock", "deblock_strengths", (-(-mb_width // 4), row1 - row0), (128,), arguments, stream)
     return records
@@ -138,10 +135,7 @@ def strengths(
 
 def deblock(
     rec: Planes,  # before deblocking
-    mb_type: DeviceArray,
-    ref_idx: DeviceArray,
-    mv: DeviceArray,
-    total_coeff: DeviceArray,
+    strength_data: StrengthData,
     quantiser: Quantiser,
     deblocking: Deblocking,
     slice_first_mb: DeviceArray,
@@ -155,9 +149,7 @@ def deblock(
     height, width = rec.y.shape
     mb_width, mb_height = width // 16, height // 16
     above, below = max(0, row0 - 1), min(mb_height, row1 + 1)
-    records = strengths(
-        mb_type, ref_idx, mv, total_coeff, quantiser, deblocking, slice_first_mb, mb_width, above, below, stream
-    )
+    records = strengths(strength_data, quantiser, deblocking, slice_first_mb, mb_width, above, below, stream)
     luma, chroma = (device.constant(f"deblock schedule {n}", schedule(n)) for n in (16, 8))
     arguments = [*rec, records, luma, luma.shape[0], chroma, chroma.shape[0], mb_width, mb_height]
     arguments += [row0, row1, *interiors(out, width)]

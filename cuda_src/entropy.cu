@@ -181,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
     int mb_width, int entries, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, const uint8_t *mb_type,
     const uint8_t *sub_mb_type, const signed char *ref_idx, const unsigned *mv, const signed char *intra4x4_mode,
     const uint8_t *intra16x16_mode, const uint8_t *intra_chroma_mode, const uint8_t *cbp, const uint8_t *qp, const short *levels,
-    const uint8_t *total_coeff, unsigned *lengths, unsigned *words) {
+    const uint8_t *total_coeff, const uint8_t *transform_8x8, unsigned *lengths, unsigned *words) {
   wait_for_the_kernel_before();
   SHARED(unsigned, memory, WARPS * ROOM);
   const State s = {slice_first_mb, frame_params, n_ref, mb_width, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode,
@@ -262,7 +262,7 @@ DEVICE Move scan(Move m) {
 }
 
 // Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1], first rows, then mb_height;
-// frame_params: int32[1 + n], from [1] on bits of the headers. sizes: int32[n], bits of the slice with its header, -1: an entry
+// frame_params: int32[HEADER_BITS + n], from [HEADER_BITS] on bits of the headers. sizes: int32[n], bits of the slice with its header, -1: an entry
 // is too long
 extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *slices, const int *frame_params, int mb_width, const unsigned *lengths, int *positions,
     int *sizes) {
@@ -270,7 +270,7 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *
   SHARED(Move, warps, 32);
   SHARED(int, too_long, 1);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = int(blockIdx.x);
-  const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[1 + slice];
+  const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[HEADER_BITS + slice];
   const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
   if (threadIdx.x == 0) *too_long = 0;
   __syncthreads();
@@ -314,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(PACK) pack_slices(const int *slices
     const int *sizes, const unsigned *words, unsigned *to) {
   wait_for_the_kernel_before();
   const int slice = int(blockIdx.y), size = sizes[slice];
-  const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[1 + slice];
+  const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[HEADER_BITS + slice];
   for (int at = int(blockIdx.x * PACK + threadIdx.x); 32 * at < size; at += int(gridDim.x) * PACK) {
     unsigned out = 0;
     for (int bit = max(32 * at, header); bit < min(32 * at + 32, size);) {

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import Macroblocks, Planes
+from ..cpu_simd.bundles import CodingTools, Macroblocks, Planes
 from ..cpu_simd.layout import ENTRY_BYTES
 from .runtime.device import DeviceArray
 
@@ -15,11 +15,12 @@ WORDS = 512  # approximate words of a slice that a block of threads writes
 def write_slices(
     slice_first_mb: DeviceArray,  # int32[mb_height]
     slice_rows: DeviceArray,  # int32[n + 1]: first macroblock row of each slice; mb_height
-    frame_params: DeviceArray,  # int32[>= 1 + n]: SliceQPY, bits of the header of each slice
+    frame_params: DeviceArray,  # int32[>= HEADER_BITS + n]: SliceQPY, cabac_init_idc, bits of the header of each slice
     n_ref: int,
     mb_width: int,
     source: Planes,  # for I_PCM
     macroblocks: Macroblocks,
+    tools: CodingTools,
     slice_data: DeviceArray,  # uint8[mb_height (mb_width + 1) ENTRY_BYTES]; may be the host's memory
     slice_sizes: DeviceArray,  # int32[>= n]: bits of each slice with its header, without emulation prevention; -1: too many
     stream: Any = None,

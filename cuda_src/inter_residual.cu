@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
     const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0,
     int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
     signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
-    uint8_t *cbp) {
+    uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS * 16 * 32);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
@@ -199,6 +199,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   __syncwarp();
   if (lane == 0) {
     cbp[mb] = uint8_t(luma_cbp + 16 * chroma_cbp);
+    transform_8x8[mb] = 0;
     if (pcm) mb_type[mb] = I_PCM;
   }
   if (pcm) {

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ..cpu_simd.bundles import Motion, Planes, Quantiser, References, Residual
-from .runtime.device import DeviceArray
+from ..cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 
 WARPS = 4
 
@@ -13,19 +12,18 @@ def inter_residual(
     references: References,
     motion: Motion,
     quantiser: Quantiser,
-    trellis: int,
+    tools: CodingTools,
     row0: int,
     row1: int,
     rec: Planes,
     residual: Residual,
-    cbp: DeviceArray,  # uint8[n_mb]
     stream: Any = None,
 ) -> None:
     """8.4, 8.5: twin of cpu_simd.inter_residual.inter_residual."""
     height, width = source.y.shape
     mb_width, mb_height = width // 16, height // 16
     arguments = [*source, references.luma, references.chroma, references.slots, references.pad, mb_width, mb_height, row0]
-    arguments += [quantiser.chroma_offset, trellis, motion.sub_mb_type, quantiser.qp]
-    arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual, cbp]
+    arguments += [quantiser.chroma_offset, tools.trellis, motion.sub_mb_type, quantiser.qp]
+    arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
     grid = (-(-mb_width // WARPS), row1 - row0)
     source.y.device.launch("inter_residual", "inter_residual", grid, (32 * WARPS,), arguments, stream)

@@ -130,6 +130,7 @@ DEVICE void write_state(const Picture &p, const Macroblock &m, Choice choice, si
   if (choice.four) luma = (votes & 0x33 ? 1 : 0) | (votes & 0xcc ? 2 : 0) | (votes & 0x3300 ? 4 : 0) | (votes & 0xcc00 ? 8 : 0);
   if (lane < 24) p.total_coeff[mb * 24 + lane] = choice.pcm ? 16 : uint8_t(count);
   if (lane == 0) {
+    p.transform_8x8[mb] = 0;
     p.mb_type[mb] = choice.pcm ? I_PCM : choice.four ? I_4x4 : I_16x16;
     p.intra16x16_mode[mb] = choice.pcm || choice.four ? 0 : uint8_t(m.mode_16x16);
     p.intra_chroma_mode[mb] = choice.pcm ? 0 : uint8_t(m.mode_chroma);
@@ -323,10 +324,10 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
       const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset,                                       \
       const uint8_t *__restrict__ intra_modes, int row0, int mb_width, uint8_t *mb_type, signed char *intra4x4_mode,               \
       uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode, const uint8_t *__restrict__ qp, uint8_t *rec_y, uint8_t *rec_u,        \
-      uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *cbp, int *progress) {                                          \
+      uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp, int *progress) {                                          \
     wait_for_the_kernel_before();                                                                                                 \
     const Picture p = {16 * mb_width, mb_width, chroma_qp_offset, src_y, src_u, src_v, intra_modes, qp, mb_type,              \
-                       intra16x16_mode, intra_chroma_mode, rec_y, rec_u, rec_v, total_coeff, cbp, intra4x4_mode, levels};          \
+                       intra16x16_mode, intra_chroma_mode, rec_y, rec_u, rec_v, total_coeff, transform_8x8, cbp, intra4x4_mode, levels};          \
     code_rows<given>(p, slice_first_mb, row0, progress);                                                                           \
   }
 INTRA(intra, false)

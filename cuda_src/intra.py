@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import IntraChoice, Planes, Quantiser, Residual
+from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
 from .runtime.device import DeviceArray
 
 THREADS, PARTS = 128, 8
@@ -20,9 +20,9 @@ def intra(
     end_mb: int,
     intra_choice: IntraChoice,
     quantiser: Quantiser,
+    tools: CodingTools,
     rec: Planes,
     residual: Residual,
-    cbp: DeviceArray,  # uint8[n_mb]
     stream: Any = None,
 ) -> None:
     """8.3, 8.5: twin of cpu_simd.intra.intra."""
@@ -31,5 +31,5 @@ def intra(
     row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
     progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
     arguments = [*source, slice_first_mb, quantiser.chroma_offset, intra_modes, row0, mb_width, *intra_choice]
-    arguments += [quantiser.qp, *rec, *residual, cbp, progress]
+    arguments += [quantiser.qp, *rec, *residual, progress]
     device.launch("intra", "intra_given" if n_ref else "intra", (rows * PARTS,), (THREADS,), arguments, stream)

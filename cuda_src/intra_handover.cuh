@@ -8,7 +8,7 @@ typedef unsigned long long Published;  // a word; in the upper half the number o
 struct Picture {
   int width, mb_width, chroma_qp_offset;
   const uint8_t *src_y, *src_u, *src_v, *intra_modes, *qp;
-  uint8_t *mb_type, *intra16x16_mode, *intra_chroma_mode, *rec_y, *rec_u, *rec_v, *total_coeff, *cbp;
+  uint8_t *mb_type, *intra16x16_mode, *intra_chroma_mode, *rec_y, *rec_u, *rec_v, *total_coeff, *transform_8x8, *cbp;
   signed char *intra4x4_mode;
   short *levels;
 };

@@ -22,12 +22,13 @@ def info_text(config: Config) -> str:
     """Name, version and options. Options that leave the stream as it is are absent: same stream, same text."""
     values = {row.name: getattr(config, row.name) for row in OPTIONS if _shapes_the_stream(row.name, row.scope, row.group)}
     values["deblock"] = f"{int(config.deblock)}:{config.deblock_alpha}:{config.deblock_beta}"
+    values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode}
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"
 
 
 def _shapes_the_stream(name: str, scope: str, group: str) -> bool:
-    return scope == ALL and group not in _NOT_OF_THE_STREAM and name != "no_deblock"
+    return scope == ALL and group not in _NOT_OF_THE_STREAM and name not in ("no_deblock", "no_cabac", "no_8x8dct")
 
 
 def _text(value: Any) -> str:

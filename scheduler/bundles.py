@@ -10,6 +10,7 @@ from typing import Any
 
 from ..cpu_simd.bundles import (
     Coarse,
+    CodingTools,
     Deblocking,
     DecisionSettings,
     InputPlanes,
@@ -26,6 +27,7 @@ from ..cpu_simd.bundles import (
     Searches,
     SearchResult,
     SearchStart,
+    StrengthData,
 )
 
 Getter = Callable[[Mapping[str, Any]], Any]
@@ -51,9 +53,11 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("decision_settings", DecisionSettings, "subme trellis max_mv_y partition_mask"),
     Bundle("motion", Motion, "mb_type sub_mb_type ref_idx mv"),
     Bundle("intra_choice", IntraChoice, "mb_type intra4x4_mode intra16x16_mode intra_chroma_mode"),
-    Bundle("residual", Residual, "levels total_coeff"),
+    Bundle("residual", Residual, "levels total_coeff transform_8x8 cbp"),
+    Bundle("strength_data", StrengthData, "mb_type ref_idx mv total_coeff transform_8x8"),
     Bundle("macroblocks", Macroblocks, "mb_type sub_mb_type ref_idx mv intra4x4_mode intra16x16_mode intra_chroma_mode "
-           "cbp qp levels total_coeff"),
+           "cbp qp levels total_coeff transform_8x8"),
+    Bundle("tools", CodingTools, "trellis transform_8x8_mode cabac"),
     Bundle("quantiser", Quantiser, "qp chroma_qp_offset"),
     Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
     Bundle("input_planes", InputPlanes, "input_y input_u input_v pitch chroma_pitch chroma_step"),

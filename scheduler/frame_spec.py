@@ -16,6 +16,7 @@ class FrameSpec(NamedTuple):
     pic_order_cnt                 8.2.1: twice the distance in display order from the IDR frame
     idr_pic_id                    7.4.3, of the GOP: consecutive IDR frames differ
     qp                            SliceQPY
+    cabac_init_idc                7.4.3, 0 without CABAC
     list0                         RefPicList0 (8.2.4)
     references_after              the frames that are references after this one, latest first (8.2.5)
     slices                        macroblock rows [row0, row1) of each slice
@@ -31,6 +32,7 @@ class FrameSpec(NamedTuple):
     pic_order_cnt: int
     idr_pic_id: int
     qp: int
+    cabac_init_idc: int
     list0: tuple[int, ...]
     references_after: tuple[int, ...]
     slices: tuple[tuple[int, int], ...]

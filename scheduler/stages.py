@@ -145,13 +145,13 @@ TABLE = (
     ),
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
-        "source references motion quantiser trellis row0 row1 rec residual cbp",
-        "mb_type ref_idx mv rec residual cbp",
+        "source references motion quantiser tools row0 row1 rec residual",
+        "mb_type ref_idx mv rec residual",
     ),
     Stage(
         "intra", "intra.intra", SLICES, "8.3, 8.5",
-        "source slice_first_mb n_ref intra_modes first_mb end_mb intra_choice quantiser rec residual cbp",
-        "intra_choice rec residual cbp",
+        "source slice_first_mb n_ref intra_modes first_mb end_mb intra_choice quantiser tools rec residual",
+        "intra_choice rec residual",
     ),
     Stage(
         "mark_skipped", "mode_decision.mark_skipped", EVEN, "8.4.1.1",
@@ -161,7 +161,7 @@ TABLE = (
     ),
     Stage(
         "deblock", "deblock.deblock", EVEN, "8.7",
-        "rec mb_type ref_idx mv total_coeff quantiser deblocking slice_first_mb row0 row1 out",
+        "rec strength_data quantiser deblocking slice_first_mb row0 row1 out",
         "out",
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
@@ -218,8 +218,8 @@ TABLE = (
         D2H, after="extend_luma", only=CUDA,
     ),
     Stage(  # after the other results, on the host or for the download
-        "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2",
-        "slice_first_mb slice_rows frame_params n_ref mb_width source macroblocks slice_data slice_sizes",
+        "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2, 9.3",
+        "slice_first_mb slice_rows frame_params n_ref mb_width source macroblocks tools slice_data slice_sizes",
         "slice_data slice_sizes",
         D2H, after="extend_luma", deferred=True,
     ),

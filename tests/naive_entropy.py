@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from h264lite.cpu_simd.bundles import Macroblocks, Planes
+from h264lite.cpu_simd.bundles import CodingTools, Macroblocks, Planes
 from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, LUMA_DC
 from h264lite.standard import cavlc
 from h264lite.standard import macroblock as mbk
@@ -108,6 +108,7 @@ class State:
     qp: np.ndarray
     levels: np.ndarray
     total_coeff: np.ndarray
+    transform_8x8: np.ndarray
     rec_y: np.ndarray
     rec_u: np.ndarray
     rec_v: np.ndarray
@@ -136,6 +137,7 @@ def random_state(
         np.zeros(n, np.uint8),
         np.zeros((n, 27, 16), np.int16),
         np.zeros((n, 24), np.uint8),
+        np.zeros(n, np.uint8),
         *planes,
     )
     qp = slice_qp
@@ -352,11 +354,11 @@ def written(
     width, height = state.mb_width, rows[-1]
     pitch = (width + 1) * ENTRY_BYTES
     first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
-    params = np.array([slice_qp, *headers], np.int32)
+    params = np.array([slice_qp, 0, *headers], np.int32)
     *arrays, y, u, v = (upload(array) for array in state.arrays())
     data, sizes = upload(np.full(height * pitch + guard, 0xA5, np.uint8)), upload(np.zeros(height, np.int32))
     layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
-    kernel(*layout, state.n_ref, width, Planes(y, u, v), Macroblocks(*arrays), data, sizes)
+    kernel(*layout, state.n_ref, width, Planes(y, u, v), Macroblocks(*arrays), CodingTools(0, 0, 0), data, sizes)
     if upload is not np.copy:
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()

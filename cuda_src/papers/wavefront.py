@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...cpu_simd.bundles import Deblocking, Planes, Quantiser
+from ...cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from ..deblock import interiors, strengths
 from ..runtime.device import DeviceArray
 
@@ -14,7 +14,7 @@ MODULE = "papers/wavefront"
 
 def deblock(
     planes: Sequence[DeviceArray],  # uint8[H, W] and two of uint8[H/2, W/2], before deblocking
-    state: Sequence[DeviceArray],  # mb_type, ref_idx, mv, total_coeff, qp
+    state: Sequence[DeviceArray],  # the members of StrengthData, qp
     offsets: Sequence[int],  # of chroma QP, alpha, beta
     disable_idc: int,
     slice_first_mb: DeviceArray,
@@ -24,12 +24,11 @@ def deblock(
     """8.7: the frames that cuda_src.deblock.deblock gives."""
     device, (height, width) = planes[0].device, planes[0].shape
     mb_width, mb_height = width // 16, height // 16
-    mb_type, ref_idx, mv, total_coeff, qp = state
+    *strength_data, qp = state
     chroma_qp, alpha, beta = offsets
     quantiser, deblocking = Quantiser(qp, chroma_qp), Deblocking(alpha, beta, disable_idc)
-    records = strengths(
-        mb_type, ref_idx, mv, total_coeff, quantiser, deblocking, slice_first_mb, mb_width, 0, mb_height, stream
-    )
+    data = StrengthData(*strength_data)
+    records = strengths(data, quantiser, deblocking, slice_first_mb, mb_width, 0, mb_height, stream)
     targets = interiors(Planes(*out), width)
     progress = device.scratch("wavefront progress", (mb_height,), np.int32, stream).fill(0, stream)
     device.launch(MODULE, "deblock_copy", (mb_width, mb_height), (32,), [*planes, mb_width, *targets], stream)

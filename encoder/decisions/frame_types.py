@@ -29,11 +29,13 @@ class FrameTypes:
 
     def _idr(self, index: int, gop: int) -> FrameSpec:
         # positional here and below: a tuple made by keywords takes twice as long, in every frame
-        return FrameSpec(index, index, gop, I, True, True, 0, 0, (gop + 1) % 2, self._config.i_qp, (), (index,), self._slices)
+        return FrameSpec(
+            index, index, gop, I, True, True, 0, 0, (gop + 1) % 2, self._config.i_qp, 0, (), (index,), self._slices
+        )
 
     def _p(self, index: int, last: FrameSpec) -> FrameSpec:
         references = last.references_after
         return FrameSpec(
             index, index, last.gop, P, False, True, last.frame_num + 1, last.pic_order_cnt + 2, last.idr_pic_id,
-            self._config.qp, references, (index, *references)[: self._config.ref], self._slices,
+            self._config.qp, 0, references, (index, *references)[: self._config.ref], self._slices,
         )  # fmt: skip

@@ -42,6 +42,8 @@ class Config:
     partitions: frozenset[str]  # of p8x8, p4x4, i4x4
     subme: int
     trellis: int
+    cabac: bool  # entropy_coding_mode_flag
+    transform_8x8_mode: bool
     deblock: bool
     deblock_alpha: int  # -6..6
     deblock_beta: int
@@ -137,6 +139,7 @@ class Config:
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
         _settle_deblocking(values, options)
+        _settle_profile(values)
         if values["me"] != "step" and options.get("step_grid") is not None:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
@@ -183,7 +186,7 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    known = {entry.name for entry in fields(Config)} | {"no_deblock"}  # a part of `deblock`
+    known = {entry.name for entry in fields(Config)} | {"no_deblock", "no_cabac", "no_8x8dct"}  # parts of others
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
         raise TypeError(f"options without a field of the same name in Config (encoder/settings/config.py): {missing}")
@@ -204,6 +207,13 @@ def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
         offsets = BY_NAME["deblock"].default_value
     values["deblock"] = not off
     values["deblock_alpha"], values["deblock_beta"] = offsets
+
+
+def _settle_profile(values: dict[str, Any]) -> None:
+    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off."""
+    without_cabac, without_8x8 = values.pop("no_cabac"), values.pop("no_8x8dct")
+    values["cabac"] = values["profile"] != "baseline" and not without_cabac
+    values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:

@@ -19,6 +19,7 @@ class EncoderOptions(TypedDict, total=False):
     ref: int | None
     slices: int | None
     no_deblock: bool | None
+    no_cabac: bool | None
     deblock: str | tuple[int, int] | bool | None
     deblock_within_slices: bool | None
     qp: int | None
@@ -30,6 +31,7 @@ class EncoderOptions(TypedDict, total=False):
     merange: int | None
     subme: int | None
     trellis: int | None
+    no_8x8dct: bool | None
     threads: int | None
     device: str | None
     gops: int | str | None

@@ -162,8 +162,8 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("preset", "Presets", read_choice, "medium", "a row of options for speed against compression; other "
            "options override it", choices=_same(*PRESETS)),
-    Option("profile", "Presets", read_choice, "baseline", "the profile that the stream must keep to",
-           choices=_same("baseline")),
+    Option("profile", "Presets", read_choice, "baseline", "the profile that the stream must keep to: main has CABAC, high "
+           "the 8x8 transform as well", choices=_same("baseline", "main", "high")),
     Option("level", "Presets", read_level, None, "the level to declare; refused if its limits are exceeded. Else the "
            "smallest that fits", choices=LEVELS),
 
@@ -175,6 +175,8 @@ OPTIONS: tuple[Option, ...] = (
            "A:B", short="f"),
 
     Option("deblock_within_slices", "Frame types", read_flag, False, "filter no edge between slices"),
+
+    Option("no_cabac", "Frame types", read_flag, False, "entropy coding by CAVLC in Main and High profile as well"),
 
     Option("qp", "Quality", read_int, 26, "quantiser of P frames, 0 the finest", "INT", 0, 51, short="q"),
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
@@ -194,6 +196,8 @@ OPTIONS: tuple[Option, ...] = (
            "6 modes by squared error and real bits as well (CPU alone)", "INT", 0, 6, short="m"),
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames are chosen by distortion and bits (slower), 0: "
            "by a dead zone", "INT", 0, 1, short="t"),
+
+    Option("no_8x8dct", "Analysis", read_flag, False, "no 8x8 transform in High profile"),
 
     Option("threads", "Running", read_count, 0, "threads; 0 = one a core, fewer for the stages of small frames. The "
            "stream is the same for any number", "INT", 0, 256),

@@ -9,8 +9,8 @@ from .option_types import read_keyint
 
 _NO_RATE = "the quantiser is constant, see --qp"
 _NO_B = "there are no B frames"
-_NO_CABAC = "entropy coding is CAVLC (Constrained Baseline)"
-_NO_8X8 = "there is no 8x8 transform (Constrained Baseline)"
+_NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
+_NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
 _NO_MATRICES = "there are no scaling matrices (Constrained Baseline)"
 _NO_ADAPT = "the quantiser is constant within a frame"
 _NO_INTERLACE = "frames are progressive"
@@ -62,8 +62,6 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
 _NEVER: dict[str, tuple[str, ...]] = {
     _NO_ADAPT: ("mbtree",),
     _NO_B: ("weightb", "open_gop", "dts_compress"),
-    _NO_CABAC: ("cabac",),
-    _NO_8X8: ("8x8dct",),
     _NO_PSY: ("psy",),
     _NO_RATE: ("filler", "slow_firstpass"),
     _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
@@ -88,6 +86,9 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
     "headers depend on the options alone": ("stitchable",),
 }
 
+# Switches for tools that profiles have; --no-name is an option
+_TOOLS_OF_PROFILES = {"cabac": ("main", "high"), "8x8dct": ("high",)}
+
 # Switches without an opposite: accepted, refused.
 _ACCEPTED: dict[str, tuple[str, ...]] = {_IDR: ("no_scenecut",)}
 _REFUSED: dict[str, tuple[str, ...]] = {
@@ -100,7 +101,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
 SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
     ("me", ("dia", "hex", "umh", "tesa")): "fsbm (esa) and step are built",
-    ("profile", ("main", "high", "extended", "high10", "high422", "high444")): "baseline is built",
+    ("profile", ("extended", "high10", "high422", "high444")): "baseline, main and high are built",
 }
 
 
@@ -117,6 +118,8 @@ class Unbuilt:
         """Whether `value` asks for nothing that is not built. other: the value in use of an option that is built."""
         if self.name == "min_keyint":
             return _within(value, other("keyint"))
+        if self.name in _TOOLS_OF_PROFILES:
+            return value is True and other("profile") in _TOOLS_OF_PROFILES[self.name] and other(f"no_{self.name}") is False
         if self.name == "no_mixed_refs" and value is True:
             return bool(other("ref") == 1)
         if self.is_switch:
@@ -157,6 +160,8 @@ def _rows() -> Iterator[Unbuilt]:
             for name in switches:
                 yield Unbuilt(name, why, (always,), is_switch=True)
                 yield Unbuilt(f"no_{name}", why, (not always,), is_switch=True)
+    for name, why in (("cabac", _NO_CABAC), ("8x8dct", _NO_8X8)):
+        yield Unbuilt(name, why, (), is_switch=True)
     for table, neutral in ((_ACCEPTED, (True,)), (_REFUSED, ())):
         for why, switches in table.items():
             for name in switches:

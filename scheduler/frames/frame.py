@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...cpu_simd.expand import expand
-from ...cpu_simd.layout import N_LEVEL_BLOCKS
+from ...cpu_simd.layout import HEADER_BITS, N_LEVEL_BLOCKS
 from ..arrays import (
     ALL_REFS,
     ARRAYS,
@@ -77,9 +77,9 @@ class Frame:
         self.keep_reconstruction = True  # whether `decoded` of this frame is downloaded
         self.levels_packed = False  # the loop ran on GPUs: `levels` were downloaded packed (cuda_src/compact.py)
         self.slice_data: Array = _allocate("slice_data", size, np.zeros)  # pages exist once written
-        self.frame_params = np.zeros(1 + mb_height, np.int32)
+        self.frame_params = np.zeros(HEADER_BITS + mb_height, np.int32)
         self.write_slices: Callable[[], None] = nothing  # the entropy stage, if the loop leaves it to a task
-        self._params: tuple[int, tuple[int, ...]] = (-1, ())  # as written
+        self._params: tuple[int, ...] = ()  # as written
         self.index = 0  # number of frames that entered before it
         self.ring_slot = 0  # index in the ring of frames
         self.stage_seconds: dict[str, float] = {}
@@ -110,9 +110,9 @@ class Frame:
 
     def write_params(self) -> None:
         """Write `frame_params`: what differs between frames of the same GPU recording."""
-        params = self.spec.qp, self.headers.bits
+        params = self.spec.qp, self.spec.cabac_init_idc, *self.headers.bits
         if params != self._params:
-            self.frame_params[: 1 + len(params[1])] = params[0], *params[1]
+            self.frame_params[: len(params)] = params
             self._params = params
 
     def complete(self) -> None:
@@ -264,11 +264,11 @@ def upload_shape(mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[in
 
     The samples come first, at the start of a page, where files are read faster (docs/gpu.md).
     """
-    return (_aligned(sum(height * width for height, width in display)) + _aligned(4 * (1 + mb_height)),)
+    return (_aligned(sum(height * width for height, width in display)) + _aligned(4 * (HEADER_BITS + mb_height)),)
 
 
 def split_upload(upload: Array, mb_height: int, display: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
-    """Views of an upload buffer: the samples of the source, uint8[n], and frame_params int32[>= 1 + mb_height]."""
+    """Views of an upload buffer: the samples of the source, uint8[n], and frame_params int32[>= HEADER_BITS + mb_height]."""
     samples = sum(height * width for height, width in display)
     return upload[:samples], upload[_aligned(samples) :].view(np.dtype(np.int32))
 

@@ -215,6 +215,7 @@ def _constants(config: "Config") -> dict[str, Any]:
         "merange": config.merange, "step_grid": config.step_grid, "max_mv_y": config.max_mv_y, "subme": config.subme,
         "mb_width": config.mb_width, "partition_mask": _partition_mask(config.partitions, config.max_mvs_per_2mb),
         "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
+        "transform_8x8_mode": int(config.transform_8x8_mode), "cabac": int(config.cabac),
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
         "disable_idc": config.disable_deblocking_idc,
     }  # fmt: skip

@@ -5,7 +5,7 @@ from itertools import pairwise
 import h264lite.cpu_simd.deblock as stage
 import numpy as np
 import pytest
-from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser
+from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, P_16x16
 
 from ..naive_deblock import deblock_picture
@@ -17,6 +17,7 @@ def random_state(rng, n_mb, intra_share, qp_low, qp_high):
         "ref_idx": rng.integers(0, 2, (n_mb, 4)).astype(np.int8),
         "mv": rng.integers(-3, 4, (n_mb, 16, 2)).astype(np.int16),
         "total_coeff": (rng.integers(0, 17, (n_mb, 24)) * (rng.random((n_mb, 24)) < 0.4)).astype(np.uint8),
+        "transform_8x8": np.zeros(n_mb, np.uint8),
         "qp": rng.integers(qp_low, qp_high + 1, n_mb).astype(np.uint8),
     }
     intra = rng.random(n_mb) < intra_share
@@ -42,8 +43,8 @@ def random_planes(rng, height, width, kind):
 
 def arguments(state, offsets, idc, upload=lambda array: array):
     """mb_type to Deblocking; offsets: of chroma QP, alpha, beta."""
-    *arrays, qp = (upload(state[name]) for name in ("mb_type", "ref_idx", "mv", "total_coeff", "qp"))
-    return *arrays, Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
+    *arrays, qp = (upload(state[name]) for name in ("mb_type", "ref_idx", "mv", "total_coeff", "transform_8x8", "qp"))
+    return StrengthData(*arrays), Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
 
 
 def run(planes, state, offsets, idc, slice_first_mb, bands):

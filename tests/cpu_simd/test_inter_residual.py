@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.bundles import Motion, Planes, Quantiser, References, Residual
+from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 from h264lite.cpu_simd.inter_residual import inter_residual
 from h264lite.cpu_simd.interpolate import interpolate
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_4x4, P_8x8, P_8x16, P_16x8, P_16x16
@@ -31,9 +31,9 @@ def reference_pool(pictures):
 def run(planes, state, pool, chroma_qp_offset, bands, trellis=1):
     rec = [np.full_like(p, 55) for p in planes]
     for row0, row1 in pairwise(bands):
-        coded = Planes(*rec), named(Residual, state), state["cbp"]
-        quantiser, motion = Quantiser(state["qp"], chroma_qp_offset), named(Motion, state)
-        inter_residual(Planes(*planes), pool, motion, quantiser, trellis, row0, row1, *coded)
+        coded = Planes(*rec), named(Residual, state)
+        quantiser, motion, tools = Quantiser(state["qp"], chroma_qp_offset), named(Motion, state), CodingTools(trellis, 0, 0)
+        inter_residual(Planes(*planes), pool, motion, quantiser, tools, row0, row1, *coded)
     return rec
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.bundles import IntraChoice, Planes, Quantiser, Residual
+from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
 from h264lite.cpu_simd.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_16x16, P_16x16
 
@@ -22,6 +22,7 @@ def empty_state(n_mb):
         "qp": np.zeros(n_mb, np.uint8),
         "levels": np.full((n_mb, 27, 16), 77, np.int16),
         "total_coeff": np.full((n_mb, 24), 99, np.uint8),
+        "transform_8x8": np.full(n_mb, 9, np.uint8),
     }
 
 
@@ -63,7 +64,7 @@ def given_modes(rng, mb_width, slice_first_mb):
 def run(planes, state, chroma_qp_offset, slice_first_mb, rec=None, given=None):
     rec = rec or [np.full_like(p, 55) for p in planes]
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 77, np.uint8)) if given is None else (1, given)
-    coded = Quantiser(state["qp"], chroma_qp_offset), Planes(*rec), named(Residual, state), state["cbp"]
+    coded = Quantiser(state["qp"], chroma_qp_offset), CodingTools(1, 0, 0), Planes(*rec), named(Residual, state)
     end_mb, choice = len(state["mb_type"]), named(IntraChoice, state)
     intra(Planes(*planes), slice_first_mb, n_ref, given, 0, end_mb, choice, *coded)
     return rec

@@ -16,8 +16,8 @@ def test_bits_are_those_written(n_ref: int) -> None:
     rng = np.random.default_rng(SEED + n_ref)
     state = naive_entropy.random_state(rng, 5, 4, n_ref, 30, 0.4, 20)
     state.qp[:] = 30
-    mb_type, sub_mb_type, ref_idx, mv, _, _, _, cbp, _, levels, total_coeff, *_ = state.arrays()
-    motion, residual = Motion(mb_type, sub_mb_type, ref_idx, mv), Residual(levels, total_coeff)
+    mb_type, sub_mb_type, ref_idx, mv, _, _, _, cbp, _, levels, total_coeff, flags, *_ = state.arrays()
+    motion, residual = Motion(mb_type, sub_mb_type, ref_idx, mv), Residual(levels, total_coeff, flags, cbp)
     sink, written = np.zeros(3, np.int64), np.zeros(bit_costs.MACROBLOCK_BYTES, np.uint8)
     _, mb_bits = naive_entropy.slice_data(state, 0, 20, 30, 0)
     inter = np.flatnonzero((mb_type > LAST_INTRA) & (mb_type != P_SKIP))

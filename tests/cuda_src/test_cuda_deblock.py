@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from h264lite.cpu_simd import deblock as cpu
-from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser
+from h264lite.cpu_simd.bundles import Deblocking, Planes, Quantiser, StrengthData
 from h264lite.cuda_src import deblock as cuda
 
 from ..cpu_simd.test_deblock import arguments, random_planes, random_state
@@ -28,7 +28,7 @@ def on_gpu(device, planes, state, offsets, idc, slice_first_mb, pad, launch):  #
         for p, b in zip(planes, (pad, pad // 2, pad // 2))
     ]
     rec = [device.upload(p) for p in planes]
-    arrays = [device.upload(state[n]) for n in ("mb_type", "ref_idx", "mv", "total_coeff", "qp")]
+    arrays = [device.upload(state[n]) for n in ("mb_type", "ref_idx", "mv", "total_coeff", "transform_8x8", "qp")]
     launch(rec, arrays, offsets, idc, device.upload(slice_first_mb), out)
     result = []
     for p, o, b in zip(planes, out, (pad, pad // 2, pad // 2)):
@@ -47,7 +47,7 @@ def by_bands(bands):
         for row0, row1 in pairwise(bands):
             *chosen, qp = arrays
             quantiser, deblocking = Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
-            cuda.deblock(Planes(*rec), *chosen, quantiser, deblocking, slices, row0, row1, Planes(*out))
+            cuda.deblock(Planes(*rec), StrengthData(*chosen), quantiser, deblocking, slices, row0, row1, Planes(*out))
 
     return launch
 

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 from h264lite.cpu_simd import inter_residual as cpu
-from h264lite.cpu_simd.bundles import Motion, Planes, Quantiser, Residual
+from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, Residual
 from h264lite.cuda_src.inter_residual import inter_residual
 from h264lite.standard.macroblock import P_SKIP, I_4x4, P_16x16
 
@@ -15,7 +15,7 @@ from ..cpu_simd.test_intra import picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
 READ = ("sub_mb_type", "qp")
-WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "cbp")
+WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "transform_8x8", "cbp")
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
@@ -34,17 +34,17 @@ def test_twin(device, kind, largest):  # noqa: F811
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
         state["mb_type"][rng.random(n_mb) < 0.1] = I_4x4
         state["mb_type"][state["mb_type"] == P_SKIP] = P_16x16  # before this stage only --subme 6 skips, on the CPU alone
-        offset, trellis = int(rng.integers(-12, 13)), int(qp != 35)
+        offset, tools = int(rng.integers(-12, 13)), CodingTools(int(qp != 35), 0, 0)
         gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
         source, rec = Planes(*planes), Planes(*(np.full_like(p, 55) for p in planes))
         gpu_source, references, out = (uploaded(device, bundle) for bundle in (source, pool, rec))
         want = copy.deepcopy(state)
         rows = height // 16
         quantiser, motion, residual = Quantiser(want["qp"], offset), named(Motion, want), named(Residual, want)
-        cpu.inter_residual(source, pool, motion, quantiser, trellis, 0, rows, rec, residual, want["cbp"])
+        cpu.inter_residual(source, pool, motion, quantiser, tools, 0, rows, rec, residual)
         quantiser, motion, residual = Quantiser(gpu["qp"], offset), named(Motion, gpu), named(Residual, gpu)
         for row in range(rows):
-            where = trellis, row, row + 1, out, residual, gpu["cbp"]
+            where = tools, row, row + 1, out, residual
             inter_residual(gpu_source, references, motion, quantiser, *where)
         for name in WRITTEN:
             np.testing.assert_array_equal(gpu[name].get(), want[name], err_msg=name)

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 from h264lite.cpu_simd import intra as cpu
-from h264lite.cpu_simd.bundles import IntraChoice, Planes, Quantiser, Residual
+from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
 from h264lite.cuda_src.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_16x16, P_16x16
 
@@ -13,7 +13,7 @@ from ..bundles import named, uploaded
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
-WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", "levels", "total_coeff", "cbp")
+WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", *Residual._fields)
 
 
 def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None):  # noqa: F811
@@ -24,7 +24,8 @@ def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None):
     source, out = uploaded(device, Planes(*planes)), uploaded(device, Planes(*rec))
 
     def changed(state, rec):
-        return named(IntraChoice, state), Quantiser(state["qp"], offset), rec, named(Residual, state), state["cbp"]
+        coding = Quantiser(state["qp"], offset), CodingTools(1, 0, 0)
+        return named(IntraChoice, state), *coding, rec, named(Residual, state)
 
     for first_mb, end_mb in parts:
         intra(source, slices, n_ref, modes, first_mb, end_mb, *changed(gpu, out))

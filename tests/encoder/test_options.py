@@ -114,7 +114,7 @@ BAD = [
     {"partitions": "i8x8"}, {"partitions": 7}, {"partitions": ""}, {"partitions": "all,p8x8"},
     {"deblock": "7:0"}, {"deblock": "0:-7"}, {"deblock": "a:b"}, {"deblock": "1:2:3"}, {"deblock": (1,)},
     {"deblock": "1:1", "no_deblock": True}, {"no_deblock": "yes"}, {"threads": -1}, {"threads": 257},
-    {"device": "gpu"}, {"preset": "slowest"}, {"preset": "quick"}, {"profile": "high"}, {"level": "1"}, {"level": "7"},
+    {"device": "gpu"}, {"preset": "slowest"}, {"preset": "quick"}, {"profile": "high10"}, {"level": "1"}, {"level": "7"},
     {"sar": "0:1"}, {"sar": "1:65536"}, {"sar": "1"}, {"videoformat": "vhs"}, {"range": "full"},
     {"colorprim": "red"}, {"transfer": 1}, {"colormatrix": "GBR"}, {"psnr": 1}, {"ssim": "on"}, {"seek": -1},
     {"frames": -1}, {"crf": 23}, {"bitrate": 1000}, {"bframes": 3}, {"cabac": True}, {"8x8dct": True},
@@ -186,6 +186,12 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
     for options in ({"psy_rd": (0, 0)}, {"psy_rd": "0.00:0.00"}, {"bframes": 0}, {"aq_mode": "0"}, {"crf": None},
                     {"min_keyint": 250}, {"min_keyint": "auto"}, {"no_mixed_refs": True}, {"threads": "auto"}):  # fmt: skip
         assert config(**options) == config(), options
+    for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
+        assert config(profile=profile, **{name: True}) == config(profile=profile)
+        with pytest.raises(OptionError, match="see --profile"):
+            config(**{name: True})
+        with pytest.raises(OptionError, match="see --profile"):
+            config(profile=profile, **{name: True, f"no_{name}": True})
     for options in ({"min_keyint": 251}, {"min_keyint": 25, "keyint": 24}, {"no_mixed_refs": True, "ref": 2}, {"cabac": 0},
                     {"no_mixed_refs": True, "preset": "slower"}, {"min_keyint": RaisesAlways()}, {"bframes": False},
                     {"aq_mode": RaisesAlways()}):  # fmt: skip
