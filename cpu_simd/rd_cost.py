@@ -9,7 +9,7 @@ import numpy as np
 
 from ..jit.kernel import helper
 from ..standard.tables import QUANT_MF
-from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RD_DC_INC, RD_DEAD_ZONE, RD_DISTORTION, RD_MOST_RATIO
+from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RD_DC_INC, RD_DEAD_ZONE, RD_DISTORTION, RD_MOST_ERROR
 from .rd_bits import RD_AC, RD_DC, RD_LUMA, block_flag_bits, chroma_pattern_bits, level_block_bits, luma_pattern_bits
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import nonzero_lanes, squares_of_pairs
@@ -32,14 +32,14 @@ Residue = namedtuple("Residue", (
 @helper
 def squares(residue, strip0, strip1):
     """Squared errors of the blocks of strips [strip0, strip1), (step / 64)^2, from quantised to dropped and kept."""
-    quantised, most = residue.quantised, splat_u16x16(RD_MOST_RATIO)
+    quantised, most = residue.quantised, splat_u16x16(RD_MOST_ERROR)
     for strip in range(strip0, strip1):
         dropped, kept = splat_i32x8(0), splat_i32x8(0)
         for at in range(64 * strip, 64 * strip + 64, 16):
             ratios = load_u16x16(quantised, RATIOS + at)
             left = sub(ratios, shift_left(absolute(load_u16x16(quantised, at)), 6))
             dropped = add(dropped, squares_of_pairs(min_u(ratios, most)))
-            kept = add(kept, squares_of_pairs(left))
+            kept = add(kept, squares_of_pairs(min_u(absolute(left), most)))
         store(residue.dropped, 8 * strip, dropped)
         store(residue.kept, 8 * strip, kept)
 
@@ -108,7 +108,8 @@ def _chroma_dc_cost(residue, qp, qp_c):
             value = values[4 * plane + k]
             level = quantise_dc(value, qp_c, RD_DEAD_ZONE)
             ratio = abs(value) * np.int64(QUANT_MF[qp_c % 6, 0]) >> (10 + qp_c // 6)
-            left, ratio = ratio - 64 * abs(level), min(ratio, RD_MOST_RATIO)
+            left = min(abs(ratio - 64 * abs(level)), RD_MOST_ERROR)
+            ratio = min(ratio, RD_MOST_ERROR)
             none += ratio * ratio
             some += left * left
             scratch[k] = level
