@@ -53,3 +53,7 @@ RDO_SURE = 77  # |coefficient| / step from which a level of one is always kept
 RDO_MANY, RDO_SURE_OF_MANY = 8, 43  # RDO_SURE of a block with more than RDO_MANY levels, where each costs few bits
 RDO_UP = 42  # levels above one are rounded up from a fraction of RDO_UP / RDO_ONE on
 RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
+
+# ---- trellis
+# Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps
+TRELLIS_INTER, TRELLIS_INTRA = 69, 118
