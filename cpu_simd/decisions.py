@@ -53,3 +53,8 @@ RDO_SURE = 77  # |coefficient| / step from which a level of one is always kept
 RDO_MANY, RDO_SURE_OF_MANY = 8, 43  # RDO_SURE of a block with more than RDO_MANY levels, where each costs few bits
 RDO_UP = 42  # levels above one are rounded up from a fraction of RDO_UP / RDO_ONE on
 RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
+
+# ---- transform_choice
+CHOICE_MOST_RATIO = 2047  # ratios of a coefficient to the step, in 1 / 64, are not squared above this
+CHOICE_LAMBDA = 0.12  # cost of a bit in squared steps
+CHOICE_DISTORTION = round(16 / CHOICE_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
