@@ -54,6 +54,10 @@ RDO_MANY, RDO_SURE_OF_MANY = 8, 43  # RDO_SURE of a block with more than RDO_MAN
 RDO_UP = 42  # levels above one are rounded up from a fraction of RDO_UP / RDO_ONE on
 RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
 
+# ---- trellis
+# Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps
+TRELLIS_INTER, TRELLIS_INTRA = 69, 118
+
 # ---- transform_choice
 CHOICE_MOST_RATIO = 2047  # ratios of a coefficient to the step, in 1 / 64, are not squared above this
 CHOICE_LAMBDA = 0.12  # cost of a bit in squared steps
