@@ -17,15 +17,22 @@ from .macroblock_coding import (
     load_macroblock,
     pcm_is_cheaper,
     quantise_chosen,
+    quantise_chosen_8x8,
     rounding_kind,
     scan_luma,
     store_chroma,
     store_luma,
 )
+from .macroblock_syntax import only_8x8_partitions
 from .motion_compensation import predict_inter
-from .simd.vector import load_u8x16, splat_u16x16, store
+from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
 from .transform import chroma_qp, reconstruct_strips
+from .transform_8x8 import QUADRANT_8x8, reconstruct_8x8, scan_8x8
+from .transform_choice import luma_cost
 from .trellis import LONGEST
+
+# Bit masks (raster) of the 4x4 blocks of the quadrants
+BLOCKS_OF_QUADRANT = np.array([0x0033, 0x00CC, 0x3300, 0xCC00], np.int64)
 
 
 @helper
@@ -59,24 +66,79 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
 
 
 @helper
-def code_inter(mb, buffers, q, chroma_q, rounding, residual):
-    """8.5: codes and reconstructs the residual of inter macroblock mb; returns its coded_block_pattern.
+def _clear_quadrants(quantised, pattern):
+    """Zeroes the levels of the quadrants that are not set in `pattern`; they lie alike in both transforms."""
+    zero = splat_u16x8(0)
+    for q in range(4):
+        if pattern >> q & 1 == 0:
+            for i in range(0, 128, 16):
+                store(quantised, QUADRANT_8x8[q] + i, zero)
 
-    q, chroma_q: QP_Y, QP_C; rounding: Rounding; writes the Residual of mb.
-    """
-    _, predicted, out, quantised, dc, _, _ = buffers
+
+@helper
+def _code_either(mb, buffers, qp, rounding, residual):
+    """As _code_4x4 with the transform that costs less, see transform_choice.py; sets transform_8x8."""
+    _, predicted, out, quantised, dc, _, scratch, quantised_8x8 = buffers
     levels, total_coeff = residual.levels, residual.total_coeff
-    clear_levels(mb, residual)
+    coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding)
+    coded_8x8 = quantise_chosen_8x8(buffers, qp, rounding)
+    if coded | coded_8x8 == 0:
+        return 0
+    quadrants = 0
+    for q in range(4):
+        quadrants |= (coded & BLOCKS_OF_QUADRANT[q] != 0) << q
+    cost, pattern = luma_cost(quantised, quadrants, False, rounding.bits, scratch, dc)
+    cost_8x8, pattern_8x8 = luma_cost(quantised_8x8, coded_8x8, True, rounding.bits, scratch, dc)
+    if cost_8x8 < cost:
+        _clear_quadrants(quantised_8x8, pattern_8x8)
+        for q in range(4):
+            if pattern_8x8 >> q & 1:
+                scan_8x8(quantised_8x8, q, mb, levels, total_coeff)
+        if pattern_8x8:
+            residual.transform_8x8[mb] = 1
+            reconstruct_8x8(quantised_8x8, predicted, qp, out)
+        return pattern_8x8
+    _clear_quadrants(quantised, pattern)
+    for q in range(4):
+        if pattern >> q & 1:
+            scan_luma(quantised, coded & BLOCKS_OF_QUADRANT[q], mb, levels, total_coeff)
+    if pattern:
+        for i in range(64):
+            dc[i] = 0
+        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, out)
+    return pattern
+
+
+@helper
+def _code_4x4(mb, buffers, qp, rounding, residual):
+    """8.5.1: codes the luma by the 4x4 transform, reconstructs it unless its coded_block_pattern is 0; returns this."""
+    _, predicted, out, quantised, dc, _, _, _ = buffers
+    coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding)
     luma = 0
-    coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, q, rounding)
     if coded:
-        scan_luma(quantised, coded, mb, levels, total_coeff)
-        luma = _drop_cheap_levels(coded, quantised, mb, levels, total_coeff)
+        scan_luma(quantised, coded, mb, residual.levels, residual.total_coeff)
+        luma = _drop_cheap_levels(coded, quantised, mb, residual.levels, residual.total_coeff)
     if luma:
         for i in range(64):
             dc[i] = 0
-        reconstruct_strips(quantised, dc, predicted, 0, 4, q, out)
+        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, out)
+    return luma
+
+
+@helper
+def code_inter(mb, buffers, q, chroma_q, may_be_8x8, rounding, residual):
+    """8.5: codes and reconstructs the residual of inter macroblock mb; returns its coded_block_pattern.
+
+    q, chroma_q: QP_Y, QP_C; may_be_8x8: whether it may have transform_size_8x8_flag; rounding: Rounding, with bits if so;
+    writes the Residual of mb.
+    """
+    predicted, out = buffers.predicted, buffers.out
+    clear_levels(mb, residual)
+    if may_be_8x8:
+        luma = _code_either(mb, buffers, q, rounding, residual)
     else:
+        luma = _code_4x4(mb, buffers, q, rounding, residual)
+    if luma == 0:
         for i in range(0, 256, 16):
             store(out, i, load_u8x16(predicted, i))
     chroma = code_chroma(buffers, chroma_q, rounding, THRESHOLD_CHROMA, mb, residual)
@@ -88,10 +150,10 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     """8.4, 8.5: predicts, codes and reconstructs every inter macroblock of the rows [row0, row1).
 
     Bundles: Planes source and rec, References, Motion, Quantiser, CodingTools, Residual; trellis 1 chooses levels by rate and
-    distortion (rdo_quant, with CABAC trellis). P_Skip has no residual.
+    distortion (rdo_quant, with CABAC trellis), transform_8x8_mode the transform (transform_choice). P_Skip has no residual.
     A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
-    mb_type, _, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
     rec_y, rec_u, rec_v = rec
     levels, total_coeff, cbp = residual.levels, residual.total_coeff, residual.cbp
@@ -100,7 +162,8 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
     rounding = Rounding(rounding_kind(tools, BY_CAVLC), np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits)
-    buffers = Buffers(own, predicted, out, quantised, dc, np.zeros(16, np.int64), scratch)
+    values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
+    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):
         if mb_type[mb] <= LAST_INTRA:
             continue
@@ -114,10 +177,11 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             store_luma(predicted, rec_y, x0, y0)
             store_chroma(predicted, rec_u, rec_v, x0 // 2, y0 // 2)
             continue
-        if tools.cabac and q != bits_qp:
+        if (tools.cabac or tools.transform_8x8_mode) and q != bits_qp:
             fill_bits(bits, P_SLICE, q)
             bits_qp = q
-        cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), rounding, residual)
+        may_be_8x8 = tools.transform_8x8_mode != 0 and only_8x8_partitions(sub_mb_type, mb, mb_type[mb])
+        cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), may_be_8x8, rounding, residual)
         store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         if pcm_is_cheaper(mb, levels, total_coeff):

@@ -86,7 +86,7 @@ def _best_mode(source, at, predictions, n_strips, usable, luma, lam):
 @helper
 def _code_16x16(mb, buffers, qp, rounding, residual):
     """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock with cleared levels; returns its luma cbp (0 or 15)."""
-    _, predicted, out, quantised, dc, values, scratch = buffers
+    _, predicted, out, quantised, dc, values, scratch, _ = buffers
     levels, total_coeff = residual.levels, residual.total_coeff
     coded = quantise_chosen(buffers, 0, 4, LUMA_AC_16x16, qp, rounding)
     for k in range(16):
@@ -196,7 +196,8 @@ def intra(
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
     rounding = Rounding(rounding_kind(tools, AS_ROUNDED), np.int64(DEAD_ZONE_INTRA), np.int64(TRELLIS_INTRA), bits)
-    buffers = Buffers(own, predicted, out, quantised, dc, np.zeros(16, np.int64), scratch)
+    values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
+    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     of_modes = Predictions(predictions, edge)
     given = n_ref > 0
     for mb in range(first_mb, end_mb):

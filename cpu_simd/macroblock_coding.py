@@ -10,7 +10,7 @@ from ..standard.macroblock import I_PCM, RASTER_TO_BLOCK
 from .cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4
 from .decisions import FEW_LEVELS, PCM_BITS
 from .layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
-from .rdo_quant import HALF, weigh_blocks
+from .rdo_quant import HALF, weigh_8x8, weigh_blocks
 from .simd.blocks import count_nonzero, high_8, join, load_block, low_8, zigzag
 from .simd.vector import load_u8x8, load_u8x16, splat_u16x16, store
 from .transform import (
@@ -22,7 +22,8 @@ from .transform import (
     reconstruct_strips,
     scale_chroma_dc,
 )
-from .trellis import AS_SENT, choose_dc, lower_block, lower_blocks
+from .transform_8x8 import quantise_8x8
+from .trellis import AS_SENT, choose_dc, lower_8x8, lower_block, lower_blocks
 
 # Samples and coefficients of the macroblock that is coded, as transform.py has them; scratch.
 Buffers = namedtuple("Buffers", (
@@ -33,6 +34,7 @@ Buffers = namedtuple("Buffers", (
     "dc",  # int32[96]
     "values",  # int64[16]
     "scratch",  # int16[2 * LONGEST]
+    "quantised_8x8",  # int16[768], see transform_8x8.py
 ))  # fmt: skip
 
 AS_ROUNDED, BY_CAVLC, BY_CABAC = range(3)
@@ -57,7 +59,7 @@ def rounding_kind(tools, without_cabac):
 @helper
 def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
     """quantise_strips with levels chosen as `rounding` says; category: ctxBlockCat, those of AC leave the DC out."""
-    source, predicted, _, quantised, dc, _, scratch = buffers
+    source, predicted, _, quantised, dc, _, scratch, _ = buffers
     first = 0 if category == LUMA_4x4 else 1
     dead_zone = HALF if rounding.kind else rounding.dead_zone
     coded = quantise_strips(source, predicted, strip0, strip1, first, qp, dead_zone, quantised, dc)
@@ -65,6 +67,18 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
         return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
     if rounding.kind == BY_CABAC:
         return lower_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, category, rounding, scratch)
+    return coded
+
+
+@helper
+def quantise_chosen_8x8(buffers, qp, rounding):
+    """quantise_8x8 with levels chosen as `rounding` says."""
+    dead_zone = HALF if rounding.kind else rounding.dead_zone
+    coded = quantise_8x8(buffers.source, buffers.predicted, qp, dead_zone, buffers.quantised_8x8)
+    if rounding.kind == BY_CAVLC:
+        return weigh_8x8(buffers.quantised_8x8, coded, buffers.scratch)
+    if rounding.kind == BY_CABAC:
+        return lower_8x8(buffers.quantised_8x8, coded, rounding, buffers.scratch)
     return coded
 
 
@@ -156,7 +170,7 @@ def code_chroma(buffers, qp_c, rounding, threshold, mb, residual):
     A plane's AC levels are dropped if their decimate_score is below `threshold` (not part of the standard). Returns the
     chroma part of coded_block_pattern (0, 1, 2).
     """
-    _, predicted, out, quantised, dc, values, scratch = buffers
+    _, predicted, out, quantised, dc, values, scratch, _ = buffers
     levels, total_coeff = residual.levels, residual.total_coeff
     coded = quantise_chosen(buffers, 4, 6, CHROMA_AC, qp_c, rounding)
     for k in range(8):  # Cb 0..3, Cr 4..7

@@ -10,11 +10,22 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.tables import QUANT_MF
 from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RD_DC_INC, RD_DEAD_ZONE, RD_DISTORTION, RD_MOST_ERROR
-from .rd_bits import RD_AC, RD_DC, RD_LUMA, block_flag_bits, chroma_pattern_bits, level_block_bits, luma_pattern_bits
+from .rd_bits import (
+    RD_AC,
+    RD_DC,
+    RD_LUMA,
+    RD_8x8,
+    block_flag_bits,
+    chroma_pattern_bits,
+    level_block_bits,
+    luma_pattern_bits,
+    transform_size_bits,
+)
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import nonzero_lanes, squares_of_pairs
 from .simd.vector import absolute, add, load_u16x16, min_u, shift_left, splat_i32x8, splat_u16x16, store, sub
 from .transform import RATIOS, hadamard_2x2, quantise_dc, quantise_strips
+from .transform_8x8 import PLACE_8x8, QUADRANT_8x8, quantise_8x8
 
 # What the residual of a macroblock is measured in; a buffer has the samples of transform.py.
 Residue = namedtuple("Residue", (
@@ -25,7 +36,9 @@ Residue = namedtuple("Residue", (
     "dropped",  # int32[48], squares without levels: [8 * strip + 2 * block], two parts each
     "kept",  # int32[48], with the levels
     "values",  # int64[8], chroma DC
-    "scratch",  # int16[16]
+    "without",  # int64[4], costs of the quadrants without levels
+    "within",  # int64[4], with
+    "scratch",  # int16[64]
 ))  # fmt: skip
 
 
@@ -58,14 +71,34 @@ def _block_cost(residue, k, qp, kind, inc):
 
 
 @helper
-def luma_cost(residue, qp):
-    """Least cost of the luma with its part of coded_block_pattern; levels of a quadrant are left out where that is cheaper."""
-    dropped, kept = residue.dropped, residue.kept
+def _best_pattern(without, within, coded, qp):
+    """Least cost of the luma with its part of coded_block_pattern.
+
+    without, within: costs of the four quadrants without and with their levels; coded: bit mask of those that have any.
+    """
+    none, total, pattern = np.int64(0), np.int64(0), 0
+    for q in range(4):
+        none += without[q]
+        if coded >> q & 1 and within[q] < without[q]:
+            pattern |= 1 << q
+            total += within[q]
+        else:
+            total += without[q]
+    none += luma_pattern_bits(qp, 0)
+    if pattern == 0:
+        return none
+    return min(none, total + luma_pattern_bits(qp, pattern))
+
+
+@helper
+def _cost_4x4(residue, qp):
+    """Least cost of the luma in 4x4 blocks; the cost of each quadrant without levels -> residue.without."""
+    dropped, kept, without, within = residue.dropped, residue.kept, residue.without, residue.within
     coded = quantise_strips(
         residue.source, residue.predicted, 0, 4, 0, qp, RD_DEAD_ZONE, residue.quantised, residue.dc
     )
     squares(residue, 0, 4)
-    without, total, pattern = np.int64(0), np.int64(0), 0
+    quadrants = 0
     for q in range(4):
         none, some, bits, k = np.int64(0), np.int64(0), np.int64(0), 8 * (q >> 1) + 2 * (q & 1)
         any_coded = coded >> k & 0x33
@@ -80,18 +113,45 @@ def luma_cost(residue, qp):
                     bits += _block_cost(residue, block, qp, RD_LUMA, inc)
                 else:
                     bits += block_flag_bits(qp, RD_LUMA, inc, 0)
-        none = none * RD_DISTORTION >> 8
-        some = (some * RD_DISTORTION >> 8) + bits
-        without += none
-        if any_coded and some < none:
-            pattern |= 1 << q
-            total += some
-        else:
-            total += none
-    without += luma_pattern_bits(qp, 0)
-    if pattern == 0:
-        return without
-    return min(without, total + luma_pattern_bits(qp, pattern))
+        without[q] = none * RD_DISTORTION >> 8
+        within[q] = (some * RD_DISTORTION >> 8) + bits
+        quadrants |= (any_coded != 0) << q
+    return _best_pattern(without, within, quadrants, qp)
+
+
+@helper
+def _cost_8x8(residue, qp):
+    """Least cost of the luma in 8x8 blocks, after _cost_4x4."""
+    kept, scratch, quantised = residue.kept, residue.scratch, residue.quantised
+    coded = quantise_8x8(residue.source, residue.predicted, qp, RD_DEAD_ZONE, quantised)
+    if coded == 0:
+        return np.int64(1 << 40)
+    squares(residue, 0, 4)
+    for q in range(4):
+        if coded >> q & 1 == 0:
+            continue
+        mask, at = np.int64(0), QUADRANT_8x8[q]
+        for i in range(64):
+            level = quantised[at + PLACE_8x8[i]]
+            scratch[i] = level
+            mask |= np.int64(level != 0) << i
+        some, first = np.int64(0), 16 * (q >> 1) + 4 * (q & 1)
+        for i in range(4):
+            some += np.int64(kept[first + i]) + np.int64(kept[first + 8 + i])
+        residue.within[q] = (some * RD_DISTORTION >> 8) + level_block_bits(qp, RD_8x8, scratch, 0, mask)
+    return _best_pattern(residue.without, residue.within, coded, qp)
+
+
+@helper
+def luma_cost(residue, qp, may_be_8x8):
+    """Least cost of the luma with its part of coded_block_pattern; levels of a quadrant are left out where that is cheaper.
+
+    may_be_8x8: whether the macroblock may have transform_size_8x8_flag.
+    """
+    best = _cost_4x4(residue, qp)
+    if may_be_8x8:
+        best = min(best + transform_size_bits(qp, 0), _cost_8x8(residue, qp) + transform_size_bits(qp, 1))
+    return best
 
 
 @helper

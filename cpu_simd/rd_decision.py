@@ -173,7 +173,7 @@ def rd_decision(
     written, kept = np.zeros(MACROBLOCK_BYTES, np.uint8), np.zeros(65, np.int64)
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
     choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, True)
-    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch)
+    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, np.zeros(768, np.int16))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
@@ -204,7 +204,7 @@ def rd_decision(
                     for k in range(24):
                         total_coeff[mb, k] = 0
                 else:
-                    pattern = code_inter(mb, buffers, q_y, q_c, rounding, residual)
+                    pattern = code_inter(mb, buffers, q_y, q_c, False, rounding, residual)
                     divided = 2 <= step <= 4
                     if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
                         bits = macroblock_bits(

@@ -13,13 +13,14 @@ from ..jit.kernel import helper
 from ..standard.cabac_contexts import ABS_LEVEL_BASE
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import QUANT_MF, ZIGZAG_4x4
-from .cabac_bits import CHROMA_DC, EMPTY, ONE_BIT, significance_contexts
+from .cabac_bits import CHROMA_DC, EMPTY, ONE_BIT, LUMA_8x8, significance_contexts
 from .decisions import RDO_ONE
 from .rdo_quant import OFFSET
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_length, nonzero_lanes
 from .simd.vector import absolute, load_u16x16, store
 from .transform import RATIOS
+from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
 
 LONGEST = 64  # coefficients of a block; in choose_levels' buffer the place of the ratios
 AS_SENT = np.arange(16, dtype=np.int32)  # the scan of chroma DC: raster
@@ -196,6 +197,31 @@ def lower_blocks(quantised, coded, first_block, end_block, first, category, roun
         at = 64 * (k >> 2) + 4 * (k & 3)
         if coded >> k & 1 and not lower_levels(quantised, at, first, category, rounding, block):
             coded &= ~(1 << k)
+    return coded
+
+
+@helper
+def lower_8x8(quantised, coded, rounding, block):
+    """lower_levels for the quadrants of quantise_8x8 set in `coded`; returns those with levels left."""
+    for q in range(4):
+        if coded >> q & 1 == 0:
+            continue
+        at = QUADRANT_8x8[q]
+        left = 0
+        for i in range(64):
+            level = np.int64(quantised[at + PLACE_8x8[i]])
+            block[i] = abs(level)
+            block[LONGEST + i] = quantised[RATIOS + at + PLACE_8x8[i]]
+            left += level != 0
+        path = choose_levels(block, 0, 64, LUMA_8x8, rounding.bits, rounding.factor)
+        while path != 0:
+            i = bit_length(path) - 1
+            path ^= 1 << i
+            k = at + PLACE_8x8[i]
+            quantised[k] -= 1 if quantised[k] > 0 else -1
+            left -= quantised[k] == 0
+        if left == 0:
+            coded &= ~(1 << q)
     return coded
 
 
