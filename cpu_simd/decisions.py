@@ -59,7 +59,7 @@ BY_COST = 6  # lowest subme with decisions by squared error and bits
 RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
 RD_DEAD_ZONE = 6  # of the levels that are counted
 RD_MOST_ERROR = 2047  # errors of a coefficient, in units of step / 64, count as this where they are larger
-_RD_LAMBDA = 0.12  # lambda / step^2 of squared errors
+_RD_LAMBDA = 0.1  # lambda / step^2 of squared errors
 RD_DISTORTION = round(16 / _RD_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
 RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
 # Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST

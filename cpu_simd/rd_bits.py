@@ -91,10 +91,10 @@ def _table() -> np.ndarray:
     chroma = np.stack([any_chroma[:, 0], any_chroma[:, 1] + ac[:, 0], any_chroma[:, 1] + ac[:, 1]], 1)
     kinds = [_kind(bits, *category) for category in _CATEGORIES]
     parts = [*kinds, *_significance(bits, LUMA_8x8, 64), pattern, chroma, bits[:, CTX_TRANSFORM_8x8 + 1]]
-    return np.concatenate(parts, 1).astype(np.int16)
+    return np.concatenate(parts, 1).astype(np.int32)
 
 
-RD_BITS = _table()  # int16[N_QP, RD_WORDS]
+RD_BITS = _table()  # int32[N_QP, RD_WORDS]
 
 
 @helper
