@@ -24,6 +24,7 @@ from .simd.blocks import (
     spread_4,
     store_columns,
 )
+from .simd.lanes import nonzero_lanes
 from .simd.vector import (
     absolute,
     add,
@@ -58,9 +59,7 @@ def _moved(ref_idx, mv, mb_p, p, mb_q, q):
 @helper
 def _coded_blocks(total_coeff, transform_8x8, mb):
     """8.7.2.1: bit mask (raster) of the 4x4 blocks of macroblock mb whose transform block has levels."""
-    coded = 0
-    for k in range(16):
-        coded |= np.int64(total_coeff[mb, k] != 0) << k
+    coded = nonzero_lanes(total_coeff, 24 * mb)
     if transform_8x8[mb]:
         quadrants = (coded | coded >> 1 | coded >> 4 | coded >> 5) & 0x0505  # bits 0, 2, 8, 10
         coded = quadrants * 0x33
