@@ -2,80 +2,10 @@
 //
 // One warp a macroblock, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr. A block never leaves its
 // lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes.
+#include "motion_compensation.cuh"
 #include "rdo_quant.cuh"
 
 constexpr int WARPS = 4;
-
-struct Part {
-  int x, y, w, h;  // 4x4 blocks
-};
-
-// The partition of the macroblock that holds block (bx, by)
-DEVICE Part partition_of(int mb_type, const uint8_t *sub_mb_type, int bx, int by) {
-  int w = 4, h = 4;
-  if (mb_type == P_16x8) h = 2;
-  else if (mb_type == P_8x16) w = 2;
-  else if (mb_type == P_8x8) {
-    const int sub = sub_mb_type[(by >> 1) * 2 + (bx >> 1)];
-    w = sub >= SUB_4x8 ? 1 : 2;
-    h = sub & 1 ? 1 : 2;
-  }
-  return {bx & ~(w - 1), by & ~(h - 1), w, h};
-}
-
-// 8.4.2.2.1 for the block (bx, by): four rows of four samples. luma: the reference's four planes
-DEVICE void predict_luma(const uint8_t *luma, int width, int height, int pad, int x0, int y0, int bx, int by, const Part &part,
-                         short2 v, unsigned *out) {
-  const int x = clip3(0, width - 4 * part.w - 1, x0 + 4 * part.x + pad + (v.x >> 2)) + 4 * (bx - part.x);
-  const int y = clip3(0, height - 4 * part.h - 1, y0 + 4 * part.y + pad + (v.y >> 2)) + 4 * (by - part.y);
-  const signed char *pair = QUARTER_SAMPLE_PAIRS[4 * (v.y & 3) + (v.x & 3)];
-  const uint8_t *a = luma + (size_t(pair[0]) * height + y + pair[2]) * width + x + pair[1];
-  const uint8_t *b = luma + (size_t(pair[3]) * height + y + pair[5]) * width + x + pair[4];
-  const bool same = a == b;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const unsigned first = load_word(a + size_t(i) * width);
-    out[i] = same ? first : average4(first, load_word(b + size_t(i) * width));
-  }
-}
-
-// 8.4.2.2.2 for a 4x4 block of chroma: the four vectors of quadrant q, 2x2 samples each. plane with its border
-DEVICE void predict_chroma(const uint8_t *plane, int width, int height, int pad, int x0, int y0, int q, int mb_type,
-                           const uint8_t *sub_mb_type, const short2 *mv, unsigned *out) {
-  unsigned word[4] = {0, 0, 0, 0};
-#pragma unroll
-  for (int k = 0; k < 4; k++) {
-    const int bx = 2 * (q & 1) + (k & 1), by = 2 * (q >> 1) + (k >> 1);
-    const Part part = partition_of(mb_type, sub_mb_type, bx, by);
-    const short2 v = mv[4 * by + bx];
-    const int x = clip3(0, width - 2 * part.w - 1, x0 + 2 * part.x + pad + (v.x >> 3)) + 2 * (bx - part.x);
-    const int y = clip3(0, height - 2 * part.h - 1, y0 + 2 * part.y + pad + (v.y >> 3)) + 2 * (by - part.y);
-    const int fx = v.x & 7, fy = v.y & 7;
-    const int wa = (8 - fx) * (8 - fy), wb = fx * (8 - fy), wc = (8 - fx) * fy, wd = fx * fy;
-    int s[3][3];
-#pragma unroll
-    for (int r = 0; r < 3; r++)
-#pragma unroll
-      for (int c = 0; c < 3; c++) s[r][c] = __ldg(plane + size_t(y + r) * width + x + c);
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-#pragma unroll
-      for (int c = 0; c < 2; c++) {
-        const int value = (wa * s[r][c] + wb * s[r][c + 1] + wc * s[r + 1][c] + wd * s[r + 1][c + 1] + 32) >> 6;
-        word[2 * (k >> 1) + r] |= unsigned(value) << (8 * (2 * (k & 1) + c));
-      }
-  }
-#pragma unroll
-  for (int i = 0; i < 4; i++) out[i] = word[i];
-}
-
-// 8.5.11.1 over the four lanes of a plane: lane k of each four has value k
-DEVICE int hadamard_2x2(int value, int lane) {
-  int other = __shfl_xor_sync(FULL_WARP, value, 1);
-  value = lane & 1 ? other - value : value + other;
-  other = __shfl_xor_sync(FULL_WARP, value, 2);
-  return lane & 2 ? other - value : value + other;
-}
 
 // Arguments as the launcher says; macroblock rows [row0, row0 + gridDim.y).
 extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const uint8_t *__restrict__ src_y,
@@ -91,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   wait_for_the_kernel_before();
   const int kind = mb_type[mb];
   if (kind <= LAST_INTRA) return;
-  const bool luma = lane < 16, active = lane < 24;
+  const bool luma = lane < 16, active = lane < 24, skipped = kind == P_SKIP;
   const int plane = lane >> 2 & 1, q = lane & 3;  // of chroma lanes
   const int bx = lane & 3, by = lane >> 2 & 3;    // of luma lanes
   const int width = mb_width * 16, height = mb_height * 16;
@@ -126,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   forward_4x4(c);
   // chroma DC
   int dc = quantise_dc(hadamard_2x2(c[0], lane), qp_c, DEAD_ZONE_INTER);
-  if (luma || !active) dc = 0;
+  if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
   if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, ratios + (threadIdx.x >> 5) * 16 * 32 + lane);
@@ -140,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
     group += __shfl_xor_sync(0xffff0000u, group, 1);
     group += __shfl_xor_sync(0xffff0000u, group, 2);
   }
-  bool kept = active && group >= (luma ? THRESHOLD_8x8 : THRESHOLD_CHROMA);
+  bool kept = active && !skipped && group >= (luma ? THRESHOLD_8x8 : THRESHOLD_CHROMA);
   const unsigned total = __reduce_add_sync(FULL_WARP, luma && kept ? unsigned(score) : 0u);
   if (luma && total < THRESHOLD_16x16) kept = false;
   const unsigned votes = __ballot_sync(FULL_WARP, kept);
