@@ -112,7 +112,7 @@ def store_bytes(out, at, value, count):
 def finish_engine(state, out, last):
     """9.3.4.5, EncodeFlush after a terminating bin of 1, the last bit 1, then zeros up to a byte.
 
-    Returns the bit position after the 1, the stop bit after end_of_slice_flag. It stores at most five bytes from out[last] on.
+    Returns the bit position after the 1, the stop bit after end_of_slice_flag. Stores at most five bytes from out[last] on.
     """
     count = state[PENDING] + FULL + 3
     value = (state[LOW] >> (REGISTER - 3)) | 1

@@ -43,16 +43,28 @@ def _state_bits() -> np.ndarray:
 
 
 STATE_BITS = _state_bits()
+EMPTY = 2 * N_CONTEXTS  # elements of a table of bits from which on those of empty blocks stand, by ctxBlockCat
+N_BITS = EMPTY + 6
 
 
 @helper
 def fill_bits(bits, slice_type, qp):
-    """Bits of a bin in each context: bits int32[2 * N_CONTEXTS], element ctxIdx << 1 | bin; slice_type: I_SLICE, P_SLICE."""
+    """Bits by slice type (I_SLICE, P_SLICE) and SliceQP_Y: bits int32[N_BITS], element ctxIdx << 1 | bin.
+
+    From EMPTY on: coded_block_flag of a block without levels less that of one with levels, the mean of its contexts; for 8x8
+    blocks coded_block_pattern.
+    """
     for k in range(N_CONTEXTS):
         m, n = np.int64(TYPICAL_M_N[slice_type, k, 0]), np.int64(TYPICAL_M_N[slice_type, k, 1])
         state = min(126, max(1, (m * qp >> 4) + n))
         bits[2 * k] = STATE_BITS[state, 0]
         bits[2 * k + 1] = STATE_BITS[state, 1]
+    for category in range(6):
+        first = CTX_CBP_LUMA if category == LUMA_8x8 else np.int64(CODED_BLOCK_BASE[category])
+        total = np.int64(0)
+        for k in range(2 * first, 2 * first + 8, 2):
+            total += np.int64(bits[k]) - np.int64(bits[k + 1])
+        bits[EMPTY + category] = total >> 2
 
 
 @helper

@@ -70,8 +70,8 @@ def _coded_blocks(total_coeff, transform_8x8, mb):
 def strengths(mb, mb_width, strength_data, left, top, bs):
     """8.7.2.1: bS of the macroblock's luma edges into bs uint8[32]: edge * 4 + k, vertical edges first.
 
-    k counts 4x4 blocks along the edge; `left`, `top`: whether those macroblock edges are filtered at all. Edges 1 and 3 are no
-    edges of transform blocks with transform_size_8x8_flag (8.7), and not those of chroma.
+    k counts 4x4 blocks along the edge; `left`, `top`: whether those macroblock edges are filtered at all. With
+    transform_size_8x8_flag edges 1 and 3, which chroma has not, are no edges of transform blocks (8.7).
     """
     inlined()
     mb_type, ref_idx, mv, total_coeff, transform_8x8 = strength_data

@@ -69,3 +69,12 @@ RD_DC_INC = 1  # ctxIdxInc of coded_block_flag of chroma DC
 RD_SKIP_WEIGHT = np.array(
     [round(65536 * int(LAMBDA[qp]) / (_RD_LAMBDA * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64
 )
+
+# ---- trellis
+# Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps
+TRELLIS_INTER, TRELLIS_INTRA = 69, 118
+
+# ---- transform_choice
+CHOICE_MOST_RATIO = 2047  # ratios of a coefficient to the step, in 1 / 64, are not squared above this
+_CHOICE_LAMBDA = 0.12  # cost of a bit in squared steps
+CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit

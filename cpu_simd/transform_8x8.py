@@ -1,9 +1,10 @@
 """Transform, quantisation and scaling of 8x8 luma blocks (8.5.13) with SIMD.
 
-Samples lie as in transform.py: rows of sixteen, two quadrants side by side. Levels of quadrant q begin at element 64 q,
-column by column (element 8 x + y), since both directions of a transform work on vectors with one transposition between.
+Samples lie as in transform.py: rows of sixteen, two quadrants side by side. Levels lie transposed within each quadrant: level
+(x, y) of quadrant q at 128 * (q >> 1) + 8 * (q & 1) + 16 * x + y, since both directions of a transform work on vectors with
+one transposition between.
 
-Vectors have eight lanes, one quadrant, or sixteen, two of them.
+Vectors have sixteen lanes, two quadrants, or eight, one of them.
 """
 
 import numpy as np
@@ -13,10 +14,6 @@ from ..standard.cavlc import MAX_LEVEL
 from ..standard.macroblock import BLOCK_TO_RASTER
 from ..standard.tables import QUANT_MF_8x8, ZIGZAG_8x8, level_scale_8x8
 from .simd.blocks import (
-    high_u16x8,
-    join,
-    load_u16x8,
-    low_u16x8,
     min_s,
     multiply_wide,
     narrow,
@@ -32,6 +29,7 @@ from .simd.vector import (
     bit_or,
     clip_to_u8,
     load_u8x16,
+    load_u16x16,
     mul,
     plus,
     shift_right_s,
@@ -43,16 +41,18 @@ from .simd.vector import (
 )
 from .transform import RATIOS
 
-# Offset in a quadrant's levels of each scan position.
-PLACE_8x8 = (ZIGZAG_8x8 % 8 * 8 + ZIGZAG_8x8 // 8).astype(np.int64)
+# Offset of each scan position from a quadrant's first level, and those of the quadrants.
+PLACE_8x8 = (ZIGZAG_8x8 % 8 * 16 + ZIGZAG_8x8 // 8).astype(np.int64)
+QUADRANT_8x8 = np.array([0, 8, 128, 136], np.int64)
 
 
 def by_columns(table):
-    """[..., 64 positions in raster order] -> int16[..., 64], column by column: factors in the order of the levels."""
-    return np.ascontiguousarray(table.reshape(-1, 8, 8).transpose(0, 2, 1).reshape(-1, 64).astype(np.int16))
+    """[..., 64 positions in raster order] -> int16[..., 128]: factors in the order of the levels of two quadrants."""
+    columns = table.reshape(-1, 8, 8).transpose(0, 2, 1).astype(np.int16)
+    return np.ascontiguousarray(np.concatenate([columns, columns], 2).reshape(-1, 128))
 
 
-# Forward multipliers and LevelScale8x8 with flat scaling lists, int16[qP % 6, 64]
+# Forward multipliers and LevelScale8x8 with flat scaling lists, int16[qP % 6, 128]
 MF_8x8 = by_columns(QUANT_MF_8x8)
 SCALE_8x8 = by_columns(level_scale_8x8())
 
@@ -122,16 +122,12 @@ def _difference(source, predicted, at):
 
 @helper
 def _store_levels(coefficients, x, at, qp, dead_zone, levels):
-    """Quantises column x of two quadrants to levels[at...] and [at + 64...]; returns its levels."""
+    """Quantises column x of two quadrants to levels from `at` on; returns its levels."""
     shift = 16 + qp // 6
-    one = load_u16x8(MF_8x8, 64 * (qp % 6) + 8 * x)
-    factors = join(one, one)
+    factors = load_u16x16(MF_8x8, 128 * (qp % 6) + 16 * x)
     quantised = _quantise(coefficients, factors, (1 << shift) // dead_zone, shift)
-    ratios = _ratios(coefficients, factors, shift)
-    store(levels, at + 8 * x, low_u16x8(quantised))
-    store(levels, at + 64 + 8 * x, high_u16x8(quantised))
-    store(levels, RATIOS + at + 8 * x, low_u16x8(ratios))
-    store(levels, RATIOS + at + 64 + 8 * x, high_u16x8(ratios))
+    store(levels, at + 16 * x, quantised)
+    store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
     return quantised
 
 
@@ -187,8 +183,7 @@ def inverse_8x8(columns):
 @helper
 def _column(levels, at, x, qp):
     """Column x of the scaled coefficients of two quadrants, whose levels begin at levels[at]."""
-    one = load_u16x8(SCALE_8x8, 64 * (qp % 6) + 8 * x)
-    return _scaled(join(load_u16x8(levels, at + 8 * x), load_u16x8(levels, at + 64 + 8 * x)), join(one, one), qp)
+    return _scaled(load_u16x16(levels, at + 16 * x), load_u16x16(SCALE_8x8, 128 * (qp % 6) + 16 * x), qp)
 
 
 @helper
@@ -220,11 +215,12 @@ def scan_8x8(quantised, quadrant, mb, levels, total_coeff):
 
     The levels must be cleared. Returns the number of levels.
     """
+    at = QUADRANT_8x8[quadrant]
     total = 0
     for block in range(4):
         count = 0
         for n in range(16):
-            level = quantised[64 * quadrant + PLACE_8x8[4 * n + block]]
+            level = quantised[at + PLACE_8x8[4 * n + block]]
             if level != 0:
                 levels[mb, 4 * quadrant + block, n] = level
                 count += 1

@@ -113,6 +113,15 @@ def picture_parameter_set(config: Config) -> Pps:
     )
 
 
+def cabac_zero_words(bins: int, size: int, n_mb: int) -> bytes:
+    """7.4.2.10: what the slices of a frame, `size` bytes of NAL units with so many bins, end with.
+
+    A frame has at most 32 / 3 bins a byte of its NAL units and BINS_OF_MACROBLOCK a macroblock.
+    """
+    missing = -(-3 * (bins - BINS_OF_MACROBLOCK * n_mb) // 32) - size
+    return CABAC_ZERO_WORD * max(0, -(-missing // len(CABAC_ZERO_WORD)))
+
+
 class SliceWriter:
     """Writes frames of one sequence; keeps no state of a frame, so that several can be written at once."""
 
@@ -135,13 +144,9 @@ class SliceWriter:
             units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n, row0, row1)]
             size += 1 + len(units[-1])
         if self.config.cabac:
-            units.append(self._cabac_zero_words(int(frame.slice_bins[: len(spec.slices)].sum()), size))
+            bins, n_mb = int(frame.slice_bins[: len(spec.slices)].sum()), self.config.mb_width * self.config.mb_height
+            units.append(cabac_zero_words(bins, size, n_mb))
         return b"".join(units)
-
-    def _cabac_zero_words(self, bins: int, size: int) -> bytes:
-        """7.4.2.10: what the last slice ends with, so that the frame has at most 32 / 3 bins a byte and 96 a macroblock."""
-        missing = -(-(3 * bins - 3 * BINS_OF_MACROBLOCK * self.config.mb_width * self.config.mb_height) // 32) - size
-        return CABAC_ZERO_WORD * max(0, -(-missing // len(CABAC_ZERO_WORD)))
 
     def _units_before_slices(self, spec: FrameSpec) -> list[bytes]:
         """7.4.1.2.3: delimiter, parameter sets, SEI, in this order, as far as the frame has them."""

@@ -46,7 +46,6 @@ def _make_part(first, vec):
 
 low_8, high_8 = _make_part(0, u8x8), _make_part(8, u8x8)
 low_4, low_2 = _make_part(0, Vec(8, 4)), _make_part(0, Vec(8, 2))
-low_u16x8, high_u16x8 = _make_part(0, u16x8), _make_part(8, u16x8)
 
 
 @intrinsic

@@ -3,20 +3,19 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import cabac_bits
-from h264lite.cpu_simd.cabac_bits import I_SLICE, ONE_BIT, P_SLICE, STATE_BITS, fill_bits
+from h264lite.cpu_simd.cabac_bits import EMPTY, I_SLICE, N_BITS, ONE_BIT, P_SLICE, STATE_BITS, fill_bits
 from h264lite.cpu_simd.cabac_typical import TYPICAL_M_N
 from h264lite.standard import cabac_contexts as tables
-from h264lite.standard.cabac_contexts import N_CONTEXTS
 from h264lite.standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16
 
-from ..naive_cabac import bits_of_bins, residual_bins, suffix_bins
+from ..naive_cabac_bits import bits_of_bins, residual_bins, suffix_bins
 
 SIZES = (16, 15, 16, 4, 15, 64)  # levels of a block by ctxBlockCat
 
 
 @pytest.fixture(scope="module")
 def bits() -> np.ndarray:
-    table = np.zeros(2 * N_CONTEXTS, np.int32)
+    table = np.zeros(N_BITS, np.int32)
     fill_bits(table, P_SLICE, 27)
     return table
 
@@ -30,12 +29,14 @@ def test_bits_of_states():
 
 @pytest.mark.parametrize("slice_type", [I_SLICE, P_SLICE])
 def test_fill_bits_is_a_line_by_qp(slice_type):
-    table = np.zeros(2 * N_CONTEXTS, np.int32)
+    table = np.zeros(N_BITS, np.int32)
     for qp in (0, 26, 51):
         fill_bits(table, slice_type, qp)
         m, n = TYPICAL_M_N[slice_type].astype(int).T
         expected = STATE_BITS[np.clip((m * qp >> 4) + n, 1, 126)]
-        assert (table.reshape(-1, 2) == expected).all()
+        assert (table[:EMPTY].reshape(-1, 2) == expected).all()
+        assert table[EMPTY + 3] == (expected[97:101, 0].astype(int) - expected[97:101, 1]).sum() >> 2
+        assert table[EMPTY + 5] == (expected[73:77, 0].astype(int) - expected[73:77, 1]).sum() >> 2
 
 
 @pytest.mark.parametrize("category", range(6))

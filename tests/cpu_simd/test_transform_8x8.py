@@ -46,6 +46,11 @@ def quadrant(samples, q):
     return samples[:256].reshape(16, 16)[8 * (q >> 1) :, 8 * (q & 1) :][:8, :8].astype(int)
 
 
+def levels_of(buffer, q):
+    """[row, column]; the buffer has them transposed."""
+    return buffer[:256].reshape(2, 8, 2, 8)[q >> 1, :, q & 1].T
+
+
 @pytest.mark.parametrize("dead_zone", [DEAD_ZONE_INTRA, DEAD_ZONE_INTER])
 def test_quadrants_equal_the_definition(dead_zone):
     rng = np.random.default_rng(seed := 43)
@@ -65,7 +70,7 @@ def test_quadrants_equal_the_definition(dead_zone):
         for q in range(4):
             s, p = quadrant(source, q), quadrant(predicted, q)
             expected = forward_levels(s - p, qp, dead_zone)
-            assert np.array_equal(buffer[64 * q : 64 * q + 64].reshape(8, 8).T, expected), qp
+            assert np.array_equal(levels_of(buffer, q), expected), qp
             assert coded >> q & 1 == np.any(expected)
             n = transform_8x8.scan_8x8(buffer, q, 1, levels, counts)
             assert n == np.count_nonzero(expected)
@@ -88,7 +93,7 @@ def test_ratios_are_coefficients_in_steps():
         w = np.abs(forward(quadrant(source, 3) - quadrant(predicted, 3)))
         scale = np.array([[level_scale_8x8(qp % 6, i, j) for j in range(8)] for i in range(8)])
         steps = scale * 2.0 ** (qp // 6 - 6) / 64 * np.outer(norms, norms)
-        got = buffer[RATIOS + 192 : RATIOS + 256].reshape(8, 8).T
+        got = levels_of(buffer[RATIOS:], 3)
         assert np.abs(got - np.minimum(64 * w / steps, 32767)).max() < 1.01 + 64 * w.max() / steps.min() / 6000
 
 
