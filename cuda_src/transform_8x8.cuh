@@ -137,7 +137,7 @@ DEVICE void forward_8x8(const int *c, int *x, int *exchange, int lane) {
   forward_8(x);
 }
 
-// Scaled coefficients, row i of each lane's 8x8 block -> residual samples times 64: the 4x4 block of each lane k < 16
+// Scaled coefficients, row i of each lane's 8x8 block -> residual samples: the 4x4 block of each lane k < 16
 DEVICE void inverse_8x8(int *x, int *c, int *exchange, int lane) {
   int *own = exchange + (lane >> 3) * WORDS_8x8 + (lane & 7);
   const int *from = exchange + corner_8x8(lane & 15);
@@ -145,7 +145,7 @@ DEVICE void inverse_8x8(int *x, int *c, int *exchange, int lane) {
   transpose_8(x, exchange, lane);
   inverse_8(x);
 #pragma unroll
-  for (int k = 0; k < 8; k++) own[ROW_8x8 * k] = x[k];
+  for (int k = 0; k < 8; k++) own[ROW_8x8 * k] = (x[k] + 32) >> 6;
   __syncwarp();
 #pragma unroll
   for (int i = 0; i < 4; i++) {
