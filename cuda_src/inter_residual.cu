@@ -1,19 +1,66 @@
 // Inter macroblocks: motion compensation, residual, transform, quantisation, reconstruction (8.4, 8.5).
 //
 // One warp a macroblock, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr. A block never leaves its
-// lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes.
+// lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes. With the 8x8
+// transform (kernel inter_residual_8x8) a lane has a part of an 8x8 block's levels in place of a 4x4 block of luma.
 #include "motion_compensation.cuh"
 #include "rdo_quant.cuh"
+#include "transform_choice.cuh"
 
 constexpr int WARPS = 4;
 
-// Arguments as the launcher says; macroblock rows [row0, row0 + gridDim.y).
-extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const uint8_t *__restrict__ src_y,
-    const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
-    const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0,
-    int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
-    signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
-    uint8_t *transform_8x8, uint8_t *cbp) {
+// Ratios of a lane's coefficients, as quantise_weighed leaves them
+DEVICE void store_ratios(const int *c, int qp, uint16_t *ratios) {
+  const int shift = 15 + qp / 6, m = qp % 6;
+  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
+#pragma unroll
+  for (int i = 0; i < 16; i++) {
+    const int p = digit(ZIGZAG_4x4_DIGITS, i);
+    ratios[32 * i] = uint16_t(min(abs(c[p]) * factor[position_class(p)] >> (shift - 6), 32767));
+  }
+}
+
+// The 8x8 transform of the luma. c: differences of the lane's 4x4 block; parts: levels that lanes k < 16 send, 0 in the others
+DEVICE void quantise_8x8(const int *c, int qp, bool weighed, int *parts, uint16_t *ratios, int *exchange, int lane) {
+  int x[8];
+  forward_8x8(c, x, exchange, lane);
+  const RowQuantiser quantiser = row_quantiser(qp, weighed ? 2 : DEAD_ZONE_INTER, lane & 7);
+#pragma unroll
+  for (int k = 0; k < 8; k++) {
+    const int ratio = min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);
+    x[k] = int(unsigned(ratio) << 16 | (unsigned(quantise(quantiser, k, x[k])) & 0xffff));
+  }
+#pragma unroll
+  for (int p = 0; p < 16; p++) parts[p] = 0;
+  rows_to_parts(x, parts, exchange, lane);
+  unsigned mask = 0, ones = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) {
+    const int p = digit(ZIGZAG_4x4_DIGITS, i), ratio = int(unsigned(parts[p]) >> 16), value = short(parts[p]);
+    int level = abs(value);
+    mask |= unsigned(level != 0) << i;
+    if (weighed && level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
+    ones |= unsigned(level == 1) << i;
+    ratios[32 * i] = uint16_t(ratio);
+    parts[p] = value < 0 ? -level : level;
+  }
+  if (weighed) weigh(parts, mask, ones, 0, ratios);
+}
+
+// What a warp uses of shared memory to choose the transform; null: it has no choice
+struct Choosing {
+  int *exchange;
+  unsigned *bits;
+};
+
+// EITHER: luma by the 4x4 or the 8x8 transform, for which `choosing` is. Arguments as the launcher says; macroblock rows
+// [row0, row0 + gridDim.y).
+template <bool EITHER>
+DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
+    const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
+    const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0, int chroma_qp_offset, int trellis,
+    const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,
+    uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS * 16 * 32);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
@@ -53,14 +100,39 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
+  uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
+  bool either = false, is_8x8 = false;
+  unsigned parts_8x8[8];  // levels, two a word
+  int cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
+  if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
+    either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
+    if (either) {
+      int parts[16];
+      fill_bits(choosing.bits, qp_y, lane);
+      quantise_8x8(c, qp_y, trellis, parts, own_ratios, choosing.exchange, lane);
+      cost_8x8 = luma_cost(parts, own_ratios, true, choosing.bits, lane, pattern_8x8);
+#pragma unroll
+      for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(parts[2 * p]) & 0xffff) | unsigned(parts[2 * p + 1]) << 16;
+    }
+  }
   forward_4x4(c);
   // chroma DC
   int dc = quantise_dc(hadamard_2x2(c[0], lane), qp_c, DEAD_ZONE_INTER);
   if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, ratios + (threadIdx.x >> 5) * 16 * 32 + lane);
+  if (EITHER && !trellis) store_ratios(c, own_qp, own_ratios);
+  if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
   else quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
+  if (EITHER && either) {
+    is_8x8 = cost_8x8 < luma_cost(c, own_ratios, false, choosing.bits, lane, pattern);
+    if (is_8x8) {
+      pattern = pattern_8x8;
+#pragma unroll
+      for (int p = 0; p < 16; p++)
+        if (luma) c[p] = p & 1 ? int(parts_8x8[p >> 1]) >> 16 : int(short(parts_8x8[p >> 1]));
+    }
+  }
   // what is not worth its bits
   int score = decimate_score(c), group = score;
   if (luma) {  // a quadrant's blocks are lanes that differ in bits 0 and 2
@@ -73,6 +145,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   bool kept = active && !skipped && group >= (luma ? THRESHOLD_8x8 : THRESHOLD_CHROMA);
   const unsigned total = __reduce_add_sync(FULL_WARP, luma && kept ? unsigned(score) : 0u);
   if (luma && total < THRESHOLD_16x16) kept = false;
+  if (EITHER && either && luma) kept = pattern >> (by & 2 | bx >> 1) & 1;
   const unsigned votes = __ballot_sync(FULL_WARP, kept);
   const int luma_cbp = int((votes & 1) | (votes >> 1 & 2) | (votes >> 6 & 4) | (votes >> 7 & 8));  // lanes 0, 2, 8, 10
   const int chroma_cbp = votes >> 16 & 0xff ? 2 : any_dc ? 1 : 0;
@@ -114,9 +187,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   // reconstruction
   int scaled_dc = hadamard_2x2(dc, lane);
   scaled_dc = ((scaled_dc * 16 * NORM_ADJUST_4x4[qp_c % 6][0]) << (qp_c / 6)) >> 5;
+  int x[8];  // a row of an 8x8 block
+  if (EITHER && is_8x8) parts_to_rows(c, x, choosing.exchange, lane);
   scale_4x4(c, own_qp);
   if (!luma) c[0] = scaled_dc;
   inverse_4x4(c);
+  if (EITHER && is_8x8) {
+    const RowQuantiser quantiser = row_quantiser(qp_y, DEAD_ZONE_INTER, lane & 7);
+#pragma unroll
+    for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
+    inverse_8x8(x, c, choosing.exchange, lane);
+  }
   if (active) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -129,7 +210,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   __syncwarp();
   if (lane == 0) {
     cbp[mb] = uint8_t(luma_cbp + 16 * chroma_cbp);
-    transform_8x8[mb] = 0;
+    transform_8x8[mb] = EITHER && is_8x8 && pattern;
     if (pcm) mb_type[mb] = I_PCM;
   }
   if (pcm) {
@@ -137,3 +218,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
     if (lane < 16) mv[16 * mb + lane] = make_short2(0, 0);
   }
 }
+
+#define INTER_RESIDUAL(name, either)                                                                                               \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
+      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
+      const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0, int chroma_qp_offset, int trellis,         \
+      const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,  \
+      uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {  \
+    Choosing choosing = {nullptr, nullptr};                                                                                         \
+    if constexpr (either) {                                                                                                         \
+      SHARED(int, exchange, WARPS *EXCHANGE_8x8);                                                                                   \
+      SHARED(unsigned, bits, WARPS *N_CHOICE_CONTEXTS);                                                                             \
+      const int warp = int(threadIdx.x >> 5);                                                                                       \
+      choosing = {exchange + warp * EXCHANGE_8x8, bits + warp * N_CHOICE_CONTEXTS};                                                 \
+    }                                                                                                                               \
+    code_macroblock<either>(choosing, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_width, mb_height, row0,         \
+                            chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,          \
+                            total_coeff, transform_8x8, cbp);                                                                       \
+  }
+INTER_RESIDUAL(inter_residual, false)
+INTER_RESIDUAL(inter_residual_8x8, true)
