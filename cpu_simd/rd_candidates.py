@@ -11,7 +11,7 @@ from ..standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from .bundles import Motion
 from .cabac_bits import N_BITS, ONE_BIT, P_SLICE, fill_bits
-from .decisions import LAMBDA, NOT_WORTH, RD_GATE, BITS_8x8, BITS_8x16, BITS_16x8, BITS_16x16
+from .decisions import LAMBDA, NOT_WORTH, RD_GATE, RD_MOST, BITS_8x8, BITS_8x16, BITS_16x8, BITS_16x16
 from .macroblock_coding import load_macroblock
 from .macroblock_syntax import only_8x8_partitions
 from .motion_compensation import predict_inter
@@ -173,9 +173,10 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
                 predict_inter(0, x0, y0, references, motion, residue.predicted)
                 chroma, without = chroma_of(residue, q_y, q_c)
                 may_be_8x8 = tools.transform_8x8_mode != 0 and only_8x8_partitions(motion.sub_mb_type, 0, motion.mb_type[0])
-                extras[shape] = (chroma + luma_of(residue, q_y, may_be_8x8)) * lam // ONE_BIT - satds[shape]
+                cost = chroma + luma_of(residue, q_y, may_be_8x8)
+                extras[shape] = min(cost * lam // ONE_BIT, RD_MOST) - satds[shape]
                 if shape == WHOLE:
-                    skip_limit[mb] = extras[WHOLE] - without * lam // ONE_BIT
+                    skip_limit[mb] = extras[WHOLE] - min(without * lam // ONE_BIT, RD_MOST)
             else:
                 extras[shape] = FAR
         for shape in range(1, shapes):

@@ -11,7 +11,7 @@ from ..jit.kernel import helper
 from ..standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_CHROMA
 from ..standard.tables import QUANT_MF
 from .cabac_bits import CHROMA_AC, CHROMA_DC, residual_block_bits
-from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO, RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RD_DEAD_ZONE
+from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO, DEAD_ZONE_INTER, RD_CHROMA_LEAST, RD_CHROMA_WEIGHT
 from .inter_residual import BLOCKS_OF_QUADRANT
 from .simd.blocks import load_block, zigzag
 from .simd.vector import store
@@ -36,13 +36,13 @@ Residue = namedtuple("Residue", (
 def luma_of(residue, qp, may_be_8x8):
     """Least cost of the luma with its part of coded_block_pattern, by either transform. may_be_8x8: whether both may be."""
     quantised, bits = residue.quantised, residue.bits
-    coded = quantise_strips(residue.source, residue.predicted, 0, 4, 0, qp, RD_DEAD_ZONE, quantised, residue.dc)
+    coded = quantise_strips(residue.source, residue.predicted, 0, 4, 0, qp, DEAD_ZONE_INTER, quantised, residue.dc)
     quadrants = 0
     for q in range(4):
         quadrants |= (coded & BLOCKS_OF_QUADRANT[q] != 0) << q
     best, _ = luma_cost(quantised, quadrants, False, bits, residue.block, residue.lanes)
     if may_be_8x8:
-        coded = quantise_8x8(residue.source, residue.predicted, qp, RD_DEAD_ZONE, quantised)
+        coded = quantise_8x8(residue.source, residue.predicted, qp, DEAD_ZONE_INTER, quantised)
         if coded:
             cost, _ = luma_cost(quantised, coded, True, bits, residue.block, residue.lanes)
             best = min(best, cost)
@@ -61,7 +61,7 @@ def _chroma_dc(residue, qp_c):
         any_level = 0
         for k in range(4):
             value = values[4 * plane + k]
-            level = quantise_dc(value, qp_c, RD_DEAD_ZONE)
+            level = quantise_dc(value, qp_c, DEAD_ZONE_INTER)
             ratio = abs(value) * np.int64(QUANT_MF[qp_c % 6, 0]) >> (10 + qp_c // 6)
             left = min(abs(ratio - 64 * abs(level)), CHOICE_MOST_RATIO)
             ratio = min(ratio, CHOICE_MOST_RATIO)
@@ -82,7 +82,7 @@ def chroma_of(residue, qp, qp_c):
     qp, qp_c: QP_Y, QP_C. The blocks beside it are taken for coded in half of the macroblocks.
     """
     quantised, bits, lanes = residue.quantised, residue.bits, residue.lanes
-    coded = quantise_strips(residue.source, residue.predicted, 4, 6, 1, qp_c, RD_DEAD_ZONE, quantised, residue.dc)
+    coded = quantise_strips(residue.source, residue.predicted, 4, 6, 1, qp_c, DEAD_ZONE_INTER, quantised, residue.dc)
     distortions(quantised, 2, lanes)
     none, some, total = np.int64(0), np.int64(0), np.int64(0)
     for i in range(8):
