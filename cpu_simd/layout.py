@@ -22,3 +22,8 @@ COARSE_PAD = 32  # border of the coarse frames of search_centre, coarse samples
 # Room for the bits of a macroblock on a GPU: at most 3200 of macroblock_layer() (A.3.1), mb_skip_run before them, alignment.
 ENTRY_BYTES = 416
 HEADER_BITS = 2  # in frame_params: the bits of the first slice header, after SliceQP_Y and cabac_init_idc
+
+# Bins of CABAC: uint16, ctxIdx << 1 | binVal; these stand for ctxIdx in bypass bins and before end_of_slice_flag and I_PCM.
+BYPASS, TERMINATE = 1024, 1025
+# Room for the bins of a macroblock: 408 levels of at most 48 bins, 32 components of vectors of at most 40, modes and flags.
+MOST_BINS = 24576

@@ -4,12 +4,13 @@
 // mb_width + 1 entries: its macroblocks, and the bits after the last one if a slice ends there. An entry has ROOM words; the
 // first bit is the highest of a word. `lengths` are in bits, with ALIGNED if the samples of I_PCM follow at the next byte.
 #include "cavlc.cuh"
+#include "moves.cuh"
 #include "mv_prediction.cuh"
 
 constexpr int WARPS = 8, ROOM = ENTRY_BYTES / 4;
 constexpr int SCAN = 1024, PACK = 256;
 constexpr unsigned ALIGNED = 1u << 31;
-constexpr int SAMPLES = 8, SAMPLE_BITS = 3072;  // of I_PCM: the samples are in words from SAMPLES on
+constexpr int SAMPLES = 8;  // the samples of I_PCM are in words from SAMPLES on
 constexpr int TOO_LONG = 1 << 16;
 
 struct State {
@@ -240,26 +241,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
   if (lane == 0) lengths[entry] = length > 32 * ROOM ? TOO_LONG : unsigned(length) | (o.kind == I_PCM ? ALIGNED : 0);
 }
 
-// Change of a bit position by entries: p + before; with behind >= 0 then to the next byte, plus `behind` bits
-struct Move {
-  int before, behind;
-};
-DEVICE int to_byte(int p) { return (p + 7) & ~7; }
-DEVICE int moved(int p, const Move &m) { return m.behind < 0 ? p + m.before : to_byte(p + m.before) + m.behind; }
-DEVICE Move together(const Move &a, const Move &b) {
-  if (a.behind < 0) return {a.before + b.before, b.behind};
-  return {a.before, moved(a.behind, b)};
-}
 DEVICE Move move_of(unsigned length) { return {int(length & ~ALIGNED), length & ALIGNED ? SAMPLE_BITS : -1}; }
-DEVICE Move scan(Move m) {
-  const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const Move v = {__shfl_up_sync(FULL_WARP, m.before, unsigned(step)), __shfl_up_sync(FULL_WARP, m.behind, unsigned(step))};
-    if (lane >= step) m = together(v, m);
-  }
-  return m;
-}
 
 // Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1], first rows, then mb_height;
 // frame_params: int32[HEADER_BITS + n], from [HEADER_BITS] on bits of the headers. sizes: int32[n], bits of the slice with its header, -1: an entry
@@ -269,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *
   wait_for_the_kernel_before();
   SHARED(Move, warps, 32);
   SHARED(int, too_long, 1);
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = int(blockIdx.x);
+  const int slice = int(blockIdx.x);
   const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[HEADER_BITS + slice];
   const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
   if (threadIdx.x == 0) *too_long = 0;
@@ -280,23 +262,12 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *
     if (length == TOO_LONG) *too_long = 1;
     own = together(own, move_of(length));
   }
-  const Move upto = scan(own);
-  if (lane == 31) warps[warp] = upto;
-  __syncthreads();
-  if (warp == 0) {
-    const Move all = scan(warps[lane]);
-    __syncwarp();
-    warps[lane] = all;
-  }
-  __syncthreads();
-  const Move before = {__shfl_up_sync(FULL_WARP, upto.before, 1u), __shfl_up_sync(FULL_WARP, upto.behind, 1u)};
-  int position = moved(header, warp ? warps[warp - 1] : Move{0, -1});
-  if (lane) position = moved(position, before);
+  int all, position = moved_by_block(header, own, warps, all);
   for (int e = first; e < last; e++) {
     positions[e] = position;
     position = moved(position, move_of(lengths[e]));
   }
-  if (threadIdx.x == SCAN - 1) sizes[slice] = *too_long ? -1 : moved(header, warps[31]);
+  if (threadIdx.x == SCAN - 1) sizes[slice] = *too_long ? -1 : all;
 }
 
 // The part of bits [begin, end) of a slice in its word `at`, in place. words: these bits, from the first word on
