@@ -161,7 +161,7 @@ def _rows() -> Iterator[Unbuilt]:
                 yield Unbuilt(name, why, (always,), is_switch=True)
                 yield Unbuilt(f"no_{name}", why, (not always,), is_switch=True)
     for name, why in (("cabac", _NO_CABAC), ("8x8dct", _NO_8X8)):
-        yield Unbuilt(name, why, (True,), is_switch=True)
+        yield Unbuilt(name, why, (), is_switch=True)
     for table, neutral in ((_ACCEPTED, (True,)), (_REFUSED, ())):
         for why, switches in table.items():
             for name in switches:

@@ -186,6 +186,12 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
     for options in ({"psy_rd": (0, 0)}, {"psy_rd": "0.00:0.00"}, {"bframes": 0}, {"aq_mode": "0"}, {"crf": None},
                     {"min_keyint": 250}, {"min_keyint": "auto"}, {"no_mixed_refs": True}, {"threads": "auto"}):  # fmt: skip
         assert config(**options) == config(), options
+    for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
+        assert config(profile=profile, **{name: True}) == config(profile=profile)
+        with pytest.raises(OptionError, match="see --profile"):
+            config(**{name: True})
+        with pytest.raises(OptionError, match="see --profile"):
+            config(profile=profile, **{name: True, f"no_{name}": True})
     for options in ({"min_keyint": 251}, {"min_keyint": 25, "keyint": 24}, {"no_mixed_refs": True, "ref": 2}, {"cabac": 0},
                     {"no_mixed_refs": True, "preset": "slower"}, {"min_keyint": RaisesAlways()}, {"bframes": False},
                     {"aq_mode": RaisesAlways()}):  # fmt: skip
