@@ -358,7 +358,8 @@ def written(
     *arrays, y, u, v = (upload(array) for array in state.arrays())
     data, sizes = upload(np.full(height * pitch + guard, 0xA5, np.uint8)), upload(np.zeros(height, np.int32))
     layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
-    kernel(*layout, state.n_ref, width, Planes(y, u, v), Macroblocks(*arrays), CodingTools(0, 0, 0), data, sizes)
+    bins = upload(np.zeros(height, np.int32))
+    kernel(*layout, state.n_ref, width, Planes(y, u, v), Macroblocks(*arrays), CodingTools(0, 0, 0), data, sizes, bins)
     if upload is not np.copy:
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()

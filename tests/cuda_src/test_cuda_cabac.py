@@ -14,6 +14,44 @@ SEED = 9340
 CONTEXTS = np.array([*range(277), *range(399, 436)])
 
 
+def put(engine, symbol):
+    context, value = symbol >> 1, symbol & 1
+    if context == BYPASS:
+        engine.bypass(value)
+    elif context == TERMINATE:
+        engine.terminate(value)
+    else:
+        engine.decision(context, value)
+
+
+def encoded(words: list[np.ndarray], samples: list[bytes], header: int, init: int, slice_qp: int) -> str:
+    """A slice: zeros for its header, then code words, bins as in cpu_simd/cabac.py, each but the last followed by samples."""
+    engine = naive_cabac.Engine(init, slice_qp)
+    text = "0" * header
+    for n, word in enumerate(words):
+        engine.restart()
+        engine.bits = ""
+        for symbol in word.tolist():
+            put(engine, symbol)
+        text += engine.bits
+        if n + 1 < len(words):
+            text += "0" * (-len(text) % 8) + "".join(format(v, "08b") for v in samples[n])
+    return text
+
+
+def random_word(rng: np.random.Generator, size: int, contexts: np.ndarray, share: float, bypass: float = 0.15) -> np.ndarray:
+    """uint16[size]: bins of random contexts, each with a probability of 1 near `share`; the last ends the engine."""
+    likely = np.clip(rng.normal(share, 0.1, 1024), 0.0, 1.0)
+    chosen = rng.choice(contexts, size) if len(contexts) else np.full(size, TERMINATE)
+    symbols = chosen.astype(np.int64) << 1 | (rng.random(size) < likely[np.minimum(chosen, 1023)])
+    kind = rng.random(size)
+    symbols = np.where(kind < bypass, BYPASS << 1 | (rng.random(size) < 0.5), symbols)
+    symbols = np.where(kind > 0.98, TERMINATE << 1, symbols)
+    symbols = np.where(symbols >> 1 == TERMINATE, TERMINATE << 1, symbols)
+    symbols[-1] = TERMINATE << 1 | 1
+    return symbols.astype(np.uint16)
+
+
 def placed(slices, mb_width, mb_height, mbs):
     """Bins of the code words of each slice as `Bins` wants them, on the host; mbs: the I_PCM macroblock after each word."""
     entries = mb_height * (mb_width + 1)
@@ -55,7 +93,7 @@ def check(gpu, size, rows, words, mbs=(), qp=26, init=1, headers=None):
     data, sizes, totals = data.get(), sizes.get().tolist(), totals.get().tolist()
     for n, row in enumerate(rows):
         samples = [samples_of(planes, mb, mb_width) for mb in mbs[n]]
-        expected = naive_cabac.encoded(words[n], samples, headers[n], init, qp)
+        expected = encoded(words[n], samples, headers[n], init, qp)
         pitch, room = (mb_width + 1) * ENTRY_BYTES, ([*rows, mb_height][n + 1] - row) * (mb_width + 1) * ENTRY_BYTES
         if (len(expected) + 7) // 8 > room - 8:
             assert (sizes[n], totals[n]) == (-1, 0)
@@ -72,7 +110,7 @@ def check(gpu, size, rows, words, mbs=(), qp=26, init=1, headers=None):
 @pytest.mark.parametrize("size", [1, 40, 2048, 2049, 7000])
 def test_a_slice(device, share, size):  # noqa: F811
     rng = np.random.default_rng(SEED + size)
-    word = naive_cabac.random_word(rng, size, CONTEXTS[rng.permutation(len(CONTEXTS))[:40]], share)
+    word = random_word(rng, size, CONTEXTS[rng.permutation(len(CONTEXTS))[:40]], share)
     check(device, (7, 3), [0], [[word]], init=3 if size == 40 else 0)
 
 
@@ -80,7 +118,7 @@ def test_a_slice(device, share, size):  # noqa: F811
 def test_slices(device, rows):  # noqa: F811
     rng = np.random.default_rng(SEED)
     sizes = [3000, 1, 2048]
-    words = [[naive_cabac.random_word(rng, n, CONTEXTS, 0.3)] for n in sizes[: len(rows)]]
+    words = [[random_word(rng, n, CONTEXTS, 0.3)] for n in sizes[: len(rows)]]
     check(device, (5, 3), rows, words)
 
 
@@ -88,7 +126,7 @@ def test_pcm(device):  # noqa: F811
     """Code words of any length between samples; the contexts go on."""
     rng = np.random.default_rng(SEED)
     contexts = CONTEXTS[:5]
-    words = [[naive_cabac.random_word(rng, n, contexts, 0.2) for n in own] for own in ([1, 3000, 2, 1, 500], [7], [2048, 9])]
+    words = [[random_word(rng, n, contexts, 0.2) for n in own] for own in ([1, 3000, 2, 1, 500], [7], [2048, 9])]
     check(device, (6, 3), [0, 1, 2], words, [[0, 1, 2, 5], [], [13]], headers=[8, 16, 2040])
 
 
@@ -113,26 +151,26 @@ def test_chunks_without_lps(device, bypass):  # noqa: F811
 def test_carries(device, carry):  # noqa: F811
     """Bypass bins that leave 200 bits open, which are then decided by a carry or by none; several times."""
     symbols: list[int] = []
-    encoder = naive_cabac.Encoder(1, 26)
+    engine = naive_cabac.Engine(1, 26)
 
-    def put(bin_value):
-        symbols.append(BYPASS << 1 | bin_value)
-        encoder.encode(BYPASS, bin_value)
+    def bypass(value):
+        symbols.append(BYPASS << 1 | value)
+        engine.bypass(value)
 
     for n in range(5):
         for _ in range(n):
-            put(0)
+            bypass(0)
         for _ in range(200):
-            open_after = [v for v in (0, 1) if 512 <= 2 * encoder.low + v * encoder.range < 1024]
-            put(max(open_after, default=1))
-        assert encoder.outstanding > 60
+            open_after = [v for v in (0, 1) if 512 <= 2 * engine.low + v * engine.range < 1024]
+            bypass(max(open_after, default=1))
+        assert engine.outstanding > 60
         for _ in range(12):
-            put(carry)
+            bypass(carry)
     word = np.array([*symbols, TERMINATE << 1 | 1], np.uint16)
     check(device, (7, 2), [0], [[word]])
 
 
 def test_too_long(device):  # noqa: F811
     rng = np.random.default_rng(SEED)
-    words = [[naive_cabac.random_word(rng, n, CONTEXTS[:3], 0.5, 0.9)] for n in (4000, 40)]
+    words = [[random_word(rng, n, CONTEXTS[:3], 0.5, 0.9)] for n in (4000, 40)]
     check(device, (1, 2), [0, 1], words)
