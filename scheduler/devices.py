@@ -8,6 +8,7 @@ from ..cuda_src.runtime import facts as gpu_facts
 from ..cuda_src.runtime.compiler import compiled, why_no_kernels
 from ..cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_gpu
 from ..cuda_src.runtime.driver import is_real
+from ..cuda_src.runtime.idle import take
 from .cuda_executor import CudaExecutor
 from .executor import Executor
 from .hybrid_executor import HybridExecutor
@@ -123,8 +124,8 @@ def make_executor(
 
 
 def _gpu(ordinal: int, choices: Mapping[str, int]) -> Device:
-    gpu = Device(ordinal)
-    gpu.tile_rows = choices.get("tile_rows", gpu.tile_rows)
+    gpu = take(ordinal)
+    gpu.tile_rows = choices.get("tile_rows", Device.tile_rows)
     return gpu
 
 

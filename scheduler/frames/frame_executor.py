@@ -107,8 +107,9 @@ class FrameExecutor:
             return False
 
     def check_device(self, source: "DeviceFrame", check: Callable[[str, int | None, int], None]) -> None:
-        """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU."""
-        for name, pointer in source.pointers.items() if source.first else ():
+        """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU: RGB is one."""
+        pointers = list(source.pointers.items())[: 1 if source.is_rgb else None]
+        for name, pointer in pointers if source.first else ():
             check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
 
     def compile(self, spec: FrameSpec, stages: Sequence[str]) -> None:
