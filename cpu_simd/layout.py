@@ -20,3 +20,6 @@ PARTITIONS = np.array(
 COARSE_PAD = 32  # border of the coarse frames of search_centre, coarse samples
 # Room for the bits of a macroblock on a GPU: at most 3200 of macroblock_layer() (A.3.1), mb_skip_run before them, alignment.
 ENTRY_BYTES = 416
+
+# Types of the RGB samples that convert.py takes.
+KINDS = ("uint8", "float16", "bfloat16", "float32", "float64")

@@ -31,7 +31,7 @@ WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 class CudaExecutor(GpuMemory):
     """See Executor. The GPU writes the bits of a frame; the host finishes them when it asks for the result."""
 
-    frames_on_device, deferred = 3, deferred_stages(CUDA)
+    frames_on_device, deferred, by_rows = 3, deferred_stages(CUDA), False
 
     def __init__(
         self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False

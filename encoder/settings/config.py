@@ -11,7 +11,7 @@ from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
 from .options import ALL, API, BY_NAME, OPTIONS, Option, read_options
-from .tuned import Tuning, find_tuning, frame_kind_of
+from .tuned import Tuning, find_tuning
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
@@ -153,7 +153,11 @@ class Config:
         if named is not None and options.get("device") is not None:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
-            frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"])
+            frame_kind = None
+            if tuning is not None:
+                from .predicted import frame_kind_of  # the planner
+
+                frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"])
             device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, values["subme"])
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...cpu_simd.expand import expand
 from ...cpu_simd.layout import N_LEVEL_BLOCKS
 from ..arrays import (
     ALL_REFS,
@@ -249,6 +248,8 @@ class HostFrame(Frame):
         """Unpack the downloaded blocks into `levels`, if they were packed."""
         if not self.levels_packed:
             return
+        from ...cpu_simd.expand import expand  # for device hybrid only
+
         mb_width, mb_height = self._size
         expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._dirty_blocks, self.levels)
 
