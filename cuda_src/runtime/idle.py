@@ -16,7 +16,7 @@ _lock = threading.Lock()
 _kept: tuple[int, Device] | None = None  # (process, GPU)
 _of_parents: list[Device] = []  # after a fork: no driver call succeeds for them, and none may be made when they are dropped
 _registered = False
-keeps_emulated = False  # for tests: whether a GPU of a stand-in driver is kept as well
+keeping: bool | None = None  # of tests: whether GPUs are kept; None: those of the driver of this machine
 
 
 def take(ordinal: int = 0) -> Device:
@@ -43,7 +43,7 @@ def take(ordinal: int = 0) -> Device:
 def keep(device: Device) -> None:
     """Instead of `device.close()`, by its last user, whose streams have ended: keep it, or close it if it cannot be kept."""
     global _kept, _registered
-    if device.lost or not (is_real() or keeps_emulated):
+    if device.lost or not (is_real() if keeping is None else keeping):
         device.close()
         return
     try:
