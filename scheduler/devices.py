@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..cuda_src.runtime import facts as gpu_facts
 from ..cuda_src.runtime.compiler import compiled, why_no_kernels
 from ..cuda_src.runtime.device import Device, DeviceMemoryError, DeviceUnavailable, GpuLost, available, count, first_gpu
 from ..cuda_src.runtime.driver import is_real
-from ..cuda_src.runtime.idle import take
 from .cuda_executor import CudaExecutor
 from .executor import Executor
+from .gpu_memory import make_gpu, serial
 from .stages import CUDA, files
 from .trace import Trace
 
@@ -26,7 +25,6 @@ __all__ = [
     "OneDevice",
     "count_gpus",
     "cuda_kernels_will_compile",
-    "gpu_facts",
     "gpu_name",
     "make_executor",
     "why_no_cuda",
@@ -88,15 +86,3 @@ def make_executor(
     if device == "cuda":
         return CudaExecutor(make_gpu(ordinal, choices), n_rows, slices, trace, serial(choices))
     return Executor(threads, n_rows, slices, trace)
-
-
-def make_gpu(ordinal: int, choices: Mapping[str, int]) -> Device:
-    """GPU `ordinal`, with the tile rows of `choices`."""
-    gpu = take(ordinal)
-    gpu.tile_rows = choices.get("tile_rows", Device.tile_rows)
-    return gpu
-
-
-def serial(choices: Mapping[str, int]) -> bool:
-    """Whether a GPU that works alone has one stream."""
-    return choices.get("streams") == 1

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .devices import make_gpu, serial
+from .gpu_memory import make_gpu, serial
 from .hybrid_executor import HybridExecutor
 from .planning.models import Models, guess
 from .planning.plan import HOST, Plan, is_gpu

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from ...scheduler.devices import count_gpus, gpu_name, why_no_cuda
 from ...scheduler.stages import BY_BITS
 from ..errors import DeviceError, OptionError
-from .tuned import Tuning
 
 if TYPE_CHECKING:
     from ...scheduler.planning.route import FrameKind
+    from ...scheduler.planning.tuning_file import Tuning
 
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 
@@ -21,7 +21,7 @@ def _needs_cpu(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str
 
 
 def choose_device(
-    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, frame_kind: "FrameKind | None" = None,
+    asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_kind: "FrameKind | None" = None,
     subme: int = 0,
 ) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.

@@ -1,4 +1,4 @@
-"""The GPU of a closed encoder serves the next one: the same bytes for all sizes and settings, after errors too; then it is freed."""
+"""The GPU of a closed encoder serves the next one: equal bytes for all settings, after errors too; then it is freed."""
 
 import os
 
