@@ -123,9 +123,16 @@ def sources(name: str) -> dict[str, str]:
     while pending:
         file = pending.pop()
         if file not in found:
-            found[file] = GENERATED[file]() if file in GENERATED else (HERE / file).read_text()
-            pending += re.findall(r'^#include "([^"]+)"', found[file], re.MULTILINE)
+            found[file], included = (GENERATED[file](), []) if file in GENERATED else _source(HERE / file)
+            pending += included
     return found
+
+
+@cache
+def _source(path: Path) -> tuple[str, list[str]]:
+    """(text of a source, names that it includes), read once for all kernel files."""
+    text = path.read_text()
+    return text, re.findall(r'^#include "([^"]+)"', text, re.MULTILINE)
 
 
 @cache

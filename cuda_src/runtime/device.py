@@ -252,6 +252,8 @@ class Device:
         try:
             allocation = self.driver.mem_alloc(nbytes)
         except self.driver.MemoryError:
+            if self._free_unused():  # of other sizes, as from an earlier user
+                return self._allocate(nbytes, what)
             left, total = self.driver.mem_get_info()
             raise DeviceMemoryError(
                 f"{self.name} has {left >> 20} of {total >> 20} MiB left, "
@@ -378,9 +380,9 @@ class Device:
         """Whether the context still has the memory: another library of the process may have destroyed it meanwhile."""
         try:
             with self:
-                self.synchronize()
                 if self._driver_calls is not None:
                     return all(self._driver_calls.knows(int(allocation)) for _, allocation in self._allocations[:1])
+                self.synchronize()
         except GpuLost:
             return False
         return True
@@ -399,21 +401,27 @@ class Device:
         self._recording = None
         with self:
             self.synchronize()
-            unused = {int(pointer) for some in self._free.values() for pointer in some}
-            self._free = {}
-            kept, self._allocations = self._allocations, []
-            for nbytes, allocation in kept:
-                if int(allocation) in unused:
-                    allocation.free()
-                else:
-                    self._allocations.append((nbytes, allocation))
-                    self._free.setdefault(nbytes, []).append(allocation)
+            self._free_unused()
+            for nbytes, allocation in self._allocations:
+                self._free.setdefault(nbytes, []).append(allocation)
             self._free_pinned()
             if self._driver_calls is not None:
                 self._driver_calls.reset()
         self._kept.clear()
         for pool in (self._streams, *self._events.values()):
             pool.reset()
+
+    def _free_unused(self) -> bool:
+        """Free the arrays in the pool; whether there were any."""
+        unused = {int(pointer) for some in self._free.values() for pointer in some}
+        self._free.clear()
+        kept, self._allocations = self._allocations, []
+        for nbytes, allocation in kept:
+            if int(allocation) in unused:
+                allocation.free()
+            else:
+                self._allocations.append((nbytes, allocation))
+        return bool(unused)
 
     def _free_pinned(self) -> None:
         """Free the page-locked arrays that are not in blocks."""
