@@ -1,4 +1,4 @@
-"""CABAC on the GPU, all bins of a slice at once: launches cabac_states.cu and cabac.cu."""
+"""CABAC on the GPU, all macroblocks, then all bins at once: launches cabac_bins.cu, cabac_states.cu, cabac.cu."""
 
 from collections import namedtuple
 from functools import cache
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import Planes
+from ..cpu_simd.bundles import Macroblocks, Planes
 from ..cpu_simd.layout import ENTRY_BYTES
 from ..standard.cabac_contexts import INITIAL_M_N, NEXT_LPS, RANGE_LPS
 from .runtime.device import Device, DeviceArray
@@ -16,6 +16,7 @@ CHUNK, COLUMNS, PIECE, SEGMENTS, SORTED_CHUNKS, SPARE_CELLS = 2048, 320, 32, 64,
 RANGES = 256
 THREADS, SUMMERS, WALKERS, MAPPERS, COMPOSERS, ADDERS, WRITERS = 256, 1024, 128, 256, 1024, 128, 256
 BLOCKS = 4  # a multiprocessor, of kernels whose blocks take what there is in turn
+WARPS, MOST = 8, 256  # entries of a block of threads; bins of an entry that are kept
 WORDS = 512  # approximate words of a slice that a block of threads writes
 
 # The bins of a frame. An entry is a macroblock, or what follows a row; a slice has the chunks of its entries.
@@ -58,6 +59,33 @@ def places_of(device: Device, mb_width: int, mb_height: int, stream: Any) -> Bin
         device.scratch("chunk begins", (entries,), np.int32, stream),
         device.scratch("chunks", (mb_height,), np.int32, stream),
     )
+
+
+def make_bins(
+    slice_first_mb: DeviceArray,  # int32[mb_height]
+    slice_rows: DeviceArray,  # int32[n + 1]: first macroblock row of each slice; mb_height
+    frame_params: DeviceArray,  # int32[>= HEADER_BITS + n]
+    n_ref: int,
+    mb_width: int,
+    macroblocks: Macroblocks,
+    transform_8x8_mode: int,
+    stream: Any = None,
+) -> Bins:
+    """7.3.4, 7.3.5, 9.3.2: the bins of all macroblocks, as cpu_simd/cabac_macroblock.py has them. In scratch memory."""
+    device, mb_height, slices = slice_rows.device, slice_first_mb.shape[0], slice_rows.shape[0] - 1
+    bins = places_of(device, mb_width, mb_height, stream)
+    entries = mb_height * (mb_width + 1)
+    counts = device.scratch("bin counts", (entries,), np.uint32, stream)
+    places = device.scratch("bin places", (entries,), np.int32, stream)
+    kept = device.scratch("kept bins", (entries, MOST), np.uint16, stream)
+    state = [slice_first_mb, frame_params, n_ref, mb_width, *macroblocks, transform_8x8_mode, entries]
+    blocks = -(-entries // WARPS)
+    device.launch("cabac_bins", "make_bins", (blocks,), (32 * WARPS,), [*state, counts, kept], stream)
+    arguments = [slice_rows, mb_width, counts, places, *bins[1:]]
+    device.launch("cabac_bins", "place_bins", (slices,), (SUMMERS,), arguments, stream)
+    arguments = [*state, slice_rows, bins.n_chunks, counts, places, kept, bins.symbols]
+    device.launch("cabac_bins", "gather_bins", (-(-blocks // slices), slices), (32 * WARPS,), arguments, stream)
+    return bins
 
 
 def code_bins(

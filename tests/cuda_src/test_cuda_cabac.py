@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Planes
+from h264lite.cpu_simd.entropy import write_slices as cpu_write_slices
 from h264lite.cpu_simd.layout import BYPASS, ENTRY_BYTES, TERMINATE
 from h264lite.cuda_src import cabac
 from h264lite.cuda_src.cabac import CHUNK
+from h264lite.cuda_src.entropy import write_slices
+from h264lite.standard.cavlc import MAX_LEVEL
+from h264lite.standard.macroblock import I_PCM, P_SKIP
 
 from .. import naive_cabac
 from ..cuda_emulator.fixtures import device  # noqa: F401
@@ -174,3 +178,43 @@ def test_too_long(device):  # noqa: F811
     rng = np.random.default_rng(SEED)
     words = [[random_word(rng, n, CONTEXTS[:3], 0.5, 0.9)] for n in (4000, 40)]
     check(device, (1, 2), [0, 1], words)
+
+
+CASES = [  # mb_width, mb_height, n_ref, density, largest level
+    (3, 4, 0, 0.3, 40),
+    (3, 3, 0, 0.9, MAX_LEVEL),
+    (4, 3, 1, 0.3, 40),
+    (3, 4, 2, 0.1, MAX_LEVEL),
+    (5, 3, 4, 0.05, 2),
+    (1, 5, 1, 0.5, 5),
+    (7, 1, 16, 0.05, 1),
+]
+
+
+@pytest.mark.parametrize("mode_8x8", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_macroblocks(device, case, mode_8x8):  # noqa: F811
+    """The stage, from random macroblocks."""
+    mb_width, mb_height, n_ref, density, largest = case
+    for seed in range(2):
+        rng = np.random.default_rng(SEED + seed)
+        qp, init = int(rng.integers(0, 52)), int(rng.integers(0, 3))
+        make = naive_cabac.random_state_8x8 if mode_8x8 else naive_cabac.random_state
+        state = make(rng, mb_width, mb_height, n_ref, qp, density, largest)
+        if n_ref and seed == 1:
+            state.mb_type[-3:] = P_SKIP
+        for rows in ([0, mb_height], sorted({0, mb_height // 2, mb_height})):
+            arguments = state, rows, [int(n) for n in rng.integers(0, 100, len(rows) - 1)], qp, init, mode_8x8
+            expected = naive_cabac.written(cpu_write_slices, *arguments)
+            assert naive_cabac.written(write_slices, *arguments, device.upload) == expected, (seed, rows)
+
+
+@pytest.mark.parametrize(("kind", "n_ref"), [(I_PCM, 0), (I_PCM, 1), (P_SKIP, 1)])
+def test_all_alike(device, kind, n_ref):  # noqa: F811
+    """More than a look at 32 macroblocks back."""
+    state = naive_cabac.random_state(np.random.default_rng(SEED), 20, 4, n_ref, 26, 0.05, 2)
+    state.mb_type[1:40] = state.mb_type[41:] = kind
+    for rows in ([0, 4], [0, 1, 4]):
+        arguments = state, rows, [5] * (len(rows) - 1), 26, 0, False
+        expected = naive_cabac.written(cpu_write_slices, *arguments)
+        assert naive_cabac.written(write_slices, *arguments, device.upload) == expected
