@@ -54,7 +54,7 @@ DEVICE void compose_segments(const Range &own, Range *warp_maps, Range &before, 
 // at its begin; starts: uint32[chunks, 4, SEGMENTS], packed range at the begin of each segment by qCodIRangeIdx at the first LPS,
 // range 0: that of the first LPS; bodies: uint32[chunks, 4], the same at the chunk's end. ranges: uint32[65], see bin_of
 extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int *slices, int mb_width, const int *n_chunks, const int *chunk_bins,
-    const int *chunk_begins, const uint16_t *bins, const unsigned *bases, const uint16_t *ranks, const uint8_t *states,
+    const int *chunk_begins, const uint16_t *bins, const unsigned *counts, const unsigned *context_begins, const uint16_t *ranks, const uint8_t *states,
     const unsigned *ranges, uint8_t *codes, unsigned *prefixes, unsigned *starts, unsigned *bodies) {
   wait_for_the_kernel_before();
   SHARED(unsigned, base, COLUMNS);
@@ -71,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int *slic
     const size_t chunk = size_t(c.first + k);
     const int end = chunk_bins[chunk];
     const bool begins = chunk_begins[chunk] >= 0;
-    for (int i = tid; i < COLUMNS; i += MAPPERS) base[i] = bases[chunk * COLUMNS + i];
+    for (int i = tid; i < COLUMNS; i += MAPPERS) base[i] = context_begins[c.slice * COLUMNS + i] + counts[chunk * COLUMNS + i];
     __syncthreads();
 #pragma unroll
     for (int i = tid; i < CHUNK; i += MAPPERS) {

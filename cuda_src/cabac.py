@@ -130,8 +130,8 @@ def code_bins(
            ranks, ordered, columns)  # fmt: skip
     launch("cabac_states", "walk_states", blocks, WALKERS, slice_rows, mb_width, frame_params, n_ref, ends, begins, columns,
            *tables, ordered, states)  # fmt: skip
-    launch("cabac", "map_ranges", blocks, MAPPERS, *layout, bins.chunk_bins, bins.chunk_begins, bins.symbols, counts, ranks,
-           states, range_table, codes, prefixes, segments, bodies)  # fmt: skip
+    launch("cabac", "map_ranges", blocks, MAPPERS, *layout, bins.chunk_bins, bins.chunk_begins, bins.symbols, counts, begins,
+           ranks, states, range_table, codes, prefixes, segments, bodies)  # fmt: skip
     launch("cabac", "compose_chunks", 1, COMPOSERS, slice_rows, frame_params, mb_width, bins.n_chunks, bins.chunk_bins,
            bins.chunk_begins, prefixes, bodies, chunk_starts, cells, slice_sizes, slice_bins)  # fmt: skip
     launch("cabac", "add_codes", blocks, ADDERS, *layout, bins.chunk_bins, bins.chunk_begins, codes, range_table, prefixes,

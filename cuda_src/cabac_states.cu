@@ -100,11 +100,10 @@ DEVICE unsigned lanes_alike(int column, bool sorted) {
   return same;
 }
 
-// Sorts bins by context. counts: in: sums over the chunks before, out: the sorted place of the chunk's first bin of each context;
-// context_begins: uint32[slices, COLUMNS], sorted_ends: int32[slices]; ranks: uint16 of each place, among those of its chunk and
-// context; sorted: uint8, binVal; piece_columns: uint16 of each piece
+// Sorts bins by context. context_begins: uint32[slices, COLUMNS], a context's first sorted place in its slice; sorted_ends:
+// int32[slices]; ranks: uint16 of each place, among those of its chunk and context; sorted: uint8, binVal; piece_columns: uint16
 extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int *slices, int mb_width, const int *n_chunks, const int *chunk_bins,
-    const uint16_t *bins, unsigned *counts, const unsigned *totals, unsigned *context_begins, int *sorted_ends, uint16_t *ranks,
+    const uint16_t *bins, const unsigned *counts, const unsigned *totals, unsigned *context_begins, int *sorted_ends, uint16_t *ranks,
     uint8_t *sorted, uint16_t *piece_columns) {
   wait_for_the_kernel_before();
   SHARED(unsigned, begins, COLUMNS);
@@ -157,7 +156,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int *slice
         before[w * COLUMNS + i] = uint16_t(sum);
         sum += v;
       }
-      counts[chunk * COLUMNS + i] = base[i];
     }
     __syncthreads();
 #pragma unroll
