@@ -87,20 +87,27 @@ DEVICE int2 choose_quarters(const Frame &f, Macroblock &m, int lam, int lane) {
   return make_int2(__reduce_add_sync(FULL_WARP, best), __reduce_add_sync(FULL_WARP, satd));
 }
 
-// Differences of the lane's 4x4 block of a division -> c
-DEVICE void differences(const Frame &f, Macroblock &m, int shape, int kind, int mx, int my, const unsigned *source, int lane, int *c) {
+// The 8x8 quadrant of the lane's block
+DEVICE int own_quadrant(int lane) { return lane < 16 ? (lane >> 3) * 2 + (lane >> 1 & 1) : lane & 3; }
+// The partition of a division that has the lane's block
+DEVICE int own_part(const Macroblock &m, int shape, int lane) {
+  const int q = own_quadrant(lane);
+  return shape == WHOLE ? 40 : shape == UPPER ? 36 + (q >> 1) : shape == LEFT ? 38 + (q & 1) : part_of(q, m.sub[q], lane & 1, lane >> 2 & 1);
+}
+
+// Differences of the lane's 4x4 block to its prediction from `ref` at vector v -> c. kind: mb_type
+DEVICE void differences(const Frame &f, Macroblock &m, int kind, int ref, short2 v, int mx, int my, const unsigned *source, int lane, int *c) {
   const int plane = lane >> 2 & 1, bx = lane & 3, by = lane >> 2 & 3, width = f.mb_width * 16, height = f.mb_height * 16;
-  const int q = lane < 16 ? (by >> 1) * 2 + (bx >> 1) : lane & 3;
-  const int k = shape == WHOLE ? 40 : shape == UPPER ? 36 + (q >> 1) : shape == LEFT ? 38 + (q & 1) : part_of(q, m.sub[q], bx & 1, by & 1);
-  const int ref = m.ref[shape == QUARTERS ? q : k - 32];
-  if (lane < 16) m.mv[lane] = m.searched[k];
+  const int q = own_quadrant(lane);
+  __syncwarp();
+  if (lane < 16) m.mv[lane] = v;
   __syncwarp();
   unsigned predicted[4] = {0, 0, 0, 0};
   const size_t slot = f.ref_slots[ref];
   if (lane < 16) {
     const int wide = width + 2 * f.pad, high = height + 2 * f.pad;
     predict_luma(f.ref_luma + slot * 4 * wide * high, wide, high, f.pad, mx * 16, my * 16, bx, by, partition_of(kind, m.sub, bx, by),
-                 m.mv[lane], predicted);
+                 v, predicted);
   } else if (lane < 24) {
     const int wide = width / 2 + f.pad, high = height / 2 + f.pad;
     predict_chroma(f.ref_chroma + (slot * 2 + plane) * wide * high, wide, high, f.pad / 2, mx * 8, my * 8, q, kind, m.sub, m.mv, predicted);
@@ -177,8 +184,8 @@ DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const uint8_t *__restrict__ src_y,
     const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
     const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, int pad, int n_ref, const uint8_t *__restrict__ qp,
-    int chroma_qp_offset, int partition_mask, int transform_8x8_mode, int mb_width, int mb_height, int row0, int *search_cost,
-    const short2 *__restrict__ search_mv, const short2 *__restrict__ predictor, int *intra_cost, int *skip_limit) {
+    int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int transform_8x8_mode, int mb_width, int mb_height, int row0, int *search_cost,
+    short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost, int *skip_limit) {
   SHARED(Macroblock, macroblocks, WARPS);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
@@ -216,12 +223,27 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
   }
   const int own_qp = lane < 16 ? qp_y : qp_c;
   int without = 0;
+  const size_t of_whole = (size_t(m.ref[8]) * mb_width * mb_height + mb) * 41 + 40;
+  const short2 middle = predictor[size_t(m.ref[8]) * mb_width * mb_height + mb], centre = m.searched[40];
+  short2 moved = centre;  // by a quarter sample
+  int whole = 0, cheapest = 1 << 30, cheapest_moved = 0;
 #pragma unroll 1
-  for (int shape = 0; shape < shapes; shape++) {
-    if (!(near >> shape & 1)) continue;
+  for (int step = 0; step < (subme >= RD_VECTORS ? 8 : shapes); step++) {  // from 4 on: neighbours of the undivided vector
+    const int n = step - 4, shape = n < 0 ? step : WHOLE;
+    if (n < 0 && !(near >> shape & 1)) continue;
+    const int k = own_part(m, shape, lane);
+    short2 v = m.searched[k];
+    if (n == 0) {
+      if (whole + estimates[WHOLE] != cheapest) break;
+      cheapest_moved = whole + satds[WHOLE] + lam * mvd_bits(centre.x - middle.x, centre.y - middle.y);
+    }
+    if (n >= 0) {
+      v = make_short2(short(centre.x + (n == 2) - (n == 1)), short(centre.y + (n == 3) - (n == 0)));
+      if (!inside(v.x, v.y, mx * 16, my * 16, mb_width * 16, mb_height * 16, pad, max_mv_y)) continue;
+    }
     const int kind = shape == WHOLE ? P_16x16 : shape == UPPER ? P_16x8 : shape == LEFT ? P_8x16 : P_8x8;
     int c[16], pattern;
-    differences(f, m, shape, kind, mx, my, source, lane, c);
+    differences(f, m, kind, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, c);
     int luma = RD_MOST;
     if (transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub))) {
       int parts[16];
@@ -237,16 +259,33 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
     quantise_4x4(c, own_qp, DEAD_ZONE_INTER, lane >= 16);
     luma = min(luma, luma_cost(c, m.ratios + lane, false, m.bits, lane, pattern));
     const ChromaCost chroma = chroma_of(c, dc, m, qp_y, qp_c, lane);
-    const int satd = shape == WHOLE ? satds[0] : shape == UPPER ? satds[1] : shape == LEFT ? satds[2] : satds[3];
-    const int extra = int(lesser((chroma.best + luma) * lam / ONE_BIT, RD_MOST)) - satd;
+    const int cost = int(lesser((chroma.best + luma) * lam / ONE_BIT, RD_MOST));
+    if (n >= 0) {
+      const int all = cost + lam * mvd_bits(v.x - middle.x, v.y - middle.y);
+      if (all < cheapest_moved) {
+        cheapest_moved = all;
+        moved = v;
+      }
+      continue;
+    }
+    const int extra = cost - (shape == WHOLE ? satds[0] : shape == UPPER ? satds[1] : shape == LEFT ? satds[2] : satds[3]);
+    const int estimate = shape == WHOLE ? estimates[0] : shape == UPPER ? estimates[1] : shape == LEFT ? estimates[2] : estimates[3];
+    cheapest = min(cheapest, extra + estimate);
     if (lane == 0) m.extra[shape] = extra;
-    if (shape == WHOLE) without = extra - int(lesser(chroma.without * lam / ONE_BIT, RD_MOST));
-    __syncwarp();
+    if (shape == WHOLE) {
+      whole = extra;
+      without = extra - int(lesser(chroma.without * lam / ONE_BIT, RD_MOST));
+    }
   }
-  const int whole = m.extra[WHOLE], added = m.extra[best] - whole;
+  __syncwarp();
+  const int added = m.extra[best] - whole;
   if (lane == 0) {
     skip_limit[mb] = without;
-    if (intra_cost[mb] < NOT_WORTH) intra_cost[mb] += added;
+    if (intra_cost[mb] < NOT_WORTH) intra_cost[mb] += added + lam * RD_BITS_INTRA;
+    if (moved.x != centre.x || moved.y != centre.y) {
+      search_mv[of_whole] = moved;
+      search_cost[of_whole] = cheapest_moved - whole;
+    }
   }
   if (lane < 6) {  // partitions 36, 38 and 0, 16, 24, 32
     const int shape = lane == 0 ? UPPER : lane == 1 ? LEFT : QUARTERS, k = lane == 0 ? 36 : lane == 1 ? 38 : lane == 2 ? 0 : 8 * (lane - 1);
