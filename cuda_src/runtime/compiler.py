@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -122,9 +123,16 @@ def sources(name: str) -> dict[str, str]:
     while pending:
         file = pending.pop()
         if file not in found:
-            found[file] = GENERATED[file]() if file in GENERATED else (HERE / file).read_text()
-            pending += re.findall(r'^#include "([^"]+)"', found[file], re.MULTILINE)
+            found[file], included = (GENERATED[file](), []) if file in GENERATED else _source(HERE / file)
+            pending += included
     return found
+
+
+@cache
+def _source(path: Path) -> tuple[str, list[str]]:
+    """(text of a source, names that it includes), read once for all kernel files."""
+    text = path.read_text()
+    return text, re.findall(r'^#include "([^"]+)"', text, re.MULTILINE)
 
 
 @cache
@@ -207,6 +215,20 @@ def _find_nvcc() -> str | None:
 
 @cache
 def nvcc_version(nvcc: str) -> str:
+    """Its version number, kept with the compiled modules for this file: a new process need not start nvcc to find them."""
+    status = os.stat(nvcc)
+    file = f"{os.path.realpath(nvcc)} {status.st_mtime_ns} {status.st_size}"
+    kept = cache_folder() / f"nvcc-{hashlib.sha256(file.encode()).hexdigest()[:32]}.version"
+    found = trust.read(kept)
+    if found is not None:
+        return found.decode()
+    version = _ask_nvcc(nvcc)
+    with suppress(OSError):
+        trust.write(kept, version.encode())
+    return version
+
+
+def _ask_nvcc(nvcc: str) -> str:
     out = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
     found = re.search(r"V(\d+\.\d+\.\d+)", out)
     return found[1] if found else out.strip()
@@ -319,6 +341,7 @@ def why_no_kernels(names: Iterable[str], capability: tuple[int, int]) -> str | N
 
 def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:
     """`load_code` of several kernel files, compiled concurrently if threads can be started."""
+    _version_to_load()  # found once, and not by each thread
     try:
         with ThreadPoolExecutor() as pool:
             return list(pool.map(lambda name: load_code(name, capability), names))
