@@ -29,6 +29,8 @@ def test_an_encode_on_one_gpu_imports_neither_the_planner_nor_files():
     done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, text=True, stdout=subprocess.PIPE)
     names = {name.removeprefix("h264lite.") for name in done.stdout.split() if name.startswith("h264lite.")}
     assert {"scheduler.cuda_executor", "encoder.writer"} <= names
-    unwanted = {"scheduler.planning.planner", "scheduler.planning.tuning_file", "scheduler.hybrid_executor",
-                "cpu_simd.convert", "cpu_simd.expand", "encoder.files.video", "encoder.files.opening", "mp4.muxer"}  # fmt: skip
+    unwanted = {
+        "scheduler.planning.planner", "scheduler.planning.tuning_file", "scheduler.hybrid_executor", "mp4.muxer",
+        "cpu_simd.convert", "cpu_simd.expand", "encoder.files.video", "encoder.files.opening",
+    }  # fmt: skip
     assert not names & unwanted
