@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..jit.inlining import inlined
+from ..jit.inlining import inlined, outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import I_PCM
 from .cabac import BYTE, encode_bins, finish_engine, start_contexts, start_engine
@@ -64,6 +64,7 @@ def put_cabac_slice(out, header, first_mb, end_mb, mb_width, n_ref, frame_params
     Returns the bit position after the stop bit, -1 if fewer than SPARE bytes of out are left; and the number of bins of all
     kinds (BinCountsInNALunits, 7.4.2.10).
     """
+    outlined()
     bins, contexts, engine, mvd = scratch
     last = len(out) - SPARE
     previous_qp = np.int64(frame_params[0])
