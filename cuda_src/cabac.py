@@ -11,6 +11,11 @@ from ..cpu_simd.layout import ENTRY_BYTES
 from ..standard.cabac_contexts import INITIAL_M_N, NEXT_LPS, RANGE_LPS
 from .runtime.device import Device, DeviceArray
 
+KERNELS = (
+    "make_bins", "place_bins", "gather_bins",
+    "count_contexts", "sum_contexts", "sort_bins", "walk_states", "map_ranges", "compose_chunks", "add_codes", "write_bytes",
+)  # fmt: skip
+
 # Sizes of cabac.cuh
 CHUNK, COLUMNS, PIECE, SEGMENTS, SORTED_CHUNKS, SPARE_CELLS = 2048, 320, 32, 64, 5, 8
 RANGES = 256
