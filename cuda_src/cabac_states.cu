@@ -20,15 +20,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_contexts(const int *
   const Chunks c = own_chunks(slices, mb_width, n_chunks);
   for (int k = int(blockIdx.x); k < c.count; k += int(gridDim.x)) {
     const size_t chunk = size_t(c.first + k);
+    const int end = chunk_bins[chunk];
+    int contexts[ROUNDS];  // loaded at once: the additions below would keep loads apart
+#pragma unroll
+    for (int j = 0; j < ROUNDS; j++) {
+      const int i = THREADS * j + int(threadIdx.x), context = bins[chunk * CHUNK + i] >> 1;
+      contexts[j] = i < end ? context : BYPASS;
+    }
     for (int i = int(threadIdx.x); i < COLUMNS; i += THREADS) sums[i] = 0;
     __syncthreads();
-    const int end = chunk_bins[chunk];
 #pragma unroll
-    for (int round = 0; round < ROUNDS; round++) {
-      const int i = THREADS * round + int(threadIdx.x);
-      const int context = i < end ? bins[chunk * CHUNK + i] >> 1 : BYPASS;
-      if (context < BYPASS) atomicAdd(sums + column_of(context), 1u);
-    }
+    for (int j = 0; j < ROUNDS; j++)
+      if (contexts[j] < BYPASS) atomicAdd(sums + column_of(contexts[j]), 1u);
     __syncthreads();
     for (int i = int(threadIdx.x); i < COLUMNS; i += THREADS) counts[chunk * COLUMNS + i] = sums[i];
     __syncthreads();
@@ -133,8 +136,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int *slice
     int columns[ROUNDS], rank[ROUNDS];  // columns: with binVal in the highest bit; -1: not sorted
 #pragma unroll
     for (int j = 0; j < ROUNDS; j++) {
-      const int i = first + 32 * j, symbol = i < end ? int(bins[chunk * CHUNK + i]) : BYPASS << 1;
-      columns[j] = symbol < BYPASS << 1 ? column_of(symbol >> 1) << 1 | (symbol & 1) : -1;
+      const int i = first + 32 * j, symbol = bins[chunk * CHUNK + i];
+      columns[j] = i < end && symbol < BYPASS << 1 ? column_of(symbol >> 1) << 1 | (symbol & 1) : -1;
     }
 #pragma unroll
     for (int j = 0; j < ROUNDS; j++) {
