@@ -93,7 +93,21 @@ def decisions_header() -> str:
     return "\n".join(["// Generated from cpu_simd/decisions.py.", "#pragma once", "", *found]) + "\n"
 
 
-GENERATED = {"tables.cuh": tables_header, "decisions.cuh": decisions_header}
+@cache
+def cabac_header() -> str:
+    """cabac_tables.cuh: first contexts of the syntax elements and tables of 9.3 as CUDA constants."""
+    from ...standard import cabac_contexts
+
+    found = []
+    for name, value in vars(cabac_contexts).items():
+        if re.fullmatch(ANY, name) and isinstance(value, int):
+            found.append(f"constexpr int {name} = {value};")
+        elif re.fullmatch("[A-Z_]*_(BASE|INC_8x8)", name):
+            found.append(_table("__device__ const", name, value))  # lanes look up different elements
+    return "\n".join(["// Generated from standard/cabac_contexts.py.", "#pragma once", "", *found]) + "\n"
+
+
+GENERATED = {"tables.cuh": tables_header, "decisions.cuh": decisions_header, "cabac_tables.cuh": cabac_header}
 
 
 def _table(memory: str, name: str, value: np.ndarray) -> str:
