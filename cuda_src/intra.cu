@@ -143,7 +143,7 @@ DEVICE void prepare(Macroblock &m, Macroblock8x8 *eight, uint8_t *origin, const 
   if (GIVEN && lane < 16) m.modes[8 * (lane >> 2) + 12 + (lane & 3)] = static_cast<signed char>(coming.mode);
   __syncwarp();
   look_ahead(m, lane, !GIVEN);
-  if (LARGE && !GIVEN) look_ahead_8x8(*eight, m.source, lane);
+  if constexpr (LARGE && !GIVEN) look_ahead_8x8(*eight, m.source, lane);
   if (LARGE && GIVEN && lane < 16) eight->modes[8 * (lane >> 2) + 12 + (lane & 3)] = static_cast<signed char>(coming.mode - AS_8x8);
   __syncwarp();
   if (GIVEN && coming.mode < AS_16x16) plan_4x4(m, origin, around, coming.mode, plan, lane, own);
@@ -300,11 +300,13 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
         const int qp_c = QP_CHROMA[clip3(0, 51, item.qp + p.chroma_qp_offset)];
         code_chroma(m, around, above, shared.chroma_left + 8 * (lane >> 2 & 1), qp_c, LAMBDA[item.qp], lane);
       } else if (LARGE && (fifth || (GIVEN && is_8x8(item)))) {
-        set_edge_8x8(*eight, above.a, word, lane);
-        if (!GIVEN) set_modes(eight->modes, top, above.a, mx > 0, modes_before, lane, 7);
-        __syncwarp();
-        if (GIVEN) code_given_8x8(*eight, m.source, around, item.qp, lane);
-        else code_8x8(*eight, m.source, around, &m.limit, item.qp, LAMBDA[item.qp], trial, lane);
+        if constexpr (LARGE) {
+          set_edge_8x8(*eight, above.a, word, lane);
+          if (!GIVEN) set_modes(eight->modes, top, above.a, mx > 0, modes_before, lane, 7);
+          __syncwarp();
+          if (GIVEN) code_given_8x8(*eight, m.source, around, item.qp, lane);
+          else code_8x8(*eight, m.source, around, &m.limit, item.qp, LAMBDA[item.qp], trial, lane);
+        }
       } else if (GIVEN && !is_4x4(item)) {
         const Above columns = {__shfl_sync(FULL_WARP, above.a, 1 + (lane & 3)), __shfl_sync(FULL_WARP, above.a, 0), 0};
         code_given_16x16(m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, lane, own.scan);
@@ -402,5 +404,5 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
   }
 INTRA(intra, false, false, RESIDENT)
 INTRA(intra_given, true, false, RESIDENT)
-INTRA(intra_8x8, false, true, 3)
+INTRA(intra_8x8, false, true, 2)
 INTRA(intra_given_8x8, true, true, 3)
