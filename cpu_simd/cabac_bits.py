@@ -23,26 +23,13 @@ from ..standard.cabac_contexts import (
     SIGNIFICANT_INC_8x8,
 )
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8, SUB_4x8, SUB_8x4, SUB_8x8
-from .cabac_typical import TYPICAL_M_N
+from .cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
 from .simd.lanes import bit_length
 
-ONE_BIT = 256  # a bypass bin
 I_SLICE, P_SLICE = 0, 1  # rows of TYPICAL_M_N
 # ctxBlockCat (Table 9-42)
 LUMA_DC_16x16, LUMA_AC_16x16, LUMA_4x4, CHROMA_DC, CHROMA_AC, LUMA_8x8 = range(6)
 
-
-def _state_bits() -> np.ndarray:
-    """int16[128, 2]: bits of bin 0 and 1 by preCtxState (9.3.1.1): above 63 the more probable bin is 1."""
-    p = 0.5 * (0.01875 / 0.5) ** (np.arange(63) / 63)  # 9.3.1.2: the less probable bin, by pStateIdx
-    p = p[np.clip(np.where(np.arange(128) <= 63, 63 - np.arange(128), np.arange(128) - 64), 0, 62)]
-    likely, unlikely = -np.log2(1 - p), -np.log2(p)
-    ones_likely = np.arange(128) > 63
-    zero, one = np.where(ones_likely, unlikely, likely), np.where(ones_likely, likely, unlikely)
-    return np.rint(ONE_BIT * np.stack([zero, one], 1)).astype(np.int16)
-
-
-STATE_BITS = _state_bits()
 EMPTY = 2 * N_CONTEXTS  # elements of a table of bits from which on those of empty blocks stand, by ctxBlockCat
 N_BITS = EMPTY + 6
 

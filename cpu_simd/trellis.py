@@ -24,6 +24,7 @@ from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
 
 LONGEST = 64  # coefficients of a block; in choose_levels' buffer the place of the ratios
 AS_SENT = np.arange(16, dtype=np.int32)  # the scan of chroma DC: raster
+LARGEST_RATIO = 32767  # this and all larger ones
 NEVER = 1 << 29  # cost of a node that no choice reaches
 
 
@@ -157,7 +158,8 @@ def choose_levels(block, at, count, category, bits, factor):
                 bits, base, last_context, extra * factor, lower, costs, paths, has_large
             )
         else:
-            extra = extra * factor if 0 <= extra < RDO_ONE // 2 else np.int64(NEVER)
+            sure = extra >= RDO_ONE // 2 or block[LONGEST + at + i] == LARGEST_RATIO
+            extra = np.int64(NEVER) if sure else extra * factor
             c4, c5, c6, c7, p4, p5, p6, p7 = _after_larger(bits, base, last_context, size, extra, i, costs, paths, has_large)
             c1 = c2 = c3 = np.int64(NEVER)
         c0 = np.int64(NEVER)
@@ -251,7 +253,7 @@ def choose_dc(values, at, scan, count, qp, category, rounding, block):
     for i in range(count):
         scaled = abs(values[at + scan[i]]) * scale
         block[i] = min((scaled + (1 << shift - 1)) >> shift, MAX_LEVEL)
-        block[LONGEST + i] = min(scaled >> shift - 6, 32767)
+        block[LONGEST + i] = min(scaled >> shift - 6, LARGEST_RATIO)
     path = choose_levels(block, 0, count, category, rounding.bits, rounding.factor)
     for i in range(count):
         level = np.int64(block[i]) - (path >> i & 1)

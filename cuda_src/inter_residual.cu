@@ -3,6 +3,7 @@
 // One warp a macroblock, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr. A block never leaves its
 // lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes.
 #include "rdo_quant.cuh"
+#include "trellis.cuh"
 
 constexpr int WARPS = 4;
 
@@ -77,14 +78,16 @@ DEVICE int hadamard_2x2(int value, int lane) {
   return lane & 2 ? other - value : value + other;
 }
 
-// Arguments as the launcher says; macroblock rows [row0, row0 + gridDim.y).
-extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const uint8_t *__restrict__ src_y,
+// TRELLIS: levels are chosen for CABAC. Arguments as the launcher says; macroblock rows [row0, row0 + gridDim.y).
+template <bool TRELLIS>
+DEVICE void code_macroblocks(const uint8_t *__restrict__ src_y,
     const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
     const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0,
     int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
     signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
     uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS * 16 * 32);
+  SHARED(unsigned, bits, TRELLIS ? WARPS * N_INTER_CONTEXTS : 1);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
@@ -125,12 +128,28 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
   forward_4x4(c);
   // chroma DC
-  int dc = quantise_dc(hadamard_2x2(c[0], lane), qp_c, DEAD_ZONE_INTER);
+  const int dc_coefficient = hadamard_2x2(c[0], lane);
+  int dc = quantise_dc(dc_coefficient, qp_c, TRELLIS ? 2 : DEAD_ZONE_INTER);
+  uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
+  if (TRELLIS) {  // lanes 24 and 25: chroma DC
+    unsigned *own_bits = bits + (threadIdx.x >> 5) * N_INTER_CONTEXTS;
+    fill_bits(own_bits, N_INTER_CONTEXTS, 1, qp_y, lane, 32);
+    if (active) store_ratios(c, own_qp, own_ratios);
+    if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(dc_coefficient, qp_c));
+    __syncwarp();
+    const bool is_dc = lane >= 24;
+    const int first = luma || is_dc ? 0 : 1;
+    const BlockContexts at = is_dc ? contexts_chroma_dc(own_bits) : contexts_4x4(own_bits, !luma);
+    const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, own_bits, at, TRELLIS_INTER, lane < 26);
+    if (!luma) c[0] = 0;
+    quantise_lowered(c, own_qp, path << first);
+    if (__shfl_sync(FULL_WARP, path, 24 + plane) >> q & 1) dc -= dc > 0 ? 1 : -1;
+  }
   if (luma || !active) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, ratios + (threadIdx.x >> 5) * 16 * 32 + lane);
-  else quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
+  if (!TRELLIS && trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
+  else if (!TRELLIS) quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
   // what is not worth its bits
   int score = decimate_score(c), group = score;
   if (luma) {  // a quadrant's blocks are lanes that differ in bits 0 and 2
@@ -207,3 +226,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
     if (lane < 16) mv[16 * mb + lane] = make_short2(0, 0);
   }
 }
+
+#define INTER_RESIDUAL(name, trellis_for_cabac)                                                                                   \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ src_y, \
+      const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, \
+      const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0, \
+      int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type, \
+      signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, \
+      uint8_t *transform_8x8, uint8_t *cbp) { \
+    code_macroblocks<trellis_for_cabac>(src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_width, mb_height, row0, chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels, total_coeff, transform_8x8, cbp); \
+  }
+INTER_RESIDUAL(inter_residual, false)
+INTER_RESIDUAL(inter_residual_trellis, true)
