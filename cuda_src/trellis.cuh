@@ -124,10 +124,10 @@ DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, con
 }
 
 using Long = unsigned long long;
-DEVICE Node<Long> from_lane(Node<Long> v, int lane) {
-  return {__shfl_sync(FULL_WARP, v.cost, lane), Long(__shfl_sync(FULL_WARP, unsigned(v.path >> 32), lane)) << 32 |
-                                                    __shfl_sync(FULL_WARP, unsigned(v.path), lane)};
+DEVICE Long path_of_lane(Long path, int lane) {
+  return Long(__shfl_sync(FULL_WARP, unsigned(path >> 32), lane)) << 32 | __shfl_sync(FULL_WARP, unsigned(path), lane);
 }
+DEVICE Node<Long> from_lane(Node<Long> v, int lane) { return {__shfl_sync(FULL_WARP, v.cost, lane), path_of_lane(v.path, lane)}; }
 
 // The scan positions of four 8x8 blocks to be lowered: those of block lane >> 3. ratios: uint16 of this warp, that of position i
 // of block q at [32 * (i >> 2) + raster number of 4x4 block 4 * q + (i & 3)].
@@ -145,7 +145,7 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
     if (!__any_sync(FULL_WARP, started)) continue;
     int none = 0, here = 0;
     if (i < 63) {
-      const unsigned increments = SIGNIFICANCE_8x8[i];
+      const unsigned increments = __ldg(INCREMENTS_8x8 + 4 * (i & 3) + (i >> 4)) >> (8 * (i >> 2 & 3)) & 255;
       const unsigned flag = bits[at.significant + (increments & 15)], end = bits[at.last + (increments >> 4)];
       none = -bin_bits(flag, 0);
       here = bin_bits(flag, 1) + none + bin_bits(end, k == 0);

@@ -113,13 +113,14 @@ def cabac_header() -> str:
             contexts += range(first, first + count)
         if category == 5:
             lines.append(f"constexpr int N_INTER_CONTEXTS = {len(contexts)};")
-    # ctxIdxInc of significant_coeff_flag and, from bit 4 on, of last_significant_coeff_flag
+    # 4x4 parts of an 8x8 block, four positions a word: ctxIdxInc of significant_coeff_flag, of last_significant_coeff_flag
     increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
+    words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
     lines += [
         f"constexpr int N_RESIDUAL_CONTEXTS = {len(contexts)}, ONE_BIT = {ONE_BIT};",
         _table("__device__ const", "RESIDUAL_M_N", TYPICAL_M_N[:, contexts]),
         _table("__device__ const", "STATE_BITS", STATE_BITS),
-        "__constant__ unsigned char SIGNIFICANCE_8x8[64] = {" + ", ".join(str(v) for v in increments) + "};",
+        "__device__ const unsigned INCREMENTS_8x8[16] = {" + ", ".join(f"{word:#010x}" for word in words.ravel()) + "};",
     ]
     return "\n".join(lines) + "\n"
 
