@@ -25,7 +25,9 @@ EVERY = 5  # from this subme on all partitions are refined
 ALL_PARTITIONS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 
 # ---- intra_estimate and intra
-AS_16x16 = 16  # intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16
+# intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16, or AS_8x8 +
+# Intra8x8PredMode of I_8x8 in the four blocks of each quadrant
+AS_16x16, AS_8x8 = 16, 32
 NOT_WORTH = 1 << 20  # intra_cost of a macroblock for which inter prediction is cheaper
 
 # ---- estimates of bits (bit_costs.py, bit_costs.cuh)
@@ -34,6 +36,7 @@ NOT_WORTH = 1 << 20  # intra_cost of a macroblock for which inter prediction is 
 BITS_INTRA = 28
 BITS_ESTIMATED_4x4 = 24  # of Intra_4x4 in intra_estimate, besides mb_type and modes: what the estimate misses
 BITS_4x4 = 4  # extra cost of Intra_4x4 against Intra_16x16 in I frames, besides its modes and SATD; found by experiment
+BITS_INTRA_8x8 = 4  # the same of Intra_8x8
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6

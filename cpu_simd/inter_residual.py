@@ -167,7 +167,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     mb_type, sub_mb_type, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
     rec_y, rec_u, rec_v = rec
-    levels, total_coeff, cbp = residual.levels, residual.total_coeff, residual.cbp
+    cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
@@ -195,7 +195,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
         cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), may_be_8x8, rounding, residual)
         store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
-        if pcm_is_cheaper(mb, levels, total_coeff):
+        if pcm_is_cheaper(mb, residual):
             mb_type[mb] = I_PCM
             for k in range(4):
                 ref_idx[mb, k] = -1

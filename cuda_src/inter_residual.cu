@@ -173,6 +173,13 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   if (!kept)
 #pragma unroll
     for (int p = 0; p < 16; p++) c[p] = 0;
+  bool too_large = clipped;  // DC levels, and those of 8x8 blocks
+  if (EITHER && is_8x8) {
+    bool any = false;
+#pragma unroll
+    for (int p = 0; p < 16; p++) any |= luma && abs(c[p]) >= MAX_LEVEL;
+    too_large |= __any_sync(FULL_WARP, any);
+  }
   const int count = active ? count_levels(c) : 0;
   short *to = levels + size_t(mb) * N_LEVEL_BLOCKS * 16;
   if (active) {
@@ -190,7 +197,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   }
   // I_PCM where the levels cost more
   const int all = int(__reduce_add_sync(FULL_WARP, unsigned(count + (dc != 0))));
-  bool pcm = clipped;
+  bool pcm = too_large;
   if (all > FEW_LEVELS) {
     int bits = active ? bits_at_most(c) : 0;
     if (lane == 24 || lane == 25) bits = 0;
