@@ -23,28 +23,16 @@ from ..standard.cabac_contexts import (
     SIGNIFICANT_INC_8x8,
 )
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8, SUB_4x8, SUB_8x4, SUB_8x8
-from .cabac_typical import TYPICAL_M_N
+from .cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
 from .simd.lanes import bit_length
 
-ONE_BIT = 256  # a bypass bin
 I_SLICE, P_SLICE = 0, 1  # rows of TYPICAL_M_N
 # ctxBlockCat (Table 9-42)
 LUMA_DC_16x16, LUMA_AC_16x16, LUMA_4x4, CHROMA_DC, CHROMA_AC, LUMA_8x8 = range(6)
 
-
-def _state_bits() -> np.ndarray:
-    """int16[128, 2]: bits of bin 0 and 1 by preCtxState (9.3.1.1): above 63 the more probable bin is 1."""
-    p = 0.5 * (0.01875 / 0.5) ** (np.arange(63) / 63)  # 9.3.1.2: the less probable bin, by pStateIdx
-    p = p[np.clip(np.where(np.arange(128) <= 63, 63 - np.arange(128), np.arange(128) - 64), 0, 62)]
-    likely, unlikely = -np.log2(1 - p), -np.log2(p)
-    ones_likely = np.arange(128) > 63
-    zero, one = np.where(ones_likely, unlikely, likely), np.where(ones_likely, likely, unlikely)
-    return np.rint(ONE_BIT * np.stack([zero, one], 1)).astype(np.int16)
-
-
-STATE_BITS = _state_bits()
 EMPTY = 2 * N_CONTEXTS  # elements of a table of bits from which on those of empty blocks stand, by ctxBlockCat
-N_BITS = EMPTY + 6
+TABLE_QP = EMPTY + 6  # the element with the QP of the table
+N_BITS = EMPTY + 7
 
 
 @helper
@@ -52,7 +40,7 @@ def fill_bits(bits, slice_type, qp):
     """Bits by slice type (I_SLICE, P_SLICE) and SliceQP_Y: bits int32[N_BITS], element ctxIdx << 1 | bin.
 
     From EMPTY on: coded_block_flag of a block without levels less that of one with levels, the mean of its contexts; for 8x8
-    blocks coded_block_pattern.
+    blocks coded_block_pattern. At TABLE_QP: qp.
     """
     for k in range(N_CONTEXTS):
         m, n = np.int64(TYPICAL_M_N[slice_type, k, 0]), np.int64(TYPICAL_M_N[slice_type, k, 1])
@@ -65,6 +53,7 @@ def fill_bits(bits, slice_type, qp):
         for k in range(2 * first, 2 * first + 8, 2):
             total += np.int64(bits[k]) - np.int64(bits[k + 1])
         bits[EMPTY + category] = total >> 2
+    bits[TABLE_QP] = qp
 
 
 @helper

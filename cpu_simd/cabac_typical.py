@@ -70,3 +70,18 @@ def _typical_m_n() -> np.ndarray:
 
 
 TYPICAL_M_N = _typical_m_n()
+
+ONE_BIT = 256  # a bypass bin
+
+
+def _state_bits() -> np.ndarray:
+    """int16[128, 2]: bits of bin 0 and 1 by preCtxState (9.3.1.1): above 63 the more probable bin is 1."""
+    p = 0.5 * (0.01875 / 0.5) ** (np.arange(63) / 63)  # 9.3.1.2: the less probable bin, by pStateIdx
+    p = p[np.clip(np.where(np.arange(128) <= 63, 63 - np.arange(128), np.arange(128) - 64), 0, 62)]
+    likely, unlikely = -np.log2(1 - p), -np.log2(p)
+    ones_likely = np.arange(128) > 63
+    zero, one = np.where(ones_likely, unlikely, likely), np.where(ones_likely, likely, unlikely)
+    return np.rint(ONE_BIT * np.stack([zero, one], 1)).astype(np.int16)
+
+
+STATE_BITS = _state_bits()

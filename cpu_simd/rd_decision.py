@@ -172,7 +172,7 @@ def rd_decision(
     values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
     written, kept = np.zeros(MACROBLOCK_BYTES, np.uint8), np.zeros(65, np.int64)
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
-    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask)
+    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, True)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, np.zeros(768, np.int16))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
