@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..cpu_simd.bundles import CodingTools
 from .runtime.device import DeviceArray
 
 WARPS = 4
@@ -13,6 +14,7 @@ def intra_estimate(
     search_cost: DeviceArray,  # int32[>= n_ref, n_mb, 41]
     n_ref: int,
     slice_first_mb: DeviceArray,  # int32[mb_height]
+    tools: CodingTools,
     row0: int,
     row1: int,
     intra_cost: DeviceArray,  # int32[n_mb]
