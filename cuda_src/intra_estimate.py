@@ -26,4 +26,5 @@ def intra_estimate(
     grid = (-(-mb_width // (2 * WARPS)), row1 - row0)
     arguments = [source, mb_width, qp, search_cost, n_ref, intra_cost.size, slice_first_mb, row0]
     arguments += [intra_cost, intra_modes]
-    source.device.launch("intra_estimate", "intra_estimate", grid, (32 * WARPS,), arguments, stream)
+    kernel = "intra_estimate_8x8" if tools.transform_8x8_mode else "intra_estimate"
+    source.device.launch("intra_estimate", kernel, grid, (32 * WARPS,), arguments, stream)
