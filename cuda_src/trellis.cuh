@@ -32,7 +32,9 @@ DEVICE int larger_bits(unsigned word, int size, int extra, unsigned lower, unsig
   const int keep = rest_bits(word, size), less = rest_bits(word, size - 1) + extra;
   path = less < keep ? lower : 0;
   return min(keep, less);
-}// Whether a level >= 3 may be lowered, by its distortion then (1 / 32 squared step)
+}// The cost of distortion in chroma, whose squared step is another one
+DEVICE int chroma_factor(int factor, int qp, int qp_c) { return factor * RD_CHROMA_WEIGHT[max(0, qp - qp_c + RD_CHROMA_LEAST)] >> 8; }
+// Whether a level >= 3 may be lowered, by its distortion then (1 / 32 squared step)
 DEVICE bool may_lower(int extra, int ratio) { return extra < RDO_ONE / 2 && ratio < LARGEST_RATIO; }
 
 // The scan positions of one block of this lane to be lowered. ratios: uint16, `stride` apart, `count` <= 16; bits: of fill_bits;
