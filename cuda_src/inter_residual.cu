@@ -46,7 +46,7 @@ DEVICE void quantise_8x8(const int *c, int qp, Choice how, int *parts, uint16_t 
   if (how == BY_CAVLC) weigh(parts, mask, ones, 0, ratios);
   if (how == TRELLIS) {
     __syncwarp();
-    Long path = choose_levels_8x8(ratios - lane, scratch.bits, contexts_8x8(scratch.bits), TRELLIS_INTER, lane);
+    Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits), TRELLIS_INTER, lane);
     path = path_of_lane(path, 8 * ((lane >> 2 & 2) | (lane >> 1 & 1))) >> ((lane >> 1 & 2) | (lane & 1));
 #pragma unroll
     for (int i = 0; i < 16; i++) {
@@ -134,7 +134,8 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
     if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(dc_coefficient, qp_c));
     __syncwarp();
     const BlockContexts at = is_dc ? contexts_chroma_dc(scratch.bits) : contexts_4x4(scratch.bits, !luma);
-    const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, TRELLIS_INTER, lane < 26);
+    const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, luma ? TRELLIS_INTER : chroma_factor(TRELLIS_INTER, qp_y, qp_c),
+                                        lane < 26);
     if (!luma) c[0] = 0;
     quantise_lowered(c, own_qp, path << first);
     if (__shfl_sync(FULL_WARP, path, 24 + plane) >> q & 1) dc -= dc > 0 ? 1 : -1;
@@ -163,9 +164,9 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
     group += __shfl_xor_sync(0xffff0000u, group, 1);
     group += __shfl_xor_sync(0xffff0000u, group, 2);
   }
-  bool kept = active && !skipped && group >= (luma ? THRESHOLD_8x8 : THRESHOLD_CHROMA);
+  bool kept = active && !skipped && group >= (!luma ? THRESHOLD_CHROMA : FOR_CABAC ? TRELLIS_THRESHOLD_8x8 : THRESHOLD_8x8);
   const unsigned total = __reduce_add_sync(FULL_WARP, luma && kept ? unsigned(score) : 0u);
-  if (luma && total < THRESHOLD_16x16) kept = false;
+  if (luma && total < (FOR_CABAC ? TRELLIS_THRESHOLD_16x16 : THRESHOLD_16x16)) kept = false;
   if (EITHER && either && luma) kept = pattern >> (by & 2 | bx >> 1) & 1;
   const unsigned votes = __ballot_sync(FULL_WARP, kept);
   const int luma_cbp = int((votes & 1) | (votes >> 1 & 2) | (votes >> 6 & 4) | (votes >> 7 & 8));  // lanes 0, 2, 8, 10

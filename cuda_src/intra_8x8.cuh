@@ -23,14 +23,18 @@ DEVICE Neighbours neighbours_of(const Around &around, int q) {
   return {q & 1 || around.left, q >> 1 || around.top, q == 0 ? around.top : q == 1 ? around.right : q == 2};
 }
 
+// The scan position of a level at a place of PLACING
+DEVICE int position_of_place(int place) { return 4 * (place & 15) + (place >> 4); }
+
 // 8.5.13: codes block q, predicted from the values `choice` of m.values; source: rows of sixteen, block: rows of TILE_8x8 samples
+template <bool WEIGHED>
 DEVICE void code_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *block, int q, const Bytes &choice, const Bytes &places,
-                           const RowQuantiser &quantiser, int lane) {
+                           const RowQuantiser &quantiser, int lane, Weighing *weighing) {
   constexpr unsigned EIGHT = 0xff;
+  int x[8] = {};
+  uint8_t predicted[8];
+  Long path = 0;
   if (lane < 8) {
-    int x[8];
-    uint8_t predicted[8];
-    short *levels = m.levels + 64 * q;
 #pragma unroll
     for (int k = 0; k < 8; k++) {
       predicted[k] = m.values[choice.at(k)];
@@ -39,9 +43,22 @@ DEVICE void code_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
     forward_8(x);
     transpose_8(x, m.exchange, lane, EIGHT);
     forward_8(x);
+  }
+  if constexpr (WEIGHED) {
+    if (lane < 8)
+#pragma unroll
+      for (int k = 0; k < 8; k++)
+        weighing->ratios[position_of_place(places.at(k))] =
+            uint16_t(min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), LARGEST_RATIO));
+    __syncwarp();
+    path = choose_levels_8x8<false>(weighing->ratios, weighing->bits, contexts_8x8(weighing->bits), TRELLIS_INTRA, lane);
+  }
+  if (lane < 8) {
+    short *levels = m.levels + 64 * q;
 #pragma unroll
     for (int k = 0; k < 8; k++) {
       x[k] = quantise(quantiser, k, x[k]);
+      if (WEIGHED && path >> position_of_place(places.at(k)) & 1) x[k] -= x[k] > 0 ? 1 : -1;
       levels[places.at(k)] = short(x[k]);
       x[k] = scale(quantiser, k, x[k]);
     }
@@ -94,7 +111,7 @@ DEVICE void code_given_8x8(Macroblock8x8 &m, const uint8_t *source, const Around
     uint8_t *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
     const Neighbours n = neighbours_of(around, q);
     make_values(m.values, block[place_of_reference(n, TILE_8x8, lane)], n, lane);
-    code_block_8x8(m, source + 16 * y + x, block, q, choice, places, quantiser, lane);
+    code_block_8x8<false>(m, source + 16 * y + x, block, q, choice, places, quantiser, lane, nullptr);
   }
   count_8x8(m, lane);
 }
@@ -121,9 +138,11 @@ DEVICE void look_ahead_8x8(Macroblock8x8 &m, const uint8_t *source, int lane) {
 }
 
 // 8.3.2, 8.5.13: chooses modes of and codes an Intra_8x8 macroblock; ends early when the cost reaches `limit`, that of Intra_16x16
-DEVICE void code_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, int lam, const Trial &trial,
-                     int lane) {
-  const RowQuantiser quantiser = row_quantiser(qp, DEAD_ZONE_INTRA, lane & 7);
+template <bool WEIGHED>
+DEVICE void code_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, const Trial &trial,
+                     int lane, Weighing *weighing) {
+  const RowQuantiser quantiser = row_quantiser(qp, WEIGHED ? 2 : DEAD_ZONE_INTRA, lane & 7);
+  const int lam = LAMBDA[qp];
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
   int cost = lam * BITS_INTRA_8x8, limit = NO_LIMIT;
 #pragma unroll 1
@@ -140,7 +159,7 @@ DEVICE void code_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &arou
     const unsigned key = min(try_modes(w, m.values, n, trial, predicted, lam, lane), try_dc(m.spectra[q], m.values[DC_8x8], predicted, lam));
     const int mode = int(key & 15);
     cost += int(key >> 4);
-    code_block_8x8(m, own, block, q, load_bytes(VALUES_8x8.of[mode][lane & 7]), places, quantiser, lane);
+    code_block_8x8<WEIGHED>(m, own, block, q, load_bytes(VALUES_8x8.of[mode][lane & 7]), places, quantiser, lane, weighing);
     if (lane < 4) m.modes[at + (lane & 1) + 8 * (lane >> 1)] = static_cast<signed char>(mode);
     limit = __shfl_sync(FULL_WARP, limit, 0);
     __syncwarp();

@@ -32,7 +32,9 @@ DEVICE int larger_bits(unsigned word, int size, int extra, unsigned lower, unsig
   const int keep = rest_bits(word, size), less = rest_bits(word, size - 1) + extra;
   path = less < keep ? lower : 0;
   return min(keep, less);
-}// Whether a level >= 3 may be lowered, by its distortion then (1 / 32 squared step)
+}// The cost of distortion in chroma, whose squared step is another one
+DEVICE int chroma_factor(int factor, int qp, int qp_c) { return factor * RD_CHROMA_WEIGHT[max(0, qp - qp_c + RD_CHROMA_LEAST)] >> 8; }
+// Whether a level >= 3 may be lowered, by its distortion then (1 / 32 squared step)
 DEVICE bool may_lower(int extra, int ratio) { return extra < RDO_ONE / 2 && ratio < LARGEST_RATIO; }
 
 // The scan positions of one block of this lane to be lowered. ratios: uint16, `stride` apart, `count` <= 16; bits: of fill_bits;
@@ -129,18 +131,19 @@ DEVICE Long path_of_lane(Long path, int lane) {
 }
 DEVICE Node<Long> from_lane(Node<Long> v, int lane) { return {__shfl_sync(FULL_WARP, v.cost, lane), path_of_lane(v.path, lane)}; }
 
-// The scan positions of four 8x8 blocks to be lowered: those of block lane >> 3. ratios: uint16 of this warp, that of position i
-// of block q at [32 * (i >> 2) + raster number of 4x4 block 4 * q + (i & 3)].
+// The scan positions of four 8x8 blocks to be lowered: those of block lane >> 3. ratios: uint16 of this warp; SPREAD: that of
+// position i of block q at [32 * (i >> 2) + raster number of 4x4 block 4 * q + (i & 3)], else of one block at [i].
+template <bool SPREAD>
 DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, const BlockContexts &at, int factor, int lane) {
   const int k = lane & 7, q = lane >> 3, before = k ? lane - 1 : lane, group = lane & ~7;
-  const uint16_t *own = ratios + (q & 1) * 2 + (q >> 1) * 8;
+  const uint16_t *own = SPREAD ? ratios + (q & 1) * 2 + (q >> 1) * 8 : ratios;
   const unsigned *level = bits + at.level;
   const unsigned first = level[k < 4 ? 1 + k : 0], more = level[k < 4 ? 5 : 2 + k];
   Node<Long> n = {k ? NEVER : 0, 0};
   bool started = false;
 #pragma unroll 1
   for (int i = 63; i >= 0; i--) {
-    const int ratio = own[32 * (i >> 2) + (i & 1) + (i & 2) * 2], size = nearest_level(ratio);
+    const int ratio = own[SPREAD ? 32 * (i >> 2) + (i & 1) + (i & 2) * 2 : i], size = nearest_level(ratio);
     started |= size > 0;
     if (!__any_sync(FULL_WARP, started)) continue;
     int none = 0, here = 0;
@@ -214,4 +217,19 @@ DEVICE void quantise_lowered(int *c, int qp, unsigned path) {
     const int p = digit(ZIGZAG_4x4_DIGITS, i);
     if (path >> i & 1) c[p] -= c[p] > 0 ? 1 : -1;
   }
+}
+
+// What a warp of intra.cu has in shared memory to choose levels
+struct Weighing {
+  int qp;  // of the bits
+  unsigned bits[N_RESIDUAL_CONTEXTS];
+  uint16_t ratios[16 * 32];
+};
+// The bits of an I slice at a macroblock's QP
+DEVICE void set_qp(Weighing &w, int qp, int lane) {
+  if (w.qp == qp) return;
+  __syncwarp();
+  fill_bits(w.bits, N_RESIDUAL_CONTEXTS, 0, qp, lane, 32);
+  if (lane == 0) w.qp = qp;
+  __syncwarp();
 }
