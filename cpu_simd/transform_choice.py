@@ -20,7 +20,7 @@ from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
 
 
 @helper
-def _mean_bits(bits, context, value):
+def mean_bits(bits, context, value):
     """Bits of a bin, the mean of four contexts from `context` on, by the values of the neighbours."""
     total = 0
     for k in range(context, context + 4):
@@ -36,7 +36,7 @@ def _bits_4x4(quantised, quadrant, bits, block):
         k = np.int64(BLOCK_TO_RASTER[n])
         store(block, 0, zigzag(load_block(quantised, 64 * (k >> 2) + 4 * (k & 3))))
         own = residual_block_bits(bits, LUMA_4x4, block, 0, 16)
-        total += own + _mean_bits(bits, np.int64(CODED_BLOCK_BASE[LUMA_4x4]), 1 if own else 0)
+        total += own + mean_bits(bits, np.int64(CODED_BLOCK_BASE[LUMA_4x4]), 1 if own else 0)
     return total
 
 
@@ -50,7 +50,7 @@ def _bits_8x8(quantised, quadrant, bits, block):
 
 
 @helper
-def _distortions(quantised, pair, lanes):
+def distortions(quantised, pair, lanes):
     """Squared errors of two quadrants, (step / 64)^2, without their levels and with them -> lanes int32[16].
 
     Sums of four lanes: elements 0 and 4 without levels, 8 and 12 with. Both transforms have two quadrants side by side.
@@ -78,12 +78,12 @@ def luma_cost(quantised, coded, is_8x8, bits, block, lanes):
     quantised: int16[768] of quantise_strips or quantise_8x8; coded: bit mask of the quadrants with levels; bits: of
     cabac_bits.fill_bits; block: int16[64], lanes: int32[16], scratch.
     """
-    zero, one = _mean_bits(bits, CTX_CBP_LUMA, 0), _mean_bits(bits, CTX_CBP_LUMA, 1)
+    zero, one = mean_bits(bits, CTX_CBP_LUMA, 0), mean_bits(bits, CTX_CBP_LUMA, 1)
     total = np.int64(0)
     pattern = 0
     for q in range(4):
         if q & 1 == 0:
-            _distortions(quantised, q >> 1, lanes)
+            distortions(quantised, q >> 1, lanes)
         cost = (_sum(lanes, 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + zero
         if coded >> q & 1:
             own = _bits_8x8(quantised, q, bits, block) if is_8x8 else _bits_4x4(quantised, q, bits, block)

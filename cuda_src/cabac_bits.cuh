@@ -1,6 +1,6 @@
 // Bits of CABAC bins in decisions by frozen states: twin of cpu_simd/cabac_bits.py.
 #pragma once
-#include "cabac_tables.cuh"
+#include "cabac_bit_tables.cuh"
 #include "transform.cuh"
 
 // The bits of a bin in a context, a word: of 0 in the lower half, of 1 in the upper
