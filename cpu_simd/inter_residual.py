@@ -5,9 +5,18 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
 from .cabac_bits import N_BITS, P_SLICE, LUMA_4x4, fill_bits
-from .decisions import DEAD_ZONE_INTER, THRESHOLD_CHROMA, TRELLIS_INTER, THRESHOLD_8x8, THRESHOLD_16x16
+from .decisions import (
+    DEAD_ZONE_INTER,
+    THRESHOLD_CHROMA,
+    TRELLIS_INTER,
+    THRESHOLD_8x8,
+    THRESHOLD_16x16,
+    TRELLIS_THRESHOLD_8x8,
+    TRELLIS_THRESHOLD_16x16,
+)
 from .layout import N_LEVEL_BLOCKS
 from .macroblock_coding import (
+    BY_CABAC,
     BY_CAVLC,
     Buffers,
     Rounding,
@@ -36,11 +45,13 @@ BLOCKS_OF_QUADRANT = np.array([0x0033, 0x00CC, 0x3300, 0xCC00], np.int64)
 
 
 @helper
-def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
+def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff, kind):
     """Zeroes luma levels that are not worth their bits; returns the luma coded_block_pattern. Not part of the standard.
 
-    coded: bit mask of the blocks with levels, raster order; quantised int16[384].
+    coded: bit mask of the blocks with levels, raster order; quantised int16[384]; kind: of the Rounding.
     """
+    least_8x8 = TRELLIS_THRESHOLD_8x8 if kind == BY_CABAC else THRESHOLD_8x8
+    least_16x16 = TRELLIS_THRESHOLD_16x16 if kind == BY_CABAC else THRESHOLD_16x16
     cbp = 0
     total = 0
     for quadrant in range(4):
@@ -48,10 +59,10 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
         for block in range(4 * quadrant, 4 * quadrant + 4):
             if (coded >> BLOCK_TO_RASTER[block]) & 1:
                 score += decimate_score(mb, block, levels)
-        if score >= THRESHOLD_8x8:
+        if score >= least_8x8:
             cbp |= 1 << quadrant
             total += score
-    if total < THRESHOLD_16x16:
+    if total < least_16x16:
         cbp = 0
     for block in range(16):
         k = BLOCK_TO_RASTER[block]
@@ -117,7 +128,7 @@ def _code_4x4(mb, buffers, qp, rounding, residual):
     luma = 0
     if coded:
         scan_luma(quantised, coded, mb, residual.levels, residual.total_coeff)
-        luma = _drop_cheap_levels(coded, quantised, mb, residual.levels, residual.total_coeff)
+        luma = _drop_cheap_levels(coded, quantised, mb, residual.levels, residual.total_coeff, rounding.kind)
     if luma:
         for i in range(64):
             dc[i] = 0
@@ -156,7 +167,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     mb_type, sub_mb_type, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
     rec_y, rec_u, rec_v = rec
-    levels, total_coeff, cbp = residual.levels, residual.total_coeff, residual.cbp
+    cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
@@ -184,7 +195,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
         cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), may_be_8x8, rounding, residual)
         store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
-        if pcm_is_cheaper(mb, levels, total_coeff):
+        if pcm_is_cheaper(mb, residual):
             mb_type[mb] = I_PCM
             for k in range(4):
                 ref_idx[mb, k] = -1
