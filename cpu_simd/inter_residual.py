@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
-from .cabac_bits import N_BITS, P_SLICE, LUMA_4x4, fill_bits
+from .cabac_bits import P_SLICE, LUMA_4x4, fill_bits
 from .decisions import (
     DEAD_ZONE_INTER,
     THRESHOLD_CHROMA,
@@ -37,7 +37,7 @@ from .motion_compensation import predict_inter
 from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
 from .transform import chroma_qp, reconstruct_strips
 from .transform_8x8 import QUADRANT_8x8, reconstruct_8x8, scan_8x8
-from .transform_choice import luma_cost
+from .transform_choice import N_CHOICE_BITS, fill_choice_bits, luma_cost
 from .trellis import LONGEST
 
 # Bit masks (raster) of the 4x4 blocks of the quadrants
@@ -171,7 +171,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     mb_width = source.y.shape[1] // 16
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
-    bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
+    bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     rounding = Rounding(rounding_kind(tools, BY_CAVLC), np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
@@ -190,6 +190,8 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             continue
         if (tools.cabac or tools.transform_8x8_mode) and q != bits_qp:
             fill_bits(bits, P_SLICE, q)
+            if tools.transform_8x8_mode:
+                fill_choice_bits(bits)
             bits_qp = q
         may_be_8x8 = tools.transform_8x8_mode != 0 and only_8x8_partitions(sub_mb_type, mb, mb_type[mb])
         cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), may_be_8x8, rounding, residual)

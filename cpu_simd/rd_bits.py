@@ -15,7 +15,7 @@ from ..standard.cabac_contexts import (
     N_CONTEXTS,
     SIGNIFICANT_BASE,
 )
-from .cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4, P_SLICE, STATE_BITS
+from .cabac_bits import CHROMA_AC, CHROMA_DC, P_SLICE, STATE_BITS, LUMA_4x4
 from .cabac_typical import TYPICAL_M_N
 from .decisions import N_QP
 from .simd.lanes import bit_length
