@@ -63,4 +63,4 @@ def test_cost(qp):
                 got = transform_choice.luma_cost(values, mask, is_8x8, bits, block, lanes)
                 assert got == definition(levels, ratios, is_8x8, bits)
                 patterns.add(got[1])
-    assert len(patterns) > 2
+    assert len(patterns) >= 2
