@@ -6,6 +6,7 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
 from .cabac_bits import P_SLICE, LUMA_4x4, fill_bits
 from .decisions import (
+    CHOICE_NEAR,
     DEAD_ZONE_INTER,
     THRESHOLD_CHROMA,
     TRELLIS_INTER,
