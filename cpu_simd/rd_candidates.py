@@ -10,13 +10,14 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from .bundles import Motion
-from .cabac_bits import N_BITS, ONE_BIT, P_SLICE, fill_bits
+from .cabac_bits import ONE_BIT, P_SLICE, fill_bits
 from .decisions import LAMBDA, NOT_WORTH, RD_GATE, RD_MOST, BITS_8x8, BITS_8x16, BITS_16x8, BITS_16x16
 from .macroblock_coding import load_macroblock
 from .macroblock_syntax import only_8x8_partitions
 from .motion_compensation import predict_inter
 from .rd_cost import Residue, chroma_of, luma_of
 from .transform import chroma_qp
+from .transform_choice import N_CHOICE_BITS, fill_choice_bits
 
 FAR = 1 << 30
 WHOLE, UPPER, LEFT, QUARTERS = range(4)  # divisions: 16x16, 16x8, 8x16, 8x8
@@ -146,7 +147,7 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     qp, chroma_qp_offset = quantiser
     mb_width = source.y.shape[1] // 16
     motion = Motion(np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16))
-    bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
+    bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
         np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits,
@@ -159,6 +160,7 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
         q_c, lam = chroma_qp(q_y, chroma_qp_offset), LAMBDA[q_y]
         if q_y != bits_qp:
             fill_bits(bits, P_SLICE, q_y)
+            fill_choice_bits(bits)
             bits_qp = q_y
         load_macroblock(source, x0, y0, residue.source)
         best = 0

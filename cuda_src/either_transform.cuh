@@ -13,19 +13,18 @@ struct Scratch {
   unsigned *bits;  // N_INTER_BITS, of fill_bits
 };
 
-// The 8x8 transform of the luma. c: differences of the lane's 4x4 block; parts: levels that lanes k < 16 send, 0 in the others
-DEVICE void quantise_8x8(const int *c, int qp, Choice how, int *parts, uint16_t *ratios, const Scratch &scratch, int lane) {
-  int x[8], *exchange = scratch.exchange;
-  forward_8x8(c, x, exchange, lane);
+// Levels of the luma by the 8x8 transform. rows: coefficients of forward_8x8; parts: levels that lanes k < 16 send, 0 in the others
+DEVICE void quantise_8x8(const int *rows, int qp, Choice how, int *parts, uint16_t *ratios, const Scratch &scratch, int lane) {
+  int x[8];
   const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? 2 : DEAD_ZONE_INTER, lane & 7);
 #pragma unroll
   for (int k = 0; k < 8; k++) {
-    const int ratio = min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);
-    x[k] = int(unsigned(ratio) << 16 | (unsigned(quantise(quantiser, k, x[k])) & 0xffff));
+    const int ratio = min(abs(rows[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);
+    x[k] = int(unsigned(ratio) << 16 | (unsigned(quantise(quantiser, k, rows[k])) & 0xffff));
   }
 #pragma unroll
   for (int p = 0; p < 16; p++) parts[p] = 0;
-  rows_to_parts(x, parts, exchange, lane);
+  rows_to_parts(x, parts, scratch.exchange, lane);
   unsigned mask = 0, ones = 0;
 #pragma unroll
   for (int i = 0; i < 16; i++) {

@@ -7,6 +7,7 @@
 #include "motion_compensation.cuh"
 
 constexpr int WARPS = 4;
+constexpr int WORST = 1 << 30;  // more than any cost
 
 // EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
 // macroblock rows [row0, row0 + gridDim.y).
@@ -56,24 +57,44 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
   uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
-  bool either = false, is_8x8 = false;
+  bool either = false, is_8x8 = false, try_4x4 = true;
   unsigned parts_8x8[8];  // levels, two a word
-  int cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
+  int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
   const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
   if (EITHER || FOR_CABAC) {
     fill_bits<FOR_CABAC>(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
   }
   if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
     either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
-    if (either) {
-      int parts[16];
-      quantise_8x8(c, qp_y, how, parts, own_ratios, scratch, lane);
-      cost_8x8 = luma_cost(parts, own_ratios, true, scratch.bits, lane, pattern_8x8);
-#pragma unroll
-      for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(parts[2 * p]) & 0xffff) | unsigned(parts[2 * p + 1]) << 16;
-    }
+    if (either) forward_8x8(c, rows, scratch.exchange, lane);
   }
   forward_4x4(c);
+  if (EITHER && either) {  // as in _code_either of cpu_simd/inter_residual.py
+    int chosen[16];
+    store_ratios(c, own_qp, own_ratios);
+#pragma unroll
+    for (int p = 0; p < 16; p++) chosen[p] = c[p];
+    quantise_4x4(chosen, own_qp, DEAD_ZONE_INTER, !luma);
+    cost = luma_cost(chosen, own_ratios, false, scratch.bits, lane, pattern);
+    bool any = luma && count_levels(chosen);
+    quantise_8x8(rows, qp_y, AS_ROUNDED, chosen, own_ratios, scratch, lane);
+    cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
+    any = __any_sync(FULL_WARP, any || (luma && count_levels(chosen)));
+    if (how != AS_ROUNDED) {
+      try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
+      const bool try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
+      cost_8x8 = WORST;
+      if (try_8x8) {
+        quantise_8x8(rows, qp_y, how, chosen, own_ratios, scratch, lane);
+        cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < 16; p++)
+      if (!try_4x4 && luma) c[p] = 0;
+#pragma unroll
+    for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(chosen[2 * p]) & 0xffff) | unsigned(chosen[2 * p + 1]) << 16;
+  }
   // chroma DC
   const int dc_coefficient = hadamard_2x2(c[0], lane);
   int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? 2 : DEAD_ZONE_INTER);
@@ -94,11 +115,12 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  if (EITHER && how == AS_ROUNDED) store_ratios(c, own_qp, own_ratios);
   if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
   if (how == AS_ROUNDED) quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
   if (EITHER && either) {
-    is_8x8 = cost_8x8 < luma_cost(c, own_ratios, false, scratch.bits, lane, pattern);
+    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, lane, pattern) : WORST;
+    if (!try_4x4) pattern = 0;
+    is_8x8 = cost_8x8 < cost;
     if (is_8x8) {
       pattern = pattern_8x8;
 #pragma unroll

@@ -225,8 +225,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
     differences(f, m, shape, kind, mx, my, source, lane, c);
     int luma = RD_MOST;
     if (transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub))) {
-      int parts[16];
-      quantise_8x8(c, qp_y, AS_ROUNDED, parts, m.ratios + lane, {m.exchange, m.bits}, lane);
+      int rows[8], parts[16];
+      forward_8x8(c, rows, m.exchange, lane);
+      quantise_8x8(rows, qp_y, AS_ROUNDED, parts, m.ratios + lane, {m.exchange, m.bits}, lane);
       int any = 0;
 #pragma unroll
       for (int p = 0; p < 16; p++) any |= parts[p];
