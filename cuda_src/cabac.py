@@ -21,7 +21,7 @@ KERNELS = (
 CHUNK, COLUMNS, PIECE, SEGMENTS, SORTED_CHUNKS, SPARE_CELLS = 2048, 320, 32, 64, 5, 8
 RANGES = 256
 THREADS, SUMMERS, WALKERS, MAPPERS, COMPOSERS, ADDERS, WRITERS = 256, 1024, 128, 256, 1024, 128, 256
-BLOCKS = 4  # a multiprocessor, of kernels whose blocks take what there is in turn
+BLOCKS = 8  # a multiprocessor, of kernels whose blocks take what there is in turn
 WARPS, MOST = 8, 256  # entries of a block of threads; bins of an entry that are kept
 WORDS = 512  # approximate words of a slice that a block of threads writes
 

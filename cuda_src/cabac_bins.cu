@@ -11,7 +11,7 @@ constexpr unsigned PCM = 1u << 31;  // of a count: the samples of I_PCM follow
 using MoveBins = MoveBy<CHUNK>;
 
 // counts: uint32[entries], with PCM; kept: uint16[entries, MOST]
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) make_bins(STATE_PARAMETERS, int entries, unsigned *counts, uint16_t *kept) {
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) make_bins(STATE_PARAMETERS, int entries, unsigned *counts, uint16_t *kept) {
   wait_for_the_kernel_before();
   SHARED(uint16_t, memory, WARPS * MOST);
   const State s = STATE;
