@@ -53,3 +53,24 @@ RDO_SURE = 77  # |coefficient| / step from which a level of one is always kept
 RDO_MANY, RDO_SURE_OF_MANY = 8, 43  # RDO_SURE of a block with more than RDO_MANY levels, where each costs few bits
 RDO_UP = 42  # levels above one are rounded up from a fraction of RDO_UP / RDO_ONE on
 RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
+
+# ---- trellis
+# Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps
+TRELLIS_INTER, TRELLIS_INTRA = 69, 118
+
+# ---- transform_choice
+CHOICE_MOST_RATIO = 2047  # ratios of a coefficient to the step, in 1 / 64, are not squared above this
+_CHOICE_LAMBDA = 0.1  # cost of a bit in squared steps
+CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
+
+# ---- rd_candidates, and mode_decision by its costs
+BY_COST = 6  # lowest subme with decisions by squared error and bits
+RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
+RD_MOST = 1 << 26  # larger costs count as this
+RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
+# Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
+RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)
+# LAMBDA / lambda of squared errors by QP_Y, in units of 1 / 2^16
+RD_SKIP_WEIGHT = np.array(
+    [round(65536 * int(LAMBDA[qp]) / (_CHOICE_LAMBDA * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64
+)

@@ -8,31 +8,32 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_16x16
 from ..standard.tables import ZIGZAG_4x4
 from .bit_costs import i_frame_mode_bits, mode_4x4_bits
+from .cabac_bits import I_SLICE, N_BITS, P_SLICE, LUMA_AC_16x16, LUMA_DC_16x16, fill_bits
 from .cost import strip_satd
-from .decisions import DEAD_ZONE_INTRA, LAMBDA, AS_16x16, BITS_4x4
+from .decisions import DEAD_ZONE_INTRA, LAMBDA, TRELLIS_INTRA, AS_16x16, BITS_4x4
 from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4, predict_16x16, predict_chroma
 from .layout import LUMA_DC, N_LEVEL_BLOCKS
 from .macroblock_coding import (
+    AS_ROUNDED,
+    BY_CABAC,
     Buffers,
+    Rounding,
     clear_levels,
+    code_block,
     code_chroma,
     code_pcm,
     load_macroblock,
     pcm_is_cheaper,
+    quantise_chosen,
+    rounding_kind,
     scan_luma,
     store_chroma,
     store_luma,
 )
 from .simd.lanes import block_satd, sums_of_4
 from .simd.vector import add, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, widen
-from .transform import (
-    chroma_qp,
-    code_block,
-    code_luma_dc,
-    quantise_strips,
-    reconstruct_strips,
-    scale_luma_dc,
-)
+from .transform import chroma_qp, quantise_dc, reconstruct_strips, scale_luma_dc, transform_luma_dc
+from .trellis import LONGEST, choose_dc
 
 # Whether the macroblocks round one are available for prediction.
 Around = namedtuple("Around", (
@@ -83,14 +84,19 @@ def _best_mode(source, at, predictions, n_strips, usable, luma, lam):
 
 
 @helper
-def _code_16x16(mb, buffers, qp, residual):
+def _code_16x16(mb, buffers, qp, rounding, residual):
     """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock with cleared levels; returns its luma cbp (0 or 15)."""
-    source, predicted, out, quantised, dc, values, _ = buffers
+    _, predicted, out, quantised, dc, values, scratch, _ = buffers
     levels, total_coeff = residual.levels, residual.total_coeff
-    coded = quantise_strips(source, predicted, 0, 4, 1, qp, DEAD_ZONE_INTRA, quantised, dc)
+    coded = quantise_chosen(buffers, 0, 4, LUMA_AC_16x16, qp, rounding)
     for k in range(16):
         values[k] = dc[4 * k]
-    code_luma_dc(values, qp)
+    transform_luma_dc(values)
+    if rounding.kind == BY_CABAC:
+        choose_dc(values, 0, ZIGZAG_4x4, 16, qp, LUMA_DC_16x16, rounding, scratch)
+    else:
+        for i in range(16):
+            values[i] = quantise_dc(values[i], qp, rounding.dead_zone)
     for i in range(16):
         levels[mb, LUMA_DC, i] = values[ZIGZAG_4x4[i]]
     scan_luma(quantised, coded, mb, levels, total_coeff)
@@ -115,14 +121,15 @@ def _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode):
 
 
 @helper
-def _code_4x4(source, mb, around, limit, qp, intra4x4_mode, rec_y, predicted, residual, given, intra_modes):
+def _code_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, predicted, residual, given, intra_modes):
     """8.3.1, 8.5.1: chooses modes of and codes the 16 blocks of an Intra_4x4 macroblock in decoding order.
 
-    source: uint8[384]; predicted: Predictions. Modes come from intra_modes if `given`, else from the lowest
+    predicted: Predictions. Modes come from intra_modes if `given`, else from the lowest
     SATD + lam * bits, the lower number on a tie. Returns the luma part of coded_block_pattern, or -1 as soon as the cost of
     modes that are not given reaches `limit`.
     """
     left, top, right = around
+    source, scratch = buffers.source, buffers.scratch
     predictions, edge = predicted
     levels, total_coeff = residual.levels, residual.total_coeff
     mb_width, lam = rec_y.shape[1] // 16, LAMBDA[qp]
@@ -160,8 +167,8 @@ def _code_4x4(source, mb, around, limit, qp, intra4x4_mode, rec_y, predicted, re
                 return -1
         intra4x4_mode[mb, k] = best
         total_coeff[mb, k] = code_block(
-            samples, load_u8x16(predictions, 16 * best), qp, DEAD_ZONE_INTRA, levels,
-            16 * (N_LEVEL_BLOCKS * mb + block), rec_y, y * stride + x, stride,
+            samples, load_u8x16(predictions, 16 * best), qp, rounding, levels,
+            16 * (N_LEVEL_BLOCKS * mb + block), rec_y, y * stride + x, stride, scratch,
         )  # fmt: skip
         if total_coeff[mb, k] != 0:
             cbp |= 1 << (block >> 2)
@@ -186,8 +193,11 @@ def intra(
     mb_width = source.y.shape[1] // 16
     own, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(32, np.uint8)
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
-    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
-    buffers = Buffers(own, predicted, out, quantised, dc, np.zeros(16, np.int64), scratch)
+    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
+    bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
+    rounding = Rounding(rounding_kind(tools, AS_ROUNDED), np.int64(DEAD_ZONE_INTRA), np.int64(TRELLIS_INTRA), bits)
+    values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
+    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     of_modes = Predictions(predictions, edge)
     given = n_ref > 0
     for mb in range(first_mb, end_mb):
@@ -204,6 +214,9 @@ def intra(
         usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
         q = np.int64(qp[mb])
         lam = LAMBDA[q]
+        if tools.cabac and q != bits_qp:
+            fill_bits(bits, P_SLICE if given else I_SLICE, q)
+            bits_qp = q
 
         load_macroblock(source, x0, y0, own)
         clear_levels(mb, residual)
@@ -222,7 +235,7 @@ def intra(
         if as_4x4:
             around = Around(left, top, top and mx + 1 < mb_width)
             luma = _code_4x4(
-                own, mb, around, cost, q, intra4x4_mode, rec_y, of_modes, residual, given, intra_modes
+                buffers, mb, around, cost, q, rounding, intra4x4_mode, rec_y, of_modes, residual, given, intra_modes
             )
         mb_type[mb] = I_4x4
         if luma < 0:
@@ -231,7 +244,7 @@ def intra(
             for k in range(16):
                 intra4x4_mode[mb, k] = 2
             clear_levels(mb, residual)
-            luma = _code_16x16(mb, buffers, q, residual)
+            luma = _code_16x16(mb, buffers, q, rounding, residual)
             store_luma(out, rec_y, x0, y0)
 
         predict_chroma(rec_u, rec_v, x0 // 2, y0 // 2, left, top, predictions)
@@ -240,7 +253,7 @@ def intra(
         intra_chroma_mode[mb] = mode
         for i in range(0, 128, 16):
             store(predicted, 256 + i, load_u8x16(predictions, 128 * mode + i))
-        chroma = code_chroma(buffers, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTRA, 0, 0, mb, residual)
+        chroma = code_chroma(buffers, chroma_qp(q, chroma_qp_offset), rounding, 0, mb, residual)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         cbp[mb] = luma + 16 * chroma
         if pcm_is_cheaper(mb, levels, total_coeff):

@@ -7,6 +7,7 @@ from ..standard.macroblock import (
     BLOCK_TO_RASTER,
     I_PCM,
     I_4x4,
+    I_8x8,
     P_8x8,
     P_8x16,
     P_16x8,
@@ -24,7 +25,7 @@ RESIDUAL_ORDER = np.array([LUMA_DC, *range(16), CB_DC, CR_DC, *range(16, 24)], n
 @helper
 def intra_mb_type(kind, pattern, mode):
     """Table 7-11: mb_type of an intra macroblock in an I slice; pattern: its cbp, mode: intra16x16_mode."""
-    if kind == I_4x4:
+    if kind == I_4x4 or kind == I_8x8:
         return np.int64(I_NxN_TYPE)
     if kind == I_PCM:
         return np.int64(I_PCM_TYPE)
@@ -35,7 +36,7 @@ def intra_mb_type(kind, pattern, mode):
 def rem_intra4x4_mode(intra4x4_mode, mb, k, left, above, mb_width):
     """8.3.1.1: rem_intra4x4_pred_mode of block k in decoding order; -1: the mode is the predicted one.
 
-    left, above: whether those macroblocks are available.
+    left, above: whether those macroblocks are available. The same is 8.3.2.1 with the first 4x4 block of an 8x8 block.
     """
     raster = BLOCK_TO_RASTER[k]
     bx = raster & 3
@@ -59,6 +60,13 @@ def partition_size(kind):
 def sub_partition_size(sub):
     """(width, height) in 4x4 blocks of the partitions of a quadrant with sub_mb_type `sub`."""
     return 2 if sub == SUB_8x8 or sub == SUB_8x4 else 1, 2 if sub == SUB_8x8 or sub == SUB_4x8 else 1
+
+
+@helper
+def only_8x8_partitions(sub_mb_type, mb, kind):
+    """7.3.5: NoSubMbPartSizeLessThan8x8Flag of a P macroblock."""
+    subs = sub_mb_type
+    return kind != P_8x8 or (subs[mb, 0] | subs[mb, 1] | subs[mb, 2] | subs[mb, 3]) == SUB_8x8
 
 
 @helper

@@ -66,6 +66,12 @@ DEVICE void put_mode(const State &s, const Own &o, int raster, Code &c) {
   else append(c, unsigned(mode - (mode > predicted)), 4);
 }
 
+// 7.3.5: whether transform_size_8x8_flag follows coded_block_pattern
+DEVICE bool has_transform_flag(const State &s, const Own &o, bool inter) {
+  if (!s.transform_8x8_mode || !inter || !(o.pattern & 15)) return false;
+  return o.kind != P_8x8 || !*reinterpret_cast<const unsigned *>(s.sub_mb_type + 4 * size_t(o.mb));  // all SUB_8x8
+}
+
 // What a lane has of all that comes before residual(): lane 0 types, lane 1 references, 2 to 17 modes or vectors of the
 // blocks in decoding order, 18 the rest. In two codes, in sequence
 DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &behind) {
@@ -83,12 +89,13 @@ DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code 
     else append_ue(behind, unsigned(ref0 ? P_8x8REF0_TYPE : o.kind - P_16x16 + P_16x16_TYPE));
     if (o.kind == P_8x8)
       for (int q = 0; q < 4; q++) append_ue(behind, sub[q]);
+    if (s.transform_8x8_mode && (o.kind == I_4x4 || o.kind == I_8x8)) append(behind, o.kind == I_8x8, 1);
   } else if (lane == 1 && inter && s.n_ref > 1 && !ref0) {
     for (int q = 0; q < 4; q++)
       if ((q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) append_te(c, int(refs >> (8 * q) & 255), s.n_ref - 1);
   } else if (k >= 0 && k < 16) {
     const int raster = int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15), bx = raster & 3, by = raster >> 2;
-    if (o.kind == I_4x4) put_mode(s, o, raster, c);
+    if (o.kind == I_4x4 || (o.kind == I_8x8 && k % 4 == 0)) put_mode(s, o, raster, c);
     if (inter) {
       const int part = o.kind == P_8x8 ? sub[k >> 2] : SUB_8x8;
       const int bw = part == SUB_4x8 || part == SUB_4x4 ? 1 : wide, bh = part == SUB_8x4 || part == SUB_4x4 ? 1 : high;
@@ -97,6 +104,7 @@ DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code 
   } else if (lane == 18 && o.kind != I_PCM) {
     if (!inter) append_ue(c, s.intra_chroma_mode[o.mb]);
     if (o.kind != I_16x16) append_ue(c, unsigned(inter ? CBP_INTER_CODE[o.pattern] : CBP_INTRA_CODE[o.pattern]));
+    if (has_transform_flag(s, o, inter)) append(c, s.transform_8x8[o.mb], 1);
     if (o.pattern || o.kind == I_16x16) append_se(c, (int(s.qp[o.mb]) - qp_before + 26 + 52) % 52 - 26);  // 7.4.5: QPY wraps
   }
 }

@@ -3,7 +3,7 @@
 import numpy as np
 from h264lite.cpu_simd.layout import CB_DC, LUMA_DC, PARTITIONS
 from h264lite.standard import tables
-from h264lite.standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8
+from h264lite.standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_8x8, P_8x16, P_16x8
 
 
 def clip1(value):
@@ -47,6 +47,54 @@ def residual_4x4(c, qp, dc=None):
     f = [one_dimension(row) for row in d]
     h = [one_dimension([f[i][j] for i in range(4)]) for j in range(4)]
     return np.array([[(h[j][i] + 32) >> 6 for j in range(4)] for i in range(4)])
+
+
+def level_scale_8x8(m, i, j):
+    """8.5.9 with flat scaling lists."""
+    v = [
+        (20, 18, 32, 19, 25, 24), (22, 19, 35, 21, 28, 26), (26, 23, 42, 24, 33, 31),
+        (28, 25, 45, 26, 35, 33), (32, 28, 51, 30, 40, 38), (36, 32, 58, 34, 46, 43),
+    ][m]  # fmt: skip
+    kinds = {(0, 0): 0, (1, 1): 1, (2, 2): 2, (0, 1): 3, (1, 0): 3, (0, 2): 4, (2, 0): 4}
+    kind = [k if k < 3 else 1 if k % 2 else k for k in (i % 4, j % 4)]
+    return 16 * v[kinds.get(tuple(kind), 5)]
+
+
+def inverse_scan_8x8(levels):
+    """8.5.7, 7.3.5.3.2: the 4 x 16 interleaved levels of a quadrant -> c[i][j]; the zig-zag of Figure 8-9 as a walk."""
+    c, i, j, up = [[0] * 8 for _ in range(8)], 0, 0, True
+    for k in range(64):
+        c[i][j] = int(levels[k % 4][k // 4])
+        if (up and j == 7) or (not up and i == 7):
+            i, j, up = (i + 1, j, False) if up else (i, j + 1, True)
+        elif (up and i == 0) or (not up and j == 0):
+            i, j, up = (i, j + 1, False) if up else (i + 1, j, True)
+        else:
+            i, j = (i - 1, j + 1) if up else (i + 1, j - 1)
+    return c
+
+
+def residual_8x8(c, qp):
+    """8.5.13: scaling and transformation of an 8x8 block."""
+
+    def scaled(i, j):
+        d = c[i][j] * level_scale_8x8(qp % 6, i, j)
+        return d << (qp // 6 - 6) if qp >= 36 else (d + (1 << (5 - qp // 6))) >> (6 - qp // 6)
+
+    def one_dimension(x):
+        a = (
+            x[0] + x[4], -x[3] + x[5] - x[7] - (x[7] >> 1), x[0] - x[4], x[1] + x[7] - x[3] - (x[3] >> 1),
+            (x[2] >> 1) - x[6], -x[1] + x[7] + x[5] + (x[5] >> 1), x[2] + (x[6] >> 1), x[3] + x[5] + x[1] + (x[1] >> 1),
+        )  # fmt: skip
+        b = (
+            a[0] + a[6], a[1] + (a[7] >> 2), a[2] + a[4], a[3] + (a[5] >> 2),
+            a[2] - a[4], (a[3] >> 2) - a[5], a[0] - a[6], a[7] - (a[1] >> 2),
+        )  # fmt: skip
+        return [b[0] + b[7], b[2] + b[5], b[4] + b[3], b[6] + b[1], b[6] - b[1], b[4] - b[3], b[2] - b[5], b[0] - b[7]]
+
+    g = [one_dimension([scaled(i, j) for j in range(8)]) for i in range(8)]
+    m = [one_dimension([g[i][j] for i in range(8)]) for j in range(8)]
+    return np.array([[(m[j][i] + 32) >> 6 for j in range(8)] for i in range(8)])
 
 
 def luma_dc(levels, qp):
@@ -291,7 +339,11 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                 dc = luma_dc(levels[LUMA_DC], qp)
             else:
                 luma = inter[0]
-            for block in range(16):
+            for q in range(4 * int(state["transform_8x8"][mb])):
+                x, y = 8 * (q % 2), 8 * (q // 2)
+                samples = luma[y : y + 8, x : x + 8] + residual_8x8(inverse_scan_8x8(levels[4 * q : 4 * q + 4]), qp)
+                rec[0][y0 + y : y0 + y + 8, x0 + x : x0 + x + 8] = clip1(samples)
+            for block in range(0 if state["transform_8x8"][mb] else 16):
                 k = int(BLOCK_TO_RASTER[block])
                 bx, by = k % 4, k // 4
                 residual = residual_4x4(inverse_scan(levels[block]), qp, dc[by][bx])
@@ -317,7 +369,8 @@ def check_counts(state):
     """cbp and total_coeff say what the levels are: 7.4.5, 9.2.1."""
     for mb in range(len(state["mb_type"])):
         kind, cbp, levels = state["mb_type"][mb], int(state["cbp"][mb]), state["levels"][mb]
-        counts = state["total_coeff"][mb]
+        counts, is_8x8 = state["total_coeff"][mb], state["transform_8x8"][mb]
+        assert not is_8x8 or kind == I_8x8 or (kind > LAST_INTRA and cbp & 15)
         if kind == I_PCM:
             assert (counts == 16).all()
             continue

@@ -94,6 +94,40 @@ def decisions_header() -> str:
 
 
 @cache
+def choice_header() -> str:
+    """choice_tables.cuh: contexts and bits of bins for transform_choice.cuh, from cpu_simd/cabac_typical.py."""
+    from ...cpu_simd.cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
+    from ...standard import cabac_contexts as c
+
+    small, large, dc, ac = 2, 5, 3, 4  # ctxBlockCat
+    parts = (
+        ("SIGNIFICANT_4x4", c.SIGNIFICANT_BASE[small], 15), ("LAST_4x4", c.LAST_BASE[small], 15),
+        ("MAGNITUDE_4x4", c.ABS_LEVEL_BASE[small], 10), ("SIGNIFICANT_8x8", c.SIGNIFICANT_BASE[large], 15),
+        ("LAST_8x8", c.LAST_BASE[large], 9), ("MAGNITUDE_8x8", c.ABS_LEVEL_BASE[large], 10),
+        ("CODED_4x4", c.CODED_BLOCK_BASE[small], 4), ("PATTERN", c.CTX_CBP_LUMA, 4),
+        ("SIGNIFICANT_AC", c.SIGNIFICANT_BASE[ac], 14), ("LAST_AC", c.LAST_BASE[ac], 14),
+        ("MAGNITUDE_AC", c.ABS_LEVEL_BASE[ac], 10), ("SIGNIFICANT_DC", c.SIGNIFICANT_BASE[dc], 3),
+        ("LAST_DC", c.LAST_BASE[dc], 3), ("MAGNITUDE_DC", c.ABS_LEVEL_BASE[dc], 9),
+        ("CODED_AC", c.CODED_BLOCK_BASE[ac], 4), ("CODED_DC", c.CODED_BLOCK_BASE[dc], 4), ("CHROMA", c.CTX_CBP_CHROMA, 8),
+    )  # fmt: skip
+    contexts: list[int] = []
+    lines = ["// Generated from standard/cabac_contexts.py and cpu_simd/cabac_typical.py.", "#pragma once", ""]
+    for name, first, count in parts:
+        lines.append(f"constexpr int AT_{name} = {len(contexts)};")
+        contexts += range(first, first + count)
+    # 4x4 parts of an 8x8 block, four positions a word: ctxIdxInc of significant_coeff_flag, of last_significant_coeff_flag
+    increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
+    words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
+    lines += [
+        f"constexpr int N_CHOICE_CONTEXTS = AT_SIGNIFICANT_AC, N_COST_CONTEXTS = {len(contexts)}, ONE_BIT = {ONE_BIT};",
+        _table("__device__ const", "CHOICE_M_N", TYPICAL_M_N[1, contexts]),
+        _table("__device__ const", "STATE_BITS", STATE_BITS),
+        "__device__ const unsigned INCREMENTS_8x8[16] = {" + ", ".join(f"{word:#010x}" for word in words.ravel()) + "};",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@cache
 def cabac_header() -> str:
     """cabac_tables.cuh: first contexts of the syntax elements and tables of 9.3 as CUDA constants."""
     from ...standard import cabac_contexts
@@ -107,7 +141,10 @@ def cabac_header() -> str:
     return "\n".join(["// Generated from standard/cabac_contexts.py.", "#pragma once", "", *found]) + "\n"
 
 
-GENERATED = {"tables.cuh": tables_header, "decisions.cuh": decisions_header, "cabac_tables.cuh": cabac_header}
+GENERATED = {
+    "tables.cuh": tables_header, "decisions.cuh": decisions_header, "cabac_tables.cuh": cabac_header,
+    "choice_tables.cuh": choice_header,
+}  # fmt: skip
 
 
 def _table(memory: str, name: str, value: np.ndarray) -> str:

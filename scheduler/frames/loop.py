@@ -175,7 +175,9 @@ class Loop:
         references = [self.arrays.reference_state(ref, of) for ref, of in enumerate(list0)]
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
-            for names, ref in frame_steps(len(list0), self.config.me, self.for_download, self.config.subme)
+            for names, ref in frame_steps(
+                len(list0), self.config.me, self.for_download, self.config.subme, self.config.cabac
+            )
         ]
         self.executor.run(steps, self._state(frame, device_frame, slot, list0), frame.stage_seconds)
 
