@@ -2,8 +2,8 @@
 //
 // Bins are sorted by context, in order; each context begins at a multiple of PIECE. A thread finds the states of a piece: it
 // first goes through the WARM_UP pieces before it from both extreme states. Transitions keep the order of states, so once both
-// are one state, it is the state whatever came before; else the thread begins at the context's first bin. Bypass and
-// terminating bins are not sorted.
+// are one state, it is the state whatever came before; else it begins twice as far back, at most at the context's first bin.
+// Bypass and terminating bins are not sorted.
 #include "cabac.cuh"
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, ROUNDS = CHUNK / THREADS;
@@ -219,9 +219,15 @@ extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int *sli
       low = through_piece(next, low, pieces[i]);
       high = through_piece(next, high, pieces[i]);
     }
-    if (low != high) {
-      low = start;
-      for (int i = begin; i < piece; i++) low = through_piece(next, low, bits_of_piece(sorted + own_sorted + size_t(i) * PIECE));
+    for (int more = 2 * WARM_UP; low != high; more *= 2) {
+      const int from = max(piece - more, begin);
+      low = from == begin ? start : LOWEST;
+      high = from == begin ? start : HIGHEST;
+      for (int i = from; i < piece; i++) {
+        const unsigned bits = bits_of_piece(sorted + own_sorted + size_t(i) * PIECE);
+        low = through_piece(next, low, bits);
+        high = through_piece(next, high, bits);
+      }
     }
     const unsigned bits = pieces[WARM_UP + tid];
     unsigned found[8];
