@@ -8,17 +8,12 @@
 //    than 16 bits until 4.
 // 4. write_bytes: carries, and the bytes. A carry beyond the next cell only passes cells in which all bits are 1.
 #include "cabac.cuh"
-#include "moves.cuh"
 
 constexpr int MAPPERS = 4 * SEGMENTS, MAP_ROUNDS = CHUNK / MAPPERS, RANGES = 256;
+constexpr int LEAST_RANGE = 256;
 constexpr int COMPOSERS = 1024, ADDERS = 128, WRITERS = 256;
-constexpr int FIRST_RANGE = 510, LEAST_RANGE = 256;
-constexpr int REGISTER_BITS = 10;         // of codILow, of which the engine writes the first three at the end
 constexpr int MOST_SHIFT = 7;             // of a bin
 constexpr int CHUNK_CELLS = CHUNK * MOST_SHIFT / 16 + 8;
-constexpr int SPARE_BYTES = 8;            // of a slice's place that stay free, as on the CPU
-constexpr int MARK = 24;                  // from this bit of a cell on: 1 + the place of a bit to be set, for the last bit of a code word
-constexpr int PCM_SAMPLES = SAMPLE_BITS / 8;
 
 static_assert(RANGES <= MAPPERS, "a thread for each range");
 
@@ -219,10 +214,9 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS) compose_chunks(const int
     if (pass) position = moved_by_block(frame_params[HEADER_BITS + c.slice] - 1, own, warp_moves, all);
     for (int k = first; k < last; k++) {
       const size_t chunk = size_t(c.first + k);
-      const Move samples = {3, SAMPLE_BITS - 1};
       if (chunk_begins[chunk] > 0) {
-        if (pass) position = moved(position, samples);
-        else own = together(own, samples);
+        if (pass) position = moved(position, past_samples());
+        else own = together(own, past_samples());
       }
       if (chunk_begins[chunk] >= 0) range = FIRST_RANGE;
       if (pass) chunk_starts[chunk] = make_int2(range, position);
@@ -236,8 +230,8 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS) compose_chunks(const int
       atomicAdd(bins, own_bins);
       continue;
     }
-    const int size = all + 3, entries = (slices[c.slice + 1] - slices[c.slice]) * (mb_width + 1);
-    const bool fits = c.count > 0 && (size + 7) / 8 <= entries * ENTRY_BYTES - SPARE_BYTES;
+    const int size = all + LAST_BITS, entries = (slices[c.slice + 1] - slices[c.slice]) * (mb_width + 1);
+    const bool fits = c.count > 0 && size <= room_of(entries);
     if (tid == 0) {
       sizes[c.slice] = fits ? size : -1;
       totals[c.slice] = fits ? *bins : 0;
@@ -246,20 +240,6 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS) compose_chunks(const int
     for (int i = tid; fits && i < size / 64 + 2; i += COMPOSERS) own_cells[i] = make_uint4(0, 0, 0, 0);
   }
 }
-
-// The bins of a segment from its true range; bit positions are those of the slice plus 16
-struct Added {
-  unsigned *cells;  // shared
-  int first_cell;
-  DEVICE void add(int value, int lowest) {
-    const unsigned v = unsigned(value) << (15 - (lowest & 15));
-    unsigned *cell = cells + (lowest >> 4) - first_cell;
-    atomicAdd(cell, v & 0xffff);
-    if (v >> 16) atomicAdd(cell - 1, v >> 16);
-  }
-  // the bit at `place` is to be set
-  DEVICE void mark(int place) { atomicAdd(cells + (place >> 4) - first_cell, unsigned(1 + (place & 15)) << MARK); }
-};
 
 // The end of the last bin of [from, to) that adds to codILow. masks: such bins
 DEVICE int last_added(const unsigned *masks, int from, int to) {
@@ -327,19 +307,14 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int *slices
         const int at = position + r.bits + REGISTER_BITS - 1 + (bin.ranges == 0), added = step(bin, r);
         if (added) out.add(added, at);
       }
-      if (ends && from < to && to == end) out.mark(position + r.bits + 2);  // 9.3.4.5: the last of three bits
+      if (ends && from < to && to == end) out.mark(position + r.bits + LAST_BITS - 1);
     }
     __syncthreads();
     for (int i = tid; i < CHUNK_CELLS; i += ADDERS)
       if (sums[i]) atomicAdd(own_cells + first_cell + i, sums[i]);
-    if (begins > 0) {  // the samples of I_PCM before
-      const int mb = begins - 1, x = 16 * (mb % mb_width), y = 16 * (mb / mb_width), width = 16 * mb_width;
-      const int byte = (start.y + 1) / 8 - PCM_SAMPLES + 2;
-      for (int i = tid; i < PCM_SAMPLES; i += ADDERS) {
-        const uint8_t *p = source_y + size_t(y + i / 16) * width + x + (i & 15);
-        if (i >= 256) p = (i < 320 ? source_u : source_v) + size_t(y / 2 + (i >> 3 & 7)) * (width / 2) + x / 2 + (i & 7);
-        atomicAdd(own_cells + ((byte + i) >> 1), unsigned(*p) << ((byte + i) & 1 ? 0 : 8));
-      }
+    if (begins > 0) {
+      const Samples samples = {source_y, source_u, source_v, mb_width};
+      samples.add(own_cells, (start.y + 1) / 8 - PCM_SAMPLES, begins - 1, tid, ADDERS);
     }
     __syncthreads();
   }
