@@ -24,6 +24,7 @@ import numpy as np
 from h264lite.benchmarks import clips
 from h264lite.benchmarks.cuda_loop import planes
 from h264lite.benchmarks.cuda_stages import BATCH, Filler
+from h264lite.cuda_src.cabac import KERNELS as CABAC_KERNELS
 from h264lite.cuda_src.runtime.recording import Recording
 from h264lite.cuda_src.subpel_refine import KERNELS as REFINEMENTS
 from h264lite.encoder.pipeline import EncodedFrame, Pipeline
@@ -60,9 +61,9 @@ TABLE = (
     Row("interpolate", ("interpolate",), 25),
     Row("mark_skipped", ("mark_skipped",)),
     Row("ssd", ("ssd",)),
-    Row("write_slices", ("code_macroblocks", "place_macroblocks", "pack_slices")),
+    Row("write_slices", ("code_macroblocks", "place_macroblocks", "pack_slices", *CABAC_KERNELS)),
 )
-IN_PLACE = REFINEMENTS[1:]  # kernels that change their input
+IN_PLACE = (*REFINEMENTS[1:], "sum_contexts", "add_codes")  # kernels that change their input
 
 
 class Timed(NamedTuple):

@@ -28,7 +28,7 @@ Residue = namedtuple("Residue", (
     "lanes",  # int32[16]
     "values",  # int64[8], chroma DC
     "block",  # int16[64]
-    "bits",  # int32[N_BITS], of cabac_bits.fill_bits
+    "bits",  # int32[N_CHOICE_BITS], of cabac_bits.fill_bits and fill_choice_bits
 ))  # fmt: skip
 
 
