@@ -11,7 +11,7 @@
 constexpr int CHUNK = 2048;                           // bins, at most
 constexpr int SEGMENT = 32, SEGMENTS = CHUNK / SEGMENT;  // bins from one possible start of a segment to the next
 constexpr int COLUMNS = 320;                          // contexts, without those of fields
-constexpr int PIECE = 32, WARM_UP = 12;               // bins whose states a thread finds; pieces before it that it reads
+constexpr int PIECE = 32, WARM_UP = 10;               // bins whose states a thread finds; pieces before it that it reads
 constexpr int SORTED_CHUNKS = COLUMNS * PIECE / CHUNK;  // room of a slice for contexts that begin at a piece
 constexpr int CELLS = ENTRY_BYTES / 2, SPARE_CELLS = 8;  // of 16 bits: of an entry, and more of a slice
 constexpr int FIRST_RANGE = 510, REGISTER_BITS = 10;  // of codIRange and codILow
