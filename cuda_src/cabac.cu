@@ -49,7 +49,8 @@ DEVICE void compose_segments(const Range &own, Range *warp_maps, Range &before, 
 // at its begin; starts: uint32[chunks, 4, SEGMENTS], packed range at the begin of each segment by qCodIRangeIdx at the first LPS,
 // range 0: that of the first LPS; bodies: uint32[chunks, 4], the same at the chunk's end. ranges: uint32[65], see bin_of
 extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int2 *slice_chunks, const int *chunk_bins,
-    const int *chunk_begins, const uint16_t *bins, const unsigned *counts, const unsigned *context_begins, const uint16_t *ranks, const uint8_t *states,
+    const int *chunk_begins, const uint16_t *bins, const unsigned *counts, const unsigned *context_begins, const uint16_t *ranks,
+    const uint8_t *states,
     const unsigned *ranges, uint8_t *codes, unsigned *prefixes, unsigned *starts, unsigned *bodies) {
   wait_for_the_kernel_before();
   SHARED(unsigned, base, COLUMNS);
@@ -100,7 +101,8 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int2 *sli
       for (int i = 0; i < first; i++) step(own[padded(i)], r);
       prefixes[chunk * RANGES + tid] = packed(r);
     }
-    const int from = segment ? first_lps(masks, segment, end) : first, to = segment + 1 < SEGMENTS ? first_lps(masks, segment + 1, end) : end;
+    const int from = segment ? first_lps(masks, segment, end) : first, to = segment + 1 < SEGMENTS ? first_lps(masks, segment + 1,
+    end) : end;
     Range r = {begins && segment == 0 ? FIRST_RANGE : LEAST_RANGE + 64 * q, 0};
     for (int i = from; i < to; i++) step(own[padded(i)], r);
     if (from >= to) r = {0, 0};
@@ -171,7 +173,8 @@ DEVICE void pass_chunk(const Composed &s, size_t chunk, int *range, int *q, int 
 
 // Range and position of each chunk. chunk_starts: int2[chunks]: codIRange, bit position in the slice of the highest bit of codILow;
 // cells: of each slice that are used, set to 0. sizes, totals: int32[slices]: bits up to the stop bit, bins; -1, 0 without room
-extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const int2 *slice_chunks, const int *slices, const int *frame_params,
+extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const int2 *slice_chunks, const int *slices,
+    const int *frame_params,
     int mb_width, const int *chunk_bins, const int *chunk_begins, const unsigned *prefixes, const unsigned *bodies,
     int2 *chunk_starts, unsigned *cells, int *sizes, int *totals) {
   wait_for_the_kernel_before();
@@ -253,9 +256,11 @@ DEVICE int last_added(const unsigned *masks, int from, int to) {
 }
 
 // What bins add. cells: uint32, see CELLS; grid: any number, slices
-extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice_chunks, const int *slices, int mb_width, const int *chunk_bins,
+extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice_chunks, const int *slices, int mb_width,
+    const int *chunk_bins,
     const int *chunk_begins, const uint8_t *codes, const unsigned *ranges, const unsigned *prefixes, const unsigned *starts,
-    const int2 *chunk_starts, const int *sizes, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, unsigned *cells) {
+    const int2 *chunk_starts, const int *sizes, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v,
+    unsigned *cells) {
   wait_for_the_kernel_before();
   SHARED(unsigned, range_of, BYPASS_CODE / 2 + 1);
   SHARED(Bin, own, PADDED_CHUNK);

@@ -62,7 +62,8 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_bins(const int *slices,
 }
 
 // The bins at their places: uint16[chunks, CHUNK]. grid: any number, slices
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) gather_bins(STATE_PARAMETERS, int entries, const int *slices, const int2 *slice_chunks,
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) gather_bins(STATE_PARAMETERS, int entries, const int *slices,
+    const int2 *slice_chunks,
     const unsigned *counts, const int *places, const uint16_t *kept, uint16_t *bins) {
   wait_for_the_kernel_before();
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = int(blockIdx.y), pitch = mb_width + 1;
@@ -85,7 +86,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) gather_bins(STATE_PA
 
 // Slices that have more bins than places, bin after bin, a warp a slice: exact and slow, for noise at the lowest QP.
 // bins: uint16[slices, MOST_BINS], scratch; cells, sizes, totals: as compose_chunks and add_codes leave them
-extern "C" __global__ void __launch_bounds__(32, 1) code_serially(STATE_PARAMETERS, int entries, const int *slices, const int2 *slice_chunks,
+extern "C" __global__ void __launch_bounds__(32, 1) code_serially(STATE_PARAMETERS, int entries, const int *slices,
+    const int2 *slice_chunks,
     const unsigned *ranges, const unsigned *next_states, const short *initial, const uint8_t *source_y, const uint8_t *source_u,
     const uint8_t *source_v, uint16_t *bins, unsigned *cells, int *sizes, int *totals) {
   wait_for_the_kernel_before();

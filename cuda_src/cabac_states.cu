@@ -11,7 +11,8 @@ constexpr int WALKERS = 128;
 constexpr unsigned LOWEST = 62 << 1, HIGHEST = 62 << 1 | 1;  // states: pStateIdx << 1 | valMPS
 
 // Bins of each context in each chunk. counts: uint32[chunks, COLUMNS]
-extern "C" __global__ void __launch_bounds__(THREADS) count_contexts(const int2 *slice_chunks, const int *chunk_bins, const uint16_t *bins, unsigned *counts) {
+extern "C" __global__ void __launch_bounds__(THREADS) count_contexts(const int2 *slice_chunks, const int *chunk_bins,
+    const uint16_t *bins, unsigned *counts) {
   wait_for_the_kernel_before();
   SHARED(unsigned, sums, COLUMNS);
   const Chunks c = own_chunks(slice_chunks);
@@ -199,7 +200,8 @@ extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int2 *sl
   const int tid = int(threadIdx.x), end = (sorted_ends[c.slice] + PIECE - 1) / PIECE;
   if (int(blockIdx.x) * WALKERS >= end) return;
   const size_t own_sorted = sorted_place(c);
-  for (int i = tid; i < 2048 / 4; i += WALKERS) reinterpret_cast<uint4 *>(next)[i] = __ldg(reinterpret_cast<const uint4 *>(next_states) + i);
+  const uint4 *table = reinterpret_cast<const uint4 *>(next_states);
+  for (int i = tid; i < 2048 / 4; i += WALKERS) reinterpret_cast<uint4 *>(next)[i] = __ldg(table + i);
   for (int first = int(blockIdx.x) * WALKERS; first < end; first += int(gridDim.x) * WALKERS) {
     const int piece = first + tid;
     __syncthreads();
