@@ -25,7 +25,9 @@ EVERY = 5  # from this subme on all partitions are refined
 ALL_PARTITIONS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 
 # ---- intra_estimate and intra
-AS_16x16 = 16  # intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16
+# intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16, or AS_8x8 +
+# Intra8x8PredMode of I_8x8 in the four blocks of each quadrant
+AS_16x16, AS_8x8 = 16, 32
 NOT_WORTH = 1 << 20  # intra_cost of a macroblock for which inter prediction is cheaper
 
 # ---- estimates of bits (bit_costs.py, bit_costs.cuh)
@@ -33,7 +35,9 @@ NOT_WORTH = 1 << 20  # intra_cost of a macroblock for which inter prediction is 
 # coarser the quantiser.
 BITS_INTRA = 28
 BITS_ESTIMATED_4x4 = 24  # of Intra_4x4 in intra_estimate, besides mb_type and modes: what the estimate misses
+BITS_ESTIMATED_8x8 = 12  # the same of Intra_8x8
 BITS_4x4 = 4  # extra cost of Intra_4x4 against Intra_16x16 in I frames, besides its modes and SATD; found by experiment
+BITS_INTRA_8x8 = -12  # the same of Intra_8x8
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
@@ -55,12 +59,15 @@ RDO_UP = 42  # levels above one are rounded up from a fraction of RDO_UP / RDO_O
 RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
 
 # ---- trellis
-# Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps
-TRELLIS_INTER, TRELLIS_INTRA = 69, 118
+# Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps. Found by experiment; in I
+# slices alone 110 is best, but what they lose is lost in the P frames after them too.
+TRELLIS_INTER, TRELLIS_INTRA = 62, 200
+TRELLIS_THRESHOLD_8x8, TRELLIS_THRESHOLD_16x16 = 3, 4  # THRESHOLD_8x8, THRESHOLD_16x16 after the trellis
 
 # ---- transform_choice
 CHOICE_MOST_RATIO = 2047  # ratios of a coefficient to the step, in 1 / 64, are not squared above this
 _CHOICE_LAMBDA = 0.1  # cost of a bit in squared steps
+CHOICE_NEAR = 5  # costs of both transforms are near if they differ by one part in 2^CHOICE_NEAR
 CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
 
 # ---- rd_candidates, and mode_decision by its costs

@@ -11,8 +11,8 @@ from .cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4
 from .decisions import FEW_LEVELS, PCM_BITS
 from .layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
 from .rdo_quant import HALF, weigh_8x8, weigh_blocks
-from .simd.blocks import count_nonzero, high_8, join, load_block, low_8, zigzag
-from .simd.vector import load_u8x8, load_u8x16, splat_u16x16, store
+from .simd.blocks import count_nonzero, high_8, join, less, load_block, low_8, nonzero_groups, zigzag
+from .simd.vector import absolute, load_u8x8, load_u8x16, load_u16x16, max_s, splat_u16x16, store
 from .transform import (
     code_chroma_dc,
     hadamard_2x2,
@@ -23,7 +23,7 @@ from .transform import (
     scale_chroma_dc,
 )
 from .transform_8x8 import quantise_8x8
-from .trellis import AS_SENT, choose_dc, lower_8x8, lower_block, lower_blocks
+from .trellis import AS_SENT, choose_dc, factor_of, lower_8x8, lower_block, lower_blocks
 
 # Samples and coefficients of the macroblock that is coded, as transform.py has them; scratch.
 Buffers = namedtuple("Buffers", (
@@ -66,7 +66,8 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
     if rounding.kind == BY_CAVLC:
         return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
     if rounding.kind == BY_CABAC:
-        return lower_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, category, rounding, scratch)
+        factor = factor_of(category, qp, rounding)
+        return lower_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, category, factor, rounding.bits, scratch)
     return coded
 
 
@@ -286,21 +287,30 @@ def bits_at_most(mb, levels):
 
 
 @helper
-def pcm_is_cheaper(mb, levels, total_coeff):
+def _is_clipped(mb, first, end, levels):
+    """Whether any level of blocks [first, end) of macroblock mb has the largest magnitude."""
+    largest = splat_u16x16(0)
+    for block in range(first, end):
+        largest = max_s(largest, absolute(load_u16x16(levels, 16 * (N_LEVEL_BLOCKS * mb + block))))
+    return nonzero_groups(less(splat_u16x16(MAX_LEVEL - 1), largest)) != 0
+
+
+@helper
+def pcm_is_cheaper(mb, residual):
     """Whether I_PCM is required or takes fewer bits than the levels of a macroblock; not part of the standard.
 
     It also keeps macroblock_layer( ) below the 3200 bits of A.3.1.
     """
+    levels, total_coeff = residual.levels, residual.total_coeff
     count = 0
     for k in range(24):
         count += np.int64(total_coeff[mb, k])
-    clipped = False
     for k in range(LUMA_DC, N_LEVEL_BLOCKS):
         for i in range(16):
-            level = abs(np.int64(levels[mb, k, i]))
-            count += level != 0
-            clipped |= level >= MAX_LEVEL
-    return clipped or (count > FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS)
+            count += levels[mb, k, i] != 0
+    if _is_clipped(mb, 0 if residual.transform_8x8[mb] else LUMA_DC, N_LEVEL_BLOCKS, levels):
+        return True
+    return count > FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS
 
 
 @helper

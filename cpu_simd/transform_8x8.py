@@ -14,6 +14,7 @@ from ..standard.cavlc import MAX_LEVEL
 from ..standard.macroblock import BLOCK_TO_RASTER
 from ..standard.tables import QUANT_MF_8x8, ZIGZAG_8x8, level_scale_8x8
 from .simd.blocks import (
+    load_u16x8,
     min_s,
     multiply_wide,
     narrow,
@@ -28,6 +29,7 @@ from .simd.vector import (
     add,
     bit_or,
     clip_to_u8,
+    load_u8x8,
     load_u8x16,
     load_u16x16,
     mul,
@@ -101,8 +103,8 @@ def forward_8x8(rows):
 def _quantise(coefficients, factors, rounding, shift):
     """Levels of a vector: (|W| * MF + f) >> shift with the sign of W, at most MAX_LEVEL; not part of the standard.
 
-    |W| * MF <= 64 * 255 * 13107 and f <= 2^24 / 2 keep the sum within 31 bits. Only levels of the DC at QP 0 to 3 can exceed
-    MAX_LEVEL.
+    |W| * MF <= 64 * 255 * 13107 and f <= 2^24 / 2 keep the sum within 31 bits. Only levels at QP 0 to 3 can exceed MAX_LEVEL;
+    pcm_is_cheaper finds them.
     """
     product = multiply_wide(absolute(coefficients), factors)
     level = narrow(shift_right(add(product, splat_like(product, rounding)), shift))
@@ -207,6 +209,64 @@ def reconstruct_8x8(levels, predicted, qp, out):
         _store_row(r5, at + 80, predicted, out)
         _store_row(r6, at + 96, predicted, out)
         _store_row(r7, at + 112, predicted, out)
+
+
+@helper
+def _difference_8(source, at, predicted, to):
+    return sub(widen(load_u8x8(source, at)), widen(load_u8x8(predicted, to)))
+
+
+@helper
+def _store_levels_8(coefficients, x, at, qp, dead_zone, levels):
+    """As _store_levels for one quadrant."""
+    shift = 16 + qp // 6
+    factors = load_u16x8(MF_8x8, 128 * (qp % 6) + 16 * x)
+    store(levels, at + 16 * x, _quantise(coefficients, factors, (1 << shift) // dead_zone, shift))
+    store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
+
+
+@helper
+def quantise_quadrant(source, quadrant, predicted, to, qp, dead_zone, levels):
+    """As quantise_8x8 for one quadrant, whose prediction is at predicted[to...], rows of eight; returns nothing."""
+    at = QUADRANT_8x8[quadrant]
+    c0, c1, c2, c3, c4, c5, c6, c7 = forward_8x8((
+        _difference_8(source, at, predicted, to), _difference_8(source, at + 16, predicted, to + 8),
+        _difference_8(source, at + 32, predicted, to + 16), _difference_8(source, at + 48, predicted, to + 24),
+        _difference_8(source, at + 64, predicted, to + 32), _difference_8(source, at + 80, predicted, to + 40),
+        _difference_8(source, at + 96, predicted, to + 48), _difference_8(source, at + 112, predicted, to + 56),
+    ))  # fmt: skip
+    _store_levels_8(c0, 0, at, qp, dead_zone, levels)
+    _store_levels_8(c1, 1, at, qp, dead_zone, levels)
+    _store_levels_8(c2, 2, at, qp, dead_zone, levels)
+    _store_levels_8(c3, 3, at, qp, dead_zone, levels)
+    _store_levels_8(c4, 4, at, qp, dead_zone, levels)
+    _store_levels_8(c5, 5, at, qp, dead_zone, levels)
+    _store_levels_8(c6, 6, at, qp, dead_zone, levels)
+    _store_levels_8(c7, 7, at, qp, dead_zone, levels)
+
+
+@helper
+def _column_8(levels, at, x, qp):
+    return _scaled(load_u16x8(levels, at + 16 * x), load_u16x8(SCALE_8x8, 128 * (qp % 6) + 16 * x), qp)
+
+
+@helper
+def reconstruct_quadrant(levels, quadrant, predicted, to, qp, rec, rec_at, stride):
+    """As reconstruct_8x8 for one quadrant, predicted at predicted[to...], to the plane rec from flat offset rec_at on."""
+    at = QUADRANT_8x8[quadrant]
+    r0, r1, r2, r3, r4, r5, r6, r7 = inverse_8x8((
+        _column_8(levels, at, 0, qp), _column_8(levels, at, 1, qp), _column_8(levels, at, 2, qp),
+        _column_8(levels, at, 3, qp), _column_8(levels, at, 4, qp), _column_8(levels, at, 5, qp),
+        _column_8(levels, at, 6, qp), _column_8(levels, at, 7, qp),
+    ))  # fmt: skip
+    store(rec, rec_at, _add_residual(load_u8x8(predicted, to), r0))
+    store(rec, rec_at + stride, _add_residual(load_u8x8(predicted, to + 8), r1))
+    store(rec, rec_at + 2 * stride, _add_residual(load_u8x8(predicted, to + 16), r2))
+    store(rec, rec_at + 3 * stride, _add_residual(load_u8x8(predicted, to + 24), r3))
+    store(rec, rec_at + 4 * stride, _add_residual(load_u8x8(predicted, to + 32), r4))
+    store(rec, rec_at + 5 * stride, _add_residual(load_u8x8(predicted, to + 40), r5))
+    store(rec, rec_at + 6 * stride, _add_residual(load_u8x8(predicted, to + 48), r6))
+    store(rec, rec_at + 7 * stride, _add_residual(load_u8x8(predicted, to + 56), r7))
 
 
 @helper

@@ -7,17 +7,12 @@
 #include "motion_compensation.cuh"
 
 constexpr int WARPS = 4;
+constexpr int WORST = 1 << 30;  // more than any cost
 
-// What a warp uses of shared memory to choose the transform; null: it has no choice
-struct Choosing {
-  int *exchange;
-  unsigned *bits;
-};
-
-// EITHER: luma by the 4x4 or the 8x8 transform, for which `choosing` is. Arguments as the launcher says; macroblock rows
-// [row0, row0 + gridDim.y).
-template <bool EITHER>
-DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
+// EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
+// macroblock rows [row0, row0 + gridDim.y).
+template <bool EITHER, bool FOR_CABAC>
+DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
     const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
     const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0, int chroma_qp_offset, int trellis,
     const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,
@@ -62,31 +57,70 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
   uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
-  bool either = false, is_8x8 = false;
+  bool either = false, is_8x8 = false, try_4x4 = true;
   unsigned parts_8x8[8];  // levels, two a word
-  int cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
+  int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
+  const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
+  if (EITHER || FOR_CABAC) {
+    fill_bits<FOR_CABAC>(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
+  }
   if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
     either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
-    if (either) {
-      int parts[16];
-      fill_bits(choosing.bits, qp_y, lane);
-      quantise_8x8(c, qp_y, trellis, parts, own_ratios, choosing.exchange, lane);
-      cost_8x8 = luma_cost(parts, own_ratios, true, choosing.bits, lane, pattern_8x8);
-#pragma unroll
-      for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(parts[2 * p]) & 0xffff) | unsigned(parts[2 * p + 1]) << 16;
-    }
+    if (either) forward_8x8(c, rows, scratch.exchange, lane);
   }
   forward_4x4(c);
+  if (EITHER && either) {  // as in _code_either of cpu_simd/inter_residual.py
+    int chosen[16];
+    store_ratios(c, own_qp, own_ratios);
+#pragma unroll
+    for (int p = 0; p < 16; p++) chosen[p] = c[p];
+    quantise_4x4(chosen, own_qp, DEAD_ZONE_INTER, !luma);
+    cost = luma_cost(chosen, own_ratios, false, scratch.bits, lane, pattern);
+    bool any = luma && count_levels(chosen);
+    quantise_8x8(rows, qp_y, AS_ROUNDED, chosen, own_ratios, scratch, lane);
+    cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
+    any = __any_sync(FULL_WARP, any || (luma && count_levels(chosen)));
+    if (how != AS_ROUNDED) {
+      try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
+      const bool try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
+      cost_8x8 = WORST;
+      if (try_8x8) {
+        quantise_8x8(rows, qp_y, how, chosen, own_ratios, scratch, lane);
+        cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < 16; p++)
+      if (!try_4x4 && luma) c[p] = 0;
+#pragma unroll
+    for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(chosen[2 * p]) & 0xffff) | unsigned(chosen[2 * p + 1]) << 16;
+  }
   // chroma DC
-  int dc = quantise_dc(hadamard_2x2(c[0], lane), qp_c, DEAD_ZONE_INTER);
+  const int dc_coefficient = hadamard_2x2(c[0], lane);
+  int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? 2 : DEAD_ZONE_INTER);
+  if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
+    const bool is_dc = lane >= 24;
+    const int first = luma || is_dc ? 0 : 1;
+    __syncwarp();
+    if (active) store_ratios(c, own_qp, own_ratios);
+    if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(dc_coefficient, qp_c));
+    __syncwarp();
+    const BlockContexts at = is_dc ? contexts_chroma_dc(scratch.bits) : contexts_4x4(scratch.bits, !luma);
+    const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, luma ? TRELLIS_INTER : chroma_factor(TRELLIS_INTER, qp_y, qp_c),
+                                        lane < 26);
+    if (!luma) c[0] = 0;
+    quantise_lowered(c, own_qp, path << first);
+    if (__shfl_sync(FULL_WARP, path, 24 + plane) >> q & 1) dc -= dc > 0 ? 1 : -1;
+  }
   if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  if (EITHER && !trellis) store_ratios(c, own_qp, own_ratios);
-  if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
-  else quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
+  if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
+  if (how == AS_ROUNDED) quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
   if (EITHER && either) {
-    is_8x8 = cost_8x8 < luma_cost(c, own_ratios, false, choosing.bits, lane, pattern);
+    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, lane, pattern) : WORST;
+    if (!try_4x4) pattern = 0;
+    is_8x8 = cost_8x8 < cost;
     if (is_8x8) {
       pattern = pattern_8x8;
 #pragma unroll
@@ -103,9 +137,9 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
     group += __shfl_xor_sync(0xffff0000u, group, 1);
     group += __shfl_xor_sync(0xffff0000u, group, 2);
   }
-  bool kept = active && !skipped && group >= (luma ? THRESHOLD_8x8 : THRESHOLD_CHROMA);
+  bool kept = active && !skipped && group >= (!luma ? THRESHOLD_CHROMA : FOR_CABAC ? TRELLIS_THRESHOLD_8x8 : THRESHOLD_8x8);
   const unsigned total = __reduce_add_sync(FULL_WARP, luma && kept ? unsigned(score) : 0u);
-  if (luma && total < THRESHOLD_16x16) kept = false;
+  if (luma && total < (FOR_CABAC ? TRELLIS_THRESHOLD_16x16 : THRESHOLD_16x16)) kept = false;
   if (EITHER && either && luma) kept = pattern >> (by & 2 | bx >> 1) & 1;
   const unsigned votes = __ballot_sync(FULL_WARP, kept);
   const int luma_cbp = int((votes & 1) | (votes >> 1 & 2) | (votes >> 6 & 4) | (votes >> 7 & 8));  // lanes 0, 2, 8, 10
@@ -113,6 +147,13 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
   if (!kept)
 #pragma unroll
     for (int p = 0; p < 16; p++) c[p] = 0;
+  bool too_large = clipped;  // DC levels, and those of 8x8 blocks
+  if (EITHER && is_8x8) {
+    bool any = false;
+#pragma unroll
+    for (int p = 0; p < 16; p++) any |= luma && abs(c[p]) >= MAX_LEVEL;
+    too_large |= __any_sync(FULL_WARP, any);
+  }
   const int count = active ? count_levels(c) : 0;
   short *to = levels + size_t(mb) * N_LEVEL_BLOCKS * 16;
   if (active) {
@@ -130,7 +171,7 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
   }
   // I_PCM where the levels cost more
   const int all = int(__reduce_add_sync(FULL_WARP, unsigned(count + (dc != 0))));
-  bool pcm = clipped;
+  bool pcm = too_large;
   if (all > FEW_LEVELS) {
     int bits = active ? bits_at_most(c) : 0;
     if (lane == 24 || lane == 25) bits = 0;
@@ -149,7 +190,7 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
   int scaled_dc = hadamard_2x2(dc, lane);
   scaled_dc = ((scaled_dc * 16 * NORM_ADJUST_4x4[qp_c % 6][0]) << (qp_c / 6)) >> 5;
   int x[8];  // a row of an 8x8 block
-  if (EITHER && is_8x8) parts_to_rows(c, x, choosing.exchange, lane);
+  if (EITHER && is_8x8) parts_to_rows(c, x, scratch.exchange, lane);
   scale_4x4(c, own_qp);
   if (!luma) c[0] = scaled_dc;
   inverse_4x4(c);
@@ -157,7 +198,7 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
     const RowQuantiser quantiser = row_quantiser(qp_y, DEAD_ZONE_INTER, lane & 7);
 #pragma unroll
     for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
-    inverse_8x8(x, c, choosing.exchange, lane);
+    inverse_8x8(x, c, scratch.exchange, lane);
   }
   if (active) {
 #pragma unroll
@@ -180,22 +221,27 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
   }
 }
 
-#define INTER_RESIDUAL(name, either)                                                                                               \
+#define INTER_RESIDUAL(name, either, cabac)                                                                                             \
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
       const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0, int chroma_qp_offset, int trellis,         \
       const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,  \
       uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {  \
-    Choosing choosing = {nullptr, nullptr};                                                                                         \
+    Scratch scratch = {nullptr, nullptr};                                                                                           \
+    const int warp = int(threadIdx.x >> 5);                                                                                         \
     if constexpr (either) {                                                                                                         \
       SHARED(int, exchange, WARPS *EXCHANGE_8x8);                                                                                   \
-      SHARED(unsigned, bits, WARPS *N_CHOICE_CONTEXTS);                                                                             \
-      const int warp = int(threadIdx.x >> 5);                                                                                       \
-      choosing = {exchange + warp * EXCHANGE_8x8, bits + warp * N_CHOICE_CONTEXTS};                                                 \
+      scratch.exchange = exchange + warp * EXCHANGE_8x8;                                                                            \
     }                                                                                                                               \
-    code_macroblock<either>(choosing, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_width, mb_height, row0,         \
-                            chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,          \
-                            total_coeff, transform_8x8, cbp);                                                                       \
+    if constexpr (either || cabac) {                                                                                                \
+      SHARED(unsigned, bits, WARPS *N_INTER_BITS);                                                                                  \
+      scratch.bits = bits + warp * N_INTER_BITS;                                                                                    \
+    }                                                                                                                               \
+    code_macroblock<either, cabac>(scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_width, mb_height, row0,   \
+                                   chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,   \
+                                   total_coeff, transform_8x8, cbp);                                                                \
   }
-INTER_RESIDUAL(inter_residual, false)
-INTER_RESIDUAL(inter_residual_8x8, true)
+INTER_RESIDUAL(inter_residual, false, false)
+INTER_RESIDUAL(inter_residual_8x8, true, false)
+INTER_RESIDUAL(inter_residual_trellis, false, true)
+INTER_RESIDUAL(inter_residual_8x8_trellis, true, true)

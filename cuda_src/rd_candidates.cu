@@ -14,7 +14,7 @@ constexpr int WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16
 struct alignas(16) Macroblock {
   int exchange[EXCHANGE_8x8];
   uint16_t ratios[16 * 32];
-  unsigned bits[N_COST_CONTEXTS];
+  unsigned bits[N_INTER_BITS];
   int cost[41], satd[41];  // of the searched partitions in the best reference of each 8x8 block or larger one
   short2 searched[41];
   int ref[9];            // of partitions 32 to 40
@@ -117,8 +117,8 @@ DEVICE int dc_bits(const int *levels, const unsigned *bits) {
   for (int i = 3; i >= 0; i--) {
     const int size = abs(levels[i]);
     if (i > last) continue;
-    if (i < 3) total += position_bits(bits[AT_SIGNIFICANT_DC + i], bits[AT_LAST_DC + i], size, i == last);
-    if (size) total += magnitude_bits(bits + AT_MAGNITUDE_DC, size, ones, larger);
+    if (i < 3) total += position_bits(bits[AT_SIGNIFICANT_3 + i], bits[AT_LAST_3 + i], size, i == last);
+    if (size) total += magnitude_bits(bits + AT_LEVEL_3, size, ones, larger);
     ones += size == 1;
     larger += size > 1;
   }
@@ -142,8 +142,8 @@ DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp
     some += kept * kept;
   }
   const Masks own = masks_of(c);
-  if (own.coded) total = block_bits(c, own, 1, m.bits + AT_SIGNIFICANT_AC - 1, m.bits + AT_LAST_AC - 1, m.bits + AT_MAGNITUDE_AC);
-  total += mean_bits(m.bits + AT_CODED_AC, own.coded != 0);
+  if (own.coded) total = block_bits(c, own, 1, m.bits + AT_SIGNIFICANT_4 - 1, m.bits + AT_LAST_4 - 1, m.bits + AT_LEVEL_4);
+  total += mean_bits(m.bits + AT_CODED_4, own.coded != 0);
   const bool any_ac = __any_sync(FULL_WARP, active && own.coded);
   // the second transform and its levels
   const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(value, qp_c, DEAD_ZONE_INTER);
@@ -153,12 +153,12 @@ DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp
 #pragma unroll
   for (int k = 0; k < 4; k++) levels[k] = __shfl_sync(FULL_WARP, level, (lane & ~3) + k);
   const bool any_level = levels[0] | levels[1] | levels[2] | levels[3], any_dc = __any_sync(FULL_WARP, active && any_level);
-  if (active && !(lane & 3)) of_dc = mean_bits(m.bits + AT_CODED_DC, any_level) + dc_bits(levels, m.bits);
+  if (active && !(lane & 3)) of_dc = mean_bits(m.bits + AT_CODED_3, any_level) + dc_bits(levels, m.bits);
   const auto sum = [&](int v) { return (long long)(__reduce_add_sync(FULL_WARP, active ? v : 0)); };
   const long long ac_none = sum(none), ac_some = sum(some), dc_none = sum(dropped * dropped), dc_some = sum(kept * kept);
   const long long ac_bits = sum(total), all_dc_bits = sum(of_dc);
   const long long weight = (long long)(CHOICE_DISTORTION) * RD_CHROMA_WEIGHT[max(0, qp - qp_c + RD_CHROMA_LEAST)];
-  const unsigned *any = m.bits + AT_CHROMA;
+  const unsigned *any = m.bits + AT_CHROMA_PATTERN;
   ChromaCost cost;
   cost.without = (ac_none + dc_none) * weight >> 16;
   cost.best = cost.without + mean_bits(any, false);
@@ -184,7 +184,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
   Macroblock &m = macroblocks[threadIdx.x >> 5];
-  fill_bits(m.bits, qp_y, lane, N_COST_CONTEXTS);
+  fill_bits<false>(m.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
+  __syncwarp();
   wait_for_the_kernel_before();
   const Frame f = {src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, n_ref, mb_width, mb_height, partition_mask, chroma_qp_offset,
                    transform_8x8_mode};
@@ -224,8 +225,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
     differences(f, m, shape, kind, mx, my, source, lane, c);
     int luma = RD_MOST;
     if (transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub))) {
-      int parts[16];
-      quantise_8x8(c, qp_y, false, parts, m.ratios + lane, m.exchange, lane);
+      int rows[8], parts[16];
+      forward_8x8(c, rows, m.exchange, lane);
+      quantise_8x8(rows, qp_y, AS_ROUNDED, parts, m.ratios + lane, {m.exchange, m.bits}, lane);
       int any = 0;
 #pragma unroll
       for (int p = 0; p < 16; p++) any |= parts[p];

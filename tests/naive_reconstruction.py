@@ -5,6 +5,8 @@ from h264lite.cpu_simd.layout import CB_DC, LUMA_DC, PARTITIONS
 from h264lite.standard import tables
 from h264lite.standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_8x8, P_8x16, P_16x8
 
+from .naive_8x8 import intra_8x8_macroblock, inverse_scan_8x8, residual_8x8
+
 
 def clip1(value):
     return np.clip(value, 0, 255)
@@ -47,54 +49,6 @@ def residual_4x4(c, qp, dc=None):
     f = [one_dimension(row) for row in d]
     h = [one_dimension([f[i][j] for i in range(4)]) for j in range(4)]
     return np.array([[(h[j][i] + 32) >> 6 for j in range(4)] for i in range(4)])
-
-
-def level_scale_8x8(m, i, j):
-    """8.5.9 with flat scaling lists."""
-    v = [
-        (20, 18, 32, 19, 25, 24), (22, 19, 35, 21, 28, 26), (26, 23, 42, 24, 33, 31),
-        (28, 25, 45, 26, 35, 33), (32, 28, 51, 30, 40, 38), (36, 32, 58, 34, 46, 43),
-    ][m]  # fmt: skip
-    kinds = {(0, 0): 0, (1, 1): 1, (2, 2): 2, (0, 1): 3, (1, 0): 3, (0, 2): 4, (2, 0): 4}
-    kind = [k if k < 3 else 1 if k % 2 else k for k in (i % 4, j % 4)]
-    return 16 * v[kinds.get(tuple(kind), 5)]
-
-
-def inverse_scan_8x8(levels):
-    """8.5.7, 7.3.5.3.2: the 4 x 16 interleaved levels of a quadrant -> c[i][j]; the zig-zag of Figure 8-9 as a walk."""
-    c, i, j, up = [[0] * 8 for _ in range(8)], 0, 0, True
-    for k in range(64):
-        c[i][j] = int(levels[k % 4][k // 4])
-        if (up and j == 7) or (not up and i == 7):
-            i, j, up = (i + 1, j, False) if up else (i, j + 1, True)
-        elif (up and i == 0) or (not up and j == 0):
-            i, j, up = (i, j + 1, False) if up else (i + 1, j, True)
-        else:
-            i, j = (i - 1, j + 1) if up else (i + 1, j - 1)
-    return c
-
-
-def residual_8x8(c, qp):
-    """8.5.13: scaling and transformation of an 8x8 block."""
-
-    def scaled(i, j):
-        d = c[i][j] * level_scale_8x8(qp % 6, i, j)
-        return d << (qp // 6 - 6) if qp >= 36 else (d + (1 << (5 - qp // 6))) >> (6 - qp // 6)
-
-    def one_dimension(x):
-        a = (
-            x[0] + x[4], -x[3] + x[5] - x[7] - (x[7] >> 1), x[0] - x[4], x[1] + x[7] - x[3] - (x[3] >> 1),
-            (x[2] >> 1) - x[6], -x[1] + x[7] + x[5] + (x[5] >> 1), x[2] + (x[6] >> 1), x[3] + x[5] + x[1] + (x[1] >> 1),
-        )  # fmt: skip
-        b = (
-            a[0] + a[6], a[1] + (a[7] >> 2), a[2] + a[4], a[3] + (a[5] >> 2),
-            a[2] - a[4], (a[3] >> 2) - a[5], a[0] - a[6], a[7] - (a[1] >> 2),
-        )  # fmt: skip
-        return [b[0] + b[7], b[2] + b[5], b[4] + b[3], b[6] + b[1], b[6] - b[1], b[4] - b[3], b[2] - b[5], b[0] - b[7]]
-
-    g = [one_dimension([scaled(i, j) for j in range(8)]) for i in range(8)]
-    m = [one_dimension([g[i][j] for i in range(8)]) for j in range(8)]
-    return np.array([[(m[j][i] + 32) >> 6 for j in range(8)] for i in range(8)])
 
 
 def luma_dc(levels, qp):
@@ -332,6 +286,8 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                 )
                 residual = residual_4x4(inverse_scan(levels[block]), qp)
                 rec[0][y : y + 4, x : x + 4] = clip1(prediction + residual)
+        elif kind == I_8x8:
+            intra_8x8_macroblock(rec[0], x0, y0, state["intra4x4_mode"][mb], levels, qp, top, right)
         else:
             dc = [[None] * 4] * 4
             if kind == I_16x16:

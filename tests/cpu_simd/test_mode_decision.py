@@ -5,9 +5,11 @@ import threading
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import (
+    CodingTools,
     DecisionSettings,
     LumaReferences,
     Motion,
+    Rivals,
     Searches,
     SearchResult,
     SearchStart,
@@ -49,7 +51,8 @@ def scene(rng, n_ref, subme, qp, noise):
         subpel_refine(source, luma[slot], PAD, predictor[ref], constant(N_MB, qp), subme, 0, 4, found)
     intra_cost = np.zeros(N_MB, np.int32)
     slices = np.array([0, 0, 8, 8], np.int32)
-    intra_estimate(source, constant(N_MB, qp), cost, 0, slices, 0, 4, intra_cost, np.zeros((N_MB, 16), np.uint8))
+    modes, tools = np.zeros((N_MB, 16), np.uint8), CodingTools(0, 0, 0)
+    intra_estimate(source, constant(N_MB, qp), cost, 0, slices, tools, 0, 4, intra_cost, modes)
     return {
         "source": source, "luma": luma, "slots": slots, "pad": PAD, "cost": cost, "mv": mv, "predictor": predictor,
         "intra_cost": intra_cost, "slice_first_mb": slices,
@@ -72,7 +75,7 @@ def decide(s, qp, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
 
     def run():
         references = LumaReferences(s["luma"], s["slots"], PAD, n_ref)
-        where = named(Searches, s), s["intra_cost"], s["skip_limit"], s["slice_first_mb"], qp
+        where = named(Searches, s), named(Rivals, s), s["slice_first_mb"], qp
         mode_decision(s["source"], references, *where, DecisionSettings(subme, 0, 128, kinds), progress, *rows, Motion(*out))
 
     workers = [threading.Thread(target=run) for _ in range(threads)]

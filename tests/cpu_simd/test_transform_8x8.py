@@ -9,7 +9,7 @@ from h264lite.standard import tables
 from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import BLOCK_TO_RASTER
 
-from ..naive_reconstruction import inverse_scan_8x8, level_scale_8x8, residual_8x8
+from ..naive_8x8 import inverse_scan_8x8, level_scale_8x8, residual_8x8
 
 
 def one_dimension(x):
