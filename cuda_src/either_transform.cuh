@@ -10,7 +10,7 @@ enum Choice { AS_ROUNDED, BY_CAVLC, TRELLIS };
 // A warp's own shared memory; null: it needs none
 struct Scratch {
   int *exchange;  // EXCHANGE_8x8, for the 8x8 transform
-  unsigned *bits;  // N_INTER_CONTEXTS, of fill_bits
+  unsigned *bits;  // N_INTER_BITS, of fill_bits
 };
 
 // Levels of the luma by the 8x8 transform. rows: coefficients of forward_8x8; parts: levels that lanes k < 16 send, 0 in the others
@@ -39,7 +39,7 @@ DEVICE void quantise_8x8(const int *rows, int qp, Choice how, int *parts, uint16
   if (how == BY_CAVLC) weigh(parts, mask, ones, 0, ratios);
   if (how == TRELLIS) {
     __syncwarp();
-    Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits), TRELLIS_INTER, lane);
+    Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits), TRELLIS_INTER * TRELLIS_8x8 >> 2, lane);
     path = path_of_lane(path, 8 * ((lane >> 2 & 2) | (lane >> 1 & 1))) >> ((lane >> 1 & 2) | (lane & 1));
 #pragma unroll
     for (int i = 0; i < 16; i++) {

@@ -62,8 +62,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
   const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
   if (EITHER || FOR_CABAC) {
-    fill_bits(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane, 32);
-    __syncwarp();
+    fill_bits<FOR_CABAC>(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
   }
   if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
     either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
@@ -235,8 +234,8 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
       scratch.exchange = exchange + warp * EXCHANGE_8x8;                                                                            \
     }                                                                                                                               \
     if constexpr (either || cabac) {                                                                                                \
-      SHARED(unsigned, bits, WARPS *N_INTER_CONTEXTS);                                                                              \
-      scratch.bits = bits + warp * N_INTER_CONTEXTS;                                                                                \
+      SHARED(unsigned, bits, WARPS *N_INTER_BITS);                                                                                  \
+      scratch.bits = bits + warp * N_INTER_BITS;                                                                                    \
     }                                                                                                                               \
     code_macroblock<either, cabac>(scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_width, mb_height, row0,   \
                                    chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,   \

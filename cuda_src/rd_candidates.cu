@@ -14,7 +14,7 @@ constexpr int WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16
 struct alignas(16) Macroblock {
   int exchange[EXCHANGE_8x8];
   uint16_t ratios[16 * 32];
-  unsigned bits[N_INTER_CONTEXTS];
+  unsigned bits[N_INTER_BITS];
   int cost[41], satd[41];  // of the searched partitions in the best reference of each 8x8 block or larger one
   short2 searched[41];
   int ref[9];            // of partitions 32 to 40
@@ -184,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
   Macroblock &m = macroblocks[threadIdx.x >> 5];
-  fill_bits(m.bits, N_INTER_CONTEXTS, 1, qp_y, lane, 32);
+  fill_bits<false>(m.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
   __syncwarp();
   wait_for_the_kernel_before();
   const Frame f = {src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, n_ref, mb_width, mb_height, partition_mask, chroma_qp_offset,
