@@ -221,8 +221,8 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   }
 }
 
-#define INTER_RESIDUAL(name, either, cabac)                                                                                             \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
+#define INTER_RESIDUAL(name, either, cabac, ...)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
       const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0, int chroma_qp_offset, int trellis,         \
       const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,  \
@@ -241,7 +241,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
                                    chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,   \
                                    total_coeff, transform_8x8, cbp);                                                                \
   }
-INTER_RESIDUAL(inter_residual, false, false)
-INTER_RESIDUAL(inter_residual_8x8, true, false)
-INTER_RESIDUAL(inter_residual_trellis, false, true)
-INTER_RESIDUAL(inter_residual_8x8_trellis, true, true)
+INTER_RESIDUAL(inter_residual, false, false, 32 * WARPS)
+INTER_RESIDUAL(inter_residual_8x8, true, false, 32 * WARPS, 4)
+INTER_RESIDUAL(inter_residual_trellis, false, true, 32 * WARPS)
+INTER_RESIDUAL(inter_residual_8x8_trellis, true, true, 32 * WARPS, 4)
