@@ -1,10 +1,14 @@
-"""CABAC: slice data (7.3.4) from macroblock arrays, macroblock by macroblock: bins, then the engine."""
+"""CABAC: slice data (7.3.4) from macroblock arrays, macroblock by macroblock: bins, then the engine.
+
+A macroblock keeps to the 3200 bits of A.3.1 by the rule of I_PCM (macroblock_coding.py), whose bits are those of CAVLC: CABAC
+takes hardly more (docs/cpu.md). Memory depends on no such rule: what a slice's place cannot hold is not stored.
+"""
 
 from collections import namedtuple
 
 import numpy as np
 
-from ..jit.inlining import inlined
+from ..jit.inlining import inlined, outlined
 from ..jit.kernel import helper
 from ..standard.macroblock import I_PCM
 from .cabac import BYTE, encode_bins, finish_engine, start_contexts, start_engine
@@ -60,6 +64,7 @@ def put_cabac_slice(out, header, first_mb, end_mb, mb_width, n_ref, frame_params
     Returns the bit position after the stop bit, -1 if fewer than SPARE bytes of out are left; and the number of bins of all
     kinds (BinCountsInNALunits, 7.4.2.10).
     """
+    outlined()
     bins, contexts, engine, mvd = scratch
     last = len(out) - SPARE
     previous_qp = np.int64(frame_params[0])

@@ -28,6 +28,15 @@ N_CHOICE_BITS = OTHER_8x8 + 64
 
 
 @helper
+def mean_bits(bits, context, value):
+    """Bits of a bin, the mean of four contexts from `context` on, by the values of the neighbours."""
+    total = 0
+    for k in range(context, context + 4):
+        total += np.int64(bits[2 * k + value])
+    return total >> 2
+
+
+@helper
 def _fill_significance(bits, category, size, to):
     """LAST and OTHER of a ctxBlockCat with `size` positions, from bits[to] on."""
     zeros = np.int64(0)
@@ -104,7 +113,7 @@ def _bits_8x8(quantised, quadrant, bits, block):
 
 
 @helper
-def _distortions(quantised, pair, lanes):
+def distortions(quantised, pair, lanes):
     """Squared errors of two quadrants, (step / 64)^2, without their levels and with them -> lanes int32[16].
 
     Sums of four lanes: elements 0 and 4 without levels, 8 and 12 with. Both transforms have two quadrants side by side.
@@ -137,7 +146,7 @@ def luma_cost(quantised, coded, is_8x8, bits, block, lanes):
     pattern = 0
     for q in range(4):
         if q & 1 == 0:
-            _distortions(quantised, q >> 1, lanes)
+            distortions(quantised, q >> 1, lanes)
         cost = (_sum(lanes, 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + zero
         if coded >> q & 1:
             own = _bits_8x8(quantised, q, bits, block) if is_8x8 else _bits_4x4(quantised, q, bits, block)

@@ -134,9 +134,8 @@ TABLE = (
     ),
     Stage(
         "rd_candidates", "rd_candidates.rd_candidates", ROWS, "encoder",
-        "source references quantiser decision_settings row0 row1 searches intra_cost skip_limit",
+        "source references quantiser decision_settings tools row0 row1 searches intra_cost skip_limit",
         "all_cost intra_cost skip_limit",
-        only=CPU,
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",

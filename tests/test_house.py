@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "standard": {"standard"},
     "mp4": {"standard", "mp4"},
     "cpu_simd": {"jit", "standard", "cpu_simd"},
-    "cuda_src": {"jit", "standard", "cpu_simd.layout", "cpu_simd.decisions", "cpu_simd.bundles", "cuda_src"},
+    "cuda_src": {"jit", "standard", "cpu_simd.layout", "cpu_simd.decisions", "cpu_simd.cabac_typical", "cpu_simd.bundles", "cuda_src"},
     "scheduler": {"jit", "standard", "cpu_simd", "cuda_src", "scheduler"},
     "encoder": {"jit", "standard", "mp4", "cpu_simd", "scheduler", "encoder"},
     "decoder": {"jit", "standard", "decoder"},

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -93,13 +94,14 @@ def decisions_header() -> str:
 
 
 @cache
-def cabac_header() -> str:
-    """cabac_tables.cuh: contexts of residual blocks and of the luma part of coded_block_pattern, and bits of bins."""
+def cabac_bit_header() -> str:
+    """cabac_bit_tables.cuh: contexts of residual blocks and of coded_block_pattern, and bits of bins."""
     from ...cpu_simd.cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
     from ...standard import cabac_contexts as c
 
     lines = ["// Generated from standard/cabac_contexts.py and cpu_simd/cabac_typical.py.", "#pragma once", ""]
     contexts: list[int] = []
+    before = 132  # words of a table of bits before those of contexts, see cabac_bits.cuh
     sizes = {0: (15, 15), 1: (14, 14), 2: (15, 15), 3: (3, 3), 4: (14, 14), 5: (15, 9)}  # significant, last
     for category in (2, 3, 4, 5, 0, 1):  # ctxBlockCat, those of inter macroblocks first
         coded = c.CTX_CBP_LUMA if category == 5 else c.CODED_BLOCK_BASE[category]
@@ -109,15 +111,18 @@ def cabac_header() -> str:
             ("LEVEL", c.ABS_LEVEL_BASE[category], 9 if category == 3 else 10), ("CODED", coded, 4),
         )  # fmt: skip
         for name, first, count in parts:
-            lines.append(f"constexpr int AT_{name}_{category} = {len(contexts)};")
+            lines.append(f"constexpr int AT_{name}_{category} = {before + len(contexts)};")
             contexts += range(first, first + count)
         if category == 5:
-            lines.append(f"constexpr int N_INTER_CONTEXTS = {len(contexts)};")
+            lines.append(f"constexpr int AT_CHROMA_PATTERN = {before + len(contexts)};")
+            contexts += range(c.CTX_CBP_CHROMA, c.CTX_CBP_CHROMA + 8)
+            lines.append(f"constexpr int N_INTER_CONTEXTS = {len(contexts)}, N_INTER_BITS = {before + len(contexts)};")
     # 4x4 parts of an 8x8 block, four positions a word: ctxIdxInc of significant_coeff_flag, of last_significant_coeff_flag
     increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
     words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
     lines += [
-        f"constexpr int N_RESIDUAL_CONTEXTS = {len(contexts)}, ONE_BIT = {ONE_BIT};",
+        f"constexpr int N_RESIDUAL_CONTEXTS = {len(contexts)}, N_RESIDUAL_BITS = {before + len(contexts)}, ONE_BIT = {ONE_BIT};",
+        f"constexpr int FIRST_CONTEXT = {before};",
         _table("__device__ const", "RESIDUAL_M_N", TYPICAL_M_N[:, contexts]),
         _table("__device__ const", "STATE_BITS", STATE_BITS),
         "__device__ const unsigned INCREMENTS_8x8[16] = {" + ", ".join(f"{word:#010x}" for word in words.ravel()) + "};",
@@ -125,7 +130,24 @@ def cabac_header() -> str:
     return "\n".join(lines) + "\n"
 
 
-GENERATED = {"tables.cuh": tables_header, "decisions.cuh": decisions_header, "cabac_tables.cuh": cabac_header}
+@cache
+def cabac_header() -> str:
+    """cabac_tables.cuh: first contexts of the syntax elements and tables of 9.3 as CUDA constants."""
+    from ...standard import cabac_contexts
+
+    found = []
+    for name, value in vars(cabac_contexts).items():
+        if re.fullmatch(ANY, name) and isinstance(value, int):
+            found.append(f"constexpr int {name} = {value};")
+        elif re.fullmatch("[A-Z_]*_(BASE|INC_8x8)", name):
+            found.append(_table("__device__ const", name, value))  # lanes look up different elements
+    return "\n".join(["// Generated from standard/cabac_contexts.py.", "#pragma once", "", *found]) + "\n"
+
+
+GENERATED = {
+    "tables.cuh": tables_header, "decisions.cuh": decisions_header, "cabac_tables.cuh": cabac_header,
+    "cabac_bit_tables.cuh": cabac_bit_header,
+}  # fmt: skip
 
 
 def _table(memory: str, name: str, value: np.ndarray) -> str:
@@ -155,9 +177,16 @@ def sources(name: str) -> dict[str, str]:
     while pending:
         file = pending.pop()
         if file not in found:
-            found[file] = GENERATED[file]() if file in GENERATED else (HERE / file).read_text()
-            pending += re.findall(r'^#include "([^"]+)"', found[file], re.MULTILINE)
+            found[file], included = (GENERATED[file](), []) if file in GENERATED else _source(HERE / file)
+            pending += included
     return found
+
+
+@cache
+def _source(path: Path) -> tuple[str, list[str]]:
+    """(text of a source, names that it includes), read once for all kernel files."""
+    text = path.read_text()
+    return text, re.findall(r'^#include "([^"]+)"', text, re.MULTILINE)
 
 
 @cache
@@ -240,6 +269,20 @@ def _find_nvcc() -> str | None:
 
 @cache
 def nvcc_version(nvcc: str) -> str:
+    """Its version number, kept with the compiled modules for this file: a new process need not start nvcc to find them."""
+    status = os.stat(nvcc)
+    file = f"{os.path.realpath(nvcc)} {status.st_mtime_ns} {status.st_size}"
+    kept = cache_folder() / f"nvcc-{hashlib.sha256(file.encode()).hexdigest()[:32]}.version"
+    found = trust.read(kept)
+    if found is not None:
+        return found.decode()
+    version = _ask_nvcc(nvcc)
+    with suppress(OSError):
+        trust.write(kept, version.encode())
+    return version
+
+
+def _ask_nvcc(nvcc: str) -> str:
     out = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
     found = re.search(r"V(\d+\.\d+\.\d+)", out)
     return found[1] if found else out.strip()
@@ -352,6 +395,7 @@ def why_no_kernels(names: Iterable[str], capability: tuple[int, int]) -> str | N
 
 def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:
     """`load_code` of several kernel files, compiled concurrently if threads can be started."""
+    _version_to_load()  # found once, and not by each thread
     try:
         with ThreadPoolExecutor() as pool:
             return list(pool.map(lambda name: load_code(name, capability), names))
