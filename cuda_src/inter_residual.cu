@@ -62,7 +62,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
   const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
   if (EITHER || FOR_CABAC) {
-    fill_bits<FOR_CABAC>(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
+    fill_bits<true>(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
   }
   if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
     either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
@@ -75,10 +75,10 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
 #pragma unroll
     for (int p = 0; p < 16; p++) chosen[p] = c[p];
     quantise_4x4(chosen, own_qp, DEAD_ZONE_INTER, !luma);
-    cost = luma_cost(chosen, own_ratios, false, scratch.bits, lane, pattern);
+    cost = luma_cost(chosen, own_ratios, false, scratch.bits, scratch.exchange, lane, pattern);
     bool any = luma && count_levels(chosen);
     quantise_8x8(rows, qp_y, AS_ROUNDED, chosen, own_ratios, scratch, lane);
-    cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
+    cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, scratch.exchange, lane, pattern_8x8);
     any = __any_sync(FULL_WARP, any || (luma && count_levels(chosen)));
     if (how != AS_ROUNDED) {
       try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
@@ -86,7 +86,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
       cost_8x8 = WORST;
       if (try_8x8) {
         quantise_8x8(rows, qp_y, how, chosen, own_ratios, scratch, lane);
-        cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
+        cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, scratch.exchange, lane, pattern_8x8);
       }
     }
 #pragma unroll
@@ -118,7 +118,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
   if (how == AS_ROUNDED) quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
   if (EITHER && either) {
-    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, lane, pattern) : WORST;
+    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, scratch.exchange, lane, pattern) : WORST;
     if (!try_4x4) pattern = 0;
     is_8x8 = cost_8x8 < cost;
     if (is_8x8) {
