@@ -37,7 +37,7 @@ BITS_INTRA = 28
 BITS_ESTIMATED_4x4 = 24  # of Intra_4x4 in intra_estimate, besides mb_type and modes: what the estimate misses
 BITS_ESTIMATED_8x8 = 12  # the same of Intra_8x8
 BITS_4x4 = 4  # extra cost of Intra_4x4 against Intra_16x16 in I frames, besides its modes and SATD; found by experiment
-BITS_INTRA_8x8 = -4  # the same of Intra_8x8
+BITS_INTRA_8x8 = -12  # the same of Intra_8x8
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
