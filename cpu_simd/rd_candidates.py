@@ -134,19 +134,23 @@ def _add_to_search(mb, shape, extra, n_ref, cost):
 
 
 @closed_kernel
-def rd_candidates(source, references, quantiser, settings, tools, row0, row1, searches, intra_cost, skip_limit):
+def rd_candidates(source, references, quantiser, settings, tools, row0, row1, searches, rivals):
     """Makes the estimated costs of the macroblock rows [row0, row1) true ones, relative to the undivided macroblock's.
 
-    Bundles: Planes source, References, Quantiser, DecisionSettings, CodingTools, Searches of subpel_refine. The difference between the
-    true cost of the residual (rd_cost) and SATD is determined for the undivided macroblock, and for each division whose
-    estimated cost is near the best. Writes searches.cost: to the costs of a division is added its difference less that of the
-    undivided macroblock; intra_cost: int32[n_mb], likewise with the difference of the division with the least estimate; and
-    skip_limit: int32[n_mb], the difference of the undivided macroblock less the squared error of chroma without a residual.
+    Bundles: Planes source, References, Quantiser, DecisionSettings, CodingTools, Searches of subpel_refine, Rivals with
+    intra_cost of intra_estimate. The true cost of the residual (rd_cost) less SATD is determined for the undivided
+    macroblock, and for each division whose estimated cost is near the best; for others it is that of the best by estimates.
+
+    Writes searches.cost: to the costs of a division its difference is added less that of the undivided macroblock;
+    intra_cost: likewise with the difference of the best division; and skip_limit: the difference of the undivided macroblock
+    less the cost of the squared error of chroma without a residual.
     """
     n_ref, partition_mask = references.n_ref, settings.partition_mask
     qp, chroma_qp_offset = quantiser
+    intra_cost, skip_limit = rivals
     mb_width = source.y.shape[1] // 16
-    motion = Motion(np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16))
+    types, sub_types = np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8)
+    motion = Motion(types, sub_types, np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16))
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),

@@ -1,6 +1,6 @@
-"""True cost of the residual of an inter macroblock: squared error and bits, in units of 1 / 256 bit; not part of the standard.
+"""True cost of the residual of an inter macroblock: squared error and bits, in units of 1 / 256 bit.
 
-Errors are measured at the coefficients, as transform_choice.py has them, so nothing is reconstructed.
+Not part of the standard. Errors are measured at the coefficients, as transform_choice.py has them: nothing is reconstructed.
 """
 
 from collections import namedtuple
@@ -51,7 +51,7 @@ def luma_of(residue, qp, may_be_8x8):
 
 @helper
 def _chroma_dc(residue, qp_c):
-    """Squared errors without and with the levels of chroma DC, (step / 64)^2, bits of both blocks, and whether any is left."""
+    """Squared errors without and with levels of chroma DC, (step / 64)^2, bits of both blocks, and whether any is left."""
     values, block = residue.values, residue.block
     none, some, total, found = np.int64(0), np.int64(0), np.int64(0), False
     for plane in range(2):

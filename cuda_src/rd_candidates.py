@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ..cpu_simd.bundles import CodingTools, DecisionSettings, Planes, Quantiser, References, Searches
-from .runtime.device import DeviceArray
+from ..cpu_simd.bundles import CodingTools, DecisionSettings, Planes, Quantiser, References, Rivals, Searches
 
 WARPS = 4
 
@@ -17,8 +16,7 @@ def rd_candidates(
     row0: int,
     row1: int,
     searches: Searches,
-    intra_cost: DeviceArray,  # int32[n_mb]
-    skip_limit: DeviceArray,  # int32[n_mb]
+    rivals: Rivals,
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.rd_candidates.rd_candidates."""
@@ -26,6 +24,6 @@ def rd_candidates(
     mb_width, mb_height = width // 16, height // 16
     arguments = [*source, references.luma, references.chroma, references.slots, references.pad, references.n_ref]
     arguments += [quantiser.qp, quantiser.chroma_offset, settings.partition_mask, tools.transform_8x8_mode]
-    arguments += [mb_width, mb_height, row0, *searches[:2], searches.predictor, intra_cost, skip_limit]
+    arguments += [mb_width, mb_height, row0, *searches[:2], searches.predictor, *rivals]
     grid = (-(-mb_width // WARPS), row1 - row0)
     source.y.device.launch("rd_candidates", "rd_candidates", grid, (32 * WARPS,), arguments, stream)

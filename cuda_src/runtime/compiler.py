@@ -121,8 +121,8 @@ def cabac_bit_header() -> str:
     increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
     words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
     lines += [
-        f"constexpr int N_RESIDUAL_CONTEXTS = {len(contexts)}, N_RESIDUAL_BITS = {before + len(contexts)}, ONE_BIT = {ONE_BIT};",
-        f"constexpr int FIRST_CONTEXT = {before};",
+        f"constexpr int N_RESIDUAL_CONTEXTS = {len(contexts)}, N_RESIDUAL_BITS = {before + len(contexts)};",
+        f"constexpr int FIRST_CONTEXT = {before}, ONE_BIT = {ONE_BIT};",
         _table("__device__ const", "RESIDUAL_M_N", TYPICAL_M_N[:, contexts]),
         _table("__device__ const", "STATE_BITS", STATE_BITS),
         "__device__ const unsigned INCREMENTS_8x8[16] = {" + ", ".join(f"{word:#010x}" for word in words.ravel()) + "};",

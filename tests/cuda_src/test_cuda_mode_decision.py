@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import interpolate as cpu_interpolate
 from h264lite.cpu_simd import mode_decision as cpu
-from h264lite.cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Searches
+from h264lite.cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Rivals, Searches
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cuda_src import mode_decision as cuda
 
@@ -42,7 +42,7 @@ def case(rng, kind, width, height, n_ref, pad, lam):
     predictor = rng.integers(-20, 21, (n_ref, n_mb, 2)).astype(np.int16)
     intra = rng.integers(300, 1500, n_mb).astype(np.int32)
     skip_limit = rng.integers(-1000, 500, n_mb).astype(np.int32)
-    return source, LumaReferences(luma, slots, pad, n_ref), Searches(cost, mv, predictor), intra, skip_limit
+    return source, LumaReferences(luma, slots, pad, n_ref), Searches(cost, mv, predictor), Rivals(intra, skip_limit)
 
 
 def results(n_mb):
@@ -57,7 +57,7 @@ def on_gpu(device, arguments):  # noqa: F811
 
 def both(device, read, settings, rows):  # noqa: F811
     """The twins decide the same; read: the arguments before the settings. Returns the motion."""
-    n_mb = len(read[3])
+    n_mb = len(read[3].intra_cost)
     out, turns = results(n_mb), (np.zeros(1 + rows, np.int64), 0, rows)
     d_out = Motion(*(device.upload(np.full_like(a, 77)) for a in out))
     cpu.mode_decision(*read, settings, *turns, out)
@@ -94,7 +94,7 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         prior, d_prior = out[2:], d_out[2:]
         cbp = rng.integers(0, 2, n_mb).astype(np.uint8)
         cpu.mark_skipped(first, *prior, cbp, mb_width, 0, rows, out[0])
-        cuda.mark_skipped(d_read[5], *d_prior, device.upload(cbp), mb_width, 0, rows, d_out[0])
+        cuda.mark_skipped(d_read[4], *d_prior, device.upload(cbp), mb_width, 0, rows, d_out[0])
         np.testing.assert_array_equal(d_out[0].get(), out[0])
 
 
@@ -169,7 +169,7 @@ def test_what_levels_are_worth(device):  # noqa: F811
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
     first, slots = np.arange(rows, dtype=np.int32), np.zeros(1, np.int32)
     references, searches = LumaReferences(luma, slots, pad, 1), Searches(cost, mv, predictor)
-    read = source, references, searches, intra, np.zeros(n_mb, np.int32), first, constant(n_mb, qp)
+    read = source, references, searches, Rivals(intra, np.zeros(n_mb, np.int32)), first, constant(n_mb, qp)
     out = both(device, read, DecisionSettings(5, 0, 128, 15), rows)
     kept = (out[3][:, 0, 0] != 0).reshape(16, 9)
     assert kept[0, 2:].all() and not kept[0, :2].any() and not kept[12:].any()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import rd_candidates as cpu
-from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, Planes, Quantiser, Searches
+from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, Planes, Quantiser, Rivals
 from h264lite.cuda_src.rd_candidates import rd_candidates
 
 from ..bundles import uploaded
@@ -18,7 +18,9 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 def test_twin(device, kind, transform_8x8_mode):  # noqa: F811
     rng = np.random.default_rng(seed := 5 + transform_8x8_mode)
     print("seed", seed)
-    for width, height, qp, partition_mask in ((48, 48, 4, 31), (80, 32, 26, 15), (48, 32, 35, 31), (32, 32, 51, 3), (16, 32, 20, 1)):
+    for width, height, qp, partition_mask in (
+        (48, 48, 4, 31), (80, 32, 26, 15), (48, 32, 35, 31), (32, 32, 51, 3), (16, 32, 20, 1),
+    ):  # fmt: skip
         n_mb, rows = width * height // 256, height // 16
         pictures = [picture(rng, height, width, kind) for _ in range(2)]
         pool, planes = reference_pool(pictures), picture(rng, height, width, kind)
@@ -33,9 +35,9 @@ def test_twin(device, kind, transform_8x8_mode):  # noqa: F811
         found, out = uploaded(device, searches), [device.upload(intra), device.upload(limit)]
         gpu_qp = device.upload(qps)
         before = searches.cost.copy()
-        cpu.rd_candidates(source, pool, Quantiser(qps, offset), settings, tools, 0, rows, searches, intra, limit)
+        cpu.rd_candidates(source, pool, Quantiser(qps, offset), settings, tools, 0, rows, searches, Rivals(intra, limit))
         for row in range(rows):
-            rd_candidates(*on_gpu, Quantiser(gpu_qp, offset), settings, tools, row, row + 1, found, *out)
+            rd_candidates(*on_gpu, Quantiser(gpu_qp, offset), settings, tools, row, row + 1, found, Rivals(*out))
         np.testing.assert_array_equal(out[1].get(), limit, err_msg="skip_limit")
         np.testing.assert_array_equal(found.cost.get(), searches.cost, err_msg="cost")
         np.testing.assert_array_equal(out[0].get(), intra, err_msg="intra_cost")
