@@ -74,7 +74,9 @@ CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)
 # ---- rd_candidates, and mode_decision by its costs
 BY_COST = 6  # lowest subme with decisions by squared error and bits
 RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
+RD_VECTORS = 7  # lowest subme with true costs of the vectors a quarter sample from the best one
 RD_MOST = 1 << 26  # larger costs count as this
+RD_BITS_INTRA = 8  # of an intra macroblock, besides BITS_INTRA
 RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
 # Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
 RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)

@@ -11,9 +11,21 @@ from ..standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from .bundles import Motion
 from .cabac_bits import ONE_BIT, P_SLICE, fill_bits
-from .decisions import LAMBDA, NOT_WORTH, RD_GATE, RD_MOST, BITS_8x8, BITS_8x16, BITS_16x8, BITS_16x16
+from .decisions import (
+    LAMBDA,
+    NOT_WORTH,
+    RD_BITS_INTRA,
+    RD_GATE,
+    RD_MOST,
+    RD_VECTORS,
+    BITS_8x8,
+    BITS_8x16,
+    BITS_16x8,
+    BITS_16x16,
+)
 from .macroblock_coding import load_macroblock
 from .macroblock_syntax import only_8x8_partitions
+from .mode_decision import Area, inside
 from .motion_compensation import predict_inter
 from .rd_cost import Residue, chroma_of, luma_of
 from .transform import chroma_qp
@@ -133,6 +145,44 @@ def _add_to_search(mb, shape, extra, n_ref, cost):
                 cost[r, mb, k] += extra
 
 
+@helper
+def _true_cost(x0, y0, references, motion, residue, q_y, q_c, lam, transform_8x8_mode):
+    """Cost of a division in units of SATD, without the bits of its motion, and that of the error of chroma without levels."""
+    predict_inter(0, x0, y0, references, motion, residue.predicted)
+    chroma, without = chroma_of(residue, q_y, q_c)
+    may_be_8x8 = transform_8x8_mode != 0 and only_8x8_partitions(motion.sub_mb_type, 0, motion.mb_type[0])
+    cost = (chroma + luma_of(residue, q_y, may_be_8x8)) * lam // ONE_BIT
+    return min(cost, RD_MOST), min(without * lam // ONE_BIT, RD_MOST)
+
+
+@helper
+def _refine(mb, x0, y0, whole, extra, references, area, searches, motion, residue, scale):
+    """Moves the undivided macroblock's searched vector by a quarter sample if that lowers its true cost.
+
+    whole: that cost; extra: its difference to SATD; scale: (QP_Y, QP_C, lambda, transform_8x8_mode).
+    """
+    q_y, q_c, lam, transform_8x8_mode = scale
+    ref, _ = _best_reference(mb, 40, references.n_ref, lam, searches)
+    px, py = np.int64(searches.predictor[ref, mb, 0]), np.int64(searches.predictor[ref, mb, 1])
+    cx, cy = np.int64(searches.mv[ref, mb, 40, 0]), np.int64(searches.mv[ref, mb, 40, 1])
+    motion.mb_type[0] = P_16x16
+    best = whole + lam * mvd_bits(cx, cy, px, py)
+    for n in range(4):
+        x, y = cx + (n == 2) - (n == 1), cy + (n == 3) - (n == 0)
+        if not inside(x, y, x0, y0, area):
+            continue
+        for k in range(16):
+            motion.mv[0, k, 0], motion.mv[0, k, 1] = x, y
+        for q in range(4):
+            motion.ref_idx[0, q] = ref
+        value, _ = _true_cost(x0, y0, references, motion, residue, q_y, q_c, lam, transform_8x8_mode)
+        value += lam * mvd_bits(x, y, px, py)
+        if value < best:
+            best = value
+            searches.mv[ref, mb, 40, 0], searches.mv[ref, mb, 40, 1] = x, y
+            searches.cost[ref, mb, 40] = best - extra
+
+
 @closed_kernel
 def rd_candidates(source, references, quantiser, settings, tools, row0, row1, searches, rivals):
     """Makes the estimated costs of the macroblock rows [row0, row1) true ones, relative to the undivided macroblock's.
@@ -156,6 +206,7 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
         np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits,
     )  # fmt: skip
+    area = Area(source.y.shape[1], source.y.shape[0], references.pad, settings.max_mv_y)
     estimates, satds, extras = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
     shapes = QUARTERS + 1 if partition_mask & 4 else LEFT + 1 if partition_mask & 2 else 1
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -166,8 +217,9 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
             fill_bits(bits, P_SLICE, q_y)
             fill_choice_bits(bits)
             bits_qp = q_y
+        scale = q_y, q_c, lam, np.int64(tools.transform_8x8_mode)
         load_macroblock(source, x0, y0, residue.source)
-        best = 0
+        best, least = 0, np.int64(FAR)
         for shape in range(shapes):
             estimates[shape], satds[shape] = _set_division(mb, shape, n_ref, lam, partition_mask, searches, motion)
             if estimates[shape] < estimates[best]:
@@ -176,17 +228,18 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
         for shape in range(shapes):
             if shape == WHOLE or shape == best or estimates[shape] < limit:
                 _set_division(mb, shape, n_ref, lam, partition_mask, searches, motion)
-                predict_inter(0, x0, y0, references, motion, residue.predicted)
-                chroma, without = chroma_of(residue, q_y, q_c)
-                may_be_8x8 = tools.transform_8x8_mode != 0 and only_8x8_partitions(motion.sub_mb_type, 0, motion.mb_type[0])
-                cost = chroma + luma_of(residue, q_y, may_be_8x8)
-                extras[shape] = min(cost * lam // ONE_BIT, RD_MOST) - satds[shape]
+                cost, without = _true_cost(x0, y0, references, motion, residue, *scale)
+                extras[shape] = cost - satds[shape]
+                least = min(least, extras[shape] + estimates[shape])
                 if shape == WHOLE:
-                    skip_limit[mb] = extras[WHOLE] - min(without * lam // ONE_BIT, RD_MOST)
+                    skip_limit[mb] = extras[WHOLE] - without
             else:
                 extras[shape] = FAR
+        if settings.subme >= RD_VECTORS and extras[WHOLE] + estimates[WHOLE] == least:
+            whole = extras[WHOLE] + satds[WHOLE]
+            _refine(mb, x0, y0, whole, extras[WHOLE], references, area, searches, motion, residue, scale)
         for shape in range(1, shapes):
             extra = extras[best if extras[shape] == FAR else shape] - extras[WHOLE]
             _add_to_search(mb, shape, extra, n_ref, searches.cost)
         if intra_cost[mb] < NOT_WORTH:
-            intra_cost[mb] += extras[best] - extras[WHOLE]
+            intra_cost[mb] += extras[best] - extras[WHOLE] + lam * RD_BITS_INTRA

@@ -8,6 +8,11 @@
 
 constexpr int WARPS = 4;
 constexpr int WORST = 1 << 30;  // more than any cost
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int RESIDENT = 3;  // minimum blocks a multiprocessor with the choice of the transform: here four would spill registers
+#else
+constexpr int RESIDENT = 4;
+#endif
 
 // EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
 // macroblock rows [row0, row0 + gridDim.y).
@@ -71,24 +76,29 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   forward_4x4(c);
   if (EITHER && either) {  // as in _code_either of cpu_simd/inter_residual.py
     int chosen[16];
-    store_ratios(c, own_qp, own_ratios);
+    bool any = false, try_8x8 = true;
+#pragma unroll 1
+    for (int turn = 0; turn < (how == AS_ROUNDED || !try_8x8 ? 2 : 3); turn++) {  // both rounded, then 8x8 with chosen levels
+      if (turn) {
+        quantise_8x8(rows, qp_y, turn == 2 ? how : AS_ROUNDED, chosen, own_ratios, scratch, lane);
+      } else {
+        store_ratios(c, own_qp, own_ratios);
 #pragma unroll
-    for (int p = 0; p < 16; p++) chosen[p] = c[p];
-    quantise_4x4(chosen, own_qp, DEAD_ZONE_INTER, !luma);
-    cost = luma_cost(chosen, own_ratios, false, scratch.bits, scratch.exchange, lane, pattern);
-    bool any = luma && count_levels(chosen);
-    quantise_8x8(rows, qp_y, AS_ROUNDED, chosen, own_ratios, scratch, lane);
-    cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, scratch.exchange, lane, pattern_8x8);
-    any = __any_sync(FULL_WARP, any || (luma && count_levels(chosen)));
-    if (how != AS_ROUNDED) {
-      try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
-      const bool try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
-      cost_8x8 = WORST;
-      if (try_8x8) {
-        quantise_8x8(rows, qp_y, how, chosen, own_ratios, scratch, lane);
-        cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, scratch.exchange, lane, pattern_8x8);
+        for (int p = 0; p < 16; p++) chosen[p] = c[p];
+        quantise_4x4(chosen, own_qp, DEAD_ZONE_INTER, !luma);
+      }
+      int found;
+      const int value = luma_cost(chosen, own_ratios, turn, scratch.bits, scratch.exchange, lane, found);
+      any |= luma && count_levels(chosen);
+      (turn ? cost_8x8 : cost) = value;
+      (turn ? pattern_8x8 : pattern) = found;
+      if (turn == 1 && how != AS_ROUNDED) {
+        any = __any_sync(FULL_WARP, any);
+        try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
+        try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
       }
     }
+    if (!try_8x8) cost_8x8 = WORST;
 #pragma unroll
     for (int p = 0; p < 16; p++)
       if (!try_4x4 && luma) c[p] = 0;
@@ -242,6 +252,6 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
                                    total_coeff, transform_8x8, cbp);                                                                \
   }
 INTER_RESIDUAL(inter_residual, false, false, 32 * WARPS)
-INTER_RESIDUAL(inter_residual_8x8, true, false, 32 * WARPS, 4)
+INTER_RESIDUAL(inter_residual_8x8, true, false, 32 * WARPS, RESIDENT)
 INTER_RESIDUAL(inter_residual_trellis, false, true, 32 * WARPS)
-INTER_RESIDUAL(inter_residual_8x8_trellis, true, true, 32 * WARPS, 4)
+INTER_RESIDUAL(inter_residual_8x8_trellis, true, true, 32 * WARPS, RESIDENT)

@@ -5,6 +5,7 @@
 // time) take a lane a 4x4 block; partitions are weighed a lane each.
 #pragma once
 #include "mode_memory.cuh"
+#include "motion_compensation.cuh"
 
 DEVICE Motion from_lane(const Motion &m, int lane) { return {__shfl_sync(FULL_WARP, m.ref, lane), __shfl_sync(FULL_WARP, m.v, lane)}; }
 
@@ -33,12 +34,6 @@ DEVICE int choose_reference(const Picture &p, const Motion *mv_cache, const Sear
     }
   }
   return best;
-}
-
-DEVICE bool inside(int x, int y, int x0, int y0, int width, int height, int pad, int max_mv_y) {
-  const int left = x0 + (x >> 2), top = y0 + (y >> 2);
-  return (left >= -pad) & (left + 17 <= width + pad) & (top >= -pad) & (top + 17 <= height + pad) & (abs(x) < 4 * 2047) &
-         (y >= -4 * max_mv_y) & (y < 4 * max_mv_y);
 }
 
 // Sums over the lower and the upper lanes, in all lanes

@@ -65,3 +65,10 @@ DEVICE void predict_chroma(const uint8_t *plane, int width, int height, int pad,
 #pragma unroll
   for (int i = 0; i < 4; i++) out[i] = word[i];
 }
+
+// Whether the prediction of the macroblock at (x0, y0) with vector (x, y) lies in the padded frame and is legal
+DEVICE bool inside(int x, int y, int x0, int y0, int width, int height, int pad, int max_mv_y) {
+  const int left = x0 + (x >> 2), top = y0 + (y >> 2);
+  return (left >= -pad) & (left + 17 <= width + pad) & (top >= -pad) & (top + 17 <= height + pad) & (abs(x) < 4 * 2047) &
+         (y >= -4 * max_mv_y) & (y < 4 * max_mv_y);
+}

@@ -8,7 +8,7 @@
 #include "motion_compensation.cuh"
 
 constexpr int WARPS = 4;
-constexpr int WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16, 16x8, 8x16, 8x8
+constexpr int FAR = 1 << 30, WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16, 16x8, 8x16, 8x8
 
 // Of one macroblock, in shared memory
 struct alignas(16) Macroblock {
@@ -18,9 +18,11 @@ struct alignas(16) Macroblock {
   int cost[41], satd[41];  // of the searched partitions in the best reference of each 8x8 block or larger one
   short2 searched[41];
   int ref[9];            // of partitions 32 to 40
+  short2 middle;         // the search's predictor of the undivided macroblock's vector
   short2 mv[16];         // of the division that is coded, 4x4 blocks
   alignas(4) uint8_t sub[4];
-  int extra[4];
+  // by division: by estimates; of SATD; what the true cost has more
+  int estimate[4], distortion[4], extra[4];
 };
 
 // The kernel's arguments, as the launcher says
@@ -42,7 +44,7 @@ DEVICE void load_found(const Frame &f, Macroblock &m, int mb, int lam, const int
   const size_t n_mb = size_t(f.mb_width) * f.mb_height;
   const int most = most_ref_idx_bits(f.n_ref);
   if (lane < 9) {
-    int best = 1 << 30, ref = 0;
+    int best = FAR, ref = 0;
     for (int r = 0; r < f.n_ref; r++) {
       const int value = cost[(r * n_mb + mb) * 41 + 32 + lane] + lam * ref_idx_bits(r, most);
       if (value < best) best = value, ref = r;
@@ -58,6 +60,7 @@ DEVICE void load_found(const Frame &f, Macroblock &m, int mb, int lam, const int
     m.satd[k] = value - lam * mvd_bits(v.x - p.x, v.y - p.y);
     m.cost[k] = value + (k < 32 ? 0 : lam * ref_idx_bits(r, most));
     m.searched[k] = v;
+    if (k == 40) m.middle = p;
   }
   __syncwarp();
 }
@@ -87,20 +90,30 @@ DEVICE int2 choose_quarters(const Frame &f, Macroblock &m, int lam, int lane) {
   return make_int2(__reduce_add_sync(FULL_WARP, best), __reduce_add_sync(FULL_WARP, satd));
 }
 
-// Differences of the lane's 4x4 block of a division -> c
-DEVICE void differences(const Frame &f, Macroblock &m, int shape, int kind, int mx, int my, const unsigned *source, int lane, int *c) {
+// The 8x8 quadrant of the lane's block
+DEVICE int own_quadrant(int lane) { return lane < 16 ? (lane >> 3) * 2 + (lane >> 1 & 1) : lane & 3; }
+// The partition of a division that has the lane's block
+DEVICE int own_part(const Macroblock &m, int shape, int lane) {
+  const int q = own_quadrant(lane);
+  return shape == WHOLE ? 40 : shape == UPPER ? 36 + (q >> 1) : shape == LEFT ? 38 + (q & 1) : part_of(q, m.sub[q], lane & 1, lane >> 2 & 1);
+}
+
+// Neighbour n of a vector at a quarter sample: above, left, right, below; below 0: the vector itself
+DEVICE short2 neighbour(short2 v, int n) { return make_short2(short(v.x + (n == 2) - (n == 1)), short(v.y + (n == 3) - (n == 0))); }
+
+// Differences of the lane's 4x4 block to its prediction from `ref` at vector v -> c. kind: mb_type
+DEVICE void differences(const Frame &f, Macroblock &m, int kind, int ref, short2 v, int mx, int my, const unsigned *source, int lane, int *c) {
   const int plane = lane >> 2 & 1, bx = lane & 3, by = lane >> 2 & 3, width = f.mb_width * 16, height = f.mb_height * 16;
-  const int q = lane < 16 ? (by >> 1) * 2 + (bx >> 1) : lane & 3;
-  const int k = shape == WHOLE ? 40 : shape == UPPER ? 36 + (q >> 1) : shape == LEFT ? 38 + (q & 1) : part_of(q, m.sub[q], bx & 1, by & 1);
-  const int ref = m.ref[shape == QUARTERS ? q : k - 32];
-  if (lane < 16) m.mv[lane] = m.searched[k];
+  const int q = own_quadrant(lane);
+  __syncwarp();
+  if (lane < 16) m.mv[lane] = v;
   __syncwarp();
   unsigned predicted[4] = {0, 0, 0, 0};
   const size_t slot = f.ref_slots[ref];
   if (lane < 16) {
     const int wide = width + 2 * f.pad, high = height + 2 * f.pad;
     predict_luma(f.ref_luma + slot * 4 * wide * high, wide, high, f.pad, mx * 16, my * 16, bx, by, partition_of(kind, m.sub, bx, by),
-                 m.mv[lane], predicted);
+                 v, predicted);
   } else if (lane < 24) {
     const int wide = width / 2 + f.pad, high = height / 2 + f.pad;
     predict_chroma(f.ref_chroma + (slot * 2 + plane) * wide * high, wide, high, f.pad / 2, mx * 8, my * 8, q, kind, m.sub, m.mv, predicted);
@@ -174,11 +187,11 @@ DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp
 }
 
 // Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const uint8_t *__restrict__ src_y,
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const uint8_t *__restrict__ src_y,
     const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
     const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, int pad, int n_ref, const uint8_t *__restrict__ qp,
-    int chroma_qp_offset, int partition_mask, int transform_8x8_mode, int mb_width, int mb_height, int row0, int *search_cost,
-    const short2 *__restrict__ search_mv, const short2 *__restrict__ predictor, int *intra_cost, int *skip_limit) {
+    int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int transform_8x8_mode, int mb_width, int mb_height, int row0, int *search_cost,
+    short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost, int *skip_limit) {
   SHARED(Macroblock, macroblocks, WARPS);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
@@ -192,18 +205,20 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], lam = LAMBDA[qp_y];
   load_found(f, m, mb, lam, search_cost, search_mv, predictor, lane);
   const int2 quarters = choose_quarters(f, m, lam, lane);
-  const int estimates[4] = {lam * BITS_16x16 + m.cost[40], lam * BITS_16x8 + m.cost[36] + m.cost[37],
-                            lam * BITS_8x16 + m.cost[38] + m.cost[39], lam * BITS_8x8 + quarters.x};
-  const int satds[4] = {m.satd[40], m.satd[36] + m.satd[37], m.satd[38] + m.satd[39], quarters.y};
   const int shapes = partition_mask & 4 ? 4 : partition_mask & 2 ? 3 : 1;
-  int best = 0, least = estimates[0];
-#pragma unroll
-  for (int shape = 1; shape < 4; shape++)
-    if (shape < shapes && estimates[shape] < least) best = shape, least = estimates[shape];
-  unsigned near = 1u | 1u << best;
-#pragma unroll
-  for (int shape = 1; shape < 4; shape++)
-    if (shape < shapes && estimates[shape] < least + (least >> RD_GATE)) near |= 1u << shape;
+  int estimate = FAR, distortion = 0;  // of division `lane`
+  if (lane < shapes) {
+    const int k = lane == WHOLE ? 40 : 34 + 2 * lane;
+    estimate = lam * (lane == WHOLE ? BITS_16x16 : lane == QUARTERS ? BITS_8x8 : BITS_16x8);
+    estimate += lane == QUARTERS ? quarters.x : m.cost[k] + (lane == WHOLE ? 0 : m.cost[k + 1]);
+    distortion = lane == QUARTERS ? quarters.y : m.satd[k] + (lane == WHOLE ? 0 : m.satd[k + 1]);
+    m.estimate[lane] = estimate;
+    m.distortion[lane] = distortion;
+  }
+  const int least = __reduce_min_sync(FULL_WARP, estimate);
+  const int best = __ffs(int(__ballot_sync(FULL_WARP, estimate == least))) - 1;
+  const unsigned near = 1u | 1u << best | __ballot_sync(FULL_WARP, estimate < least + (least >> RD_GATE));
+  __syncwarp();
   // the source of the lane's block
   unsigned source[4] = {0, 0, 0, 0};
   if (lane < 24) {
@@ -217,12 +232,24 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
   }
   const int own_qp = lane < 16 ? qp_y : qp_c;
   int without = 0;
+  int moved = -1, whole = 0, cheapest = FAR, cheapest_moved = 0;  // moved: to which neighbour
 #pragma unroll 1
-  for (int shape = 0; shape < shapes; shape++) {
-    if (!(near >> shape & 1)) continue;
+  for (int step = 0; step < (subme >= RD_VECTORS ? 8 : shapes); step++) {  // from 4 on: neighbours of the undivided vector
+    const int n = step - 4, shape = n < 0 ? step : WHOLE;
+    if (n < 0 && !(near >> shape & 1)) continue;
+    const int k = own_part(m, shape, lane);
+    const short2 centre = m.searched[k], middle = m.middle;
+    if (n == 0) {
+      if (whole + m.estimate[WHOLE] != cheapest) break;
+      cheapest_moved = whole + m.distortion[WHOLE] + lam * mvd_bits(centre.x - middle.x, centre.y - middle.y);
+    }
+    const short2 v = neighbour(centre, n);
+    if (n >= 0) {
+      if (!inside(v.x, v.y, mx * 16, my * 16, mb_width * 16, mb_height * 16, pad, max_mv_y)) continue;
+    }
     const int kind = shape == WHOLE ? P_16x16 : shape == UPPER ? P_16x8 : shape == LEFT ? P_8x16 : P_8x8;
     int c[16], pattern;
-    differences(f, m, shape, kind, mx, my, source, lane, c);
+    differences(f, m, kind, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, c);
     int luma = RD_MOST;
     if (transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub))) {
       int rows[8], parts[16];
@@ -239,16 +266,33 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
     quantise_4x4(c, own_qp, DEAD_ZONE_INTER, lane >= 16);
     luma = min(luma, luma_cost(c, m.ratios + lane, false, m.bits, m.exchange, lane, pattern));
     const ChromaCost chroma = chroma_of(c, dc, m, qp_y, qp_c, lane);
-    const int satd = shape == WHOLE ? satds[0] : shape == UPPER ? satds[1] : shape == LEFT ? satds[2] : satds[3];
-    const int extra = int(lesser((chroma.best + luma) * lam / ONE_BIT, RD_MOST)) - satd;
+    const int cost = int(lesser((chroma.best + luma) * lam / ONE_BIT, RD_MOST));
+    if (n >= 0) {
+      const int all = cost + lam * mvd_bits(v.x - middle.x, v.y - middle.y);
+      if (all < cheapest_moved) {
+        cheapest_moved = all;
+        moved = n;
+      }
+      continue;
+    }
+    const int extra = cost - m.distortion[shape];
+    cheapest = min(cheapest, extra + m.estimate[shape]);
     if (lane == 0) m.extra[shape] = extra;
-    if (shape == WHOLE) without = extra - int(lesser(chroma.without * lam / ONE_BIT, RD_MOST));
-    __syncwarp();
+    if (shape == WHOLE) {
+      whole = extra;
+      without = extra - int(lesser(chroma.without * lam / ONE_BIT, RD_MOST));
+    }
   }
-  const int whole = m.extra[WHOLE], added = m.extra[best] - whole;
+  __syncwarp();
+  const int added = m.extra[best] - whole;
   if (lane == 0) {
     skip_limit[mb] = without;
-    if (intra_cost[mb] < NOT_WORTH) intra_cost[mb] += added;
+    if (intra_cost[mb] < NOT_WORTH) intra_cost[mb] += added + lam * RD_BITS_INTRA;
+    if (moved >= 0) {
+      const size_t of_whole = (size_t(m.ref[8]) * mb_width * mb_height + mb) * 41 + 40;
+      search_mv[of_whole] = neighbour(m.searched[40], moved);
+      search_cost[of_whole] = cheapest_moved - whole;
+    }
   }
   if (lane < 6) {  // partitions 36, 38 and 0, 16, 24, 32
     const int shape = lane == 0 ? UPPER : lane == 1 ? LEFT : QUARTERS, k = lane == 0 ? 36 : lane == 1 ? 38 : lane == 2 ? 0 : 8 * (lane - 1);

@@ -279,7 +279,7 @@ CONSTANTS = {
 # Arrays that a stage changes only in part, so that their rows must be resident before
 READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "subpel_refine": ("search_cost", "search_mv"),
-    "rd_candidates": ("all_cost", "intra_cost"),
+    "rd_candidates": ("all_cost", "all_mv", "intra_cost"),
     "inter_residual": ("mb_type", "ref_idx", "mv"),
     "intra": STAGES["intra"].written,
     "mark_skipped": ("mb_type",),

@@ -135,7 +135,7 @@ TABLE = (
     Stage(
         "rd_candidates", "rd_candidates.rd_candidates", ROWS, "encoder",
         "source references quantiser decision_settings tools row0 row1 searches rivals",
-        "all_cost rivals",
+        "all_cost all_mv rivals",
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",

@@ -134,7 +134,7 @@ def test_against_the_definition(kind, qp):
             without = without or error
         best = int(np.argmin(estimates))
         assert limit[mb] == extras[0] - without * lam // 256
-        assert intra[mb] == old_intra[mb] + extras[best] - extras[0]
+        assert intra[mb] == old_intra[mb] + extras[best] - extras[0] + 8 * lam
         for n, (*_, corrected) in enumerate(DIVISIONS[1:], 1):
             is_near = n == best or estimates[n] < estimates[best] + (estimates[best] >> 3)
             near += is_near

@@ -14,8 +14,8 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
-@pytest.mark.parametrize("transform_8x8_mode", [0, 1])
-def test_twin(device, kind, transform_8x8_mode):  # noqa: F811
+@pytest.mark.parametrize(("transform_8x8_mode", "subme"), [(0, 6), (1, 6), (1, 7)])
+def test_twin(device, kind, transform_8x8_mode, subme):  # noqa: F811
     rng = np.random.default_rng(seed := 5 + transform_8x8_mode)
     print("seed", seed)
     for width, height, qp, partition_mask in (
@@ -30,7 +30,7 @@ def test_twin(device, kind, transform_8x8_mode):  # noqa: F811
         source, searches = Planes(*planes), searched(rng, n_mb, pool.n_ref, qps)
         intra = np.where(rng.random(n_mb) < 0.5, 1 << 20, rng.integers(100, 9000, n_mb)).astype(np.int32)
         limit, offset = np.full(n_mb, 77, np.int32), int(rng.integers(-12, 13))
-        settings, tools = DecisionSettings(6, 1, 128, partition_mask), CodingTools(1, transform_8x8_mode, 1)
+        settings, tools = DecisionSettings(subme, 1, 128, partition_mask), CodingTools(1, transform_8x8_mode, 1)
         on_gpu = [uploaded(device, bundle) for bundle in (source, pool)]
         found, out = uploaded(device, searches), [device.upload(intra), device.upload(limit)]
         gpu_qp = device.upload(qps)
@@ -40,5 +40,6 @@ def test_twin(device, kind, transform_8x8_mode):  # noqa: F811
             rd_candidates(*on_gpu, Quantiser(gpu_qp, offset), settings, tools, row, row + 1, found, Rivals(*out))
         np.testing.assert_array_equal(out[1].get(), limit, err_msg="skip_limit")
         np.testing.assert_array_equal(found.cost.get(), searches.cost, err_msg="cost")
+        np.testing.assert_array_equal(found.mv.get(), searches.mv, err_msg="mv")
         np.testing.assert_array_equal(out[0].get(), intra, err_msg="intra_cost")
         assert (before != searches.cost).any() or partition_mask < 15
