@@ -61,7 +61,8 @@ RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
 # ---- trellis
 # Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps. Found by experiment; in I
 # slices alone 110 is best, but what they lose is lost in the P frames after them too.
-TRELLIS_INTER, TRELLIS_INTRA = 62, 200
+TRELLIS_INTER, TRELLIS_INTRA = 54, 200
+TRELLIS_8x8 = 5  # the same in 8x8 blocks, in quarters of that in 4x4 blocks
 TRELLIS_THRESHOLD_8x8, TRELLIS_THRESHOLD_16x16 = 3, 4  # THRESHOLD_8x8, THRESHOLD_16x16 after the trellis
 
 # ---- transform_choice

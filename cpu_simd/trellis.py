@@ -14,7 +14,7 @@ from ..standard.cabac_contexts import ABS_LEVEL_BASE
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import QUANT_MF, ZIGZAG_4x4
 from .cabac_bits import CHROMA_AC, CHROMA_DC, EMPTY, ONE_BIT, TABLE_QP, LUMA_8x8, significance_contexts
-from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RDO_ONE
+from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RDO_ONE, TRELLIS_8x8
 from .rdo_quant import OFFSET
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_length, nonzero_lanes
@@ -173,6 +173,8 @@ def choose_levels(block, at, count, category, bits, factor):
 @helper
 def factor_of(category, qp, rounding):
     """The cost of distortion in a block with the quantiser `qp`: chroma's squared step is not that of luma."""
+    if category == LUMA_8x8:
+        return rounding.factor * TRELLIS_8x8 >> 2
     if category != CHROMA_DC and category != CHROMA_AC:
         return rounding.factor
     finer = np.int64(rounding.bits[TABLE_QP]) - qp
@@ -224,7 +226,7 @@ def lower_8x8(quantised, coded, rounding, block):
             block[i] = abs(level)
             block[LONGEST + i] = quantised[RATIOS + at + PLACE_8x8[i]]
             left += level != 0
-        path = choose_levels(block, 0, 64, LUMA_8x8, rounding.bits, rounding.factor)
+        path = choose_levels(block, 0, 64, LUMA_8x8, rounding.bits, factor_of(LUMA_8x8, 0, rounding))
         while path != 0:
             i = bit_length(path) - 1
             path ^= 1 << i

@@ -48,8 +48,9 @@ DEVICE void compose_segments(const Range &own, Range *warp_maps, Range &before, 
 // codes: uint8 of each place; prefixes: uint32[chunks, RANGES], packed range at the chunk's first LPS, or its end, for each range
 // at its begin; starts: uint32[chunks, 4, SEGMENTS], packed range at the begin of each segment by qCodIRangeIdx at the first LPS,
 // range 0: that of the first LPS; bodies: uint32[chunks, 4], the same at the chunk's end. ranges: uint32[65], see bin_of
-extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int *slices, int mb_width, const int *n_chunks, const int *chunk_bins,
-    const int *chunk_begins, const uint16_t *bins, const unsigned *counts, const unsigned *context_begins, const uint16_t *ranks, const uint8_t *states,
+extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int2 *slice_chunks, const int *chunk_bins,
+    const int *chunk_begins, const uint16_t *bins, const unsigned *counts, const unsigned *context_begins, const uint16_t *ranks,
+    const uint8_t *states,
     const unsigned *ranges, uint8_t *codes, unsigned *prefixes, unsigned *starts, unsigned *bodies) {
   wait_for_the_kernel_before();
   SHARED(unsigned, base, COLUMNS);
@@ -57,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int *slic
   SHARED(Bin, own, PADDED_CHUNK);
   SHARED(unsigned, masks, SEGMENTS);
   SHARED(Range, warp_maps, MAPPERS / 8);
-  const Chunks c = own_chunks(slices, mb_width, n_chunks);
+  const Chunks c = own_chunks(slice_chunks);
   const int tid = int(threadIdx.x), lane = tid & 31, segment = tid >> 2, q = tid & 3;
   if (int(blockIdx.x) >= c.count) return;
   const uint8_t *own_states = states + sorted_place(c);
@@ -100,7 +101,8 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int *slic
       for (int i = 0; i < first; i++) step(own[padded(i)], r);
       prefixes[chunk * RANGES + tid] = packed(r);
     }
-    const int from = segment ? first_lps(masks, segment, end) : first, to = segment + 1 < SEGMENTS ? first_lps(masks, segment + 1, end) : end;
+    const int from = segment ? first_lps(masks, segment, end) : first, to = segment + 1 < SEGMENTS ? first_lps(masks, segment + 1,
+    end) : end;
     Range r = {begins && segment == 0 ? FIRST_RANGE : LEAST_RANGE + 64 * q, 0};
     for (int i = from; i < to; i++) step(own[padded(i)], r);
     if (from >= to) r = {0, 0};
@@ -171,14 +173,15 @@ DEVICE void pass_chunk(const Composed &s, size_t chunk, int *range, int *q, int 
 
 // Range and position of each chunk. chunk_starts: int2[chunks]: codIRange, bit position in the slice of the highest bit of codILow;
 // cells: of each slice that are used, set to 0. sizes, totals: int32[slices]: bits up to the stop bit, bins; -1, 0 without room
-extern "C" __global__ void __launch_bounds__(COMPOSERS) compose_chunks(const int *slices, const int *frame_params, int mb_width,
-    const int *n_chunks, const int *chunk_bins, const int *chunk_begins, const unsigned *prefixes, const unsigned *bodies,
+extern "C" __global__ void __launch_bounds__(COMPOSERS, 1) compose_chunks(const int2 *slice_chunks, const int *slices,
+    const int *frame_params,
+    int mb_width, const int *chunk_bins, const int *chunk_begins, const unsigned *prefixes, const unsigned *bodies,
     int2 *chunk_starts, unsigned *cells, int *sizes, int *totals) {
   wait_for_the_kernel_before();
   SHARED(Maps, warp_maps, 32);
   SHARED(Move, warp_moves, 32);
   SHARED(int, bins, 1);
-  const Chunks c = own_chunks(slices, mb_width, n_chunks);
+  const Chunks c = own_chunks(slice_chunks);
   const Composed s = {chunk_begins, prefixes, bodies};
   const int tid = int(threadIdx.x), lane = tid & 31, warp = tid >> 5;
   const int each = (c.count + COMPOSERS - 1) / COMPOSERS, first = min(tid * each, c.count), last = min(first + each, c.count);
@@ -236,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS) compose_chunks(const int
       sizes[c.slice] = fits ? size : -1;
       totals[c.slice] = fits ? *bins : 0;
     }
-    uint4 *own_cells = reinterpret_cast<uint4 *>(cells + size_t(c.first) * CELLS + c.slice * SPARE_CELLS);
+    uint4 *own_cells = reinterpret_cast<uint4 *>(cells + first_cell(slices[c.slice] * (mb_width + 1), c.slice));
     for (int i = tid; fits && i < size / 64 + 2; i += COMPOSERS) own_cells[i] = make_uint4(0, 0, 0, 0);
   }
 }
@@ -253,26 +256,28 @@ DEVICE int last_added(const unsigned *masks, int from, int to) {
 }
 
 // What bins add. cells: uint32, see CELLS; grid: any number, slices
-extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int *slices, int mb_width, const int *n_chunks, const int *chunk_bins,
+extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int2 *slice_chunks, const int *slices, int mb_width,
+    const int *chunk_bins,
     const int *chunk_begins, const uint8_t *codes, const unsigned *ranges, const unsigned *prefixes, const unsigned *starts,
-    const int2 *chunk_starts, const int *sizes, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, unsigned *cells) {
+    const int2 *chunk_starts, const int *sizes, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v,
+    unsigned *cells) {
   wait_for_the_kernel_before();
   SHARED(unsigned, range_of, BYPASS_CODE / 2 + 1);
   SHARED(Bin, own, PADDED_CHUNK);
   SHARED(unsigned, lps, SEGMENTS);
   SHARED(unsigned, adding, SEGMENTS);
   SHARED(unsigned, sums, CHUNK_CELLS);
-  const Chunks c = own_chunks(slices, mb_width, n_chunks);
+  const Chunks c = own_chunks(slice_chunks);
   const int tid = int(threadIdx.x), lane = tid & 31;
   if (int(blockIdx.x) >= c.count || sizes[c.slice] < 0) return;
-  unsigned *own_cells = cells + size_t(c.first) * CELLS + c.slice * SPARE_CELLS;
+  unsigned *own_cells = cells + first_cell(slices[c.slice] * (mb_width + 1), c.slice);
   if (tid < int(BYPASS_CODE / 2 + 1)) range_of[tid] = __ldg(ranges + tid);
   for (int k = int(blockIdx.x); k < c.count; k += int(gridDim.x)) {
     const size_t chunk = size_t(c.first + k);
     const int end = chunk_bins[chunk], begins = chunk_begins[chunk];
     const bool ends = k + 1 == c.count || chunk_begins[chunk + 1] >= 0;
     const int2 start = chunk_starts[chunk];
-    const int first_cell = ((start.y + REGISTER_BITS - 1 + 16) >> 4) - 1;
+    const int low_cell = ((start.y + REGISTER_BITS - 1 + 16) >> 4) - 1;
     unsigned found[CHUNK / ADDERS];
 #pragma unroll
     for (int j = 0; j < CHUNK / ADDERS; j++) found[j] = codes[chunk * CHUNK + ADDERS * j + tid];
@@ -300,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int *slices
         to = tid + 1 < SEGMENTS ? first_lps(lps, tid + 1, end) : end;
       }
       const int stop = last_added(adding, from, to);
-      Added out = {sums, first_cell};
+      Added out = {sums, low_cell};
       const int position = start.y + 16;
       for (int i = from; i < stop; i++) {
         const Bin bin = own[padded(i)];
@@ -311,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int *slices
     }
     __syncthreads();
     for (int i = tid; i < CHUNK_CELLS; i += ADDERS)
-      if (sums[i]) atomicAdd(own_cells + first_cell + i, sums[i]);
+      if (sums[i]) atomicAdd(own_cells + low_cell + i, sums[i]);
     if (begins > 0) {
       const Samples samples = {source_y, source_u, source_v, mb_width};
       samples.add(own_cells, (start.y + 1) / 8 - PCM_SAMPLES, begins - 1, tid, ADDERS);
@@ -325,18 +330,17 @@ DEVICE unsigned with_next(const unsigned *cells, int i) { return (cells[i] & 0xf
 DEVICE unsigned marked(unsigned cell) { return cell >> MARK ? 0x8000u >> ((cell >> MARK) - 1) : 0; }
 
 // The bytes of each slice; grid: any number, slices. to: uint32[entries, ENTRY_BYTES / 4], may be host memory
-extern "C" __global__ void __launch_bounds__(WRITERS) write_bytes(const int *slices, int mb_width, const int *n_chunks, const int *sizes,
+extern "C" __global__ void __launch_bounds__(WRITERS) write_bytes(const int *slices, int mb_width, const int *sizes,
     const unsigned *cells, unsigned *to) {
   wait_for_the_kernel_before();
-  const Chunks c = own_chunks(slices, mb_width, n_chunks);
-  const int size = sizes[c.slice];
-  const unsigned *own = cells + size_t(c.first) * CELLS + c.slice * SPARE_CELLS + 1;  // without the cell before the slice
+  const int slice = int(blockIdx.y), size = sizes[slice], entry = slices[slice] * (mb_width + 1);
+  const unsigned *own = cells + first_cell(entry, slice) + 1;  // without the cell before the slice
   for (int at = int(blockIdx.x * WRITERS + threadIdx.x); 32 * at < size; at += int(gridDim.x) * WRITERS) {
     int k = 2 * at + 2;
     unsigned v = with_next(own, k);
     while (v == 0xffff) v = with_next(own, ++k);
     const unsigned low = with_next(own, 2 * at + 1) + (v >> 16), high = with_next(own, 2 * at) + (low >> 16);
     const unsigned out = (high & 0xffff) << 16 | (low & 0xffff) | marked(own[2 * at]) << 16 | marked(own[2 * at + 1]);
-    to[size_t(c.first) * (ENTRY_BYTES / 4) + at] = __byte_perm(out, 0, 0x0123);
+    to[size_t(entry) * (ENTRY_BYTES / 4) + at] = __byte_perm(out, 0, 0x0123);
   }
 }

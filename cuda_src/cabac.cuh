@@ -1,8 +1,8 @@
 // CABAC of whole slices, all bins at once: the sizes of their parts, and a step of the engine (9.3.4.2).
 //
-// A slice has a chunk of places for each of its entries (entropy.cu), which begin at chunk `first`; its bins lie in order from
-// the first place on. After I_PCM they go on at the next chunk: a code word, from one start of the engine to the next, begins at
-// a chunk. A block of threads takes chunks of its slice in turn, as many as the slice has: their number is known on the GPU only.
+// A slice has chunks of places from chunk `first` on, at most one for each of its entries (entropy.cu); its bins lie in order
+// from the first place on. After I_PCM they go on at the next chunk: a code word, from one start of the engine to the next,
+// begins at a chunk. Blocks of threads take the chunks of their slice in turn: the number is known on the GPU only.
 #pragma once
 #include "cabac_tables.cuh"
 #include "moves.cuh"
@@ -11,7 +11,7 @@
 constexpr int CHUNK = 2048;                           // bins, at most
 constexpr int SEGMENT = 32, SEGMENTS = CHUNK / SEGMENT;  // bins from one possible start of a segment to the next
 constexpr int COLUMNS = 320;                          // contexts, without those of fields
-constexpr int PIECE = 32, WARM_UP = 12;               // bins whose states a thread finds; pieces before it that it reads
+constexpr int PIECE = 32, WARM_UP = 10;               // bins whose states a thread finds; pieces before it that it reads
 constexpr int SORTED_CHUNKS = COLUMNS * PIECE / CHUNK;  // room of a slice for contexts that begin at a piece
 constexpr int CELLS = ENTRY_BYTES / 2, SPARE_CELLS = 8;  // of 16 bits: of an entry, and more of a slice
 constexpr int FIRST_RANGE = 510, REGISTER_BITS = 10;  // of codIRange and codILow
@@ -27,10 +27,13 @@ constexpr unsigned TERMINATE_CODE = 126, BYPASS_CODE = 128;
 struct Chunks {
   int slice, first, count;
 };
-DEVICE Chunks own_chunks(const int *slices, int mb_width, const int *n_chunks) {
-  const int slice = int(blockIdx.y);
-  return {slice, slices[slice] * (mb_width + 1), n_chunks[slice]};
+// Those of a block's slice. slice_chunks: int2[slices], the first and the number
+DEVICE Chunks own_chunks(const int2 *slice_chunks) {
+  const int2 own = slice_chunks[blockIdx.y];
+  return {int(blockIdx.y), own.x, own.y};
 }
+// The cells of a slice. entry: its first
+DEVICE size_t first_cell(int entry, int slice) { return size_t(entry) * CELLS + slice * SPARE_CELLS; }
 // The first byte of a slice among the sorted bins
 DEVICE size_t sorted_place(const Chunks &c) { return size_t(c.first + SORTED_CHUNKS * c.slice) * CHUNK; }
 DEVICE int column_of(int context) { return context < FIRST_FIELD_CONTEXT ? context : context - FIELD_CONTEXTS; }

@@ -21,6 +21,7 @@ KERNELS = (
 CHUNK, COLUMNS, PIECE, SEGMENTS, SORTED_CHUNKS, SPARE_CELLS = 2048, 320, 32, 64, 5, 8
 RANGES = 256
 THREADS, SUMMERS, WALKERS, MAPPERS, COMPOSERS, ADDERS, WRITERS = 256, 1024, 128, 256, 1024, 128, 256
+SMALL = 2048  # entries of a frame in which each has a chunk
 BLOCKS = 8  # a multiprocessor, of kernels whose blocks take what there is in turn
 WARPS, MOST = 8, 256  # entries of a block of threads; bins of an entry that are kept
 WORDS = 512  # approximate words of a slice that a block of threads writes
@@ -40,12 +41,12 @@ Sizes = namedtuple("Sizes", (
     "bins",  # int32[>= n]
 ))  # fmt: skip
 
-# The bins of a frame. An entry is a macroblock, or what follows a row; a slice has the chunks of its entries.
+# The bins of a frame. An entry is a macroblock, or what follows a row.
 Bins = namedtuple("Bins", (
-    "symbols",  # uint16[entries, CHUNK]: in coding order from the slice's first place on, after I_PCM from the next chunk on
-    "chunk_bins",  # int32[entries]: bins of each chunk
-    "chunk_begins",  # int32[entries]: -1, 0: begins the slice, 1 + mb: follows the samples of I_PCM of macroblock mb
-    "n_chunks",  # int32[slices]: chunks of each slice
+    "symbols",  # uint16[chunks, CHUNK]: in coding order from the slice's first place on, after I_PCM from the next chunk on
+    "chunk_bins",  # int32[chunks]: bins of each chunk
+    "chunk_begins",  # int32[chunks]: -1, 0: begins the slice, 1 + mb: follows the samples of I_PCM of macroblock mb
+    "slice_chunks",  # int32[slices, 2]: the first chunk of each slice, and the number; 0 if its bins have no room
 ))  # fmt: skip
 
 
@@ -76,6 +77,11 @@ def _entries(slices: Slices) -> int:
     return slices.first_mb.shape[0] * (slices.mb_width + 1)
 
 
+def _entries_per_chunk(slices: Slices) -> int:
+    """Entries that share the places of a chunk: in large frames memory counts, in small ones slices with many bins."""
+    return 1 if _entries(slices) <= SMALL else 2
+
+
 def _entry_arguments(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int) -> list[Any]:
     """The first arguments of kernels that make bins."""
     frame = [slices.first_mb, slices.frame_params, slices.n_ref, slices.mb_width]
@@ -85,20 +91,22 @@ def _entry_arguments(slices: Slices, macroblocks: Macroblocks, transform_8x8_mod
 def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int, stream: Any = None) -> Bins:
     """7.3.4, 7.3.5, 9.3.2: the bins of all macroblocks, as cpu_simd/cabac_macroblock.py has them. In scratch memory."""
     device, mb_height, n, entries = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1, _entries(slices)
+    shared = _entries_per_chunk(slices)
+    chunks = entries // shared
     bins = Bins(
-        device.scratch("bins", (entries, CHUNK), np.uint16, stream),
-        device.scratch("chunk bins", (entries,), np.int32, stream),
-        device.scratch("chunk begins", (entries,), np.int32, stream),
-        device.scratch("chunks", (mb_height,), np.int32, stream),
+        device.scratch("bins", (chunks, CHUNK), np.uint16, stream),
+        device.scratch("chunk bins", (chunks,), np.int32, stream),
+        device.scratch("chunk begins", (chunks,), np.int32, stream),
+        device.scratch("chunks", (mb_height, 2), np.int32, stream),
     )
     counts = device.scratch("bin counts", (entries,), np.uint32, stream)
     places = device.scratch("bin places", (entries,), np.int32, stream)
     kept = device.scratch("kept bins", (entries, MOST), np.uint16, stream)
     state, blocks = _entry_arguments(slices, macroblocks, transform_8x8_mode), -(-entries // WARPS)
     device.launch("cabac_bins", "make_bins", (blocks,), (32 * WARPS,), [*state, counts, kept], stream)
-    arguments = [slices.rows, slices.mb_width, counts, places, *bins[1:]]
+    arguments = [slices.rows, slices.mb_width, shared, counts, places, *bins[1:]]
     device.launch("cabac_bins", "place_bins", (n,), (SUMMERS,), arguments, stream)
-    arguments = [*state, slices.rows, bins.n_chunks, counts, places, kept, bins.symbols]
+    arguments = [*state, slices.rows, bins.slice_chunks, counts, places, kept, bins.symbols]
     device.launch("cabac_bins", "gather_bins", (-(-blocks // n), n), (32 * WARPS,), arguments, stream)
     return bins
 
@@ -106,7 +114,8 @@ def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int,
 def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: Any = None) -> DeviceArray:
     """9.3.4: codes all slices whose bins have room. Returns cells: see cabac.cu."""
     device, mb_height, n, entries = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1, _entries(slices)
-    n_sorted = entries + SORTED_CHUNKS * mb_height
+    chunks = bins.symbols.shape[0]
+    n_sorted = chunks + SORTED_CHUNKS * mb_height
 
     def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
         return device.scratch(f"cabac {name}", shape, dtype, stream)
@@ -114,41 +123,39 @@ def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: 
     def launch(module: str, kernel: str, blocks: int, threads: int, *arguments: Any) -> None:
         device.launch(module, kernel, (blocks, n), (threads,), arguments, stream)
 
-    counts, totals = scratch("counts", (entries, COLUMNS), np.uint32), scratch("totals", (mb_height, COLUMNS), np.uint32)
+    counts, totals = scratch("counts", (chunks, COLUMNS), np.uint32), scratch("totals", (mb_height, COLUMNS), np.uint32)
     begins, ends = scratch("begins", (mb_height, COLUMNS), np.uint32), scratch("ends", (mb_height,), np.int32)
-    ranks, codes = scratch("ranks", (entries, CHUNK), np.uint16), scratch("codes", (entries, CHUNK), np.uint8)
-    ordered, states = scratch("sorted", (n_sorted, CHUNK), np.uint8), scratch("states", (n_sorted, CHUNK), np.uint8)
+    ranks, codes = scratch("ranks", (chunks, CHUNK), np.uint16), scratch("sorted", (n_sorted, CHUNK), np.uint8)
+    ordered, states = codes, scratch("states", (n_sorted, CHUNK), np.uint8)  # codes take the place of the sorted bins
     columns = scratch("columns", (n_sorted, CHUNK // PIECE), np.uint16)
-    prefixes, bodies = scratch("prefixes", (entries, RANGES), np.uint32), scratch("bodies", (entries, 4), np.uint32)
-    segments, chunk_starts = scratch("segments", (entries, 4, SEGMENTS), np.uint32), scratch("starts", (entries, 2), np.int32)
+    prefixes, bodies = scratch("prefixes", (chunks, RANGES), np.uint32), scratch("bodies", (chunks, 4), np.uint32)
+    segments, chunk_starts = scratch("segments", (chunks, 4, SEGMENTS), np.uint32), scratch("starts", (chunks, 2), np.int32)
     cells = scratch("cells", (entries * (ENTRY_BYTES // 2) + SPARE_CELLS * mb_height,), np.uint32)
     range_table, next_table, initial = _tables(device)
 
-    blocks = max(1, min(BLOCKS * device.multiprocessors, entries) // n)
+    blocks = max(1, min(BLOCKS * device.multiprocessors, chunks) // n)
     rows, frame_params, n_ref, mb_width = slices[1:]
-    layout = rows, mb_width, bins.n_chunks
-    launch("cabac_states", "count_contexts", blocks, THREADS, *layout, bins.chunk_bins, bins.symbols, counts)
-    launch("cabac_states", "sum_contexts", COLUMNS // 32, SUMMERS, *layout, counts, totals)
-    launch("cabac_states", "sort_bins", blocks, THREADS, *layout, bins.chunk_bins, bins.symbols, counts, totals, begins, ends,
+    layout = bins.slice_chunks
+    launch("cabac_states", "count_contexts", blocks, THREADS, layout, bins.chunk_bins, bins.symbols, counts)
+    launch("cabac_states", "sum_contexts", COLUMNS // 32, SUMMERS, layout, counts, totals)
+    launch("cabac_states", "sort_bins", blocks, THREADS, layout, bins.chunk_bins, bins.symbols, counts, totals, begins, ends,
            ranks, ordered, columns)  # fmt: skip
-    launch("cabac_states", "walk_states", blocks, WALKERS, rows, mb_width, frame_params, n_ref, ends, begins, columns,
+    launch("cabac_states", "walk_states", blocks, WALKERS, layout, frame_params, n_ref, ends, begins, columns,
            next_table, initial, ordered, states)  # fmt: skip
-    launch("cabac", "map_ranges", blocks, MAPPERS, *layout, bins.chunk_bins, bins.chunk_begins, bins.symbols, counts, begins,
+    launch("cabac", "map_ranges", blocks, MAPPERS, layout, bins.chunk_bins, bins.chunk_begins, bins.symbols, counts, begins,
            ranks, states, range_table, codes, prefixes, segments, bodies)  # fmt: skip
-    launch("cabac", "compose_chunks", 1, COMPOSERS, rows, frame_params, mb_width, bins.n_chunks, bins.chunk_bins,
+    launch("cabac", "compose_chunks", 1, COMPOSERS, layout, rows, frame_params, mb_width, bins.chunk_bins,
            bins.chunk_begins, prefixes, bodies, chunk_starts, cells, *sizes)  # fmt: skip
-    launch("cabac", "add_codes", blocks, ADDERS, *layout, bins.chunk_bins, bins.chunk_begins, codes, range_table, prefixes,
-           segments, chunk_starts, sizes.bits, *source, cells)  # fmt: skip
+    launch("cabac", "add_codes", blocks, ADDERS, layout, rows, mb_width, bins.chunk_bins, bins.chunk_begins, codes,
+           range_table, prefixes, segments, chunk_starts, sizes.bits, *source, cells)  # fmt: skip
     return cells
 
 
-def write_bytes(
-    slices: Slices, bins: Bins, cells: DeviceArray, sizes: Sizes, slice_data: DeviceArray, stream: Any = None
-) -> None:
+def write_bytes(slices: Slices, cells: DeviceArray, sizes: Sizes, slice_data: DeviceArray, stream: Any = None) -> None:
     """The bytes of all slices; slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES], may be the host's memory."""
     n = slices.rows.shape[0] - 1
     grid = max(1, 4 * _entries(slices) // WORDS // n), n
-    arguments = [slices.rows, slices.mb_width, bins.n_chunks, sizes.bits, cells, slice_data]
+    arguments = [slices.rows, slices.mb_width, sizes.bits, cells, slice_data]
     cells.device.launch("cabac", "write_bytes", grid, (WRITERS,), arguments, stream)
 
 
@@ -167,9 +174,9 @@ def write_cabac_slices(
     cells = code_bins(slices, bins, source, sizes, stream)
     state = _entry_arguments(slices, macroblocks, transform_8x8_mode)
     own = device.scratch("bins of an entry", (mb_height, MOST_BINS), np.uint16, stream)
-    arguments = [*state, slices.rows, bins.n_chunks, *_tables(device), *source, own, cells, *sizes]
-    device.launch("cabac_serial", "code_serially", (n,), (32,), arguments, stream)
-    write_bytes(slices, bins, cells, sizes, slice_data, stream)
+    arguments = [*state, slices.rows, bins.slice_chunks, *_tables(device), *source, own, cells, *sizes]
+    device.launch("cabac_bins", "code_serially", (n,), (32,), arguments, stream)
+    write_bytes(slices, cells, sizes, slice_data, stream)
 
 
 def _tables(device: Device) -> tuple[DeviceArray, DeviceArray, DeviceArray]:

@@ -11,11 +11,11 @@ constexpr int WALKERS = 128;
 constexpr unsigned LOWEST = 62 << 1, HIGHEST = 62 << 1 | 1;  // states: pStateIdx << 1 | valMPS
 
 // Bins of each context in each chunk. counts: uint32[chunks, COLUMNS]
-extern "C" __global__ void __launch_bounds__(THREADS) count_contexts(const int *slices, int mb_width, const int *n_chunks,
-    const int *chunk_bins, const uint16_t *bins, unsigned *counts) {
+extern "C" __global__ void __launch_bounds__(THREADS) count_contexts(const int2 *slice_chunks, const int *chunk_bins,
+    const uint16_t *bins, unsigned *counts) {
   wait_for_the_kernel_before();
   SHARED(unsigned, sums, COLUMNS);
-  const Chunks c = own_chunks(slices, mb_width, n_chunks);
+  const Chunks c = own_chunks(slice_chunks);
   for (int k = int(blockIdx.x); k < c.count; k += int(gridDim.x)) {
     const size_t chunk = size_t(c.first + k);
     const int end = chunk_bins[chunk];
@@ -37,11 +37,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_contexts(const int *
 }
 
 // Sums of the counts over the chunks before, in place, and totals: uint32[slices, COLUMNS]. grid: COLUMNS / 32, slices
-extern "C" __global__ void __launch_bounds__(1024) sum_contexts(const int *slices, int mb_width, const int *n_chunks, unsigned *counts,
+extern "C" __global__ void __launch_bounds__(1024) sum_contexts(const int2 *slice_chunks, unsigned *counts,
     unsigned *totals) {
   wait_for_the_kernel_before();
   SHARED(unsigned, sums, 32 * 32);
-  const Chunks c = own_chunks(slices, mb_width, n_chunks);
+  const Chunks c = own_chunks(slice_chunks);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, column = 32 * int(blockIdx.x) + lane;
   const int each = (c.count + 31) / 32, first = min(warp * each, c.count), last = min(first + each, c.count);
   unsigned *own = counts + size_t(c.first) * COLUMNS + column;
@@ -103,14 +103,14 @@ DEVICE unsigned lanes_alike(int column, bool sorted) {
 
 // Sorts bins by context. context_begins: uint32[slices, COLUMNS], a context's first sorted place in its slice; sorted_ends:
 // int32[slices]; ranks: uint16 of each place, among those of its chunk and context; sorted: uint8, binVal; piece_columns: uint16
-extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int *slices, int mb_width, const int *n_chunks, const int *chunk_bins,
+extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int2 *slice_chunks, const int *chunk_bins,
     const uint16_t *bins, const unsigned *counts, const unsigned *totals, unsigned *context_begins, int *sorted_ends, uint16_t *ranks,
     uint8_t *sorted, uint16_t *piece_columns) {
   wait_for_the_kernel_before();
   SHARED(unsigned, begins, COLUMNS);
   SHARED(unsigned, base, COLUMNS);
   SHARED(uint16_t, before, WARPS * COLUMNS);
-  const Chunks c = own_chunks(slices, mb_width, n_chunks);
+  const Chunks c = own_chunks(slice_chunks);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, tid = int(threadIdx.x);
   if (int(blockIdx.x) >= c.count) {
     if (blockIdx.x == 0 && tid == 0) sorted_ends[c.slice] = 0;
@@ -190,17 +190,18 @@ DEVICE unsigned through_piece(const unsigned *next, unsigned state, unsigned bit
 }
 
 // The states before each sorted bin. next_states: uint32[2048], see four_steps; states: uint8, as `sorted`
-extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int *slices, int mb_width, const int *frame_params, int n_ref,
+extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int2 *slice_chunks, const int *frame_params, int n_ref,
     const int *sorted_ends, const unsigned *context_begins, const uint16_t *piece_columns, const unsigned *next_states,
     const short *initial, const uint8_t *sorted, uint8_t *states) {
   wait_for_the_kernel_before();
   SHARED(unsigned, next, 2048);
   SHARED(unsigned, pieces, WALKERS + WARM_UP);
-  const Chunks c = own_chunks(slices, mb_width, sorted_ends);  // c.count: bytes
-  const int tid = int(threadIdx.x), end = (c.count + PIECE - 1) / PIECE;
+  const Chunks c = own_chunks(slice_chunks);
+  const int tid = int(threadIdx.x), end = (sorted_ends[c.slice] + PIECE - 1) / PIECE;
   if (int(blockIdx.x) * WALKERS >= end) return;
   const size_t own_sorted = sorted_place(c);
-  for (int i = tid; i < 2048 / 4; i += WALKERS) reinterpret_cast<uint4 *>(next)[i] = __ldg(reinterpret_cast<const uint4 *>(next_states) + i);
+  const uint4 *table = reinterpret_cast<const uint4 *>(next_states);
+  for (int i = tid; i < 2048 / 4; i += WALKERS) reinterpret_cast<uint4 *>(next)[i] = __ldg(table + i);
   for (int first = int(blockIdx.x) * WALKERS; first < end; first += int(gridDim.x) * WALKERS) {
     const int piece = first + tid;
     __syncthreads();

@@ -39,7 +39,7 @@ DEVICE void quantise_8x8(const int *rows, int qp, Choice how, int *parts, uint16
   if (how == BY_CAVLC) weigh(parts, mask, ones, 0, ratios);
   if (how == TRELLIS) {
     __syncwarp();
-    Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits), TRELLIS_INTER, lane);
+    Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits), TRELLIS_INTER * TRELLIS_8x8 >> 2, lane);
     path = path_of_lane(path, 8 * ((lane >> 2 & 2) | (lane >> 1 & 1))) >> ((lane >> 1 & 2) | (lane & 1));
 #pragma unroll
     for (int i = 0; i < 16; i++) {

@@ -8,6 +8,11 @@
 
 constexpr int WARPS = 4;
 constexpr int WORST = 1 << 30;  // more than any cost
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int RESIDENT = 3;  // minimum blocks a multiprocessor with the choice of the transform: here four would spill registers
+#else
+constexpr int RESIDENT = 4;
+#endif
 
 // EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
 // macroblock rows [row0, row0 + gridDim.y).
@@ -62,7 +67,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
   const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
   if (EITHER || FOR_CABAC) {
-    fill_bits<FOR_CABAC>(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
+    fill_bits<true>(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
   }
   if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
     either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
@@ -71,24 +76,29 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   forward_4x4(c);
   if (EITHER && either) {  // as in _code_either of cpu_simd/inter_residual.py
     int chosen[16];
-    store_ratios(c, own_qp, own_ratios);
+    bool any = false, try_8x8 = true;
+#pragma unroll 1
+    for (int turn = 0; turn < (how == AS_ROUNDED || !try_8x8 ? 2 : 3); turn++) {  // both rounded, then 8x8 with chosen levels
+      if (turn) {
+        quantise_8x8(rows, qp_y, turn == 2 ? how : AS_ROUNDED, chosen, own_ratios, scratch, lane);
+      } else {
+        store_ratios(c, own_qp, own_ratios);
 #pragma unroll
-    for (int p = 0; p < 16; p++) chosen[p] = c[p];
-    quantise_4x4(chosen, own_qp, DEAD_ZONE_INTER, !luma);
-    cost = luma_cost(chosen, own_ratios, false, scratch.bits, lane, pattern);
-    bool any = luma && count_levels(chosen);
-    quantise_8x8(rows, qp_y, AS_ROUNDED, chosen, own_ratios, scratch, lane);
-    cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
-    any = __any_sync(FULL_WARP, any || (luma && count_levels(chosen)));
-    if (how != AS_ROUNDED) {
-      try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
-      const bool try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
-      cost_8x8 = WORST;
-      if (try_8x8) {
-        quantise_8x8(rows, qp_y, how, chosen, own_ratios, scratch, lane);
-        cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
+        for (int p = 0; p < 16; p++) chosen[p] = c[p];
+        quantise_4x4(chosen, own_qp, DEAD_ZONE_INTER, !luma);
+      }
+      int found;
+      const int value = luma_cost(chosen, own_ratios, turn, scratch.bits, scratch.exchange, lane, found);
+      any |= luma && count_levels(chosen);
+      (turn ? cost_8x8 : cost) = value;
+      (turn ? pattern_8x8 : pattern) = found;
+      if (turn == 1 && how != AS_ROUNDED) {
+        any = __any_sync(FULL_WARP, any);
+        try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
+        try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
       }
     }
+    if (!try_8x8) cost_8x8 = WORST;
 #pragma unroll
     for (int p = 0; p < 16; p++)
       if (!try_4x4 && luma) c[p] = 0;
@@ -118,7 +128,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
   if (how == AS_ROUNDED) quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
   if (EITHER && either) {
-    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, lane, pattern) : WORST;
+    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, scratch.exchange, lane, pattern) : WORST;
     if (!try_4x4) pattern = 0;
     is_8x8 = cost_8x8 < cost;
     if (is_8x8) {
@@ -221,8 +231,8 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   }
 }
 
-#define INTER_RESIDUAL(name, either, cabac)                                                                                             \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
+#define INTER_RESIDUAL(name, either, cabac, ...)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
       const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0, int chroma_qp_offset, int trellis,         \
       const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,  \
@@ -241,7 +251,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
                                    chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,   \
                                    total_coeff, transform_8x8, cbp);                                                                \
   }
-INTER_RESIDUAL(inter_residual, false, false)
-INTER_RESIDUAL(inter_residual_8x8, true, false)
-INTER_RESIDUAL(inter_residual_trellis, false, true)
-INTER_RESIDUAL(inter_residual_8x8_trellis, true, true)
+INTER_RESIDUAL(inter_residual, false, false, 32 * WARPS)
+INTER_RESIDUAL(inter_residual_8x8, true, false, 32 * WARPS, RESIDENT)
+INTER_RESIDUAL(inter_residual_trellis, false, true, 32 * WARPS)
+INTER_RESIDUAL(inter_residual_8x8_trellis, true, true, 32 * WARPS, RESIDENT)

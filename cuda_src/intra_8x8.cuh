@@ -51,7 +51,7 @@ DEVICE void code_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
         weighing->ratios[position_of_place(places.at(k))] =
             uint16_t(min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), LARGEST_RATIO));
     __syncwarp();
-    path = choose_levels_8x8<false>(weighing->ratios, weighing->bits, contexts_8x8(weighing->bits), TRELLIS_INTRA, lane);
+    path = choose_levels_8x8<false>(weighing->ratios, weighing->bits, contexts_8x8(weighing->bits), TRELLIS_INTRA * TRELLIS_8x8 >> 2, lane);
   }
   if (lane < 8) {
     short *levels = m.levels + 64 * q;

@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const 
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
   Macroblock &m = macroblocks[threadIdx.x >> 5];
-  fill_bits<false>(m.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
+  fill_bits<true>(m.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
   __syncwarp();
   wait_for_the_kernel_before();
   const Frame f = {src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, n_ref, mb_width, mb_height, partition_mask, chroma_qp_offset,
@@ -258,13 +258,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const 
       int any = 0;
 #pragma unroll
       for (int p = 0; p < 16; p++) any |= parts[p];
-      if (__any_sync(FULL_WARP, any)) luma = luma_cost(parts, m.ratios + lane, true, m.bits, lane, pattern);
+      if (__any_sync(FULL_WARP, any)) luma = luma_cost(parts, m.ratios + lane, true, m.bits, m.exchange, lane, pattern);
     }
     forward_4x4(c);
     const int dc = c[0];
     store_ratios(c, own_qp, m.ratios + lane);
     quantise_4x4(c, own_qp, DEAD_ZONE_INTER, lane >= 16);
-    luma = min(luma, luma_cost(c, m.ratios + lane, false, m.bits, lane, pattern));
+    luma = min(luma, luma_cost(c, m.ratios + lane, false, m.bits, m.exchange, lane, pattern));
     const ChromaCost chroma = chroma_of(c, dc, m, qp_y, qp_c, lane);
     const int cost = int(lesser((chroma.best + luma) * lam / ONE_BIT, RD_MOST));
     if (n >= 0) {

@@ -55,10 +55,6 @@ DEVICE int block_bits(const int *c, const Masks &m, int first, const unsigned *s
   return total;
 }
 
-DEVICE int bits_4x4(const int *c, const Masks &m, const unsigned *bits) {
-  return block_bits(c, m, 0, bits + AT_SIGNIFICANT_2, bits + AT_LAST_2, bits + AT_LEVEL_2);
-}
-
 // Bit i of 8 -> bit 4 i
 DEVICE unsigned spread(unsigned x) {
   x = (x | x << 12) & 0x000f000fu;
@@ -78,23 +74,27 @@ DEVICE Masks_8x8 masks_of_quadrant(const Masks &m, int part) {
           {over_quadrant(spread(m.coded >> 8) << part), over_quadrant(spread(m.larger >> 8) << part)}};
 }
 
-// The lane's share of the bits of its quadrant's 8x8 block
-DEVICE int bits_8x8(const int *c, const Masks_8x8 &m, int part, const unsigned *bits) {
-  const int last = m.high.coded ? 63 - __clz(int(m.high.coded)) : 31 - __clz(int(m.low.coded));
-  int total = 0;
-#pragma unroll
-  for (int i = 15; i >= 0; i--) {
-    const int at = 4 * i + part, size = abs(c[digit(ZIGZAG_4x4_DIGITS, i)]), beyond = at & 31;
-    if (at > last) continue;
-    if (at < 63) {
-      const unsigned increments = __ldg(INCREMENTS_8x8 + 4 * part + (i >> 2)) >> (8 * (i & 3)) & 255;
-      total += position_bits(bits[AT_SIGNIFICANT_5 + (increments & 15)], bits[AT_LAST_5 + (increments >> 4)], size, at == last);
-    }
-    if (size) {
-      const unsigned coded = (i < 8 ? m.low.coded : m.high.coded) >> beyond >> 1, large = (i < 8 ? m.low.larger : m.high.larger) >> beyond >> 1;
-      const int larger = __popc(large) + (i < 8 ? __popc(m.high.larger) : 0), all = __popc(coded) + (i < 8 ? __popc(m.high.coded) : 0);
-      total += magnitude_bits(bits + AT_LEVEL_5, size, all - larger, larger);
-    }
+// Bits of residual_block_cabac() of the lane's 4x4 block, or its share of those of its quadrant's 8x8 block; 0 without levels.
+// sizes: magnitudes of the levels, uint16[16 * 32] in shared memory, [i * 32] the own ones
+DEVICE int level_bits(const uint16_t *sizes, const Masks &own, bool is_8x8, int part, const unsigned *bits) {
+  Masks_8x8 m = {own, {0, 0}};
+  if (is_8x8) m = masks_of_quadrant(own, part);
+  const int end = is_8x8 ? 63 : 15, last = m.high.coded ? 63 - __clz(int(m.high.coded)) : 31 - __clz(int(m.low.coded));
+  const unsigned *significant = bits + (is_8x8 ? AT_SIGNIFICANT_5 : AT_SIGNIFICANT_2), *last_flag = bits + (is_8x8 ? AT_LAST_5 : AT_LAST_2);
+  const unsigned *magnitude = bits + (is_8x8 ? AT_LEVEL_5 : AT_LEVEL_2), *zeros = bits + (is_8x8 ? ZEROS_5 : ZEROS_2);
+  int total = last >= 0 && (!is_8x8 || part == 0) ? int(zeros[min(last + 1, end)]) : 0;  // as if all up to the last were zeros
+#pragma unroll 1
+  for (unsigned rest = own.coded; rest; rest &= rest - 1) {
+    const int i = __ffs(int(rest)) - 1, at = is_8x8 ? 4 * i + part : i;
+    const bool upper = at > 31;
+    const unsigned after = ~1u << (at & 31);  // what is coded before it
+    const int larger = __popc((upper ? m.high : m.low).larger & after) + (upper ? 0 : __popc(m.high.larger));
+    const int all = __popc((upper ? m.high : m.low).coded & after) + (upper ? 0 : __popc(m.high.coded));
+    total += magnitude_bits(magnitude, sizes[32 * i], all - larger, larger);
+    if (at == end) continue;
+    const int increments = is_8x8 ? increments_8x8(at) : i | i << 4;
+    const unsigned flag = significant[increments & 15];
+    total += bin_bits(flag, true) - bin_bits(flag, false) + bin_bits(last_flag[increments >> 4], at == last);
   }
   return total;
 }
@@ -104,25 +104,25 @@ DEVICE int sum_of_quadrant(int v) {
   return v + __shfl_xor_sync(FULL_WARP, v, 4);
 }
 
-// Cost of the luma in 1 / 256 bit, and the coded_block_pattern for which it is lowest. ratios: as weigh takes them
-DEVICE int luma_cost(const int *c, const uint16_t *ratios, bool is_8x8, const unsigned *bits, int lane, int &pattern) {
+// Cost of the luma in 1 / 256 bit, and the coded_block_pattern for which it is lowest. ratios: as weigh takes them; bits: of
+// fill_bits with those of zeros; exchange: EXCHANGE_8x8 words of the warp
+DEVICE int luma_cost(const int *c, const uint16_t *ratios, bool is_8x8, const unsigned *bits, int *exchange, int lane, int &pattern) {
+  uint16_t *sizes = reinterpret_cast<uint16_t *>(exchange) + lane;
+  Masks own = {0, 0};
   int dropped = 0, kept = 0;
 #pragma unroll
   for (int i = 0; i < 16; i++) {
-    const int ratio = ratios[32 * i], left = short(ratio - (abs(c[digit(ZIGZAG_4x4_DIGITS, i)]) << 6));  // 16 bits, as on the CPU
+    const int size = abs(c[digit(ZIGZAG_4x4_DIGITS, i)]), ratio = ratios[32 * i], left = short(ratio - (size << 6));  // as on the CPU
     const int without = min(ratio, CHOICE_MOST_RATIO), with = min(abs(left), CHOICE_MOST_RATIO);
     dropped += without * without;
     kept += with * with;
+    sizes[32 * i] = uint16_t(size);
+    own.coded |= unsigned(size > 0) << i;
+    own.larger |= unsigned(size > 1) << i;
   }
   const int part = (lane >> 1 & 2) | (lane & 1);
-  const Masks own = masks_of(c);
-  int cost_of_levels;
-  if (is_8x8) {
-    cost_of_levels = bits_8x8(c, masks_of_quadrant(own, part), part, bits);
-  } else {
-    cost_of_levels = bits_4x4(c, own, bits);
-    cost_of_levels += mean_bits(bits + AT_CODED_2, own.coded != 0);
-  }
+  int cost_of_levels = level_bits(sizes, own, is_8x8, part, bits);
+  if (!is_8x8) cost_of_levels += mean_bits(bits + AT_CODED_2, own.coded != 0);
   const bool coded = over_quadrant(own.coded) != 0;
   dropped = int((long long)(sum_of_quadrant(dropped)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, false);
   kept = int((long long)(sum_of_quadrant(kept)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, true);
@@ -133,5 +133,6 @@ DEVICE int luma_cost(const int *c, const uint16_t *ratios, bool is_8x8, const un
   int total = worth ? kept : dropped;
   total += __shfl_xor_sync(FULL_WARP, total, 2);
   total += __shfl_xor_sync(FULL_WARP, total, 8);
+  __syncwarp();
   return __shfl_sync(FULL_WARP, total, 0);
 }

@@ -231,12 +231,14 @@ TABLE = (
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
+MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac")}  # by file of cuda_src
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
 def files(folder: str) -> set[str]:
-    """Names of the files in folder CPU or CUDA that hold stages."""
-    return {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
+    """Names of the files in folder CPU or CUDA that hold stages, and on GPUs of other files with kernels that they launch."""
+    found = {stage.function.split(".")[0] for stage in TABLE if stage.only in ("", folder)}
+    return found.union(*(MORE_KERNELS.get(name, ()) for name in found)) if folder == CUDA else found
 
 
 def deferred_stages(folder: str) -> frozenset[str]:

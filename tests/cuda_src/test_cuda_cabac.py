@@ -61,7 +61,7 @@ def placed(slices, mb_width, mb_height, mbs):
     entries = mb_height * (mb_width + 1)
     symbols = np.full((entries * CHUNK,), 0xABCD, np.uint16)
     sizes, begins = np.full(entries, -9, np.int32), np.full(entries, -9, np.int32)
-    counts = np.zeros(mb_height, np.int32)
+    slice_chunks = np.zeros((mb_height, 2), np.int32)
     for n, (row0, words) in enumerate(slices):
         chunk = first = row0 * (mb_width + 1)
         for k, word in enumerate(words):
@@ -70,8 +70,8 @@ def placed(slices, mb_width, mb_height, mbs):
             for at in range(0, len(word), CHUNK):
                 sizes[chunk], begins[chunk] = min(CHUNK, len(word) - at), begin if at == 0 else -1
                 chunk += 1
-        counts[n] = chunk - first
-    return symbols, sizes, begins, counts
+        slice_chunks[n] = first, chunk - first
+    return symbols.reshape(-1, CHUNK), sizes, begins, slice_chunks
 
 
 def samples_of(planes, mb, mb_width):
@@ -95,7 +95,7 @@ def check(gpu, size, rows, words, mbs=(), qp=26, init=1, headers=None):
     sizes = cabac.Sizes(*(gpu.upload(np.zeros(mb_height, np.int32)) for _ in range(2)))
     source = Planes(*(gpu.upload(p) for p in planes))
     cells = cabac.code_bins(slices, bins, source, sizes)
-    cabac.write_bytes(slices, bins, cells, sizes, data)
+    cabac.write_bytes(slices, cells, sizes, data)
     data, (sizes, totals) = data.get(), (a.get().tolist() for a in sizes)
     for n, row in enumerate(rows):
         samples = [samples_of(planes, mb, mb_width) for mb in mbs[n]]
@@ -238,3 +238,13 @@ def test_more_bins_than_places(device, n_ref):  # noqa: F811
     expected = naive_cabac.written(cpu_write_slices, *arguments)
     assert expected[0][1] > 10 * CHUNK > expected[1][1]
     assert naive_cabac.written(write_slices, *arguments, device.upload) == expected
+
+
+def test_entries_that_share_chunks(device, monkeypatch):  # noqa: F811
+    """As in large frames: rows of an odd number of entries, slices of one row, some with too many bins."""
+    monkeypatch.setattr(cabac, "SMALL", 1)
+    for seed, width in enumerate((2, 3, 4)):
+        state = naive_cabac.random_state(np.random.default_rng(SEED + seed), width, 6, 1, 26, 0.7, 3)
+        arguments = state, [0, 1, 2, 3, 6], [5, 6, 7, 8], 26, 0, False
+        expected = naive_cabac.written(cpu_write_slices, *arguments)
+        assert naive_cabac.written(write_slices, *arguments, device.upload) == expected

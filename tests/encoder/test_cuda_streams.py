@@ -99,7 +99,7 @@ def test_a_real_clip(gpu):  # noqa: F811
     "tools",
     (
         {"qp": 22, "keyint": 1},
-        {"qp": 27, "ref": 3, "slices": 2, "subme": 7},
+        {"qp": 27, "ref": 3, "slices": 2},
         {"qp": 36, "trellis": 0, "no_deblock": True},
         {"qp": 2},
     ),
