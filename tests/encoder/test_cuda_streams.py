@@ -24,7 +24,7 @@ TOOLS = (
     {"qp": 27, "partitions": "p8x8", "subme": 5, "keyint": 2, "ref": 2},
     {"qp": 1, "merange": 5},  # I_PCM
     {"qp": 27, "profile": "main", "subme": 6, "ref": 2, "trellis": 0},
-    {"qp": 36, "profile": "high", "subme": 7, "slices": 2, "trellis": 0},
+    {"qp": 36, "profile": "high", "subme": 7, "slices": 2},
     {"qp": 24, "profile": "main", "slices": 3, "ref": 2, "trellis": 0},
     {"qp": 1, "profile": "main", "keyint": 3, "trellis": 0},  # I_PCM between CABAC
 )
