@@ -193,7 +193,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (slower)", "INT", 4, 64),
     Option("subme", "Analysis", read_int, 4, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
            "3 quarter by SATD, 4 both by SATD; 5 also of partitions that seem to have no chance; "
-           "6 and 7 modes by squared error and bits as well (without CABAC by the CPU alone)", "INT", 0, 7, short="m"),
+           "6 modes by squared error and bits as well (without CABAC on the CPU alone), 7 also vectors", "INT", 0, 7, short="m"),
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames, with CABAC of I frames too, are chosen by distortion "
            "and bits (slower), 0: by a dead zone", "INT", 0, 1, short="t"),
 

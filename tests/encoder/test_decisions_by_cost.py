@@ -1,0 +1,43 @@
+"""Streams whose P frames are decided by cost (subme 6 and 7 with CABAC): two decoders agree, and the bits become fewer."""
+
+import numpy as np
+import pytest
+
+from .. import round_trip, sequences
+from .test_streams import planes
+
+
+def content(kind, rng):
+    """Four frames of 66x50: noise, flat areas, or both in motion."""
+    luma = rng.integers(0, 256, (50, 66)) if kind == "noise" else np.full((50, 66), 90)
+    clip = []
+    for n in range(4):
+        luma = np.roll(luma, (1, 2), (0, 1))
+        if kind == "both":
+            luma[10:30, 20 + n : 50 + n] = rng.integers(0, 256, (20, 30))
+        chroma = np.full((25, 33), 100 + 9 * n, np.uint8)
+        clip.append((luma.astype(np.uint8), chroma, chroma + 7))
+    return clip
+
+
+@pytest.mark.parametrize("kind", ["noise", "flat", "both"])
+@pytest.mark.parametrize(("qp", "options"), [
+    (0, {"subme": 6}), (3, {"subme": 7, "ref": 2}), (27, {"subme": 7, "slices": 3, "threads": 3}), (51, {"subme": 6, "trellis": 0}),
+])  # fmt: skip
+def test_decoders_agree(kind, qp, options):
+    clip = content(kind, np.random.default_rng(qp))
+    round_trip.check(
+        clip, 66, 50, qp=qp, profile="high" if qp % 2 else "main", chroma_qp_offset=qp % 5 - 2, device="cpu", **options
+    )
+
+
+def test_fewer_bits_for_the_same_error():
+    """Costs a frame: squared error and bits, weighed as in decisions."""
+    clip = sequences.clip("foreman_176x144_30")
+    frames, costs = planes(clip, 8), []
+    for subme in (5, 6, 7):
+        options = {"qp": 27, "profile": "high", "subme": subme, "device": "cpu"}
+        stream, decoded = round_trip.encode(frames, clip.width, clip.height, **options)
+        error = sum(int(((a[0].astype(int) - b[0]) ** 2).sum()) for a, b in zip(frames, decoded))
+        costs.append(error + 0.1 * 2 ** ((27 - 4) / 3) * 8 * len(stream))
+    assert costs[1] < 0.995 * costs[0] and costs[2] < 1.002 * costs[1], costs
