@@ -22,6 +22,7 @@ from ..standard.bits import (
 from ..standard.syntax import (
     BASELINE,
     EXTENDED_SAR,
+    HIGH,
     I,
     P,
     Pps,
@@ -44,12 +45,12 @@ TOO_LONG = "a slice is longer than A.3.1 allows"  # the quantiser turns such mac
 
 
 def sequence_parameter_set(config: Config) -> Sps:
-    """7.4.2.1: Constrained Baseline, progressive; output order is decoding order (pic_order_cnt_type 2)."""
+    """7.4.2.1: progressive; output order is decoding order (pic_order_cnt_type 2)."""
     right, bottom = config.crop
     return Sps(
-        profile_idc=BASELINE,
-        constraint_set0_flag=1,
-        constraint_set1_flag=1,
+        profile_idc=config.profile_idc,
+        constraint_set0_flag=int(config.profile_idc == BASELINE),
+        constraint_set1_flag=int(config.profile_idc != HIGH),
         level_idc=config.level_idc,
         log2_max_frame_num_minus4=LOG2_MAX_FRAME_NUM - 4,
         pic_order_cnt_type=2,

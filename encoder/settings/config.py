@@ -7,6 +7,8 @@ from math import log2
 from typing import Any
 
 from ...scheduler.planning.tuning_file import cores
+from ...standard.levels import profile_name
+from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
@@ -124,6 +126,18 @@ class Config:
         if not self.deblock:
             return 1
         return 2 if self.deblock_within_slices else 0
+
+    @property
+    def profile_idc(self) -> int:
+        """A.2: the lowest profile that has the tools in use; `profile` is the highest that the user allows."""
+        if self.transform_8x8_mode:
+            return HIGH
+        return MAIN if self.cabac else BASELINE
+
+    @property
+    def profile_name(self) -> str:
+        """Of `profile_idc`, for messages."""
+        return profile_name(self.profile_idc, constraint_set1_flag=1)
 
     @property
     def i_qp(self) -> int:
