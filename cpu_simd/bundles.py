@@ -45,7 +45,7 @@ Searches = namedtuple("Searches", (
     "predictor",  # int16[>= n_ref, n_mb, 2], as the search took it
 ))  # fmt: skip
 
-# The luma of RefPicList0.
+# The luma of RefPicList0 as the search sees it, weighted or not.
 LumaReferences = namedtuple("LumaReferences", (
     "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
     "slots",  # int32[n_ref], slot of each reference
@@ -58,6 +58,8 @@ References = namedtuple("References", (
     "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
     "chroma",  # uint8[n_slots, 2, H / 2 + pad, W / 2 + pad], Cb, Cr
     "slots",  # int32[n_ref], slot of each reference
+    "searched",  # int32[n_ref], slot of its luma as the search sees it, weighted or not
+    "weights",  # int32[9], of reference 0, see WEIGHTS in layout.py
     "pad",  # border, luma samples
     "n_ref",
 ))  # fmt: skip

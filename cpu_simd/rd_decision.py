@@ -151,7 +151,7 @@ def rd_decision(
     Residual, by which the bits of neighbours are counted until inter_residual and intra write it, and P_Skip, which
     inter_residual codes without a residual.
     """
-    ref_luma, ref_slots, pad, n_ref = references.luma, references.slots, references.pad, references.n_ref
+    ref_luma, ref_slots, pad, n_ref = references.luma, references.searched, references.pad, references.n_ref
     mb_type, sub_mb_type, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
     total_coeff, tools = residual.total_coeff, CodingTools(settings.trellis, 0, 0)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.entropy import begin_slice
-from ..cpu_simd.layout import ENTRY_BYTES
-from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec, SliceHeaders
+from ..cpu_simd.layout import CHROMA_WEIGHTED, ENTRY_BYTES, LUMA_WEIGHTED
+from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec, SliceHeaders, Weights
 from ..scheduler.frames.frame import Frame
 from ..standard.bits import (
     NAL_AUD,
@@ -29,6 +29,7 @@ from ..standard.syntax import (
     SliceHeader,
     Sps,
     Vui,
+    Weight,
     write_access_unit_delimiter,
     write_pps,
     write_slice_header,
@@ -100,6 +101,7 @@ def picture_parameter_set(config: Config) -> Pps:
     default_deblocking = config.disable_deblocking_idc == config.deblock_alpha == config.deblock_beta == 0
     return Pps(
         num_ref_idx_l0_default_active_minus1=config.ref - 1,
+        weighted_pred_flag=config.weightp,
         pic_init_qp_minus26=config.qp - 26,
         chroma_qp_index_offset=config.chroma_qp_offset,
         deblocking_filter_control_present_flag=int(not default_deblocking),
@@ -140,7 +142,10 @@ class SliceWriter:
 
     def headers(self, spec: FrameSpec) -> SliceHeaders:
         """The headers of the slices of a frame, made once for frames that differ in frame_num only, whose length is fixed."""
-        kind = spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, len(spec.list0), spec.qp, spec.slices
+        kind = (
+            spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, len(spec.list0), spec.qp, spec.slices,
+            spec.weights,
+        )  # fmt: skip
         if kind not in self._headers:
             numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
             self._headers[kind] = SliceHeaders(bits, numbers, shifts)
@@ -191,4 +196,18 @@ class SliceWriter:
         if spec.n_ref:
             header.num_ref_idx_l0_active_minus1 = spec.n_ref - 1
             header.num_ref_idx_active_override_flag = int(spec.n_ref != config.ref)
+        if spec.n_ref and config.weightp:
+            _set_weights(header, spec.weights, spec.n_ref)
         return header
+
+
+def _set_weights(header: SliceHeader, weights: Weights, n_ref: int) -> None:
+    """7.4.3.2: the weights of reference 0; the others have none."""
+    header.luma_log2_weight_denom, header.chroma_log2_weight_denom = weights.luma_log2, weights.chroma_log2
+    header.weights_l0 = [Weight(luma_weight=1 << weights.luma_log2) for _ in range(n_ref)]
+    first = header.weights_l0[0]
+    if weights.flags & LUMA_WEIGHTED:
+        first.luma_weight_flag, first.luma_weight, first.luma_offset = 1, weights.luma_weight, weights.luma_offset
+    if weights.flags & CHROMA_WEIGHTED:
+        first.chroma_weight_flag = 1
+        first.chroma_weight, first.chroma_offset = [weights.cb_weight, weights.cr_weight], [weights.cb_offset, weights.cr_offset]

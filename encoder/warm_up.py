@@ -20,7 +20,7 @@ IN_BACKGROUND = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
     "mark_skipped",
 )  # fmt: skip
-_ON_DEMAND = {"step_search", "rd_decision"}  # files of kernels that an option needs
+_ON_DEMAND = {"step_search", "rd_decision", "weighting"}  # files of kernels that an option needs
 
 
 def will_compile(config: Config | None = None) -> bool:
@@ -38,8 +38,8 @@ def _needed(config: Config | None) -> set[str]:
     """Files of the kernels of an encode."""
     needed = files(CPU) - _ON_DEMAND
     if config is not None:
-        needed |= {name for name, wanted in (("step_search", config.me == "step"), ("rd_decision", config.subme >= BY_BITS))
-                   if wanted}  # fmt: skip
+        wanted = ("step_search", config.me == "step"), ("rd_decision", config.subme >= BY_BITS), ("weighting", config.weightp)
+        needed |= {name for name, is_wanted in wanted if is_wanted}
     return needed
 
 

@@ -45,6 +45,7 @@ class Config:
     subme: int
     trellis: int
     cabac: bool  # entropy_coding_mode_flag
+    weightp: int  # 1: weighted_pred_flag
     transform_8x8_mode: bool
     deblock: bool
     deblock_alpha: int  # -6..6
@@ -132,7 +133,7 @@ class Config:
         """A.2: the lowest profile that has the tools in use; `profile` is the highest that the user allows."""
         if self.transform_8x8_mode:
             return HIGH
-        return MAIN if self.cabac else BASELINE
+        return MAIN if self.cabac or self.weightp else BASELINE
 
     @property
     def profile_name(self) -> str:
@@ -153,7 +154,7 @@ class Config:
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
         _settle_deblocking(values, options)
-        _settle_profile(values)
+        _settle_profile(values, options)
         if values["me"] != "step" and options.get("step_grid") is not None:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
@@ -171,7 +172,8 @@ class Config:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
             frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"])
-            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, values["subme"])
+            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, values["subme"],
+                                           values["weightp"])
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
             reason = choose_devices(named, values["me"], values["subme"])
@@ -223,8 +225,15 @@ def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
     values["deblock_alpha"], values["deblock_beta"] = offsets
 
 
-def _settle_profile(values: dict[str, Any]) -> None:
-    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off."""
+def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
+
+    A preset's weightp gives way to the profile; the user's is refused.
+    """
+    if values["profile"] == "baseline" and values["weightp"]:
+        if options.get("weightp") is not None:
+            raise OptionError(f"{values['weightp']}: weighted prediction is a tool of Main and High profile", "weightp")
+        values["weightp"] = 0
     without_cabac, without_8x8 = values.pop("no_cabac"), values.pop("no_8x8dct")
     values["cabac"] = values["profile"] != "baseline" and not without_cabac
     values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8

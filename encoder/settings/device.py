@@ -17,11 +17,12 @@ def _needs_cpu(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str
 
 
 def choose_device(
-    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, frame_kind: FrameKind | None = None, subme: int = 0
+    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, frame_kind: FrameKind | None = None, subme: int = 0,
+    weightp: int = 0,
 ) -> tuple[str, str]:
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a frame; me, subme: the options; tuning: measurements of this machine, by which `auto` chooses for
+    n_mb: macroblocks of a frame; me, subme, weightp: the options; tuning: measurements of this machine, by which `auto` chooses for
     such a `frame_kind`. Creates no GPU context: the executor does.
     """
     if asked == "cpu":
@@ -32,12 +33,14 @@ def choose_device(
         if asked == "auto":
             return "cpu", f"--{option} {value} exists for the CPU only"
         raise OptionError(f"{value} exists for the CPU only, not for device {asked}; use {instead}, or device cpu", option)
+    if asked == "hybrid" and weightp:
+        raise OptionError(f"{weightp} is not built for device hybrid; use 0, or device cuda or cpu", "weightp")
     missing = why_no_cuda()
     if asked == "auto":
         if missing:
             return "cpu", f"no usable GPU ({missing})"
         tuned = faster(tuning, frame_kind) if tuning is not None and frame_kind is not None else None
-        if tuned is not None:
+        if tuned is not None and not (weightp and tuned[0] == "hybrid"):
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:
             return "cpu", "the frames are too small to fill a GPU"

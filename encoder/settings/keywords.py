@@ -31,6 +31,7 @@ class EncoderOptions(TypedDict, total=False):
     merange: int | None
     subme: int | None
     trellis: int | None
+    weightp: int | None
     no_8x8dct: bool | None
     threads: int | None
     device: str | None
