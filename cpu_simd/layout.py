@@ -22,7 +22,7 @@ COARSE_PAD = 32  # border of the coarse frames of search_centre, coarse samples
 # Room for the bits of a macroblock on a GPU: at most 3200 of macroblock_layer() (A.3.1), mb_skip_run before them, alignment.
 ENTRY_BYTES = 416
 # frame_params: SliceQP_Y, cabac_init_idc; then the weights of reference 0 (8.4.2.3): LUMA_WEIGHTED + CHROMA_WEIGHTED,
-# luma_log2_weight_denom, weight, offset; chroma_log2_weight_denom, weight and offset of Cb, of Cr; then the bits of each slice
-# header.
+# luma_log2_weight_denom, weight, offset; chroma_log2_weight_denom, weight and offset of Cb, of Cr; then the bits of each
+# slice header.
 WEIGHTS, HEADER_BITS = 2, 11
 LUMA_WEIGHTED, CHROMA_WEIGHTED = 1, 2

@@ -3,6 +3,7 @@
 // One warp a macroblock, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr. A block never leaves its
 // lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes.
 #include "rdo_quant.cuh"
+#include "weighting.cuh"
 
 constexpr int WARPS = 4;
 
@@ -80,7 +81,8 @@ DEVICE int hadamard_2x2(int value, int lane) {
 // Arguments as the launcher says; macroblock rows [row0, row0 + gridDim.y).
 extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const uint8_t *__restrict__ src_y,
     const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
-    const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0,
+    const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width,
+    int mb_height, int row0,
     int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
     signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
     uint8_t *transform_8x8, uint8_t *cbp) {
@@ -118,6 +120,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
 #pragma unroll
     for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>((plane ? src_v : src_u) + at + i * stride));
     rec = (plane ? rec_v : rec_u) + at;
+  }
+  // 8.4.2.3: the quadrants that reference 0 predicts
+  if (weights[0] & (luma ? LUMA_WEIGHTED : CHROMA_WEIGHTED) && active && !ref_idx[4 * mb + (luma ? (by >> 1) * 2 + (bx >> 1) : q)]) {
+    const int *pair = weights + (luma ? 2 : 5 + 2 * plane), log2 = weights[luma ? 1 : 4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) predicted[i] = weigh4(predicted[i], log2, pair[0], pair[1]);
   }
   int c[16];
 #pragma unroll

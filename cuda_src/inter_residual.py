@@ -22,8 +22,8 @@ def inter_residual(
     """8.4, 8.5: twin of cpu_simd.inter_residual.inter_residual."""
     height, width = source.y.shape
     mb_width, mb_height = width // 16, height // 16
-    arguments = [*source, references.luma, references.chroma, references.slots, references.pad, mb_width, mb_height, row0]
-    arguments += [quantiser.chroma_offset, tools.trellis, motion.sub_mb_type, quantiser.qp]
+    arguments = [*source, references.luma, references.chroma, references.slots, references.weights, references.pad]
+    arguments += [mb_width, mb_height, row0, quantiser.chroma_offset, tools.trellis, motion.sub_mb_type, quantiser.qp]
     arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
     grid = (-(-mb_width // WARPS), row1 - row0)
     source.y.device.launch("inter_residual", "inter_residual", grid, (32 * WARPS,), arguments, stream)

@@ -209,5 +209,5 @@ def _set_weights(header: SliceHeader, weights: Weights, n_ref: int) -> None:
     if weights.flags & LUMA_WEIGHTED:
         first.luma_weight_flag, first.luma_weight, first.luma_offset = 1, weights.luma_weight, weights.luma_offset
     if weights.flags & CHROMA_WEIGHTED:
-        first.chroma_weight_flag = 1
-        first.chroma_weight, first.chroma_offset = [weights.cb_weight, weights.cr_weight], [weights.cb_offset, weights.cr_offset]
+        first.chroma_weight_flag, first.chroma_weight = 1, [weights.cb_weight, weights.cr_weight]
+        first.chroma_offset = [weights.cb_offset, weights.cr_offset]

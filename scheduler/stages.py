@@ -262,9 +262,9 @@ def frame_steps(
     """The steps of a frame, in order: (stages of a step, index of the reference that they search or -1).
 
     n_ref: references of the frame, 0 for an I frame; for_download: GPU stages that prepare results for the download, after
-    the stages that the loop waits for: ENTROPY_STAGE unless it is deferred; weighted: reference 0 is, in luma. mark_skipped may run after deblock, which treats
-    P_Skip as P_16x16. On a GPU the stages that the next frame needs are started first; consecutive stages of one stream
-    need fewer driver calls.
+    the stages that the loop waits for: ENTROPY_STAGE unless it is deferred; weighted: reference 0 is, in luma.
+    mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
+    started first; consecutive stages of one stream need fewer driver calls.
     """
     borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*for_download, "ssd_y", "ssd_u", "ssd_v")
     if n_ref:

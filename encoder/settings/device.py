@@ -17,13 +17,13 @@ def _needs_cpu(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str
 
 
 def choose_device(
-    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, frame_kind: FrameKind | None = None, subme: int = 0,
-    weightp: int = 0,
+    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, frame_kind: FrameKind | None = None,
+    subme: int = 0, weightp: int = 0,
 ) -> tuple[str, str]:
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a frame; me, subme, weightp: the options; tuning: measurements of this machine, by which `auto` chooses for
-    such a `frame_kind`. Creates no GPU context: the executor does.
+    n_mb: macroblocks of a frame; me, subme, weightp: the options; tuning: measurements of this machine, by which `auto`
+    chooses for such a `frame_kind`. Creates no GPU context: the executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"

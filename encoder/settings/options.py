@@ -197,8 +197,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames are chosen by distortion and bits (slower), 0: "
            "by a dead zone", "INT", 0, 1, short="t"),
 
-    Option("weightp", "Analysis", read_int, 0, "weighted prediction of P frames, a tool of Main and High profile: 1 gives the "
-           "last frame weights where the brightness fades or flashes", "INT", 0, 1),
+    Option("weightp", "Analysis", read_int, 0, "weighted prediction of P frames, a tool of Main and High profile: 1 gives "
+           "the last frame weights where the brightness fades or flashes", "INT", 0, 1),
+
     Option("no_8x8dct", "Analysis", read_flag, False, "no 8x8 transform in High profile"),
 
     Option("threads", "Running", read_count, 0, "threads; 0 = one a core, fewer for the stages of small frames. The "

@@ -226,7 +226,8 @@ def guess(devices: Iterable[str], threads: int) -> Models:
     for device in devices:
         if device == CPU:
             workers = 1 + _SCALING * (threads - 1)
-            unnamed = {stage.name: _OTHER_STAGE[0] for stage in TABLE if stage.only != CUDA and not (stage.deferred or stage.unplanned)}
+            unnamed = {stage.name: _OTHER_STAGE[0] for stage in TABLE
+                       if stage.only != CUDA and not (stage.deferred or stage.unplanned)}
             for name, micro in (unnamed | _CORE).items():
                 each = 1e-6 * micro / _GUESS_N
                 host_time = name in (ENTROPY, LOAD, ISSUE)
