@@ -184,8 +184,9 @@ class Bench:
         macroblocks = Macroblocks(*motion, modes, mode, mode, cbp, qp, *residual[:3])
         home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
         data, sizes = DeviceArray(gpu, home.ctypes.data, home.shape, home.dtype, home), gpu.array((rows,), np.int32)
+        bins = gpu.array((rows,), np.int32)
         self.time("write_slices", lambda: write_slices(
-            slices, *layout, 1, width, sources, macroblocks, CodingTools(1, 0, 0), data, sizes, stream=stream
+            slices, *layout, 1, width, sources, macroblocks, CodingTools(1, 0, 0), data, sizes, bins, stream=stream
         ), "10 to 20")  # fmt: skip
         print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
 

@@ -26,3 +26,8 @@ ENTRY_BYTES = 416
 # slice header.
 WEIGHTS, HEADER_BITS = 2, 11
 LUMA_WEIGHTED, CHROMA_WEIGHTED = 1, 2
+
+# Bins of CABAC: uint16, ctxIdx << 1 | binVal; these stand for ctxIdx in bypass bins and before end_of_slice_flag and I_PCM.
+BYPASS, TERMINATE = 1024, 1025
+# Room for the bins of a macroblock: 408 levels of at most 48 bins, 32 components of vectors of at most 40, modes and flags.
+MOST_BINS = 24576

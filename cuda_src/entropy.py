@@ -23,6 +23,7 @@ def write_slices(
     tools: CodingTools,
     slice_data: DeviceArray,  # uint8[mb_height (mb_width + 1) ENTRY_BYTES]; may be the host's memory
     slice_sizes: DeviceArray,  # int32[>= n]: bits of each slice with its header, without emulation prevention; -1: too many
+    slice_bins: DeviceArray,  # int32[>= n]: bins of each slice, with CABAC only
     stream: Any = None,
 ) -> None:
     """7.3.4: twin of cpu_simd.entropy.write_slices: all slices, each from its first row's place in slice_data on.

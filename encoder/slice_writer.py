@@ -15,6 +15,7 @@ from ..standard.bits import (
     NAL_SEI,
     NAL_SLICE,
     NAL_SPS,
+    BitWriter,
     escape,
     nal_unit,
     start_of_nal_unit,
@@ -42,11 +43,13 @@ ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the p
 LOG2_MAX_FRAME_NUM = 8
 SLICE_TYPES = {"P": P, "I": I}
 PRIMARY_PIC_TYPES = {"I": 0, "P": 1}  # Table 7-5: I slices only; I and P slices
+CABAC_ZERO_WORD = b"\x00\x00\x03"  # with emulation prevention
+BINS_OF_MACROBLOCK = 96  # 7.4.2.10: RawMbBits / 32
 TOO_LONG = "a slice is longer than A.3.1 allows"  # the quantiser turns such macroblocks into I_PCM
 
 
 def sequence_parameter_set(config: Config) -> Sps:
-    """7.4.2.1: progressive; output order is decoding order (pic_order_cnt_type 2)."""
+    """7.4.2.1: progressive; output order is decoding order (pic_order_cnt_type 2). Baseline is Constrained Baseline."""
     right, bottom = config.crop
     return Sps(
         profile_idc=config.profile_idc,
@@ -97,15 +100,26 @@ def _vui(config: Config) -> Vui:
 
 
 def picture_parameter_set(config: Config) -> Pps:
-    """7.4.2.2: CAVLC, one slice group; pic_init_qp is that of P frames, so that their slice_qp_delta is 0."""
+    """7.4.2.2: one slice group; pic_init_qp is that of P frames, so that their slice_qp_delta is 0."""
     default_deblocking = config.disable_deblocking_idc == config.deblock_alpha == config.deblock_beta == 0
     return Pps(
+        entropy_coding_mode_flag=int(config.cabac),
         num_ref_idx_l0_default_active_minus1=config.ref - 1,
         weighted_pred_flag=config.weightp,
         pic_init_qp_minus26=config.qp - 26,
         chroma_qp_index_offset=config.chroma_qp_offset,
         deblocking_filter_control_present_flag=int(not default_deblocking),
+        transform_8x8_mode_flag=int(config.transform_8x8_mode),
     )
+
+
+def cabac_zero_words(bins: int, size: int, n_mb: int) -> bytes:
+    """7.4.2.10: what the slices of a frame, `size` bytes of NAL units with so many bins, end with.
+
+    A frame has at most 32 / 3 bins a byte of its NAL units and BINS_OF_MACROBLOCK a macroblock.
+    """
+    missing = -(-3 * (bins - BINS_OF_MACROBLOCK * n_mb) // 32) - size
+    return CABAC_ZERO_WORD * max(0, -(-missing // len(CABAC_ZERO_WORD)))
 
 
 class SliceWriter:
@@ -125,8 +139,13 @@ class SliceWriter:
         spec = frame.spec
         units = self._units_before_slices(spec)
         unit_type, ref_idc = NAL_IDR if spec.is_idr else NAL_SLICE, spec.nal_ref_idc
+        size = 0  # NumBytesInVclNALunits
         for n, (row0, row1) in enumerate(spec.slices):
             units += [start_of_nal_unit(unit_type, ref_idc, long_start_code=not units), self._payload(frame, n, row0, row1)]
+            size += 1 + len(units[-1])
+        if self.config.cabac:
+            bins, n_mb = int(frame.slice_bins[: len(spec.slices)].sum()), self.config.mb_width * self.config.mb_height
+            units.append(cabac_zero_words(bins, size, n_mb))
         return b"".join(units)
 
     def _units_before_slices(self, spec: FrameSpec) -> list[bytes]:
@@ -143,8 +162,8 @@ class SliceWriter:
     def headers(self, spec: FrameSpec) -> SliceHeaders:
         """The headers of the slices of a frame, made once for frames that differ in frame_num only, whose length is fixed."""
         kind = (
-            spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, len(spec.list0), spec.qp, spec.slices,
-            spec.weights,
+            spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, len(spec.list0), spec.qp,
+            spec.cabac_init_idc, spec.slices, spec.weights,
         )  # fmt: skip
         if kind not in self._headers:
             numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
@@ -154,10 +173,18 @@ class SliceWriter:
     def _header_as_number(self, spec: FrameSpec, row0: int) -> tuple[int, int, int]:
         """A slice header as a number, its bits, the place of frame_num; see SliceHeaders."""
         last = 0 if spec.is_idr else (1 << LOG2_MAX_FRAME_NUM) - 1
-        made = [write_slice_header(self._header(spec._replace(frame_num=n), row0), self.sps, self.pps) for n in (0, last)]
+        made = [self._written_header(spec._replace(frame_num=n), row0) for n in (0, last)]
         bits = made[0].position
         zero, ones = (int.from_bytes(one.to_bytes(), "big") >> (-bits % 8) for one in made)
         return zero, bits, max(0, (zero ^ ones).bit_length() - LOG2_MAX_FRAME_NUM)
+
+    def _written_header(self, spec: FrameSpec, row0: int) -> BitWriter:
+        """7.3.3, and with CABAC the cabac_alignment_one_bits of 7.3.4."""
+        writer = write_slice_header(self._header(spec, row0), self.sps, self.pps)
+        if self.config.cabac:
+            padding = -writer.position % 8
+            writer.put_u(padding, (1 << padding) - 1)
+        return writer
 
     @staticmethod
     def _header_as_bytes(frame: Frame, n: int) -> np.ndarray:
@@ -188,6 +215,7 @@ class SliceWriter:
             slice_type=SLICE_TYPES[spec.frame_type] + ALL_SLICES_ALIKE,
             frame_num=spec.frame_num % (1 << LOG2_MAX_FRAME_NUM),
             idr_pic_id=spec.idr_pic_id,
+            cabac_init_idc=spec.cabac_init_idc,
             slice_qp_delta=spec.qp - config.qp,
             disable_deblocking_filter_idc=config.disable_deblocking_idc,
             slice_alpha_c0_offset_div2=config.deblock_alpha,

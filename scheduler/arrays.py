@@ -186,6 +186,7 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("level_index", GPU_RESULT, Undivided(lambda size: (size.mb_height + 1 + size.n_mb,)), np.uint32,
              "which blocks have levels, for the download (cuda_src/compact.py)"),
     ArrayRow("slice_sizes", GPU_RESULT, PerRow(), np.int32, "bits of each slice with its header; -1: too long"),
+    ArrayRow("slice_bins", GPU_RESULT, PerRow(), np.int32, "bins of each slice, with CABAC only"),
     ArrayRow("levels", LEVELS, per_mb(N_LEVEL_BLOCKS, 16), np.int16,
              "transform coefficient levels in scan order, blocks as in cpu_simd/layout.py"),
     ArrayRow("slice_data", HOST, Undivided(lambda size: (size.mb_height * (size.mb_width + 1) * ENTRY_BYTES,)), np.uint8,
