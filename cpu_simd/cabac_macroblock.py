@@ -58,7 +58,7 @@ from ..standard.macroblock import (
 )
 from .cabac_residual import put_bin, put_exp_golomb, put_residual
 from .layout import BYPASS, TERMINATE
-from .macroblock_syntax import partition_size, qp_delta, rem_intra4x4_mode, sub_partition_size
+from .macroblock_syntax import only_8x8_partitions, partition_size, qp_delta, rem_intra4x4_mode, sub_partition_size
 from .mv_prediction import predict_mv
 
 # Effective coded_block_pattern of neighbours for contexts (9.3.3.1.1.4)
@@ -336,13 +336,6 @@ def put_end_of_slice(bins, at, flag):
 
 
 @helper
-def only_8x8_partitions(m, mb, kind):
-    """7.3.5: NoSubMbPartSizeLessThan8x8Flag of a P macroblock."""
-    subs = m.sub_mb_type
-    return kind != P_8x8 or (subs[mb, 0] | subs[mb, 1] | subs[mb, 2] | subs[mb, 3]) == SUB_8x8
-
-
-@helper
 def macroblock_bins(bins, at, mb, first_mb, mb_width, n_ref, transform_8x8_mode, previous_qp, after_delta, mvd, m):
     """7.3.4, 7.3.5: the bins of macroblock mb without end_of_slice_flag; of I_PCM those up to the terminating one.
 
@@ -369,7 +362,7 @@ def macroblock_bins(bins, at, mb, first_mb, mb_width, n_ref, transform_8x8_mode,
         at = put_motion(bins, at, mb, n_ref, m, mvd, left, above, mb_width)
     if kind != I_16x16:
         at = put_cbp(bins, at, mb, m, left, above, mb_width)
-        if kind > LAST_INTRA and transform_8x8_mode and m.cbp[mb] & 15 and only_8x8_partitions(m, mb, kind):
+        if kind > LAST_INTRA and transform_8x8_mode and m.cbp[mb] & 15 and only_8x8_partitions(m.sub_mb_type, mb, kind):
             at = put_transform_flag(bins, at, mb, m.transform_8x8, left, above, mb_width)
     if not has_qp_delta(m, mb):
         return at

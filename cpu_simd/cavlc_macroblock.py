@@ -5,13 +5,14 @@ import numpy as np
 from ..jit.inlining import inlined
 from ..jit.kernel import helper
 from ..standard.cavlc import NC_CLASS, NC_CLASS_CHROMA_DC
-from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_16x16, P_8x8, P_16x16
+from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_8x8, P_16x16
 from ..standard.tables import CBP_INTER_CODE, CBP_INTRA_CODE, P_INTRA_OFFSET, P_8x8REF0_TYPE, P_16x16_TYPE
 from .cavlc import COUNT, bit_position, put, put_block, put_se, put_te, put_ue
 from .layout import CB_AC, LUMA_DC
 from .macroblock_syntax import (
     RESIDUAL_ORDER,
     intra_mb_type,
+    only_8x8_partitions,
     partition_size,
     qp_delta,
     rem_intra4x4_mode,
@@ -83,20 +84,23 @@ def put_residual(out, sink, limit, mb, kind, cbp, levels, total_coeff, left, abo
 
 
 @helper
-def put_intra(out, sink, mb, kind, pattern, n_ref, m, left, above, mb_width):
+def put_intra(out, sink, mb, kind, pattern, n_ref, m, transform_8x8_mode, left, above, mb_width):
     """7.3.5, 7.3.5.1: mb_type, prediction modes and coded_block_pattern of an intra macroblock; of I_PCM only mb_type."""
+    is_nxn = kind == I_4x4 or kind == I_8x8
     put_ue(out, sink, (P_INTRA_OFFSET if n_ref > 0 else 0) + intra_mb_type(kind, pattern, np.int64(m.intra16x16_mode[mb])))
     if kind == I_PCM:
         return
-    if kind == I_4x4:
-        for k in range(16):
+    if is_nxn:
+        if transform_8x8_mode:
+            put(out, sink, 1, kind == I_8x8)  # transform_size_8x8_flag
+        for k in range(0, 16, 4 if kind == I_8x8 else 1):
             rem = rem_intra4x4_mode(m.intra4x4_mode, mb, k, left, above, mb_width)
             if rem < 0:
                 put(out, sink, 1, 1)  # prev_intra4x4_pred_mode_flag
             else:
                 put(out, sink, 4, rem)
     put_ue(out, sink, np.int64(m.intra_chroma_mode[mb]))
-    if kind == I_4x4:
+    if is_nxn:
         put_ue(out, sink, np.int64(CBP_INTRA_CODE[pattern]))
 
 
@@ -150,10 +154,10 @@ def put_pcm(out, sink, mb, mb_width, source):
 
 
 @helper
-def put_macroblock(out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp, source, m):
+def put_macroblock(out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp, source, m, transform_8x8_mode):
     """7.3.5: macroblock_layer() of a macroblock that is not skipped. Returns QP_Y,PRED of the next one.
 
-    limit: see put_residual; previous_qp: QP_Y,PRED; source: Planes; m: Macroblocks.
+    limit: see put_residual; previous_qp: QP_Y,PRED; source: Planes; m: Macroblocks; transform_8x8_mode: the flag.
     """
     inlined()
     kind = np.int64(m.mb_type[mb])
@@ -161,10 +165,12 @@ def put_macroblock(out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp,
     left = mb % mb_width > 0
     above = mb - mb_width >= first_mb
     if kind <= LAST_INTRA:
-        put_intra(out, sink, mb, kind, pattern, n_ref, m, left, above, mb_width)
+        put_intra(out, sink, mb, kind, pattern, n_ref, m, transform_8x8_mode, left, above, mb_width)
     else:
         put_inter(out, sink, mb, kind, n_ref, m.sub_mb_type, m.ref_idx, m.mv, mb_width, first_mb)
         put_ue(out, sink, np.int64(CBP_INTER_CODE[pattern]))
+        if transform_8x8_mode and pattern & 15 and only_8x8_partitions(m.sub_mb_type, mb, kind):
+            put(out, sink, 1, np.int64(m.transform_8x8[mb]))
     if kind == I_PCM:
         put_pcm(out, sink, mb, mb_width, source)
         return previous_qp

@@ -24,6 +24,7 @@ from .simd.blocks import (
     spread_4,
     store_columns,
 )
+from .simd.lanes import nonzero_lanes
 from .simd.vector import (
     absolute,
     add,
@@ -56,19 +57,34 @@ def _moved(ref_idx, mv, mb_p, p, mb_q, q):
 
 
 @helper
-def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
-    """8.7.2.1: bS of the macroblock's edges into bs uint8[32]: edge * 4 + k, vertical edges first.
+def _coded_blocks(total_coeff, transform_8x8, mb):
+    """8.7.2.1: bit mask (raster) of the 4x4 blocks of macroblock mb whose transform block has levels."""
+    coded = nonzero_lanes(total_coeff, 24 * mb)
+    if transform_8x8[mb]:
+        quadrants = (coded | coded >> 1 | coded >> 4 | coded >> 5) & 0x0505  # bits 0, 2, 8, 10
+        coded = quadrants * 0x33
+    return coded
 
-    k counts 4x4 blocks along the edge; `left`, `top`: whether those macroblock edges are filtered at all.
+
+@helper
+def strengths(mb, mb_width, strength_data, left, top, bs):
+    """8.7.2.1: bS of the macroblock's luma edges into bs uint8[32]: edge * 4 + k, vertical edges first.
+
+    k counts 4x4 blocks along the edge; `left`, `top`: whether those macroblock edges are filtered at all. With
+    transform_size_8x8_flag edges 1 and 3, which chroma has not, are no edges of transform blocks (8.7).
     """
+    inlined()
+    mb_type, ref_idx, mv, total_coeff, transform_8x8 = strength_data
     for i in range(32):
         bs[i] = 0
     intra = mb_type[mb] <= LAST_INTRA
+    every = 2 if transform_8x8[mb] else 1
+    coded_q = _coded_blocks(total_coeff, transform_8x8, mb)
     for direction in range(2):
         mb_before = mb - 1 if direction == 0 else mb - mb_width
-        for edge in range(4):
+        for edge in range(0, 4, every):
             at = 16 * direction + 4 * edge
-            mb_p = mb
+            mb_p, coded_p = mb, coded_q
             if edge == 0:
                 if not (left if direction == 0 else top):
                     continue
@@ -77,6 +93,7 @@ def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
                     for k in range(4):
                         bs[at + k] = 4
                     continue
+                coded_p = _coded_blocks(total_coeff, transform_8x8, mb_p)
             elif intra:
                 for k in range(4):
                     bs[at + k] = 3
@@ -85,7 +102,7 @@ def strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, left, top, bs):
                 q = 4 * k + edge if direction == 0 else 4 * edge + k
                 step = 1 if direction == 0 else 4
                 p = q - step if edge > 0 else q + 3 * step
-                if total_coeff[mb, q] != 0 or total_coeff[mb_p, p] != 0:
+                if (coded_q >> q | coded_p >> p) & 1:
                     bs[at + k] = 2
                 elif _moved(ref_idx, mv, mb_p, p, mb, q):
                     bs[at + k] = 1
@@ -280,7 +297,7 @@ def deblock(rec, strength_data, quantiser, deblocking, slice_first_mb, row0, row
     """
     height, width = rec.y.shape
     mb_width, mb_height = width // 16, height // 16
-    mb_type, ref_idx, mv, total_coeff, _ = strength_data
+    mb_type = strength_data.mb_type
     disable_idc = deblocking.disable_idc
     y0 = max(0, 16 * (row0 - 1))
     y1 = min(height, 16 * (row1 + 1))
@@ -294,7 +311,7 @@ def deblock(rec, strength_data, quantiser, deblocking, slice_first_mb, row0, row
         for mx in range(mb_width):
             mb = my * mb_width + mx
             top = my > 0 and (disable_idc == 0 or mb - mb_width >= slice_first_mb[my])
-            strengths(mb, mb_width, mb_type, ref_idx, mv, total_coeff, mx > 0, top, bs)
+            strengths(mb, mb_width, strength_data, mx > 0, top, bs)
             at_y = (16 * my - y0) * width + 16 * mx
             at_c = (8 * my - y0 // 2) * (width // 2) + 8 * mx
             _filter_macroblock(

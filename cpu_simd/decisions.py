@@ -25,7 +25,9 @@ EVERY = 5  # from this subme on all partitions are refined
 ALL_PARTITIONS = 31  # bit 0 16x16, 1 16x8 and 8x16, 2 8x8, 3 8x4 and 4x8, 4 4x4 (not without 3)
 
 # ---- intra_estimate and intra
-AS_16x16 = 16  # intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16
+# intra_modes: the sixteen Intra4x4PredModes of I_4x4, or AS_16x16 + Intra16x16PredMode of I_16x16, or AS_8x8 +
+# Intra8x8PredMode of I_8x8 in the four blocks of each quadrant
+AS_16x16, AS_8x8 = 16, 32
 NOT_WORTH = 1 << 20  # intra_cost of a macroblock for which inter prediction is cheaper
 
 # ---- estimates of bits (bit_costs.py, bit_costs.cuh)
@@ -34,6 +36,7 @@ NOT_WORTH = 1 << 20  # intra_cost of a macroblock for which inter prediction is 
 BITS_INTRA = 28
 BITS_ESTIMATED_4x4 = 24  # of Intra_4x4 in intra_estimate, besides mb_type and modes: what the estimate misses
 BITS_4x4 = 4  # extra cost of Intra_4x4 against Intra_16x16 in I frames, besides its modes and SATD; found by experiment
+BITS_INTRA_8x8 = 4  # the same of Intra_8x8
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
@@ -53,3 +56,28 @@ RDO_SURE = 77  # |coefficient| / step from which a level of one is always kept
 RDO_MANY, RDO_SURE_OF_MANY = 8, 43  # RDO_SURE of a block with more than RDO_MANY levels, where each costs few bits
 RDO_UP = 42  # levels above one are rounded up from a fraction of RDO_UP / RDO_ONE on
 RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
+
+# ---- rd_candidates, and mode_decision by its costs
+BY_COST = 6  # lowest subme with decisions by squared error and bits
+RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
+RD_DEAD_ZONE = 6  # of the levels that are counted
+RD_MOST_ERROR = 2047  # errors of a coefficient, in units of step / 64, count as this where they are larger
+_RD_LAMBDA = 0.12  # lambda / step^2 of squared errors
+RD_DISTORTION = round(16 / _RD_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
+RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
+# Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
+RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)
+RD_DC_INC = 1  # ctxIdxInc of coded_block_flag of chroma DC
+# LAMBDA / lambda of squared errors by QP_Y, in units of 1 / 2^16
+RD_SKIP_WEIGHT = np.array(
+    [round(65536 * int(LAMBDA[qp]) / (_RD_LAMBDA * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64
+)
+
+# ---- trellis
+# Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps
+TRELLIS_INTER, TRELLIS_INTRA = 69, 118
+
+# ---- transform_choice
+CHOICE_MOST_RATIO = 2047  # ratios of a coefficient to the step, in 1 / 64, are not squared above this
+_CHOICE_LAMBDA = 0.12  # cost of a bit in squared steps
+CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit

@@ -52,11 +52,13 @@ def write_slices(
             )
         else:
             open_sink(out, header, sink)
-            slice_sizes[n] = put_slice(out, sink, first_mb, end_mb, mb_width, n_ref, slice_qp, source, macroblocks)
+            slice_sizes[n] = put_slice(
+                out, sink, first_mb, end_mb, mb_width, n_ref, slice_qp, source, macroblocks, tools.transform_8x8_mode
+            )
 
 
 @helper
-def put_slice(out, sink, first_mb, end_mb, mb_width, n_ref, slice_qp, source, macroblocks):
+def put_slice(out, sink, first_mb, end_mb, mb_width, n_ref, slice_qp, source, macroblocks, transform_8x8_mode):
     """7.3.4, 7.3.2.11: macroblocks first_mb .. end_mb - 1 and the stop bit. Returns the bit position after it, or -1."""
     previous_qp = slice_qp
     skip_run = 0
@@ -69,7 +71,7 @@ def put_slice(out, sink, first_mb, end_mb, mb_width, n_ref, slice_qp, source, ma
             put_ue(out, sink, skip_run)
             skip_run = 0
         previous_qp = put_macroblock(
-            out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp, source, macroblocks
+            out, sink, limit, mb, first_mb, mb_width, n_ref, previous_qp, source, macroblocks, transform_8x8_mode
         )
         if bit_position(sink) > limit:
             return -1

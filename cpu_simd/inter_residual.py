@@ -4,23 +4,35 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
-from .decisions import DEAD_ZONE_INTER, THRESHOLD_CHROMA, THRESHOLD_8x8, THRESHOLD_16x16
+from .cabac_bits import N_BITS, P_SLICE, LUMA_4x4, fill_bits
+from .decisions import DEAD_ZONE_INTER, THRESHOLD_CHROMA, TRELLIS_INTER, THRESHOLD_8x8, THRESHOLD_16x16
 from .layout import N_LEVEL_BLOCKS
 from .macroblock_coding import (
+    BY_CAVLC,
     Buffers,
+    Rounding,
     clear_levels,
     code_chroma,
     decimate_score,
     load_macroblock,
     pcm_is_cheaper,
+    quantise_chosen,
+    quantise_chosen_8x8,
+    rounding_kind,
     scan_luma,
     store_chroma,
     store_luma,
 )
+from .macroblock_syntax import only_8x8_partitions
 from .motion_compensation import predict_inter
-from .rdo_quant import HALF, weigh_blocks
-from .simd.vector import load_u8x16, splat_u16x16, store
-from .transform import chroma_qp, quantise_strips, reconstruct_strips
+from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
+from .transform import chroma_qp, reconstruct_strips
+from .transform_8x8 import QUADRANT_8x8, reconstruct_8x8, scan_8x8
+from .transform_choice import luma_cost
+from .trellis import LONGEST
+
+# Bit masks (raster) of the 4x4 blocks of the quadrants
+BLOCKS_OF_QUADRANT = np.array([0x0033, 0x00CC, 0x3300, 0xCC00], np.int64)
 
 
 @helper
@@ -54,29 +66,82 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
 
 
 @helper
-def code_inter(mb, buffers, q, chroma_q, tools, residual):
-    """8.5: codes and reconstructs the residual of inter macroblock mb; returns its coded_block_pattern.
+def _clear_quadrants(quantised, pattern):
+    """Zeroes the levels of the quadrants that are not set in `pattern`; they lie alike in both transforms."""
+    zero = splat_u16x8(0)
+    for q in range(4):
+        if pattern >> q & 1 == 0:
+            for i in range(0, 128, 16):
+                store(quantised, QUADRANT_8x8[q] + i, zero)
 
-    q, chroma_q: QP_Y, QP_C; tools as in inter_residual; writes the Residual of mb.
-    """
-    source, predicted, out, quantised, dc, _, scratch = buffers
-    levels, total_coeff, trellis = residual.levels, residual.total_coeff, tools.trellis
-    clear_levels(mb, residual)
+
+@helper
+def _code_either(mb, buffers, qp, rounding, residual):
+    """As _code_4x4 with the transform that costs less, see transform_choice.py; sets transform_8x8."""
+    _, predicted, out, quantised, dc, _, scratch, quantised_8x8 = buffers
+    levels, total_coeff = residual.levels, residual.total_coeff
+    coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding)
+    coded_8x8 = quantise_chosen_8x8(buffers, qp, rounding)
+    if coded | coded_8x8 == 0:
+        return 0
+    quadrants = 0
+    for q in range(4):
+        quadrants |= (coded & BLOCKS_OF_QUADRANT[q] != 0) << q
+    cost, pattern = luma_cost(quantised, quadrants, False, rounding.bits, scratch, dc)
+    cost_8x8, pattern_8x8 = luma_cost(quantised_8x8, coded_8x8, True, rounding.bits, scratch, dc)
+    if cost_8x8 < cost:
+        _clear_quadrants(quantised_8x8, pattern_8x8)
+        for q in range(4):
+            if pattern_8x8 >> q & 1:
+                scan_8x8(quantised_8x8, q, mb, levels, total_coeff)
+        if pattern_8x8:
+            residual.transform_8x8[mb] = 1
+            reconstruct_8x8(quantised_8x8, predicted, qp, out)
+        return pattern_8x8
+    _clear_quadrants(quantised, pattern)
+    for q in range(4):
+        if pattern >> q & 1:
+            scan_luma(quantised, coded & BLOCKS_OF_QUADRANT[q], mb, levels, total_coeff)
+    if pattern:
+        for i in range(64):
+            dc[i] = 0
+        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, out)
+    return pattern
+
+
+@helper
+def _code_4x4(mb, buffers, qp, rounding, residual):
+    """8.5.1: codes the luma by the 4x4 transform, reconstructs it unless its coded_block_pattern is 0; returns this."""
+    _, predicted, out, quantised, dc, _, _, _ = buffers
+    coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding)
     luma = 0
-    coded = quantise_strips(source, predicted, 0, 4, 0, q, HALF if trellis else DEAD_ZONE_INTER, quantised, dc)
-    if trellis:
-        coded = weigh_blocks(quantised, coded, 0, 16, 0, scratch)
     if coded:
-        scan_luma(quantised, coded, mb, levels, total_coeff)
-        luma = _drop_cheap_levels(coded, quantised, mb, levels, total_coeff)
+        scan_luma(quantised, coded, mb, residual.levels, residual.total_coeff)
+        luma = _drop_cheap_levels(coded, quantised, mb, residual.levels, residual.total_coeff)
     if luma:
         for i in range(64):
             dc[i] = 0
-        reconstruct_strips(quantised, dc, predicted, 0, 4, q, out)
+        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, out)
+    return luma
+
+
+@helper
+def code_inter(mb, buffers, q, chroma_q, may_be_8x8, rounding, residual):
+    """8.5: codes and reconstructs the residual of inter macroblock mb; returns its coded_block_pattern.
+
+    q, chroma_q: QP_Y, QP_C; may_be_8x8: whether it may have transform_size_8x8_flag; rounding: Rounding, with bits if so;
+    writes the Residual of mb.
+    """
+    predicted, out = buffers.predicted, buffers.out
+    clear_levels(mb, residual)
+    if may_be_8x8:
+        luma = _code_either(mb, buffers, q, rounding, residual)
     else:
+        luma = _code_4x4(mb, buffers, q, rounding, residual)
+    if luma == 0:
         for i in range(0, 256, 16):
             store(out, i, load_u8x16(predicted, i))
-    chroma = code_chroma(buffers, chroma_q, DEAD_ZONE_INTER, trellis, THRESHOLD_CHROMA, mb, residual)
+    chroma = code_chroma(buffers, chroma_q, rounding, THRESHOLD_CHROMA, mb, residual)
     return luma + 16 * chroma
 
 
@@ -85,17 +150,20 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     """8.4, 8.5: predicts, codes and reconstructs every inter macroblock of the rows [row0, row1).
 
     Bundles: Planes source and rec, References, Motion, Quantiser, CodingTools, Residual; trellis 1 chooses levels by rate and
-    distortion (rdo_quant). P_Skip has no residual.
+    distortion (rdo_quant, with CABAC trellis), transform_8x8_mode the transform (transform_choice). P_Skip has no residual.
     A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
-    mb_type, _, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
     rec_y, rec_u, rec_v = rec
-    levels, total_coeff, cbp = residual.levels, residual.total_coeff, residual.cbp
+    cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
-    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
-    buffers = Buffers(own, predicted, out, quantised, dc, np.zeros(16, np.int64), scratch)
+    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
+    bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
+    rounding = Rounding(rounding_kind(tools, BY_CAVLC), np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits)
+    values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
+    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):
         if mb_type[mb] <= LAST_INTRA:
             continue
@@ -109,10 +177,14 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             store_luma(predicted, rec_y, x0, y0)
             store_chroma(predicted, rec_u, rec_v, x0 // 2, y0 // 2)
             continue
-        cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), tools, residual)
+        if (tools.cabac or tools.transform_8x8_mode) and q != bits_qp:
+            fill_bits(bits, P_SLICE, q)
+            bits_qp = q
+        may_be_8x8 = tools.transform_8x8_mode != 0 and only_8x8_partitions(sub_mb_type, mb, mb_type[mb])
+        cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), may_be_8x8, rounding, residual)
         store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
-        if pcm_is_cheaper(mb, levels, total_coeff):
+        if pcm_is_cheaper(mb, residual):
             mb_type[mb] = I_PCM
             for k in range(4):
                 ref_idx[mb, k] = -1

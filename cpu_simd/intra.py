@@ -1,51 +1,49 @@
 """Intra macroblocks: choice of type and modes in I frames, coding and reconstruction in raster order (8.3, 8.5)."""
 
-from collections import namedtuple
-
 import numpy as np
 
+from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_16x16
+from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_8x8, I_16x16
 from ..standard.tables import ZIGZAG_4x4
 from .bit_costs import i_frame_mode_bits, mode_4x4_bits
+from .cabac_bits import I_SLICE, N_BITS, P_SLICE, LUMA_AC_16x16, LUMA_DC_16x16, fill_bits
 from .cost import strip_satd
-from .decisions import DEAD_ZONE_INTRA, LAMBDA, AS_16x16, BITS_4x4
-from .intra_prediction import ABOVE_RIGHT_INSIDE, N_MODES_4x4, predict_4x4, predict_16x16, predict_chroma
+from .decisions import DEAD_ZONE_INTRA, LAMBDA, TRELLIS_INTRA, AS_8x8, AS_16x16, BITS_4x4
+from .intra_8x8 import KEPT, code_8x8, keep_luma, restore_luma
+from .intra_prediction import (
+    ABOVE_RIGHT_INSIDE,
+    Around,
+    N_MODES_4x4,
+    Predictions,
+    predict_4x4,
+    predict_16x16,
+    predict_chroma,
+)
+from .intra_prediction_8x8 import EDGE_8x8
 from .layout import LUMA_DC, N_LEVEL_BLOCKS
 from .macroblock_coding import (
+    AS_ROUNDED,
+    BY_CABAC,
     Buffers,
+    Rounding,
     clear_levels,
+    code_block,
     code_chroma,
     code_pcm,
     load_macroblock,
     pcm_is_cheaper,
+    quantise_chosen,
+    rounding_kind,
     scan_luma,
     store_chroma,
     store_luma,
 )
+from .macroblock_syntax import predicted_intra_mode
 from .simd.lanes import block_satd, sums_of_4
 from .simd.vector import add, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, widen
-from .transform import (
-    chroma_qp,
-    code_block,
-    code_luma_dc,
-    quantise_strips,
-    reconstruct_strips,
-    scale_luma_dc,
-)
-
-# Whether the macroblocks round one are available for prediction.
-Around = namedtuple("Around", (
-    "left",
-    "top",
-    "right",  # above right
-))  # fmt: skip
-
-# Predicted samples of all modes; scratch.
-Predictions = namedtuple("Predictions", (
-    "samples",  # uint8[1024]
-    "edge",  # uint8[32], see predict_4x4
-))  # fmt: skip
+from .transform import chroma_qp, quantise_dc, reconstruct_strips, scale_luma_dc, transform_luma_dc
+from .trellis import LONGEST, choose_dc
 
 
 @helper
@@ -83,14 +81,19 @@ def _best_mode(source, at, predictions, n_strips, usable, luma, lam):
 
 
 @helper
-def _code_16x16(mb, buffers, qp, residual):
+def _code_16x16(mb, buffers, qp, rounding, residual):
     """8.3.3, 8.5.2: codes the luma of an Intra_16x16 macroblock with cleared levels; returns its luma cbp (0 or 15)."""
-    source, predicted, out, quantised, dc, values, _ = buffers
+    _, predicted, out, quantised, dc, values, scratch, _ = buffers
     levels, total_coeff = residual.levels, residual.total_coeff
-    coded = quantise_strips(source, predicted, 0, 4, 1, qp, DEAD_ZONE_INTRA, quantised, dc)
+    coded = quantise_chosen(buffers, 0, 4, LUMA_AC_16x16, qp, rounding)
     for k in range(16):
         values[k] = dc[4 * k]
-    code_luma_dc(values, qp)
+    transform_luma_dc(values)
+    if rounding.kind == BY_CABAC:
+        choose_dc(values, 0, ZIGZAG_4x4, 16, qp, LUMA_DC_16x16, rounding, scratch)
+    else:
+        for i in range(16):
+            values[i] = quantise_dc(values[i], qp, rounding.dead_zone)
     for i in range(16):
         levels[mb, LUMA_DC, i] = values[ZIGZAG_4x4[i]]
     scan_luma(quantised, coded, mb, levels, total_coeff)
@@ -104,26 +107,16 @@ def _code_16x16(mb, buffers, qp, residual):
 
 
 @helper
-def _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode):
-    """8.3.1.1: predIntra4x4PredMode of block k (raster); `left`, `top`: availability of those macroblocks."""
-    bx, by = k & 3, k >> 2
-    if (bx == 0 and not left) or (by == 0 and not top):
-        return 2
-    a = intra4x4_mode[mb, k - 1] if bx > 0 else intra4x4_mode[mb - 1, k + 3]
-    b = intra4x4_mode[mb, k - 4] if by > 0 else intra4x4_mode[mb - mb_width, k + 12]
-    return np.int64(min(a, b))
-
-
-@helper
-def _code_4x4(source, mb, around, limit, qp, intra4x4_mode, rec_y, predicted, residual, given, intra_modes):
+def _code_4x4(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, predicted, residual, given, intra_modes):
     """8.3.1, 8.5.1: chooses modes of and codes the 16 blocks of an Intra_4x4 macroblock in decoding order.
 
-    source: uint8[384]; predicted: Predictions. Modes come from intra_modes if `given`, else from the lowest
+    predicted: Predictions. Modes come from intra_modes if `given`, else from the lowest
     SATD + lam * bits, the lower number on a tie. Returns the luma part of coded_block_pattern, or -1 as soon as the cost of
     modes that are not given reaches `limit`.
     """
     left, top, right = around
-    predictions, edge = predicted
+    source, scratch = buffers.source, buffers.scratch
+    predictions, edge = predicted.samples, predicted.edge
     levels, total_coeff = residual.levels, residual.total_coeff
     mb_width, lam = rec_y.shape[1] // 16, LAMBDA[qp]
     x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
@@ -147,7 +140,7 @@ def _code_4x4(source, mb, around, limit, qp, intra4x4_mode, rec_y, predicted, re
         at = 64 * by + 4 * bx
         samples = load_4_u8x4(source, at, at + 16, at + 32, at + 48)
         if not given:
-            predicted_mode = _predicted_mode(mb, k, left, top, mb_width, intra4x4_mode)
+            predicted_mode = predicted_intra_mode(intra4x4_mode, mb, k, left, top, mb_width)
             wide = widen(samples)
             for mode in range(N_MODES_4x4):
                 if (usable >> mode) & 1:
@@ -160,12 +153,43 @@ def _code_4x4(source, mb, around, limit, qp, intra4x4_mode, rec_y, predicted, re
                 return -1
         intra4x4_mode[mb, k] = best
         total_coeff[mb, k] = code_block(
-            samples, load_u8x16(predictions, 16 * best), qp, DEAD_ZONE_INTRA, levels,
-            16 * (N_LEVEL_BLOCKS * mb + block), rec_y, y * stride + x, stride,
+            samples, load_u8x16(predictions, 16 * best), qp, rounding, levels,
+            16 * (N_LEVEL_BLOCKS * mb + block), rec_y, y * stride + x, stride, scratch,
         )  # fmt: skip
         if total_coeff[mb, k] != 0:
             cbp |= 1 << (block >> 2)
     return cbp
+
+
+@helper
+def _code_nxn(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, predicted, residual, intra_modes, wanted):
+    """Codes the luma of macroblock mb as Intra_4x4 (bit 0 of `wanted`) or Intra_8x8 (bit 1), whichever costs less.
+
+    Bit 2: the modes are given. Returns the luma part of coded_block_pattern and the type; -1 if neither costs less than
+    `limit`.
+    """
+    inlined()
+    given = wanted & 4 != 0
+    mb_width = rec_y.shape[1] // 16
+    x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
+    luma = np.int64(-1)
+    if wanted & 2:
+        luma, limit = code_8x8(
+            buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, predicted, residual, given, intra_modes
+        )
+        if wanted & 1 == 0:
+            return luma, I_8x8
+        if luma >= 0:
+            keep_luma(mb, x0, y0, rec_y, intra4x4_mode, residual, predicted.kept)
+    if wanted & 1:
+        luma_4x4 = _code_4x4(
+            buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, predicted, residual, given, intra_modes
+        )
+        if luma_4x4 >= 0:
+            return np.int64(luma_4x4), I_4x4
+        if luma >= 0:
+            restore_luma(mb, x0, y0, rec_y, intra4x4_mode, residual, predicted.kept)
+    return luma, I_8x8
 
 
 @closed_kernel
@@ -175,20 +199,23 @@ def intra(
     """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
 
     Bundles: Planes source and rec, IntraChoice, Quantiser, CodingTools, Residual. mb_type marks intra macroblocks on entry
-    (any intra type) and receives their final type. In a P frame (n_ref > 0) type and luma modes come from intra_modes:
-    uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are made by SATD + lam * bits. Needs the reconstruction
-    of inter macroblocks; slices are independent of each other.
+    (any intra type) and receives their final type, I_8x8 only with transform_8x8_mode. In a P frame (n_ref > 0) type and luma
+    modes come from intra_modes: uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are made by SATD + lam *
+    bits. Needs the reconstruction of inter macroblocks; slices are independent of each other.
     """
     mb_type, intra4x4_mode, intra16x16_mode, intra_chroma_mode = intra_choice
     qp, chroma_qp_offset = quantiser
     rec_y, rec_u, rec_v = rec
-    levels, total_coeff, cbp = residual.levels, residual.total_coeff, residual.cbp
+    cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
-    own, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(32, np.uint8)
+    own, out, edge = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(EDGE_8x8, np.uint8)
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
-    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
-    buffers = Buffers(own, predicted, out, quantised, dc, np.zeros(16, np.int64), scratch)
-    of_modes = Predictions(predictions, edge)
+    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
+    bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
+    rounding = Rounding(rounding_kind(tools, AS_ROUNDED), np.int64(DEAD_ZONE_INTRA), np.int64(TRELLIS_INTRA), bits)
+    values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
+    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
+    of_modes = Predictions(predictions, edge, np.zeros(KEPT, np.uint8))
     given = n_ref > 0
     for mb in range(first_mb, end_mb):
         intra16x16_mode[mb] = 0
@@ -204,34 +231,37 @@ def intra(
         usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
         q = np.int64(qp[mb])
         lam = LAMBDA[q]
+        if tools.cabac and q != bits_qp:
+            fill_bits(bits, P_SLICE if given else I_SLICE, q)
+            bits_qp = q
 
         load_macroblock(source, x0, y0, own)
         clear_levels(mb, residual)
-        mode, cost, as_4x4 = 2, 1 << 30, True
+        mode, cost, as_4x4, as_8x8 = 2, 1 << 30, True, tools.transform_8x8_mode != 0
         if given:
             as_4x4 = intra_modes[mb, 0] < AS_16x16
+            as_8x8 = intra_modes[mb, 0] >= AS_8x8
             mode = np.int64(intra_modes[mb, 0]) % AS_16x16
             usable = 1 << mode
-        if not (given and as_4x4):
+        if not given or not (as_4x4 or as_8x8):
             predict_16x16(rec_y, x0, y0, left, top, usable, predictions)
             if not given:
                 mode, cost = _best_mode(own, 0, predictions, 4, usable, 1, lam)
             for i in range(0, 256, 16):
                 store(predicted, i, load_u8x16(predictions, 256 * mode + i))
-        luma = -1
-        if as_4x4:
-            around = Around(left, top, top and mx + 1 < mb_width)
-            luma = _code_4x4(
-                own, mb, around, cost, q, intra4x4_mode, rec_y, of_modes, residual, given, intra_modes
-            )
-        mb_type[mb] = I_4x4
+        around = Around(left, top, top and mx + 1 < mb_width)
+        sizes = (1 if as_4x4 else 0) | (2 if as_8x8 else 0)
+        luma, mb_type[mb] = _code_nxn(
+            buffers, mb, around, cost, q, rounding, intra4x4_mode, rec_y, of_modes, residual, intra_modes, sizes | 4 * given
+        )
+        residual.transform_8x8[mb] = mb_type[mb] == I_8x8
         if luma < 0:
             mb_type[mb] = I_16x16
             intra16x16_mode[mb] = mode
             for k in range(16):
                 intra4x4_mode[mb, k] = 2
             clear_levels(mb, residual)
-            luma = _code_16x16(mb, buffers, q, residual)
+            luma = _code_16x16(mb, buffers, q, rounding, residual)
             store_luma(out, rec_y, x0, y0)
 
         predict_chroma(rec_u, rec_v, x0 // 2, y0 // 2, left, top, predictions)
@@ -240,10 +270,10 @@ def intra(
         intra_chroma_mode[mb] = mode
         for i in range(0, 128, 16):
             store(predicted, 256 + i, load_u8x16(predictions, 128 * mode + i))
-        chroma = code_chroma(buffers, chroma_qp(q, chroma_qp_offset), DEAD_ZONE_INTRA, 0, 0, mb, residual)
+        chroma = code_chroma(buffers, chroma_qp(q, chroma_qp_offset), rounding, 0, mb, residual)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         cbp[mb] = luma + 16 * chroma
-        if pcm_is_cheaper(mb, levels, total_coeff):
+        if pcm_is_cheaper(mb, residual):
             mb_type[mb] = code_pcm(mb, own, x0, y0, rec, residual)
             for k in range(16):
                 intra4x4_mode[mb, k] = 2

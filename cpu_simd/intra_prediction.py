@@ -1,5 +1,7 @@
 """Intra prediction (8.3): predicted samples of every mode, in buffers of rows or blocks of sixteen samples."""
 
+from collections import namedtuple
+
 import numpy as np
 
 from ..jit.kernel import helper
@@ -18,6 +20,20 @@ from .simd.vector import (
     store,
     widen,
 )
+
+# Whether the macroblocks round one are available for prediction.
+Around = namedtuple("Around", (
+    "left",
+    "top",
+    "right",  # above right
+))  # fmt: skip
+
+# Predicted samples of all modes; scratch.
+Predictions = namedtuple("Predictions", (
+    "samples",  # uint8[1024]
+    "edge",  # uint8[EDGE_8x8], see predict_4x4 and predict_8x8
+    "kept",  # uint8[KEPT], see keep_luma in intra_8x8.py
+))  # fmt: skip
 
 # --- Intra_4x4 --------------------------------------------------------------------------------------------------------
 # Every sample of a directional mode is a rounded mean of two or a (1, 2, 1) filter of three consecutive edge samples.

@@ -7,17 +7,23 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.macroblock import I_PCM, RASTER_TO_BLOCK
+from .cabac_bits import CHROMA_AC, CHROMA_DC, LUMA_4x4
 from .decisions import FEW_LEVELS, PCM_BITS
 from .layout import CB_DC, LUMA_DC, N_LEVEL_BLOCKS
-from .rdo_quant import HALF, weigh_blocks
-from .simd.blocks import count_nonzero, high_8, join, load_block, low_8, zigzag
-from .simd.vector import load_u8x8, load_u8x16, splat_u16x16, store
+from .rdo_quant import HALF, weigh_8x8, weigh_blocks
+from .simd.blocks import count_nonzero, high_8, join, less, load_block, low_8, nonzero_groups, zigzag
+from .simd.vector import absolute, load_u8x8, load_u8x16, load_u16x16, max_s, splat_u16x16, store
 from .transform import (
     code_chroma_dc,
+    hadamard_2x2,
+    quantise_block,
     quantise_strips,
+    reconstruct_block,
     reconstruct_strips,
     scale_chroma_dc,
 )
+from .transform_8x8 import quantise_8x8
+from .trellis import AS_SENT, choose_dc, lower_8x8, lower_block, lower_blocks
 
 # Samples and coefficients of the macroblock that is coded, as transform.py has them; scratch.
 Buffers = namedtuple("Buffers", (
@@ -27,8 +33,53 @@ Buffers = namedtuple("Buffers", (
     "quantised",  # int16[768]
     "dc",  # int32[96]
     "values",  # int64[16]
-    "scratch",  # int16[32]
+    "scratch",  # int16[2 * LONGEST]
+    "quantised_8x8",  # int16[768], see transform_8x8.py
 ))  # fmt: skip
+
+AS_ROUNDED, BY_CAVLC, BY_CABAC = range(3)
+
+# How levels are chosen.
+Rounding = namedtuple("Rounding", (
+    "kind",  # AS_ROUNDED: by the dead zone alone; BY_CAVLC: by distortion and bits, see rdo_quant; BY_CABAC: see trellis
+    "dead_zone",
+    "factor",  # cost of distortion, see trellis
+    "bits",  # int32[N_BITS], of cabac_bits.fill_bits
+))  # fmt: skip
+
+
+@helper
+def rounding_kind(tools, without_cabac):
+    """`kind` of a Rounding; tools: CodingTools; without_cabac: that of levels chosen for CAVLC."""
+    if not tools.trellis:
+        return np.int64(AS_ROUNDED)
+    return np.int64(BY_CABAC if tools.cabac else without_cabac)
+
+
+@helper
+def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
+    """quantise_strips with levels chosen as `rounding` says; category: ctxBlockCat, those of AC leave the DC out."""
+    source, predicted, _, quantised, dc, _, scratch, _ = buffers
+    first = 0 if category == LUMA_4x4 else 1
+    dead_zone = HALF if rounding.kind else rounding.dead_zone
+    coded = quantise_strips(source, predicted, strip0, strip1, first, qp, dead_zone, quantised, dc)
+    if rounding.kind == BY_CAVLC:
+        return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
+    if rounding.kind == BY_CABAC:
+        return lower_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, category, rounding, scratch)
+    return coded
+
+
+@helper
+def quantise_chosen_8x8(buffers, qp, rounding):
+    """quantise_8x8 with levels chosen as `rounding` says."""
+    dead_zone = HALF if rounding.kind else rounding.dead_zone
+    coded = quantise_8x8(buffers.source, buffers.predicted, qp, dead_zone, buffers.quantised_8x8)
+    if rounding.kind == BY_CAVLC:
+        return weigh_8x8(buffers.quantised_8x8, coded, buffers.scratch)
+    if rounding.kind == BY_CABAC:
+        return lower_8x8(buffers.quantised_8x8, coded, rounding, buffers.scratch)
+    return coded
 
 
 @helper
@@ -113,21 +164,24 @@ def _scan_chroma(quantised, coded, threshold, mb, levels, total_coeff):
 
 
 @helper
-def code_chroma(buffers, qp_c, dead_zone, weighed, threshold, mb, residual):
+def code_chroma(buffers, qp_c, rounding, threshold, mb, residual):
     """8.5.4: transforms, quantises and reconstructs the chroma of macroblock mb, whose levels must be cleared.
 
-    weighed: AC levels are chosen by rate and distortion, see rdo_quant. A plane's AC levels are dropped if their
-    decimate_score is below `threshold` (not part of the standard). Returns the chroma part of coded_block_pattern (0, 1, 2).
+    A plane's AC levels are dropped if their decimate_score is below `threshold` (not part of the standard). Returns the
+    chroma part of coded_block_pattern (0, 1, 2).
     """
-    source, predicted, out, quantised, dc, values, scratch = buffers
+    _, predicted, out, quantised, dc, values, scratch, _ = buffers
     levels, total_coeff = residual.levels, residual.total_coeff
-    coded = quantise_strips(source, predicted, 4, 6, 1, qp_c, HALF if weighed else dead_zone, quantised, dc)
-    if weighed:
-        coded = weigh_blocks(quantised, coded, 16, 24, 1, scratch)
+    coded = quantise_chosen(buffers, 4, 6, CHROMA_AC, qp_c, rounding)
     for k in range(8):  # Cb 0..3, Cr 4..7
         values[k] = dc[64 + 16 * ((k >> 1) & 1) + 8 * (k >> 2) + 4 * (k & 1)]
-    code_chroma_dc(values, 0, qp_c, dead_zone)
-    code_chroma_dc(values, 4, qp_c, dead_zone)
+    if rounding.kind == BY_CABAC:
+        for k in (0, 4):
+            hadamard_2x2(values, k)
+            choose_dc(values, k, AS_SENT, 4, qp_c, CHROMA_DC, rounding, scratch)
+    else:
+        code_chroma_dc(values, 0, qp_c, rounding.dead_zone)
+        code_chroma_dc(values, 4, qp_c, rounding.dead_zone)
     any_dc = False
     for k in range(8):
         levels[mb, CB_DC + (k >> 2), k & 3] = values[k]
@@ -145,6 +199,20 @@ def code_chroma(buffers, qp_c, dead_zone, weighed, threshold, mb, residual):
         dc[64 + 16 * ((k >> 1) & 1) + 8 * (k >> 2) + 4 * (k & 1)] = values[k]
     reconstruct_strips(quantised, dc, predicted, 4, 6, qp_c, out)
     return 2 if any_ac else 1
+
+
+@helper
+def code_block(source, predicted, qp, rounding, levels, levels_at, rec, rec_at, stride, scratch):
+    """Codes one 4x4 block of Intra_4x4 (u8x16, raster); returns its number of nonzero levels.
+
+    Levels in zig-zag order to levels[levels_at..], the reconstruction to the plane rec from flat offset rec_at on.
+    """
+    quantised, ratios = quantise_block(source, predicted, qp, HALF if rounding.kind else rounding.dead_zone)
+    if rounding.kind:
+        quantised = lower_block(quantised, ratios, LUMA_4x4, rounding, scratch)
+    store(levels, levels_at, zigzag(quantised))
+    reconstruct_block(quantised, predicted, qp, rec, rec_at, stride)
+    return count_nonzero(quantised)
 
 
 @helper
@@ -218,21 +286,30 @@ def bits_at_most(mb, levels):
 
 
 @helper
-def pcm_is_cheaper(mb, levels, total_coeff):
+def _is_clipped(mb, first, end, levels):
+    """Whether any level of blocks [first, end) of macroblock mb has the largest magnitude."""
+    largest = splat_u16x16(0)
+    for block in range(first, end):
+        largest = max_s(largest, absolute(load_u16x16(levels, 16 * (N_LEVEL_BLOCKS * mb + block))))
+    return nonzero_groups(less(splat_u16x16(MAX_LEVEL - 1), largest)) != 0
+
+
+@helper
+def pcm_is_cheaper(mb, residual):
     """Whether I_PCM is required or takes fewer bits than the levels of a macroblock; not part of the standard.
 
     It also keeps macroblock_layer( ) below the 3200 bits of A.3.1.
     """
+    levels, total_coeff = residual.levels, residual.total_coeff
     count = 0
     for k in range(24):
         count += np.int64(total_coeff[mb, k])
-    clipped = False
     for k in range(LUMA_DC, N_LEVEL_BLOCKS):
         for i in range(16):
-            level = abs(np.int64(levels[mb, k, i]))
-            count += level != 0
-            clipped |= level >= MAX_LEVEL
-    return clipped or (count > FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS)
+            count += levels[mb, k, i] != 0
+    if _is_clipped(mb, 0 if residual.transform_8x8[mb] else LUMA_DC, N_LEVEL_BLOCKS, levels):
+        return True
+    return count > FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS
 
 
 @helper

@@ -7,6 +7,7 @@ from ..standard.macroblock import (
     BLOCK_TO_RASTER,
     I_PCM,
     I_4x4,
+    I_8x8,
     P_8x8,
     P_8x16,
     P_16x8,
@@ -24,7 +25,7 @@ RESIDUAL_ORDER = np.array([LUMA_DC, *range(16), CB_DC, CR_DC, *range(16, 24)], n
 @helper
 def intra_mb_type(kind, pattern, mode):
     """Table 7-11: mb_type of an intra macroblock in an I slice; pattern: its cbp, mode: intra16x16_mode."""
-    if kind == I_4x4:
+    if kind == I_4x4 or kind == I_8x8:
         return np.int64(I_NxN_TYPE)
     if kind == I_PCM:
         return np.int64(I_PCM_TYPE)
@@ -32,19 +33,28 @@ def intra_mb_type(kind, pattern, mode):
 
 
 @helper
-def rem_intra4x4_mode(intra4x4_mode, mb, k, left, above, mb_width):
-    """8.3.1.1: rem_intra4x4_pred_mode of block k in decoding order; -1: the mode is the predicted one.
+def predicted_intra_mode(intra4x4_mode, mb, raster, left, above, mb_width):
+    """8.3.1.1: predIntra4x4PredMode of a block; 8.3.2.1: predIntra8x8PredMode of the 8x8 block that begins with it.
 
-    left, above: whether those macroblocks are available.
+    intra4x4_mode: int8[n_mb, 16], that of an 8x8 block in its four blocks; left, above: whether those macroblocks are
+    available.
     """
-    raster = BLOCK_TO_RASTER[k]
-    bx = raster & 3
-    by = raster >> 2
-    predicted = 2
-    if (bx > 0 or left) and (by > 0 or above):
-        a = intra4x4_mode[mb, raster - 1] if bx > 0 else intra4x4_mode[mb - 1, raster + 3]
-        b = intra4x4_mode[mb, raster - 4] if by > 0 else intra4x4_mode[mb - mb_width, raster + 12]
-        predicted = min(np.int64(a), np.int64(b))
+    bx, by = raster & 3, raster >> 2
+    if (bx == 0 and not left) or (by == 0 and not above):
+        return np.int64(2)
+    a = intra4x4_mode[mb, raster - 1] if bx > 0 else intra4x4_mode[mb - 1, raster + 3]
+    b = intra4x4_mode[mb, raster - 4] if by > 0 else intra4x4_mode[mb - mb_width, raster + 12]
+    return np.int64(min(a, b))
+
+
+@helper
+def rem_intra4x4_mode(intra4x4_mode, mb, k, left, above, mb_width):
+    """7.4.5.1: rem_intra4x4_pred_mode of block k in decoding order, also for 8x8 blocks; -1: the mode is the predicted one.
+
+    As for predicted_intra_mode.
+    """
+    raster = np.int64(BLOCK_TO_RASTER[k])
+    predicted = predicted_intra_mode(intra4x4_mode, mb, raster, left, above, mb_width)
     mode = np.int64(intra4x4_mode[mb, raster])
     return -1 if mode == predicted else mode - (mode > predicted)
 
@@ -59,6 +69,13 @@ def partition_size(kind):
 def sub_partition_size(sub):
     """(width, height) in 4x4 blocks of the partitions of a quadrant with sub_mb_type `sub`."""
     return 2 if sub == SUB_8x8 or sub == SUB_8x4 else 1, 2 if sub == SUB_8x8 or sub == SUB_4x8 else 1
+
+
+@helper
+def only_8x8_partitions(sub_mb_type, mb, kind):
+    """7.3.5: NoSubMbPartSizeLessThan8x8Flag of a P macroblock."""
+    subs = sub_mb_type
+    return kind != P_8x8 or (subs[mb, 0] | subs[mb, 1] | subs[mb, 2] | subs[mb, 3]) == SUB_8x8
 
 
 @helper

@@ -14,12 +14,14 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from ..standard.tables import QUANT_MF
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
-from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets, row_16, strip_16
 from .decisions import (
     BITS_INTRA,
     BITS_LEAST,
     BITS_SKIP,
+    BY_COST,
     LAMBDA,
+    RD_SKIP_WEIGHT,
     SAD,
     SATD,
     BITS_8x8,
@@ -28,8 +30,8 @@ from .decisions import (
     BITS_16x16,
 )
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
-from .simd.lanes import sums_of_4
-from .simd.vector import add, load_u8x16, splat_u16x16, store, widen
+from .simd.lanes import squares_of_pairs, sum_of_lanes, sums_of_4
+from .simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, splat_u16x16, store, sub, widen
 from .skip_probe import WORTH, probe_tables, quantises_to_zero
 
 FAR = 1 << 40
@@ -41,6 +43,7 @@ Choice = namedtuple("Choice", (
     "search_mv",  # int16[>= n_ref, n_mb, 41, 2], quarter samples (x, y)
     "n_ref",
     "partition_mask",  # sizes of partitions allowed
+    "probe",  # whether the P_Skip vector is taken at once where nothing of its residual is worth coding
 ))  # fmt: skip
 
 # Where predictions of a macroblock may lie, in luma samples.
@@ -117,7 +120,7 @@ def choose_sub_type(choice, q, mb, lam):
 
     Sub-partitions are tried only in the best reference of the undivided 8x8 block.
     """
-    mv_cache, distortion, search_mv, n_ref, partition_mask = choice
+    mv_cache, distortion, search_mv, n_ref, partition_mask, _ = choice
     bx, by = (q & 1) * 2, (q >> 1) * 2
     best = choose_reference(choice, 32 + q, bx, by, 2, 2, mb, lam)
     best += lam * sub_type_bits(SUB_8x8)
@@ -185,6 +188,21 @@ def whole_distortion(target, at, x, y, metric):
 
 
 @helper
+def whole_error(target, at, x, y):
+    """Squared error of the macroblock against the prediction at vector (x, y); see whole_distortion."""
+    current, ref_luma, offsets = target
+    stride = ref_luma.shape[3]
+    base = at + (y >> 2) * stride + (x >> 2)
+    f = (y & 3) * 4 + (x & 3)
+    a, b = base + offsets[0, f], base + offsets[1, f]
+    sums = splat_i32x8(0)
+    for row in range(16):
+        difference = sub(row_16(ref_luma, a, b, row * stride), load_u16x16(current, 16 * row))
+        sums = add(sums, squares_of_pairs(difference))
+    return np.int64(sum_of_lanes(sums))
+
+
+@helper
 def inside(x, y, x0, y0, area):
     """Whether the prediction of the macroblock at (x0, y0) with vector (x, y) lies in the padded frame and is legal."""
     width, height, pad, max_mv_y = area
@@ -225,7 +243,7 @@ def whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, cho
         if not inside(x, y, x0, y0, area):
             continue
         value = whole_distortion(target, at, x, y, metric)
-        if n == 0 and value + lam * BITS_SKIP <= best and quantises_to_zero(target, at, x, y, tables):
+        if n == 0 and choice.probe and value + lam * BITS_SKIP <= best and quantises_to_zero(target, at, x, y, tables):
             fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
             return best, True
         value += lam * (BITS_16x16 + ref_idx_bits(0, n_ref) + mvd_bits(x, y, px, py))
@@ -313,22 +331,25 @@ def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
 
 @closed_kernel
 def mode_decision(
-    source, references, searches, intra_cost, slice_first_mb, qp, settings, progress, row0, row1, motion
+    source, references, searches, intra_cost, skip_limit, slice_first_mb, qp, settings, progress, row0, row1, motion
 ):  # fmt: skip
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     source: uint8[H, W]; bundles: LumaReferences; Searches, results of full_search and subpel_refine; DecisionSettings.
-    intra_cost: int32[n_mb]; slice_first_mb: int32[mb_height]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
+    intra_cost: int32[n_mb]; skip_limit: int32[n_mb]; slice_first_mb: int32[mb_height]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
     initially 0: rows taken, then the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
 
     Writes motion: Motion, with mb_type P_16x16, P_16x8, P_8x16, P_8x8 or I_16x16 for "intra, the intra stage chooses". The
     lowest distortion + lam * bits wins; on equal cost the earlier of 16x16, the P_Skip vector, the predictor, 16x8, 8x16,
     8x8, intra. The P_Skip vector is taken at once if it costs no more than the best 16x16 and its residual quantises to
     nothing worth coding.
+
+    From subme BY_COST on searches.cost and intra_cost are those of rd_candidates, and the P_Skip vector is compared at the end:
+    P_Skip without a residual, if its squared error costs no more than the best choice plus skip_limit.
     """
     ref_luma, ref_slots, pad, n_ref = references
     mb_type, sub_mb_type, ref_idx, mv = motion
-    metric = SATD if settings.subme >= 3 else SAD
+    metric, by_cost = SATD if settings.subme >= 3 else SAD, settings.subme >= BY_COST
     height, width = source.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
@@ -341,7 +362,7 @@ def mode_decision(
     mv_cache = np.zeros((5, 6, 3), np.int64)
     distortion = np.empty((n_ref, 41), np.int64)
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
-    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask)
+    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, not by_cost)
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
@@ -369,11 +390,20 @@ def mode_decision(
                 find_distortions(mb, n_ref, lam, searches, 0, 40, distortion)
                 best = smaller_partitions(mb, choice, lam, best, motion)
                 if intra_cost[mb] + lam * BITS_INTRA < best:
+                    best = intra_cost[mb] + lam * BITS_INTRA
                     mb_type[mb] = I_16x16
                     for q in range(4):
                         sub_mb_type[mb, q] = SUB_8x8
                     fill_mv_cache(mv_cache, 0, 0, 4, 4, -1, 0, 0)
                     commit_motion(mv_cache, mb, ref_idx, mv)
+                if by_cost:
+                    x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb)
+                    if inside(x, y, x0, y0, area):
+                        cost = whole_error(target, at, x, y) * RD_SKIP_WEIGHT[q_y] >> 16
+                        if cost <= best + skip_limit[mb]:
+                            mb_type[mb] = P_SKIP
+                            fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
+                            commit_motion(mv_cache, mb, ref_idx, mv)
             store_release(progress, 1 + my, mx + 1)
         my = row0 + fetch_add(progress, 0, 1)
 

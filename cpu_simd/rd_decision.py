@@ -13,10 +13,11 @@ from ..standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x1
 from ..standard.tables import QUANT_MF
 from .bit_costs import MACROBLOCK_BYTES, macroblock_bits
 from .bundles import CodingTools
+from .cabac_bits import N_BITS
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
-from .decisions import BITS_INTRA, LAMBDA, SATD, BITS_8x8, BITS_8x16, BITS_16x8
+from .decisions import BITS_INTRA, DEAD_ZONE_INTER, LAMBDA, SATD, TRELLIS_INTER, BITS_8x8, BITS_8x16, BITS_16x8
 from .inter_residual import code_inter
-from .macroblock_coding import Buffers, load_macroblock
+from .macroblock_coding import BY_CAVLC, Buffers, Rounding, load_macroblock, rounding_kind
 from .mode_decision import (
     Area,
     Choice,
@@ -36,6 +37,7 @@ from .simd.lanes import squares_of_pairs
 from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .skip_probe import WORTH, probe_tables
 from .transform import chroma_qp
+from .trellis import LONGEST
 
 FAR = 1 << 40
 SCALE = 16  # factor of squared errors in costs with WEIGHT
@@ -154,7 +156,9 @@ def rd_decision(
     ref_luma, ref_slots, pad, n_ref = references.luma, references.searched, references.pad, references.n_ref
     mb_type, sub_mb_type, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
-    total_coeff, tools = residual.total_coeff, CodingTools(settings.trellis, 0, 0)
+    total_coeff = residual.total_coeff
+    kind = rounding_kind(CodingTools(settings.trellis, 0, 0), BY_CAVLC)
+    rounding = Rounding(kind, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32))
     height, width = source.y.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
@@ -164,12 +168,12 @@ def rd_decision(
     tables_qp = np.int64(-1)  # QP of `tables`
     current, mv_cache, distortion = np.empty(256, np.int16), np.zeros((5, 6, 3), np.int64), np.empty((n_ref, 41), np.int64)
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
-    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(32, np.int16), np.zeros(96, np.int32)
+    quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     values, lanes, sink = np.zeros(16, np.int64), np.zeros(8, np.int32), np.zeros(3, np.int64)
     written, kept = np.zeros(MACROBLOCK_BYTES, np.uint8), np.zeros(65, np.int64)
     target, area = Target(current, ref_luma, offsets), Area(width, height, pad, settings.max_mv_y)
-    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask)
-    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch)
+    choice = Choice(mv_cache, distortion, searches.mv, n_ref, settings.partition_mask, True)
+    buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, np.zeros(768, np.int16))
     my = row0 + fetch_add(progress, 0, 1)
     while my < row1:
         first_mb = np.int64(slice_first_mb[my])
@@ -200,7 +204,7 @@ def rd_decision(
                     for k in range(24):
                         total_coeff[mb, k] = 0
                 else:
-                    pattern = code_inter(mb, buffers, q_y, q_c, tools, residual)
+                    pattern = code_inter(mb, buffers, q_y, q_c, False, rounding, residual)
                     divided = 2 <= step <= 4
                     if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
                         bits = macroblock_bits(

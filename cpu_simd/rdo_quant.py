@@ -14,10 +14,13 @@ from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_count, bit_length, nonzero_lanes
 from .simd.vector import store
 from .transform import RATIOS
+from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
 
 HALF = 2  # dead zone of levels to be weighed: rounded up from one half on
 
 OFFSET = (ZIGZAG_4x4 >> 2) * 16 + (ZIGZAG_4x4 & 3)  # offset of each scan position in rows of sixteen
+# The same for 4x4 blocks, then for the four blocks of an 8x8 block that CAVLC sends (7.3.5.3.2)
+_OFFSETS = np.concatenate([OFFSET, PLACE_8x8.reshape(16, 4).T.ravel()]).astype(np.int64)
 
 
 @helper
@@ -55,14 +58,12 @@ def worth(ratio):
 
 
 @helper
-def weigh(quantised, at, first, scratch):
-    """Removes levels that are not worth their bits from the 4x4 block at quantised[at], rows of sixteen.
+def weigh(quantised, at, offsets, first, scratch):
+    """Removes levels that are not worth their bits from a block of sixteen levels: quantised[at + _OFFSETS[offsets + i]].
 
-    quantised: int16[768] of quantise_strips, rounded up from one half on; first: 1 leaves the DC out. scratch: int16[32].
-    Returns the number of levels left.
+    quantised: int16[768] of quantise_strips or quantise_8x8, rounded up from one half on; first: 1 leaves the DC out.
+    scratch: int16[32], the levels and the ratios in scan order. Returns the number of levels left.
     """
-    store(scratch, 0, zigzag(load_block(quantised, at)))
-    store(scratch, 16, zigzag(load_block(quantised, RATIOS + at)))
     mask = nonzero_lanes(scratch, 0)
     nc_class = NC_CLASS[min(16, bit_count(mask) + 2)]  # estimate: the neighbours have about as many levels
     large = ones = maybe = np.int64(0)
@@ -75,7 +76,7 @@ def weigh(quantised, at, first, scratch):
         size = abs(level)
         if size > 1 and ratio < RDO_ONE * (size - 1) + RDO_UP:
             size -= 1
-            quantised[at + OFFSET[i]] = size if level > 0 else -size
+            quantised[at + _OFFSETS[offsets + i]] = size if level > 0 else -size
         if size > 1:
             large |= 1 << i
         else:
@@ -107,7 +108,7 @@ def weigh(quantised, at, first, scratch):
     while rest != 0:
         i = bit_length(rest) - 1
         rest ^= 1 << i
-        quantised[at + OFFSET[i]] = 0
+        quantised[at + _OFFSETS[offsets + i]] = 0
     return bit_count(mask)
 
 
@@ -115,6 +116,28 @@ def weigh(quantised, at, first, scratch):
 def weigh_blocks(quantised, coded, first_block, end_block, first, scratch):
     """weigh for blocks [first_block, end_block) set in `coded` (bit 4 * strip + block); returns it without emptied blocks."""
     for k in range(first_block, end_block):
-        if coded >> k & 1 and weigh(quantised, 64 * (k >> 2) + 4 * (k & 3), first, scratch) == 0:
-            coded &= ~(1 << k)
+        if coded >> k & 1:
+            at = 64 * (k >> 2) + 4 * (k & 3)
+            store(scratch, 0, zigzag(load_block(quantised, at)))
+            store(scratch, 16, zigzag(load_block(quantised, RATIOS + at)))
+            if weigh(quantised, at, 0, first, scratch) == 0:
+                coded &= ~(1 << k)
+    return coded
+
+
+@helper
+def weigh_8x8(quantised, coded, scratch):
+    """weigh for the quadrants set in `coded`, each as four blocks; returns it without emptied quadrants."""
+    for q in range(4):
+        if coded >> q & 1 == 0:
+            continue
+        left = 0
+        for offsets in range(16, 80, 16):
+            for i in range(16):
+                at = QUADRANT_8x8[q] + _OFFSETS[offsets + i]
+                scratch[i] = quantised[at]
+                scratch[16 + i] = quantised[RATIOS + at]
+            left += weigh(quantised, QUADRANT_8x8[q], offsets, 0, scratch)
+        if left == 0:
+            coded &= ~(1 << q)
     return coded

@@ -9,7 +9,6 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import QP_CHROMA, QUANT_MF, NORM_ADJUST_4x4, level_scale_4x4
-from .decisions import DEAD_ZONE_INTRA
 from .simd.blocks import (
     count_nonzero,
     forward_columns,
@@ -25,7 +24,6 @@ from .simd.blocks import (
     splat_i32x16,
     store_block,
     with_sign,
-    zigzag,
 )
 from .simd.vector import (
     absolute,
@@ -157,24 +155,24 @@ def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, out):
 
 
 @helper
-def code_block(source, predicted, qp, dead_zone, levels, levels_at, rec, rec_at, stride):
-    """Codes one 4x4 block of Intra_4x4 (u8x16, raster); returns its number of nonzero levels.
-
-    Levels in zig-zag order to levels[levels_at..], the reconstruction to the plane rec from flat offset rec_at on.
-    """
+def quantise_block(source, predicted, qp, dead_zone):
+    """Levels of one 4x4 block (u8x16, raster) and |coefficient| / step as in quantise_strips, both in raster order."""
     shift = 15 + qp // 6
     coefficients = forward_columns(forward_rows(sub(widen(source), widen(predicted))))
     rounding = splat_i32x16((1 << shift) // dead_zone)
-    quantised = _quantise(coefficients, load_u16x16(MF_BLOCK, 16 * (qp % 6)), rounding, shift)
-    store(levels, levels_at, zigzag(quantised))
-    count = count_nonzero(quantised)
-    if count == 0:
+    factors = load_u16x16(MF_BLOCK, 16 * (qp % 6))
+    return _quantise(coefficients, factors, rounding, shift), _ratios(coefficients, factors, shift)
+
+
+@helper
+def reconstruct_block(quantised, predicted, qp, rec, rec_at, stride):
+    """8.5.12, 8.5.14: reconstruction of one 4x4 block from its levels (raster) to the plane rec from offset rec_at on."""
+    if count_nonzero(quantised) == 0:
         store_block(rec, rec_at, stride, predicted)
     else:
         factors = mul(load_u16x16(SCALE_BLOCK, 16 * (qp % 6)), splat_u16x16(1 << (qp // 6)))
         scaled = multiply_wide(quantised, factors)
         store_block(rec, rec_at, stride, _add_residual(predicted, inverse_columns(inverse_rows(scaled))))
-    return count
 
 
 @helper
@@ -202,13 +200,13 @@ def hadamard_4x4(c):
 
 
 @helper
-def code_luma_dc(c, qp):
-    """Intra16x16 DC: transforms and quantises c (int64[16], the DC of each block in raster order); c becomes levels."""
+def transform_luma_dc(c):
+    """Intra16x16 DC: transforms c (int64[16], the DC of each block in raster order) in place."""
     hadamard_4x4(c)
     for i in range(16):
         # Halving rounds away from zero for both signs.
         half = (abs(c[i]) + 1) >> 1
-        c[i] = quantise_dc(-half if c[i] < 0 else half, qp, DEAD_ZONE_INTRA)
+        c[i] = -half if c[i] < 0 else half
 
 
 @helper

@@ -21,15 +21,24 @@ DEVICE unsigned thresholds(int a, int b, int alpha_offset, int beta_offset) {
 }
 
 struct State {
-  const uint8_t *mb_type, *total_coeff, *qp;
+  const uint8_t *mb_type, *total_coeff, *transform_8x8, *qp;
   const signed char *ref_idx;
   const short2 *mv;
 };
 
+// Whether the transform block of 4x4 block b has levels; large: it is 8x8, whose levels the four blocks of a quadrant hold
+DEVICE bool has_levels(const State &s, int mb, int b, bool large) {
+  const uint8_t *counts = s.total_coeff + mb * 24;
+  if (!large) return counts[b];
+  const uint16_t *pairs = reinterpret_cast<const uint16_t *>(counts + (b & 10));
+  return pairs[0] | pairs[2];
+}
+
 // 8.7.2.1: bS of the edge between 4x4 blocks bp of macroblock mp and bq of mq; at_edge: between macroblocks
-DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at_edge) {
+DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at_edge, bool large_q) {
+  const bool large_p = s.transform_8x8[mp];
   if (s.mb_type[mp] <= LAST_INTRA || s.mb_type[mq] <= LAST_INTRA) return at_edge ? 4 : 3;
-  if (s.total_coeff[mp * 24 + bp] | s.total_coeff[mq * 24 + bq]) return 2;
+  if (has_levels(s, mp, bp, large_p) || has_levels(s, mq, bq, large_q)) return 2;
   int rp = (bp >> 3) * 2 + (bp >> 1 & 1), rq = (bq >> 3) * 2 + (bq >> 1 & 1);
   if (s.ref_idx[mp * 4 + rp] != s.ref_idx[mq * 4 + rq]) return 1;
   short2 vp = s.mv[mp * 16 + bp], vq = s.mv[mq * 16 + bq];
@@ -41,20 +50,21 @@ extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signe
     const uint8_t *total_coeff, const uint8_t *transform_8x8, const uint8_t *qp, const int *slice_first_mb, int mb_width, int chroma_qp_offset,
     int alpha_offset, int beta_offset, int disable_idc, int row0, unsigned *records) {
   wait_for_the_kernel_before();
-  const State s = {mb_type, total_coeff, qp, ref_idx, mv};
+  const State s = {mb_type, total_coeff, transform_8x8, qp, ref_idx, mv};
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * int(blockDim.x >> 5) + int(threadIdx.x >> 5);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
   if (mx >= mb_width) return;
   const bool left = disable_idc != 1 && mx > 0;
   const bool above = disable_idc != 1 && my > 0 && (disable_idc != 2 || mb - mb_width >= slice_first_mb[my]);
   const int direction = lane >> 4, edge = lane >> 2 & 3, k = lane & 3;
-  const bool exists = edge ? disable_idc != 1 : direction ? above : left;
+  const bool large = transform_8x8[mb];  // 8.7: then luma has no edges 1 and 3; chroma has only 0 and 2 in any case
+  const bool exists = edge ? disable_idc != 1 && !(large && edge & 1) : direction ? above : left;
   unsigned bs = 0;
   if (exists) {
     int bq = direction ? edge * 4 + k : k * 4 + edge;
     int mp = edge ? mb : direction ? mb - mb_width : mb - 1;
     int bp = direction ? ((edge + 3) & 3) * 4 + k : k * 4 + ((edge + 3) & 3);
-    bs = strength(s, mp, bp, mb, bq, edge == 0);
+    bs = strength(s, mp, bp, mb, bq, edge == 0, large);
   }
   unsigned word = bs << (4 * (lane & 7));
   for (int d = 1; d < 8; d *= 2) word |= __shfl_xor_sync(FULL_WARP, word, d);

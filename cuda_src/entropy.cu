@@ -21,7 +21,8 @@ struct State {
   const signed char *__restrict__ intra4x4_mode;
   const uint8_t *__restrict__ intra16x16_mode, *__restrict__ intra_chroma_mode, *__restrict__ cbp, *__restrict__ qp;
   const short *__restrict__ levels;
-  const uint8_t *__restrict__ total_coeff;
+  const uint8_t *__restrict__ total_coeff, *__restrict__ transform_8x8;
+  int transform_8x8_mode;
 };
 
 // The macroblock of a warp
@@ -87,6 +88,12 @@ DEVICE void put_mode(const State &s, const Own &o, int raster, Code &c) {
   else append(c, unsigned(mode - (mode > predicted)), 4);
 }
 
+// 7.3.5: whether transform_size_8x8_flag follows coded_block_pattern
+DEVICE bool has_transform_flag(const State &s, const Own &o, bool inter) {
+  if (!s.transform_8x8_mode || !inter || !(o.pattern & 15)) return false;
+  return o.kind != P_8x8 || !*reinterpret_cast<const unsigned *>(s.sub_mb_type + 4 * size_t(o.mb));  // all SUB_8x8
+}
+
 // What a lane has of all that comes before residual(): lane 0 types, lane 1 references, 2 to 17 modes or vectors of the
 // blocks in decoding order, 18 the rest. In two codes, in sequence
 DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &behind) {
@@ -104,12 +111,13 @@ DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code 
     else append_ue(behind, unsigned(ref0 ? P_8x8REF0_TYPE : o.kind - P_16x16 + P_16x16_TYPE));
     if (o.kind == P_8x8)
       for (int q = 0; q < 4; q++) append_ue(behind, sub[q]);
+    if (s.transform_8x8_mode && (o.kind == I_4x4 || o.kind == I_8x8)) append(behind, o.kind == I_8x8, 1);
   } else if (lane == 1 && inter && s.n_ref > 1 && !ref0) {
     for (int q = 0; q < 4; q++)
       if ((q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) append_te(c, int(refs >> (8 * q) & 255), s.n_ref - 1);
   } else if (k >= 0 && k < 16) {
     const int raster = int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15), bx = raster & 3, by = raster >> 2;
-    if (o.kind == I_4x4) put_mode(s, o, raster, c);
+    if (o.kind == I_4x4 || (o.kind == I_8x8 && k % 4 == 0)) put_mode(s, o, raster, c);
     if (inter) {
       const int part = o.kind == P_8x8 ? sub[k >> 2] : SUB_8x8;
       const int bw = part == SUB_4x8 || part == SUB_4x4 ? 1 : wide, bh = part == SUB_8x4 || part == SUB_4x4 ? 1 : high;
@@ -118,6 +126,7 @@ DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code 
   } else if (lane == 18 && o.kind != I_PCM) {
     if (!inter) append_ue(c, s.intra_chroma_mode[o.mb]);
     if (o.kind != I_16x16) append_ue(c, unsigned(inter ? CBP_INTER_CODE[o.pattern] : CBP_INTRA_CODE[o.pattern]));
+    if (has_transform_flag(s, o, inter)) append(c, s.transform_8x8[o.mb], 1);
     if (o.pattern || o.kind == I_16x16) append_se(c, (int(s.qp[o.mb]) - qp_before + 26 + 52) % 52 - 26);  // 7.4.5: QPY wraps
   }
 }
@@ -181,11 +190,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
     int mb_width, int entries, const uint8_t *source_y, const uint8_t *source_u, const uint8_t *source_v, const uint8_t *mb_type,
     const uint8_t *sub_mb_type, const signed char *ref_idx, const unsigned *mv, const signed char *intra4x4_mode,
     const uint8_t *intra16x16_mode, const uint8_t *intra_chroma_mode, const uint8_t *cbp, const uint8_t *qp, const short *levels,
-    const uint8_t *total_coeff, const uint8_t *transform_8x8, unsigned *lengths, unsigned *words) {
+    const uint8_t *total_coeff, const uint8_t *transform_8x8, int transform_8x8_mode, unsigned *lengths, unsigned *words) {
   wait_for_the_kernel_before();
   SHARED(unsigned, memory, WARPS * ROOM);
   const State s = {slice_first_mb, frame_params, n_ref, mb_width, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode,
-                   intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff};
+                   intra16x16_mode, intra_chroma_mode, cbp, qp, levels, total_coeff, transform_8x8, transform_8x8_mode};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, entry = int(blockIdx.x) * WARPS + warp;
   if (entry >= entries) return;
   unsigned *own = memory + warp * ROOM, *out = words + size_t(entry) * ROOM;

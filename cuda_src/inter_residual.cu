@@ -1,88 +1,65 @@
 // Inter macroblocks: motion compensation, residual, transform, quantisation, reconstruction (8.4, 8.5).
 //
 // One warp a macroblock, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr. A block never leaves its
-// lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes.
+// lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes. With the 8x8
+// transform (kernel inter_residual_8x8) a lane has a part of an 8x8 block's levels in place of a 4x4 block of luma.
+#include "motion_compensation.cuh"
 #include "rdo_quant.cuh"
+#include "transform_choice.cuh"
 #include "weighting.cuh"
 
 constexpr int WARPS = 4;
 
-struct Part {
-  int x, y, w, h;  // 4x4 blocks
+// Ratios of a lane's coefficients, as quantise_weighed leaves them
+DEVICE void store_ratios(const int *c, int qp, uint16_t *ratios) {
+  const int shift = 15 + qp / 6, m = qp % 6;
+  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
+#pragma unroll
+  for (int i = 0; i < 16; i++) {
+    const int p = digit(ZIGZAG_4x4_DIGITS, i);
+    ratios[32 * i] = uint16_t(min(abs(c[p]) * factor[position_class(p)] >> (shift - 6), 32767));
+  }
+}
+
+// The 8x8 transform of the luma. c: differences of the lane's 4x4 block; parts: levels that lanes k < 16 send, 0 in the others
+DEVICE void quantise_8x8(const int *c, int qp, bool weighed, int *parts, uint16_t *ratios, int *exchange, int lane) {
+  int x[8];
+  forward_8x8(c, x, exchange, lane);
+  const RowQuantiser quantiser = row_quantiser(qp, weighed ? 2 : DEAD_ZONE_INTER, lane & 7);
+#pragma unroll
+  for (int k = 0; k < 8; k++) {
+    const int ratio = min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);
+    x[k] = int(unsigned(ratio) << 16 | (unsigned(quantise(quantiser, k, x[k])) & 0xffff));
+  }
+#pragma unroll
+  for (int p = 0; p < 16; p++) parts[p] = 0;
+  rows_to_parts(x, parts, exchange, lane);
+  unsigned mask = 0, ones = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) {
+    const int p = digit(ZIGZAG_4x4_DIGITS, i), ratio = int(unsigned(parts[p]) >> 16), value = short(parts[p]);
+    int level = abs(value);
+    mask |= unsigned(level != 0) << i;
+    if (weighed && level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
+    ones |= unsigned(level == 1) << i;
+    ratios[32 * i] = uint16_t(ratio);
+    parts[p] = value < 0 ? -level : level;
+  }
+  if (weighed) weigh(parts, mask, ones, 0, ratios);
+}
+
+// What a warp uses of shared memory to choose the transform; null: it has no choice
+struct Choosing {
+  int *exchange;
+  unsigned *bits;
 };
 
-// The partition of the macroblock that holds block (bx, by)
-DEVICE Part partition_of(int mb_type, const uint8_t *sub_mb_type, int bx, int by) {
-  int w = 4, h = 4;
-  if (mb_type == P_16x8) h = 2;
-  else if (mb_type == P_8x16) w = 2;
-  else if (mb_type == P_8x8) {
-    const int sub = sub_mb_type[(by >> 1) * 2 + (bx >> 1)];
-    w = sub >= SUB_4x8 ? 1 : 2;
-    h = sub & 1 ? 1 : 2;
-  }
-  return {bx & ~(w - 1), by & ~(h - 1), w, h};
-}
-
-// 8.4.2.2.1 for the block (bx, by): four rows of four samples. luma: the reference's four planes
-DEVICE void predict_luma(const uint8_t *luma, int width, int height, int pad, int x0, int y0, int bx, int by, const Part &part,
-                         short2 v, unsigned *out) {
-  const int x = clip3(0, width - 4 * part.w - 1, x0 + 4 * part.x + pad + (v.x >> 2)) + 4 * (bx - part.x);
-  const int y = clip3(0, height - 4 * part.h - 1, y0 + 4 * part.y + pad + (v.y >> 2)) + 4 * (by - part.y);
-  const signed char *pair = QUARTER_SAMPLE_PAIRS[4 * (v.y & 3) + (v.x & 3)];
-  const uint8_t *a = luma + (size_t(pair[0]) * height + y + pair[2]) * width + x + pair[1];
-  const uint8_t *b = luma + (size_t(pair[3]) * height + y + pair[5]) * width + x + pair[4];
-  const bool same = a == b;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const unsigned first = load_word(a + size_t(i) * width);
-    out[i] = same ? first : average4(first, load_word(b + size_t(i) * width));
-  }
-}
-
-// 8.4.2.2.2 for a 4x4 block of chroma: the four vectors of quadrant q, 2x2 samples each. plane with its border
-DEVICE void predict_chroma(const uint8_t *plane, int width, int height, int pad, int x0, int y0, int q, int mb_type,
-                           const uint8_t *sub_mb_type, const short2 *mv, unsigned *out) {
-  unsigned word[4] = {0, 0, 0, 0};
-#pragma unroll
-  for (int k = 0; k < 4; k++) {
-    const int bx = 2 * (q & 1) + (k & 1), by = 2 * (q >> 1) + (k >> 1);
-    const Part part = partition_of(mb_type, sub_mb_type, bx, by);
-    const short2 v = mv[4 * by + bx];
-    const int x = clip3(0, width - 2 * part.w - 1, x0 + 2 * part.x + pad + (v.x >> 3)) + 2 * (bx - part.x);
-    const int y = clip3(0, height - 2 * part.h - 1, y0 + 2 * part.y + pad + (v.y >> 3)) + 2 * (by - part.y);
-    const int fx = v.x & 7, fy = v.y & 7;
-    const int wa = (8 - fx) * (8 - fy), wb = fx * (8 - fy), wc = (8 - fx) * fy, wd = fx * fy;
-    int s[3][3];
-#pragma unroll
-    for (int r = 0; r < 3; r++)
-#pragma unroll
-      for (int c = 0; c < 3; c++) s[r][c] = __ldg(plane + size_t(y + r) * width + x + c);
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-#pragma unroll
-      for (int c = 0; c < 2; c++) {
-        const int value = (wa * s[r][c] + wb * s[r][c + 1] + wc * s[r + 1][c] + wd * s[r + 1][c + 1] + 32) >> 6;
-        word[2 * (k >> 1) + r] |= unsigned(value) << (8 * (2 * (k & 1) + c));
-      }
-  }
-#pragma unroll
-  for (int i = 0; i < 4; i++) out[i] = word[i];
-}
-
-// 8.5.11.1 over the four lanes of a plane: lane k of each four has value k
-DEVICE int hadamard_2x2(int value, int lane) {
-  int other = __shfl_xor_sync(FULL_WARP, value, 1);
-  value = lane & 1 ? other - value : value + other;
-  other = __shfl_xor_sync(FULL_WARP, value, 2);
-  return lane & 2 ? other - value : value + other;
-}
-
-// Arguments as the launcher says; macroblock rows [row0, row0 + gridDim.y).
-extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const uint8_t *__restrict__ src_y,
-    const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
-    const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width,
-    int mb_height, int row0,
+// EITHER: luma by the 4x4 or the 8x8 transform, for which `choosing` is. Arguments as the launcher says; macroblock rows
+// [row0, row0 + gridDim.y).
+template <bool EITHER>
+DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
+    const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
+    const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
     int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
     signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
     uint8_t *transform_8x8, uint8_t *cbp) {
@@ -93,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   wait_for_the_kernel_before();
   const int kind = mb_type[mb];
   if (kind <= LAST_INTRA) return;
-  const bool luma = lane < 16, active = lane < 24;
+  const bool luma = lane < 16, active = lane < 24, skipped = kind == P_SKIP;
   const int plane = lane >> 2 & 1, q = lane & 3;  // of chroma lanes
   const int bx = lane & 3, by = lane >> 2 & 3;    // of luma lanes
   const int width = mb_width * 16, height = mb_height * 16;
@@ -121,24 +98,44 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
     for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>((plane ? src_v : src_u) + at + i * stride));
     rec = (plane ? rec_v : rec_u) + at;
   }
-  // 8.4.2.3: the quadrants that reference 0 predicts
-  if (weights[0] & (luma ? LUMA_WEIGHTED : CHROMA_WEIGHTED) && active && !ref_idx[4 * mb + (luma ? (by >> 1) * 2 + (bx >> 1) : q)]) {
-    const int *pair = weights + (luma ? 2 : 5 + 2 * plane), log2 = weights[luma ? 1 : 4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) predicted[i] = weigh4(predicted[i], log2, pair[0], pair[1]);
-  }
+  if (active && !ref_idx[4 * mb + (luma ? (by >> 1) * 2 + (bx >> 1) : q)]) weigh_block(weights, luma, plane, predicted);
   int c[16];
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
+  uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
+  bool either = false, is_8x8 = false;
+  unsigned parts_8x8[8];  // levels, two a word
+  int cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
+  if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
+    either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
+    if (either) {
+      int parts[16];
+      fill_bits(choosing.bits, qp_y, lane);
+      quantise_8x8(c, qp_y, trellis, parts, own_ratios, choosing.exchange, lane);
+      cost_8x8 = luma_cost(parts, own_ratios, true, choosing.bits, lane, pattern_8x8);
+#pragma unroll
+      for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(parts[2 * p]) & 0xffff) | unsigned(parts[2 * p + 1]) << 16;
+    }
+  }
   forward_4x4(c);
   // chroma DC
   int dc = quantise_dc(hadamard_2x2(c[0], lane), qp_c, DEAD_ZONE_INTER);
-  if (luma || !active) dc = 0;
+  if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, ratios + (threadIdx.x >> 5) * 16 * 32 + lane);
+  if (EITHER && !trellis) store_ratios(c, own_qp, own_ratios);
+  if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
   else quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
+  if (EITHER && either) {
+    is_8x8 = cost_8x8 < luma_cost(c, own_ratios, false, choosing.bits, lane, pattern);
+    if (is_8x8) {
+      pattern = pattern_8x8;
+#pragma unroll
+      for (int p = 0; p < 16; p++)
+        if (luma) c[p] = p & 1 ? int(parts_8x8[p >> 1]) >> 16 : int(short(parts_8x8[p >> 1]));
+    }
+  }
   // what is not worth its bits
   int score = decimate_score(c), group = score;
   if (luma) {  // a quadrant's blocks are lanes that differ in bits 0 and 2
@@ -148,15 +145,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
     group += __shfl_xor_sync(0xffff0000u, group, 1);
     group += __shfl_xor_sync(0xffff0000u, group, 2);
   }
-  bool kept = active && group >= (luma ? THRESHOLD_8x8 : THRESHOLD_CHROMA);
+  bool kept = active && !skipped && group >= (luma ? THRESHOLD_8x8 : THRESHOLD_CHROMA);
   const unsigned total = __reduce_add_sync(FULL_WARP, luma && kept ? unsigned(score) : 0u);
   if (luma && total < THRESHOLD_16x16) kept = false;
+  if (EITHER && either && luma) kept = pattern >> (by & 2 | bx >> 1) & 1;
   const unsigned votes = __ballot_sync(FULL_WARP, kept);
   const int luma_cbp = int((votes & 1) | (votes >> 1 & 2) | (votes >> 6 & 4) | (votes >> 7 & 8));  // lanes 0, 2, 8, 10
   const int chroma_cbp = votes >> 16 & 0xff ? 2 : any_dc ? 1 : 0;
   if (!kept)
 #pragma unroll
     for (int p = 0; p < 16; p++) c[p] = 0;
+  bool too_large = clipped;  // DC levels, and those of 8x8 blocks
+  if (EITHER && is_8x8) {
+    bool any = false;
+#pragma unroll
+    for (int p = 0; p < 16; p++) any |= luma && abs(c[p]) >= MAX_LEVEL;
+    too_large |= __any_sync(FULL_WARP, any);
+  }
   const int count = active ? count_levels(c) : 0;
   short *to = levels + size_t(mb) * N_LEVEL_BLOCKS * 16;
   if (active) {
@@ -174,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   }
   // I_PCM where the levels cost more
   const int all = int(__reduce_add_sync(FULL_WARP, unsigned(count + (dc != 0))));
-  bool pcm = clipped;
+  bool pcm = too_large;
   if (all > FEW_LEVELS) {
     int bits = active ? bits_at_most(c) : 0;
     if (lane == 24 || lane == 25) bits = 0;
@@ -192,9 +197,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   // reconstruction
   int scaled_dc = hadamard_2x2(dc, lane);
   scaled_dc = ((scaled_dc * 16 * NORM_ADJUST_4x4[qp_c % 6][0]) << (qp_c / 6)) >> 5;
+  int x[8];  // a row of an 8x8 block
+  if (EITHER && is_8x8) parts_to_rows(c, x, choosing.exchange, lane);
   scale_4x4(c, own_qp);
   if (!luma) c[0] = scaled_dc;
   inverse_4x4(c);
+  if (EITHER && is_8x8) {
+    const RowQuantiser quantiser = row_quantiser(qp_y, DEAD_ZONE_INTER, lane & 7);
+#pragma unroll
+    for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
+    inverse_8x8(x, c, choosing.exchange, lane);
+  }
   if (active) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -207,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
   __syncwarp();
   if (lane == 0) {
     cbp[mb] = uint8_t(luma_cbp + 16 * chroma_cbp);
-    transform_8x8[mb] = 0;
+    transform_8x8[mb] = EITHER && is_8x8 && pattern;
     if (pcm) mb_type[mb] = I_PCM;
   }
   if (pcm) {
@@ -215,3 +228,24 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) inter_residual(const ui
     if (lane < 16) mv[16 * mb + lane] = make_short2(0, 0);
   }
 }
+
+#define INTER_RESIDUAL(name, either)                                                                                               \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
+      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,             \
+      const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,          \
+      int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,\
+      signed char *ref_idx, short2 *mv,                                                                                            \
+      uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) { \
+    Choosing choosing = {nullptr, nullptr};                                                                                        \
+    if constexpr (either) {                                                                                                        \
+      SHARED(int, exchange, WARPS *EXCHANGE_8x8);                                                                                  \
+      SHARED(unsigned, bits, WARPS *N_CHOICE_CONTEXTS);                                                                            \
+      const int warp = int(threadIdx.x >> 5);                                                                                      \
+      choosing = {exchange + warp * EXCHANGE_8x8, bits + warp * N_CHOICE_CONTEXTS};                                                \
+    }                                                                                                                              \
+    code_macroblock<either>(choosing, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height, row0,\
+                            chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,         \
+                            total_coeff, transform_8x8, cbp);                                                                      \
+  }
+INTER_RESIDUAL(inter_residual, false)
+INTER_RESIDUAL(inter_residual_8x8, true)

@@ -26,4 +26,5 @@ def inter_residual(
     arguments += [mb_width, mb_height, row0, quantiser.chroma_offset, tools.trellis, motion.sub_mb_type, quantiser.qp]
     arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
     grid = (-(-mb_width // WARPS), row1 - row0)
-    source.y.device.launch("inter_residual", "inter_residual", grid, (32 * WARPS,), arguments, stream)
+    kernel = "inter_residual_8x8" if tools.transform_8x8_mode else "inter_residual"
+    source.y.device.launch("inter_residual", kernel, grid, (32 * WARPS,), arguments, stream)

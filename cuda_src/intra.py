@@ -7,7 +7,14 @@ import numpy as np
 from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
 from .runtime.device import DeviceArray
 
-THREADS, PARTS = 128, 8
+PARTS = 8
+# By whether modes are given and by transform_8x8_mode: the kernel and its threads
+KERNELS = {
+    (False, 0): ("intra", 128),
+    (True, 0): ("intra_given", 128),
+    (False, 1): ("intra_8x8", 160),
+    (True, 1): ("intra_given_8x8", 128),
+}
 PACKETS, PACKET = 32, 18  # 32-bit words of `progress` before the packets of macroblocks, and of each packet
 
 
@@ -32,4 +39,5 @@ def intra(
     progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
     arguments = [*source, slice_first_mb, quantiser.chroma_offset, intra_modes, row0, mb_width, *intra_choice]
     arguments += [quantiser.qp, *rec, *residual, progress]
-    device.launch("intra", "intra_given" if n_ref else "intra", (rows * PARTS,), (THREADS,), arguments, stream)
+    kernel, threads = KERNELS[n_ref > 0, tools.transform_8x8_mode]
+    device.launch("intra", kernel, (rows * PARTS,), (threads,), arguments, stream)

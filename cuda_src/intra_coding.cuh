@@ -327,14 +327,6 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
   code_predicted_16x16(m, own, predicted, qp, lane, scan);
 }
 
-// 8.5.11.1 over four lanes
-DEVICE int hadamard_2x2(int value, int lane) {
-  int other = __shfl_xor_sync(FULL_WARP, value, 1);
-  value = lane & 1 ? other - value : value + other;
-  other = __shfl_xor_sync(FULL_WARP, value, 2);
-  return lane & 2 ? other - value : value + other;
-}
-
 // 8.3.4, 8.5.4: chooses the mode and codes the chroma. A lane tries mode lane >> 3 for block lane & 3 of plane lane >> 2 & 1;
 // then each eight lanes code the same. left: the eight samples to the left of this lane's plane.
 DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int lam, int lane) {

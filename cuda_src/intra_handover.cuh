@@ -60,16 +60,18 @@ DEVICE Word word_above(const Picture &p, const Row &row, bool wanted, int column
 struct Words {
   Word a, b, c;
 };
-// n_words: how many of its words warp 0 wants
+// n_words: how many of its words warp 0 wants. LARGE: one more above right, for Intra_8x8
+template <bool LARGE>
 DEVICE Words words_above(const Picture &p, const Row &row, int warp, int lane, int mx, int my, int n_words) {
   const bool chroma = warp == 2;
   const uint8_t *plane = chroma ? (lane & 4 ? p.rec_v : p.rec_u) : p.rec_y;
   const int size = chroma ? 8 : 16, width = chroma ? p.width / 2 : p.width, number = chroma ? 4 + (lane >> 1 & 2) : 0;
   const uint8_t *at = plane + size_t(size * my - 1) * width + size * mx;
-  if (warp == 0) {  // lanes 0..5 the words from the corner on to above right, lane 6 the modes
-    const int column = lane == 0 ? mx - 1 : lane == 5 ? mx + 1 : mx;
+  if (warp == 0) {  // lanes 0..5 (or 6) the words from the corner on to above right, then the modes
+    constexpr int MODES = LARGE ? 7 : 6;
+    const int column = lane == 0 ? mx - 1 : lane == 5 || (LARGE && lane == 6) ? mx + 1 : mx;
     const Word none = {nullptr, Published(row.turn) << 32};
-    return {word_above(p, row, lane < n_words, column, lane == 6 ? 8 : (lane + 3) & 3, at - 4 + 4 * lane), none, none};
+    return {word_above(p, row, lane < n_words, column, lane == MODES ? 8 : (lane + 3) & 3, at - 4 + 4 * lane), none, none};
   }
   // of luma the word of this lane's block column, of chroma both words of this lane's plane; the corner
   const int k = chroma ? 0 : lane & 3;

@@ -27,24 +27,10 @@ DEVICE int bits_of(unsigned mask, unsigned ones, int nc_class) {
   return bits;
 }
 
-// Coefficients (raster, registers) to the levels that are worth their bits. ratios: uint16[16 * 32] in shared memory, [i * 32]
-// the own ones; first: 1 leaves the DC out (level 0).
-DEVICE void quantise_weighed(int *c, int qp, int first, uint16_t *ratios) {
-  const int shift = 15 + qp / 6, half = 1 << (shift - 1), m = qp % 6;
-  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
-  unsigned mask = 0, ones = 0;
-  if (first) c[0] = 0;
-#pragma unroll
-  for (int i = 0; i < 16; i++) {
-    const int p = digit(ZIGZAG_4x4_DIGITS, i), scaled = abs(c[p]) * factor[position_class(p)];
-    const int ratio = min(scaled >> (shift - 6), 32767);
-    int level = (scaled + half) >> shift;
-    mask |= unsigned(level != 0) << i;
-    if (level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
-    ones |= unsigned(level == 1) << i;
-    ratios[32 * i] = uint16_t(ratio);
-    c[p] = c[p] < 0 ? -level : level;
-  }
+// Removes levels of a block that are not worth their bits. c: levels (raster, registers), `ones` those of magnitude one, `mask` all
+// that are not 0, by scan position; ratios: |coefficient| / step, uint16[16 * 32] in shared memory, [i * 32] the own ones; first: 1
+// leaves the DC out.
+DEVICE void weigh(int *c, unsigned mask, unsigned ones, int first, const uint16_t *ratios) {
   const int count = __popc(mask), sure = count <= RDO_MANY ? RDO_SURE : RDO_SURE_OF_MANY, nc_class = NC_CLASS[min(16, count + 2)];
   unsigned maybe = 0;
   for (unsigned rest = ones; rest; rest &= rest - 1) {
@@ -74,4 +60,25 @@ DEVICE void quantise_weighed(int *c, int qp, int first, uint16_t *ratios) {
 #pragma unroll
   for (int i = 0; i < 16; i++)
     if (dropped >> i & 1) c[digit(ZIGZAG_4x4_DIGITS, i)] = 0;
+}
+
+// Coefficients (raster, registers) to the levels that are worth their bits. ratios: as weigh takes them; first: 1 leaves the DC
+// out (level 0).
+DEVICE void quantise_weighed(int *c, int qp, int first, uint16_t *ratios) {
+  const int shift = 15 + qp / 6, half = 1 << (shift - 1), m = qp % 6;
+  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
+  unsigned mask = 0, ones = 0;
+  if (first) c[0] = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) {
+    const int p = digit(ZIGZAG_4x4_DIGITS, i), scaled = abs(c[p]) * factor[position_class(p)];
+    const int ratio = min(scaled >> (shift - 6), 32767);
+    int level = (scaled + half) >> shift;
+    mask |= unsigned(level != 0) << i;
+    if (level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
+    ones |= unsigned(level == 1) << i;
+    ratios[32 * i] = uint16_t(ratio);
+    c[p] = c[p] < 0 ? -level : level;
+  }
+  weigh(c, mask, ones, first, ratios);
 }

@@ -73,6 +73,14 @@ DEVICE int quantise_dc(int value, int qp, int dead_zone) {
   return value < 0 ? -level : level;
 }
 
+// 8.5.11.1 over the four lanes of a plane: lane k of each four has value k
+DEVICE int hadamard_2x2(int value, int lane) {
+  int other = __shfl_xor_sync(FULL_WARP, value, 1);
+  value = lane & 1 ? other - value : value + other;
+  other = __shfl_xor_sync(FULL_WARP, value, 2);
+  return lane & 2 ? other - value : value + other;
+}
+
 // Worth of the levels of a block: 9 if any is above 1, else by the zeros before each (not part of the standard)
 DEVICE int decimate_score(const int *c) {
   int score = 0, run = 0;

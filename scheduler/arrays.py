@@ -200,6 +200,7 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("rec_u", WORKSPACE, Plane(8), np.uint8, "Cb", _DEBLOCKED),
     ArrayRow("rec_v", WORKSPACE, Plane(8), np.uint8, "Cr", _DEBLOCKED),
     ArrayRow("intra_cost", WORKSPACE, per_mb(), np.int32, "least cost of an intra type, in the units of search_cost"),
+    ArrayRow("skip_limit", WORKSPACE, per_mb(), np.int32, "what P_Skip may cost beyond the best choice (rd_candidates)"),
     ArrayRow("intra_modes", WORKSPACE, per_mb(16), np.uint8, "its type and modes (cpu_simd/intra_estimate.py)"),
     ArrayRow("coarse_source", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "means of 4x4 samples", {"search_centre": (1, 1)}),
     ArrayRow("coarse_reference", WORKSPACE, Plane(4, COARSE_PAD), np.uint8, "the same", {"search_centre": (3, 3)}),
@@ -217,8 +218,8 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
 VIEWS: dict[str, View] = _by_name((
     View("reference_y", (("luma", SEARCHED_REF),), dict.fromkeys(("search_centre", "full_search", "step_search"), ALL_ROWS)),
     View("reference_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF)), {"subpel_refine": ALL_ROWS}),
-    View("ref_luma", (("luma", ALL_REFS), ("half", ALL_REFS)), {"inter_residual": ALL_ROWS}),
-    View("ref_chroma", (("cb", ALL_REFS), ("cr", ALL_REFS)), {"inter_residual": ALL_ROWS}),
+    View("ref_luma", (("luma", ALL_REFS), ("half", ALL_REFS)), dict.fromkeys(("rd_candidates", "inter_residual"), ALL_ROWS)),
+    View("ref_chroma", (("cb", ALL_REFS), ("cr", ALL_REFS)), dict.fromkeys(("rd_candidates", "inter_residual"), ALL_ROWS)),
     View("decoded_luma", (("luma", CURRENT),), {"interpolate": (1, 1)}),
     View("decoded_half", (("half", CURRENT),)),
     *(View(f"{name}_{plane}", ((base, CURRENT),)) for name in ("decoded", "out")  # out: without borders
@@ -281,6 +282,7 @@ CONSTANTS = {
 # Arrays that a stage changes only in part, so that their rows must be resident before
 READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "subpel_refine": ("search_cost", "search_mv"),
+    "rd_candidates": ("all_cost", "intra_cost"),
     "inter_residual": ("mb_type", "ref_idx", "mv"),
     "intra": STAGES["intra"].written,
     "mark_skipped": ("mb_type",),

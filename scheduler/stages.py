@@ -28,7 +28,7 @@ ROWS, EVEN, SLICES, FRAME, TICKETS = "macroblock rows", "even rows", "slices", "
 _SPAN = {SLICES: ("first_mb", "end_mb"), FRAME: ()} | dict.fromkeys((ROWS, EVEN, TICKETS), ("row0", "row1"))
 MAIN, SIDE, H2D, D2H = "main", "side", "upload", "download"  # streams of a GPU
 CPU, CUDA = "cpu_simd", "cuda_src"
-BY_BITS = 6  # lowest subme with mode decision by coded bits (rd_decision)
+BY_BITS = 6  # lowest subme with mode decision by bits: rd_candidates with CABAC, rd_decision with CAVLC
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,14 @@ TABLE = (
         "intra_cost intra_modes",
     ),
     Stage(
+        "rd_candidates", "rd_candidates.rd_candidates", ROWS, "encoder",
+        "source references quantiser decision_settings row0 row1 searches intra_cost skip_limit",
+        "all_cost intra_cost skip_limit",
+        only=CPU,
+    ),
+    Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
-        "source_y luma_references searches intra_cost slice_first_mb qp decision_settings progress row0 row1 motion",
+        "source_y luma_references searches intra_cost skip_limit slice_first_mb qp decision_settings progress row0 row1 motion",
         "progress motion",
     ),
     Stage(
@@ -257,7 +263,8 @@ def load_launchers() -> None:
 
 
 def frame_steps(
-    n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, weighted: bool = False
+    n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False,
+    weighted: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, index of the reference that they search or -1).
 
@@ -276,7 +283,9 @@ def frame_steps(
         steps.append((("subsample",), ref))
         steps.append(((*search, "intra_estimate") if ref == n_ref - 1 else search, ref))
     if n_ref:
-        steps += [(("mode_decision" if subme < BY_BITS else "rd_decision",), -1), (("inter_residual",), -1)]
+        if subme >= BY_BITS and cabac:
+            steps.append((("rd_candidates",), -1))
+        steps += [(("rd_decision" if subme >= BY_BITS and not cabac else "mode_decision",), -1), (("inter_residual",), -1)]
     return [
         *steps,
         (("intra",), -1),

@@ -131,6 +131,21 @@ NORM_ADJUST_8x8 = np.ascontiguousarray(_NORM_8x8[:, _CLASSES_8x8])  # int32[6, 6
 QUANT_MF = np.ascontiguousarray(_FORWARD_4x4[:, _CLASSES_4x4])  # int32[6, 16]: [qP % 6, raster y * 4 + x]
 
 
+def _forward_8x8() -> np.ndarray:
+    """Forward multipliers of an encoder, 2^(16 + qP / 6) / (step * the forward transform's norm), rounded; int32[6, 64].
+
+    8.5.13 with flat lists scales a level by normAdjust8x8 * 2^(qP / 6) / 4 and divides by 64 after the inverse transform, and
+    forward and inverse transform together multiply position (i, j) by n_i n_j, the squared norms of the basis 8, 289 / 32, 5,
+    289 / 32 ...: 2^16 * 4 * 64 / (normAdjust8x8 n_i n_j), between 6428 and 20972.
+    """
+    norms = np.array([256, 289, 160, 289, 256, 289, 160, 289], np.int64)  # in units of 1 / 32
+    divisors = NORM_ADJUST_8x8 * np.outer(norms, norms).reshape(64)
+    return ((2 * (1 << 34) + divisors) // (2 * divisors)).astype(np.int32)
+
+
+QUANT_MF_8x8 = _forward_8x8()  # int32[6, 64]: [qP % 6, raster y * 8 + x]
+
+
 def level_scale_4x4(scaling_list: np.ndarray = FLAT_4x4_16) -> np.ndarray:
     """8.5.9: LevelScale4x4, int32[6, 16] ([qP % 6, raster]), from a list in scan order (flat: 16 * normAdjust4x4)."""
     return (NORM_ADJUST_4x4 * np.asarray(scaling_list, np.int32)[ZIGZAG_4x4_INVERSE]).astype(np.int32)

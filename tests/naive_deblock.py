@@ -9,11 +9,19 @@ def clip3(low, high, value):
     return low if value < low else high if value > high else value
 
 
+def has_levels(state, mb, block):
+    """8.7.2.1: whether the 4x4 block, or the 8x8 block that contains it, has levels."""
+    if not state["transform_8x8"][mb]:
+        return state["total_coeff"][mb, block] != 0
+    x, y = block % 4 // 2 * 2, block // 8 * 2
+    return any(state["total_coeff"][mb, 4 * (y + j) + x + i] for j in range(2) for i in range(2))
+
+
 def boundary_strength(state, mb_p, block_p, mb_q, block_q, mb_edge):
     """8.7.2.1 for progressive frames of P and I slices; blocks in raster order."""
     if state["mb_type"][mb_p] <= LAST_INTRA or state["mb_type"][mb_q] <= LAST_INTRA:
         return 4 if mb_edge else 3
-    if state["total_coeff"][mb_p, block_p] or state["total_coeff"][mb_q, block_q]:
+    if has_levels(state, mb_p, block_p) or has_levels(state, mb_q, block_q):
         return 2
     quadrant = [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3]
     if state["ref_idx"][mb_p, quadrant[block_p]] != state["ref_idx"][mb_q, quadrant[block_q]]:
@@ -80,6 +88,8 @@ def deblock_picture(y, u, v, state, chroma_qp_offset, offset_a, offset_b, idc, s
                         mb_p = mb - 1 if vertical else mb - mb_width
                         if idc == 2 and mb_p < slice_first_mb[my]:
                             continue
+                    if c == 0 and edge % 8 and state["transform_8x8"][mb]:
+                        continue  # transform_size_8x8_flag: no edge of a transform block
                     for k in range(size):
                         scale = 16 // size  # chroma: the bS of the luma edge at the same place
                         e, along = edge * scale // 4, k * scale // 4

@@ -112,14 +112,16 @@ class State:
     rec_y: np.ndarray
     rec_u: np.ndarray
     rec_v: np.ndarray
+    transform_8x8_mode: int = 0
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         return tuple(value for value in vars(self).values() if isinstance(value, np.ndarray))
 
 
 def random_state(
-    rng: np.random.Generator, mb_width: int, mb_height: int, n_ref: int, slice_qp: int, density: float, largest: int
-) -> State:
+    rng: np.random.Generator, mb_width: int, mb_height: int, n_ref: int, slice_qp: int, density: float, largest: int,
+    transform_8x8_mode: int = 0,
+) -> State:  # fmt: skip
     """A picture of random legal macroblocks of all types; density and largest are those of the levels."""
     n = mb_width * mb_height
     planes = [rng.integers(0, 256, (s * mb_height, s * mb_width), np.uint8) for s in (16, 8, 8)]
@@ -139,6 +141,7 @@ def random_state(
         np.zeros((n, 24), np.uint8),
         np.zeros(n, np.uint8),
         *planes,
+        transform_8x8_mode,
     )
     qp = slice_qp
     for mb in range(n):
@@ -154,7 +157,25 @@ def random_state(
             if state.cbp[mb] or kind == mbk.I_16x16:
                 qp = int(rng.integers(0, 52))
         state.qp[mb] = qp
+        if transform_8x8_mode and rng.integers(0, 2):
+            _make_8x8(state, mb)
     return state
+
+
+def _make_8x8(state: State, mb: int) -> None:
+    """Turns I_4x4 into I_8x8, and an inter macroblock with luma levels into one of 8x8 blocks where the syntax allows it."""
+    if state.mb_type[mb] == mbk.I_4x4:
+        state.mb_type[mb] = mbk.I_8x8
+        state.intra4x4_mode[mb] = np.kron(state.intra4x4_mode[mb].reshape(4, 4)[::2, ::2], np.ones((2, 2), np.int8)).ravel()
+    elif not _has_8x8_flag(state, mb):
+        return
+    state.transform_8x8[mb] = 1
+
+
+def _has_8x8_flag(state: State, mb: int) -> bool:
+    """7.3.5: of an inter macroblock, if transform_8x8_mode_flag is 1."""
+    whole = state.mb_type[mb] != mbk.P_8x8 or not state.sub_mb_type[mb].any()
+    return state.mb_type[mb] in INTER and bool(state.cbp[mb] & 15) and bool(whole)
 
 
 def _random_vectors(rng, state: State, mb: int) -> None:
@@ -239,7 +260,7 @@ def _residual(state: State, mb: int, first_mb: int) -> str:
 def _intra4x4_modes(state: State, mb: int, first_mb: int) -> str:
     bits = ""
     column, row = mb % state.mb_width, mb // state.mb_width
-    for k in range(16):
+    for k in range(0, 16, 4 if state.transform_8x8[mb] else 1):
         bx, by = k % 4 % 2 + k // 4 % 2 * 2, k % 4 // 2 + k // 8 * 2
         modes = []
         for x, y in ((column * 4 + bx - 1, row * 4 + by), (column * 4 + bx, row * 4 + by - 1)):
@@ -311,14 +332,17 @@ def slice_data(state: State, first_mb: int, end_mb: int, slice_qp: int, position
             sizes.append(len(bits) - start)
             continue
         chroma_mode = ue(int(state.intra_chroma_mode[mb]))
-        if kind == mbk.I_4x4:
-            bits += ue(offset) + _intra4x4_modes(state, mb, first_mb) + chroma_mode
+        if kind in (mbk.I_4x4, mbk.I_8x8):
+            bits += ue(offset) + u(state.transform_8x8_mode, int(state.transform_8x8[mb]))
+            bits += _intra4x4_modes(state, mb, first_mb) + chroma_mode
             bits += ue(CBP_INTRA.tolist().index(cbp))
         elif kind == mbk.I_16x16:
             name = 1 + int(state.intra16x16_mode[mb]) + 4 * (cbp >> 4) + (12 if cbp & 15 else 0)
             bits += ue(offset + name) + chroma_mode
         else:
             bits += _inter(state, mb, first_mb) + ue(CBP_INTER.tolist().index(cbp))
+            if state.transform_8x8_mode and _has_8x8_flag(state, mb):
+                bits += u(1, int(state.transform_8x8[mb]))
         if cbp or kind == mbk.I_16x16:
             delta = int(state.qp[mb]) - qp
             bits += se(delta + 52 if delta < -26 else delta - 52 if delta > 25 else delta)
@@ -359,7 +383,8 @@ def written(
     data, sizes = upload(np.full(height * pitch + guard, 0xA5, np.uint8)), upload(np.zeros(height, np.int32))
     layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
     bins = upload(np.zeros(height, np.int32))
-    kernel(*layout, state.n_ref, width, Planes(y, u, v), Macroblocks(*arrays), CodingTools(0, 0, 0), data, sizes, bins)
+    tools = CodingTools(0, state.transform_8x8_mode, 0)
+    kernel(*layout, state.n_ref, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
     if upload is not np.copy:
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()

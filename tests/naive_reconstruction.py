@@ -3,7 +3,9 @@
 import numpy as np
 from h264lite.cpu_simd.layout import CB_DC, LUMA_DC, PARTITIONS
 from h264lite.standard import tables
-from h264lite.standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8
+from h264lite.standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_8x8, P_8x16, P_16x8
+
+from .naive_8x8 import intra_8x8_macroblock, inverse_scan_8x8, residual_8x8
 
 
 def clip1(value):
@@ -300,6 +302,8 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                 )
                 residual = residual_4x4(inverse_scan(levels[block]), qp)
                 rec[0][y : y + 4, x : x + 4] = clip1(prediction + residual)
+        elif kind == I_8x8:
+            intra_8x8_macroblock(rec[0], x0, y0, state["intra4x4_mode"][mb], levels, qp, top, right)
         else:
             dc = [[None] * 4] * 4
             if kind == I_16x16:
@@ -307,7 +311,11 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                 dc = luma_dc(levels[LUMA_DC], qp)
             else:
                 luma = inter[0]
-            for block in range(16):
+            for q in range(4 * int(state["transform_8x8"][mb])):
+                x, y = 8 * (q % 2), 8 * (q // 2)
+                samples = luma[y : y + 8, x : x + 8] + residual_8x8(inverse_scan_8x8(levels[4 * q : 4 * q + 4]), qp)
+                rec[0][y0 + y : y0 + y + 8, x0 + x : x0 + x + 8] = clip1(samples)
+            for block in range(0 if state["transform_8x8"][mb] else 16):
                 k = int(BLOCK_TO_RASTER[block])
                 bx, by = k % 4, k // 4
                 residual = residual_4x4(inverse_scan(levels[block]), qp, dc[by][bx])
@@ -333,7 +341,8 @@ def check_counts(state):
     """cbp and total_coeff say what the levels are: 7.4.5, 9.2.1."""
     for mb in range(len(state["mb_type"])):
         kind, cbp, levels = state["mb_type"][mb], int(state["cbp"][mb]), state["levels"][mb]
-        counts = state["total_coeff"][mb]
+        counts, is_8x8 = state["total_coeff"][mb], state["transform_8x8"][mb]
+        assert not is_8x8 or kind == I_8x8 or (kind > LAST_INTRA and cbp & 15)
         if kind == I_PCM:
             assert (counts == 16).all()
             continue

@@ -23,12 +23,13 @@ from .vector import (
     _undefined,
     u8x8,
     u8x16,
+    u16x8,
     u16x16,
 )
 
 i32x16 = Vec(32, 16)
-load_i32x16 = _make_load(i32x16)
-splat_u8x16, splat_i32x16 = _make_splat(u8x16), _make_splat(i32x16)
+load_i32x16, load_u16x8 = _make_load(i32x16), _make_load(u16x8)
+splat_u8x8, splat_u8x16, splat_i32x16 = _make_splat(u8x8), _make_splat(u8x16), _make_splat(i32x16)
 
 
 # --- parts of vectors, several addresses -----------------------------------------------------------------------------
@@ -206,6 +207,25 @@ inverse_columns = _make_unary(lambda b, x: _inverse(b, x, 4), "8.5.12.2 along co
 zigzag = _make_unary(
     lambda b, x: b.shuffle_vector(x, x, _mask(ZIGZAG_4x4.tolist())), "8.5.6: a block from raster into zig-zag order"
 )
+
+
+@intrinsic
+def transpose_8x8(typingctx, rows):
+    """Transposes the 8x8 matrix in every eight lanes of eight vectors: a tuple of rows to a tuple of columns."""
+    lanes = rows.dtype.lanes
+
+    def codegen(context, builder, sig, args):
+        vectors = cgutils.unpack_tuple(builder, args[0], 8)
+        low, high = (
+            _mask([i // 8 * 8 + first + i % 8 // 2 + lanes * (i % 2) for i in range(lanes)]) for first in (0, 4)
+        )
+        for _ in range(3):  # each rotates the six bits of (row, column) by one
+            vectors = [
+                builder.shuffle_vector(vectors[i], vectors[i + 4], mask) for i in range(4) for mask in (low, high)
+            ]
+        return context.make_tuple(builder, sig.return_type, vectors)
+
+    return rows(rows), codegen
 
 
 # --- across lanes ----------------------------------------------------------------------------------------------------

@@ -241,11 +241,12 @@ def bit_length(typingctx, value):
 
 @intrinsic
 def nonzero_lanes(typingctx, array, offset):
-    """Bit i of the result: whether element offset + i of an int16 array is not 0; 16 elements."""
+    """Bit i of the result: whether element offset + i of an array is not 0; 16 elements."""
 
     def codegen(context, builder, sig, args):
-        lanes = _load(builder, _address(context, builder, sig.args[0], args[0], args[1], u16x16.ir))
-        different = builder.icmp_unsigned("!=", lanes, ir.Constant(u16x16.ir, None))
+        kind = ir.VectorType(ir.IntType(array.dtype.bitwidth), 16)
+        lanes = _load(builder, _address(context, builder, sig.args[0], args[0], args[1], kind))
+        different = builder.icmp_unsigned("!=", lanes, ir.Constant(kind, None))
         return builder.zext(builder.bitcast(different, ir.IntType(16)), ir.IntType(64))
 
     return types.int64(array, types.intp), codegen

@@ -92,7 +92,37 @@ def decisions_header() -> str:
     return "\n".join(["// Generated from cpu_simd/decisions.py.", "#pragma once", "", *found]) + "\n"
 
 
-GENERATED = {"tables.cuh": tables_header, "decisions.cuh": decisions_header}
+@cache
+def choice_header() -> str:
+    """choice_tables.cuh: contexts and bits of bins for transform_choice.cuh, from cpu_simd/cabac_typical.py."""
+    from ...cpu_simd.cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
+    from ...standard import cabac_contexts as c
+
+    small, large = 2, 5  # ctxBlockCat
+    parts = (
+        ("SIGNIFICANT_4x4", c.SIGNIFICANT_BASE[small], 15), ("LAST_4x4", c.LAST_BASE[small], 15),
+        ("MAGNITUDE_4x4", c.ABS_LEVEL_BASE[small], 10), ("SIGNIFICANT_8x8", c.SIGNIFICANT_BASE[large], 15),
+        ("LAST_8x8", c.LAST_BASE[large], 9), ("MAGNITUDE_8x8", c.ABS_LEVEL_BASE[large], 10),
+        ("CODED_4x4", c.CODED_BLOCK_BASE[small], 4), ("PATTERN", c.CTX_CBP_LUMA, 4),
+    )  # fmt: skip
+    contexts: list[int] = []
+    lines = ["// Generated from standard/cabac_contexts.py and cpu_simd/cabac_typical.py.", "#pragma once", ""]
+    for name, first, count in parts:
+        lines.append(f"constexpr int AT_{name} = {len(contexts)};")
+        contexts += range(first, first + count)
+    # 4x4 parts of an 8x8 block, four positions a word: ctxIdxInc of significant_coeff_flag, of last_significant_coeff_flag
+    increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
+    words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
+    lines += [
+        f"constexpr int N_CHOICE_CONTEXTS = {len(contexts)}, ONE_BIT = {ONE_BIT};",
+        _table("__device__ const", "CHOICE_M_N", TYPICAL_M_N[1, contexts]),
+        _table("__device__ const", "STATE_BITS", STATE_BITS),
+        "__device__ const unsigned INCREMENTS_8x8[16] = {" + ", ".join(f"{word:#010x}" for word in words.ravel()) + "};",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+GENERATED = {"tables.cuh": tables_header, "decisions.cuh": decisions_header, "choice_tables.cuh": choice_header}
 
 
 def _table(memory: str, name: str, value: np.ndarray) -> str:

@@ -186,7 +186,7 @@ class Loop:
         self.arrays.fill(frame, device_frame, device_frame is frame)
         searched = self.arrays.searched(frame.spec, list0)
         references = [self.arrays.reference_state(ref, of) for ref, of in enumerate(searched)]
-        kind = self.config.me, self.for_download, self.config.subme, frame.spec.luma_weighted
+        kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, frame.spec.luma_weighted
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
             for names, ref in frame_steps(len(list0), *kind)

@@ -17,7 +17,7 @@ def random_state(rng, n_mb, intra_share, qp_low, qp_high):
         "ref_idx": rng.integers(0, 2, (n_mb, 4)).astype(np.int8),
         "mv": rng.integers(-3, 4, (n_mb, 16, 2)).astype(np.int16),
         "total_coeff": (rng.integers(0, 17, (n_mb, 24)) * (rng.random((n_mb, 24)) < 0.4)).astype(np.uint8),
-        "transform_8x8": np.zeros(n_mb, np.uint8),
+        "transform_8x8": rng.integers(0, 2, n_mb).astype(np.uint8),
         "qp": rng.integers(qp_low, qp_high + 1, n_mb).astype(np.uint8),
     }
     intra = rng.random(n_mb) < intra_share

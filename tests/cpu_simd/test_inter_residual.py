@@ -15,6 +15,7 @@ from ..naive_reconstruction import check_counts, decode_picture, partition_vecto
 from .test_intra import compare, empty_state, picture
 
 PAD = 48
+BASELINE = CodingTools(1, 0, 0)
 
 
 def reference_pool(pictures, weights=UNWEIGHTED):
@@ -30,11 +31,11 @@ def reference_pool(pictures, weights=UNWEIGHTED):
     return References(luma, chroma, slots, slots, np.array(weights, np.int32), PAD, len(pictures))
 
 
-def run(planes, state, pool, chroma_qp_offset, bands, trellis=1):
+def run(planes, state, pool, chroma_qp_offset, bands, tools=BASELINE):
     rec = [np.full_like(p, 55) for p in planes]
     for row0, row1 in pairwise(bands):
         coded = Planes(*rec), named(Residual, state)
-        quantiser, motion, tools = Quantiser(state["qp"], chroma_qp_offset), named(Motion, state), CodingTools(trellis, 0, 0)
+        quantiser, motion = Quantiser(state["qp"], chroma_qp_offset), named(Motion, state)
         inter_residual(Planes(*planes), pool, motion, quantiser, tools, row0, row1, *coded)
     return rec
 
@@ -53,11 +54,13 @@ def random_state(rng, n_mb, n_ref, largest):
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
 @pytest.mark.parametrize("largest", [9, 130, 700])
-def test_reconstruction_is_the_decoders(kind, largest):
+@pytest.mark.parametrize("tools", [BASELINE, CodingTools(0, 1, 1), CodingTools(1, 1, 0), CodingTools(1, 1, 1)])
+def test_reconstruction_is_the_decoders(kind, largest, tools):
     rng = np.random.default_rng(seed := 31)
     print("seed", seed)
     pictures = [picture(rng, 48, 48, kind) for _ in range(2)]
     pool = reference_pool(pictures)
+    used = 0
     for qp in (0, 14, 26, 35, 51):
         state = random_state(rng, 9, 2, largest)
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, 9), 0, 51)
@@ -65,9 +68,11 @@ def test_reconstruction_is_the_decoders(kind, largest):
         if kind == "waves":
             planes = [np.clip(p + rng.integers(-4, 5, p.shape), 0, 255).astype(np.uint8) for p in pictures[0]]
         offset = int(rng.integers(-12, 13))
-        rec = run(planes, state, pool, offset, [0, 1, 3])
+        rec = run(planes, state, pool, offset, [0, 1, 3], tools)
+        used += np.count_nonzero(state["transform_8x8"])
         pcm = state["mb_type"] == I_PCM
         assert (state["ref_idx"][pcm] == -1).all() and not np.any(state["mv"][pcm])
+        state["transform_8x8"][pcm] = 0
         for name in ("levels", "total_coeff", "cbp"):
             state[name][pcm] = 16 if name == "total_coeff" else 0
         check_counts(state)
@@ -77,6 +82,7 @@ def test_reconstruction_is_the_decoders(kind, largest):
                 y, x = size * (mb // 3), size * (mb % 3)
                 a[y : y + size, x : x + size] = b[y : y + size, x : x + size]
         compare(expected, rec)
+    assert (used > 0) == bool(tools.transform_8x8_mode)
 
 
 # luma log2, weight, offset; chroma log2, both weights and offsets: mild, extreme, without denominators, one of both

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
 from h264lite.cpu_simd.intra import intra
-from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_16x16, P_16x16
+from h264lite.standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_8x8, I_16x16, P_16x16
 
 from ..bundles import named
 from ..naive_reconstruction import check_counts, decode_picture
+
+BASELINE = CodingTools(1, 0, 0)
+HIGH = CodingTools(0, 1, 1), CodingTools(1, 1, 0), CodingTools(1, 1, 1)
 
 
 def empty_state(n_mb):
@@ -49,7 +52,7 @@ def picture(rng, height, width, kind):
     return planes
 
 
-def given_modes(rng, mb_width, slice_first_mb):
+def given_modes(rng, mb_width, slice_first_mb, with_8x8=False):
     """What intra_estimate may say, uint8[n_mb, 16]: any modes that the available neighbours allow."""
     modes = np.zeros((mb_width * len(slice_first_mb), 16), np.uint8)
     for mb in range(len(modes)):
@@ -58,13 +61,15 @@ def given_modes(rng, mb_width, slice_first_mb):
         for k in range(16 * (rng.random() < 0.7)):
             beside, above = left or k % 4 > 0, top or k > 3
             modes[mb, k] = rng.choice([2, *[0, 3, 7] * above, *[1, 8] * beside, *[4, 5, 6] * (above and beside)])
+        if with_8x8 and modes[mb, 0] < 16 and rng.random() < 0.5:  # each quadrant its first block's mode
+            modes[mb] = 32 + np.kron(modes[mb].reshape(4, 4)[::2, ::2], np.ones((2, 2), np.uint8)).ravel()
     return modes
 
 
-def run(planes, state, chroma_qp_offset, slice_first_mb, rec=None, given=None):
+def run(planes, state, chroma_qp_offset, slice_first_mb, rec=None, given=None, tools=BASELINE):
     rec = rec or [np.full_like(p, 55) for p in planes]
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 77, np.uint8)) if given is None else (1, given)
-    coded = Quantiser(state["qp"], chroma_qp_offset), CodingTools(1, 0, 0), Planes(*rec), named(Residual, state)
+    coded = Quantiser(state["qp"], chroma_qp_offset), tools, Planes(*rec), named(Residual, state)
     end_mb, choice = len(state["mb_type"]), named(IntraChoice, state)
     intra(Planes(*planes), slice_first_mb, n_ref, given, 0, end_mb, choice, *coded)
     return rec
@@ -76,8 +81,9 @@ def compare(expected, got):
         assert len(wrong) == 0, f"plane {name}: first wrong sample (y, x) = {wrong[0]}"
 
 
+@pytest.mark.parametrize("tools", [BASELINE, *HIGH])
 @pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "waves"])
-def test_reconstruction_is_the_decoders(kind):
+def test_reconstruction_is_the_decoders(kind, tools):
     rng = np.random.default_rng(seed := 21)
     print("seed", seed)
     slice_first_mb = np.array([0, 0, 6], np.int32)
@@ -88,8 +94,9 @@ def test_reconstruction_is_the_decoders(kind):
         state["mb_type"][:] = rng.integers(0, LAST_INTRA + 1, 9)
         planes = picture(rng, 48, 48, kind)
         offset = int(rng.integers(-12, 13))
-        rec = run(planes, state, offset, slice_first_mb)
+        rec = run(planes, state, offset, slice_first_mb, tools=tools)
         check_counts(state)
+        assert np.array_equal(state["transform_8x8"], state["mb_type"] == I_8x8)
         compare(decode_picture(state, planes, (48, 48), offset, slice_first_mb), rec)
         seen.update(state["mb_type"].tolist())
         if qp == 0 and kind != "checkerboard":
@@ -97,7 +104,7 @@ def test_reconstruction_is_the_decoders(kind):
             assert error <= 2, "QP 0 is near lossless"
     print("types", seen)
     if kind == "waves":
-        assert {I_4x4, I_16x16} <= seen
+        assert {I_4x4, I_8x8 if tools.transform_8x8_mode else I_16x16} <= seen
     if kind == "noise":
         assert I_PCM in seen
 
@@ -112,6 +119,7 @@ def test_inter_macroblocks_are_neighbours():
     state["qp"][:] = 26
     state["mb_type"][[0, 2, 4]] = P_16x16
     state["levels"][[0, 2, 4]] = 0
+    state["transform_8x8"][[0, 2, 4]] = 0
     rec = [np.full_like(p, 130) for p in planes]
     run(planes, state, 0, slice_first_mb, rec)
     assert (state["mb_type"][[0, 2, 4]] == P_16x16).all()
@@ -154,8 +162,9 @@ def test_every_mode_is_used():
     assert modes4 == set(range(9)) and modes16 == set(range(4)) and chroma == set(range(4))
 
 
+@pytest.mark.parametrize("tools", [BASELINE, HIGH[2]])
 @pytest.mark.parametrize("kind", ["noise", "extremes", "smooth", "waves"])
-def test_given_modes_are_obeyed(kind):
+def test_given_modes_are_obeyed(kind, tools):
     """P pictures: types and luma modes are the given ones unless I_PCM is cheaper; samples are the decoder's."""
     rng = np.random.default_rng(seed := 25)
     print("seed", seed)
@@ -163,24 +172,26 @@ def test_given_modes_are_obeyed(kind):
     for first_rows in ((0, 0, 0, 0), (0, 0, 2, 2), (0, 1, 2, 3)):
         for qp in (2, 24, 33, 44):
             slice_first_mb = 5 * np.array(first_rows, np.int32)
-            state, given = empty_state(20), given_modes(rng, 5, slice_first_mb)
+            state, given = empty_state(20), given_modes(rng, 5, slice_first_mb, bool(tools.transform_8x8_mode))
             state["qp"][:] = qp
             inter = rng.random(20) < 0.2
             state["mb_type"][inter] = P_16x16
             state["levels"][inter] = 0
+            state["transform_8x8"][inter] = 0
             planes, before = picture(rng, 64, 80, kind), given.copy()
-            rec = run(planes, state, 0, slice_first_mb, given=given)
+            rec = run(planes, state, 0, slice_first_mb, given=given, tools=tools)
             assert np.array_equal(given, before)
             coded = ~inter & (state["mb_type"] != I_PCM)
-            as_4x4 = coded & (given[:, 0] < 16)
-            assert (state["mb_type"][coded] == np.where(as_4x4, I_4x4, I_16x16)[coded]).all()
-            assert np.array_equal(state["intra4x4_mode"], np.where(as_4x4[:, None], given, 2))
-            assert np.array_equal(state["intra16x16_mode"], np.where(coded & ~as_4x4, given[:, 0] % 16, 0))
+            as_4x4, as_8x8 = coded & (given[:, 0] < 16), coded & (given[:, 0] >= 32)
+            as_16x16 = coded & ~as_4x4 & ~as_8x8
+            assert (state["mb_type"][coded] == np.select([as_4x4, as_8x8], [I_4x4, I_8x8], I_16x16)[coded]).all()
+            assert np.array_equal(state["intra4x4_mode"], np.where((as_4x4 | as_8x8)[:, None], given % 32, 2))
+            assert np.array_equal(state["intra16x16_mode"], np.where(as_16x16, given[:, 0] % 16, 0))
             grey = [np.full_like(p, 55) for p in planes]
             compare(decode_picture(state, planes, (64, 80), 0, slice_first_mb, [grey]), rec)
             seen.update(state["mb_type"].tolist())
             modes4.update(given[as_4x4].ravel().tolist())
-            modes16.update(state["intra16x16_mode"][coded & ~as_4x4].tolist())
+            modes16.update(state["intra16x16_mode"][as_16x16].tolist())
     assert {I_4x4, I_16x16, P_16x16} <= seen and modes4 == set(range(9))
-    assert modes16 == set(range(4)) or kind == "extremes"  # nearly all I_PCM
+    assert modes16 == set(range(4)) or kind == "extremes" or tools.transform_8x8_mode  # nearly all I_PCM, I_8x8
     assert I_PCM in seen or kind != "noise"

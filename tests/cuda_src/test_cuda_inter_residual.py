@@ -8,7 +8,7 @@ from h264lite.cpu_simd import inter_residual as cpu
 from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, Residual
 from h264lite.cuda_src.inter_residual import inter_residual
 from h264lite.scheduler.frame_spec import UNWEIGHTED
-from h264lite.standard.macroblock import P_SKIP, I_4x4, P_16x16
+from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, I_4x4, P_16x16
 
 from ..bundles import named, uploaded
 from ..cpu_simd.test_inter_residual import WEIGHTS, random_state, reference_pool
@@ -21,9 +21,11 @@ WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "transform_8x8",
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
 @pytest.mark.parametrize("largest", [9, 130, 700])
-def test_twin(device, kind, largest):  # noqa: F811
+@pytest.mark.parametrize("transform_8x8_mode", [0, 1])
+def test_twin(device, kind, largest, transform_8x8_mode):  # noqa: F811
     rng = np.random.default_rng(seed := 41 + largest)
     print("seed", seed)
+    used = 0
     for width, height, qp in ((48, 48, 0), (80, 32, 26), (48, 32, 35), (16, 48, 14), (32, 32, 51)):
         n_mb = width * height // 256
         pictures = [picture(rng, height, width, kind) for _ in range(2)]
@@ -35,7 +37,7 @@ def test_twin(device, kind, largest):  # noqa: F811
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
         state["mb_type"][rng.random(n_mb) < 0.1] = I_4x4
         state["mb_type"][state["mb_type"] == P_SKIP] = P_16x16  # before this stage only --subme 6 skips, on the CPU alone
-        offset, tools = int(rng.integers(-12, 13)), CodingTools(int(qp != 35), 0, 0)
+        offset, tools = int(rng.integers(-12, 13)), CodingTools(int(qp != 35), transform_8x8_mode, 0)
         gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
         source, rec = Planes(*planes), Planes(*(np.full_like(p, 55) for p in planes))
         gpu_source, references, out = (uploaded(device, bundle) for bundle in (source, pool, rec))
@@ -51,3 +53,6 @@ def test_twin(device, kind, largest):  # noqa: F811
             np.testing.assert_array_equal(gpu[name].get(), want[name], err_msg=name)
         for name, a, b in zip("yuv", out, rec):
             np.testing.assert_array_equal(a.get(), b, err_msg=name)
+        used += np.count_nonzero(want["transform_8x8"][want["mb_type"] > LAST_INTRA])
+    if not transform_8x8_mode or kind == "waves":
+        assert (used > 0) == bool(transform_8x8_mode)

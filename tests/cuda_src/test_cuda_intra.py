@@ -7,7 +7,7 @@ import pytest
 from h264lite.cpu_simd import intra as cpu
 from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
 from h264lite.cuda_src.intra import intra
-from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_16x16, P_16x16
+from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_16x16
 
 from ..bundles import named, uploaded
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
@@ -16,7 +16,7 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", *Residual._fields)
 
 
-def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None):  # noqa: F811
+def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None, transform_8x8_mode=0):  # noqa: F811
     """Runs the twins; parts: first and last macroblock of each call; given: modes of a P picture. Returns the CPU's state."""
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
     modes, slices = device.upload(given), device.upload(slice_first_mb)
@@ -24,7 +24,7 @@ def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None):
     source, out = uploaded(device, Planes(*planes)), uploaded(device, Planes(*rec))
 
     def changed(state, rec):
-        coding = Quantiser(state["qp"], offset), CodingTools(1, 0, 0)
+        coding = Quantiser(state["qp"], offset), CodingTools(1, transform_8x8_mode, 0)
         return named(IntraChoice, state), *coding, rec, named(Residual, state)
 
     for first_mb, end_mb in parts:
@@ -38,10 +38,11 @@ def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None):
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "smooth", "waves"])
-def test_intra_pictures(device, kind):  # noqa: F811
+@pytest.mark.parametrize("transform_8x8_mode", [0, 1])
+def test_intra_pictures(device, kind, transform_8x8_mode):  # noqa: F811
     rng = np.random.default_rng(seed := 61)
     print("seed", seed)
-    seen = set()
+    seen, seen_given = set(), set()
     for (width, height), qps in (((64, 48), (0, 14, 27, 36)), ((16, 16), (30,)), ((16, 64), (24,)), ((80, 32), (5, 40, 51))):
         for qp in qps:
             n_mb = width * height // 256
@@ -52,19 +53,21 @@ def test_intra_pictures(device, kind):  # noqa: F811
             rec = [np.full_like(p, 55) for p in planes]
             offset = int(rng.integers(-12, 13))
             slices, other_rec = np.zeros(height // 16, np.int32), copy.deepcopy(rec)
-            given, other = given_modes(rng, width // 16, slices), copy.deepcopy(state)
-            both(device, planes, state, slices, offset, rec, [(0, n_mb)])
-            both(device, planes, other, slices, offset, other_rec, [(0, n_mb)], given)
+            given, other = given_modes(rng, width // 16, slices, transform_8x8_mode), copy.deepcopy(state)
+            both(device, planes, state, slices, offset, rec, [(0, n_mb)], None, transform_8x8_mode)
+            both(device, planes, other, slices, offset, other_rec, [(0, n_mb)], given, transform_8x8_mode)
             seen.update(state["mb_type"].tolist())
-    print("types", seen)
+            seen_given.update(other["mb_type"].tolist())
+    print("types", seen, seen_given)
     if kind == "waves":
-        assert {I_4x4, I_16x16} <= seen
+        assert {I_4x4, I_16x16} <= seen_given and {I_8x8 if transform_8x8_mode else I_4x4} <= seen & seen_given
     if kind == "noise":
         assert I_PCM in seen
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.8])
-def test_among_inter_macroblocks_and_slices(device, share):  # noqa: F811
+@pytest.mark.parametrize("transform_8x8_mode", [0, 1])
+def test_among_inter_macroblocks_and_slices(device, share, transform_8x8_mode):  # noqa: F811
     """Slices one by one and at once; rows longer than a warp looks at; inter macroblocks as they are."""
     rng = np.random.default_rng(seed := 62)
     print("seed", seed)
@@ -79,9 +82,9 @@ def test_among_inter_macroblocks_and_slices(device, share):  # noqa: F811
             state["mb_type"][inter] = rng.integers(P_16x16, P_SKIP + 1, n_mb)[inter]
             planes = picture(rng, 16 * mb_height, 16 * mb_width, "waves")
             rec = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in planes]
-            given = given_modes(rng, mb_width, first)
-            both(device, planes, copy.deepcopy(state), first, 0, copy.deepcopy(rec), parts)
-            both(device, planes, copy.deepcopy(state), first, 0, rec, parts, given)
+            given = given_modes(rng, mb_width, first, transform_8x8_mode)
+            both(device, planes, copy.deepcopy(state), first, 0, copy.deepcopy(rec), parts, None, transform_8x8_mode)
+            both(device, planes, copy.deepcopy(state), first, 0, rec, parts, given, transform_8x8_mode)
 
 
 def test_every_mode_is_used(device):  # noqa: F811

@@ -1,0 +1,182 @@
+"""Bits of CABAC bins in decisions, from states that depend on slice type and QP alone; not part of the standard.
+
+Units are 1 / 256 bit. The states are those that slices settle to: a line by QP for each context, measured by
+benchmarks/cabac_states.py, in the form of `m` and `n` of 9.3.1.1. The twin for GPUs is cuda_src/cabac_bits.cuh.
+"""
+
+import numpy as np
+
+from ..jit.kernel import helper
+from ..standard.cabac_contexts import (
+    ABS_LEVEL_BASE,
+    CODED_BLOCK_BASE,
+    CTX_CBP_CHROMA,
+    CTX_CBP_LUMA,
+    CTX_MB_TYPE_P,
+    CTX_REF_IDX,
+    CTX_SKIP_P,
+    CTX_SUB_MB_TYPE_P,
+    LAST_BASE,
+    N_CONTEXTS,
+    SIGNIFICANT_BASE,
+    LAST_INC_8x8,
+    SIGNIFICANT_INC_8x8,
+)
+from ..standard.macroblock import P_8x8, P_8x16, P_16x8, SUB_4x8, SUB_8x4, SUB_8x8
+from .cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
+from .simd.lanes import bit_length
+
+I_SLICE, P_SLICE = 0, 1  # rows of TYPICAL_M_N
+# ctxBlockCat (Table 9-42)
+LUMA_DC_16x16, LUMA_AC_16x16, LUMA_4x4, CHROMA_DC, CHROMA_AC, LUMA_8x8 = range(6)
+
+EMPTY = 2 * N_CONTEXTS  # elements of a table of bits from which on those of empty blocks stand, by ctxBlockCat
+N_BITS = EMPTY + 6
+
+
+@helper
+def fill_bits(bits, slice_type, qp):
+    """Bits by slice type (I_SLICE, P_SLICE) and SliceQP_Y: bits int32[N_BITS], element ctxIdx << 1 | bin.
+
+    From EMPTY on: coded_block_flag of a block without levels less that of one with levels, the mean of its contexts; for 8x8
+    blocks coded_block_pattern.
+    """
+    for k in range(N_CONTEXTS):
+        m, n = np.int64(TYPICAL_M_N[slice_type, k, 0]), np.int64(TYPICAL_M_N[slice_type, k, 1])
+        state = min(126, max(1, (m * qp >> 4) + n))
+        bits[2 * k] = STATE_BITS[state, 0]
+        bits[2 * k + 1] = STATE_BITS[state, 1]
+    for category in range(6):
+        first = CTX_CBP_LUMA if category == LUMA_8x8 else np.int64(CODED_BLOCK_BASE[category])
+        total = np.int64(0)
+        for k in range(2 * first, 2 * first + 8, 2):
+            total += np.int64(bits[k]) - np.int64(bits[k + 1])
+        bits[EMPTY + category] = total >> 2
+
+
+@helper
+def coded_block_flag_bits(bits, category, coded, inc):
+    """9.3.3.1.1.9: bits of coded_block_flag, which category 5 has not; inc: flag of the block to the left + 2 * above."""
+    return np.int64(bits[2 * (CODED_BLOCK_BASE[category] + inc) + coded])
+
+
+@helper
+def significance_contexts(category, i):
+    """9.3.3.1.3: ctxIdx of significant_coeff_flag and last_significant_coeff_flag at levelListIdx i of a frame macroblock."""
+    significant, last = np.int64(SIGNIFICANT_BASE[category]), np.int64(LAST_BASE[category])
+    if category == LUMA_8x8:
+        return significant + np.int64(SIGNIFICANT_INC_8x8[i]), last + np.int64(LAST_INC_8x8[i])
+    if category == CHROMA_DC:
+        i = min(i, 2)
+    return significant + i, last + i
+
+
+@helper
+def large_level_bits(bits, context, size):
+    """9.3.2.3: bits of a magnitude of 2 and more without the first bin, and of its sign; context: of its other bins."""
+    ones = min(size - 2, 13)
+    total = ONE_BIT + ones * np.int64(bits[2 * context + 1])
+    if size < 15:
+        return total + np.int64(bits[2 * context])
+    return total + ONE_BIT * (2 * bit_length(size - 14) - 1)
+
+
+@helper
+def residual_block_bits(bits, category, levels, at, size):
+    """7.3.5.3.3: bits of residual_block_cabac() of the levels at levels[at], `size` of them in scan order, without the flag.
+
+    bits: of fill_bits; category: ctxBlockCat. 0 without levels.
+    """
+    total = np.int64(0)
+    equal_1 = greater_1 = 0
+    for i in range(size - 1, -1, -1):
+        value = abs(np.int64(levels[at + i]))
+        significant, last = significance_contexts(category, min(i, size - 2))
+        found = equal_1 + greater_1 > 0
+        if value == 0:
+            if found:
+                total += np.int64(bits[2 * significant])
+            continue
+        if i < size - 1:
+            total += np.int64(bits[2 * significant + 1]) + np.int64(bits[2 * last + (0 if found else 1)])
+        base = np.int64(ABS_LEVEL_BASE[category])
+        first = base + (0 if greater_1 else min(4, 1 + equal_1))
+        if value == 1:
+            total += np.int64(bits[2 * first]) + ONE_BIT
+            equal_1 += 1
+        else:
+            context = base + 5 + min(3 if category == CHROMA_DC else 4, greater_1)
+            total += np.int64(bits[2 * first + 1]) + large_level_bits(bits, context, value)
+            greater_1 += 1
+    return total
+
+
+@helper
+def mvd_bits(bits, first, value, around):
+    """9.3.3.1.1.7: bits of one component; first: CTX_MVD_X or CTX_MVD_Y; around: sum of the neighbours' magnitudes."""
+    size = abs(value)
+    context = first + (0 if around < 3 else 1 if around <= 32 else 2)
+    if size == 0:
+        return np.int64(bits[2 * context])
+    total = ONE_BIT + np.int64(bits[2 * context + 1])
+    for i in range(1, min(size, 9)):
+        total += np.int64(bits[2 * (first + min(2 + i, 6)) + 1])
+    if size < 9:
+        return total + np.int64(bits[2 * (first + min(2 + size, 6))])
+    suffix = bit_length((size - 9 >> 3) + 1) - 1  # 9.3.2.3: Exp-Golomb of order 3
+    return total + ONE_BIT * (2 * suffix + 4)
+
+
+@helper
+def ref_idx_bits(bits, ref, inc):
+    """9.3.3.1.1.6: bits of ref_idx_l0; inc: 1 if the block to the left has ref_idx > 0, plus 2 for the one above."""
+    total = np.int64(0)
+    for _ in range(ref):
+        total += np.int64(bits[2 * (CTX_REF_IDX + inc) + 1])
+        inc = (inc >> 2) + 4
+    return total + np.int64(bits[2 * (CTX_REF_IDX + inc)])
+
+
+@helper
+def skip_bits(bits, skipped, inc):
+    """9.3.3.1.1.1: bits of mb_skip_flag in a P slice; inc: how many of the neighbours A and B are not skipped."""
+    return np.int64(bits[2 * (CTX_SKIP_P + inc) + skipped])
+
+
+@helper
+def inter_type_bits(bits, mb_type):
+    """Table 9-37: bits of mb_type P_16x16, P_16x8, P_8x16, P_8x8 in a P slice."""
+    first = 2 * CTX_MB_TYPE_P
+    total = np.int64(bits[first])
+    if mb_type == P_16x8 or mb_type == P_8x16:
+        return total + np.int64(bits[first + 2 + 1]) + np.int64(bits[first + 6 + (1 if mb_type == P_16x8 else 0)])
+    return total + np.int64(bits[first + 2]) + np.int64(bits[first + 4 + (1 if mb_type == P_8x8 else 0)])
+
+
+@helper
+def sub_type_bits(bits, sub_mb_type):
+    """Table 9-38: bits of sub_mb_type of a P macroblock."""
+    first = 2 * CTX_SUB_MB_TYPE_P
+    if sub_mb_type == SUB_8x8:
+        return np.int64(bits[first + 1])
+    total = np.int64(bits[first])
+    if sub_mb_type == SUB_8x4:
+        return total + np.int64(bits[first + 2])
+    return total + np.int64(bits[first + 3]) + np.int64(bits[first + 4 + (1 if sub_mb_type == SUB_4x8 else 0)])
+
+
+@helper
+def coded_block_pattern_bits(bits, cbp, left, above):
+    """9.3.3.1.1.4: bits of coded_block_pattern; left, above: those of the neighbours A and B, 15 where there is none."""
+    total = np.int64(0)
+    for q in range(4):
+        coded_a = cbp >> (q - 1) & 1 if q & 1 else left >> (q + 1) & 1
+        coded_b = cbp >> (q - 2) & 1 if q & 2 else above >> (q + 2) & 1
+        total += np.int64(bits[2 * (CTX_CBP_LUMA + 1 - coded_a + 2 * (1 - coded_b)) + (cbp >> q & 1)])
+    chroma, chroma_a, chroma_b = cbp >> 4, left >> 4, above >> 4
+    inc = (1 if chroma_a else 0) + (2 if chroma_b else 0)
+    total += np.int64(bits[2 * (CTX_CBP_CHROMA + inc) + (1 if chroma else 0)])
+    if chroma:
+        inc = (1 if chroma_a == 2 else 0) + (2 if chroma_b == 2 else 0)
+        total += np.int64(bits[2 * (CTX_CBP_CHROMA + 4 + inc) + (1 if chroma == 2 else 0)])
+    return total

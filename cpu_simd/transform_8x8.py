@@ -1,0 +1,289 @@
+"""Transform, quantisation and scaling of 8x8 luma blocks (8.5.13) with SIMD.
+
+Samples lie as in transform.py: rows of sixteen, two quadrants side by side. Levels lie transposed within each quadrant: level
+(x, y) of quadrant q at 128 * (q >> 1) + 8 * (q & 1) + 16 * x + y, since both directions of a transform work on vectors with
+one transposition between.
+
+Vectors have sixteen lanes, two quadrants, or eight, one of them.
+"""
+
+import numpy as np
+
+from ..jit.kernel import helper
+from ..standard.cavlc import MAX_LEVEL
+from ..standard.macroblock import BLOCK_TO_RASTER
+from ..standard.tables import QUANT_MF_8x8, ZIGZAG_8x8, level_scale_8x8
+from .simd.blocks import (
+    load_u16x8,
+    min_s,
+    multiply_wide,
+    narrow,
+    narrow_saturated,
+    nonzero_groups,
+    shift_right,
+    transpose_8x8,
+    with_sign,
+)
+from .simd.vector import (
+    absolute,
+    add,
+    bit_or,
+    clip_to_u8,
+    load_u8x8,
+    load_u8x16,
+    load_u16x16,
+    mul,
+    plus,
+    shift_right_s,
+    splat_like,
+    store,
+    sub,
+    widen,
+    widen_signed,
+)
+from .transform import RATIOS
+
+# Offset of each scan position from a quadrant's first level, and those of the quadrants.
+PLACE_8x8 = (ZIGZAG_8x8 % 8 * 16 + ZIGZAG_8x8 // 8).astype(np.int64)
+QUADRANT_8x8 = np.array([0, 8, 128, 136], np.int64)
+
+
+def by_columns(table):
+    """[..., 64 positions in raster order] -> int16[..., 128]: factors in the order of the levels of two quadrants."""
+    columns = table.reshape(-1, 8, 8).transpose(0, 2, 1).astype(np.int16)
+    return np.ascontiguousarray(np.concatenate([columns, columns], 2).reshape(-1, 128))
+
+
+# Forward multipliers and LevelScale8x8 with flat scaling lists, int16[qP % 6, 128]
+MF_8x8 = by_columns(QUANT_MF_8x8)
+SCALE_8x8 = by_columns(level_scale_8x8())
+
+
+@helper
+def _forward(x):
+    """The one-dimensional forward transform of eight vectors: the transpose of _inverse, an eighth of whole numbers."""
+    s0, s1, s2, s3 = add(x[0], x[7]), add(x[1], x[6]), add(x[2], x[5]), add(x[3], x[4])
+    d0, d1, d2, d3 = sub(x[0], x[7]), sub(x[1], x[6]), sub(x[2], x[5]), sub(x[3], x[4])
+    a0, a1, a2, a3 = add(s0, s3), add(s1, s2), sub(s0, s3), sub(s1, s2)
+    a4 = add(add(d1, d2), add(d0, shift_right_s(d0, 1)))
+    a5 = sub(sub(d0, d3), add(d2, shift_right_s(d2, 1)))
+    a6 = sub(add(d0, d3), add(d1, shift_right_s(d1, 1)))
+    a7 = add(sub(d1, d2), add(d3, shift_right_s(d3, 1)))
+    return (
+        add(a0, a1), add(a4, shift_right_s(a7, 2)), add(a2, shift_right_s(a3, 1)), add(a5, shift_right_s(a6, 2)),
+        sub(a0, a1), sub(a6, shift_right_s(a5, 2)), sub(shift_right_s(a2, 1), a3), sub(shift_right_s(a4, 2), a7),
+    )  # fmt: skip
+
+
+@helper
+def _inverse(x):
+    """8.5.13.2: the one-dimensional inverse transform of eight vectors."""
+    e0, e2 = add(x[0], x[4]), sub(x[0], x[4])
+    e1 = sub(sub(sub(x[5], x[3]), x[7]), shift_right_s(x[7], 1))
+    e3 = sub(sub(add(x[1], x[7]), x[3]), shift_right_s(x[3], 1))
+    e4, e6 = sub(shift_right_s(x[2], 1), x[6]), add(x[2], shift_right_s(x[6], 1))
+    e5 = add(add(sub(x[7], x[1]), x[5]), shift_right_s(x[5], 1))
+    e7 = add(add(add(x[3], x[5]), x[1]), shift_right_s(x[1], 1))
+    f0, f2, f4, f6 = add(e0, e6), add(e2, e4), sub(e2, e4), sub(e0, e6)
+    f1, f3 = add(e1, shift_right_s(e7, 2)), add(e3, shift_right_s(e5, 2))
+    f5, f7 = sub(shift_right_s(e3, 2), e5), sub(e7, shift_right_s(e1, 2))
+    return add(f0, f7), add(f2, f5), add(f4, f3), add(f6, f1), sub(f6, f1), sub(f4, f3), sub(f2, f5), sub(f0, f7)
+
+
+@helper
+def forward_8x8(rows):
+    """Forward transform of eight rows of differences, 16 bits: the columns of coefficients, eight vectors.
+
+    Within 16 bits: a coefficient of differences up to 255 is at most 64 * 255 (DC), 62 / 8 a direction for odd ones.
+    """
+    return _forward(transpose_8x8(_forward(rows)))
+
+
+@helper
+def _quantise(coefficients, factors, rounding, shift):
+    """Levels of a vector: (|W| * MF + f) >> shift with the sign of W, at most MAX_LEVEL; not part of the standard.
+
+    |W| * MF <= 64 * 255 * 13107 and f <= 2^24 / 2 keep the sum within 31 bits. Only levels at QP 0 to 3 can exceed MAX_LEVEL;
+    pcm_is_cheaper finds them.
+    """
+    product = multiply_wide(absolute(coefficients), factors)
+    level = narrow(shift_right(add(product, splat_like(product, rounding)), shift))
+    return with_sign(min_s(level, splat_like(level, MAX_LEVEL)), coefficients)
+
+
+@helper
+def _ratios(coefficients, factors, shift):
+    """|coefficient| / step, in units of 1 / 64, at most 32767."""
+    return narrow_saturated(shift_right(multiply_wide(absolute(coefficients), factors), shift - 6))
+
+
+@helper
+def _difference(source, predicted, at):
+    return sub(widen(load_u8x16(source, at)), widen(load_u8x16(predicted, at)))
+
+
+@helper
+def _store_levels(coefficients, x, at, qp, dead_zone, levels):
+    """Quantises column x of two quadrants to levels from `at` on; returns its levels."""
+    shift = 16 + qp // 6
+    factors = load_u16x16(MF_8x8, 128 * (qp % 6) + 16 * x)
+    quantised = _quantise(coefficients, factors, (1 << shift) // dead_zone, shift)
+    store(levels, at + 16 * x, quantised)
+    store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
+    return quantised
+
+
+@helper
+def quantise_8x8(source, predicted, qp, dead_zone, levels):
+    """Forward transform and quantisation of a macroblock's luma: source, predicted uint8[384] -> levels int16[768].
+
+    From element RATIOS on, levels receives |coefficient| / step. Returns a bit mask of the quadrants with levels.
+    """
+    coded = 0
+    for pair in range(2):
+        at = 128 * pair
+        c0, c1, c2, c3, c4, c5, c6, c7 = forward_8x8((
+            _difference(source, predicted, at), _difference(source, predicted, at + 16),
+            _difference(source, predicted, at + 32), _difference(source, predicted, at + 48),
+            _difference(source, predicted, at + 64), _difference(source, predicted, at + 80),
+            _difference(source, predicted, at + 96), _difference(source, predicted, at + 112),
+        ))  # fmt: skip
+        l0, l1 = _store_levels(c0, 0, at, qp, dead_zone, levels), _store_levels(c1, 1, at, qp, dead_zone, levels)
+        l2, l3 = _store_levels(c2, 2, at, qp, dead_zone, levels), _store_levels(c3, 3, at, qp, dead_zone, levels)
+        l4, l5 = _store_levels(c4, 4, at, qp, dead_zone, levels), _store_levels(c5, 5, at, qp, dead_zone, levels)
+        l6, l7 = _store_levels(c6, 6, at, qp, dead_zone, levels), _store_levels(c7, 7, at, qp, dead_zone, levels)
+        found = bit_or(bit_or(bit_or(l0, l1), bit_or(l2, l3)), bit_or(bit_or(l4, l5), bit_or(l6, l7)))
+        groups = nonzero_groups(found)
+        coded |= ((groups & 3 != 0) | (groups & 12 != 0) << 1) << 2 * pair
+    return coded
+
+
+@helper
+def _scaled(levels, factors, qp):
+    """8.5.13.1: a column of scaled coefficients, 32 bits, from levels and LevelScale8x8, 16 bits.
+
+    |d| <= 64 * 255 * 64 / 40 plus half a step: within 16 bits, as 8.5.13 requires.
+    """
+    product = multiply_wide(mul(levels, splat_like(levels, 1 << max(0, qp // 6 - 6))), factors)
+    rounding = 1 << (5 - qp // 6) if qp < 36 else 0
+    return shift_right(add(product, splat_like(product, rounding)), max(0, 6 - qp // 6))
+
+
+@helper
+def _add_residual(predicted, residual):
+    """8.5.13.2, 8.5.14: Clip1(prediction + (residual >> 6)), the rounding already in the residual."""
+    return clip_to_u8(add(widen_signed(widen(predicted)), shift_right_s(residual, 6)))
+
+
+@helper
+def inverse_8x8(columns):
+    """8.5.13.2: columns of scaled coefficients, 32 bits, to rows of residual samples times 64, 32 for the rounding added."""
+    x = transpose_8x8(_inverse(columns))
+    return _inverse((plus(x[0], 32), x[1], x[2], x[3], x[4], x[5], x[6], x[7]))
+
+
+@helper
+def _column(levels, at, x, qp):
+    """Column x of the scaled coefficients of two quadrants, whose levels begin at levels[at]."""
+    return _scaled(load_u16x16(levels, at + 16 * x), load_u16x16(SCALE_8x8, 128 * (qp % 6) + 16 * x), qp)
+
+
+@helper
+def _store_row(residual, at, predicted, out):
+    store(out, at, _add_residual(load_u8x16(predicted, at), residual))
+
+
+@helper
+def reconstruct_8x8(levels, predicted, qp, out):
+    """8.5.13, 8.5.14: scaling, inverse transform, reconstruction of a macroblock's luma, int16[256] -> out uint8[384]."""
+    for at in range(0, 256, 128):
+        r0, r1, r2, r3, r4, r5, r6, r7 = inverse_8x8((
+            _column(levels, at, 0, qp), _column(levels, at, 1, qp), _column(levels, at, 2, qp), _column(levels, at, 3, qp),
+            _column(levels, at, 4, qp), _column(levels, at, 5, qp), _column(levels, at, 6, qp), _column(levels, at, 7, qp),
+        ))  # fmt: skip
+        _store_row(r0, at, predicted, out)
+        _store_row(r1, at + 16, predicted, out)
+        _store_row(r2, at + 32, predicted, out)
+        _store_row(r3, at + 48, predicted, out)
+        _store_row(r4, at + 64, predicted, out)
+        _store_row(r5, at + 80, predicted, out)
+        _store_row(r6, at + 96, predicted, out)
+        _store_row(r7, at + 112, predicted, out)
+
+
+@helper
+def _difference_8(source, at, predicted, to):
+    return sub(widen(load_u8x8(source, at)), widen(load_u8x8(predicted, to)))
+
+
+@helper
+def _store_levels_8(coefficients, x, at, qp, dead_zone, levels):
+    """As _store_levels for one quadrant."""
+    shift = 16 + qp // 6
+    factors = load_u16x8(MF_8x8, 128 * (qp % 6) + 16 * x)
+    store(levels, at + 16 * x, _quantise(coefficients, factors, (1 << shift) // dead_zone, shift))
+    store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
+
+
+@helper
+def quantise_quadrant(source, quadrant, predicted, to, qp, dead_zone, levels):
+    """As quantise_8x8 for one quadrant, whose prediction is at predicted[to...], rows of eight; returns nothing."""
+    at = QUADRANT_8x8[quadrant]
+    c0, c1, c2, c3, c4, c5, c6, c7 = forward_8x8((
+        _difference_8(source, at, predicted, to), _difference_8(source, at + 16, predicted, to + 8),
+        _difference_8(source, at + 32, predicted, to + 16), _difference_8(source, at + 48, predicted, to + 24),
+        _difference_8(source, at + 64, predicted, to + 32), _difference_8(source, at + 80, predicted, to + 40),
+        _difference_8(source, at + 96, predicted, to + 48), _difference_8(source, at + 112, predicted, to + 56),
+    ))  # fmt: skip
+    _store_levels_8(c0, 0, at, qp, dead_zone, levels)
+    _store_levels_8(c1, 1, at, qp, dead_zone, levels)
+    _store_levels_8(c2, 2, at, qp, dead_zone, levels)
+    _store_levels_8(c3, 3, at, qp, dead_zone, levels)
+    _store_levels_8(c4, 4, at, qp, dead_zone, levels)
+    _store_levels_8(c5, 5, at, qp, dead_zone, levels)
+    _store_levels_8(c6, 6, at, qp, dead_zone, levels)
+    _store_levels_8(c7, 7, at, qp, dead_zone, levels)
+
+
+@helper
+def _column_8(levels, at, x, qp):
+    return _scaled(load_u16x8(levels, at + 16 * x), load_u16x8(SCALE_8x8, 128 * (qp % 6) + 16 * x), qp)
+
+
+@helper
+def reconstruct_quadrant(levels, quadrant, predicted, to, qp, rec, rec_at, stride):
+    """As reconstruct_8x8 for one quadrant, predicted at predicted[to...], to the plane rec from flat offset rec_at on."""
+    at = QUADRANT_8x8[quadrant]
+    r0, r1, r2, r3, r4, r5, r6, r7 = inverse_8x8((
+        _column_8(levels, at, 0, qp), _column_8(levels, at, 1, qp), _column_8(levels, at, 2, qp),
+        _column_8(levels, at, 3, qp), _column_8(levels, at, 4, qp), _column_8(levels, at, 5, qp),
+        _column_8(levels, at, 6, qp), _column_8(levels, at, 7, qp),
+    ))  # fmt: skip
+    store(rec, rec_at, _add_residual(load_u8x8(predicted, to), r0))
+    store(rec, rec_at + stride, _add_residual(load_u8x8(predicted, to + 8), r1))
+    store(rec, rec_at + 2 * stride, _add_residual(load_u8x8(predicted, to + 16), r2))
+    store(rec, rec_at + 3 * stride, _add_residual(load_u8x8(predicted, to + 24), r3))
+    store(rec, rec_at + 4 * stride, _add_residual(load_u8x8(predicted, to + 32), r4))
+    store(rec, rec_at + 5 * stride, _add_residual(load_u8x8(predicted, to + 40), r5))
+    store(rec, rec_at + 6 * stride, _add_residual(load_u8x8(predicted, to + 48), r6))
+    store(rec, rec_at + 7 * stride, _add_residual(load_u8x8(predicted, to + 56), r7))
+
+
+@helper
+def scan_8x8(quantised, quadrant, mb, levels, total_coeff):
+    """8.5.7, 7.3.5.3.2: levels of a quadrant of quantised int16[256] -> levels, interleaved (layout.py), and total_coeff.
+
+    The levels must be cleared. Returns the number of levels.
+    """
+    at = QUADRANT_8x8[quadrant]
+    total = 0
+    for block in range(4):
+        count = 0
+        for n in range(16):
+            level = quantised[at + PLACE_8x8[4 * n + block]]
+            if level != 0:
+                levels[mb, 4 * quadrant + block, n] = level
+                count += 1
+        total_coeff[mb, BLOCK_TO_RASTER[4 * quadrant + block]] = count
+        total += count
+    return total

@@ -1,0 +1,259 @@
+"""Trellis quantisation for CABAC: levels of a block by distortion and bits; not part of the standard.
+
+A coefficient's level is |coefficient| / step rounded to the nearest integer, or one less. The walk goes from the last
+coefficient to the first, as levels are coded (7.3.5.3.3), and keeps the cheapest choice for each state of the contexts of
+coeff_abs_level_minus1 (9.3.3.1.3): node 0 no level so far; 1, 2, 3 so many ones (3: or more); 4 to 7 one to four larger
+levels (7: or more). Costs are in units of 1 / 256 bit. In units of the step, distortion is the same at all positions of all
+blocks with flat scaling lists, so that the ratio |coefficient| / step says it. The twin for GPUs is cuda_src/trellis.cuh.
+"""
+
+import numpy as np
+
+from ..jit.kernel import helper
+from ..standard.cabac_contexts import ABS_LEVEL_BASE
+from ..standard.cavlc import MAX_LEVEL
+from ..standard.tables import QUANT_MF, ZIGZAG_4x4
+from .cabac_bits import CHROMA_DC, EMPTY, ONE_BIT, LUMA_8x8, significance_contexts
+from .decisions import RDO_ONE
+from .rdo_quant import OFFSET
+from .simd.blocks import load_block, zigzag
+from .simd.lanes import bit_length, nonzero_lanes
+from .simd.vector import absolute, load_u16x16, store
+from .transform import RATIOS
+from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
+
+LONGEST = 64  # coefficients of a block; in choose_levels' buffer the place of the ratios
+AS_SENT = np.arange(16, dtype=np.int32)  # the scan of chroma DC: raster
+NEVER = 1 << 29  # cost of a node that no choice reaches
+
+
+@helper
+def _cheaper(cost_a, path_a, cost_b, path_b):
+    """The node with the lower cost, the first on a tie."""
+    if cost_b < cost_a:
+        return cost_b, path_b
+    return cost_a, path_a
+
+
+@helper
+def _rest(bits, context, size):
+    """9.3.2.3: bits of the bins of a magnitude >= 2 from the second on."""
+    ones = np.int64(bits[2 * context + 1])
+    if size < 15:
+        return (size - 2) * ones + np.int64(bits[2 * context])
+    return 13 * ones + ONE_BIT * (2 * bit_length(size - 14) - 1)
+
+
+@helper
+def _larger(bits, context, size, extra):
+    """As _rest for a magnitude >= 3 or the one below it with `extra`, whichever costs less; and whether it is the lower."""
+    keep = _rest(bits, context, size)
+    less = _rest(bits, context, size - 1) + extra
+    if less < keep:
+        return less, np.int64(1)
+    return keep, np.int64(0)
+
+
+@helper
+def _after_larger(bits, base, last_context, size, extra, i, costs, paths, has_large):
+    """Nodes 4 to 7 after a level >= 3, or the one below it with `extra`, at scan position i: four costs, then four paths.
+
+    costs, paths: before, with the bits of significance, last and sign.
+    """
+    c0, c1, c2, c3, c4, c5, c6, c7 = costs
+    p0, p1, p2, p3, p4, p5, p6, p7 = paths
+    if has_large:
+        big = np.int64(bits[2 * base + 1])
+        rest, less = _larger(bits, last_context, size, extra)
+        c7, p7 = c7 + big + rest, p7 | less << i
+        rest, less = _larger(bits, base + 8, size, extra)
+        c7, p7 = _cheaper(c7, p7, c6 + big + rest, p6 | less << i)
+        rest, less = _larger(bits, base + 7, size, extra)
+        c6, p6 = c5 + big + rest, p5 | less << i
+        rest, less = _larger(bits, base + 6, size, extra)
+        c5, p5 = c4 + big + rest, p4 | less << i
+    rest, less = _larger(bits, base + 5, size, extra)
+    c4, p4 = c3 + np.int64(bits[2 * base + 9]), p3
+    c4, p4 = _cheaper(c4, p4, c2 + np.int64(bits[2 * base + 7]), p2)
+    c4, p4 = _cheaper(c4, p4, c1 + np.int64(bits[2 * base + 5]), p1)
+    c4, p4 = _cheaper(c4, p4, c0 + np.int64(bits[2 * base + 3]), p0)
+    return c4 + rest, c5, c6, c7, p4 | less << i, p5, p6, p7
+
+
+@helper
+def _after_two(bits, base, last_context, extra, lower, costs, paths, has_large):
+    """Nodes 1 to 7 after a level of two, or one with `extra`, whose path bit is `lower`: seven costs, then seven paths.
+
+    costs, paths: before, with the bits of significance, last and sign.
+    """
+    c0, c1, c2, c3, c4, c5, c6, c7 = costs
+    p0, p1, p2, p3, p4, p5, p6, p7 = paths
+    one, big = extra + np.int64(bits[2 * base]), np.int64(bits[2 * base + 1])
+    if has_large:
+        c7, p7 = _cheaper(c7 + big + np.int64(bits[2 * last_context]), p7, c7 + one, p7 | lower)
+        c7, p7 = _cheaper(c7, p7, c6 + big + np.int64(bits[2 * base + 16]), p6)
+        c6, p6 = _cheaper(c5 + big + np.int64(bits[2 * base + 14]), p5, c6 + one, p6 | lower)
+        c5, p5 = _cheaper(c4 + big + np.int64(bits[2 * base + 12]), p4, c5 + one, p5 | lower)
+    rest = np.int64(bits[2 * base + 10])
+    c4, p4 = c4 + one, p4 | lower
+    c4, p4 = _cheaper(c4, p4, c3 + np.int64(bits[2 * base + 9]) + rest, p3)
+    c4, p4 = _cheaper(c4, p4, c2 + np.int64(bits[2 * base + 7]) + rest, p2)
+    c4, p4 = _cheaper(c4, p4, c1 + np.int64(bits[2 * base + 5]) + rest, p1)
+    c4, p4 = _cheaper(c4, p4, c0 + np.int64(bits[2 * base + 3]) + rest, p0)
+    c3, p3 = _cheaper(c3 + np.int64(bits[2 * base + 8]), p3, c2 + np.int64(bits[2 * base + 6]), p2)
+    c2, c1 = c1 + np.int64(bits[2 * base + 4]), c0 + np.int64(bits[2 * base + 2])
+    return c1 + extra, c2 + extra, c3 + extra, c4, c5, c6, c7, p0 | lower, p1 | lower, p3 | lower, p4, p5, p6, p7
+
+
+@helper
+def choose_levels(block, at, count, category, bits, factor):
+    """Levels of one block by rate and distortion. Returns the positions to be lowered by one, as a bit mask (bit 0: `at`).
+
+    block: int16[2 * LONGEST] in scan order: magnitudes of the levels, rounded to the nearest, and from LONGEST on
+    |coefficient| / step in units of 1 / RDO_ONE; `count` (4, 15, 16, 64) of each from `at` on. category: ctxBlockCat;
+    bits: of cabac_bits.fill_bits; factor: cost of distortion (TRELLIS_INTER, TRELLIS_INTRA).
+    """
+    base = np.int64(ABS_LEVEL_BASE[category])
+    last_context = base + (8 if category == CHROMA_DC else 9)  # after four and more larger levels
+    top = count - 1
+    while top >= 0 and block[at + top] == 0:
+        top -= 1
+    c0 = p0 = p1 = p2 = p3 = p4 = p5 = p6 = p7 = np.int64(0)
+    c1 = c2 = c3 = c4 = c5 = c6 = c7 = np.int64(NEVER)
+    has_large = False  # whether nodes 4 to 7 are in use
+    for i in range(top, -1, -1):
+        size = np.int64(block[at + i])
+        # bits beyond those of a zero after a level: of a zero without level; of a last level; of another level
+        none = last = other = np.int64(0)
+        if i < count - 1:
+            flag, end = significance_contexts(category, i)
+            none = -np.int64(bits[2 * flag])
+            other = np.int64(bits[2 * flag + 1]) + none
+            last, other = other + np.int64(bits[2 * end + 1]), other + np.int64(bits[2 * end])
+        if size == 0:
+            c0 += none
+            continue
+        lower = np.int64(1) << i
+        extra = np.int64(block[LONGEST + at + i]) - RDO_ONE * size + RDO_ONE // 2  # distortion, 1 / 32 squared step
+        last, other = last + ONE_BIT, other + ONE_BIT  # the sign
+        if size == 1:
+            extra *= factor
+            if has_large:
+                one = other + np.int64(bits[2 * base])
+                c7, p7 = _cheaper(c7 + one, p7, c7 + extra, p7 | lower)
+                c6, p6 = _cheaper(c6 + one, p6, c6 + extra, p6 | lower)
+                c5, p5 = _cheaper(c5 + one, p5, c5 + extra, p5 | lower)
+                c4, p4 = _cheaper(c4 + one, p4, c4 + extra, p4 | lower)
+            c3, p3 = _cheaper(c3 + other + np.int64(bits[2 * base + 8]), p3, c3 + extra, p3 | lower)
+            c3, p3 = _cheaper(c3, p3, c2 + other + np.int64(bits[2 * base + 6]), p2)
+            c2, p2 = _cheaper(c1 + other + np.int64(bits[2 * base + 4]), p1, c2 + extra, p2 | lower)
+            c1, p1 = _cheaper(c0 + last + np.int64(bits[2 * base + 2]), p0, c1 + extra, p1 | lower)
+            c0, p0 = c0 + none + extra, p0 | lower
+            continue
+        costs = c0 + last, c1 + other, c2 + other, c3 + other, c4 + other, c5 + other, c6 + other, c7 + other
+        paths = p0, p1, p2, p3, p4, p5, p6, p7
+        if size == 2:
+            c1, c2, c3, c4, c5, c6, c7, p1, p2, p3, p4, p5, p6, p7 = _after_two(
+                bits, base, last_context, extra * factor, lower, costs, paths, has_large
+            )
+        else:
+            extra = extra * factor if 0 <= extra < RDO_ONE // 2 else np.int64(NEVER)
+            c4, c5, c6, c7, p4, p5, p6, p7 = _after_larger(bits, base, last_context, size, extra, i, costs, paths, has_large)
+            c1 = c2 = c3 = np.int64(NEVER)
+        c0 = np.int64(NEVER)
+        has_large = True
+    cost, path = _cheaper(c0 + np.int64(bits[EMPTY + category]), p0, c1, p1)
+    for c, p in ((c2, p2), (c3, p3), (c4, p4), (c5, p5), (c6, p6), (c7, p7)):
+        cost, path = _cheaper(cost, path, c, p)
+    return path
+
+
+@helper
+def lower_levels(quantised, at, first, category, rounding, block):
+    """Lowers levels of the 4x4 block at quantised[at], rows of sixteen; returns whether any are left.
+
+    quantised: int16[768] of quantise_strips, rounded up from one half on; first: 1 leaves the DC out; rounding: Rounding
+    of macroblock_coding.py; block: scratch, see choose_levels.
+    """
+    store(block, 0, absolute(zigzag(load_block(quantised, at))))
+    store(block, LONGEST, zigzag(load_block(quantised, RATIOS + at)))
+    path = choose_levels(block, first, 16 - first, category, rounding.bits, rounding.factor)
+    path <<= first
+    left = nonzero_lanes(block, 0)
+    while path != 0:
+        i = bit_length(path) - 1
+        path ^= 1 << i
+        k = at + OFFSET[i]
+        quantised[k] -= 1 if quantised[k] > 0 else -1
+        if quantised[k] == 0:
+            left ^= 1 << i
+    return left != 0
+
+
+@helper
+def lower_blocks(quantised, coded, first_block, end_block, first, category, rounding, block):
+    """lower_levels for blocks [first_block, end_block) set in `coded` (bit 4 * strip + block); those with levels left."""
+    for k in range(first_block, end_block):
+        at = 64 * (k >> 2) + 4 * (k & 3)
+        if coded >> k & 1 and not lower_levels(quantised, at, first, category, rounding, block):
+            coded &= ~(1 << k)
+    return coded
+
+
+@helper
+def lower_8x8(quantised, coded, rounding, block):
+    """lower_levels for the quadrants of quantise_8x8 set in `coded`; returns those with levels left."""
+    for q in range(4):
+        if coded >> q & 1 == 0:
+            continue
+        at = QUADRANT_8x8[q]
+        left = 0
+        for i in range(64):
+            level = np.int64(quantised[at + PLACE_8x8[i]])
+            block[i] = abs(level)
+            block[LONGEST + i] = quantised[RATIOS + at + PLACE_8x8[i]]
+            left += level != 0
+        path = choose_levels(block, 0, 64, LUMA_8x8, rounding.bits, rounding.factor)
+        while path != 0:
+            i = bit_length(path) - 1
+            path ^= 1 << i
+            k = at + PLACE_8x8[i]
+            quantised[k] -= 1 if quantised[k] > 0 else -1
+            left -= quantised[k] == 0
+        if left == 0:
+            coded &= ~(1 << q)
+    return coded
+
+
+@helper
+def lower_block(quantised, ratios, category, rounding, block):
+    """The levels of a 4x4 block (u16x16, raster, rounded up from one half on) after the choice; ratios: of quantise_block."""
+    store(block, 0, absolute(zigzag(quantised)))
+    store(block, LONGEST, zigzag(ratios))
+    store(block, 32, quantised)
+    path = choose_levels(block, 0, 16, category, rounding.bits, rounding.factor)
+    while path != 0:
+        i = bit_length(path) - 1
+        path ^= 1 << i
+        k = 32 + ZIGZAG_4x4[i]
+        block[k] -= 1 if block[k] > 0 else -1
+    return load_u16x16(block, 32)
+
+
+@helper
+def choose_dc(values, at, scan, count, qp, category, rounding, block):
+    """Levels of a DC block in place: values int64 from `at` on, `count` of them after the second transform, raster.
+
+    scan: raster position by scan index; rounding, block: as in lower_levels.
+    """
+    shift = 16 + qp // 6
+    scale = np.int64(QUANT_MF[qp % 6, 0])
+    for i in range(count):
+        scaled = abs(values[at + scan[i]]) * scale
+        block[i] = min((scaled + (1 << shift - 1)) >> shift, MAX_LEVEL)
+        block[LONGEST + i] = min(scaled >> shift - 6, 32767)
+    path = choose_levels(block, 0, count, category, rounding.bits, rounding.factor)
+    for i in range(count):
+        level = np.int64(block[i]) - (path >> i & 1)
+        k = at + scan[i]
+        values[k] = -level if values[k] < 0 else level
