@@ -52,6 +52,7 @@ class EncodedFrame:
     avg_qp: float
     data: bytes  # Annex B
     mb_counts: np.ndarray  # int64[15], by mb_type
+    transform_8x8: int  # macroblocks with the 8x8 transform
     ssd: tuple[int, int, int]  # squared error over the display area of Y, Cb, Cr
     sums: list[int]  # of the arrays SUMMED, in its order
     bits: int
@@ -240,6 +241,7 @@ class Pipeline:
             avg_qp=float(spec.qp),  # of all macroblocks: no stage changes qp
             data=data,
             mb_counts=found[3:],
+            transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,
             ssd=tuple(found[:3].tolist()),
             sums=[int(frame.results[name].sum()) for name in SUMMED],
             bits=8 * len(data),
