@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .cuda_src.runtime.idle import release_gpu as release_gpu
     from .decoder.decoder import Decoder as Decoder
     from .decoder.errors import BitstreamError as BitstreamError
     from .decoder.errors import Unsupported as Unsupported
@@ -28,6 +29,7 @@ _PUBLIC = {
     "write_video": ".encoder.writer",
     "VideoWriter": ".encoder.writer",
     "Packet": ".encoder.encoder",
+    "release_gpu": ".cuda_src.runtime.idle",
     "Error": ".encoder.errors",
     "OptionError": ".encoder.errors",
     "InputError": ".encoder.errors",

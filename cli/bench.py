@@ -14,7 +14,8 @@ from ..encoder.errors import DeviceError, OptionError
 from ..encoder.files.output import ByteSink, check_distinct
 from ..encoder.files.video import Planes
 from ..encoder.settings.config import Config
-from ..encoder.settings.tuned import find_tuning, planned
+from ..encoder.settings.predicted import planned
+from ..encoder.settings.tuned import find_tuning
 from ..encoder.warm_up import will_compile
 from ..scheduler.planning.tuning_file import Machine, now
 from .measuring.measure import frames_for, of_clip, settings, watch

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..console import one_line
+from ..cuda_src.runtime import facts as gpu_facts
 from ..encoder.errors import Error, OptionError
 from ..encoder.settings.config import Config
 from ..encoder.settings.tuned import unmet
@@ -21,7 +22,7 @@ from ..jit.cache_folder import second_best
 from ..jit.cache_root import ADVICE
 from ..jit.interfaces import why_ordinary
 from ..jit.kernel import problems_on_disk
-from ..scheduler.devices import gpu_facts, why_no_cuda
+from ..scheduler.devices import why_no_cuda
 from ..scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, load, may_exist
 from ..version import __version__
 

@@ -19,7 +19,7 @@ from ..encoder.files.sound import Sound
 from ..encoder.files.video import RawSource, Source, VideoFormat, check_input_res, split_planes
 from ..encoder.settings.config import Config
 from ..encoder.settings.options import API, BY_NAME, CLI, OPTIONS, read_options
-from ..encoder.settings.tuned import Planned, planned
+from ..encoder.settings.predicted import Planned, planned
 from ..encoder.statistics import FrameRow
 from ..encoder.warm_up import will_compile
 from ..jit import compiling

@@ -16,7 +16,7 @@ from ..encoder.compile_kernels import compile_for
 from ..encoder.errors import DeviceError, DeviceLost, Error, OptionError, OutputError
 from ..encoder.files.output import check_distinct
 from ..encoder.files.video import Planes
-from ..encoder.settings.tuned import frame_kind_of, on_single_device
+from ..encoder.settings.predicted import frame_kind_of, on_single_device
 from ..encoder.warm_up import will_compile
 from ..scheduler.devices import (
     Device,

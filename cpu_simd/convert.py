@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
+from .layout import KINDS
 
-UINT8, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = KINDS = ("uint8", "float16", "bfloat16", "float32", "float64")
+UINT8, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = KINDS
 # Scaled samples outside of these are not those of the range that was assumed: a tenth beyond 0..255
 LEAST, MOST = np.float32(-25.5), np.float32(280.5)
 _TO_FLOAT16 = np.float32(2.0**112)  # bits of a float16 at the place of a float32's are too small by this factor

@@ -31,3 +31,6 @@ LUMA_WEIGHTED, CHROMA_WEIGHTED = 1, 2
 BYPASS, TERMINATE = 1024, 1025
 # Room for the bins of a macroblock: 408 levels of at most 48 bins, 32 components of vectors of at most 40, modes and flags.
 MOST_BINS = 24576
+
+# Types of the RGB samples that convert.py takes.
+KINDS = ("uint8", "float16", "bfloat16", "float32", "float64")

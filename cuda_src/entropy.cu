@@ -4,32 +4,15 @@
 // mb_width + 1 entries: its macroblocks, and the bits after the last one if a slice ends there. An entry has ROOM words; the
 // first bit is the highest of a word. `lengths` are in bits, with ALIGNED if the samples of I_PCM follow at the next byte.
 #include "cavlc.cuh"
+#include "macroblock_state.cuh"
+#include "moves.cuh"
 #include "mv_prediction.cuh"
 
 constexpr int WARPS = 8, ROOM = ENTRY_BYTES / 4;
 constexpr int SCAN = 1024, PACK = 256;
 constexpr unsigned ALIGNED = 1u << 31;
-constexpr int SAMPLES = 8, SAMPLE_BITS = 3072;  // of I_PCM: the samples are in words from SAMPLES on
+constexpr int SAMPLES = 8;  // the samples of I_PCM are in words from SAMPLES on
 constexpr int TOO_LONG = 1 << 16;
-
-struct State {
-  const int *__restrict__ slice_first_mb, *__restrict__ frame_params;
-  int n_ref, mb_width;
-  const uint8_t *__restrict__ mb_type, *__restrict__ sub_mb_type;
-  const signed char *__restrict__ ref_idx;
-  const unsigned *__restrict__ mv;
-  const signed char *__restrict__ intra4x4_mode;
-  const uint8_t *__restrict__ intra16x16_mode, *__restrict__ intra_chroma_mode, *__restrict__ cbp, *__restrict__ qp;
-  const short *__restrict__ levels;
-  const uint8_t *__restrict__ total_coeff, *__restrict__ transform_8x8;
-  int transform_8x8_mode;
-};
-
-// The macroblock of a warp
-struct Own {
-  int mb, first_mb, kind, pattern;
-  bool left, above;
-};
 
 // mb_skip_run before a macroblock, and QP'Y of the last one that had any residual. The whole warp
 DEVICE void look_back(const State &s, int mb, int first_mb, int &run, int &qp) {
@@ -40,7 +23,7 @@ DEVICE void look_back(const State &s, int mb, int first_mb, int &run, int &qp) {
   for (int end = mb; end > first_mb; end -= 32) {
     const int i = end - 1 - lane, kind = i < first_mb ? P_SKIP : int(s.mb_type[i]);
     const unsigned coded = __ballot_sync(FULL_WARP, kind != P_SKIP);
-    const unsigned residual = __ballot_sync(FULL_WARP, kind != P_SKIP && kind != I_PCM && (kind == I_16x16 || s.cbp[i]));
+    const unsigned residual = __ballot_sync(FULL_WARP, has_residual(s, i, kind));
     if (coded && !ran) run = mb - (end - 1 - (__ffs(int(coded)) - 1)) - 1;
     ran |= coded != 0;
     if (residual) {
@@ -78,12 +61,7 @@ DEVICE void put_mvd(const State &s, const Own &o, int bx, int by, int bw, int bh
 
 // 7.3.5.1, 8.3.1.1: prev_intra4x4_pred_mode_flag and rem_intra4x4_pred_mode of a lane's block
 DEVICE void put_mode(const State &s, const Own &o, int raster, Code &c) {
-  const int bx = raster & 3, by = raster >> 2;
-  const signed char *modes = s.intra4x4_mode + 16 * size_t(o.mb);
-  int predicted = 2;
-  if ((bx || o.left) && (by || o.above))
-    predicted = min(int(modes[bx ? raster - 1 : raster + 3 - 16]), int(modes[by ? raster - 4 : raster + 12 - 16 * s.mb_width]));
-  const int mode = modes[raster];
+  const int predicted = predicted_mode(s, o, raster), mode = s.intra4x4_mode[16 * size_t(o.mb) + raster];
   if (mode == predicted) append(c, 1, 1);
   else append(c, unsigned(mode - (mode > predicted)), 4);
 }
@@ -161,29 +139,6 @@ DEVICE bool find_block(const State &s, const Own &o, int &first, int &most, int 
   return o.pattern >> 5;
 }
 
-DEVICE unsigned nonzero_levels(const short *levels) {
-  const uint4 *w = reinterpret_cast<const uint4 *>(levels);
-  const uint4 a = __ldg(w), b = __ldg(w + 1);
-  const unsigned words[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-  unsigned mask = 0;
-#pragma unroll
-  for (int i = 0; i < 8; i++) mask |= unsigned((words[i] & 0xffff) != 0) << (2 * i) | unsigned((words[i] >> 16) != 0) << (2 * i + 1);
-  return mask;
-}
-
-// Sum of `own` over the lanes before this one; all: over all lanes
-DEVICE int bits_before(int own, int &all) {
-  const int lane = threadIdx.x & 31;
-  int upto = own;
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const int v = __shfl_up_sync(FULL_WARP, upto, unsigned(step));
-    if (lane >= step) upto += v;
-  }
-  all = __shfl_sync(FULL_WARP, upto, 31);
-  return upto - own;
-}
-
 // The bits of each entry, a warp an entry. lengths: uint32[entries], words: uint32[entries, ROOM]. Six blocks a multiprocessor
 // leave enough registers on every architecture.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(const int *slice_first_mb, const int *frame_params, int n_ref,
@@ -216,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
     if (run) append_ue(c, unsigned(run));
     append(behind, 1, 1);  // 7.3.2.11
   }
-  int at = bits_before(c.length + behind.length, length);
+  int at = sum_before(c.length + behind.length, length);
   store(own, at, c);
   store(own, at + c.length, behind);
   if (o.kind != I_PCM && (o.pattern || o.kind == I_16x16)) {
@@ -229,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
       mask = nonzero_levels(from) >> first & ((1u << most) - 1);
       put_block(counted, from + first, mask, most, nc_class);
     }
-    at = length + bits_before(counted.bits, all);
+    at = length + sum_before(counted.bits, all);
     length += all;
     if (coded && length <= 32 * ROOM) {
       Stored stored = {own, at};
@@ -249,26 +204,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
   if (lane == 0) lengths[entry] = length > 32 * ROOM ? TOO_LONG : unsigned(length) | (o.kind == I_PCM ? ALIGNED : 0);
 }
 
-// Change of a bit position by entries: p + before; with behind >= 0 then to the next byte, plus `behind` bits
-struct Move {
-  int before, behind;
-};
-DEVICE int to_byte(int p) { return (p + 7) & ~7; }
-DEVICE int moved(int p, const Move &m) { return m.behind < 0 ? p + m.before : to_byte(p + m.before) + m.behind; }
-DEVICE Move together(const Move &a, const Move &b) {
-  if (a.behind < 0) return {a.before + b.before, b.behind};
-  return {a.before, moved(a.behind, b)};
-}
 DEVICE Move move_of(unsigned length) { return {int(length & ~ALIGNED), length & ALIGNED ? SAMPLE_BITS : -1}; }
-DEVICE Move scan(Move m) {
-  const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const Move v = {__shfl_up_sync(FULL_WARP, m.before, unsigned(step)), __shfl_up_sync(FULL_WARP, m.behind, unsigned(step))};
-    if (lane >= step) m = together(v, m);
-  }
-  return m;
-}
 
 // Position of each entry in bits of its slice; a block of threads a slice. slices: int32[n + 1], first rows, then mb_height;
 // frame_params: int32[HEADER_BITS + n], from [HEADER_BITS] on bits of the headers. sizes: int32[n], bits of the slice with its header, -1: an entry
@@ -278,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *
   wait_for_the_kernel_before();
   SHARED(Move, warps, 32);
   SHARED(int, too_long, 1);
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = int(blockIdx.x);
+  const int slice = int(blockIdx.x);
   const int begin = slices[slice] * (mb_width + 1), end = slices[slice + 1] * (mb_width + 1), header = frame_params[HEADER_BITS + slice];
   const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
   if (threadIdx.x == 0) *too_long = 0;
@@ -289,23 +225,12 @@ extern "C" __global__ void __launch_bounds__(SCAN) place_macroblocks(const int *
     if (length == TOO_LONG) *too_long = 1;
     own = together(own, move_of(length));
   }
-  const Move upto = scan(own);
-  if (lane == 31) warps[warp] = upto;
-  __syncthreads();
-  if (warp == 0) {
-    const Move all = scan(warps[lane]);
-    __syncwarp();
-    warps[lane] = all;
-  }
-  __syncthreads();
-  const Move before = {__shfl_up_sync(FULL_WARP, upto.before, 1u), __shfl_up_sync(FULL_WARP, upto.behind, 1u)};
-  int position = moved(header, warp ? warps[warp - 1] : Move{0, -1});
-  if (lane) position = moved(position, before);
+  int all, position = moved_by_block(header, own, warps, all);
   for (int e = first; e < last; e++) {
     positions[e] = position;
     position = moved(position, move_of(lengths[e]));
   }
-  if (threadIdx.x == SCAN - 1) sizes[slice] = *too_long ? -1 : moved(header, warps[31]);
+  if (threadIdx.x == SCAN - 1) sizes[slice] = *too_long ? -1 : all;
 }
 
 // The part of bits [begin, end) of a slice in its word `at`, in place. words: these bits, from the first word on

@@ -1,4 +1,4 @@
-"""Slice data by CAVLC on the GPU: launches entropy.cu."""
+"""Slice data on the GPU: launches entropy.cu, or cabac.py with CABAC."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from ..cpu_simd.bundles import CodingTools, Macroblocks, Planes
 from ..cpu_simd.layout import ENTRY_BYTES
+from .cabac import code_bins, make_bins
 from .runtime.device import DeviceArray
 
 WARPS, SCAN, PACK = 8, 1024, 256
@@ -30,6 +31,11 @@ def write_slices(
 
     The bits of their headers are 0, and emulation prevention is left to the reader of the bytes.
     """
+    if tools.cabac:
+        frame = slice_rows, frame_params, n_ref, mb_width
+        bins = make_bins(slice_first_mb, *frame, macroblocks, tools.transform_8x8_mode, stream)
+        code_bins(*frame, bins, source, slice_data, slice_sizes, slice_bins, stream)
+        return
     device, mb_height, slices = source.y.device, slice_first_mb.shape[0], slice_rows.shape[0] - 1
     entries = mb_height * (mb_width + 1)
     lengths = device.scratch("slice lengths", (entries,), np.uint32, stream)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.convert import KINDS
+from ..cpu_simd.layout import KINDS
 from ..scheduler.frames.host_rgb import RgbFrame
 from .encoder import Encoder
 from .pipeline import Pipeline

@@ -34,7 +34,7 @@ from .frames.device_frame import DeviceFrame, check_device
 from .settings.config import Config
 from .slice_writer import SliceWriter
 from .statistics import SUMMED
-from .warm_up import compile_in_background, load_for_gpu
+from .warm_up import compile_in_background, load_for_gpu, loaded_for_gpu
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
 FAILURES = (GpuLost, DeviceMemoryError, DeviceUnavailable, LimitError, Stuck, TwinDiffers)  # of a device, see `public_error`
@@ -80,7 +80,7 @@ class Pipeline:
         slices = tuple(bands(config.mb_height, config.slices))
         self.writer = SliceWriter(config)
         self._loading = threading.Thread(target=load_for_gpu, args=(config.device == "hybrid",), daemon=True)
-        if config.device != "cpu":
+        if config.device != "cpu" and not loaded_for_gpu(config.device == "hybrid"):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self.frame_types, self._sizes = FrameTypes(config, slices), SizeFeedback()
         self._weighting = Weighting() if config.weightp else None

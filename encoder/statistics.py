@@ -153,7 +153,8 @@ class Statistics:
             value = ssim(self._sources.popleft(), frame.reconstruction[0][:height, :width])
         y, u, v = map(psnr, frame.ssd, self._samples)
         row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), y, u, v,
-                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()), frame.transform_8x8, frame.sums)
+                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()),
+                       frame.transform_8x8, frame.sums)
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
         for stage, seconds in frame.stage_seconds.items():
             self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds

@@ -13,6 +13,7 @@ from .settings.config import Config
 
 _KERNELS = Path(__file__).resolve().parent.parent / "cpu_simd"
 _begun = False  # whether the second process was started
+_loaded: set[bool] = set()  # arguments `hybrid` for which `load_for_gpu` has ended
 _present: set[str] = set()  # files whose kernels were found in the cache: looking takes 8 ms
 
 # Stages that a second process compiles while the first one compiles those of an I frame: the larger half last.
@@ -79,6 +80,12 @@ def load_for_gpu(hybrid: bool = False) -> None:
     """
     load_launchers()
     load_writers(hybrid)
+    _loaded.add(hybrid)
+
+
+def loaded_for_gpu(hybrid: bool = False) -> bool:
+    """Whether `load_for_gpu` has ended in this process."""
+    return hybrid in _loaded
 
 
 def load_writers(hybrid: bool = False) -> None:

@@ -5,20 +5,20 @@ import os
 import warnings
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .errors import Error, OptionError, RefusedFrame
 from .feeder import Feeder
-from .files.opening import open_packets
-from .files.output import PacketSink
-from .files.output_mp4 import Mp4Sink
-from .files.sound import Sound
 from .frames.layouts import Known
 from .frames.reader import FrameReader
 from .settings.keywords import EncoderOptions, Rate
 from .settings.option_types import read_text
 from .settings.options import BY_NAME, check_keywords
 from .writing_progress import Progress
+
+if TYPE_CHECKING:
+    from .files.output import PacketSink
+    from .files.sound import Sound
 
 Target = str | os.PathLike[str] | io.IOBase | Any | None
 
@@ -150,9 +150,13 @@ class VideoWriter:
             self._put(self._feeder.finish())
             raise
 
-    def _open(self) -> PacketSink:
+    def _open(self) -> "PacketSink":
         if isinstance(self._target, str | os.PathLike):
+            from .files.opening import open_packets  # all containers, which bytes do without
+
             return open_packets(os.fspath(self._target), self._fps, fragment=self._fragment, sound=self._sound)
+        from .files.output_mp4 import Mp4Sink
+
         return Mp4Sink(self._target, fps=self._fps, fragment=self._fragment)
 
     def _release(self) -> None:
@@ -230,8 +234,10 @@ def check_target(target: Any) -> Any:
     return target
 
 
-def _sound(target: Any, audio: Any) -> Sound:
+def _sound(target: Any, audio: Any) -> "Sound":
     """The sound of a file, for a target that is one."""
+    from .files.sound import Sound
+
     if not isinstance(target, str | os.PathLike):
         raise OptionError("is for .mp4, .mkv and .mov files, and not for bytes and file objects", "audio")
     return Sound(BY_NAME["audio"].value(audio), lambda: Fraction(0))

@@ -1,10 +1,12 @@
 """What a compiled kernel depends on: the sources that its file imports, directly or not, and the compiler's in jit/."""
 
 import hashlib
+import os
 import re
 from functools import cache
 from pathlib import Path
 
+_FOLDER = Path(__file__).resolve().parent
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)", re.MULTILINE)
 
 
@@ -26,7 +28,7 @@ def stamp(file: Path) -> str:
 
 
 def _folder() -> Path:
-    return Path(__file__).resolve().parent
+    return _FOLDER
 
 
 def _name(path: Path) -> str:
@@ -45,5 +47,17 @@ def _read(path: Path) -> tuple[str, list[Path]]:
 def _imported(path: Path, dots: str, module: str, names: str) -> list[Path]:
     """The files of `from {dots}{module} import {names}`: a module, or modules of a folder."""
     place = path.parents[len(dots) - 1].joinpath(*module.split("."))
-    below = [place / f"{name}.py" for name in re.findall(r"\w+", names)]
-    return [found for found in (place.with_suffix(".py"), place / "__init__.py", *below) if found.is_file()]
+    beside = _entries(place.parent)
+    below = _entries(place) if place.name in beside else frozenset()
+    found = [place.with_suffix(".py")] if f"{place.name}.py" in beside else []
+    wanted = ("__init__.py", *(f"{name}.py" for name in re.findall(r"\w+", names))) if below else ()
+    return found + [place / name for name in wanted if name in below]
+
+
+@cache
+def _entries(folder: Path) -> frozenset[str]:
+    """Names of the files and folders in a folder, listed once: a look at each file that may exist takes longer."""
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return frozenset()

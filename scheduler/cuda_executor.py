@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
+from ..cuda_src.runtime.idle import keep
 from ..cuda_src.runtime.recording import HostBuffers, Recording
 from .executor import Step
 from .gpu_memory import GpuMemory
@@ -30,7 +31,7 @@ WAITED_FOR = {*LAST, *(name for stage in TABLE for name in stage.after.split())}
 class CudaExecutor(GpuMemory):
     """See Executor. The GPU writes the bits of a frame; the host finishes them when it asks for the result."""
 
-    frames_on_device, deferred = 3, deferred_stages(CUDA)
+    frames_on_device, deferred, by_rows = 3, deferred_stages(CUDA), False
 
     def __init__(
         self, gpu: Device, n_rows: int, slices: list[tuple[int, int]], trace: Trace | None = None, serial: bool = False
@@ -220,6 +221,15 @@ class CudaExecutor(GpuMemory):
         super().finish()
         self._recordings.clear()
         self._host_buffers.clear()
+
+    def close(self, keep_host: bool = False) -> None:
+        """See GpuMemory. The GPU is kept for the next encoder, unless host arrays stay in use."""
+        if keep_host:
+            super().close(keep_host)
+            return
+        self.finish()
+        self._constants.clear()
+        keep(self.gpu)
 
 
 class Download:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.foreign import Foreign
+from ..cuda_src.runtime.idle import take
 from .stages import CUDA, MAIN, files
 
 
@@ -101,3 +102,15 @@ class GpuMemory:
         self.finish()
         self._constants.clear()
         self.gpu.close(keep_host)
+
+
+def make_gpu(ordinal: int, choices: Mapping[str, int]) -> Device:
+    """GPU `ordinal`, with the tile rows of `choices`."""
+    gpu = take(ordinal)
+    gpu.tile_rows = choices.get("tile_rows", Device.tile_rows)
+    return gpu
+
+
+def serial(choices: Mapping[str, int]) -> bool:
+    """Whether a GPU that works alone has one stream."""
+    return choices.get("streams") == 1

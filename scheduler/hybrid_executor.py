@@ -62,7 +62,7 @@ class HybridExecutor:
     hands_over: whether the executor of one device may do so; None: if plans change. serial: see CudaExecutor.
     """
 
-    tickets = True
+    tickets = by_rows = True
 
     def __init__(
         self, plan: Plan, workers: Sequence[CpuWorker | GpuWorker], watchdog: Watchdog, models: Any = None,

@@ -8,7 +8,7 @@ time between them.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ...encoder.settings.tuned import frame_kind_of, on_single_device
+from ...encoder.settings.predicted import frame_kind_of, on_single_device
 from ...scheduler.planning.models import ISSUE, LOAD, Curve, Models
 from ...scheduler.planning.simulate import simulate
 from ...scheduler.stages import STAGES

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -122,7 +123,24 @@ def choice_header() -> str:
     return "\n".join(lines) + "\n"
 
 
-GENERATED = {"tables.cuh": tables_header, "decisions.cuh": decisions_header, "choice_tables.cuh": choice_header}
+@cache
+def cabac_header() -> str:
+    """cabac_tables.cuh: first contexts of the syntax elements and tables of 9.3 as CUDA constants."""
+    from ...standard import cabac_contexts
+
+    found = []
+    for name, value in vars(cabac_contexts).items():
+        if re.fullmatch(ANY, name) and isinstance(value, int):
+            found.append(f"constexpr int {name} = {value};")
+        elif re.fullmatch("[A-Z_]*_(BASE|INC_8x8)", name):
+            found.append(_table("__device__ const", name, value))  # lanes look up different elements
+    return "\n".join(["// Generated from standard/cabac_contexts.py.", "#pragma once", "", *found]) + "\n"
+
+
+GENERATED = {
+    "tables.cuh": tables_header, "decisions.cuh": decisions_header, "choice_tables.cuh": choice_header,
+    "cabac_tables.cuh": cabac_header,
+}  # fmt: skip
 
 
 def _table(memory: str, name: str, value: np.ndarray) -> str:
@@ -152,9 +170,16 @@ def sources(name: str) -> dict[str, str]:
     while pending:
         file = pending.pop()
         if file not in found:
-            found[file] = GENERATED[file]() if file in GENERATED else (HERE / file).read_text()
-            pending += re.findall(r'^#include "([^"]+)"', found[file], re.MULTILINE)
+            found[file], included = (GENERATED[file](), []) if file in GENERATED else _source(HERE / file)
+            pending += included
     return found
+
+
+@cache
+def _source(path: Path) -> tuple[str, list[str]]:
+    """(text of a source, names that it includes), read once for all kernel files."""
+    text = path.read_text()
+    return text, re.findall(r'^#include "([^"]+)"', text, re.MULTILINE)
 
 
 @cache
@@ -237,6 +262,20 @@ def _find_nvcc() -> str | None:
 
 @cache
 def nvcc_version(nvcc: str) -> str:
+    """Its version number, kept with the compiled modules for this file: a new process need not start nvcc to find them."""
+    status = os.stat(nvcc)
+    file = f"{os.path.realpath(nvcc)} {status.st_mtime_ns} {status.st_size}"
+    kept = cache_folder() / f"nvcc-{hashlib.sha256(file.encode()).hexdigest()[:32]}.version"
+    found = trust.read(kept)
+    if found is not None:
+        return found.decode()
+    version = _ask_nvcc(nvcc)
+    with suppress(OSError):
+        trust.write(kept, version.encode())
+    return version
+
+
+def _ask_nvcc(nvcc: str) -> str:
     out = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
     found = re.search(r"V(\d+\.\d+\.\d+)", out)
     return found[1] if found else out.strip()
@@ -349,6 +388,7 @@ def why_no_kernels(names: Iterable[str], capability: tuple[int, int]) -> str | N
 
 def load_codes(names: Sequence[str], capability: tuple[int, int]) -> list[bytes]:
     """`load_code` of several kernel files, compiled concurrently if threads can be started."""
+    _version_to_load()  # found once, and not by each thread
     try:
         with ThreadPoolExecutor() as pool:
             return list(pool.map(lambda name: load_code(name, capability), names))

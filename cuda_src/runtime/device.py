@@ -29,6 +29,7 @@ from .driver import (
     too_old,
     use_driver,
 )  # fmt: skip
+from .pool import Pool
 from .recording import KERNEL, NO_BUFFERS, HostBuffers, Recording, handle, numbers
 
 __all__ = [
@@ -87,7 +88,9 @@ class Device:
         self._shared: dict[tuple[str, str], int] = {}
         self._free: dict[int, list[Any]] = {}
         self._pinned: list[np.ndarray] = []
-        self._allocations: list[Any] = []
+        self._allocations: list[tuple[int, Any]] = []  # (bytes, allocation)
+        self._streams = Pool()
+        self._events = {False: Pool(), True: Pool()}  # by timing
         self._kept: dict[tuple, DeviceArray] = {}
 
     # ---- context
@@ -175,10 +178,13 @@ class Device:
 
     # ---- streams and events
     def stream(self) -> Any:
-        return self.call("Stream")
+        return self._streams.take(lambda: self.call("Stream"))
 
     def event(self, timing: bool = False) -> Any:
         """An event. A host thread that waits for it sleeps and does not spin."""
+        return self._events[timing].take(lambda: self._make_event(timing))
+
+    def _make_event(self, timing: bool) -> Any:
         flags = self.driver.event_flags
         if self._driver_calls is not None and not timing:
             kind = int(flags.BLOCKING_SYNC) | int(flags.DISABLE_TIMING)
@@ -246,6 +252,8 @@ class Device:
         try:
             allocation = self.driver.mem_alloc(nbytes)
         except self.driver.MemoryError:
+            if self._free_unused():  # of other sizes, as from an earlier user
+                return self._allocate(nbytes, what)
             left, total = self.driver.mem_get_info()
             raise DeviceMemoryError(
                 f"{self.name} has {left >> 20} of {total >> 20} MiB left, "
@@ -254,7 +262,7 @@ class Device:
             ) from None
         except self.driver.Error as error:
             raise self.failed("mem_alloc", error) from error
-        self._allocations.append(allocation)
+        self._allocations.append((nbytes, allocation))
         return allocation
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
@@ -314,6 +322,8 @@ class Device:
     def load(self, modules: Iterable[str]) -> None:
         """Load kernel files; those that must be compiled are compiled concurrently."""
         wanted = [module for module in modules if module not in self._modules]
+        if not wanted:
+            return
         if hasattr(self.driver, "load_emulated"):
             self._modules |= {module: self.driver.load_emulated(module) for module in wanted}
             return
@@ -366,6 +376,59 @@ class Device:
         start = partial(function.prepared_async_call, *sizes, stream, shared_size=shared)
         self._do(KERNEL + name, start, *values, **more)
 
+    def intact(self) -> bool:
+        """Whether the context still has the memory: another library of the process may have destroyed it meanwhile."""
+        try:
+            with self:
+                if self._driver_calls is not None:
+                    return all(self._driver_calls.knows(int(allocation)) for _, allocation in self._allocations[:1])
+                self.synchronize()
+        except GpuLost:
+            return False
+        return True
+
+    @property
+    def held_bytes(self) -> tuple[int, int]:
+        """(bytes of GPU memory, bytes of page-locked memory) that are allocated, in use or not."""
+        host = self._driver_calls.pinned.nbytes if self._driver_calls is not None else 0
+        return sum(nbytes for nbytes, _ in self._allocations), host
+
+    def reset(self) -> None:
+        """Take back arrays, streams, events and graphs of the last user, whose work must be issued; GpuLost.
+
+        Memory that is in the pool now, because the last user did not need it, is freed: a GPU holds what one user needs.
+        """
+        self._recording = None
+        with self:
+            self.synchronize()
+            self._free_unused()
+            for nbytes, allocation in self._allocations:
+                self._free.setdefault(nbytes, []).append(allocation)
+            self._free_pinned()
+            if self._driver_calls is not None:
+                self._driver_calls.reset()
+        self._kept.clear()
+        for pool in (self._streams, *self._events.values()):
+            pool.reset()
+
+    def _free_unused(self) -> bool:
+        """Free the arrays in the pool; whether there were any."""
+        unused = {int(pointer) for some in self._free.values() for pointer in some}
+        self._free.clear()
+        kept, self._allocations = self._allocations, []
+        for nbytes, allocation in kept:
+            if int(allocation) in unused:
+                allocation.free()
+            else:
+                self._allocations.append((nbytes, allocation))
+        return bool(unused)
+
+    def _free_pinned(self) -> None:
+        """Free the page-locked arrays that are not in blocks."""
+        for array in self._pinned:
+            getattr(array.base, "free", lambda: None)()
+        self._pinned.clear()
+
     def close(self, keep_host: bool = False) -> None:
         """Free the memory and release the primary context.
 
@@ -379,14 +442,17 @@ class Device:
         self._modules.clear()
         if not self.lost:
             with self:
+                self._streams.clear()
                 if self._driver_calls is not None:
                     self._driver_calls.unload()
                 if hasattr(self.context, "free"):  # with PyCUDA, streams and modules are freed by their last references
                     self.context.free()
-                for allocation in self._allocations:
+                for _, allocation in self._allocations:
                     allocation.free()
-                for memory in [] if keep_host else [array.base for array in self._pinned]:
-                    getattr(memory, "free", lambda: None)()
+                if not keep_host:
+                    self._free_pinned()
+        for pool in (self._streams, *self._events.values()):
+            pool.clear()
         self._allocations.clear()
         self._free.clear()
         self._pinned.clear()

@@ -31,6 +31,7 @@ PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
 CAN_USE_64_BIT_STREAM_MEM_OPS = 122  # CUdevice_attribute
 STREAM_WAIT_VALUE_EQ = 1  # CUstreamWaitValue_flags
 NOT_READY = 600  # CUresult
+POINTER_MEMORY_TYPE = 2  # CUpointer_attribute
 _NAMES = {
     "launch": "cuLaunchKernel", "memcpy_htod_async": "cuMemcpyHtoDAsync_v2", "memcpy_dtoh_async": "cuMemcpyDtoHAsync_v2",
     "memcpy_dtod_async": "cuMemcpyDtoDAsync_v2", "memset_d8_async": "cuMemsetD8Async", "record": "cuEventRecord",
@@ -234,6 +235,18 @@ class DriverCalls:
     def replay(self, rows: np.ndarray) -> int:
         """See replay_rows."""
         return int(replay_rows(rows))
+
+    def knows(self, pointer: int) -> bool:
+        """Whether an address belongs to memory of the driver."""
+        kind = ctypes.c_uint()
+        asked = ctypes.byref(kind), ctypes.c_int(POINTER_MEMORY_TYPE), ctypes.c_uint64(pointer)
+        return not self._library.cuPointerGetAttribute(*asked)
+
+    def reset(self) -> None:
+        """Free the graphs, and take back page-locked memory. The context must be current, and the work done."""
+        if self._graphs is not None:
+            self._graphs.close()
+        self.pinned.reset()
 
     def unload(self) -> None:
         """Free graphs, page-locked memory, events and modules. The context must be current."""

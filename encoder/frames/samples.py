@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...cpu_simd.convert import KINDS
+from ...cpu_simd.layout import KINDS
 from ..errors import InputError
 from . import dlpack
 from .producer import COMPLETE, LEGACY_STREAM, Producer, is_of, producer_of, stream_number

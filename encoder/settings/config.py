@@ -4,16 +4,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from math import log2
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...scheduler.planning.tuning_file import cores
+from ...scheduler.planning.tuning_place import cores
 from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
 from .options import ALL, API, BY_NAME, OPTIONS, Option, read_options
-from .tuned import Tuning, find_tuning, frame_kind_of
+from .tuned import find_tuning
+
+if TYPE_CHECKING:
+    from ...scheduler.planning.tuning_file import Tuning
 
 _BORDER = 24  # samples that sub-sample filters and partitions may read beyond the motion range
 _PAD_UNIT = 16
@@ -78,7 +81,7 @@ class Config:
     pad: int  # border of the reference planes, luma samples
     # device "hybrid" by option, not planned: rows of the CPU, and the device of stages that do not split (0: the CPU)
     split: tuple[int, int] | None = None
-    tuning: Tuning | None = field(default=None, compare=False, repr=False)  # measurements of this machine
+    tuning: "Tuning | None" = field(default=None, compare=False, repr=False)  # measurements of this machine
     tuning_note: str = field(default="", compare=False)  # why the user's tuning file is not used
     fixed_frame_rate: bool = True  # False: the container has a time for each frame
     # settings of a GPU that override `tuning`: some of CHOSEN in scheduler/planning/tuning_file.py
@@ -171,7 +174,11 @@ class Config:
         if named is not None and options.get("device") is not None:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
-            frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"])
+            frame_kind = None
+            if tuning is not None:
+                from .predicted import frame_kind_of  # the planner
+
+                frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"])
             device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, values["subme"],
                                            values["weightp"])
             devices = ({"cuda": "cuda:0"}.get(device, device),)

@@ -1,10 +1,14 @@
 """Chooses the device of an encode and gives the reason: once, before any allocation."""
 
+from typing import TYPE_CHECKING
+
 from ...scheduler.devices import count_gpus, gpu_name, why_no_cuda
-from ...scheduler.planning.route import FrameKind
 from ...scheduler.stages import BY_BITS
 from ..errors import DeviceError, OptionError
-from .tuned import Tuning, faster
+
+if TYPE_CHECKING:
+    from ...scheduler.planning.route import FrameKind
+    from ...scheduler.planning.tuning_file import Tuning
 
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 
@@ -17,9 +21,9 @@ def _needs_cpu(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str
 
 
 def choose_device(
-    asked: str, n_mb: int, me: str = "fsbm", tuning: Tuning | None = None, frame_kind: FrameKind | None = None,
+    asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_kind: "FrameKind | None" = None,
     subme: int = 0, weightp: int = 0,
-) -> tuple[str, str]:
+) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
     n_mb: macroblocks of a frame; me, subme, weightp: the options; tuning: measurements of this machine, by which `auto`
@@ -39,7 +43,11 @@ def choose_device(
     if asked == "auto":
         if missing:
             return "cpu", f"no usable GPU ({missing})"
-        tuned = faster(tuning, frame_kind) if tuning is not None and frame_kind is not None else None
+        tuned = None
+        if tuning is not None and frame_kind is not None:
+            from .predicted import faster  # the planner
+
+            tuned = faster(tuning, frame_kind)
         if tuned is not None and not (weightp and tuned[0] == "hybrid"):
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:

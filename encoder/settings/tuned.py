@@ -1,39 +1,37 @@
-"""Applies this machine's tuning file to an encode: finds the file, compares devices, plans, predicts times."""
+"""Finds this machine's tuning file for an encode; predicted.py applies it."""
 
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...scheduler.arrays import Size
-from ...scheduler.devices import FEWER_TRIES, why_no_cuda
-from ...scheduler.planning.models import CPU, Models
-from ...scheduler.planning.plan import SPLITS, Plan
-from ...scheduler.planning.planner import CODING, DECIDING, Planned, complete, make_plan
-from ...scheduler.planning.route import FrameKind
-from ...scheduler.planning.simulate import Prediction, predict
-from ...scheduler.planning.tuning_file import Machine, Tuning, TuningError, cache_file, find, load, may_exist
+from ...scheduler.devices import why_no_cuda
+from ...scheduler.planning.tuning_place import TuningError, cache_file, may_exist
 from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from .config import Config
-
-WORTH = 0.87  # of the better device's predicted time: `auto` uses hybrid only below that
+    from ...scheduler.planning.tuning_file import Machine, Tuning
 
 
 @cache
-def this_machine() -> Machine:
+def this_machine() -> "Machine":
     """This machine, examined once."""
+    from ...scheduler.planning.tuning_file import Machine
+
     return Machine.here()
 
 
-def find_tuning(name: str | None, asked: str = "auto") -> tuple[Tuning | None, str]:
+def find_tuning(name: str | None, asked: str = "auto") -> "tuple[Tuning | None, str]":
     """(this machine's tuning, a sentence if the user's cache holds an unusable file or a pinned device is missing).
 
     asked: the requested device; with `auto` a pin may choose it. OptionError for a named file that cannot be used.
     """
     try:
+        if name is None and not may_exist(cache_file()):
+            return None, ""
+        from ...scheduler.planning.tuning_file import find, load  # most encodes have no file
+
         if name is None:
-            tuning, note = find(this_machine()) if may_exist(cache_file()) else (None, "")
+            tuning, note = find(this_machine())
         else:
             tuning, note = load(Path(name), this_machine()), ""
     except TuningError as error:
@@ -43,60 +41,10 @@ def find_tuning(name: str | None, asked: str = "auto") -> tuple[Tuning | None, s
     return tuning, note or (unmet(tuning) if tuning is not None and asked == "auto" else "")
 
 
-def unmet(tuning: Tuning) -> str:
+def unmet(tuning: "Tuning") -> str:
     """A sentence if a pinned device is missing, else empty."""
+    from ...scheduler.planning.models import CPU
+
     pin = tuning.pins.get("device", CPU)
     missing = None if pin == CPU else why_no_cuda()
     return f'{tuning.path}: device = "{pin}" is pinned, and there is no GPU to use ({missing})' if missing else ""
-
-
-def on_single_device(device: str, mb_height: int, me: str = "fsbm") -> Plan:
-    """The plan with everything on one device."""
-    return complete((device,), mb_height, dict.fromkeys((*SPLITS, DECIDING, CODING), (mb_height,)), me)
-
-
-def predict_single_device(models: Models, device: str, frame_kind: FrameKind) -> Prediction | None:
-    """The predicted times of an encode on one device; None if the device was not measured."""
-    search = "step_search" if frame_kind.me == "step" else "full_search"
-    if not models.knows(search, device) or (device != CPU and frame_kind.me == "step"):
-        return None
-    return predict(on_single_device(device, frame_kind.size.mb_height, frame_kind.me), frame_kind, models)
-
-
-def frame_kind_of(mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pad: int = 48) -> FrameKind:
-    """A P frame with `ref` references, for predictions."""
-    return FrameKind(Size(mb_width, mb_height, pad), ref, ref, me)
-
-
-def faster(tuning: Tuning, frame_kind: FrameKind, gpu: str = "cuda:0") -> tuple[str, str] | None:
-    """("cpu", "cuda" or "hybrid", reason) for `auto`; None if the file lacks one of both devices."""
-    pin = tuning.pins.get("device")
-    if pin is not None:
-        return str(pin), f"pinned in {tuning.path}"
-    found = {device: predict_single_device(tuning.models, device, frame_kind) for device in (CPU, gpu)}
-    seconds = {device: prediction.seconds for device, prediction in found.items() if prediction is not None}
-    if len(seconds) < 2:
-        return None
-    best = min(seconds, key=lambda device: seconds[device])
-    best_name = best.partition(":")[0]
-    if 1 / sum(1 / spent for spent in seconds.values()) < WORTH * seconds[best]:  # bound: all work shared, at no cost
-        try:
-            both = make_plan((CPU, gpu), frame_kind, tuning.models, tuning.pins, FEWER_TRIES)
-        except ValueError:  # not all stages were measured
-            return None
-        if both.plan.single is None and both.prediction.seconds < WORTH * seconds[best]:
-            seconds["hybrid"], best_name = both.prediction.seconds, "hybrid"
-    rates = ", ".join(f"{device} {1 / spent:.0f} fps" for device, spent in seconds.items())
-    return best_name, f"tuned, predicted {rates}"
-
-
-def planned(config: "Config", devices: tuple[str, ...] | None = None) -> Planned | None:
-    """The plan for the P frames of this encode, with predicted times; None without a tuning file for its devices."""
-    if config.tuning is None:
-        return None
-    frame_kind = frame_kind_of(config.mb_width, config.mb_height, config.ref, config.me, config.pad)
-    devices = devices or ((CPU, f"cuda:{config.ordinal}") if config.device == "hybrid" else config.devices)
-    try:
-        return make_plan(devices, frame_kind, config.tuning.models.with_threads(config.threads), config.tuning.pins)
-    except ValueError:
-        return None

@@ -4,6 +4,7 @@ Every array is indexed by macroblock (raster address) or by sample, so that kern
 """
 
 import math
+import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...cpu_simd.expand import expand
 from ...cpu_simd.layout import HEADER_BITS, N_LEVEL_BLOCKS
 from ..arrays import (
     ALL_REFS,
@@ -41,6 +41,7 @@ Zeros = Callable[[tuple[int, ...], Any], Array]
 Run = Callable[[Sequence[Callable[[], None]]], None]  # runs functions concurrently
 HELPERS = 3  # threads that help to copy a frame to its upload buffer: one copies 5 to 7 GB/s
 WORTH_SHARING = 1 << 20  # bytes of a frame: smaller ones are copied by the caller alone
+LAZY = 1 << 16  # bytes of an array for which a mapping of its own is worth its call
 _ALIGNED = 256  # bytes: alignment of GPU memory
 
 
@@ -155,7 +156,7 @@ class HostFrame(Frame):
         """by_rows: any rows of any array may be copied to or from a GPU; else planes and levels stay on the host."""
         self._size = mb_width, mb_height
         super().__init__(
-            mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) == 1 else np.zeros)(shape, kind)
+            mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) == 1 else lazy_zeros)(shape, kind)
         )
         size = Size(mb_width, mb_height)
         self.slice_data = _allocate("slice_data", size, zeros)
@@ -255,12 +256,25 @@ class HostFrame(Frame):
         """Unpack the downloaded blocks into `levels`, if they were packed."""
         if not self.levels_packed:
             return
+        from ...cpu_simd.expand import expand  # for device hybrid only
+
         mb_width, mb_height = self._size
         expand(self.level_index, self.level_blocks, mb_width, 0, mb_height, self._dirty_blocks, self.levels)
 
 
 def nothing() -> None:
     """The deferred part of the entropy stage if the loop has run it."""
+
+
+def lazy_zeros(shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """As np.zeros, for arrays that most frames never use: their pages exist once written.
+
+    np.zeros may take memory that was freed before, and clears it.
+    """
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if nbytes < LAZY or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.zeros(shape, dtype)
+    return np.frombuffer(mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype).reshape(shape)
 
 
 def _aligned(size: int) -> int:

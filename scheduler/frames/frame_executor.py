@@ -3,26 +3,25 @@
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..arrays import Size
 from ..check import TwinDiffers
 from ..cuda_executor import CudaExecutor
-from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, Hybrid, make_executor
+from ..devices import DeviceMemoryError, DeviceUnavailable, GpuLost, OneDevice, make_executor
 from ..frame_spec import FrameSpec
-from ..hybrid_executor import HybridExecutor
-from ..planning.route import FrameKind
 from ..threads.lazy_task import Task
 from ..threads.watchdog import Stuck
 from ..trace import HOST, Trace
 from .cuda_loop import CudaLoop
 from .frame import Frame, HostFrame
-from .hybrid_loop import HybridLoop
 from .loop import FrameLoop, Loop, LoopSettings
 from .ring import FrameRing
 
 if TYPE_CHECKING:
     from ...encoder.frames.device_frame import DeviceFrame
+    from ..hybrid_executor import HybridExecutor
+    from ..hybrid_start import Hybrid
 
 Finish = Callable[[Frame], Any]
 
@@ -107,8 +106,9 @@ class FrameExecutor:
             return False
 
     def check_device(self, source: "DeviceFrame", check: Callable[[str, int | None, int], None]) -> None:
-        """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU."""
-        for name, pointer in source.pointers.items() if source.first else ():
+        """Call check(name, GPU of the array or None, GPU of this encode) for the arrays of a frame on a GPU: RGB is one."""
+        pointers = list(source.pointers.items())[: 1 if source.is_rgb else None]
+        for name, pointer in pointers if source.first else ():
             check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
 
     def compile(self, spec: FrameSpec, stages: Sequence[str]) -> None:
@@ -164,20 +164,31 @@ class FrameExecutor:
     def _make_loop(self, device: str) -> FrameLoop:
         config, slices, tuning = self.config, self.settings.slices, self.config.tuning
         width, height = config.mb_width, config.mb_height
-        models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
-        frame_kind = FrameKind(Size(width, height, config.pad), config.ref, config.ref, config.me)
-        hybrid = Hybrid(frame_kind, config.split, self.warn, models, pins)
+        hybrid = self._hybrid() if device == "hybrid" else None
         choices = tuning.choices if tuning is not None and config.gpu_choices is None else config.gpu_choices
         threads = config.stage_threads if device == "cpu" else config.threads
         macroblocks = [(width * row0, width * row1) for row0, row1 in slices]
         executor = make_executor(device, threads, height, macroblocks, self.trace, config.ordinal, hybrid, choices)
         try:
-            if isinstance(executor, HybridExecutor):
-                return HybridLoop(self.settings, executor)
+            if executor.by_rows:
+                from .hybrid_loop import HybridLoop
+
+                return HybridLoop(self.settings, cast("HybridExecutor", executor))
+            executor = cast(OneDevice, executor)
             return (CudaLoop if isinstance(executor, CudaExecutor) else Loop)(self.settings, executor)  # type: ignore[arg-type]
         except BaseException:
             executor.close()
             raise
+
+    def _hybrid(self) -> "Hybrid":
+        """The input of the plan of device "hybrid"."""
+        from ..hybrid_start import Hybrid
+        from ..planning.route import FrameKind
+
+        config, tuning = self.config, self.config.tuning
+        models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
+        frame_kind = FrameKind(Size(config.mb_width, config.mb_height, config.pad), config.ref, config.ref, config.me)
+        return Hybrid(frame_kind, config.split, self.warn, models, pins)
 
     def _continue_on_the_cpu(self, lost: Exception, entering: Handle | None = None) -> None:
         """Redo on the CPU the first frame whose results were not downloaded, and all later ones.

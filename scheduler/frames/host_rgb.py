@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...cpu_simd.bundles import Planes
-from ...cpu_simd.convert import HostRgb, load_rgb
 
 Part = Callable[[], None]
 LEAST_ROWS = 64  # of chroma in a band: fewer cost more to hand out than to convert
 
 
 class RgbFrame(NamedTuple):
-    """width x height samples of one of cpu_simd.convert.KINDS; places: offsets of red, green and blue, step and pitch in
+    """width x height samples of one of cpu_simd.layout.KINDS; places: offsets of red, green and blue, step and pitch in
     elements.
     """
 
@@ -31,6 +30,8 @@ class RgbFrame(NamedTuple):
         self, planes: Sequence[np.ndarray], run: Callable[[Sequence[Part]], None] | None = None, threads: int = 1
     ) -> bool:
         """Write the display area of planes; whether samples are far outside of the range. run: runs parts concurrently."""
+        from ...cpu_simd.convert import HostRgb, load_rgb  # frames on a GPU need none of its kernels
+
         outside, rows = np.zeros(1, np.int32), (self.height + 1) // 2
         rgb = HostRgb(self.memory, *self.places, np.float32(self.low), scale(self.low, self.high), outside)
         bands = max(1, min(threads, rows // LEAST_ROWS)) if run is not None else 1

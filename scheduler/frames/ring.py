@@ -6,7 +6,6 @@ import numpy as np
 
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor
-from ..hybrid_executor import HybridExecutor
 from ..threads.copiers import Copiers
 from ..threads.copy_kernels import READY
 from .frame import HELPERS, Frame, HostFrame
@@ -33,9 +32,8 @@ class FrameRing:
         if isinstance(executor, CudaExecutor):
             self.in_flight = min(config.threads, IN_FLIGHT_ON_GPU)
         self.in_flight = min(self.in_flight, most_in_flight)
-        by_rows = isinstance(executor, HybridExecutor)
         self._replaceable = config.may_change_device and executor.frames_on_device > 0
-        self._keeps_some = self._replaceable and not by_rows and not keep_decoded
+        self._keeps_some = self._replaceable and not executor.by_rows and not keep_decoded
         self._decoded = self._replaceable or keep_decoded
         self._reads_ahead = False
         self.frames: list[Frame] = []
@@ -118,4 +116,4 @@ class FrameRing:
         size = self._config.mb_width, self._config.mb_height
         if not executor.frames_on_device:
             return Frame(*size)
-        return HostFrame(*size, executor.host_zeros, self._config.display, isinstance(executor, HybridExecutor))
+        return HostFrame(*size, executor.host_zeros, self._config.display, executor.by_rows)

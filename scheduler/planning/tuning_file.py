@@ -16,10 +16,10 @@ from typing import Any
 from ...cpu_simd.simd.vector import SIMD_LEVEL
 from ...cuda_src.runtime.facts import driver_version, gpus
 from ...files import small_file
-from ...jit.cache_root import cache_root
 from ...version import __version__
 from ..stages import D2H, H2D, STAGES
 from .models import CPU, ENTROPY, ISSUE, LOAD, Curve, Link, Models, as_table
+from .tuning_place import TuningError, cache_file, cores, may_exist
 
 FORMAT = 4
 MOST_BYTES, MOST_LINE = 1 << 18, 2048  # of a file; of a line that is no comment, because a key of many parts takes TOML long
@@ -35,14 +35,6 @@ PINS: dict[str, tuple[Any, ...]] = {
     "threads": (1, MOST_THREADS), "gops": (1, MOST_GOPS), "streams": (1, 4), "tile_rows": (1, 4),
 }  # fmt: skip
 CHOSEN = {name: PINS[name] for name in ("threads", "gops", "streams", "tile_rows")}
-
-
-class TuningError(Exception):
-    """A tuning file cannot be used. foreign: it is valid, but of another machine or version."""
-
-    def __init__(self, text: str, foreign: bool = False) -> None:
-        super().__init__(text)
-        self.foreign = foreign
 
 
 @dataclass(frozen=True)
@@ -111,19 +103,6 @@ def processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def cache_file() -> Path:
-    """The user's own tuning file, in `cache_root`; TuningError for a user without a home folder."""
-    root = cache_root()
-    if root is None:
-        raise TuningError("no home folder for the tuning file: set HOME or H264LITE_CACHE")
-    return root / "tuning.toml"
 
 
 def now() -> str:
@@ -355,14 +334,6 @@ def find(machine: Machine) -> tuple[Tuning | None, str]:
         return (load(path, machine) if may_exist(path) else None), ""
     except TuningError as error:
         return None, str(error)
-
-
-def may_exist(path: Path) -> bool:
-    """Whether the file exists, or cannot be looked up: then reading it gives the error."""
-    try:
-        return path.exists()
-    except OSError:
-        return True
 
 
 def pins_of(path: Path) -> dict[str, Any]:

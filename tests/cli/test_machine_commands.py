@@ -20,7 +20,7 @@ from h264lite.cuda_src.runtime import device as device_module
 from h264lite.encoder import warm_up as first_run
 from h264lite.encoder.errors import DeviceError, DeviceLost, Error, OptionError
 from h264lite.encoder.gops.gops import count_lanes
-from h264lite.encoder.settings import tuned
+from h264lite.encoder.settings import predicted, tuned
 from h264lite.encoder.settings.config import Config
 from h264lite.jit import cache_folder as kernel_place
 from h264lite.jit import kernel_files
@@ -147,12 +147,12 @@ def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
     models, binds = read((tmp_path / "t.toml").read_text(), "x").models, set()
     for width, height in measure.SIZES:
         rows, columns = -(-height // 16), -(-width // 16)
-        prediction = tuned.predict_single_device(models, CPU, tuned.frame_kind_of(columns, rows))
+        prediction = predicted.predict_single_device(models, CPU, predicted.frame_kind_of(columns, rows))
         busy = sum(CORE.seconds(stage.name, CPU, rows, columns) for stage in TABLE
                    if CORE.knows(stage.name, CPU) and not stage.only)
         bits = CORE.seconds(ENTROPY, CPU, rows, columns)
         assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
-        gpu_alone = tuned.predict_single_device(models, "cuda:0", tuned.frame_kind_of(columns, rows))
+        gpu_alone = predicted.predict_single_device(models, "cuda:0", predicted.frame_kind_of(columns, rows))
         frame, own = gpu_takes(rows, columns, True)
         assert gpu_alone.seconds == pytest.approx(frame, rel=5e-3), (width, height)
         assert gpu_alone.bound == ("host thread" if frame - own < measure.WAITS * frame else "loop")
@@ -451,7 +451,7 @@ def test_auto_goes_by_size_where_a_stage_was_not_measured(gpu):
             tuning.models.stages[stage, "cuda:0"] = Curve.line(1e-6, tuning.models.stages[stage, CPU].at(8160) / 8160)
     for device in (CPU, "cuda:0"):
         del tuning.models.stages["deblock", device]
-    assert tuned.faster(tuning, tuned.frame_kind_of(120, 68)) is None
+    assert predicted.faster(tuning, predicted.frame_kind_of(120, 68)) is None
 
 
 def test_a_pinned_device_that_is_not_there_is_told(monkeypatch, tmp_path):
@@ -474,7 +474,7 @@ def test_auto_takes_both_where_that_is_worth_it(gpu):
     save(tuning, cache_file())
     config = Config.from_options(width=1920, height=1080)
     assert config.device == "hybrid" and "hybrid" in config.device_reason
-    found = tuned.planned(config)
+    found = predicted.planned(config)
     assert found.plan.devices == (CPU, "cuda:0") and found.plan.single is None
     assert found.prediction.seconds < min(found.single_device_seconds.values())
 
@@ -553,11 +553,12 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
     models = read(cache_file().read_text(), "x").models
     for row, (width, height) in zip(found["sizes"], ((1920, 1080), (1024, 576))):
         rows, columns = -(-height // 16), width // 16
-        predicted = 1 / tuned.predict_single_device(models, "cuda:0", tuned.frame_kind_of(columns, rows)).seconds
+        frame_kind = predicted.frame_kind_of(columns, rows)
+        rate = 1 / predicted.predict_single_device(models, "cuda:0", frame_kind).seconds
         measured = 1 / (1.1 * gpu_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
-        assert row["predicted_encode_fps"]["cuda"] == pytest.approx(predicted, rel=1e-3)
-        assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (predicted / measured - 1), abs=0.1)
-        assert f"{predicted:11.1f}{100 * (predicted / measured - 1):+8.1f}%" in said
+        assert row["predicted_encode_fps"]["cuda"] == pytest.approx(rate, rel=1e-3)
+        assert row["predicted_off_percent"]["cuda"] == pytest.approx(100 * (rate / measured - 1), abs=0.1)
+        assert f"{rate:11.1f}{100 * (rate / measured - 1):+8.1f}%" in said
     assert found["sizes"][0]["predicted_off_percent"]["cuda"] == pytest.approx(100 * (1.1 / 0.95 - 1), abs=0.5)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from h264lite.cuda_src.runtime import device as device_module
+from h264lite.cuda_src.runtime import idle
 from h264lite.cuda_src.runtime.driver import BINDINGS, VARIABLE
 
 from .bindings import through_bindings
@@ -75,6 +76,8 @@ def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         keep_contexts()
         no_tuning = Path("no tuning")  # by which `auto` might take the CPU
         monkeypatch.setattr("h264lite.encoder.settings.tuned.cache_file", lambda: no_tuning)
+        idle.release_gpu()
+        monkeypatch.setattr(idle, "keeping", False)  # the tests count what each encoder makes and leaves
         yield RealGpus(monkeypatch, gpus)
         return
     emulated = EmulatedDriver(devices=gpus)

@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.convert import KINDS
+from h264lite.cpu_simd.layout import KINDS
 from h264lite.encoder.errors import InputError, OptionError
 from h264lite.encoder.frames.layouts import Known
 from h264lite.encoder.frames.reader import ALPHA, FrameReader

@@ -74,7 +74,8 @@ def test_shares_of_the_8x8_transform():
     frame.transform_8x8 = 2
     assert dict(zip(FrameRow.header(), stats.add(frame).cells()))["transform_8x8"] == "2"
     lines = stats.lines()
-    assert lines[2:5] == ["mb I  I16..4:  0.0% 75.0% 25.0%", "mb P  I16..4:  0.0% 11.1%  0.0%  P16..8: 22.2%  0.0% 22.2%  skip:44.4%",
+    assert lines[2:5] == ["mb I  I16..4:  0.0% 75.0% 25.0%",
+                          "mb P  I16..4:  0.0% 11.1%  0.0%  P16..8: 22.2%  0.0% 22.2%  skip:44.4%",
                           "8x8 transform  intra: 80.0%  inter: 25.0%"]
     told = stats.summary()
     assert [told[kind]["transform_8x8"] for kind in ("I", "P", "all")] == [3, 2, 5]

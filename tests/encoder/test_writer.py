@@ -10,7 +10,7 @@ import weakref
 import h264lite
 import numpy as np
 import pytest
-from h264lite.cpu_simd.convert import KINDS
+from h264lite.cpu_simd.layout import KINDS
 from h264lite.cuda_src.runtime.device import Device
 from h264lite.encoder.errors import DeviceLost, Error, InputError, OptionError, OutputError
 

@@ -1,0 +1,133 @@
+// CABAC: the bins of all macroblocks of a frame at once, a warp an entry (entropy.cu): their number, their places, then the bins.
+//
+// An entry is a macroblock, with end_of_slice_flag of the one before; or the last end_of_slice_flag, after the last row of a
+// slice. Up to MOST bins are kept while the places are found; those of larger entries are made again.
+#include "cabac.cuh"
+#include "cabac_residual.cuh"
+#include "moves.cuh"
+
+constexpr int WARPS = 8, SCAN = 1024, MOST = 256;
+constexpr unsigned PCM = 1u << 31;  // of a count: the samples of I_PCM follow
+using MoveBins = MoveBy<CHUNK>;
+
+struct Entry {
+  Own own;
+  bool coded, ends;
+};
+DEVICE Entry entry_of(const State &s, int entry, int entries) {
+  const int pitch = s.mb_width + 1, row = entry / pitch, mx = entry % pitch, mb = row * s.mb_width + mx;
+  const int first_mb = s.slice_first_mb[row];
+  if (mx == s.mb_width) return {{mb, first_mb, P_SKIP, 0, false, false}, false, entry + 1 == entries || s.slice_first_mb[row + 1] != first_mb};
+  return {{mb, first_mb, int(s.mb_type[mb]), int(s.cbp[mb]), mx > 0, mb - s.mb_width >= first_mb}, true, false};
+}
+
+// The bins of an entry -> to, if there are at most `room`. Returns their number. The whole warp
+DEVICE int make_entry(const State &s, const Entry &e, uint16_t *to, int room) {
+  const int lane = threadIdx.x & 31;
+  const Own &o = e.own;
+  if (!e.coded) {
+    if (e.ends && lane == 0) to[0] = uint16_t(TERMINATE << 1 | 1);
+    return e.ends;
+  }
+  const bool residual = o.kind == I_16x16 || (o.kind != P_SKIP && o.kind != I_PCM && o.pattern);
+  QpDelta qp = {0, false};
+  Difference mvd = {0, 0, 0, 0};
+  Block block = {nullptr, 0, 0, 0, -1, false};
+  if (residual) qp = qp_delta_of(s, o.mb, o.first_mb);
+  if (o.kind > LAST_INTRA && o.kind != P_SKIP) {
+    const int k = (lane - BLOCK_LANES) & 15;
+    mvd = lane_difference(s, o, int(BLOCK_TO_RASTER_DIGITS >> (4 * k) & 15));
+  }
+  CountedBins head;
+  put_head(head, s, o, qp, mvd);
+  int all, all_levels = 0;
+  const int at = sum_before(head.count, all);
+  if (residual) block = lane_block(s, o);
+  const int at_levels = residual ? sum_before(bins_of_block(block), all_levels) : 0;
+  if (all + all_levels > room) return all + all_levels;
+  StoredBins stored = {to + at};
+  put_head(stored, s, o, qp, mvd);
+  stored.to = to + all + at_levels;
+  put_block(stored, block);
+  return all + all_levels;
+}
+
+#define STATE_PARAMETERS                                                                                                          \
+  const int *slice_first_mb, const int *frame_params, int n_ref, int mb_width, const uint8_t *mb_type, const uint8_t *sub_mb_type, \
+      const signed char *ref_idx, const unsigned *mv, const signed char *intra4x4_mode, const uint8_t *intra16x16_mode,           \
+      const uint8_t *intra_chroma_mode, const uint8_t *cbp, const uint8_t *qp, const short *levels, const uint8_t *total_coeff,   \
+      const uint8_t *transform_8x8, int transform_8x8_mode
+#define STATE                                                                                                                \
+  {slice_first_mb, frame_params, n_ref, mb_width, mb_type, sub_mb_type, ref_idx, mv, intra4x4_mode, intra16x16_mode,         \
+   intra_chroma_mode, cbp, qp, levels, total_coeff, transform_8x8, transform_8x8_mode}
+
+// counts: uint32[entries], with PCM; kept: uint16[entries, MOST]
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) make_bins(STATE_PARAMETERS, int entries, unsigned *counts, uint16_t *kept) {
+  wait_for_the_kernel_before();
+  SHARED(uint16_t, memory, WARPS * MOST);
+  const State s = STATE;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, entry = int(blockIdx.x) * WARPS + warp;
+  if (entry >= entries) return;
+  const Entry e = entry_of(s, entry, entries);
+  uint16_t *own = memory + warp * MOST;
+  const int count = make_entry(s, e, own, MOST);
+  __syncwarp();
+  if (lane == 0) counts[entry] = unsigned(count) | (e.own.kind == I_PCM ? PCM : 0);
+  if (count <= MOST && 8 * lane < count)
+    reinterpret_cast<uint4 *>(kept + size_t(entry) * MOST)[lane] = reinterpret_cast<const uint4 *>(own)[lane];
+}
+
+DEVICE MoveBins move_of(unsigned count) { return {int(count & ~PCM), count & PCM ? 0 : -1}; }
+
+// Tells the chunks that an entry begins or ends. at: its place in the slice; first: the slice's first entry
+DEVICE void tell_chunks(const unsigned *counts, int first, int entry, int at, int pitch, bool ends, int *chunk_bins, int *chunk_begins) {
+  const int count = int(counts[entry] & ~PCM);
+  const int before = entry - (entry % pitch == 0 ? 2 : 1);  // the macroblock before
+  for (int k = (at + CHUNK - 1) / CHUNK; k * CHUNK < at + count; k++) {
+    const bool after_samples = at && k * CHUNK == at && counts[before] & PCM;
+    chunk_begins[first + k] = k == 0 ? 0 : after_samples ? 1 + before / pitch * (pitch - 1) + before % pitch : -1;
+  }
+  for (int k = at / CHUNK; (k + 1) * CHUNK <= at + count; k++) chunk_bins[first + k] = CHUNK;
+  if ((ends || counts[entry] & PCM) && (at + count) % CHUNK) chunk_bins[first + (at + count) / CHUNK] = (at + count) % CHUNK;
+}
+
+// The place of each entry, int32[entries], from the slice's first place on; and the chunks: see cabac.py. A block a slice
+extern "C" __global__ void __launch_bounds__(SCAN) place_bins(const int *slices, int mb_width, const unsigned *counts, int *places,
+    int *chunk_bins, int *chunk_begins, int *n_chunks) {
+  wait_for_the_kernel_before();
+  SHARED(MoveBins, warps, 32);
+  const int slice = int(blockIdx.x), pitch = mb_width + 1, begin = slices[slice] * pitch, end = slices[slice + 1] * pitch;
+  const int each = (end - begin + SCAN - 1) / SCAN, first = begin + int(threadIdx.x) * each, last = min(first + each, end);
+  MoveBins own = {0, -1};
+  for (int e = first; e < last; e++) own = together(own, move_of(counts[e]));
+  int all, at = moved_by_block(0, own, warps, all);
+  const int chunks = (all + CHUNK - 1) / CHUNK;
+  const bool fits = chunks <= end - begin;
+  for (int e = first; e < last; e++) {
+    places[e] = at;
+    if (fits && counts[e]) tell_chunks(counts, begin, e, at, pitch, e + 1 == end, chunk_bins, chunk_begins);
+    at = moved(at, move_of(counts[e]));
+  }
+  if (threadIdx.x == 0) n_chunks[slice] = fits ? chunks : 0;
+}
+
+// The bins at their places: uint16[entries, CHUNK]. grid: any number, slices
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) gather_bins(STATE_PARAMETERS, int entries, const int *slices, const int *n_chunks,
+    const unsigned *counts, const int *places, const uint16_t *kept, uint16_t *bins) {
+  wait_for_the_kernel_before();
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slice = int(blockIdx.y), pitch = mb_width + 1;
+  if (n_chunks[slice] == 0) return;
+  const int begin = slices[slice] * pitch, end = slices[slice + 1] * pitch;
+  uint16_t *own = bins + size_t(begin) * CHUNK;
+  for (int entry = begin + int(blockIdx.x) * WARPS + warp; entry < end; entry += int(gridDim.x) * WARPS) {
+    const int count = int(counts[entry] & ~PCM);
+    uint16_t *to = own + places[entry];
+    if (count > MOST) {
+      const State s = STATE;
+      make_entry(s, entry_of(s, entry, entries), to, count);
+      continue;
+    }
+    const uint16_t *from = kept + size_t(entry) * MOST;
+    for (int i = lane; i < count; i += 32) to[i] = from[i];
+  }
+}

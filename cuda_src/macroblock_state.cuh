@@ -1,0 +1,56 @@
+// What a warp needs to code a macroblock, by CAVLC and by CABAC.
+#pragma once
+#include "simd.cuh"
+#include "tables.cuh"
+
+struct State {
+  const int *__restrict__ slice_first_mb, *__restrict__ frame_params;
+  int n_ref, mb_width;
+  const uint8_t *__restrict__ mb_type, *__restrict__ sub_mb_type;
+  const signed char *__restrict__ ref_idx;
+  const unsigned *__restrict__ mv;
+  const signed char *__restrict__ intra4x4_mode;
+  const uint8_t *__restrict__ intra16x16_mode, *__restrict__ intra_chroma_mode, *__restrict__ cbp, *__restrict__ qp;
+  const short *__restrict__ levels;
+  const uint8_t *__restrict__ total_coeff, *__restrict__ transform_8x8;
+  int transform_8x8_mode;
+};
+
+// The macroblock of a warp
+struct Own {
+  int mb, first_mb, kind, pattern;
+  bool left, above;
+};
+
+DEVICE bool has_residual(const State &s, int mb, int kind) { return kind == I_16x16 || (kind != P_SKIP && kind != I_PCM && s.cbp[mb]); }
+
+// 8.3.1.1: the predicted mode of an Intra 4x4 block
+DEVICE int predicted_mode(const State &s, const Own &o, int raster) {
+  const int bx = raster & 3, by = raster >> 2;
+  const signed char *modes = s.intra4x4_mode + 16 * size_t(o.mb);
+  if (!(bx || o.left) || !(by || o.above)) return 2;
+  return min(int(modes[bx ? raster - 1 : raster + 3 - 16]), int(modes[by ? raster - 4 : raster + 12 - 16 * s.mb_width]));
+}
+
+DEVICE unsigned nonzero_levels(const short *levels) {
+  const uint4 *w = reinterpret_cast<const uint4 *>(levels);
+  const uint4 a = __ldg(w), b = __ldg(w + 1);
+  const unsigned words[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+  unsigned mask = 0;
+#pragma unroll
+  for (int i = 0; i < 8; i++) mask |= unsigned((words[i] & 0xffff) != 0) << (2 * i) | unsigned((words[i] >> 16) != 0) << (2 * i + 1);
+  return mask;
+}
+
+// Sum of `own` over the lanes before this one; all: over all lanes
+DEVICE int sum_before(int own, int &all) {
+  const int lane = threadIdx.x & 31;
+  int upto = own;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int v = __shfl_up_sync(FULL_WARP, upto, unsigned(step));
+    if (lane >= step) upto += v;
+  }
+  all = __shfl_sync(FULL_WARP, upto, 31);
+  return upto - own;
+}

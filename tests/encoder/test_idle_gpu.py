@@ -1,0 +1,195 @@
+"""The GPU of a closed encoder serves the next one: equal bytes for all settings, after errors too; then it is freed."""
+
+import os
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.cuda_src.runtime import idle
+from h264lite.cuda_src.runtime.device import Device
+from h264lite.cuda_src.runtime.pool import Pool
+from h264lite.encoder.errors import DeviceLost, InputError
+
+from .. import round_trip
+from ..cuda_emulator.fixtures import gpu  # noqa: F401
+
+KINDS = (  # width, height, options
+    (48, 32, {}), (64, 48, {"slices": 2}), (48, 32, {"preset": "ultrafast"}), (48, 32, {"ref": 2}), (48, 32, {}),
+)  # fmt: skip
+
+
+@pytest.fixture
+def kept(gpu, monkeypatch):  # noqa: F811
+    """The driver, with GPUs that are kept; afterwards none is."""
+    idle.release_gpu()
+    monkeypatch.setattr(idle, "keeping", True)
+    yield gpu
+    idle.release_gpu()
+
+
+def make(width, height, **options):
+    return h264lite.Encoder(width, height, 30, device=options.pop("device", "cuda"), threads=2, qp=26, **options)
+
+
+def stream(encoder, clip):
+    packets = [packet for planes in clip for packet in encoder.encode(planes)] + encoder.flush()
+    return b"".join(packet.data for packet in packets)
+
+
+def encode(width, height, **options):
+    with make(width, height, **options) as encoder:
+        return stream(encoder, round_trip.noise_clip(width, height, 4, 5))
+
+
+def device_of(encoder):
+    return encoder._pipeline.executor.loop.executor.gpu
+
+
+def test_the_same_bytes_for_all_sizes_and_settings(kept):
+    devices = set()
+    for width, height, options in KINDS:
+        assert encode(width, height, **options) == encode(width, height, device="cpu", **options)
+        devices.add(id(idle._kept[1]))
+    assert len(devices) == 1, "one GPU served all"
+
+
+def test_nothing_is_made_for_the_second_of_two_like_encoders(kept):
+    encode(48, 32)
+    device = idle._kept[1]
+    before = [id(allocation) for _, allocation in device._allocations], len(device._streams._made)
+    modules, events = dict(device._modules), len(device._events[False]._made)
+    encode(48, 32)
+    assert idle._kept[1] is device and device._modules == modules and len(device._events[False]._made) == events
+    assert ([id(allocation) for _, allocation in device._allocations], len(device._streams._made)) == before
+    if kept is not None:
+        assert len(kept.allocations) == len(before[0]), "all memory is of the GPU that is kept"
+    h264lite.release_gpu()
+    assert idle._kept is None and not device._allocations
+    if kept is not None:
+        assert not kept.allocations
+    h264lite.release_gpu()  # nothing to free
+
+
+def test_memory_of_another_size_is_freed_by_the_encoder_after(kept):
+    encode(48, 32)
+    small = idle._kept[1].held_bytes[0]
+    encode(96, 64)
+    encode(48, 32)
+    assert idle._kept[1].held_bytes[0] == small
+
+
+def test_memory_of_another_size_is_freed_where_it_is_needed(kept):
+    if kept is None:
+        pytest.skip("the emulated GPU has little memory on demand")
+    encode(96, 64)
+    kept.memory = idle._kept[1].held_bytes[0] + 4096
+    assert encode(80, 64) == encode(80, 64, device="cpu")
+
+
+def test_two_encoders_at_once(kept):
+    clips = round_trip.noise_clip(48, 32, 4, 5), round_trip.noise_clip(64, 48, 4, 6)
+    expected = [stream(make(*size, device="cpu"), clip) for size, clip in zip(((48, 32), (64, 48)), clips)]
+    encode(48, 32)
+    one, two = make(48, 32), make(64, 48)
+    assert device_of(one) is not device_of(two)
+    packets = [[], []]
+    for pair in zip(*clips):
+        for encoder, planes, found in zip((one, two), pair, packets):
+            found += encoder.encode(planes)
+    for encoder, found, data in zip((one, two), packets, expected):
+        found += encoder.flush()
+        assert b"".join(packet.data for packet in found) == data
+    second = device_of(two)
+    one.close()
+    two.close()
+    assert idle._kept[1] is second, "one is kept, the last"
+    assert encode(48, 32) == expected[0]
+
+
+def test_an_encoder_that_was_closed_in_the_middle_of_its_frames(kept):
+    expected, clip = encode(48, 32, device="cpu"), round_trip.noise_clip(48, 32, 4, 5)
+    with make(48, 32) as encoder:
+        encoder.encode(clip[2])
+        encoder.encode(clip[3])
+        with pytest.raises(InputError):
+            encoder.encode(clip[0][0])
+    assert encode(48, 32) == expected
+    with pytest.raises(ZeroDivisionError), make(48, 32) as encoder:
+        encoder.encode(clip[1])
+        raise ZeroDivisionError
+    assert encode(48, 32) == expected
+
+
+def test_a_gpu_that_failed_is_not_kept(kept):
+    if kept is None:
+        pytest.skip("the emulated GPU fails on demand")
+    expected = encode(48, 32)
+    clip = round_trip.noise_clip(48, 32, 4, 5)
+    with pytest.raises(DeviceLost), make(48, 32) as encoder:
+        kept.fail_after = kept.launches + 2
+        stream(encoder, clip)
+    assert idle._kept is None
+    kept.fail_after = None
+    assert encode(48, 32) == expected
+
+
+def test_a_gpu_that_is_lost_while_it_is_idle_is_replaced(kept):
+    if kept is None:
+        pytest.skip("a real context must not be abandoned: later tests use it")
+    expected = encode(48, 32)
+    device = idle._kept[1]
+    device.lost = "the context was destroyed"
+    assert encode(48, 32) == expected and idle._kept[1] is not device
+
+
+def test_limits_and_processes(kept, monkeypatch):
+    encode(48, 32)
+    device = idle._kept[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: 0)  # as after a fork
+        other = idle.take()
+        assert other is not device and device in idle._of_parents and device._allocations, "left alone"
+        other.close()
+    idle._of_parents.remove(device)
+    device.close()
+    monkeypatch.setattr(idle, "MOST_GPU_MEMORY", 1000)
+    encode(48, 32)
+    assert idle._kept is None
+    if kept is not None:
+        assert not kept.allocations
+
+
+def test_a_user_that_keeps_host_arrays_gives_nothing_up(kept):
+    encoder = make(48, 32)
+    executor = encoder._pipeline.executor.loop.executor
+    executor.close(keep_host=True)
+    assert idle._kept is None and isinstance(executor.gpu, Device)
+    encoder.close()
+
+
+def test_a_pool_hands_out_in_order_what_it_made():
+    pool, numbers = Pool(), iter(range(9))
+    assert [pool.take(lambda: next(numbers)) for _ in range(3)] == [0, 1, 2]
+    pool.reset()
+    assert [pool.take(lambda: next(numbers)) for _ in range(4)] == [0, 1, 2, 3]
+
+
+def test_released_arrays_are_zeros_again():
+    """See PinnedMemory.reset; the driver is that of test_pinned."""
+    from ..cuda_src.test_pinned import FakeDriver, PinnedMemory
+
+    driver = FakeDriver()
+    memory = PinnedMemory(driver)
+    first = [memory.zeros((1 << 20,), np.uint8) for _ in range(5)]
+    for array in first:
+        array.fill(7)
+    memory.reset()
+    again = [memory.zeros((1 << 20,), np.uint8) for _ in range(5)]
+    assert [a.ctypes.data for a in again] == [a.ctypes.data for a in first] and not any(a.any() for a in again)
+    blocks = len(driver.sizes)
+    memory.reset()
+    memory.zeros((100,), np.uint8)
+    memory.reset()
+    assert len(driver.given_back) == blocks - 1, "what was not needed is given back"
+    memory.close()
+    assert len(driver.given_back) == len(driver.sizes)
