@@ -202,7 +202,7 @@ class Bench:
         inter = gpu.upload(np.full((1, n, 41), 1 << 20, np.int32))
         given = gpu.array((n, 16), np.uint8)
         self.time("intra_estimate", lambda: intra_estimate(
-            source, qp, inter, 1, slices, 0, rows, cost, given, stream=stream
+            source, qp, inter, 1, slices, CodingTools(1, 0, 0), 0, rows, cost, given, stream=stream
         ))  # fmt: skip
         for share, n_ref in ((0.05, 1), (0.3, 1), (1.0, 0)):
             types = gpu.upload(np.where(self.rng.random(n) < share, 0, 4).astype(np.uint8))

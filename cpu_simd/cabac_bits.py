@@ -31,7 +31,8 @@ I_SLICE, P_SLICE = 0, 1  # rows of TYPICAL_M_N
 LUMA_DC_16x16, LUMA_AC_16x16, LUMA_4x4, CHROMA_DC, CHROMA_AC, LUMA_8x8 = range(6)
 
 EMPTY = 2 * N_CONTEXTS  # elements of a table of bits from which on those of empty blocks stand, by ctxBlockCat
-N_BITS = EMPTY + 6
+TABLE_QP = EMPTY + 6  # the element with the QP of the table
+N_BITS = EMPTY + 7
 
 
 @helper
@@ -39,7 +40,7 @@ def fill_bits(bits, slice_type, qp):
     """Bits by slice type (I_SLICE, P_SLICE) and SliceQP_Y: bits int32[N_BITS], element ctxIdx << 1 | bin.
 
     From EMPTY on: coded_block_flag of a block without levels less that of one with levels, the mean of its contexts; for 8x8
-    blocks coded_block_pattern.
+    blocks coded_block_pattern. At TABLE_QP: qp.
     """
     for k in range(N_CONTEXTS):
         m, n = np.int64(TYPICAL_M_N[slice_type, k, 0]), np.int64(TYPICAL_M_N[slice_type, k, 1])
@@ -52,6 +53,7 @@ def fill_bits(bits, slice_type, qp):
         for k in range(2 * first, 2 * first + 8, 2):
             total += np.int64(bits[k]) - np.int64(bits[k + 1])
         bits[EMPTY + category] = total >> 2
+    bits[TABLE_QP] = qp
 
 
 @helper

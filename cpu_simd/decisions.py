@@ -35,8 +35,9 @@ NOT_WORTH = 1 << 20  # intra_cost of a macroblock for which inter prediction is 
 # coarser the quantiser.
 BITS_INTRA = 28
 BITS_ESTIMATED_4x4 = 24  # of Intra_4x4 in intra_estimate, besides mb_type and modes: what the estimate misses
+BITS_ESTIMATED_8x8 = 12  # the same of Intra_8x8
 BITS_4x4 = 4  # extra cost of Intra_4x4 against Intra_16x16 in I frames, besides its modes and SATD; found by experiment
-BITS_INTRA_8x8 = 4  # the same of Intra_8x8
+BITS_INTRA_8x8 = -4  # the same of Intra_8x8
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
@@ -74,8 +75,10 @@ RD_SKIP_WEIGHT = np.array(
 )
 
 # ---- trellis
-# Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps
-TRELLIS_INTER, TRELLIS_INTRA = 69, 118
+# Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps. Found by experiment; in I
+# slices alone 110 is best, but what they lose is lost in the P frames after them too.
+TRELLIS_INTER, TRELLIS_INTRA = 62, 200
+TRELLIS_THRESHOLD_8x8, TRELLIS_THRESHOLD_16x16 = 3, 4  # THRESHOLD_8x8, THRESHOLD_16x16 after the trellis
 
 # ---- transform_choice
 CHOICE_MOST_RATIO = 2047  # ratios of a coefficient to the step, in 1 / 64, are not squared above this

@@ -5,9 +5,18 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
 from .cabac_bits import N_BITS, P_SLICE, LUMA_4x4, fill_bits
-from .decisions import DEAD_ZONE_INTER, THRESHOLD_CHROMA, TRELLIS_INTER, THRESHOLD_8x8, THRESHOLD_16x16
+from .decisions import (
+    DEAD_ZONE_INTER,
+    THRESHOLD_CHROMA,
+    TRELLIS_INTER,
+    THRESHOLD_8x8,
+    THRESHOLD_16x16,
+    TRELLIS_THRESHOLD_8x8,
+    TRELLIS_THRESHOLD_16x16,
+)
 from .layout import N_LEVEL_BLOCKS
 from .macroblock_coding import (
+    BY_CABAC,
     BY_CAVLC,
     Buffers,
     Rounding,
@@ -36,11 +45,13 @@ BLOCKS_OF_QUADRANT = np.array([0x0033, 0x00CC, 0x3300, 0xCC00], np.int64)
 
 
 @helper
-def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
+def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff, kind):
     """Zeroes luma levels that are not worth their bits; returns the luma coded_block_pattern. Not part of the standard.
 
-    coded: bit mask of the blocks with levels, raster order; quantised int16[384].
+    coded: bit mask of the blocks with levels, raster order; quantised int16[384]; kind: of the Rounding.
     """
+    least_8x8 = TRELLIS_THRESHOLD_8x8 if kind == BY_CABAC else THRESHOLD_8x8
+    least_16x16 = TRELLIS_THRESHOLD_16x16 if kind == BY_CABAC else THRESHOLD_16x16
     cbp = 0
     total = 0
     for quadrant in range(4):
@@ -48,10 +59,10 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff):
         for block in range(4 * quadrant, 4 * quadrant + 4):
             if (coded >> BLOCK_TO_RASTER[block]) & 1:
                 score += decimate_score(mb, block, levels)
-        if score >= THRESHOLD_8x8:
+        if score >= least_8x8:
             cbp |= 1 << quadrant
             total += score
-    if total < THRESHOLD_16x16:
+    if total < least_16x16:
         cbp = 0
     for block in range(16):
         k = BLOCK_TO_RASTER[block]
@@ -117,7 +128,7 @@ def _code_4x4(mb, buffers, qp, rounding, residual):
     luma = 0
     if coded:
         scan_luma(quantised, coded, mb, residual.levels, residual.total_coeff)
-        luma = _drop_cheap_levels(coded, quantised, mb, residual.levels, residual.total_coeff)
+        luma = _drop_cheap_levels(coded, quantised, mb, residual.levels, residual.total_coeff, rounding.kind)
     if luma:
         for i in range(64):
             dc[i] = 0

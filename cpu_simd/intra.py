@@ -7,7 +7,7 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_8x8, I_16x16
 from ..standard.tables import ZIGZAG_4x4
 from .bit_costs import i_frame_mode_bits, mode_4x4_bits
-from .cabac_bits import I_SLICE, N_BITS, P_SLICE, LUMA_AC_16x16, LUMA_DC_16x16, fill_bits
+from .cabac_bits import I_SLICE, N_BITS, LUMA_AC_16x16, LUMA_DC_16x16, fill_bits
 from .cost import strip_satd
 from .decisions import DEAD_ZONE_INTRA, LAMBDA, TRELLIS_INTRA, AS_8x8, AS_16x16, BITS_4x4
 from .intra_8x8 import KEPT, code_8x8, keep_luma, restore_luma
@@ -212,7 +212,8 @@ def intra(
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
-    rounding = Rounding(rounding_kind(tools, AS_ROUNDED), np.int64(DEAD_ZONE_INTRA), np.int64(TRELLIS_INTRA), bits)
+    kind = rounding_kind(tools, AS_ROUNDED) if n_ref == 0 else np.int64(AS_ROUNDED)  # in P frames it gains 0.1 % alone
+    rounding = Rounding(kind, np.int64(DEAD_ZONE_INTRA), np.int64(TRELLIS_INTRA), bits)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     of_modes = Predictions(predictions, edge, np.zeros(KEPT, np.uint8))
@@ -231,8 +232,8 @@ def intra(
         usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
         q = np.int64(qp[mb])
         lam = LAMBDA[q]
-        if tools.cabac and q != bits_qp:
-            fill_bits(bits, P_SLICE if given else I_SLICE, q)
+        if kind == BY_CABAC and q != bits_qp:
+            fill_bits(bits, I_SLICE, q)
             bits_qp = q
 
         load_macroblock(source, x0, y0, own)

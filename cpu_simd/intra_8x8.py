@@ -40,8 +40,11 @@ def restore_luma(mb, x0, y0, rec_y, intra4x4_mode, residual, kept):
 
 
 @helper
-def _best_mode(source, at, predictions, usable, predicted, lam):
-    """The usable mode with the lowest SATD + lam * bits, the lower number on a tie, and this cost."""
+def best_mode_8x8(source, at, predictions, usable, predicted, lam):
+    """The usable mode with the lowest SATD + lam * bits, the lower number on a tie, and this cost.
+
+    source: rows of sixteen, the block from `at` on; predictions: of predict_8x8; predicted: the mode that costs one bit.
+    """
     best, best_cost = np.int64(2), np.int64(1 << 30)
     for mode in range(N_MODES_4x4):
         if (usable >> mode) & 1:
@@ -93,7 +96,7 @@ def code_8x8(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pre
         usable = predict_8x8(rec_y, x, y, left or bx > 0, top or by > 0, above_right, wanted, edge, predictions)
         if not given:
             likely = predicted_intra_mode(intra4x4_mode, mb, k, left, top, mb_width)
-            mode, mode_cost = _best_mode(buffers.source, QUADRANT_8x8[q], predictions, usable, likely, lam)
+            mode, mode_cost = best_mode_8x8(buffers.source, QUADRANT_8x8[q], predictions, usable, likely, lam)
             cost += mode_cost
             if cost >= limit:
                 return np.int64(-1), np.int64(limit)

@@ -5,7 +5,10 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import intra_4x4_type_bits, intra_16x16_type_bits, mode_4x4_bits
 from .cost import strip_satd
-from .decisions import BITS_INTRA, LAMBDA, NOT_WORTH, AS_16x16, BITS_ESTIMATED_4x4
+from .decisions import BITS_INTRA, LAMBDA, NOT_WORTH, AS_8x8, AS_16x16, BITS_ESTIMATED_4x4, BITS_ESTIMATED_8x8
+from .intra_8x8 import best_mode_8x8
+from .intra_prediction import N_MODES_4x4
+from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .simd.lanes import block_satd, lane_numbers, make_shuffle, sums_of_4
 from .simd.vector import (
     add,
@@ -164,6 +167,32 @@ def _macroblock_4x4(source, x0, y0, mb_top, lam, limit, edge, rows, modes):
 
 
 @helper
+def _macroblock_8x8(source, x0, y0, mb_top, lam, limit, samples, edge, predictions, modes):
+    """As _macroblock_4x4 for Intra_8x8: its cost, early exit above `limit`, modes + AS_8x8 -> modes.
+
+    samples: uint8[256], the macroblock; edge: uint8[EDGE_8x8], predictions: uint8[576], scratch.
+    """
+    cost = lam * (BITS_ESTIMATED_8x8 + intra_4x4_type_bits())
+    for q in range(4):
+        bx, by = q & 1, q >> 1
+        k = 8 * by + 2 * bx
+        x, y = x0 + 8 * bx, y0 + 8 * by
+        right = (by == 0 or bx == 0) and x + 8 < source.shape[1]
+        usable = predict_8x8(
+            source, x, y, x > 0, mb_top or by > 0, right, (1 << N_MODES_4x4) - 1, edge, predictions
+        )
+        a = modes[k - 1] - AS_8x8 if bx else 2
+        b = modes[k - 4] - AS_8x8 if by else 2
+        mode, value = best_mode_8x8(samples, 128 * by + 8 * bx, predictions, usable, min(a, b), lam)
+        for i in (k, k + 1, k + 4, k + 5):
+            modes[i] = AS_8x8 + mode
+        cost += value
+        if cost > limit:
+            break
+    return cost
+
+
+@helper
 def _strip(current, at, p0, p1, p2, p3):
     """SATD of four rows of the macroblock, from current[at] on, against their predictions."""
     a, b, c, d = sums_of_4(
@@ -262,22 +291,23 @@ def _satd_rows(current, above, edges, horizontal, limit):
 
 
 @closed_kernel
-def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, row0, row1, intra_cost, intra_modes):
+def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, row1, intra_cost, intra_modes):
     """Type and modes of the best intra prediction of each macroblock in a P slice, and its cost (not part of the standard).
 
     source: uint8[H, W]; qp: uint8[n_mb], QP_Y; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; slice_first_mb:
-    int32[mb_height]; [row0, row1): macroblock rows; writes intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes:
-    uint8[n_mb, 16], used by `intra` if mode decision chooses intra: sixteen Intra4x4PredModes in raster order, or sixteen
-    times AS_16x16 + Intra16x16PredMode. If intra_cost + lam * BITS_INTRA is not below the cost of the undivided macroblock in
+    int32[mb_height]; tools: CodingTools, I_8x8 needs transform_8x8_mode; [row0, row1): macroblock rows; writes intra_cost:
+    int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16], used by `intra` if mode decision chooses intra: sixteen
+    Intra4x4PredModes in raster order, or AS_8x8 + Intra8x8PredMode of the quadrant of each 4x4 block, or sixteen times
+    AS_16x16 + Intra16x16PredMode. If intra_cost + lam * BITS_INTRA is not below the cost of the undivided macroblock in
     its best reference, they are NOT_WORTH and AS_16x16 + DC. Neighbouring samples are those of the source, so macroblocks are
     independent; only modes whose samples are available for Intra prediction in coding (6.4.11, 8.3.1.2) are considered.
     """
     mb_width = source.shape[1] // 16
     current = np.empty(256, np.int16)
     edges = np.zeros((2, 17), np.int64)
-    edge = np.zeros(32, np.uint8)
-    rows = np.zeros(16, np.uint8)
-    modes = np.zeros(16, np.int64)
+    edge, rows = np.zeros(EDGE_8x8, np.uint8), np.zeros(16, np.uint8)
+    samples, predictions = np.zeros(256, np.uint8), np.zeros(576, np.uint8)
+    modes, modes_8x8 = np.zeros(16, np.int64), np.zeros(16, np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
         x0, y0 = 16 * mx, 16 * my
@@ -287,14 +317,19 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, row0, row1, i
         for r in range(n_ref):
             limit = min(limit, np.int64(search_cost[r, mb, 40]) - lam * BITS_INTRA)
         for y in range(16):
-            store(current, y * 16, widen(load_u8x16(source, (y0 + y) * source.shape[1] + x0)))
+            row = load_u8x16(source, (y0 + y) * source.shape[1] + x0)
+            store(samples, y * 16, row)
+            store(current, y * 16, widen(row))
         mode, cost = _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges)
-        cost_4x4 = _macroblock_4x4(source, x0, y0, top, lam, cost, edge, rows, modes)
-        if cost_4x4 < cost:
-            cost = cost_4x4
-        else:
+        cost_8x8 = cost
+        if tools.transform_8x8_mode:
+            value = _macroblock_8x8(source, x0, y0, top, lam, cost, samples, edge, predictions, modes_8x8)
+            cost_8x8 = min(cost, value)
+        cost_4x4 = _macroblock_4x4(source, x0, y0, top, lam, cost_8x8, edge, rows, modes)
+        if cost_4x4 >= cost_8x8:
             for k in range(16):
-                modes[k] = AS_16x16 + mode
+                modes[k] = modes_8x8[k] if cost_8x8 < cost else AS_16x16 + mode
+        cost = min(cost_4x4, cost_8x8)
         worth = cost < limit
         intra_cost[mb] = cost if worth else NOT_WORTH
         for k in range(16):

@@ -23,7 +23,7 @@ from .transform import (
     scale_chroma_dc,
 )
 from .transform_8x8 import quantise_8x8
-from .trellis import AS_SENT, choose_dc, lower_8x8, lower_block, lower_blocks
+from .trellis import AS_SENT, choose_dc, factor_of, lower_8x8, lower_block, lower_blocks
 
 # Samples and coefficients of the macroblock that is coded, as transform.py has them; scratch.
 Buffers = namedtuple("Buffers", (
@@ -66,7 +66,8 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
     if rounding.kind == BY_CAVLC:
         return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
     if rounding.kind == BY_CABAC:
-        return lower_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, category, rounding, scratch)
+        factor = factor_of(category, qp, rounding)
+        return lower_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, category, factor, rounding.bits, scratch)
     return coded
 
 

@@ -13,8 +13,8 @@ from ..jit.kernel import helper
 from ..standard.cabac_contexts import ABS_LEVEL_BASE
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import QUANT_MF, ZIGZAG_4x4
-from .cabac_bits import CHROMA_DC, EMPTY, ONE_BIT, LUMA_8x8, significance_contexts
-from .decisions import RDO_ONE
+from .cabac_bits import CHROMA_AC, CHROMA_DC, EMPTY, ONE_BIT, TABLE_QP, LUMA_8x8, significance_contexts
+from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RDO_ONE
 from .rdo_quant import OFFSET
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_length, nonzero_lanes
@@ -24,6 +24,7 @@ from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
 
 LONGEST = 64  # coefficients of a block; in choose_levels' buffer the place of the ratios
 AS_SENT = np.arange(16, dtype=np.int32)  # the scan of chroma DC: raster
+LARGEST_RATIO = 32767  # this and all larger ones
 NEVER = 1 << 29  # cost of a node that no choice reaches
 
 
@@ -157,7 +158,8 @@ def choose_levels(block, at, count, category, bits, factor):
                 bits, base, last_context, extra * factor, lower, costs, paths, has_large
             )
         else:
-            extra = extra * factor if 0 <= extra < RDO_ONE // 2 else np.int64(NEVER)
+            sure = extra >= RDO_ONE // 2 or block[LONGEST + at + i] == LARGEST_RATIO
+            extra = np.int64(NEVER) if sure else extra * factor
             c4, c5, c6, c7, p4, p5, p6, p7 = _after_larger(bits, base, last_context, size, extra, i, costs, paths, has_large)
             c1 = c2 = c3 = np.int64(NEVER)
         c0 = np.int64(NEVER)
@@ -169,15 +171,24 @@ def choose_levels(block, at, count, category, bits, factor):
 
 
 @helper
-def lower_levels(quantised, at, first, category, rounding, block):
+def factor_of(category, qp, rounding):
+    """The cost of distortion in a block with the quantiser `qp`: chroma's squared step is not that of luma."""
+    if category != CHROMA_DC and category != CHROMA_AC:
+        return rounding.factor
+    finer = np.int64(rounding.bits[TABLE_QP]) - qp
+    return rounding.factor * np.int64(RD_CHROMA_WEIGHT[max(0, finer + RD_CHROMA_LEAST)]) >> 8
+
+
+@helper
+def lower_levels(quantised, at, first, category, factor, bits, block):
     """Lowers levels of the 4x4 block at quantised[at], rows of sixteen; returns whether any are left.
 
-    quantised: int16[768] of quantise_strips, rounded up from one half on; first: 1 leaves the DC out; rounding: Rounding
-    of macroblock_coding.py; block: scratch, see choose_levels.
+    quantised: int16[768] of quantise_strips, rounded up from one half on; first: 1 leaves the DC out; block: scratch,
+    with category, factor and bits as choose_levels has them.
     """
     store(block, 0, absolute(zigzag(load_block(quantised, at))))
     store(block, LONGEST, zigzag(load_block(quantised, RATIOS + at)))
-    path = choose_levels(block, first, 16 - first, category, rounding.bits, rounding.factor)
+    path = choose_levels(block, first, 16 - first, category, bits, factor)
     path <<= first
     left = nonzero_lanes(block, 0)
     while path != 0:
@@ -191,11 +202,11 @@ def lower_levels(quantised, at, first, category, rounding, block):
 
 
 @helper
-def lower_blocks(quantised, coded, first_block, end_block, first, category, rounding, block):
+def lower_blocks(quantised, coded, first_block, end_block, first, category, factor, bits, block):
     """lower_levels for blocks [first_block, end_block) set in `coded` (bit 4 * strip + block); those with levels left."""
     for k in range(first_block, end_block):
         at = 64 * (k >> 2) + 4 * (k & 3)
-        if coded >> k & 1 and not lower_levels(quantised, at, first, category, rounding, block):
+        if coded >> k & 1 and not lower_levels(quantised, at, first, category, factor, bits, block):
             coded &= ~(1 << k)
     return coded
 
@@ -244,15 +255,15 @@ def lower_block(quantised, ratios, category, rounding, block):
 def choose_dc(values, at, scan, count, qp, category, rounding, block):
     """Levels of a DC block in place: values int64 from `at` on, `count` of them after the second transform, raster.
 
-    scan: raster position by scan index; rounding, block: as in lower_levels.
+    scan: raster position by scan index; rounding: Rounding of macroblock_coding.py; block: as in lower_levels.
     """
     shift = 16 + qp // 6
     scale = np.int64(QUANT_MF[qp % 6, 0])
     for i in range(count):
         scaled = abs(values[at + scan[i]]) * scale
         block[i] = min((scaled + (1 << shift - 1)) >> shift, MAX_LEVEL)
-        block[LONGEST + i] = min(scaled >> shift - 6, 32767)
-    path = choose_levels(block, 0, count, category, rounding.bits, rounding.factor)
+        block[LONGEST + i] = min(scaled >> shift - 6, LARGEST_RATIO)
+    path = choose_levels(block, 0, count, category, rounding.bits, factor_of(category, qp, rounding))
     for i in range(count):
         level = np.int64(block[i]) - (path >> i & 1)
         k = at + scan[i]

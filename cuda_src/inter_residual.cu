@@ -6,26 +6,25 @@
 #include "motion_compensation.cuh"
 #include "rdo_quant.cuh"
 #include "transform_choice.cuh"
+#include "trellis.cuh"
 #include "weighting.cuh"
 
 constexpr int WARPS = 4;
 
-// Ratios of a lane's coefficients, as quantise_weighed leaves them
-DEVICE void store_ratios(const int *c, int qp, uint16_t *ratios) {
-  const int shift = 15 + qp / 6, m = qp % 6;
-  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
-#pragma unroll
-  for (int i = 0; i < 16; i++) {
-    const int p = digit(ZIGZAG_4x4_DIGITS, i);
-    ratios[32 * i] = uint16_t(min(abs(c[p]) * factor[position_class(p)] >> (shift - 6), 32767));
-  }
-}
+// How levels are chosen: TRELLIS for CABAC (trellis.cuh), BY_CAVLC by rdo_quant.cuh
+enum Choice { AS_ROUNDED, BY_CAVLC, TRELLIS };
+
+// A warp's own shared memory; null: it needs none
+struct Scratch {
+  int *exchange;  // EXCHANGE_8x8, for the 8x8 transform
+  unsigned *bits;  // N_INTER_CONTEXTS, of fill_bits
+};
 
 // The 8x8 transform of the luma. c: differences of the lane's 4x4 block; parts: levels that lanes k < 16 send, 0 in the others
-DEVICE void quantise_8x8(const int *c, int qp, bool weighed, int *parts, uint16_t *ratios, int *exchange, int lane) {
-  int x[8];
+DEVICE void quantise_8x8(const int *c, int qp, Choice how, int *parts, uint16_t *ratios, const Scratch &scratch, int lane) {
+  int x[8], *exchange = scratch.exchange;
   forward_8x8(c, x, exchange, lane);
-  const RowQuantiser quantiser = row_quantiser(qp, weighed ? 2 : DEAD_ZONE_INTER, lane & 7);
+  const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? 2 : DEAD_ZONE_INTER, lane & 7);
 #pragma unroll
   for (int k = 0; k < 8; k++) {
     const int ratio = min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);
@@ -40,24 +39,28 @@ DEVICE void quantise_8x8(const int *c, int qp, bool weighed, int *parts, uint16_
     const int p = digit(ZIGZAG_4x4_DIGITS, i), ratio = int(unsigned(parts[p]) >> 16), value = short(parts[p]);
     int level = abs(value);
     mask |= unsigned(level != 0) << i;
-    if (weighed && level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
+    if (how == BY_CAVLC && level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
     ones |= unsigned(level == 1) << i;
     ratios[32 * i] = uint16_t(ratio);
     parts[p] = value < 0 ? -level : level;
   }
-  if (weighed) weigh(parts, mask, ones, 0, ratios);
+  if (how == BY_CAVLC) weigh(parts, mask, ones, 0, ratios);
+  if (how == TRELLIS) {
+    __syncwarp();
+    Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits), TRELLIS_INTER, lane);
+    path = path_of_lane(path, 8 * ((lane >> 2 & 2) | (lane >> 1 & 1))) >> ((lane >> 1 & 2) | (lane & 1));
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+      const int p = digit(ZIGZAG_4x4_DIGITS, i);
+      if (lane < 16 && path >> (4 * i) & 1) parts[p] -= parts[p] > 0 ? 1 : -1;
+    }
+  }
 }
 
-// What a warp uses of shared memory to choose the transform; null: it has no choice
-struct Choosing {
-  int *exchange;
-  unsigned *bits;
-};
-
-// EITHER: luma by the 4x4 or the 8x8 transform, for which `choosing` is. Arguments as the launcher says; macroblock rows
-// [row0, row0 + gridDim.y).
-template <bool EITHER>
-DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
+// EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
+// macroblock rows [row0, row0 + gridDim.y).
+template <bool EITHER, bool FOR_CABAC>
+DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
     const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
     const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
     int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
@@ -107,28 +110,47 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
   bool either = false, is_8x8 = false;
   unsigned parts_8x8[8];  // levels, two a word
   int cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
+  const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
+  if (EITHER || FOR_CABAC) {
+    fill_bits(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane, 32);
+    __syncwarp();
+  }
   if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
     either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
     if (either) {
       int parts[16];
-      fill_bits(choosing.bits, qp_y, lane);
-      quantise_8x8(c, qp_y, trellis, parts, own_ratios, choosing.exchange, lane);
-      cost_8x8 = luma_cost(parts, own_ratios, true, choosing.bits, lane, pattern_8x8);
+      quantise_8x8(c, qp_y, how, parts, own_ratios, scratch, lane);
+      cost_8x8 = luma_cost(parts, own_ratios, true, scratch.bits, lane, pattern_8x8);
 #pragma unroll
       for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(parts[2 * p]) & 0xffff) | unsigned(parts[2 * p + 1]) << 16;
     }
   }
   forward_4x4(c);
   // chroma DC
-  int dc = quantise_dc(hadamard_2x2(c[0], lane), qp_c, DEAD_ZONE_INTER);
+  const int dc_coefficient = hadamard_2x2(c[0], lane);
+  int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? 2 : DEAD_ZONE_INTER);
+  if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
+    const bool is_dc = lane >= 24;
+    const int first = luma || is_dc ? 0 : 1;
+    __syncwarp();
+    if (active) store_ratios(c, own_qp, own_ratios);
+    if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(dc_coefficient, qp_c));
+    __syncwarp();
+    const BlockContexts at = is_dc ? contexts_chroma_dc(scratch.bits) : contexts_4x4(scratch.bits, !luma);
+    const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, luma ? TRELLIS_INTER : chroma_factor(TRELLIS_INTER, qp_y, qp_c),
+                                        lane < 26);
+    if (!luma) c[0] = 0;
+    quantise_lowered(c, own_qp, path << first);
+    if (__shfl_sync(FULL_WARP, path, 24 + plane) >> q & 1) dc -= dc > 0 ? 1 : -1;
+  }
   if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  if (EITHER && !trellis) store_ratios(c, own_qp, own_ratios);
-  if (trellis) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
-  else quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
+  if (EITHER && how == AS_ROUNDED) store_ratios(c, own_qp, own_ratios);
+  if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
+  if (how == AS_ROUNDED) quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
   if (EITHER && either) {
-    is_8x8 = cost_8x8 < luma_cost(c, own_ratios, false, choosing.bits, lane, pattern);
+    is_8x8 = cost_8x8 < luma_cost(c, own_ratios, false, scratch.bits, lane, pattern);
     if (is_8x8) {
       pattern = pattern_8x8;
 #pragma unroll
@@ -145,9 +167,9 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
     group += __shfl_xor_sync(0xffff0000u, group, 1);
     group += __shfl_xor_sync(0xffff0000u, group, 2);
   }
-  bool kept = active && !skipped && group >= (luma ? THRESHOLD_8x8 : THRESHOLD_CHROMA);
+  bool kept = active && !skipped && group >= (!luma ? THRESHOLD_CHROMA : FOR_CABAC ? TRELLIS_THRESHOLD_8x8 : THRESHOLD_8x8);
   const unsigned total = __reduce_add_sync(FULL_WARP, luma && kept ? unsigned(score) : 0u);
-  if (luma && total < THRESHOLD_16x16) kept = false;
+  if (luma && total < (FOR_CABAC ? TRELLIS_THRESHOLD_16x16 : THRESHOLD_16x16)) kept = false;
   if (EITHER && either && luma) kept = pattern >> (by & 2 | bx >> 1) & 1;
   const unsigned votes = __ballot_sync(FULL_WARP, kept);
   const int luma_cbp = int((votes & 1) | (votes >> 1 & 2) | (votes >> 6 & 4) | (votes >> 7 & 8));  // lanes 0, 2, 8, 10
@@ -198,7 +220,7 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
   int scaled_dc = hadamard_2x2(dc, lane);
   scaled_dc = ((scaled_dc * 16 * NORM_ADJUST_4x4[qp_c % 6][0]) << (qp_c / 6)) >> 5;
   int x[8];  // a row of an 8x8 block
-  if (EITHER && is_8x8) parts_to_rows(c, x, choosing.exchange, lane);
+  if (EITHER && is_8x8) parts_to_rows(c, x, scratch.exchange, lane);
   scale_4x4(c, own_qp);
   if (!luma) c[0] = scaled_dc;
   inverse_4x4(c);
@@ -206,7 +228,7 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
     const RowQuantiser quantiser = row_quantiser(qp_y, DEAD_ZONE_INTER, lane & 7);
 #pragma unroll
     for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
-    inverse_8x8(x, c, choosing.exchange, lane);
+    inverse_8x8(x, c, scratch.exchange, lane);
   }
   if (active) {
 #pragma unroll
@@ -229,23 +251,28 @@ DEVICE void code_macroblock(const Choosing &choosing, const uint8_t *__restrict_
   }
 }
 
-#define INTER_RESIDUAL(name, either)                                                                                               \
+#define INTER_RESIDUAL(name, either, cabac)                                                                                       \
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
-      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,             \
-      const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,          \
+      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,            \
+      const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,         \
       int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,\
-      signed char *ref_idx, short2 *mv,                                                                                            \
-      uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) { \
-    Choosing choosing = {nullptr, nullptr};                                                                                        \
-    if constexpr (either) {                                                                                                        \
-      SHARED(int, exchange, WARPS *EXCHANGE_8x8);                                                                                  \
-      SHARED(unsigned, bits, WARPS *N_CHOICE_CONTEXTS);                                                                            \
-      const int warp = int(threadIdx.x >> 5);                                                                                      \
-      choosing = {exchange + warp * EXCHANGE_8x8, bits + warp * N_CHOICE_CONTEXTS};                                                \
-    }                                                                                                                              \
-    code_macroblock<either>(choosing, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height, row0,\
-                            chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,         \
-                            total_coeff, transform_8x8, cbp);                                                                      \
+      signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,      \
+      uint8_t *transform_8x8, uint8_t *cbp) {                                                                                     \
+    Scratch scratch = {nullptr, nullptr};                                                                                         \
+    const int warp = int(threadIdx.x >> 5);                                                                                       \
+    if constexpr (either) {                                                                                                       \
+      SHARED(int, exchange, WARPS *EXCHANGE_8x8);                                                                                 \
+      scratch.exchange = exchange + warp * EXCHANGE_8x8;                                                                          \
+    }                                                                                                                             \
+    if constexpr (either || cabac) {                                                                                              \
+      SHARED(unsigned, bits, WARPS *N_INTER_CONTEXTS);                                                                            \
+      scratch.bits = bits + warp * N_INTER_CONTEXTS;                                                                              \
+    }                                                                                                                             \
+    code_macroblock<either, cabac>(scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height, row0,\
+                                   chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels, \
+                                   total_coeff, transform_8x8, cbp);                                                              \
   }
-INTER_RESIDUAL(inter_residual, false)
-INTER_RESIDUAL(inter_residual_8x8, true)
+INTER_RESIDUAL(inter_residual, false, false)
+INTER_RESIDUAL(inter_residual_8x8, true, false)
+INTER_RESIDUAL(inter_residual_trellis, false, true)
+INTER_RESIDUAL(inter_residual_8x8_trellis, true, true)

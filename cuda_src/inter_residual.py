@@ -27,4 +27,5 @@ def inter_residual(
     arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
     grid = (-(-mb_width // WARPS), row1 - row0)
     kernel = "inter_residual_8x8" if tools.transform_8x8_mode else "inter_residual"
+    kernel += "_trellis" if tools.trellis and tools.cabac else ""
     source.y.device.launch("inter_residual", kernel, grid, (32 * WARPS,), arguments, stream)

@@ -237,6 +237,7 @@ struct Shared {
   uint4 *plans;         // of the current macroblock and the next
   uint8_t *chroma_left;
   Macroblock8x8 *eights;  // as buffers
+  Weighing *weighing;     // of each warp
 };
 // The modes around a macroblock in an I picture: of the row above in one lane, of the column to the left in four
 DEVICE void set_modes(signed char *modes, bool top, unsigned above, bool left, const signed char *before, int lane, int modes_lane) {
@@ -245,7 +246,7 @@ DEVICE void set_modes(signed char *modes, bool top, unsigned above, bool left, c
 }
 
 // A block's part of macroblock row `my`. packets: its published words; above: the words it waits for
-template <bool GIVEN, bool LARGE>
+template <bool GIVEN, bool LARGE, bool WEIGHED>
 DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
   constexpr int AHEAD = GIVEN ? 1 : 3;  // the warp that prepares the next macroblock
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mb_width = p.mb_width;
@@ -294,18 +295,20 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
       }
       const signed char *modes_before = !adjacent || choice.pcm ? nullptr : choice.four ? previous.modes : nullptr;
       if (LARGE && adjacent && choice.eight && !choice.pcm) modes_before = eight_before->modes;
+      Weighing *weighing = WEIGHED ? shared.weighing + warp : nullptr;
+      if (WEIGHED) set_qp(*weighing, item.qp, lane);
       if (warp == 2) {
         if (lane < 16) shared.chroma_left[lane] = uint8_t(word >> 24);
         __syncwarp();
         const int qp_c = QP_CHROMA[clip3(0, 51, item.qp + p.chroma_qp_offset)];
-        code_chroma(m, around, above, shared.chroma_left + 8 * (lane >> 2 & 1), qp_c, LAMBDA[item.qp], lane);
+        code_chroma<WEIGHED>(m, around, above, shared.chroma_left + 8 * (lane >> 2 & 1), qp_c, item.qp, lane, weighing);
       } else if (LARGE && (fifth || (GIVEN && is_8x8(item)))) {
         if constexpr (LARGE) {
           set_edge_8x8(*eight, above.a, word, lane);
           if (!GIVEN) set_modes(eight->modes, top, above.a, mx > 0, modes_before, lane, 7);
           __syncwarp();
           if (GIVEN) code_given_8x8(*eight, m.source, around, item.qp, lane);
-          else code_8x8(*eight, m.source, around, &m.limit, item.qp, LAMBDA[item.qp], trial, lane);
+          else code_8x8<WEIGHED>(*eight, m.source, around, &m.limit, item.qp, trial, lane, weighing);
         }
       } else if (GIVEN && !is_4x4(item)) {
         const Above columns = {__shfl_sync(FULL_WARP, above.a, 1 + (lane & 3)), __shfl_sync(FULL_WARP, above.a, 0), 0};
@@ -316,9 +319,9 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
         __syncwarp();
         if (item.qp != quantiser.qp) quantiser = quantiser_of(item.qp, lane);
         if (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, own);
-        else code_4x4(m, around, quantiser, LAMBDA[item.qp], lane, own);
+        else code_4x4<WEIGHED>(m, around, quantiser, LAMBDA[item.qp], lane, own, weighing);
       } else {
-        code_16x16(m, around, above, int(word >> 24), item.qp, LAMBDA[item.qp], lane, own.scan);
+        code_16x16<WEIGHED>(m, around, above, int(word >> 24), item.qp, LAMBDA[item.qp], lane, own.scan, weighing);
       }
     }
     if (warp == AHEAD && next.mx < mb_width) {
@@ -349,8 +352,9 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
 // Planes and state arrays as the launcher says; macroblock rows [row0, row0 + gridDim.x / PARTS). progress: 0 before the first
 // launch; counters of tickets, launches and blocks that have ended, then (PACKETS) what each intra macroblock of these rows
 // publishes, with the number of the launch, so that it need not be cleared.
-// The kernels: `intra` for I pictures, `intra_given` for P pictures; the same with the 8x8 transform.
-template <bool GIVEN, bool LARGE>
+// The kernels: `intra` for I pictures, `intra_given` for P pictures; the same with the 8x8 transform. WEIGHED: levels of I pictures
+// are chosen by the trellis.
+template <bool GIVEN, bool LARGE, bool WEIGHED>
 DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, int row0, int *progress) {
   SHARED(Macroblock, buffers, 3);
   SHARED(uint4, plans, GIVEN ? 2 * PLAN : 1);
@@ -361,6 +365,12 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
   if constexpr (LARGE) {
     SHARED(Macroblock8x8, memory, 3);
     eights = memory;
+  }
+  Weighing *weighing = nullptr;
+  if constexpr (WEIGHED) {
+    SHARED(Weighing, memory, N / 32);
+    weighing = memory;
+    if (threadIdx.x < N / 32) weighing[threadIdx.x].qp = -1;
   }
   if (threadIdx.x == 0) {
     ticket[0] = atomicAdd(progress, 1);
@@ -385,13 +395,13 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
       p.intra16x16_mode[first + mx] = 0;
       p.intra_chroma_mode[first + mx] = 0;
     }
-  code_part<GIVEN, LARGE>(p, {buffers, plans, chroma_left, eights}, my, part, top, above, packets);
+  code_part<GIVEN, LARGE, WEIGHED>(p, {buffers, plans, chroma_left, eights, weighing}, my, part, top, above, packets);
   if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) {  // no block takes a ticket any more
     progress[0] = progress[ENDED] = 0;
     progress[TURN] = int(turn);
   }
 }
-#define INTRA(name, given, large, resident)                                                                                                        \
+#define INTRA(name, given, large, weighed, resident)                                                                                                     \
   extern "C" __global__ void __launch_bounds__(THREADS<given, large>, resident) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
       const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset,                                       \
       const uint8_t *__restrict__ intra_modes, int row0, int mb_width, uint8_t *mb_type, signed char *intra4x4_mode,               \
@@ -400,9 +410,11 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
     wait_for_the_kernel_before();                                                                                                 \
     const Picture p = {16 * mb_width, mb_width, chroma_qp_offset, src_y, src_u, src_v, intra_modes, qp, mb_type,              \
                        intra16x16_mode, intra_chroma_mode, rec_y, rec_u, rec_v, total_coeff, transform_8x8, cbp, intra4x4_mode, levels};          \
-    code_rows<given, large>(p, slice_first_mb, row0, progress);                                                                           \
+    code_rows<given, large, weighed>(p, slice_first_mb, row0, progress);                                                                           \
   }
-INTRA(intra, false, false, RESIDENT)
-INTRA(intra_given, true, false, RESIDENT)
-INTRA(intra_8x8, false, true, 2)
-INTRA(intra_given_8x8, true, true, 3)
+INTRA(intra, false, false, false, RESIDENT)
+INTRA(intra_given, true, false, false, RESIDENT)
+INTRA(intra_8x8, false, true, false, 2)
+INTRA(intra_given_8x8, true, true, false, 3)
+INTRA(intra_trellis, false, false, true, 3)
+INTRA(intra_8x8_trellis, false, true, true, 2)

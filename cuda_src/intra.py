@@ -40,4 +40,5 @@ def intra(
     arguments = [*source, slice_first_mb, quantiser.chroma_offset, intra_modes, row0, mb_width, *intra_choice]
     arguments += [quantiser.qp, *rec, *residual, progress]
     kernel, threads = KERNELS[n_ref > 0, tools.transform_8x8_mode]
+    kernel += "_trellis" if n_ref == 0 and tools.trellis and tools.cabac else ""
     device.launch("intra", kernel, (rows * PARTS,), (threads,), arguments, stream)

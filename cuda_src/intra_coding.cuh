@@ -2,7 +2,7 @@
 #pragma once
 #include "bit_costs.cuh"
 #include "intra_prediction.cuh"
-#include "transform.cuh"
+#include "trellis.cuh"
 
 constexpr int TILE = 24;  // bytes a row: corner in 3, the macroblock in 4..19, above right in 20..23
 constexpr int SIDE = 20;  // bytes a column of blocks: what is left of it from the row above on, from byte 3 on
@@ -166,7 +166,9 @@ DEVICE void predict_mode(const Sample &own, const unsigned *s, int dc, int lane,
 // 8.3.1, 8.5.1: chooses and codes the blocks of an Intra_4x4 macroblock in ten steps, each half of the warp a block (block
 // k and block k + 2 from the third step to the eighth): a block follows those to its left, above and above right. Ends
 // early when the cost reaches that of Intra_16x16.
-DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quantiser, int lam, int lane, const Sample &own) {
+// WEIGHED: levels are chosen by the trellis, by what `w` has.
+template <bool WEIGHED>
+DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quantiser, int lam, int lane, const Sample &own, Weighing *weighing) {
   const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x;
   // blocks, as bits, that have a left column, a row above, samples above right; blocks in which this lane's mode is usable
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
@@ -207,7 +209,17 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
       word = own.y == i ? r : word;
       c -= int(own.down[i]) * dot4(r, own.across, 0);
     }
-    int level = (abs(c) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
+    int level;
+    if constexpr (WEIGHED) {
+      uint16_t *ratios = weighing->ratios + 16 * half;
+      level = (abs(c) * quantiser.factor + (1 << (quantiser.shift - 1))) >> quantiser.shift;
+      ratios[own.scan] = uint16_t(min(abs(c) * quantiser.factor >> (quantiser.shift - 6), LARGEST_RATIO));
+      __syncwarp();
+      const unsigned path = choose_levels(ratios, 1, 16, weighing->bits, contexts_4x4(weighing->bits, false), TRELLIS_INTRA, j == 0 && active);
+      level -= __shfl_sync(FULL_WARP, path, lane & 16) >> own.scan & 1;
+    } else {
+      level = (abs(c) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
+    }
     magnitudes += active ? level : 0;
     all += active && level;
     level = c < 0 ? -level : level;
@@ -263,15 +275,33 @@ DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stri
 }
 
 // 8.5.2: codes an Intra_16x16 macroblock, a lane a 4x4 block k (both halves of the warp the same one): its source, its prediction
-DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int lane, int scan) {
+template <bool WEIGHED>
+DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int lane, int scan, Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   int v[16];
 #pragma unroll
   for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   forward_4x4(v);
   int dc = hadamard_4x4(v[0], lane);
-  dc = quantise_dc(dc < 0 ? -((1 - dc) >> 1) : (dc + 1) >> 1, qp, DEAD_ZONE_INTRA);
-  quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+  dc = dc < 0 ? -((1 - dc) >> 1) : (dc + 1) >> 1;
+  if constexpr (WEIGHED) {  // lane 16: the DC block
+    if (lane < 16) {
+      store_ratios(v, qp, weighing->ratios + lane);
+      weighing->ratios[32 * scan + 16] = uint16_t(dc_ratio(dc, qp));
+    }
+    __syncwarp();
+    const BlockContexts at = contexts_16x16(weighing->bits, lane < 16);
+    unsigned path = choose_levels(weighing->ratios + (lane < 16 ? 32 + lane : 16), 32, lane < 16 ? 15 : 16, weighing->bits, at, TRELLIS_INTRA, lane <= 16);
+    const bool dc_lower = __shfl_sync(FULL_WARP, path, 16) >> scan & 1;
+    path = __shfl_sync(FULL_WARP, path, k);
+    dc = quantise_dc(dc, qp, 2);
+    if (dc_lower) dc -= dc > 0 ? 1 : -1;
+    v[0] = 0;
+    quantise_lowered(v, qp, path << 1);
+  } else {
+    dc = quantise_dc(dc, qp, DEAD_ZONE_INTRA);
+    quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+  }
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xffff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
   const int count = count_levels(v), all = __reduce_add_sync(FULL_WARP, lane < 16 ? count : 0) + __popc(dc_coded);
   if (lane < 16) {
@@ -292,7 +322,8 @@ DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsig
 }
 
 // 8.3.3, 8.5.2: chooses the mode of an Intra_16x16 macroblock and codes it. left: of lane k the sample to the left of row k.
-DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, int left, int qp, int lam, int lane, int scan) {
+template <bool WEIGHED>
+DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, int left, int qp, int lam, int lane, int scan, Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   const bool second = lane & 16;
   unsigned own[4];
@@ -324,12 +355,15 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
     m.cost_16x16 = int(best >> 2);
     m.mode_16x16 = mode;
   }
-  code_predicted_16x16(m, own, predicted, qp, lane, scan);
+  code_predicted_16x16<WEIGHED>(m, own, predicted, qp, lane, scan, weighing);
 }
 
 // 8.3.4, 8.5.4: chooses the mode and codes the chroma. A lane tries mode lane >> 3 for block lane & 3 of plane lane >> 2 & 1;
 // then each eight lanes code the same. left: the eight samples to the left of this lane's plane.
-DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int lam, int lane) {
+// qp, qp_y: QP_C, QP_Y.
+template <bool WEIGHED>
+DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int qp_y, int lane, Weighing *weighing) {
+  const int lam = LAMBDA[qp_y];
   const int plane = lane >> 2 & 1, q = lane & 3, bx = q & 1, by = q >> 1, place = 64 * plane + 32 * by + 4 * bx;
   unsigned own[4], row[4];
 #pragma unroll
@@ -366,8 +400,27 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
 #pragma unroll
   for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   forward_4x4(v);
-  const int dc = quantise_dc(hadamard_2x2(v[0], lane), qp, DEAD_ZONE_INTRA);
-  quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+  int dc = hadamard_2x2(v[0], lane);
+  if constexpr (WEIGHED) {  // lanes 8 and 9: the DC blocks
+    const bool ac = lane < 8;
+    if (ac) {
+      store_ratios(v, qp, weighing->ratios + lane);
+      weighing->ratios[32 * q + 8 + plane] = uint16_t(dc_ratio(dc, qp));
+    }
+    __syncwarp();
+    const BlockContexts at = ac ? contexts_4x4(weighing->bits, true) : contexts_chroma_dc(weighing->bits);
+    unsigned path = choose_levels(weighing->ratios + (ac ? 32 + lane : lane), 32, ac ? 15 : 4, weighing->bits, at,
+                                  chroma_factor(TRELLIS_INTRA, qp_y, qp), lane < 10);
+    const bool dc_lower = __shfl_sync(FULL_WARP, path, 8 + plane) >> q & 1;
+    path = __shfl_sync(FULL_WARP, path, lane & 7);
+    dc = quantise_dc(dc, qp, 2);
+    if (dc_lower) dc -= dc > 0 ? 1 : -1;
+    v[0] = 0;
+    quantise_lowered(v, qp, path << 1);
+  } else {
+    dc = quantise_dc(dc, qp, DEAD_ZONE_INTRA);
+    quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+  }
   const int count = count_levels(v);
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
   const int coded = __reduce_add_sync(FULL_WARP, lane < 8 ? count : 0);

@@ -1,9 +1,9 @@
 // Best intra modes of macroblocks of a P picture, and their cost, from source samples (not part of the standard).
 //
 // Two macroblocks a warp, a lane a 4x4 block: it predicts the block in every Intra_4x4 and Intra_16x16 mode. Only which mode
-// is the predicted one depends on other blocks; that goes from lane to lane in seven diagonals.
-#include "bit_costs.cuh"
-#include "intra_prediction.cuh"
+// is the predicted one depends on other blocks; that goes from lane to lane in seven diagonals. For Intra_8x8 (LARGE) the warp takes
+// one block after another, four lanes a mode.
+#include "intra_8x8_modes.cuh"
 
 constexpr int WARPS = 4;
 constexpr int DC = 2;  // of Intra4x4PredMode and of Intra16x16PredMode
@@ -21,11 +21,57 @@ DEVICE void try_mode(const Transformed &own, const unsigned *s, const unsigned *
   if (usable) *best = min(*best, (value + unsigned(lam * mode_4x4_bits(false))) << 8 | RANKED << 4 | MODE);
 }
 
+// Cost of a macroblock as Intra_8x8, and its four modes, a byte each; valid in the lanes of its half of the warp
+struct Estimate_8x8 {
+  int cost;
+  unsigned modes;
+};
+DEVICE void load_columns(const uint8_t *block, int width, int lane, int *w) {
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    const unsigned two = __ldg(reinterpret_cast<const uint16_t *>(block + size_t(i) * width) + (lane & 3));
+    w[i] = int((two & 255) | two >> 8 << 16);
+  }
+}
+// source: uint8[height, width]; x0, y0, top, lam: of the lane's macroblock; values: uint8[VALUES] in shared memory
+DEVICE Estimate_8x8 estimate_8x8(const uint8_t *source, int width, int x0, int y0, bool top, int lam, uint8_t *values, int lane) {
+  const Trial trial = trial_of(lane);
+  Estimate_8x8 result = {0, 0};
+  int w[8];
+  load_columns(source + size_t(y0 + (lane >> 3 & 1) * 8) * width + x0 + (lane >> 2 & 1) * 8, width, lane, w);
+  const Spectrum spectra = spectrum_of(w, lane);
+#pragma unroll 1
+  for (int n = 0; n < 8; n++) {
+    const int q = n & 3, half = n & 4 ? 16 : 0, bx = q & 1, by = q >> 1, weight = __shfl_sync(FULL_WARP, lam, half);
+    const int x = __shfl_sync(FULL_WARP, x0, half) + 8 * bx, y = __shfl_sync(FULL_WARP, y0, half) + 8 * by;
+    const Neighbours around = {x > 0, __shfl_sync(FULL_WARP, int(top), half) || by, (!by || !bx) && x + 8 < width};
+    const uint8_t *block = source + size_t(y) * width + x;
+    const bool inside = (lane > 8 || around.left) && (lane < 8 || around.top);
+    const int own = __ldg(block + (inside ? place_of_reference(around, width, lane) : 0));
+    load_columns(block, width, lane, w);
+    // 8.3.2.1: of the block to the left and above, inside the macroblock
+    const unsigned modes = __shfl_sync(FULL_WARP, result.modes, half);
+    const int predicted = min(bx ? byte_of(modes, q - 1) : MODE_DC, by ? byte_of(modes, q - 2) : MODE_DC);
+    const Spectrum spectrum = {__shfl_sync(FULL_WARP, spectra.sum, half + 4 * q), __shfl_sync(FULL_WARP, spectra.others, half + 4 * q)};
+    make_values(values, own, around, lane);
+    unsigned key = try_modes(w, values, around, trial, predicted, weight, lane);
+    key = min(key, try_dc(spectrum, values[DC_8x8], predicted, weight));
+    __syncwarp();
+    if ((lane & 16) == half) {
+      result.cost += int(key >> 4);
+      result.modes |= (key & 15) << (8 * q);
+    }
+  }
+  result.cost += lam * (BITS_ESTIMATED_8x8 + intra_4x4_type_bits());
+  return result;
+}
+
 // source uint8[height, width]; search_cost int32[n_ref, n_mb, 41]; macroblock rows [row0, row0 + gridDim.y); intra_cost
-// int32[n_mb]; intra_modes uint8[n_mb, 16]
-extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const uint8_t *__restrict__ source, int mb_width,
-    const uint8_t *__restrict__ qp, const int *__restrict__ search_cost, int n_ref, int n_mb, const int *__restrict__ slice_first_mb,
-    int row0, int *intra_cost, uint8_t *intra_modes) {
+// int32[n_mb]; intra_modes uint8[n_mb, 16]. LARGE: Intra_8x8 too
+template <bool LARGE>
+DEVICE void estimate(const uint8_t *__restrict__ source, int mb_width, const uint8_t *__restrict__ qp,
+                     const int *__restrict__ search_cost, int n_ref, int n_mb, const int *__restrict__ slice_first_mb, int row0,
+                     int *intra_cost, uint8_t *intra_modes) {
   SHARED(uint16_t, all_satd, WARPS * 9 * 32);
   const int lane = threadIdx.x & 31, k = lane & 15, bx = k & 3, by = k >> 2;
   const int column = (int(blockIdx.x) * WARPS + int(threadIdx.x >> 5)) * 2 + (lane >> 4), mx = min(column, mb_width - 1);
@@ -95,11 +141,27 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) intra_estimate(const ui
   plane_16x16(l, t, mb_left && mb_top ? __ldg(origin - width - 1) : 0, lane, row);
   value = unsigned(sum_16(int(satd_4x4(own, row))) + lam * intra_16x16_type_bits(3));
   if (mb_left && mb_top) cost = min(cost, value << 4 | 3 << 2 | 3);
+  Estimate_8x8 large = {1 << 30, 0};
+  if constexpr (LARGE) {
+    SHARED(uint8_t, values, WARPS * VALUES);
+    large = estimate_8x8(source, width, x0, y0, mb_top, lam, values + (threadIdx.x >> 5) * VALUES, lane);
+  }
   if (column >= mb_width) return;
   int limit = NOT_WORTH;
   for (int r = 0; r < n_ref; r++) limit = min(limit, __ldg(search_cost + (size_t(r) * n_mb + mb) * 41 + 40) - lam * BITS_INTRA);
-  const int cost_16x16 = int(cost >> 4), least = min(cost_16x16, cost_4x4);
-  const unsigned mode = cost_4x4 < cost_16x16 ? best & 15 : AS_16x16 + (cost & 3);
+  const int cost_16x16 = int(cost >> 4), other = LARGE ? min(cost_16x16, large.cost) : cost_16x16, least = min(other, cost_4x4);
+  unsigned mode = AS_16x16 + (cost & 3);
+  if (LARGE && large.cost < cost_16x16) mode = AS_8x8 + unsigned(byte_of(large.modes, (by & 2) | bx >> 1));
+  if (cost_4x4 < other) mode = best & 15;
   intra_modes[16 * size_t(mb) + k] = uint8_t(least < limit ? mode : AS_16x16 + DC);
   if (k == 0) intra_cost[mb] = least < limit ? least : NOT_WORTH;
 }
+
+#define INTRA_ESTIMATE(name, large)                                                                                                \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ source, int mb_width,                  \
+      const uint8_t *__restrict__ qp, const int *__restrict__ search_cost, int n_ref, int n_mb,                                    \
+      const int *__restrict__ slice_first_mb, int row0, int *intra_cost, uint8_t *intra_modes) {                                   \
+    estimate<large>(source, mb_width, qp, search_cost, n_ref, n_mb, slice_first_mb, row0, intra_cost, intra_modes);                \
+  }
+INTRA_ESTIMATE(intra_estimate, false)
+INTRA_ESTIMATE(intra_estimate_8x8, true)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..cpu_simd.bundles import CodingTools
 from .runtime.device import DeviceArray
 
 WARPS = 4
@@ -13,6 +14,7 @@ def intra_estimate(
     search_cost: DeviceArray,  # int32[>= n_ref, n_mb, 41]
     n_ref: int,
     slice_first_mb: DeviceArray,  # int32[mb_height]
+    tools: CodingTools,
     row0: int,
     row1: int,
     intra_cost: DeviceArray,  # int32[n_mb]
@@ -24,4 +26,5 @@ def intra_estimate(
     grid = (-(-mb_width // (2 * WARPS)), row1 - row0)
     arguments = [source, mb_width, qp, search_cost, n_ref, intra_cost.size, slice_first_mb, row0]
     arguments += [intra_cost, intra_modes]
-    source.device.launch("intra_estimate", "intra_estimate", grid, (32 * WARPS,), arguments, stream)
+    kernel = "intra_estimate_8x8" if tools.transform_8x8_mode else "intra_estimate"
+    source.device.launch("intra_estimate", kernel, grid, (32 * WARPS,), arguments, stream)

@@ -132,5 +132,5 @@ DEVICE void code_given_16x16(Macroblock &m, const Around &around, const Above &a
     else plane_16x16(l, t, int(above.b >> 24), lane, row);
   }
   if (lane == 0) m.mode_16x16 = mode;
-  code_predicted_16x16(m, own, row, qp, lane, scan);
+  code_predicted_16x16<false>(m, own, row, qp, lane, scan, nullptr);
 }

@@ -3,33 +3,25 @@
 // A lane k < 16 has the levels of 4x4 block k (raster), or of the part of an 8x8 block that CAVLC sends there. Bits of a level depend
 // on how many there are after it, and of which size: on bit masks of the block, which are known at once.
 #pragma once
-#include "choice_tables.cuh"
+#include "cabac_bits.cuh"
 #include "transform_8x8.cuh"
 
-// Bits of a macroblock's bins by context (AT_*), bin 0 in the lower half, bin 1 in the upper: unsigned[N_CHOICE_CONTEXTS]
-DEVICE void fill_bits(unsigned *bits, int qp, int lane) {
-  for (int k = lane; k < N_CHOICE_CONTEXTS; k += 32) {
-    const short *of = STATE_BITS[clip3(1, 126, (CHOICE_M_N[k][0] * qp >> 4) + CHOICE_M_N[k][1])];
-    bits[k] = unsigned(of[0]) | unsigned(of[1]) << 16;
-  }
-  __syncwarp();
-}
-DEVICE int of_bin(unsigned bits, bool bin) { return int(bin ? bits >> 16 : bits & 0xffff); }
+// Bits of a bin, the mean of four contexts
 DEVICE int mean_bits(const unsigned *bits, bool bin) {
-  return (of_bin(bits[0], bin) + of_bin(bits[1], bin) + of_bin(bits[2], bin) + of_bin(bits[3], bin)) >> 2;
+  return (bin_bits(bits[0], bin) + bin_bits(bits[1], bin) + bin_bits(bits[2], bin) + bin_bits(bits[3], bin)) >> 2;
 }
 
 // 9.3.2.3: bits of a level's magnitude and sign, after `ones` levels of one and `larger` ones; bits: of coeff_abs_level_minus1
 DEVICE int magnitude_bits(const unsigned *bits, int size, int ones, int larger) {
   const unsigned first = bits[larger ? 0 : min(4, 1 + ones)];
-  if (size == 1) return of_bin(first, false) + ONE_BIT;
+  if (size == 1) return bin_bits(first, false) + ONE_BIT;
   const unsigned more = bits[5 + min(4, larger)];
-  const int total = of_bin(first, true) + ONE_BIT + min(size - 2, 13) * of_bin(more, true);
-  return size < 15 ? total + of_bin(more, false) : total + ONE_BIT * (2 * (32 - __clz(size - 14)) - 1);
+  const int total = bin_bits(first, true) + ONE_BIT + min(size - 2, 13) * bin_bits(more, true);
+  return size < 15 ? total + bin_bits(more, false) : total + ONE_BIT * (2 * (32 - __clz(size - 14)) - 1);
 }
 // 7.3.5.3.3: bits of significant_coeff_flag and last_significant_coeff_flag
 DEVICE int position_bits(unsigned significant, unsigned last, bool coded, bool is_last) {
-  return of_bin(significant, coded) + (coded ? of_bin(last, is_last) : 0);
+  return bin_bits(significant, coded) + (coded ? bin_bits(last, is_last) : 0);
 }
 
 // Levels that are not 0, and that are larger than one: bit i: scan position i
@@ -55,8 +47,8 @@ DEVICE int bits_4x4(const int *c, const Masks &m, const unsigned *bits) {
   for (int i = 15; i >= 0; i--) {
     const int size = abs(c[digit(ZIGZAG_4x4_DIGITS, i)]), ones = __popc((m.coded & ~m.larger) >> i >> 1), larger = __popc(m.larger >> i >> 1);
     if (i > last) continue;
-    if (i < 15) total += position_bits(bits[AT_SIGNIFICANT_4x4 + i], bits[AT_LAST_4x4 + i], size, i == last);
-    if (size) total += magnitude_bits(bits + AT_MAGNITUDE_4x4, size, ones, larger);
+    if (i < 15) total += position_bits(bits[AT_SIGNIFICANT_2 + i], bits[AT_LAST_2 + i], size, i == last);
+    if (size) total += magnitude_bits(bits + AT_LEVEL_2, size, ones, larger);
   }
   return total;
 }
@@ -90,12 +82,12 @@ DEVICE int bits_8x8(const int *c, const Masks_8x8 &m, int part, const unsigned *
     if (at > last) continue;
     if (at < 63) {
       const unsigned increments = __ldg(INCREMENTS_8x8 + 4 * part + (i >> 2)) >> (8 * (i & 3)) & 255;
-      total += position_bits(bits[AT_SIGNIFICANT_8x8 + (increments & 15)], bits[AT_LAST_8x8 + (increments >> 4)], size, at == last);
+      total += position_bits(bits[AT_SIGNIFICANT_5 + (increments & 15)], bits[AT_LAST_5 + (increments >> 4)], size, at == last);
     }
     if (size) {
       const unsigned coded = (i < 8 ? m.low.coded : m.high.coded) >> beyond >> 1, large = (i < 8 ? m.low.larger : m.high.larger) >> beyond >> 1;
       const int larger = __popc(large) + (i < 8 ? __popc(m.high.larger) : 0), all = __popc(coded) + (i < 8 ? __popc(m.high.coded) : 0);
-      total += magnitude_bits(bits + AT_MAGNITUDE_8x8, size, all - larger, larger);
+      total += magnitude_bits(bits + AT_LEVEL_5, size, all - larger, larger);
     }
   }
   return total;
@@ -123,11 +115,11 @@ DEVICE int luma_cost(const int *c, const uint16_t *ratios, bool is_8x8, const un
     cost_of_levels = bits_8x8(c, masks_of_quadrant(own, part), part, bits);
   } else {
     cost_of_levels = bits_4x4(c, own, bits);
-    cost_of_levels += mean_bits(bits + AT_CODED_4x4, own.coded != 0);
+    cost_of_levels += mean_bits(bits + AT_CODED_2, own.coded != 0);
   }
   const bool coded = over_quadrant(own.coded) != 0;
-  dropped = int((long long)(sum_of_quadrant(dropped)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_PATTERN, false);
-  kept = int((long long)(sum_of_quadrant(kept)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_PATTERN, true);
+  dropped = int((long long)(sum_of_quadrant(dropped)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, false);
+  kept = int((long long)(sum_of_quadrant(kept)) * CHOICE_DISTORTION >> 8) + mean_bits(bits + AT_CODED_5, true);
   kept += sum_of_quadrant(cost_of_levels);
   const bool worth = coded && kept < dropped;
   const unsigned votes = __ballot_sync(FULL_WARP, worth);

@@ -136,7 +136,7 @@ TABLE = (
     ),
     Stage(
         "intra_estimate", "intra_estimate.intra_estimate", ROWS, "encoder",
-        "source_y qp all_cost n_ref slice_first_mb row0 row1 intra_cost intra_modes",
+        "source_y qp all_cost n_ref slice_first_mb tools row0 row1 intra_cost intra_modes",
         "intra_cost intra_modes",
     ),
     Stage(

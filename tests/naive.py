@@ -3,6 +3,8 @@
 import numpy as np
 from h264lite.cpu_simd.layout import PARTITIONS
 
+from . import naive_8x8
+
 
 def decoded_before(bx: int, by: int, x: int, y: int) -> bool:
     """Whether 4x4 block (x, y) precedes the partition that starts at (bx, by), in luma4x4BlkIdx order (6.4.3)."""
@@ -342,7 +344,28 @@ def intra_4x4_predictions(p, left, top):
     return modes
 
 
-def intra_estimate(source, lam, mb, first_mb=0):
+def _estimate_8x8(source, lam, x0, y0, top):
+    """Cost as Intra_8x8 and the sixteen given modes."""
+    hadamard = np.array([[1]])
+    for _ in range(3):
+        hadamard = np.kron(hadamard, [[1, 1], [1, -1]])
+    total, chosen = lam * (12 + ue_bits(5)), []
+    for q in range(4):
+        x, y = x0 + 8 * (q % 2), y0 + 8 * (q // 2)
+        left, above = x > 0, top or q > 1
+        predicted = min(chosen[q - 1] if q % 2 else 2, chosen[q - 2] if q > 1 else 2)
+        best = []
+        for mode in (2, *(0, 3, 7) * above, *(1, 8) * left, *(4, 5, 6) * (left and above)):
+            right = q % 2 == 0 or (q == 1 and x + 8 < source.shape[1])
+            prediction = naive_8x8.predict_8x8(source, x, y, mode, left, above, right)
+            transformed = hadamard @ (source[y : y + 8, x : x + 8] - prediction) @ hadamard
+            best.append(((int(abs(transformed).sum()) + 2) // 4 + lam * (1 if mode == predicted else 4), mode))
+        total += min(best)[0]
+        chosen.append(min(best)[1])
+    return total, [32 + chosen[2 * (k // 8) + k % 4 // 2] for k in range(16)]
+
+
+def intra_estimate(source, lam, mb, first_mb=0, with_8x8=False):
     """The estimate for macroblock mb of the slice that begins at first_mb by its definition: cost, sixteen given modes."""
     source = source.astype(int)
     width = source.shape[1]
@@ -387,4 +410,7 @@ def intra_estimate(source, lam, mb, first_mb=0):
                 best, chosen[bx, by] = key, mode
         total += best[0]
     cost, mode = min(costs, key=lambda pair: pair[0])  # the first of several
-    return min(cost, total), [chosen[k % 4, k // 4] for k in range(16)] if total < cost else [16 + mode] * 16
+    modes = [16 + mode] * 16
+    if with_8x8:
+        cost, modes = min((cost, modes), _estimate_8x8(source, lam, x0, y0, top), key=lambda pair: pair[0])
+    return min(cost, total), [chosen[k % 4, k // 4] for k in range(16)] if total < cost else modes

@@ -94,29 +94,32 @@ def decisions_header() -> str:
 
 
 @cache
-def choice_header() -> str:
-    """choice_tables.cuh: contexts and bits of bins for transform_choice.cuh, from cpu_simd/cabac_typical.py."""
+def residual_bits_header() -> str:
+    """residual_bits.cuh: contexts of residual blocks and of the luma part of coded_block_pattern, and bits of bins."""
     from ...cpu_simd.cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
     from ...standard import cabac_contexts as c
 
-    small, large = 2, 5  # ctxBlockCat
-    parts = (
-        ("SIGNIFICANT_4x4", c.SIGNIFICANT_BASE[small], 15), ("LAST_4x4", c.LAST_BASE[small], 15),
-        ("MAGNITUDE_4x4", c.ABS_LEVEL_BASE[small], 10), ("SIGNIFICANT_8x8", c.SIGNIFICANT_BASE[large], 15),
-        ("LAST_8x8", c.LAST_BASE[large], 9), ("MAGNITUDE_8x8", c.ABS_LEVEL_BASE[large], 10),
-        ("CODED_4x4", c.CODED_BLOCK_BASE[small], 4), ("PATTERN", c.CTX_CBP_LUMA, 4),
-    )  # fmt: skip
-    contexts: list[int] = []
     lines = ["// Generated from standard/cabac_contexts.py and cpu_simd/cabac_typical.py.", "#pragma once", ""]
-    for name, first, count in parts:
-        lines.append(f"constexpr int AT_{name} = {len(contexts)};")
-        contexts += range(first, first + count)
+    contexts: list[int] = []
+    sizes = {0: (15, 15), 1: (14, 14), 2: (15, 15), 3: (3, 3), 4: (14, 14), 5: (15, 9)}  # significant, last
+    for category in (2, 3, 4, 5, 0, 1):  # ctxBlockCat, those of inter macroblocks first
+        coded = c.CTX_CBP_LUMA if category == 5 else c.CODED_BLOCK_BASE[category]
+        significant, last = sizes[category]
+        parts = (
+            ("SIGNIFICANT", c.SIGNIFICANT_BASE[category], significant), ("LAST", c.LAST_BASE[category], last),
+            ("LEVEL", c.ABS_LEVEL_BASE[category], 9 if category == 3 else 10), ("CODED", coded, 4),
+        )  # fmt: skip
+        for name, first, count in parts:
+            lines.append(f"constexpr int AT_{name}_{category} = {len(contexts)};")
+            contexts += range(first, first + count)
+        if category == 5:
+            lines.append(f"constexpr int N_INTER_CONTEXTS = {len(contexts)};")
     # 4x4 parts of an 8x8 block, four positions a word: ctxIdxInc of significant_coeff_flag, of last_significant_coeff_flag
     increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
     words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
     lines += [
-        f"constexpr int N_CHOICE_CONTEXTS = {len(contexts)}, ONE_BIT = {ONE_BIT};",
-        _table("__device__ const", "CHOICE_M_N", TYPICAL_M_N[1, contexts]),
+        f"constexpr int N_RESIDUAL_CONTEXTS = {len(contexts)}, ONE_BIT = {ONE_BIT};",
+        _table("__device__ const", "RESIDUAL_M_N", TYPICAL_M_N[:, contexts]),
         _table("__device__ const", "STATE_BITS", STATE_BITS),
         "__device__ const unsigned INCREMENTS_8x8[16] = {" + ", ".join(f"{word:#010x}" for word in words.ravel()) + "};",
     ]
@@ -138,8 +141,8 @@ def cabac_header() -> str:
 
 
 GENERATED = {
-    "tables.cuh": tables_header, "decisions.cuh": decisions_header, "choice_tables.cuh": choice_header,
-    "cabac_tables.cuh": cabac_header,
+    "tables.cuh": tables_header, "decisions.cuh": decisions_header, "cabac_tables.cuh": cabac_header,
+    "residual_bits.cuh": residual_bits_header,
 }  # fmt: skip
 
 

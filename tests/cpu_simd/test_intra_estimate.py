@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from h264lite.cpu_simd.bundles import CodingTools
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 
@@ -11,8 +12,9 @@ from ..quantiser import constant
 SEED = 12
 
 
+@pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("kind", ["random", "gradient", "diagonal", "extreme", "flat"])
-def test_against_the_definition(kind):
+def test_against_the_definition(kind, mode):
     print("seed", SEED)
     rng = np.random.default_rng(SEED)
     y, x = np.indices((48, 64))
@@ -27,12 +29,13 @@ def test_against_the_definition(kind):
         lam = int(LAMBDA[qp])
         search_cost = np.full((2, 12, 41), 1 << 20, np.int32)
         firsts = np.array(slice_first_mb, np.int32)
-        exact = [naive.intra_estimate(source, lam, mb, slice_first_mb[mb // 4]) for mb in range(12)]
+        exact = [naive.intra_estimate(source, lam, mb, slice_first_mb[mb // 4], bool(mode)) for mb in range(12)]
         costs = np.array([cost for cost, _ in exact])
         for n_ref in (0, 2):
             cost, modes = np.zeros(12, np.int32), np.full((12, 16), 99, np.uint8)
             for row0, row1 in ((1, 3), (0, 1)):
-                intra_estimate(source, constant(12, qp), search_cost, n_ref, firsts, row0, row1, cost, modes)
+                tools = CodingTools(0, mode, 0)
+                intra_estimate(source, constant(12, qp), search_cost, n_ref, firsts, tools, row0, row1, cost, modes)
             limit = search_cost[:n_ref, :, 40].min(0, initial=1 << 20) - (28 * lam if n_ref else 0)
             assert cost.tolist() == [c if c < most else 1 << 20 for c, most in zip(costs, limit.tolist())]
             assert modes.tolist() == [m if c < most else [18] * 16 for (c, m), most in zip(exact, limit.tolist())]
@@ -41,7 +44,8 @@ def test_against_the_definition(kind):
             search_cost[0, ::3, 40] = costs[::3] + 28 * lam + np.array([0, 1, 1, 0])
 
 
-def test_modes_need_what_is_there():
+@pytest.mark.parametrize("mode", [0, 1])
+def test_modes_need_what_is_there(mode):
     """At the picture's border and a slice's: no mode that takes samples from beyond; away from it such modes are best."""
     y, x = np.indices((64, 64))
     needs_top, needs_left = {0, 3, 4, 5, 6, 7}, {1, 4, 5, 6, 8}
@@ -51,7 +55,11 @@ def test_modes_need_what_is_there():
         modes = np.full((16, 16), 99, np.uint8)
         cost, unknown = np.zeros(16, np.int32), np.zeros((1, 16, 41), np.int32)
         firsts = np.array([0, 0, 8, 8], np.int32)
-        intra_estimate(source.astype(np.uint8), constant(16, 12), unknown, 0, firsts, 0, 4, cost, modes)
+        source, tools = source.astype(np.uint8), CodingTools(0, mode, 0)
+        intra_estimate(source, constant(16, 12), unknown, 0, firsts, tools, 0, 4, cost, modes)
+        assert mode or (modes < 32).all()
+        as_8x8 = modes >= 32
+        modes[as_8x8] -= 32
         upper, lefts = modes.reshape(4, 4, 4, 4)[::2], modes.reshape(4, 4, 4, 4)[:, 0]
         assert ((modes < 9) | (modes // 4 == 4)).all()
         whole = modes[:, 0] >= 16

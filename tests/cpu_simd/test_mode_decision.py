@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import (
+    CodingTools,
     DecisionSettings,
     LumaReferences,
     Motion,
@@ -48,7 +49,8 @@ def scene(rng, n_ref, subme, qp, noise):
         subpel_refine(source, luma[slot], PAD, predictor[ref], constant(N_MB, qp), subme, 0, 4, found)
     intra_cost = np.zeros(N_MB, np.int32)
     slices = np.array([0, 0, 8, 8], np.int32)
-    intra_estimate(source, constant(N_MB, qp), cost, 0, slices, 0, 4, intra_cost, np.zeros((N_MB, 16), np.uint8))
+    modes, tools = np.zeros((N_MB, 16), np.uint8), CodingTools(0, 0, 0)
+    intra_estimate(source, constant(N_MB, qp), cost, 0, slices, tools, 0, 4, intra_cost, modes)
     return {
         "source": source, "luma": luma, "slots": slots, "pad": PAD, "cost": cost, "mv": mv, "predictor": predictor,
         "intra_cost": intra_cost, "slice_first_mb": slices,

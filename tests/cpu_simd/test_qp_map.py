@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import (
     Coarse,
+    CodingTools,
     DecisionSettings,
     Motion,
     Planes,
@@ -107,7 +108,7 @@ def test_intra_estimate():
 
     def stage(qp):
         cost, modes = np.zeros(N_MB, np.int32), np.zeros((N_MB, 16), np.uint8)
-        intra_estimate(s.source, qp, inter, 1, np.zeros(ROWS, np.int32), 0, ROWS, cost, modes)
+        intra_estimate(s.source, qp, inter, 1, np.zeros(ROWS, np.int32), CodingTools(0, 0, 0), 0, ROWS, cost, modes)
         return cost, modes
 
     s.check(stage)

@@ -95,7 +95,9 @@ def test_blocks_are_changed_as_chosen(first):
             level[ZIGZAG_4x4] = block[:16] - (path >> np.arange(16) & 1)
             expected.append(signs[k] * level)
         coded = sum(int((ratios[k] >= 32).any()) << k for k in range(4))
-        left = trellis.lower_blocks(quantised, coded, 0, 4, first, category, rounding, np.zeros(2 * LONGEST, np.int16))
+        left = trellis.lower_blocks(
+            quantised, coded, 0, 4, first, category, rounding.factor, rounding.bits, np.zeros(2 * LONGEST, np.int16)
+        )
         for k in range(4):
             at = (np.arange(4)[:, None] * 16 + np.arange(4) + 4 * k).ravel()
             assert np.array_equal(quantised[at], expected[k])

@@ -21,8 +21,9 @@ WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "transform_8x8",
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
 @pytest.mark.parametrize("largest", [9, 130, 700])
+@pytest.mark.parametrize("cabac", [0, 1])
 @pytest.mark.parametrize("transform_8x8_mode", [0, 1])
-def test_twin(device, kind, largest, transform_8x8_mode):  # noqa: F811
+def test_twin(device, kind, largest, transform_8x8_mode, cabac):  # noqa: F811
     rng = np.random.default_rng(seed := 41 + largest)
     print("seed", seed)
     used = 0
@@ -37,7 +38,7 @@ def test_twin(device, kind, largest, transform_8x8_mode):  # noqa: F811
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
         state["mb_type"][rng.random(n_mb) < 0.1] = I_4x4
         state["mb_type"][state["mb_type"] == P_SKIP] = P_16x16  # before this stage only --subme 6 skips, on the CPU alone
-        offset, tools = int(rng.integers(-12, 13)), CodingTools(int(qp != 35), transform_8x8_mode, 0)
+        offset, tools = int(rng.integers(-12, 13)), CodingTools(int(qp != 35), transform_8x8_mode, cabac)
         gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
         source, rec = Planes(*planes), Planes(*(np.full_like(p, 55) for p in planes))
         gpu_source, references, out = (uploaded(device, bundle) for bundle in (source, pool, rec))

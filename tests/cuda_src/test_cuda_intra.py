@@ -16,7 +16,7 @@ from ..cuda_emulator.fixtures import device  # noqa: F401
 WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", *Residual._fields)
 
 
-def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None, transform_8x8_mode=0):  # noqa: F811
+def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None, transform_8x8_mode=0, cabac=0):  # noqa: F811
     """Runs the twins; parts: first and last macroblock of each call; given: modes of a P picture. Returns the CPU's state."""
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
     modes, slices = device.upload(given), device.upload(slice_first_mb)
@@ -24,7 +24,7 @@ def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None, 
     source, out = uploaded(device, Planes(*planes)), uploaded(device, Planes(*rec))
 
     def changed(state, rec):
-        coding = Quantiser(state["qp"], offset), CodingTools(1, transform_8x8_mode, 0)
+        coding = Quantiser(state["qp"], offset), CodingTools(1, transform_8x8_mode, cabac)
         return named(IntraChoice, state), *coding, rec, named(Residual, state)
 
     for first_mb, end_mb in parts:
@@ -39,7 +39,8 @@ def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None, 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "smooth", "waves"])
 @pytest.mark.parametrize("transform_8x8_mode", [0, 1])
-def test_intra_pictures(device, kind, transform_8x8_mode):  # noqa: F811
+@pytest.mark.parametrize("cabac", [0, 1])
+def test_intra_pictures(device, kind, transform_8x8_mode, cabac):  # noqa: F811
     rng = np.random.default_rng(seed := 61)
     print("seed", seed)
     seen, seen_given = set(), set()
@@ -54,8 +55,8 @@ def test_intra_pictures(device, kind, transform_8x8_mode):  # noqa: F811
             offset = int(rng.integers(-12, 13))
             slices, other_rec = np.zeros(height // 16, np.int32), copy.deepcopy(rec)
             given, other = given_modes(rng, width // 16, slices, transform_8x8_mode), copy.deepcopy(state)
-            both(device, planes, state, slices, offset, rec, [(0, n_mb)], None, transform_8x8_mode)
-            both(device, planes, other, slices, offset, other_rec, [(0, n_mb)], given, transform_8x8_mode)
+            both(device, planes, state, slices, offset, rec, [(0, n_mb)], None, transform_8x8_mode, cabac)
+            both(device, planes, other, slices, offset, other_rec, [(0, n_mb)], given, transform_8x8_mode, cabac)
             seen.update(state["mb_type"].tolist())
             seen_given.update(other["mb_type"].tolist())
     print("types", seen, seen_given)
@@ -83,7 +84,7 @@ def test_among_inter_macroblocks_and_slices(device, share, transform_8x8_mode): 
             planes = picture(rng, 16 * mb_height, 16 * mb_width, "waves")
             rec = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in planes]
             given = given_modes(rng, mb_width, first, transform_8x8_mode)
-            both(device, planes, copy.deepcopy(state), first, 0, copy.deepcopy(rec), parts, None, transform_8x8_mode)
+            both(device, planes, copy.deepcopy(state), first, 0, copy.deepcopy(rec), parts, None, transform_8x8_mode, 1)
             both(device, planes, copy.deepcopy(state), first, 0, rec, parts, given, transform_8x8_mode)
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import intra_estimate as cpu
+from h264lite.cpu_simd.bundles import CodingTools
+from h264lite.cpu_simd.decisions import AS_8x8
 from h264lite.cuda_src.intra_estimate import intra_estimate
 
 from ..cpu_simd.test_intra import picture
@@ -11,9 +13,12 @@ from ..quantiser import constant, varying
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "smooth", "waves"])
-def test_twin(device, kind):  # noqa: F811
+@pytest.mark.parametrize("transform_8x8_mode", [0, 1])
+def test_twin(device, kind, transform_8x8_mode):  # noqa: F811
+    tools = CodingTools(0, transform_8x8_mode, 0)
     rng = np.random.default_rng(seed := 51)
     print("seed", seed)
+    seen = set()
     for width, height in ((16, 16), (48, 64), (144, 32), (16, 48), (80, 16), (128, 48)):
         source = picture(rng, height, width, kind)[0]
         rows = height // 16
@@ -26,12 +31,15 @@ def test_twin(device, kind):  # noqa: F811
             n_ref = int(rng.integers(0, 3))
             qp = varying(rng, want.size) if one_qp is None else constant(want.size, one_qp)
             gpu_qp = device.upload(qp)
-            cpu.intra_estimate(source, qp, inter, n_ref, slices, 0, rows, want, want_modes)
+            cpu.intra_estimate(source, qp, inter, n_ref, slices, tools, 0, rows, want, want_modes)
             inter_there, slices_there = device.upload(inter), device.upload(slices)
             for split in ([0, rows], list(range(rows + 1))):
                 got = device.array(want.shape, np.int32).fill(0x55)
                 modes = device.array(want_modes.shape, np.uint8).fill(0x55)
                 for row0, row1 in zip(split, split[1:]):
-                    intra_estimate(on_gpu, gpu_qp, inter_there, n_ref, slices_there, row0, row1, got, modes)
+                    intra_estimate(on_gpu, gpu_qp, inter_there, n_ref, slices_there, tools, row0, row1, got, modes)
                 np.testing.assert_array_equal(got.get(), want)
                 np.testing.assert_array_equal(modes.get(), want_modes)
+            seen.update(want_modes.ravel().tolist())
+    if kind == "waves":
+        assert (max(seen) >= AS_8x8) == bool(transform_8x8_mode)

@@ -91,6 +91,18 @@ def test_a_real_clip(gpu):  # noqa: F811
     compare(cut, 96, 64, qp=27)
 
 
+@pytest.mark.parametrize(
+    "tools",
+    ({"qp": 22, "keyint": 1}, {"qp": 27, "ref": 3, "slices": 2}, {"qp": 36, "trellis": 0, "no_deblock": True}, {"qp": 2}),
+    ids=str,
+)
+def test_8x8_transform(gpu, tools):  # noqa: F811
+    clip = sequences.clip("foreman_176x144_30")
+    cut = [tuple(p[: s, : s + s // 2] for p, s in zip(frame, (64, 32, 32))) for frame in planes(clip, 3)]
+    compare(cut, 96, 64, profile="high", no_cabac=True, **tools)
+    compare(round_trip.noise_clip(34, 50, 3, 5), 34, 50, profile="high", no_cabac=True, **tools)
+
+
 @pytest.mark.parametrize("gpu", WAYS, indirect=True)
 def test_the_timeline(gpu, tmp_path):  # noqa: F811
     """Every stage, copy and thread of every frame; nothing of a frame before its upload."""
