@@ -6,6 +6,8 @@ Each is a collections.namedtuple, made in 25 us at import; a typing.NamedTuple t
 
 from collections import namedtuple
 
+from .decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
+
 # Samples of one frame, each plane uint8; rows may be longer than the frame.
 Planes = namedtuple("Planes", (
     "y",  # [H, W]
@@ -126,7 +128,9 @@ CodingTools = namedtuple("CodingTools", (
     "trellis",  # the option
     "transform_8x8_mode",  # transform_8x8_mode_flag
     "cabac",  # entropy_coding_mode_flag
-))  # fmt: skip
+    "dead_zone_inter",  # of luma levels that are not chosen by bits, see ROUNDING in decisions.py
+    "dead_zone_intra",
+), defaults=(DEAD_ZONE_INTER, DEAD_ZONE_INTRA))  # fmt: skip
 
 # Quantisation of the macroblocks.
 Quantiser = namedtuple("Quantiser", (

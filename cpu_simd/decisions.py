@@ -44,7 +44,10 @@ BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
 BITS_LEAST = 2  # of a vector
 
 # ---- residuals
-DEAD_ZONE_INTRA, DEAD_ZONE_INTER = 3, 6  # levels are rounded up from 1 - 1 / DEAD_ZONE on
+# Dead zones as what is added before levels are rounded down, in 1 / ROUNDING of a step: levels are rounded up from
+# 1 - DEAD_ZONE / ROUNDING on.
+ROUNDING = 192
+DEAD_ZONE_INTRA, DEAD_ZONE_INTER, DEAD_ZONE_NEAREST = 64, 32, 96
 # Residuals with a decimate_score below these are dropped: luma of a quadrant, of the macroblock, chroma AC of a plane.
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
 PCM_BITS = 384 * 8 + 8  # samples and mb_type of I_PCM
@@ -61,7 +64,7 @@ RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
 # ---- rd_candidates, and mode_decision by its costs
 BY_COST = 6  # lowest subme with decisions by squared error and bits
 RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
-RD_DEAD_ZONE = 6  # of the levels that are counted
+RD_DEAD_ZONE = 32  # of the levels that are counted
 RD_MOST_ERROR = 2047  # errors of a coefficient, in units of step / 64, count as this where they are larger
 _RD_LAMBDA = 0.12  # lambda / step^2 of squared errors
 RD_DISTORTION = round(16 / _RD_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit

@@ -157,8 +157,9 @@ def rd_decision(
     mb_type, sub_mb_type, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
     total_coeff = residual.total_coeff
-    kind = rounding_kind(CodingTools(settings.trellis, 0, 0), BY_CAVLC)
-    rounding = Rounding(kind, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32))
+    dead_zone = np.int64(DEAD_ZONE_INTER)
+    kind = rounding_kind(CodingTools(settings.trellis, 0, 0, dead_zone, dead_zone), BY_CAVLC)
+    rounding = Rounding(kind, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32))
     height, width = source.y.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]

@@ -21,10 +21,11 @@ struct Scratch {
 };
 
 // The 8x8 transform of the luma. c: differences of the lane's 4x4 block; parts: levels that lanes k < 16 send, 0 in the others
-DEVICE void quantise_8x8(const int *c, int qp, Choice how, int *parts, uint16_t *ratios, const Scratch &scratch, int lane) {
+DEVICE void quantise_8x8(const int *c, int qp, Choice how, int dead_zone, int *parts, uint16_t *ratios, const Scratch &scratch,
+                         int lane) {
   int x[8], *exchange = scratch.exchange;
   forward_8x8(c, x, exchange, lane);
-  const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? 2 : DEAD_ZONE_INTER, lane & 7);
+  const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? DEAD_ZONE_NEAREST : dead_zone, lane & 7);
 #pragma unroll
   for (int k = 0; k < 8; k++) {
     const int ratio = min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);
@@ -63,8 +64,8 @@ template <bool EITHER, bool FOR_CABAC>
 DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
     const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
     const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
-    int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,
-    signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
+    int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp,
+    uint8_t *mb_type, signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
     uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS * 16 * 32);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
@@ -119,7 +120,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
     either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
     if (either) {
       int parts[16];
-      quantise_8x8(c, qp_y, how, parts, own_ratios, scratch, lane);
+      quantise_8x8(c, qp_y, how, dead_zone, parts, own_ratios, scratch, lane);
       cost_8x8 = luma_cost(parts, own_ratios, true, scratch.bits, lane, pattern_8x8);
 #pragma unroll
       for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(parts[2 * p]) & 0xffff) | unsigned(parts[2 * p + 1]) << 16;
@@ -128,7 +129,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   forward_4x4(c);
   // chroma DC
   const int dc_coefficient = hadamard_2x2(c[0], lane);
-  int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? 2 : DEAD_ZONE_INTER);
+  int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? DEAD_ZONE_NEAREST : DEAD_ZONE_INTER);
   if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
     const bool is_dc = lane >= 24;
     const int first = luma || is_dc ? 0 : 1;
@@ -148,7 +149,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
   if (EITHER && how == AS_ROUNDED) store_ratios(c, own_qp, own_ratios);
   if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
-  if (how == AS_ROUNDED) quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
+  if (how == AS_ROUNDED) quantise_4x4(c, own_qp, luma ? dead_zone : DEAD_ZONE_INTER, !luma);
   if (EITHER && either) {
     is_8x8 = cost_8x8 < luma_cost(c, own_ratios, false, scratch.bits, lane, pattern);
     if (is_8x8) {
@@ -251,26 +252,26 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   }
 }
 
-#define INTER_RESIDUAL(name, either, cabac)                                                                                       \
+#define INTER_RESIDUAL(name, either, cabac)                                                                                         \
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
-      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,            \
-      const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,         \
-      int chroma_qp_offset, int trellis, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type,\
-      signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,      \
-      uint8_t *transform_8x8, uint8_t *cbp) {                                                                                     \
-    Scratch scratch = {nullptr, nullptr};                                                                                         \
-    const int warp = int(threadIdx.x >> 5);                                                                                       \
-    if constexpr (either) {                                                                                                       \
-      SHARED(int, exchange, WARPS *EXCHANGE_8x8);                                                                                 \
-      scratch.exchange = exchange + warp * EXCHANGE_8x8;                                                                          \
-    }                                                                                                                             \
-    if constexpr (either || cabac) {                                                                                              \
-      SHARED(unsigned, bits, WARPS *N_INTER_CONTEXTS);                                                                            \
-      scratch.bits = bits + warp * N_INTER_CONTEXTS;                                                                              \
-    }                                                                                                                             \
+      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
+      const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,           \
+      int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type,                                    \
+      const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,\
+      uint8_t *transform_8x8, uint8_t *cbp) {                                                                                       \
+    Scratch scratch = {nullptr, nullptr};                                                                                           \
+    const int warp = int(threadIdx.x >> 5);                                                                                         \
+    if constexpr (either) {                                                                                                         \
+      SHARED(int, exchange, WARPS *EXCHANGE_8x8);                                                                                   \
+      scratch.exchange = exchange + warp * EXCHANGE_8x8;                                                                            \
+    }                                                                                                                               \
+    if constexpr (either || cabac) {                                                                                                \
+      SHARED(unsigned, bits, WARPS *N_INTER_CONTEXTS);                                                                              \
+      scratch.bits = bits + warp * N_INTER_CONTEXTS;                                                                                \
+    }                                                                                                                               \
     code_macroblock<either, cabac>(scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height, row0,\
-                                   chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels, \
-                                   total_coeff, transform_8x8, cbp);                                                              \
+                                   chroma_qp_offset, trellis, dead_zone, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,\
+                                   total_coeff, transform_8x8, cbp);                                                                \
   }
 INTER_RESIDUAL(inter_residual, false, false)
 INTER_RESIDUAL(inter_residual_8x8, true, false)

@@ -23,8 +23,8 @@ def inter_residual(
     height, width = source.y.shape
     mb_width, mb_height = width // 16, height // 16
     arguments = [*source, references.luma, references.chroma, references.slots, references.weights, references.pad]
-    arguments += [mb_width, mb_height, row0, quantiser.chroma_offset, tools.trellis, motion.sub_mb_type, quantiser.qp]
-    arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
+    arguments += [mb_width, mb_height, row0, quantiser.chroma_offset, tools.trellis, tools.dead_zone_inter]
+    arguments += [motion.sub_mb_type, quantiser.qp, motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
     grid = (-(-mb_width // WARPS), row1 - row0)
     kernel = "inter_residual_8x8" if tools.transform_8x8_mode else "inter_residual"
     kernel += "_trellis" if tools.trellis and tools.cabac else ""

@@ -48,7 +48,7 @@ DEVICE void inverse_4x4(int *c) {
 
 // Coefficients to levels, from position `first` on (the levels before are 0); not part of the standard
 DEVICE void quantise_4x4(int *c, int qp, int dead_zone, bool skip_dc) {
-  const int shift = 15 + qp / 6, rounding = (1 << shift) / dead_zone, m = qp % 6;
+  const int shift = 15 + qp / 6, rounding = (dead_zone << shift) / ROUNDING, m = qp % 6;
   const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
 #pragma unroll
   for (int p = 0; p < 16; p++) {
@@ -68,7 +68,7 @@ DEVICE void scale_4x4(int *c, int qp) {
 
 DEVICE int quantise_dc(int value, int qp, int dead_zone) {
   const int shift = 16 + qp / 6;
-  const int level = int(min((unsigned(abs(value)) * unsigned(QUANT_MF[qp % 6][0]) + unsigned(1 << shift) / dead_zone) >> shift,
+  const int level = int(min((unsigned(abs(value)) * unsigned(QUANT_MF[qp % 6][0]) + (unsigned(dead_zone) << shift) / ROUNDING) >> shift,
                             unsigned(MAX_LEVEL)));
   return value < 0 ? -level : level;
 }

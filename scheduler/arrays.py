@@ -250,6 +250,8 @@ CONSTANTS = {
     "trellis": "the option",
     "transform_8x8_mode": "transform_8x8_mode_flag",
     "cabac": "entropy_coding_mode_flag",
+    "dead_zone_inter": "of luma levels of inter macroblocks, by the option (ROUNDING in cpu_simd/decisions.py)",
+    "dead_zone_intra": "of intra macroblocks",
     "chroma_qp_offset": "chroma_qp_index_offset",
     "alpha_offset": "FilterOffsetA",
     "beta_offset": "FilterOffsetB",

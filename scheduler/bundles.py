@@ -57,7 +57,7 @@ BUNDLES = {bundle.name: bundle for bundle in (
     Bundle("strength_data", StrengthData, "mb_type ref_idx mv total_coeff transform_8x8"),
     Bundle("macroblocks", Macroblocks, "mb_type sub_mb_type ref_idx mv intra4x4_mode intra16x16_mode intra_chroma_mode "
            "cbp qp levels total_coeff transform_8x8"),
-    Bundle("tools", CodingTools, "trellis transform_8x8_mode cabac"),
+    Bundle("tools", CodingTools, "trellis transform_8x8_mode cabac dead_zone_inter dead_zone_intra"),
     Bundle("quantiser", Quantiser, "qp chroma_qp_offset"),
     Bundle("deblocking", Deblocking, "alpha_offset beta_offset disable_idc"),
     Bundle("input_planes", InputPlanes, "input_y input_u input_v pitch chroma_pitch chroma_step"),

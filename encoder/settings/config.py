@@ -47,6 +47,8 @@ class Config:
     partitions: frozenset[str]  # of p8x8, p4x4, i4x4
     subme: int
     trellis: int
+    deadzone_inter: int  # 1 / 64 of a step, on both sides of zero
+    deadzone_intra: int
     cabac: bool  # entropy_coding_mode_flag
     weightp: int  # 1: weighted_pred_flag
     transform_8x8_mode: bool

@@ -197,6 +197,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames are chosen by distortion and bits (slower), 0: "
            "by a dead zone", "INT", 0, 1, short="t"),
 
+    Option("deadzone_inter", "Analysis", read_int, 21, "luma levels of inter macroblocks are rounded up from 1/2 + INT/64 on, "
+           "where no trellis chooses them; 21 stands for 5/6", "INT", 0, 32),
+    Option("deadzone_intra", "Analysis", read_int, 11, "the same of intra macroblocks; 11 stands for 2/3", "INT", 0, 32),
     Option("weightp", "Analysis", read_int, 0, "weighted prediction of P frames, a tool of Main and High profile: 1 gives "
            "the last frame weights where the brightness fades or flashes", "INT", 0, 1),
 

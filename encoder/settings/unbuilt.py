@@ -30,7 +30,6 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
     _NO_B: {"bframes": "0", "b_adapt": "0", "b_bias": "0", "b_pyramid": "none 0", "direct": "none 0", "pbratio": ""},
     _NO_MATRICES: {"cqm": "flat", "cqmfile": "", "cqm4": "", "cqm4i": "", "cqm4p": "", "cqm8": "", "cqm8i": "", "cqm8p": ""},
-    "the dead zone is fixed": {"deadzone_inter": "", "deadzone_intra": ""},
     _NO_PSY: {"psy_rd": "0 0:0"},
     _NO_INTERLACE: {"pulldown": "none"},
     _IDR: {"scenecut": "0", "min_keyint": ""},

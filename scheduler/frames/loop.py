@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
 from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
 from ..arrays import INTRA_FILL, Size
 from ..cuda_executor import CudaExecutor
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 OneDevice = Executor | CudaExecutor
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
+BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
 MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
 
 
@@ -224,6 +226,11 @@ def _slice_first_mb(settings: LoopSettings) -> np.ndarray:
     return np.array([row0 * mb_width for row0, row1 in settings.slices for _ in range(row0, row1)], np.int32)
 
 
+def _dead_zone(option: int, default: int, of_default: int) -> int:
+    """The number of kernels for a dead zone in 1 / 64 of a step on both sides of 0; the default stands for a sixth, a third."""
+    return of_default if option == default else ROUNDING * (32 - option) // 64
+
+
 def _constants(config: "Config") -> dict[str, Any]:
     """The arguments that are the same for all frames."""
     return {
@@ -234,6 +241,8 @@ def _constants(config: "Config") -> dict[str, Any]:
         "mb_width": config.mb_width, "partition_mask": _partition_mask(config.partitions, config.max_mvs_per_2mb),
         "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
         "transform_8x8_mode": int(config.transform_8x8_mode), "cabac": int(config.cabac),
+        "dead_zone_inter": _dead_zone(config.deadzone_inter, BY_DEFAULT[0], DEAD_ZONE_INTER),
+        "dead_zone_intra": _dead_zone(config.deadzone_intra, BY_DEFAULT[1], DEAD_ZONE_INTRA),
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
         "disable_idc": config.disable_deblocking_idc,
     }  # fmt: skip

@@ -38,7 +38,7 @@ def test_twin(device, kind, largest, transform_8x8_mode, cabac):  # noqa: F811
         state["qp"][:] = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51)
         state["mb_type"][rng.random(n_mb) < 0.1] = I_4x4
         state["mb_type"][state["mb_type"] == P_SKIP] = P_16x16  # before this stage only --subme 6 skips, on the CPU alone
-        offset, tools = int(rng.integers(-12, 13)), CodingTools(int(qp != 35), transform_8x8_mode, cabac)
+        offset, tools = int(rng.integers(-12, 13)), CodingTools(int(qp != 35), transform_8x8_mode, cabac, qp + largest % 60)
         gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
         source, rec = Planes(*planes), Planes(*(np.full_like(p, 55) for p in planes))
         gpu_source, references, out = (uploaded(device, bundle) for bundle in (source, pool, rec))
