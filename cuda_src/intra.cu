@@ -249,6 +249,7 @@ DEVICE void set_modes(signed char *modes, bool top, unsigned above, bool left, c
 template <bool GIVEN, bool LARGE, bool WEIGHED>
 DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
   constexpr int AHEAD = GIVEN ? 1 : 3;  // the warp that prepares the next macroblock
+  const int dead_zone = WEIGHED ? DEAD_ZONE_INTRA : p.dead_zone;  // not used where levels are chosen: a register less
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mb_width = p.mb_width;
   const bool fifth = LARGE && !GIVEN && warp == 4;  // it takes the edge that warp 0 takes
   const int edge = fifth ? 0 : warp;
@@ -307,21 +308,21 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
           set_edge_8x8(*eight, above.a, word, lane);
           if (!GIVEN) set_modes(eight->modes, top, above.a, mx > 0, modes_before, lane, 7);
           __syncwarp();
-          if (GIVEN) code_given_8x8(*eight, m.source, around, item.qp, p.dead_zone, lane);
-          else code_8x8<WEIGHED>(*eight, m.source, around, &m.limit, item.qp, p.dead_zone, trial, lane, weighing);
+          if (GIVEN) code_given_8x8(*eight, m.source, around, item.qp, dead_zone, lane);
+          else code_8x8<WEIGHED>(*eight, m.source, around, &m.limit, item.qp, dead_zone, trial, lane, weighing);
         }
       } else if (GIVEN && !is_4x4(item)) {
         const Above columns = {__shfl_sync(FULL_WARP, above.a, 1 + (lane & 3)), __shfl_sync(FULL_WARP, above.a, 0), 0};
-        code_given_16x16(m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, p.dead_zone, lane, own.scan);
+        code_given_16x16(m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, dead_zone, lane, own.scan);
       } else if (warp == 0) {
         set_edge(m, above, word, lane);
         if (!GIVEN) set_modes(m.modes, top, above.a, mx > 0, modes_before, lane, LARGE ? 7 : 6);
         __syncwarp();
-        if (item.qp != quantiser.qp) quantiser = quantiser_of(item.qp, p.dead_zone, lane);
+        if (item.qp != quantiser.qp) quantiser = quantiser_of(item.qp, dead_zone, lane);
         if (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, own);
         else code_4x4<WEIGHED>(m, around, quantiser, LAMBDA[item.qp], lane, own, weighing);
       } else {
-        code_16x16<WEIGHED>(m, around, above, int(word >> 24), item.qp, p.dead_zone, LAMBDA[item.qp], lane, own.scan, weighing);
+        code_16x16<WEIGHED>(m, around, above, int(word >> 24), item.qp, dead_zone, LAMBDA[item.qp], lane, own.scan, weighing);
       }
     }
     if (warp == AHEAD && next.mx < mb_width) {

@@ -98,7 +98,7 @@ struct Quantiser {
 DEVICE Quantiser quantiser_of(int qp, int dead_zone, int lane) {
   const int kind = position_class(lane & 15), place = kind == 0 ? 0 : kind == 1 ? 5 : 1;
   const int shift = kept(15 + qp / 6, lane);
-  return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, (dead_zone << shift) / ROUNDING};
+  return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, rounding_of(dead_zone, shift)};
 }
 
 // 8.5.12.2 for a row or a column, its value i in lane i: even + odd, or even - odd

@@ -46,9 +46,14 @@ DEVICE void inverse_4x4(int *c) {
   for (int i = 0; i < 16; i++) c[i] = (c[i] + 32) >> 6;
 }
 
+// What is added to a coefficient before it is shifted: dead_zone / ROUNDING of a step. To the nearest takes no division
+DEVICE int rounding_of(int dead_zone, int shift) {
+  return dead_zone == DEAD_ZONE_NEAREST ? 1 << (shift - 1) : int((unsigned(dead_zone) << shift) / unsigned(ROUNDING));
+}
+
 // Coefficients to levels, from position `first` on (the levels before are 0); not part of the standard
 DEVICE void quantise_4x4(int *c, int qp, int dead_zone, bool skip_dc) {
-  const int shift = 15 + qp / 6, rounding = (dead_zone << shift) / ROUNDING, m = qp % 6;
+  const int shift = 15 + qp / 6, rounding = rounding_of(dead_zone, shift), m = qp % 6;
   const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
 #pragma unroll
   for (int p = 0; p < 16; p++) {
@@ -68,7 +73,7 @@ DEVICE void scale_4x4(int *c, int qp) {
 
 DEVICE int quantise_dc(int value, int qp, int dead_zone) {
   const int shift = 16 + qp / 6;
-  const int level = int(min((unsigned(abs(value)) * unsigned(QUANT_MF[qp % 6][0]) + (unsigned(dead_zone) << shift) / ROUNDING) >> shift,
+  const int level = int(min((unsigned(abs(value)) * unsigned(QUANT_MF[qp % 6][0]) + unsigned(rounding_of(dead_zone, shift))) >> shift,
                             unsigned(MAX_LEVEL)));
   return value < 0 ? -level : level;
 }
