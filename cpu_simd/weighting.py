@@ -4,6 +4,8 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .layout import CHROMA_WEIGHTED, LUMA_WEIGHTED
+from .simd.lanes import squares_of_pairs, sum_of_lanes
+from .simd.vector import add, load_u8x16, widen
 
 
 @helper
@@ -57,6 +59,18 @@ def weight_reference(ref_luma, ref_slots, weights, weighted_slot, pad, row0, row
                 ref_luma[to, plane, y, x] = _weighted(np.int32(ref_luma[slot, plane, y, x]), denominator, weight, offset)
 
 
+@helper
+def _partial_block(lines, y0, y1, x0, x1):
+    """(sum, sum of squares) of the samples in [y0, y1) x [x0, x1)."""
+    total, squares = np.int64(0), np.int64(0)
+    for y in range(y0, y1):
+        for x in range(x0, x1):
+            value = np.int64(lines[y, x])
+            total += value
+            squares += value * value
+    return total, squares
+
+
 @closed_kernel
 def block_sums(lines, sums):
     """Not part of the standard: sums of the samples of a source plane by blocks, and the sum of all squares, returned.
@@ -64,15 +78,20 @@ def block_sums(lines, sums):
     lines: uint8[h, w], some lines of the plane; sums int32[ceil(h / 4), ceil(w / 16)] of 4 x 16 of these.
     """
     height, width = lines.shape
-    squares = np.int64(0)
+    all_squares = np.int64(0)
     for by in range(sums.shape[0]):
-        for bx in range(sums.shape[1]):
-            total, square = np.int32(0), np.int32(0)
-            for y in range(4 * by, min(4 * by + 4, height)):
-                for x in range(16 * bx, min(16 * bx + 16, width)):
-                    value = np.int32(lines[y, x])
-                    total += value
-                    square += value * value
-            sums[by, bx] = total
-            squares += square
-    return squares
+        y0, y1 = 4 * by, min(4 * by + 4, height)
+        for bx in range(width // 16):
+            row = widen(load_u8x16(lines, y0 * width + 16 * bx))
+            total, squares = row, squares_of_pairs(row)
+            for y in range(y0 + 1, y1):
+                row = widen(load_u8x16(lines, y * width + 16 * bx))
+                total, squares = add(total, row), add(squares, squares_of_pairs(row))
+            sums[by, bx] = sum_of_lanes(total)
+            all_squares += np.int64(sum_of_lanes(squares))
+        if width & 15:
+            bx = width >> 4
+            total_of_rest, squares_of_rest = _partial_block(lines, y0, y1, 16 * bx, width)
+            sums[by, bx] = total_of_rest
+            all_squares += squares_of_rest
+    return all_squares
