@@ -1,7 +1,7 @@
 """Time of the CUDA kernels within P frames of a real clip: microseconds a frame, by stage, compared with the targets.
 
     H264LITE_SEQUENCES=... python benchmarks/cuda_kernels.py [--clip driving_1920x1080_30] [--pictures 24] [--qp 27]
-        [--merange 16] [--preset medium] [--json FILE]
+        [--merange 16] [--preset medium] [--profile baseline] [--subme 4] [--json FILE]
 
 A frame is encoded; then its driver calls are issued again in the same order, each kernel with the same source, vectors,
 modes and residuals, ten times in a row between two events on its own stream, with nothing else on the GPU.
@@ -24,6 +24,7 @@ import numpy as np
 from h264lite.benchmarks import clips
 from h264lite.benchmarks.cuda_loop import planes
 from h264lite.benchmarks.cuda_stages import BATCH, Filler
+from h264lite.cuda_src.cabac import KERNELS as CABAC_KERNELS
 from h264lite.cuda_src.runtime.recording import Recording
 from h264lite.cuda_src.subpel_refine import KERNELS as REFINEMENTS
 from h264lite.encoder.pipeline import EncodedFrame, Pipeline
@@ -50,19 +51,20 @@ TABLE = (
     Row("search_centre", ("subsample", "search_centre")),
     Row("full_search", ("full_search_16", "full_search"), 70),
     Row("subpel_refine", REFINEMENTS[1:], 100),
-    Row("intra_estimate", ("intra_estimate",)),
+    Row("intra_estimate", ("intra_estimate", "intra_estimate_8x8")),
+    Row("rd_candidates", ("rd_candidates",)),
     Row("mode_decision", ("mode_decision",)),
-    Row("inter_residual", ("inter_residual",), 40),
-    Row("intra", ("intra_given", "intra")),
+    Row("inter_residual", tuple(f"inter_residual{kind}" for kind in ("", "_8x8", "_trellis", "_8x8_trellis")), 40),
+    Row("intra", ("intra_given", "intra_given_8x8")),
     Row("deblock", ("deblock_strengths", "deblock_tiles"), 30),
     Row("extend_luma", ("extend_borders",), on=MAIN),
     Row("extend_chroma", ("extend_borders",), on=SIDE),
     Row("interpolate", ("interpolate",), 25),
     Row("mark_skipped", ("mark_skipped",)),
     Row("ssd", ("ssd",)),
-    Row("write_slices", ("code_macroblocks", "place_macroblocks", "pack_slices")),
+    Row("write_slices", ("code_macroblocks", "place_macroblocks", "pack_slices", *CABAC_KERNELS)),
 )
-IN_PLACE = REFINEMENTS[1:]  # kernels that change their input
+IN_PLACE = (*REFINEMENTS[1:], "rd_candidates", "sum_contexts", "add_codes")  # kernels that change their input
 
 
 class Timed(NamedTuple):
@@ -192,6 +194,8 @@ def main() -> int:
     parser.add_argument("--qp", type=int, default=27)
     parser.add_argument("--merange", type=int, default=16)
     parser.add_argument("--preset", default="medium")
+    parser.add_argument("--profile", default="baseline")
+    parser.add_argument("--subme", type=int)
     parser.add_argument("--json")
     args = parser.parse_args()
     missing = why_no_cuda()
@@ -199,7 +203,9 @@ def main() -> int:
         sys.exit(missing)
     clip = clips.load(args.clip, FIRST + args.pictures)
     pictures = clip.pictures + clip.pictures[-2:0:-1]  # forwards and backwards: no cut
-    options = {"qp": args.qp, "merange": args.merange, "preset": args.preset, "ref": 1}
+    options = {"qp": args.qp, "merange": args.merange, "preset": args.preset, "ref": 1, "profile": args.profile}
+    if args.subme is not None:
+        options["subme"] = args.subme
     pipeline = Pipeline(Config.from_options(width=clip.width, height=clip.height, device="cuda", **options))
     bench = Bench(pipeline)
     found = []

@@ -234,6 +234,8 @@ def main() -> int:
     parser.add_argument("--qp", type=int, default=27)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--subme", type=int, default=4)
+    parser.add_argument("--profile", default="baseline")
+    parser.add_argument("--no-cabac", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--trace")
     args = parser.parse_args()
@@ -243,7 +245,8 @@ def main() -> int:
     width, height = (int(n) for n in args.size.split("x"))
     kind, pictures = load(width, height, 60)
     pictures = pictures + pictures[-2:0:-1]  # forwards and backwards: no cut
-    options = {"qp": args.qp, "threads": args.threads, "subme": args.subme}
+    options = {"qp": args.qp, "threads": args.threads, "subme": args.subme, "profile": args.profile}
+    options["no_cabac"] = args.no_cabac
     results: dict[str, Any] = {"size": args.size, "clip": kind, **options}
     run_loop(pictures, width, height, 8, options)  # compiles
     for title, streams in (("all streams", 4), ("one stream", 1)):
@@ -264,7 +267,8 @@ def main() -> int:
         with source.open("wb") as file:
             for n in range(args.frames):
                 file.write(pictures[n % len(pictures)].tobytes())
-        words = ["--qp", str(args.qp), "--subme", str(args.subme), "--threads", str(args.threads)]
+        words = ["--qp", str(args.qp), "--subme", str(args.subme), "--threads", str(args.threads), "--profile", args.profile]
+        words += ["--no-cabac"] * args.no_cabac
         one_stream = Path(folder) / "one_stream.toml"
         save(Tuning(Machine.here(), guess(("cpu", "cuda:0"), os.cpu_count() or 1), pins={"streams": 1}), one_stream)
         for title, more in (

@@ -74,6 +74,12 @@ DecisionSettings = namedtuple("DecisionSettings", (
     "partition_mask",  # sizes of partitions, see ALL_PARTITIONS in decisions.py
 ))  # fmt: skip
 
+# What the divisions of an inter macroblock are compared with, in the units of Searches.cost.
+Rivals = namedtuple("Rivals", (
+    "intra_cost",  # int32[n_mb], least cost of an intra type
+    "skip_limit",  # int32[n_mb], what P_Skip may cost beyond the best choice, see rd_candidates
+))  # fmt: skip
+
 # Types and motion of the macroblocks of a frame.
 Motion = namedtuple("Motion", (
     "mb_type",  # uint8[n_mb]

@@ -37,7 +37,7 @@ BITS_INTRA = 28
 BITS_ESTIMATED_4x4 = 24  # of Intra_4x4 in intra_estimate, besides mb_type and modes: what the estimate misses
 BITS_ESTIMATED_8x8 = 12  # the same of Intra_8x8
 BITS_4x4 = 4  # extra cost of Intra_4x4 against Intra_16x16 in I frames, besides its modes and SATD; found by experiment
-BITS_INTRA_8x8 = -4  # the same of Intra_8x8
+BITS_INTRA_8x8 = -12  # the same of Intra_8x8
 # Table 7-13, 7-17: bits of mb_type and sub_mb_type (ue(v)), plus one for mb_skip_run
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
@@ -61,22 +61,6 @@ RDO_MANY, RDO_SURE_OF_MANY = 8, 43  # RDO_SURE of a block with more than RDO_MAN
 RDO_UP = 42  # levels above one are rounded up from a fraction of RDO_UP / RDO_ONE on
 RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
 
-# ---- rd_candidates, and mode_decision by its costs
-BY_COST = 6  # lowest subme with decisions by squared error and bits
-RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
-RD_DEAD_ZONE = 32  # of the levels that are counted
-RD_MOST_ERROR = 2047  # errors of a coefficient, in units of step / 64, count as this where they are larger
-_RD_LAMBDA = 0.12  # lambda / step^2 of squared errors
-RD_DISTORTION = round(16 / _RD_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
-RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
-# Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
-RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)
-RD_DC_INC = 1  # ctxIdxInc of coded_block_flag of chroma DC
-# LAMBDA / lambda of squared errors by QP_Y, in units of 1 / 2^16
-RD_SKIP_WEIGHT = np.array(
-    [round(65536 * int(LAMBDA[qp]) / (_RD_LAMBDA * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64
-)
-
 # ---- trellis
 # Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps. Found by experiment; in I
 # slices alone 110 is best, but what they lose is lost in the P frames after them too.
@@ -85,5 +69,18 @@ TRELLIS_THRESHOLD_8x8, TRELLIS_THRESHOLD_16x16 = 3, 4  # THRESHOLD_8x8, THRESHOL
 
 # ---- transform_choice
 CHOICE_MOST_RATIO = 2047  # ratios of a coefficient to the step, in 1 / 64, are not squared above this
-_CHOICE_LAMBDA = 0.12  # cost of a bit in squared steps
+_CHOICE_LAMBDA = 0.1  # cost of a bit in squared steps
+CHOICE_NEAR = 5  # costs of both transforms are near if they differ by one part in 2^CHOICE_NEAR
 CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
+
+# ---- rd_candidates, and mode_decision by its costs
+BY_COST = 6  # lowest subme with decisions by squared error and bits
+RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
+RD_MOST = 1 << 26  # larger costs count as this
+RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
+# Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
+RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)
+# LAMBDA / lambda of squared errors by QP_Y, in units of 1 / 2^16
+RD_SKIP_WEIGHT = np.array(
+    [round(65536 * int(LAMBDA[qp]) / (_CHOICE_LAMBDA * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64
+)

@@ -4,8 +4,9 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
-from .cabac_bits import N_BITS, P_SLICE, LUMA_4x4, fill_bits
+from .cabac_bits import P_SLICE, LUMA_4x4, fill_bits
 from .decisions import (
+    CHOICE_NEAR,
     DEAD_ZONE_INTER,
     THRESHOLD_CHROMA,
     TRELLIS_INTER,
@@ -35,9 +36,9 @@ from .macroblock_coding import (
 from .macroblock_syntax import only_8x8_partitions
 from .motion_compensation import predict_inter
 from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
-from .transform import chroma_qp, reconstruct_strips
-from .transform_8x8 import QUADRANT_8x8, reconstruct_8x8, scan_8x8
-from .transform_choice import luma_cost
+from .transform import chroma_qp, quantise_strips, reconstruct_strips
+from .transform_8x8 import QUADRANT_8x8, quantise_8x8, reconstruct_8x8, scan_8x8
+from .transform_choice import N_CHOICE_BITS, fill_choice_bits, luma_cost
 from .trellis import LONGEST
 
 # Bit masks (raster) of the 4x4 blocks of the quadrants
@@ -87,19 +88,39 @@ def _clear_quadrants(quantised, pattern):
 
 
 @helper
-def _code_either(mb, buffers, qp, rounding, residual):
-    """As _code_4x4 with the transform that costs less, see transform_choice.py; sets transform_8x8."""
-    _, predicted, out, quantised, dc, _, scratch, quantised_8x8 = buffers
-    levels, total_coeff = residual.levels, residual.total_coeff
-    coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding)
-    coded_8x8 = quantise_chosen_8x8(buffers, qp, rounding)
-    if coded | coded_8x8 == 0:
-        return 0
+def _quadrants_of(coded):
+    """Bit mask of the quadrants with 4x4 blocks set in `coded` (raster)."""
     quadrants = 0
     for q in range(4):
         quadrants |= (coded & BLOCKS_OF_QUADRANT[q] != 0) << q
-    cost, pattern = luma_cost(quantised, quadrants, False, rounding.bits, scratch, dc)
-    cost_8x8, pattern_8x8 = luma_cost(quantised_8x8, coded_8x8, True, rounding.bits, scratch, dc)
+    return quadrants
+
+
+@helper
+def _code_either(mb, buffers, qp, rounding, residual):
+    """As _code_4x4 with the transform that costs less, see transform_choice.py; sets transform_8x8.
+
+    Costs are those of levels rounded by the dead zone. If levels are chosen by bits, that is done for the transform that
+    costs less, or for both where they are nearly alike, and their costs then count.
+    """
+    source, predicted, out, quantised, dc, _, scratch, quantised_8x8 = buffers
+    levels, total_coeff, bits = residual.levels, residual.total_coeff, rounding.bits
+    coded = quantise_strips(source, predicted, 0, 4, 0, qp, rounding.dead_zone, quantised, dc)
+    coded_8x8 = quantise_8x8(source, predicted, qp, rounding.dead_zone, quantised_8x8)
+    if coded | coded_8x8 == 0:
+        return 0
+    cost, pattern = luma_cost(quantised, _quadrants_of(coded), False, bits, scratch, dc)
+    cost_8x8, pattern_8x8 = luma_cost(quantised_8x8, coded_8x8, True, bits, scratch, dc)
+    if rounding.kind:
+        try_4x4 = cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR)
+        try_8x8 = cost_8x8 < cost + (cost >> CHOICE_NEAR)
+        cost = cost_8x8 = np.int64(1) << 40
+        if try_4x4:
+            coded = quantise_chosen(buffers, 0, 4, LUMA_4x4, qp, rounding)
+            cost, pattern = luma_cost(quantised, _quadrants_of(coded), False, bits, scratch, dc)
+        if try_8x8:
+            coded_8x8 = quantise_chosen_8x8(buffers, qp, rounding)
+            cost_8x8, pattern_8x8 = luma_cost(quantised_8x8, coded_8x8, True, bits, scratch, dc)
     if cost_8x8 < cost:
         _clear_quadrants(quantised_8x8, pattern_8x8)
         for q in range(4):
@@ -171,7 +192,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     mb_width = source.y.shape[1] // 16
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
-    bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
+    bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kind, dead_zone = rounding_kind(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
     rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
@@ -191,6 +212,8 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             continue
         if (tools.cabac or tools.transform_8x8_mode) and q != bits_qp:
             fill_bits(bits, P_SLICE, q)
+            if tools.transform_8x8_mode:
+                fill_choice_bits(bits)
             bits_qp = q
         may_be_8x8 = tools.transform_8x8_mode != 0 and only_8x8_partitions(sub_mb_type, mb, mb_type[mb])
         cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), may_be_8x8, rounding, residual)

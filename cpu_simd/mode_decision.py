@@ -31,7 +31,8 @@ from .decisions import (
 )
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
 from .simd.lanes import squares_of_pairs, sum_of_lanes, sums_of_4
-from .simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, splat_u16x16, store, sub, widen
+from .simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, splat_u16x16, store, widen
+from .simd.vector import sub as difference
 from .skip_probe import WORTH, probe_tables, quantises_to_zero
 
 FAR = 1 << 40
@@ -197,8 +198,8 @@ def whole_error(target, at, x, y):
     a, b = base + offsets[0, f], base + offsets[1, f]
     sums = splat_i32x8(0)
     for row in range(16):
-        difference = sub(row_16(ref_luma, a, b, row * stride), load_u16x16(current, 16 * row))
-        sums = add(sums, squares_of_pairs(difference))
+        error = difference(row_16(ref_luma, a, b, row * stride), load_u16x16(current, 16 * row))
+        sums = add(sums, squares_of_pairs(error))
     return np.int64(sum_of_lanes(sums))
 
 
@@ -331,12 +332,12 @@ def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
 
 @closed_kernel
 def mode_decision(
-    source, references, searches, intra_cost, skip_limit, slice_first_mb, qp, settings, progress, row0, row1, motion
+    source, references, searches, rivals, slice_first_mb, qp, settings, progress, row0, row1, motion
 ):  # fmt: skip
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     source: uint8[H, W]; bundles: LumaReferences; Searches, results of full_search and subpel_refine; DecisionSettings.
-    intra_cost: int32[n_mb]; skip_limit: int32[n_mb]; slice_first_mb: int32[mb_height]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
+    Rivals; slice_first_mb: int32[mb_height]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
     initially 0: rows taken, then the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
 
     Writes motion: Motion, with mb_type P_16x16, P_16x8, P_8x16, P_8x8 or I_16x16 for "intra, the intra stage chooses". The
@@ -344,10 +345,11 @@ def mode_decision(
     8x8, intra. The P_Skip vector is taken at once if it costs no more than the best 16x16 and its residual quantises to
     nothing worth coding.
 
-    From subme BY_COST on searches.cost and intra_cost are those of rd_candidates, and the P_Skip vector is compared at the end:
-    P_Skip without a residual, if its squared error costs no more than the best choice plus skip_limit.
+    From subme BY_COST on the costs are those of rd_candidates, and P_Skip is chosen at the end, if the squared error of luma
+    at its vector costs no more than the best choice plus skip_limit.
     """
     ref_luma, ref_slots, pad, n_ref = references
+    intra_cost, skip_limit = rivals
     mb_type, sub_mb_type, ref_idx, mv = motion
     metric, by_cost = SATD if settings.subme >= 3 else SAD, settings.subme >= BY_COST
     height, width = source.shape
@@ -382,9 +384,7 @@ def mode_decision(
             wait_for_above(progress, my, mx, mb_width, first_mb, row0)
             load_mv_cache(mb, ref_idx, mv, mb_width, first_mb, mv_cache)
             at = np.int64(ref_slots[0]) * 4 * plane + (y0 + pad) * stride + x0 + pad
-            best, skipped = whole_macroblock(
-                mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion
-            )
+            best, skipped = whole_macroblock(mb, x0, y0, first_mb, target, at, tables, area, metric, choice, lam, motion)
             commit_motion(mv_cache, mb, ref_idx, mv)
             if not skipped:
                 find_distortions(mb, n_ref, lam, searches, 0, 40, distortion)

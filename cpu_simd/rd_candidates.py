@@ -10,12 +10,14 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16, SUB_4x4, SUB_4x8, SUB_8x4, SUB_8x8
 from .bit_costs import mvd_bits, ref_idx_bits, sub_type_bits
 from .bundles import Motion
-from .decisions import LAMBDA, NOT_WORTH, RD_GATE, BITS_8x8, BITS_8x16, BITS_16x8, BITS_16x16
+from .cabac_bits import ONE_BIT, P_SLICE, fill_bits
+from .decisions import LAMBDA, NOT_WORTH, RD_GATE, RD_MOST, BITS_8x8, BITS_8x16, BITS_16x8, BITS_16x16
 from .macroblock_coding import load_macroblock
+from .macroblock_syntax import only_8x8_partitions
 from .motion_compensation import predict_inter
-from .rd_bits import RD_BIT
-from .rd_cost import Residue, chroma_cost, luma_cost
+from .rd_cost import Residue, chroma_of, luma_of
 from .transform import chroma_qp
+from .transform_choice import N_CHOICE_BITS, fill_choice_bits
 
 FAR = 1 << 30
 WHOLE, UPPER, LEFT, QUARTERS = range(4)  # divisions: 16x16, 16x8, 8x16, 8x8
@@ -132,22 +134,27 @@ def _add_to_search(mb, shape, extra, n_ref, cost):
 
 
 @closed_kernel
-def rd_candidates(source, references, quantiser, settings, row0, row1, searches, intra_cost, skip_limit):
+def rd_candidates(source, references, quantiser, settings, tools, row0, row1, searches, rivals):
     """Makes the estimated costs of the macroblock rows [row0, row1) true ones, relative to the undivided macroblock's.
 
-    Bundles: Planes source, References, Quantiser, DecisionSettings, Searches of subpel_refine. The difference between the
-    true cost of the residual (rd_cost) and SATD is determined for the undivided macroblock, and for each division whose
-    estimated cost is near the best. Writes searches.cost: to the costs of a division is added its difference less that of the
-    undivided macroblock; intra_cost: int32[n_mb], likewise with the difference of the division with the least estimate; and
-    skip_limit: int32[n_mb], the difference of the undivided macroblock less the squared error of chroma without a residual.
+    Bundles: Planes source, References, Quantiser, DecisionSettings, CodingTools, Searches of subpel_refine, Rivals with
+    intra_cost of intra_estimate. The true cost of the residual (rd_cost) less SATD is determined for the undivided
+    macroblock, and for each division whose estimated cost is near the best; for others it is that of the best by estimates.
+
+    Writes searches.cost: to the costs of a division its difference is added less that of the undivided macroblock;
+    intra_cost: likewise with the difference of the best division; and skip_limit: the difference of the undivided macroblock
+    less the cost of the squared error of chroma without a residual.
     """
     n_ref, partition_mask = references.n_ref, settings.partition_mask
     qp, chroma_qp_offset = quantiser
+    intra_cost, skip_limit = rivals
     mb_width = source.y.shape[1] // 16
-    motion = Motion(np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16))
+    types, sub_types = np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8)
+    motion = Motion(types, sub_types, np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16))
+    bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
-        np.zeros(48, np.int32), np.zeros(48, np.int32), np.zeros(8, np.int64), np.zeros(16, np.int16),
+        np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits,
     )  # fmt: skip
     estimates, satds, extras = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
     shapes = QUARTERS + 1 if partition_mask & 4 else LEFT + 1 if partition_mask & 2 else 1
@@ -155,6 +162,10 @@ def rd_candidates(source, references, quantiser, settings, row0, row1, searches,
         x0, y0 = 16 * (mb % mb_width), 16 * (mb // mb_width)
         q_y = np.int64(qp[mb])
         q_c, lam = chroma_qp(q_y, chroma_qp_offset), LAMBDA[q_y]
+        if q_y != bits_qp:
+            fill_bits(bits, P_SLICE, q_y)
+            fill_choice_bits(bits)
+            bits_qp = q_y
         load_macroblock(source, x0, y0, residue.source)
         best = 0
         for shape in range(shapes):
@@ -166,10 +177,12 @@ def rd_candidates(source, references, quantiser, settings, row0, row1, searches,
             if shape == WHOLE or shape == best or estimates[shape] < limit:
                 _set_division(mb, shape, n_ref, lam, partition_mask, searches, motion)
                 predict_inter(0, x0, y0, references, motion, residue.predicted)
-                chroma, without = chroma_cost(residue, q_y, q_c)
-                extras[shape] = ((chroma + luma_cost(residue, q_y)) * lam // RD_BIT) - satds[shape]
+                chroma, without = chroma_of(residue, q_y, q_c)
+                may_be_8x8 = tools.transform_8x8_mode != 0 and only_8x8_partitions(motion.sub_mb_type, 0, motion.mb_type[0])
+                cost = chroma + luma_of(residue, q_y, may_be_8x8)
+                extras[shape] = min(cost * lam // ONE_BIT, RD_MOST) - satds[shape]
                 if shape == WHOLE:
-                    skip_limit[mb] = extras[WHOLE] - without * lam // RD_BIT
+                    skip_limit[mb] = extras[WHOLE] - min(without * lam // ONE_BIT, RD_MOST)
             else:
                 extras[shape] = FAR
         for shape in range(1, shapes):

@@ -8,17 +8,12 @@
 //    than 16 bits until 4.
 // 4. write_bytes: carries, and the bytes. A carry beyond the next cell only passes cells in which all bits are 1.
 #include "cabac.cuh"
-#include "moves.cuh"
 
-constexpr int MAPPERS = 4 * SEGMENTS, MAP_WARPS = MAPPERS / 32, RANGES = 256;
+constexpr int MAPPERS = 4 * SEGMENTS, MAP_ROUNDS = CHUNK / MAPPERS, RANGES = 256;
+constexpr int LEAST_RANGE = 256;
 constexpr int COMPOSERS = 1024, ADDERS = 128, WRITERS = 256;
-constexpr int FIRST_RANGE = 510, LEAST_RANGE = 256;
-constexpr int REGISTER_BITS = 10;         // of codILow, of which the engine writes the first three at the end
 constexpr int MOST_SHIFT = 7;             // of a bin
 constexpr int CHUNK_CELLS = CHUNK * MOST_SHIFT / 16 + 8;
-constexpr int SPARE_BYTES = 8;            // of a slice's place that stay free, as on the CPU
-constexpr int MARK = 24;                  // from this bit of a cell on: 1 + the place of a bit to be set, for the last bit of a code word
-constexpr int PCM_SAMPLES = SAMPLE_BITS / 8;
 
 static_assert(RANGES <= MAPPERS, "a thread for each range");
 
@@ -73,18 +68,26 @@ extern "C" __global__ void __launch_bounds__(MAPPERS) map_ranges(const int *slic
     const bool begins = chunk_begins[chunk] >= 0;
     for (int i = tid; i < COLUMNS; i += MAPPERS) base[i] = context_begins[c.slice * COLUMNS + i] + counts[chunk * COLUMNS + i];
     __syncthreads();
+    unsigned symbols[MAP_ROUNDS], found[MAP_ROUNDS];  // loaded at once: the stores below would keep loads apart
 #pragma unroll
-    for (int i = tid; i < CHUNK; i += MAPPERS) {
-      unsigned code = BYPASS_CODE;
-      if (i < end) {
-        const unsigned symbol = bins[chunk * CHUNK + i], context = symbol >> 1;
-        if (context >= BYPASS) code = (context == BYPASS ? BYPASS_CODE : TERMINATE_CODE) | (symbol & 1);
-        else {
-          const unsigned state = own_states[base[column_of(int(context))] + ranks[chunk * CHUNK + i]];
-          code = (state & ~1u) | ((state ^ symbol) & 1);
-        }
-        codes[chunk * CHUNK + i] = uint8_t(code);
-      }
+    for (int j = 0; j < MAP_ROUNDS; j++) {
+      const int i = MAPPERS * j + tid;
+      symbols[j] = bins[chunk * CHUNK + i];
+      found[j] = ranks[chunk * CHUNK + i];
+      if (i >= end) symbols[j] = BYPASS << 1;
+    }
+#pragma unroll
+    for (int j = 0; j < MAP_ROUNDS; j++) {
+      const bool sorted = symbols[j] < unsigned(BYPASS << 1);
+      found[j] = own_states[sorted ? base[column_of(int(symbols[j] >> 1))] + found[j] : 0];
+    }
+#pragma unroll
+    for (int j = 0; j < MAP_ROUNDS; j++) {
+      const int i = MAPPERS * j + tid;
+      const unsigned context = symbols[j] >> 1, bin_value = symbols[j] & 1;
+      unsigned code = (found[j] & ~1u) | ((found[j] & 1) ^ bin_value);
+      if (context >= unsigned(BYPASS)) code = (context == unsigned(BYPASS) ? BYPASS_CODE : TERMINATE_CODE) | bin_value;
+      codes[chunk * CHUNK + i] = uint8_t(code);
       const Bin bin = bin_of(code, range_of);
       own[padded(i)] = bin;
       const unsigned lps = __ballot_sync(FULL_WARP, bin.kind & IS_LPS);
@@ -134,22 +137,36 @@ struct Composed {
   const int *__restrict__ begins;
   const unsigned *__restrict__ prefixes, *__restrict__ bodies;
 };
+DEVICE unsigned pick(const uint4 &v, int i) { return i & 2 ? (i & 1 ? v.w : v.z) : (i & 1 ? v.y : v.x); }
 // codIRange at the begin of a chunk, by qCodIRangeIdx at the first LPS of the last chunk before that has one
-DEVICE int range_at(const Composed &s, size_t chunk, int q) {
+DEVICE void ranges_at(const Composed &s, size_t chunk, int *ranges) {
   size_t last = chunk - 1;
   while (!unpacked(s.bodies[4 * last]).range) last--;  // the first chunk of a slice has one
-  int range = unpacked(s.bodies[4 * last + q]).range;
-  for (last++; last < chunk; last++) range = unpacked(s.prefixes[last * RANGES + range - LEAST_RANGE]).range;
-  return range;
+  const uint4 bodies = *reinterpret_cast<const uint4 *>(s.bodies + 4 * last);
+#pragma unroll
+  for (int q = 0; q < 4; q++) ranges[q] = unpacked(pick(bodies, q)).range;
+  for (last++; last < chunk; last++)
+#pragma unroll
+    for (int q = 0; q < 4; q++) ranges[q] = unpacked(s.prefixes[last * RANGES + ranges[q] - LEAST_RANGE]).range;
 }
-// From the begin of a chunk to its end
-DEVICE void pass_chunk(const Composed &s, size_t chunk, int &range, int &q, int &bits) {
-  Range r = {FIRST_RANGE, 0};
-  if (s.begins[chunk] < 0) r = unpacked(s.prefixes[chunk * RANGES + range - LEAST_RANGE]);
-  const Range body = unpacked(s.bodies[4 * chunk + quarter(r.range)]);
-  if (body.range) q = quarter(r.range);
-  range = body.range ? body.range : r.range;
-  bits += r.bits + body.bits;
+// From the begin of a chunk to its end, N ways at once
+template <int N>
+DEVICE void pass_chunk(const Composed &s, size_t chunk, int *range, int *q, int *bits) {
+  const uint4 bodies = *reinterpret_cast<const uint4 *>(s.bodies + 4 * chunk);
+  const bool begins = s.begins[chunk] >= 0;
+  Range r[N];
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    r[i] = unpacked(s.prefixes[chunk * RANGES + range[i] - LEAST_RANGE]);
+    if (begins) r[i] = {FIRST_RANGE, 0};
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    const Range body = unpacked(pick(bodies, quarter(r[i].range)));
+    if (body.range) q[i] = quarter(r[i].range);
+    range[i] = body.range ? body.range : r[i].range;
+    bits[i] += r[i].bits + body.bits;
+  }
 }
 
 // Range and position of each chunk. chunk_starts: int2[chunks]: codIRange, bit position in the slice of the highest bit of codILow;
@@ -166,14 +183,13 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS) compose_chunks(const int
   const int tid = int(threadIdx.x), lane = tid & 31, warp = tid >> 5;
   const int each = (c.count + COMPOSERS - 1) / COMPOSERS, first = min(tid * each, c.count), last = min(first + each, c.count);
   if (tid == 0) *bins = 0;
-  Maps m = {{0, 1, 2, 3}};
-  if (first < last) {
-    for (int label = 0; label < 4; label++) {
-      int q = label, bits = 0, range = first ? range_at(s, size_t(c.first + first), q) : FIRST_RANGE;
-      for (int k = first; k < last; k++) pass_chunk(s, size_t(c.first + k), range, q, bits);
-      m.map[label] = unsigned(q) | unsigned(bits) << 2;
-    }
-  }
+  int entering[4] = {FIRST_RANGE, FIRST_RANGE, FIRST_RANGE, FIRST_RANGE};
+  if (first && first < last) ranges_at(s, size_t(c.first + first), entering);
+  int ranges[4] = {entering[0], entering[1], entering[2], entering[3]}, quarters[4] = {0, 1, 2, 3}, bits[4] = {0, 0, 0, 0};
+  for (int k = first; k < last; k++) pass_chunk<4>(s, size_t(c.first + k), ranges, quarters, bits);
+  Maps m;
+#pragma unroll
+  for (int q = 0; q < 4; q++) m.map[q] = unsigned(quarters[q]) | unsigned(bits[q]) << 2;
   m = scan_maps(m);
   if (lane == 31) warp_maps[warp] = m;
   __syncthreads();
@@ -193,30 +209,29 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS) compose_chunks(const int
   Move own = {0, -1};
   int own_bins = 0;
   for (int pass = 0; pass < 2; pass++) {
-    int q = int(before & 3), range = first && first < last ? range_at(s, size_t(c.first + first), q) : FIRST_RANGE;
-    int all, position = 0;
+    int q = int(before & 3), all, position = 0;
+    int range = q & 2 ? (q & 1 ? entering[3] : entering[2]) : (q & 1 ? entering[1] : entering[0]);
     if (pass) position = moved_by_block(frame_params[HEADER_BITS + c.slice] - 1, own, warp_moves, all);
     for (int k = first; k < last; k++) {
       const size_t chunk = size_t(c.first + k);
-      const Move samples = {3, SAMPLE_BITS - 1};
       if (chunk_begins[chunk] > 0) {
-        if (pass) position = moved(position, samples);
-        else own = together(own, samples);
+        if (pass) position = moved(position, past_samples());
+        else own = together(own, past_samples());
       }
       if (chunk_begins[chunk] >= 0) range = FIRST_RANGE;
       if (pass) chunk_starts[chunk] = make_int2(range, position);
       else own_bins += chunk_bins[chunk];
-      int bits = 0;
-      pass_chunk(s, chunk, range, q, bits);
-      if (pass) position += bits;
-      else own = together(own, Move{bits, -1});
+      int shifted = 0;
+      pass_chunk<1>(s, chunk, &range, &q, &shifted);
+      if (pass) position += shifted;
+      else own = together(own, Move{shifted, -1});
     }
     if (pass == 0) {
       atomicAdd(bins, own_bins);
       continue;
     }
-    const int size = all + 3, entries = (slices[c.slice + 1] - slices[c.slice]) * (mb_width + 1);
-    const bool fits = c.count > 0 && (size + 7) / 8 <= entries * ENTRY_BYTES - SPARE_BYTES;
+    const int size = all + LAST_BITS, entries = (slices[c.slice + 1] - slices[c.slice]) * (mb_width + 1);
+    const bool fits = c.count > 0 && size <= room_of(entries);
     if (tid == 0) {
       sizes[c.slice] = fits ? size : -1;
       totals[c.slice] = fits ? *bins : 0;
@@ -225,20 +240,6 @@ extern "C" __global__ void __launch_bounds__(COMPOSERS) compose_chunks(const int
     for (int i = tid; fits && i < size / 64 + 2; i += COMPOSERS) own_cells[i] = make_uint4(0, 0, 0, 0);
   }
 }
-
-// The bins of a segment from its true range; bit positions are those of the slice plus 16
-struct Added {
-  unsigned *cells;  // shared
-  int first_cell;
-  DEVICE void add(int value, int lowest) {
-    const unsigned v = unsigned(value) << (15 - (lowest & 15));
-    unsigned *cell = cells + (lowest >> 4) - first_cell;
-    atomicAdd(cell, v & 0xffff);
-    if (v >> 16) atomicAdd(cell - 1, v >> 16);
-  }
-  // the bit at `place` is to be set
-  DEVICE void mark(int place) { atomicAdd(cells + (place >> 4) - first_cell, unsigned(1 + (place & 15)) << MARK); }
-};
 
 // The end of the last bin of [from, to) that adds to codILow. masks: such bins
 DEVICE int last_added(const unsigned *masks, int from, int to) {
@@ -272,10 +273,15 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int *slices
     const bool ends = k + 1 == c.count || chunk_begins[chunk + 1] >= 0;
     const int2 start = chunk_starts[chunk];
     const int first_cell = ((start.y + REGISTER_BITS - 1 + 16) >> 4) - 1;
+    unsigned found[CHUNK / ADDERS];
+#pragma unroll
+    for (int j = 0; j < CHUNK / ADDERS; j++) found[j] = codes[chunk * CHUNK + ADDERS * j + tid];
     for (int i = tid; i < CHUNK_CELLS; i += ADDERS) sums[i] = 0;
     __syncthreads();
-    for (int i = tid; i < CHUNK; i += ADDERS) {
-      const Bin bin = bin_of(i < end ? unsigned(codes[chunk * CHUNK + i]) : BYPASS_CODE, range_of);
+#pragma unroll
+    for (int j = 0; j < CHUNK / ADDERS; j++) {
+      const int i = ADDERS * j + tid;
+      const Bin bin = bin_of(found[j], range_of);
       own[padded(i)] = bin;
       const unsigned is_lps = __ballot_sync(FULL_WARP, bin.kind & IS_LPS), adds = __ballot_sync(FULL_WARP, bin.kind != 0);
       if (lane == 0) lps[i >> 5] = is_lps;
@@ -301,19 +307,14 @@ extern "C" __global__ void __launch_bounds__(ADDERS) add_codes(const int *slices
         const int at = position + r.bits + REGISTER_BITS - 1 + (bin.ranges == 0), added = step(bin, r);
         if (added) out.add(added, at);
       }
-      if (ends && from < to && to == end) out.mark(position + r.bits + 2);  // 9.3.4.5: the last of three bits
+      if (ends && from < to && to == end) out.mark(position + r.bits + LAST_BITS - 1);
     }
     __syncthreads();
     for (int i = tid; i < CHUNK_CELLS; i += ADDERS)
       if (sums[i]) atomicAdd(own_cells + first_cell + i, sums[i]);
-    if (begins > 0) {  // the samples of I_PCM before
-      const int mb = begins - 1, x = 16 * (mb % mb_width), y = 16 * (mb / mb_width), width = 16 * mb_width;
-      const int byte = (start.y + 1) / 8 - PCM_SAMPLES + 2;
-      for (int i = tid; i < PCM_SAMPLES; i += ADDERS) {
-        const uint8_t *p = source_y + size_t(y + i / 16) * width + x + (i & 15);
-        if (i >= 256) p = (i < 320 ? source_u : source_v) + size_t(y / 2 + (i >> 3 & 7)) * (width / 2) + x / 2 + (i & 7);
-        atomicAdd(own_cells + ((byte + i) >> 1), unsigned(*p) << ((byte + i) & 1 ? 0 : 8));
-      }
+    if (begins > 0) {
+      const Samples samples = {source_y, source_u, source_v, mb_width};
+      samples.add(own_cells, (start.y + 1) / 8 - PCM_SAMPLES, begins - 1, tid, ADDERS);
     }
     __syncthreads();
   }

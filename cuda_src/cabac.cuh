@@ -4,7 +4,8 @@
 // the first place on. After I_PCM they go on at the next chunk: a code word, from one start of the engine to the next, begins at
 // a chunk. A block of threads takes chunks of its slice in turn, as many as the slice has: their number is known on the GPU only.
 #pragma once
-#include "simd.cuh"
+#include "cabac_tables.cuh"
+#include "moves.cuh"
 #include "tables.cuh"
 
 constexpr int CHUNK = 2048;                           // bins, at most
@@ -13,6 +14,11 @@ constexpr int COLUMNS = 320;                          // contexts, without those
 constexpr int PIECE = 32, WARM_UP = 12;               // bins whose states a thread finds; pieces before it that it reads
 constexpr int SORTED_CHUNKS = COLUMNS * PIECE / CHUNK;  // room of a slice for contexts that begin at a piece
 constexpr int CELLS = ENTRY_BYTES / 2, SPARE_CELLS = 8;  // of 16 bits: of an entry, and more of a slice
+constexpr int FIRST_RANGE = 510, REGISTER_BITS = 10;  // of codIRange and codILow
+constexpr int LAST_BITS = 3;    // of codILow, which end a code word; the last is 1 (9.3.4.5)
+constexpr int SPARE_BYTES = 8;  // of a slice's place that stay free, as on the CPU
+constexpr int MARK = 24;        // from this bit of a cell on: 1 + the place of a bit to be set
+constexpr int PCM_SAMPLES = SAMPLE_BITS / 8, INITIAL_I = 3;  // in place of cabac_init_idc
 constexpr int FIRST_FIELD_CONTEXT = 277, FIELD_CONTEXTS = 122;
 
 // Codes of bins: pStateIdx << 1 | whether it is the LPS, with pStateIdx 63 for terminating bins; or bypass bins
@@ -69,3 +75,46 @@ DEVICE int first_lps(const unsigned *masks, int segment, int end) {
     if (masks[w]) return 32 * w + __ffs(int(masks[w])) - 1;
   return end;
 }
+
+// From the end of a code word to the bit before the next one, after I_PCM
+DEVICE Move past_samples() { return {LAST_BITS, SAMPLE_BITS - 1}; }
+// The most bits of a slice
+DEVICE int room_of(int entries) { return 8 * (entries * ENTRY_BYTES - SPARE_BYTES); }
+
+// 9.3.1.1. initial: int16[4, contexts, 2], (m, n) by cabac_init_idc and in I slices
+DEVICE unsigned initial_state(const short *initial, const int *frame_params, int n_ref, int context) {
+  const int table = n_ref ? frame_params[1] : INITIAL_I, qp = frame_params[0];
+  const short *mn = initial + 2 * (table * N_CONTEXTS + context);
+  const int value = clip3(1, 126, (mn[0] * clip3(0, 51, qp) >> 4) + mn[1]);
+  return value <= 63 ? unsigned(63 - value) << 1 : unsigned(value - 64) << 1 | 1;
+}
+
+// What bins add to codILow, in cells of 16 bits; bit positions are those of the slice plus 16
+struct Added {
+  unsigned *cells;
+  int first_cell;
+  DEVICE void add(int value, int lowest) {
+    const unsigned v = unsigned(value) << (15 - (lowest & 15));
+    unsigned *cell = cells + (lowest >> 4) - first_cell;
+    atomicAdd(cell, v & 0xffff);
+    if (v >> 16) atomicAdd(cell - 1, v >> 16);
+  }
+  // the bit at `place` is to be set
+  DEVICE void mark(int place) { atomicAdd(cells + (place >> 4) - first_cell, unsigned(1 + (place & 15)) << MARK); }
+};
+
+// 7.3.5: the samples of I_PCM
+struct Samples {
+  const uint8_t *__restrict__ y, *__restrict__ u, *__restrict__ v;
+  int mb_width;
+  // Into the cells of a slice, from a byte of it on; by so many threads
+  DEVICE void add(unsigned *cells, int byte, int mb, int thread, int threads) const {
+    const int x = 16 * (mb % mb_width), row = 16 * (mb / mb_width), width = 16 * mb_width;
+    for (int i = thread; i < PCM_SAMPLES; i += threads) {
+      const uint8_t *p = y + size_t(row + i / 16) * width + x + (i & 15);
+      if (i >= 256) p = (i < 320 ? u : v) + size_t(row / 2 + (i >> 3 & 7)) * (width / 2) + x / 2 + (i & 7);
+      const int at = byte + i + 2;
+      atomicAdd(cells + (at >> 1), unsigned(*p) << (at & 1 ? 0 : 8));
+    }
+  }
+};

@@ -1,4 +1,4 @@
-"""CABAC on the GPU, all macroblocks, then all bins at once: launches cabac_bins.cu, cabac_states.cu, cabac.cu."""
+"""CABAC on the GPU, all macroblocks, then all bins at once: launches cabac_*.cu, cabac.cu."""
 
 from collections import namedtuple
 from functools import cache
@@ -7,17 +7,38 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.bundles import Macroblocks, Planes
-from ..cpu_simd.layout import ENTRY_BYTES
+from ..cpu_simd.layout import ENTRY_BYTES, MOST_BINS
 from ..standard.cabac_contexts import INITIAL_M_N, NEXT_LPS, RANGE_LPS
 from .runtime.device import Device, DeviceArray
+
+KERNELS = (
+    "make_bins", "place_bins", "gather_bins",
+    "count_contexts", "sum_contexts", "sort_bins", "walk_states", "map_ranges", "compose_chunks", "add_codes",
+    "code_serially", "write_bytes",
+)  # fmt: skip
 
 # Sizes of cabac.cuh
 CHUNK, COLUMNS, PIECE, SEGMENTS, SORTED_CHUNKS, SPARE_CELLS = 2048, 320, 32, 64, 5, 8
 RANGES = 256
 THREADS, SUMMERS, WALKERS, MAPPERS, COMPOSERS, ADDERS, WRITERS = 256, 1024, 128, 256, 1024, 128, 256
-BLOCKS = 4  # a multiprocessor, of kernels whose blocks take what there is in turn
+BLOCKS = 8  # a multiprocessor, of kernels whose blocks take what there is in turn
 WARPS, MOST = 8, 256  # entries of a block of threads; bins of an entry that are kept
 WORDS = 512  # approximate words of a slice that a block of threads writes
+
+# The slices of a frame.
+Slices = namedtuple("Slices", (
+    "first_mb",  # int32[mb_height]: address of the first macroblock of the slice that has a row
+    "rows",  # int32[n + 1]: first macroblock row of each slice; mb_height
+    "frame_params",  # int32[>= HEADER_BITS + n]: SliceQPY, cabac_init_idc, bits of the header of each slice
+    "n_ref",
+    "mb_width",
+))  # fmt: skip
+
+# What write_slices tells of each slice.
+Sizes = namedtuple("Sizes", (
+    "bits",  # int32[>= n], with the header; -1: more than its place has room for
+    "bins",  # int32[>= n]
+))  # fmt: skip
 
 # The bins of a frame. An entry is a macroblock, or what follows a row; a slice has the chunks of its entries.
 Bins = namedtuple("Bins", (
@@ -50,66 +71,48 @@ def ranges() -> np.ndarray:
     )
 
 
-def places_of(device: Device, mb_width: int, mb_height: int, stream: Any) -> Bins:
-    """Scratch memory for the bins of a frame of any slices."""
-    entries = mb_height * (mb_width + 1)
-    return Bins(
+def _entries(slices: Slices) -> int:
+    """Macroblocks, and one more for each row."""
+    return slices.first_mb.shape[0] * (slices.mb_width + 1)
+
+
+def _entry_arguments(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int) -> list[Any]:
+    """The first arguments of kernels that make bins."""
+    frame = [slices.first_mb, slices.frame_params, slices.n_ref, slices.mb_width]
+    return [*frame, *macroblocks, transform_8x8_mode, _entries(slices)]
+
+
+def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int, stream: Any = None) -> Bins:
+    """7.3.4, 7.3.5, 9.3.2: the bins of all macroblocks, as cpu_simd/cabac_macroblock.py has them. In scratch memory."""
+    device, mb_height, n, entries = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1, _entries(slices)
+    bins = Bins(
         device.scratch("bins", (entries, CHUNK), np.uint16, stream),
         device.scratch("chunk bins", (entries,), np.int32, stream),
         device.scratch("chunk begins", (entries,), np.int32, stream),
         device.scratch("chunks", (mb_height,), np.int32, stream),
     )
-
-
-def make_bins(
-    slice_first_mb: DeviceArray,  # int32[mb_height]
-    slice_rows: DeviceArray,  # int32[n + 1]: first macroblock row of each slice; mb_height
-    frame_params: DeviceArray,  # int32[>= HEADER_BITS + n]
-    n_ref: int,
-    mb_width: int,
-    macroblocks: Macroblocks,
-    transform_8x8_mode: int,
-    stream: Any = None,
-) -> Bins:
-    """7.3.4, 7.3.5, 9.3.2: the bins of all macroblocks, as cpu_simd/cabac_macroblock.py has them. In scratch memory."""
-    device, mb_height, slices = slice_rows.device, slice_first_mb.shape[0], slice_rows.shape[0] - 1
-    bins = places_of(device, mb_width, mb_height, stream)
-    entries = mb_height * (mb_width + 1)
     counts = device.scratch("bin counts", (entries,), np.uint32, stream)
     places = device.scratch("bin places", (entries,), np.int32, stream)
     kept = device.scratch("kept bins", (entries, MOST), np.uint16, stream)
-    state = [slice_first_mb, frame_params, n_ref, mb_width, *macroblocks, transform_8x8_mode, entries]
-    blocks = -(-entries // WARPS)
+    state, blocks = _entry_arguments(slices, macroblocks, transform_8x8_mode), -(-entries // WARPS)
     device.launch("cabac_bins", "make_bins", (blocks,), (32 * WARPS,), [*state, counts, kept], stream)
-    arguments = [slice_rows, mb_width, counts, places, *bins[1:]]
-    device.launch("cabac_bins", "place_bins", (slices,), (SUMMERS,), arguments, stream)
-    arguments = [*state, slice_rows, bins.n_chunks, counts, places, kept, bins.symbols]
-    device.launch("cabac_bins", "gather_bins", (-(-blocks // slices), slices), (32 * WARPS,), arguments, stream)
+    arguments = [slices.rows, slices.mb_width, counts, places, *bins[1:]]
+    device.launch("cabac_bins", "place_bins", (n,), (SUMMERS,), arguments, stream)
+    arguments = [*state, slices.rows, bins.n_chunks, counts, places, kept, bins.symbols]
+    device.launch("cabac_bins", "gather_bins", (-(-blocks // n), n), (32 * WARPS,), arguments, stream)
     return bins
 
 
-def code_bins(
-    slice_rows: DeviceArray,  # int32[n + 1]: first macroblock row of each slice; mb_height
-    frame_params: DeviceArray,  # int32[>= HEADER_BITS + n]
-    n_ref: int,
-    mb_width: int,
-    bins: Bins,
-    source: Planes,  # for I_PCM
-    slice_data: DeviceArray,  # uint8[mb_height (mb_width + 1) ENTRY_BYTES]; may be the host's memory
-    slice_sizes: DeviceArray,  # int32[>= n]: bits of each slice with its header; -1: longer than its place
-    slice_bins: DeviceArray,  # int32[>= n]: bins of each slice
-    stream: Any = None,
-) -> None:
-    """9.3.4: the slices from their bins, as cpu_simd/cabac.py has them."""
-    device, slices = source.y.device, slice_rows.shape[0] - 1
-    mb_height = source.y.shape[0] // 16
-    entries, n_sorted = bins.chunk_bins.shape[0], bins.chunk_bins.shape[0] + SORTED_CHUNKS * mb_height
+def code_bins(slices: Slices, bins: Bins, source: Planes, sizes: Sizes, stream: Any = None) -> DeviceArray:
+    """9.3.4: codes all slices whose bins have room. Returns cells: see cabac.cu."""
+    device, mb_height, n, entries = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1, _entries(slices)
+    n_sorted = entries + SORTED_CHUNKS * mb_height
 
     def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
         return device.scratch(f"cabac {name}", shape, dtype, stream)
 
     def launch(module: str, kernel: str, blocks: int, threads: int, *arguments: Any) -> None:
-        device.launch(module, kernel, (blocks, slices), (threads,), arguments, stream)
+        device.launch(module, kernel, (blocks, n), (threads,), arguments, stream)
 
     counts, totals = scratch("counts", (entries, COLUMNS), np.uint32), scratch("totals", (mb_height, COLUMNS), np.uint32)
     begins, ends = scratch("begins", (mb_height, COLUMNS), np.uint32), scratch("ends", (mb_height,), np.int32)
@@ -119,22 +122,60 @@ def code_bins(
     prefixes, bodies = scratch("prefixes", (entries, RANGES), np.uint32), scratch("bodies", (entries, 4), np.uint32)
     segments, chunk_starts = scratch("segments", (entries, 4, SEGMENTS), np.uint32), scratch("starts", (entries, 2), np.int32)
     cells = scratch("cells", (entries * (ENTRY_BYTES // 2) + SPARE_CELLS * mb_height,), np.uint32)
-    tables = device.constant("cabac next states", next_states()), device.constant("cabac m, n", INITIAL_M_N)
-    range_table = device.constant("cabac ranges", ranges())
+    range_table, next_table, initial = _tables(device)
 
-    blocks = max(1, min(BLOCKS * device.multiprocessors, entries) // slices)
-    layout = slice_rows, mb_width, bins.n_chunks
+    blocks = max(1, min(BLOCKS * device.multiprocessors, entries) // n)
+    rows, frame_params, n_ref, mb_width = slices[1:]
+    layout = rows, mb_width, bins.n_chunks
     launch("cabac_states", "count_contexts", blocks, THREADS, *layout, bins.chunk_bins, bins.symbols, counts)
     launch("cabac_states", "sum_contexts", COLUMNS // 32, SUMMERS, *layout, counts, totals)
     launch("cabac_states", "sort_bins", blocks, THREADS, *layout, bins.chunk_bins, bins.symbols, counts, totals, begins, ends,
            ranks, ordered, columns)  # fmt: skip
-    launch("cabac_states", "walk_states", blocks, WALKERS, slice_rows, mb_width, frame_params, n_ref, ends, begins, columns,
-           *tables, ordered, states)  # fmt: skip
+    launch("cabac_states", "walk_states", blocks, WALKERS, rows, mb_width, frame_params, n_ref, ends, begins, columns,
+           next_table, initial, ordered, states)  # fmt: skip
     launch("cabac", "map_ranges", blocks, MAPPERS, *layout, bins.chunk_bins, bins.chunk_begins, bins.symbols, counts, begins,
            ranks, states, range_table, codes, prefixes, segments, bodies)  # fmt: skip
-    launch("cabac", "compose_chunks", 1, COMPOSERS, slice_rows, frame_params, mb_width, bins.n_chunks, bins.chunk_bins,
-           bins.chunk_begins, prefixes, bodies, chunk_starts, cells, slice_sizes, slice_bins)  # fmt: skip
+    launch("cabac", "compose_chunks", 1, COMPOSERS, rows, frame_params, mb_width, bins.n_chunks, bins.chunk_bins,
+           bins.chunk_begins, prefixes, bodies, chunk_starts, cells, *sizes)  # fmt: skip
     launch("cabac", "add_codes", blocks, ADDERS, *layout, bins.chunk_bins, bins.chunk_begins, codes, range_table, prefixes,
-           segments, chunk_starts, slice_sizes, *source, cells)  # fmt: skip
-    writing = max(1, 4 * entries // WORDS // slices)
-    launch("cabac", "write_bytes", writing, WRITERS, *layout, slice_sizes, cells, slice_data)
+           segments, chunk_starts, sizes.bits, *source, cells)  # fmt: skip
+    return cells
+
+
+def write_bytes(
+    slices: Slices, bins: Bins, cells: DeviceArray, sizes: Sizes, slice_data: DeviceArray, stream: Any = None
+) -> None:
+    """The bytes of all slices; slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES], may be the host's memory."""
+    n = slices.rows.shape[0] - 1
+    grid = max(1, 4 * _entries(slices) // WORDS // n), n
+    arguments = [slices.rows, slices.mb_width, bins.n_chunks, sizes.bits, cells, slice_data]
+    cells.device.launch("cabac", "write_bytes", grid, (WRITERS,), arguments, stream)
+
+
+def write_cabac_slices(
+    slices: Slices,
+    source: Planes,  # for I_PCM
+    macroblocks: Macroblocks,
+    transform_8x8_mode: int,
+    slice_data: DeviceArray,  # uint8[mb_height (mb_width + 1) ENTRY_BYTES]; may be the host's memory
+    sizes: Sizes,
+    stream: Any = None,
+) -> None:
+    """7.3.4: slices with CABAC: see cuda_src.entropy.write_slices. Those with more bins than places are coded bin by bin."""
+    device, mb_height, n = slices.rows.device, slices.first_mb.shape[0], slices.rows.shape[0] - 1
+    bins = make_bins(slices, macroblocks, transform_8x8_mode, stream)
+    cells = code_bins(slices, bins, source, sizes, stream)
+    state = _entry_arguments(slices, macroblocks, transform_8x8_mode)
+    own = device.scratch("bins of an entry", (mb_height, MOST_BINS), np.uint16, stream)
+    arguments = [*state, slices.rows, bins.n_chunks, *_tables(device), *source, own, cells, *sizes]
+    device.launch("cabac_serial", "code_serially", (n,), (32,), arguments, stream)
+    write_bytes(slices, bins, cells, sizes, slice_data, stream)
+
+
+def _tables(device: Device) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    """`ranges`, `next_states`, and (m, n) of 9.3.1.1 on the GPU."""
+    return (
+        device.constant("cabac ranges", ranges()),
+        device.constant("cabac next states", next_states()),
+        device.constant("cabac m, n", INITIAL_M_N),
+    )

@@ -2,14 +2,12 @@
 //
 // Bins are sorted by context, in order; each context begins at a multiple of PIECE. A thread finds the states of a piece: it
 // first goes through the WARM_UP pieces before it from both extreme states. Transitions keep the order of states, so once both
-// are one state, it is the state whatever came before; else the thread begins at the context's first bin. Bypass and
-// terminating bins are not sorted.
+// are one state, it is the state whatever came before; else it begins twice as far back, at most at the context's first bin.
+// Bypass and terminating bins are not sorted.
 #include "cabac.cuh"
-#include "cabac_tables.cuh"
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, ROUNDS = CHUNK / THREADS;
 constexpr int WALKERS = 128;
-constexpr int INITIAL_I = 3;  // in place of cabac_init_idc
 constexpr unsigned LOWEST = 62 << 1, HIGHEST = 62 << 1 | 1;  // states: pStateIdx << 1 | valMPS
 
 // Bins of each context in each chunk. counts: uint32[chunks, COLUMNS]
@@ -20,15 +18,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_contexts(const int *
   const Chunks c = own_chunks(slices, mb_width, n_chunks);
   for (int k = int(blockIdx.x); k < c.count; k += int(gridDim.x)) {
     const size_t chunk = size_t(c.first + k);
+    const int end = chunk_bins[chunk];
+    int contexts[ROUNDS];  // loaded at once: the additions below would keep loads apart
+#pragma unroll
+    for (int j = 0; j < ROUNDS; j++) {
+      const int i = THREADS * j + int(threadIdx.x), context = bins[chunk * CHUNK + i] >> 1;
+      contexts[j] = i < end ? context : BYPASS;
+    }
     for (int i = int(threadIdx.x); i < COLUMNS; i += THREADS) sums[i] = 0;
     __syncthreads();
-    const int end = chunk_bins[chunk];
 #pragma unroll
-    for (int round = 0; round < ROUNDS; round++) {
-      const int i = THREADS * round + int(threadIdx.x);
-      const int context = i < end ? bins[chunk * CHUNK + i] >> 1 : BYPASS;
-      if (context < BYPASS) atomicAdd(sums + column_of(context), 1u);
-    }
+    for (int j = 0; j < ROUNDS; j++)
+      if (contexts[j] < BYPASS) atomicAdd(sums + column_of(contexts[j]), 1u);
     __syncthreads();
     for (int i = int(threadIdx.x); i < COLUMNS; i += THREADS) counts[chunk * COLUMNS + i] = sums[i];
     __syncthreads();
@@ -133,8 +134,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_bins(const int *slice
     int columns[ROUNDS], rank[ROUNDS];  // columns: with binVal in the highest bit; -1: not sorted
 #pragma unroll
     for (int j = 0; j < ROUNDS; j++) {
-      const int i = first + 32 * j, symbol = i < end ? int(bins[chunk * CHUNK + i]) : BYPASS << 1;
-      columns[j] = symbol < BYPASS << 1 ? column_of(symbol >> 1) << 1 | (symbol & 1) : -1;
+      const int i = first + 32 * j, symbol = bins[chunk * CHUNK + i];
+      columns[j] = i < end && symbol < BYPASS << 1 ? column_of(symbol >> 1) << 1 | (symbol & 1) : -1;
     }
 #pragma unroll
     for (int j = 0; j < ROUNDS; j++) {
@@ -188,13 +189,6 @@ DEVICE unsigned through_piece(const unsigned *next, unsigned state, unsigned bit
   return state;
 }
 
-// 9.3.1.1. initial: int16[4, contexts, 2], (m, n) by cabac_init_idc and in I slices
-DEVICE unsigned initial_state(const short *initial, int table, int context, int qp) {
-  const short *mn = initial + 2 * (table * N_CONTEXTS + context);
-  const int value = clip3(1, 126, (mn[0] * clip3(0, 51, qp) >> 4) + mn[1]);
-  return value <= 63 ? unsigned(63 - value) << 1 : unsigned(value - 64) << 1 | 1;
-}
-
 // The states before each sorted bin. next_states: uint32[2048], see four_steps; states: uint8, as `sorted`
 extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int *slices, int mb_width, const int *frame_params, int n_ref,
     const int *sorted_ends, const unsigned *context_begins, const uint16_t *piece_columns, const unsigned *next_states,
@@ -207,7 +201,6 @@ extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int *sli
   if (int(blockIdx.x) * WALKERS >= end) return;
   const size_t own_sorted = sorted_place(c);
   for (int i = tid; i < 2048 / 4; i += WALKERS) reinterpret_cast<uint4 *>(next)[i] = __ldg(reinterpret_cast<const uint4 *>(next_states) + i);
-  const int table = n_ref ? frame_params[1] : INITIAL_I, qp = frame_params[0];
   for (int first = int(blockIdx.x) * WALKERS; first < end; first += int(gridDim.x) * WALKERS) {
     const int piece = first + tid;
     __syncthreads();
@@ -218,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int *sli
     if (piece >= end) continue;
     const int column = piece_columns[own_sorted / PIECE + size_t(piece)];
     const int begin = int(context_begins[c.slice * COLUMNS + column] / PIECE);
-    const unsigned start = initial_state(initial, table, context_of(column), qp);
+    const unsigned start = initial_state(initial, frame_params, n_ref, context_of(column));
     const int back = min(piece - begin, WARM_UP);
     const bool whole = back == piece - begin;
     unsigned low = whole ? start : LOWEST, high = whole ? start : HIGHEST;
@@ -226,9 +219,15 @@ extern "C" __global__ void __launch_bounds__(WALKERS) walk_states(const int *sli
       low = through_piece(next, low, pieces[i]);
       high = through_piece(next, high, pieces[i]);
     }
-    if (low != high) {
-      low = start;
-      for (int i = begin; i < piece; i++) low = through_piece(next, low, bits_of_piece(sorted + own_sorted + size_t(i) * PIECE));
+    for (int more = 2 * WARM_UP; low != high; more *= 2) {
+      const int from = max(piece - more, begin);
+      low = from == begin ? start : LOWEST;
+      high = from == begin ? start : HIGHEST;
+      for (int i = from; i < piece; i++) {
+        const unsigned bits = bits_of_piece(sorted + own_sorted + size_t(i) * PIECE);
+        low = through_piece(next, low, bits);
+        high = through_piece(next, high, bits);
+      }
     }
     const unsigned bits = pieces[WARM_UP + tid];
     unsigned found[8];

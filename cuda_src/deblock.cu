@@ -26,19 +26,26 @@ struct State {
   const short2 *mv;
 };
 
-// Whether the transform block of 4x4 block b has levels; large: it is 8x8, whose levels the four blocks of a quadrant hold
-DEVICE bool has_levels(const State &s, int mb, int b, bool large) {
-  const uint8_t *counts = s.total_coeff + mb * 24;
-  if (!large) return counts[b];
-  const uint16_t *pairs = reinterpret_cast<const uint16_t *>(counts + (b & 10));
-  return pairs[0] | pairs[2];
+// 8.7.2.1: which 4x4 blocks are of transform blocks with levels, as bits: 0..15 of macroblock mb, raster; 16..23 the right two columns
+// of macroblock `left`, 24..31 the lower two rows of `above`, raster. The four blocks of a quadrant hold the levels of an 8x8 block.
+DEVICE unsigned coded_blocks(const State &s, int mb, int left, int above, int lane) {
+  const int of_left = (lane >> 1 & 3) * 4 + 2 + (lane & 1), of_above = 8 + (lane & 7);
+  const int at = lane < 16 ? mb * 24 + lane : lane < 24 ? left * 24 + of_left : above * 24 + of_above;
+  const bool large = s.transform_8x8[mb], large_left = s.transform_8x8[left], large_above = s.transform_8x8[above];
+  unsigned coded = __ballot_sync(FULL_WARP, s.total_coeff[at]);
+  if (large) {
+    const unsigned pairs = (coded | coded >> 1) & 0x5555, quadrants = (pairs | pairs >> 4) & 0x0505;
+    coded = (coded & 0xffff0000u) | quadrants * 0x33;
+  }
+  if (large_left) coded |= (coded & 0xf << 16 ? 0xf << 16 : 0) | (coded & 0xf << 20 ? 0xf << 20 : 0);
+  if (large_above) coded |= (coded & 0x33u << 24 ? 0x33u << 24 : 0) | (coded & 0xccu << 24 ? 0xccu << 24 : 0);
+  return coded;
 }
 
-// 8.7.2.1: bS of the edge between 4x4 blocks bp of macroblock mp and bq of mq; at_edge: between macroblocks
-DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at_edge, bool large_q) {
-  const bool large_p = s.transform_8x8[mp];
+// 8.7.2.1: bS of the edge between 4x4 blocks bp of macroblock mp and bq of mq; at_edge: between macroblocks; coded: either is coded
+DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at_edge, bool coded) {
   if (s.mb_type[mp] <= LAST_INTRA || s.mb_type[mq] <= LAST_INTRA) return at_edge ? 4 : 3;
-  if (has_levels(s, mp, bp, large_p) || has_levels(s, mq, bq, large_q)) return 2;
+  if (coded) return 2;
   int rp = (bp >> 3) * 2 + (bp >> 1 & 1), rq = (bq >> 3) * 2 + (bq >> 1 & 1);
   if (s.ref_idx[mp * 4 + rp] != s.ref_idx[mq * 4 + rq]) return 1;
   short2 vp = s.mv[mp * 16 + bp], vq = s.mv[mq * 16 + bq];
@@ -59,12 +66,14 @@ extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signe
   const int direction = lane >> 4, edge = lane >> 2 & 3, k = lane & 3;
   const bool large = transform_8x8[mb];  // 8.7: then luma has no edges 1 and 3; chroma has only 0 and 2 in any case
   const bool exists = edge ? disable_idc != 1 && !(large && edge & 1) : direction ? above : left;
+  const unsigned coded = coded_blocks(s, mb, left ? mb - 1 : mb, above ? mb - mb_width : mb, lane);
   unsigned bs = 0;
   if (exists) {
     int bq = direction ? edge * 4 + k : k * 4 + edge;
     int mp = edge ? mb : direction ? mb - mb_width : mb - 1;
     int bp = direction ? ((edge + 3) & 3) * 4 + k : k * 4 + ((edge + 3) & 3);
-    bs = strength(s, mp, bp, mb, bq, edge == 0, large);
+    const int before = edge ? bp : direction ? 28 + k : 17 + 2 * k;  // of bp in `coded`
+    bs = strength(s, mp, bp, mb, bq, edge == 0, (coded >> bq | coded >> before) & 1);
   }
   unsigned word = bs << (4 * (lane & 7));
   for (int d = 1; d < 8; d *= 2) word |= __shfl_xor_sync(FULL_WARP, word, d);

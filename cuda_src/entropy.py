@@ -6,7 +6,7 @@ import numpy as np
 
 from ..cpu_simd.bundles import CodingTools, Macroblocks, Planes
 from ..cpu_simd.layout import ENTRY_BYTES
-from .cabac import code_bins, make_bins
+from .cabac import Sizes, Slices, write_cabac_slices
 from .runtime.device import DeviceArray
 
 WARPS, SCAN, PACK = 8, 1024, 256
@@ -32,9 +32,8 @@ def write_slices(
     The bits of their headers are 0, and emulation prevention is left to the reader of the bytes.
     """
     if tools.cabac:
-        frame = slice_rows, frame_params, n_ref, mb_width
-        bins = make_bins(slice_first_mb, *frame, macroblocks, tools.transform_8x8_mode, stream)
-        code_bins(*frame, bins, source, slice_data, slice_sizes, slice_bins, stream)
+        frame, sizes = Slices(slice_first_mb, slice_rows, frame_params, n_ref, mb_width), Sizes(slice_sizes, slice_bins)
+        write_cabac_slices(frame, source, macroblocks, tools.transform_8x8_mode, slice_data, sizes, stream)
         return
     device, mb_height, slices = source.y.device, slice_first_mb.shape[0], slice_rows.shape[0] - 1
     entries = mb_height * (mb_width + 1)

@@ -3,60 +3,12 @@
 // One warp a macroblock, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr. A block never leaves its
 // lane's registers; what concerns several blocks (coded_block_pattern, chroma DC) goes by exchange between lanes. With the 8x8
 // transform (kernel inter_residual_8x8) a lane has a part of an 8x8 block's levels in place of a 4x4 block of luma.
+#include "either_transform.cuh"
 #include "motion_compensation.cuh"
-#include "rdo_quant.cuh"
-#include "transform_choice.cuh"
-#include "trellis.cuh"
 #include "weighting.cuh"
 
 constexpr int WARPS = 4;
-
-// How levels are chosen: TRELLIS for CABAC (trellis.cuh), BY_CAVLC by rdo_quant.cuh
-enum Choice { AS_ROUNDED, BY_CAVLC, TRELLIS };
-
-// A warp's own shared memory; null: it needs none
-struct Scratch {
-  int *exchange;  // EXCHANGE_8x8, for the 8x8 transform
-  unsigned *bits;  // N_INTER_CONTEXTS, of fill_bits
-};
-
-// The 8x8 transform of the luma. c: differences of the lane's 4x4 block; parts: levels that lanes k < 16 send, 0 in the others
-DEVICE void quantise_8x8(const int *c, int qp, Choice how, int dead_zone, int *parts, uint16_t *ratios, const Scratch &scratch,
-                         int lane) {
-  int x[8], *exchange = scratch.exchange;
-  forward_8x8(c, x, exchange, lane);
-  const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? DEAD_ZONE_NEAREST : dead_zone, lane & 7);
-#pragma unroll
-  for (int k = 0; k < 8; k++) {
-    const int ratio = min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);
-    x[k] = int(unsigned(ratio) << 16 | (unsigned(quantise(quantiser, k, x[k])) & 0xffff));
-  }
-#pragma unroll
-  for (int p = 0; p < 16; p++) parts[p] = 0;
-  rows_to_parts(x, parts, exchange, lane);
-  unsigned mask = 0, ones = 0;
-#pragma unroll
-  for (int i = 0; i < 16; i++) {
-    const int p = digit(ZIGZAG_4x4_DIGITS, i), ratio = int(unsigned(parts[p]) >> 16), value = short(parts[p]);
-    int level = abs(value);
-    mask |= unsigned(level != 0) << i;
-    if (how == BY_CAVLC && level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
-    ones |= unsigned(level == 1) << i;
-    ratios[32 * i] = uint16_t(ratio);
-    parts[p] = value < 0 ? -level : level;
-  }
-  if (how == BY_CAVLC) weigh(parts, mask, ones, 0, ratios);
-  if (how == TRELLIS) {
-    __syncwarp();
-    Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits), TRELLIS_INTER, lane);
-    path = path_of_lane(path, 8 * ((lane >> 2 & 2) | (lane >> 1 & 1))) >> ((lane >> 1 & 2) | (lane & 1));
-#pragma unroll
-    for (int i = 0; i < 16; i++) {
-      const int p = digit(ZIGZAG_4x4_DIGITS, i);
-      if (lane < 16 && path >> (4 * i) & 1) parts[p] -= parts[p] > 0 ? 1 : -1;
-    }
-  }
-}
+constexpr int WORST = 1 << 30;  // more than any cost
 
 // EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
 // macroblock rows [row0, row0 + gridDim.y).
@@ -65,8 +17,8 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
     const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
     const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
     int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp,
-    uint8_t *mb_type, signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,
-    uint8_t *transform_8x8, uint8_t *cbp) {
+    uint8_t *mb_type, signed char *ref_idx, short2 *mv,
+    uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS * 16 * 32);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
@@ -108,25 +60,44 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
   uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
-  bool either = false, is_8x8 = false;
+  bool either = false, is_8x8 = false, try_4x4 = true;
   unsigned parts_8x8[8];  // levels, two a word
-  int cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
+  int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
   const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
   if (EITHER || FOR_CABAC) {
-    fill_bits(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane, 32);
-    __syncwarp();
+    fill_bits<FOR_CABAC>(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
   }
   if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
     either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));
-    if (either) {
-      int parts[16];
-      quantise_8x8(c, qp_y, how, dead_zone, parts, own_ratios, scratch, lane);
-      cost_8x8 = luma_cost(parts, own_ratios, true, scratch.bits, lane, pattern_8x8);
-#pragma unroll
-      for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(parts[2 * p]) & 0xffff) | unsigned(parts[2 * p + 1]) << 16;
-    }
+    if (either) forward_8x8(c, rows, scratch.exchange, lane);
   }
   forward_4x4(c);
+  if (EITHER && either) {  // as in _code_either of cpu_simd/inter_residual.py
+    int chosen[16];
+    store_ratios(c, own_qp, own_ratios);
+#pragma unroll
+    for (int p = 0; p < 16; p++) chosen[p] = c[p];
+    quantise_4x4(chosen, own_qp, dead_zone, !luma);
+    cost = luma_cost(chosen, own_ratios, false, scratch.bits, lane, pattern);
+    bool any = luma && count_levels(chosen);
+    quantise_8x8(rows, qp_y, AS_ROUNDED, dead_zone, chosen, own_ratios, scratch, lane);
+    cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
+    any = __any_sync(FULL_WARP, any || (luma && count_levels(chosen)));
+    if (how != AS_ROUNDED) {
+      try_4x4 = any && cost <= cost_8x8 + (cost_8x8 >> CHOICE_NEAR);
+      const bool try_8x8 = any && cost_8x8 < cost + (cost >> CHOICE_NEAR);
+      cost_8x8 = WORST;
+      if (try_8x8) {
+        quantise_8x8(rows, qp_y, how, dead_zone, chosen, own_ratios, scratch, lane);
+        cost_8x8 = luma_cost(chosen, own_ratios, true, scratch.bits, lane, pattern_8x8);
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < 16; p++)
+      if (!try_4x4 && luma) c[p] = 0;
+#pragma unroll
+    for (int p = 0; p < 8; p++) parts_8x8[p] = (unsigned(chosen[2 * p]) & 0xffff) | unsigned(chosen[2 * p + 1]) << 16;
+  }
   // chroma DC
   const int dc_coefficient = hadamard_2x2(c[0], lane);
   int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? DEAD_ZONE_NEAREST : DEAD_ZONE_INTER);
@@ -147,11 +118,12 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  if (EITHER && how == AS_ROUNDED) store_ratios(c, own_qp, own_ratios);
   if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
   if (how == AS_ROUNDED) quantise_4x4(c, own_qp, luma ? dead_zone : DEAD_ZONE_INTER, !luma);
   if (EITHER && either) {
-    is_8x8 = cost_8x8 < luma_cost(c, own_ratios, false, scratch.bits, lane, pattern);
+    if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, lane, pattern) : WORST;
+    if (!try_4x4) pattern = 0;
+    is_8x8 = cost_8x8 < cost;
     if (is_8x8) {
       pattern = pattern_8x8;
 #pragma unroll
@@ -257,8 +229,8 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,           \
       int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type,                                    \
-      const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv, uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff,\
-      uint8_t *transform_8x8, uint8_t *cbp) {                                                                                       \
+      const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,                                           \
+      uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {  \
     Scratch scratch = {nullptr, nullptr};                                                                                           \
     const int warp = int(threadIdx.x >> 5);                                                                                         \
     if constexpr (either) {                                                                                                         \
@@ -266,11 +238,11 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
       scratch.exchange = exchange + warp * EXCHANGE_8x8;                                                                            \
     }                                                                                                                               \
     if constexpr (either || cabac) {                                                                                                \
-      SHARED(unsigned, bits, WARPS *N_INTER_CONTEXTS);                                                                              \
-      scratch.bits = bits + warp * N_INTER_CONTEXTS;                                                                                \
+      SHARED(unsigned, bits, WARPS *N_INTER_BITS);                                                                                  \
+      scratch.bits = bits + warp * N_INTER_BITS;                                                                                    \
     }                                                                                                                               \
-    code_macroblock<either, cabac>(scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height, row0,\
-                                   chroma_qp_offset, trellis, dead_zone, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,\
+    code_macroblock<either, cabac>(scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height,\
+                                   row0, chroma_qp_offset, trellis, dead_zone, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,\
                                    total_coeff, transform_8x8, cbp);                                                                \
   }
 INTER_RESIDUAL(inter_residual, false, false)

@@ -70,28 +70,36 @@ DEVICE uint2 try_two(const Picture &p, const MacroblockCache &m, const Place &pl
 
 struct Tried {
   int skip, middle;  // in the format of MacroblockCache.value
+  int error;         // by cost: squared error of the P_Skip vector
 };
 
 // Distortions of the P_Skip vector and the predictor
 DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, const Place &place, unsigned skip, unsigned middle) {
   const int lane = threadIdx.x & 31;
   const unsigned vector = lane <= TRIED ? atomic_load(m.tried + lane) : NOWHERE;
-  const int known = lane < TRIED ? atomic_load(m.value + lane) : 0;
+  const int known = lane < TRIED ? atomic_load(m.value + lane) : 0, error = lane < TRIED && p.by_cost ? atomic_load(m.error + lane) : 0;
   const int skip_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == skip))) - 1;
   const int middle_at = __ffs(int(__ballot_sync(FULL_WARP, lane < TRIED && vector == middle))) - 1;
-  if (min(skip_at, middle_at) >= 0) return {__shfl_sync(FULL_WARP, known, skip_at), __shfl_sync(FULL_WARP, known, middle_at)};
+  if (min(skip_at, middle_at) >= 0)
+    return {__shfl_sync(FULL_WARP, known, skip_at), __shfl_sync(FULL_WARP, known, middle_at), __shfl_sync(FULL_WARP, error, skip_at)};
   unsigned samples[4];
   const unsigned own = lane < 16 ? skip : middle;
   const uint2 sums = try_two(p, m, place, own, samples);
-  const unsigned worth = levels_worth(m.source, lane & 15, samples, limits);
-  const unsigned both = __reduce_add_sync(FULL_WARP, lane < 16 ? worth : worth << 16);
-  const Tried t = {int(sums.x << 2 | ((both & 0xffff) < BUDGET ? 1 : 2)), int(sums.y << 2 | (both >> 16 < BUDGET ? 1 : 2))};
+  uint2 worth, errors = make_uint2(0, 0);
+  if (p.by_cost) {
+    errors = half_sums(squared_error(m.source, lane & 15, samples));
+    worth = make_uint2(BUDGET, BUDGET);
+  } else {
+    worth = half_sums(levels_worth(m.source, lane & 15, samples, limits));
+  }
+  const Tried t = {int(sums.x << 2 | (worth.x < BUDGET ? 1 : 2)), int(sums.y << 2 | (worth.y < BUDGET ? 1 : 2)), int(errors.x)};
   const int first = int(__shfl_sync(FULL_WARP, vector, TRIED));
   const bool one = skip_at < 0, second = skip != middle && middle_at < 0;
   if ((lane == 0 && one) || (lane == 16 && second)) {
     const int at = (first + (lane && one)) % TRIED;
     atomicExch(m.tried + at, own);
     atomicExch(m.value + at, lane ? t.middle : t.skip);
+    if (p.by_cost) atomicExch(m.error + at, int(lane ? errors.y : errors.x));
   }
   if (lane == 0) atomicExch(m.tried + TRIED, unsigned(first + one + second));
   __syncwarp();
@@ -134,10 +142,12 @@ DEVICE void refine(const Picture &p, MacroblockCache &m, const Place &place, uns
 }
 
 // P_16x16 with the vector found, the P_Skip vector, the predictor or what lies about the best. a, b, c: neighbours. True: the
-// P_Skip vector costs no more than the vector found, and nothing of the residual would be left.
+// P_Skip vector costs no more than the vector found, and nothing of the residual would be left. By cost never; skip and skip_cost
+// are then for the comparison at the end.
 DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits &limits, const Place &place, const Search &s, const Motion &a,
-                             const Motion &b, const Motion &c, int &best, Motion &choice) {
-  const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c), skip = skip_vector(a, b, middle);
+                             const Motion &b, const Motion &c, int &best, Motion &choice, unsigned &skip, int &skip_cost) {
+  const unsigned middle = choose_predictor(0, 0, 4, 4, 0, a, b, c);
+  skip = skip_vector(a, b, middle);
   choice = {0, s.mv[40]};
   best = s.distortion[40] + s.lam * (ref_idx_bits(0, p.most_ref_idx_bits) + difference_bits(choice.v, middle) + BITS_16x16);
 #pragma unroll 1
@@ -152,6 +162,7 @@ DEVICE bool whole_macroblock(const Picture &p, MacroblockCache &m, const Limits 
   }
   const Tried t = tried(p, m, limits, place, skip, middle);
   const int fixed = BITS_16x16 + ref_idx_bits(0, p.most_ref_idx_bits), skip_value = t.skip >> 2, middle_value = t.middle >> 2;
+  skip_cost = p.by_cost && skip_value < ILLEGAL ? int((unsigned long long)(t.error) * RD_SKIP_WEIGHT[m.qp] >> 16) : FAR;
   if (skip_value < ILLEGAL) {
     if (skip_value + s.lam * BITS_SKIP <= best && (t.skip & 1)) {
       choice = {0, skip};
@@ -251,8 +262,9 @@ DEVICE int decide(const Picture &p, Motion *mv_caches, MacroblockCache &m, const
   Motion c = from_lane(around, 5), choice = {0, 0};
   const Motion a = from_lane(around, 6), b = from_lane(around, 1), d = from_lane(around, 0);
   if (c.ref == -2) c = d;
-  int best, kind = P_16x16, sub_types = 0;
-  const bool skipped = whole_macroblock(p, m, limits, place_of(p, x0, y0), s, a, b, c, best, choice);
+  int best, skip_cost, kind = P_16x16, sub_types = 0;
+  unsigned skip;
+  const bool skipped = whole_macroblock(p, m, limits, place_of(p, x0, y0), s, a, b, c, best, choice, skip, skip_cost);
   own = choice;
   if (skipped) return kind;
   const int quarters = m.least[0] + m.least[1] + m.least[2] + m.least[3];
@@ -268,9 +280,15 @@ DEVICE int decide(const Picture &p, Motion *mv_caches, MacroblockCache &m, const
     if (least_quarters < best) kind = weigh_quarters(p, mv_caches, m, s, quarters, kind, best, own, sub_types);
   }
   if (m.intra_cost + s.lam * BITS_INTRA < best) {
+    best = m.intra_cost + s.lam * BITS_INTRA;
     kind = I_16x16;
     sub_types = 0;
     own = {-1, 0};
+  }
+  if (p.by_cost && skip_cost <= best + m.skip_limit) {
+    kind = P_SKIP;
+    sub_types = 0;
+    own = {0, skip};
   }
   return kind | sub_types << 8;
 }

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Searches
+from ..cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Rivals, Searches
+from ..cpu_simd.decisions import BY_COST
 from .runtime.device import DeviceArray
 
 WARPS, THREADS = 8, 128
 TILE = 8  # macroblock columns of a tile
 TILE_ROWS = 1, 2, 4
-MV_CACHE_BYTES, CACHE_BYTES = 4 * 30 * 8, 1392  # sizes of the mv_caches and of MacroblockCache in mode_memory.cuh
+MV_CACHE_BYTES, CACHE_BYTES = 4 * 30 * 8, 1424  # sizes of the mv_caches and of MacroblockCache in mode_memory.cuh
 FIXED_BYTES = 9 << 10  # static shared memory of the kernel, and the reserve of a block
 
 
@@ -18,7 +19,7 @@ def mode_decision(
     source: DeviceArray,  # uint8[H, W]
     references: LumaReferences,
     searches: Searches,
-    intra_cost: DeviceArray,  # int32[n_mb]
+    rivals: Rivals,
     slice_first_mb: DeviceArray,  # int32[mb_height]
     qp: DeviceArray,  # uint8[n_mb]
     settings: DecisionSettings,
@@ -41,9 +42,9 @@ def mode_decision(
     tiles = tiles_x * tiles_y
     words = 32 * (1 + 2 * tiles + n_mb)
     inboxes = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
-    arguments = [source, references.luma, references.slots, references.pad, *searches, intra_cost, slice_first_mb]
-    arguments += [qp, int(settings.subme >= 3), settings.max_mv_y, n_ref, settings.partition_mask]
-    arguments += [mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot, inboxes, *motion]
+    arguments = [source, references.luma, references.slots, references.pad, *searches, *rivals, slice_first_mb]
+    arguments += [qp, int(settings.subme >= 3), int(settings.subme >= BY_COST), settings.max_mv_y, n_ref]
+    arguments += [settings.partition_mask, mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot, inboxes, *motion]
     shared = mv_caches + TILE * tile_rows * slot
     device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)
 

@@ -13,9 +13,9 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const int *search_cost;
   const unsigned *search_mv;
   const short2 *predictor;
-  const int *intra_cost, *slice_first_mb;
+  const int *intra_cost, *skip_limit, *slice_first_mb;
   const uint8_t *qp;
-  int satd, max_mv_y, n_ref, most_ref_idx_bits, partition_mask, mb_width, mb_height;
+  int satd, by_cost, max_mv_y, n_ref, most_ref_idx_bits, partition_mask, mb_width, mb_height;
 };
 
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the row above: such tiles depend
@@ -39,7 +39,7 @@ struct alignas(16) MacroblockCache {
   Source source;
   uint4 next;     // bits of those of the tile to the right, below to the left, below, below to the right
   int elsewhere;  // bit i: the i-th of these is in another tile
-  int intra_cost, qp, lam;
+  int intra_cost, skip_limit, qp, lam;
   int least[6];    // lower bounds of the cost of quadrants, 16x8 and 8x16; see least_cost
   int blocks[10];  // of the row above with both corners and the column to the left: where Blocks has them
   int outer[10];   // their global blocks, if they are in other tiles; else -1
@@ -48,6 +48,7 @@ struct alignas(16) MacroblockCache {
   int references[10];
   unsigned tried[TRIED + 1];  // vectors; how many so far
   int value[TRIED];           // their distortion << 2 | 1: nothing of the residual would be left, 2: something
+  int error[TRIED];           // by cost: their squared error
   unsigned centre[2];
   int nearby[2][9];  // distortions about the centres, 3 * row + column
 };
@@ -168,6 +169,7 @@ DEVICE void load_neighbourhood(const Picture &p, const Tile &tile, unsigned char
     if (k < 2) m.centre[k] = NOWHERE;
     if (k == 10) {
       m.intra_cost = p.intra_cost[mb];
+      m.skip_limit = p.by_cost ? p.skip_limit[mb] : 0;
       m.qp = p.qp[mb];
       m.lam = lambda_of(p.qp, mb);
     }

@@ -85,6 +85,26 @@ DEVICE unsigned predicted(const Source &source, int k, const uint8_t *luma, unsi
   return satd ? satd_4x4(t, p) : sad_4x4(t.first, p);
 }
 
+// Class of the positions of word i of a block's coefficients: 0 both coordinates even, 1 both odd, 2 otherwise
+DEVICE constexpr int class_of_word(int i) { return i < 4 ? (i & 1 ? 2 : 0) : i & 1 ? 1 : 2; }
+
+// Squared error of block k with prediction p: that of the coefficients, each in units of its basis function
+DEVICE unsigned squared_error(const Source &source, int k, const unsigned *p) {
+  const uint4 even = source.coefficients[0][k], odd = source.coefficients[1][k];
+  const unsigned own[8] = {even.x, even.y, even.z, even.w, odd.x, odd.y, odd.z, odd.w};
+  constexpr unsigned WEIGHT[3] = {25, 4, 10};  // 400 / the squares of basis functions: 16, 100, 40
+  unsigned c[8], sum = 0;  // at most 400 * 16 * 255^2
+  transformed_columns(p, c);
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    unsigned v = c[i] - own[i];
+    v += (v & 0x8000) << 1;  // halves
+    const int low = short(v), high = short(v >> 16);
+    sum += WEIGHT[class_of_word(i)] * unsigned(low * low + high * high);
+  }
+  return sum / 400;
+}
+
 // Worth of the levels of block k with prediction p
 DEVICE unsigned levels_worth(const Source &source, int k, const unsigned *p, const Limits &limits) {
   const uint4 even = source.coefficients[0][k], odd = source.coefficients[1][k];
@@ -95,7 +115,7 @@ DEVICE unsigned levels_worth(const Source &source, int k, const unsigned *p, con
   transformed_columns(p, c);
 #pragma unroll
   for (int i = 0; i < 8; i++) {
-    const int kind = i < 4 ? (i & 1 ? 2 : 0) : i & 1 ? 1 : 2;
+    const int kind = class_of_word(i);
     unsigned v = c[i] - own[i];
     v += (v & 0x8000) << 1;  // halves
     const unsigned sign = signs2(v);

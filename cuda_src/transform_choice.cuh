@@ -39,18 +39,24 @@ DEVICE Masks masks_of(const int *c) {
   return m;
 }
 
-// Bits of residual_block_cabac() of the lane's 4x4 block, 0 without levels
-DEVICE int bits_4x4(const int *c, const Masks &m, const unsigned *bits) {
+// Bits of residual_block_cabac() of the lane's 4x4 block from scan position `first` on, 0 without levels; significant, last_flag: by
+// scan position
+DEVICE int block_bits(const int *c, const Masks &m, int first, const unsigned *significant, const unsigned *last_flag,
+                      const unsigned *magnitude) {
   const int last = 31 - __clz(int(m.coded));
   int total = 0;
 #pragma unroll
   for (int i = 15; i >= 0; i--) {
     const int size = abs(c[digit(ZIGZAG_4x4_DIGITS, i)]), ones = __popc((m.coded & ~m.larger) >> i >> 1), larger = __popc(m.larger >> i >> 1);
-    if (i > last) continue;
-    if (i < 15) total += position_bits(bits[AT_SIGNIFICANT_2 + i], bits[AT_LAST_2 + i], size, i == last);
-    if (size) total += magnitude_bits(bits + AT_LEVEL_2, size, ones, larger);
+    if (i > last || i < first) continue;
+    if (i < 15) total += position_bits(significant[i], last_flag[i], size, i == last);
+    if (size) total += magnitude_bits(magnitude, size, ones, larger);
   }
   return total;
+}
+
+DEVICE int bits_4x4(const int *c, const Masks &m, const unsigned *bits) {
+  return block_bits(c, m, 0, bits + AT_SIGNIFICANT_2, bits + AT_LAST_2, bits + AT_LEVEL_2);
 }
 
 // Bit i of 8 -> bit 4 i

@@ -43,13 +43,19 @@ DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, con
                               bool active) {
   using One = Node<unsigned>;
   One n[8] = {{0, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}};
-  const unsigned *level = bits + at.level;
-  bool started = false, has_large = false;
+  const unsigned *level = bits + at.level, *zeros = bits + at.zeros;
+  unsigned coded = 0;
+#pragma unroll
+  for (int i = 0; i < 16; i++) coded |= unsigned(active && i < count && ratios[stride * i] >= RDO_ONE / 2) << i;
+  const bool any = coded;
+  bool has_large = false;
+  int after = 32 - __clz(int(coded));  // the position after the last level, then that of the level before
 #pragma unroll 1
-  for (int i = 15; i >= 0; i--) {
-    const int ratio = active && i < count ? ratios[stride * i] : 0, size = nearest_level(ratio);
-    if (size == 0 && !started) continue;
-    started = true;
+  while (coded) {
+    const int i = 31 - __clz(int(coded)), ratio = ratios[stride * i], size = nearest_level(ratio);
+    coded ^= 1u << i;
+    if (after > i + 1) n[0].cost -= int(zeros[after] - zeros[i + 1]);
+    after = i;
     int none = 0, last = 0, other = 0;
     if (i < count - 1) {
       const unsigned flag = bits[at.significant + min(i, at.most)], end = bits[at.last + min(i, at.most)];
@@ -57,10 +63,6 @@ DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, con
       other = bin_bits(flag, 1) + none;
       last = other + bin_bits(end, 1);
       other += bin_bits(end, 0);
-    }
-    if (size == 0) {
-      n[0].cost += none;
-      continue;
     }
     const unsigned lower = 1u << i;
     int extra = ratio - RDO_ONE * size + RDO_ONE / 2;
@@ -119,10 +121,10 @@ DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, con
     n[0].cost = NEVER;
     has_large = true;
   }
-  One best = n[0].plus(at.empty);
+  One best = n[0].plus(at.empty - int(zeros[after]));
 #pragma unroll
   for (int k = 1; k < 8; k++) best = cheaper(best, n[k]);
-  return started ? best.path : 0;
+  return any ? best.path : 0;
 }
 
 using Long = unsigned long long;
@@ -138,24 +140,33 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
   const int k = lane & 7, q = lane >> 3, before = k ? lane - 1 : lane, group = lane & ~7;
   const uint16_t *own = SPREAD ? ratios + (q & 1) * 2 + (q >> 1) * 8 : ratios;
   const unsigned *level = bits + at.level;
-  const unsigned first = level[k < 4 ? 1 + k : 0], more = level[k < 4 ? 5 : 2 + k];
+  const unsigned first = level[k < 4 ? 1 + k : 0], more = level[k < 4 ? 5 : 2 + k], *zeros = bits + at.zeros;
   Node<Long> n = {k ? NEVER : 0, 0};
   bool started = false;
+  Long coded = 0;  // positions where a block has a level
+#pragma unroll
+  for (int i = 0; i < 64; i += 8) {
+    const int j = i + k;
+    unsigned votes = __ballot_sync(FULL_WARP, own[SPREAD ? 32 * (j >> 2) + (j & 1) + (j & 2) * 2 : j] >= RDO_ONE / 2);
+    votes |= votes >> 16;
+    coded |= Long((votes | votes >> 8) & 255) << i;
+  }
+  int after = 64;
 #pragma unroll 1
-  for (int i = 63; i >= 0; i--) {
+  while (coded) {
+    const unsigned high_half = unsigned(coded >> 32);
+    const int i = high_half ? 63 - __clz(int(high_half)) : 31 - __clz(int(coded));
+    coded ^= 1ull << i;
+    if (k == 0 && started) n.cost -= int(zeros[after] - zeros[i + 1]);
+    after = i;
     const int ratio = own[SPREAD ? 32 * (i >> 2) + (i & 1) + (i & 2) * 2 : i], size = nearest_level(ratio);
     started |= size > 0;
-    if (!__any_sync(FULL_WARP, started)) continue;
     int none = 0, here = 0;
     if (i < 63) {
-      const unsigned increments = __ldg(INCREMENTS_8x8 + 4 * (i & 3) + (i >> 4)) >> (8 * (i >> 2 & 3)) & 255;
+      const unsigned increments = increments_8x8(i);
       const unsigned flag = bits[at.significant + (increments & 15)], end = bits[at.last + (increments >> 4)];
       none = -bin_bits(flag, 0);
       here = bin_bits(flag, 1) + none + bin_bits(end, k == 0);
-    }
-    if (!__any_sync(FULL_WARP, size)) {
-      if (k == 0 && started) n.cost += none;
-      continue;
     }
     const Long lower = 1ull << i;
     const int distance = ratio - RDO_ONE * size + RDO_ONE / 2, base = n.cost + here + ONE_BIT;
@@ -186,7 +197,7 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
       if (k == 4) n = cheaper(n, cheaper(high, low));
     }
   }
-  if (k == 0) n.cost += at.empty;
+  if (k == 0) n.cost += at.empty - int(started ? zeros[after] : 0);
 #pragma unroll
   for (int step = 1; step < 8; step *= 2) {
     const Node<Long> with = from_lane(n, lane ^ step);
@@ -222,14 +233,14 @@ DEVICE void quantise_lowered(int *c, int qp, unsigned path) {
 // What a warp of intra.cu has in shared memory to choose levels
 struct Weighing {
   int qp;  // of the bits
-  unsigned bits[N_RESIDUAL_CONTEXTS];
+  unsigned bits[N_RESIDUAL_BITS];
   uint16_t ratios[16 * 32];
 };
 // The bits of an I slice at a macroblock's QP
 DEVICE void set_qp(Weighing &w, int qp, int lane) {
   if (w.qp == qp) return;
   __syncwarp();
-  fill_bits(w.bits, N_RESIDUAL_CONTEXTS, 0, qp, lane, 32);
+  fill_bits<true>(w.bits, N_RESIDUAL_CONTEXTS, 0, qp, lane);
   if (lane == 0) w.qp = qp;
   __syncwarp();
 }

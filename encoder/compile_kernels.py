@@ -1,6 +1,6 @@
 """Compiles the kernels of the CPU path into their cache: all, or with `background` the stages warm_up.IN_BACKGROUND.
 
-    python -m h264lite.encoder.compile_kernels [background]
+python -m h264lite.encoder.compile_kernels [background]
 """
 
 import sys
@@ -17,7 +17,7 @@ from .settings.config import Config
 from .warm_up import IN_BACKGROUND, load_writers
 
 # Options that choose other kernels than the default ones
-_VARIANTS: tuple[dict[str, Any], ...] = ({}, {"me": "step"}, {"subme": 6}, {"merange": 8},
+_VARIANTS: tuple[dict[str, Any], ...] = ({}, {"me": "step"}, {"subme": 6}, {"subme": 6, "profile": "high"}, {"merange": 8},
                                          {"profile": "main", "weightp": 1})
 _CHOOSE = ("me", "merange", "subme", "profile", "weightp")
 

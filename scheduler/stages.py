@@ -141,13 +141,12 @@ TABLE = (
     ),
     Stage(
         "rd_candidates", "rd_candidates.rd_candidates", ROWS, "encoder",
-        "source references quantiser decision_settings row0 row1 searches intra_cost skip_limit",
-        "all_cost intra_cost skip_limit",
-        only=CPU,
+        "source references quantiser decision_settings tools row0 row1 searches rivals",
+        "all_cost rivals",
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
-        "source_y luma_references searches intra_cost skip_limit slice_first_mb qp decision_settings progress row0 row1 motion",
+        "source_y luma_references searches rivals slice_first_mb qp decision_settings progress row0 row1 motion",
         "progress motion",
     ),
     Stage(

@@ -1,8 +1,8 @@
 """mode_decision by its definition, one macroblock at a time in plain Python."""
 
 import numpy as np
-from h264lite.cpu_simd.decisions import LAMBDA
-from h264lite.standard.macroblock import I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
+from h264lite.cpu_simd.decisions import LAMBDA, RD_SKIP_WEIGHT
+from h264lite.standard.macroblock import P_SKIP, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 from h264lite.standard.tables import QUANT_MF
 
 from . import naive
@@ -28,9 +28,10 @@ def empty(difference, qp):
 
 
 class Decision:
-    """The choice for macroblock mb; `prior` = (ref_idx, mv) of those before it."""
+    """The choice for macroblock mb; `prior` = (ref_idx, mv) of those before it; by_cost: with P_Skip by squared error."""
 
-    def __init__(self, s, mb, prior, qp, metric, max_mv_y, n_ref, kinds):
+    def __init__(self, s, mb, prior, qp, metric, max_mv_y, n_ref, kinds, by_cost=False):
+        self.by_cost = by_cost
         self.s, self.mb, self.lam, self.qp, self.n_ref, self.kinds = s, mb, int(LAMBDA[qp]), qp, n_ref, kinds
         self.metric, self.max_mv_y = metric, max_mv_y
         self.ref_idx, self.mv = prior[0].copy(), prior[1].astype(int)
@@ -113,7 +114,7 @@ class Decision:
             if prediction is None or (n == 1 and vector == skip):
                 continue
             value = self.metric(prediction - block)
-            if n == 0 and value + lam <= best and empty(block - prediction, self.qp):
+            if n == 0 and not self.by_cost and value + lam <= best and empty(block - prediction, self.qp):
                 self.put(0, 0, 4, 4, 0, vector)
                 return P_16x16, [0] * 4, self.ref_idx[mb], self.mv[mb]
             value += lam * (2 + te_bits(0, self.n_ref)) + self.vector_cost(0, 0, 4, 4, 0, vector)
@@ -145,6 +146,13 @@ class Decision:
             costs, subs = zip(*(self.quadrant(q) for q in range(4)))
             if 6 * lam + sum(costs) < chosen[0]:
                 chosen = 6 * lam + sum(costs), P_8x8, list(subs), self.ref_idx.copy(), self.mv.copy()
-        if self.s["intra_cost"][mb] + 28 * lam < chosen[0]:
+        intra = int(self.s["intra_cost"][mb]) + 28 * lam
+        prediction = self.prediction(*skip)
+        if self.by_cost and prediction is not None:
+            error = int(((block - prediction) ** 2).sum()) * int(RD_SKIP_WEIGHT[self.qp]) >> 16
+            if error <= min(chosen[0], intra) + int(self.s["skip_limit"][mb]):
+                self.put(0, 0, 4, 4, 0, skip)
+                return P_SKIP, [0] * 4, self.ref_idx[mb], self.mv[mb]
+        if intra < chosen[0]:
             return I_16x16, [0] * 4, np.full(4, -1), np.zeros((16, 2), int)
         return chosen[1], chosen[2], chosen[3][mb], chosen[4][mb]

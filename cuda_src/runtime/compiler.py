@@ -94,13 +94,14 @@ def decisions_header() -> str:
 
 
 @cache
-def residual_bits_header() -> str:
-    """residual_bits.cuh: contexts of residual blocks and of the luma part of coded_block_pattern, and bits of bins."""
+def cabac_bit_header() -> str:
+    """cabac_bit_tables.cuh: contexts of residual blocks and of coded_block_pattern, and bits of bins."""
     from ...cpu_simd.cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
     from ...standard import cabac_contexts as c
 
     lines = ["// Generated from standard/cabac_contexts.py and cpu_simd/cabac_typical.py.", "#pragma once", ""]
     contexts: list[int] = []
+    before = 132  # words of a table of bits before those of contexts, see cabac_bits.cuh
     sizes = {0: (15, 15), 1: (14, 14), 2: (15, 15), 3: (3, 3), 4: (14, 14), 5: (15, 9)}  # significant, last
     for category in (2, 3, 4, 5, 0, 1):  # ctxBlockCat, those of inter macroblocks first
         coded = c.CTX_CBP_LUMA if category == 5 else c.CODED_BLOCK_BASE[category]
@@ -110,15 +111,18 @@ def residual_bits_header() -> str:
             ("LEVEL", c.ABS_LEVEL_BASE[category], 9 if category == 3 else 10), ("CODED", coded, 4),
         )  # fmt: skip
         for name, first, count in parts:
-            lines.append(f"constexpr int AT_{name}_{category} = {len(contexts)};")
+            lines.append(f"constexpr int AT_{name}_{category} = {before + len(contexts)};")
             contexts += range(first, first + count)
         if category == 5:
-            lines.append(f"constexpr int N_INTER_CONTEXTS = {len(contexts)};")
+            lines.append(f"constexpr int AT_CHROMA_PATTERN = {before + len(contexts)};")
+            contexts += range(c.CTX_CBP_CHROMA, c.CTX_CBP_CHROMA + 8)
+            lines.append(f"constexpr int N_INTER_CONTEXTS = {len(contexts)}, N_INTER_BITS = {before + len(contexts)};")
     # 4x4 parts of an 8x8 block, four positions a word: ctxIdxInc of significant_coeff_flag, of last_significant_coeff_flag
     increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
     words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
     lines += [
-        f"constexpr int N_RESIDUAL_CONTEXTS = {len(contexts)}, ONE_BIT = {ONE_BIT};",
+        f"constexpr int N_RESIDUAL_CONTEXTS = {len(contexts)}, N_RESIDUAL_BITS = {before + len(contexts)};",
+        f"constexpr int FIRST_CONTEXT = {before}, ONE_BIT = {ONE_BIT};",
         _table("__device__ const", "RESIDUAL_M_N", TYPICAL_M_N[:, contexts]),
         _table("__device__ const", "STATE_BITS", STATE_BITS),
         "__device__ const unsigned INCREMENTS_8x8[16] = {" + ", ".join(f"{word:#010x}" for word in words.ravel()) + "};",
@@ -142,7 +146,7 @@ def cabac_header() -> str:
 
 GENERATED = {
     "tables.cuh": tables_header, "decisions.cuh": decisions_header, "cabac_tables.cuh": cabac_header,
-    "residual_bits.cuh": residual_bits_header,
+    "cabac_bit_tables.cuh": cabac_bit_header,
 }  # fmt: skip
 
 

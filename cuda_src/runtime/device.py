@@ -442,6 +442,7 @@ class Device:
         self._modules.clear()
         if not self.lost:
             with self:
+                self._kept.clear()  # its keys hold streams
                 self._streams.clear()
                 if self._driver_calls is not None:
                     self._driver_calls.unload()

@@ -176,16 +176,16 @@ class Config:
         if named is not None and options.get("device") is not None:
             raise OptionError("contradicts device: give one of them", "devices")
         if named is None:
-            frame_kind = None
+            frame_kind, tools = None, (values["subme"], values["cabac"])
             if tuning is not None:
                 from .predicted import frame_kind_of  # the planner
 
                 frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"])
-            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, values["subme"],
+            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools,
                                            values["weightp"])
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
-            reason = choose_devices(named, values["me"], values["subme"])
+            reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0

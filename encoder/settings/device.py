@@ -13,30 +13,33 @@ if TYPE_CHECKING:
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 
 
-def _needs_cpu(me: str, subme: int, hybrid: bool = False) -> tuple[str, str, str] | None:
-    """(option, its value, the alternative for GPUs) if an option needs stages that only the CPU has; hybrid may use some."""
-    if subme >= BY_BITS:
-        return "subme", str(subme), f"at most {BY_BITS - 1}"
-    return ("me", "step", "fsbm") if me == "step" and not hybrid else None
+def _needs_cpu(me: str, subme: int, cabac: bool, hybrid: bool = False) -> tuple[str, str, str, str] | None:
+    """(option, its value, the alternative, the devices that have it) if an option needs stages that others lack.
+
+    Decisions by bits are for one device, with CABAC a GPU too; hybrid may use the CPU's search.
+    """
+    if subme >= BY_BITS and (hybrid or not cabac):
+        return "subme", str(subme), f"at most {BY_BITS - 1}", "single devices" if cabac else "the CPU"
+    return ("me", "step", "fsbm", "the CPU") if me == "step" and not hybrid else None
 
 
 def choose_device(
     asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_kind: "FrameKind | None" = None,
-    subme: int = 0, weightp: int = 0,
+    subme: int = 0, cabac: bool = False, weightp: int = 0,
 ) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a frame; me, subme, weightp: the options; tuning: measurements of this machine, by which `auto`
-    chooses for such a `frame_kind`. Creates no GPU context: the executor does.
+    n_mb: macroblocks of a frame; me, subme, cabac, weightp: the options; tuning: measurements of this machine, by which
+    `auto` chooses for such a `frame_kind`. Creates no GPU context: the executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    needs_cpu = _needs_cpu(me, subme, asked == "hybrid")
+    needs_cpu = _needs_cpu(me, subme, cabac, asked == "hybrid")
     if needs_cpu:
-        option, value, instead = needs_cpu
+        option, value, instead, where = needs_cpu
         if asked == "auto":
             return "cpu", f"--{option} {value} exists for the CPU only"
-        raise OptionError(f"{value} exists for the CPU only, not for device {asked}; use {instead}, or device cpu", option)
+        raise OptionError(f"{value} exists for {where} only, not for device {asked}; use {instead}, or device cpu", option)
     if asked == "hybrid" and weightp:
         raise OptionError(f"{weightp} is not built for device hybrid; use 0, or device cuda or cpu", "weightp")
     missing = why_no_cuda()
@@ -58,12 +61,12 @@ def choose_device(
     return asked, f"asked for, {gpu_name()}"
 
 
-def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0) -> str:
+def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cabac: bool = False) -> str:
     """The reason for named devices; DeviceError if one is missing, OptionError if GPUs lack stages."""
     gpus = [int(name.partition(":")[2]) for name in names if name != "cpu"]
-    needs_cpu = _needs_cpu(me, subme)
+    needs_cpu = _needs_cpu(me, subme, cabac)
     if gpus and needs_cpu:
-        option, value, instead = needs_cpu
+        option, value, instead, _ = needs_cpu
         raise OptionError(f"{value} exists for the CPU only, not for GPUs; use {instead}, or devices cpu", option)
     missing = why_no_cuda() if gpus else None
     if missing:

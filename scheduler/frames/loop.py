@@ -227,7 +227,7 @@ def _slice_first_mb(settings: LoopSettings) -> np.ndarray:
 
 
 def _dead_zone(option: int, default: int, of_default: int) -> int:
-    """The number of kernels for a dead zone in 1 / 64 of a step on both sides of 0; the default stands for a sixth, a third."""
+    """The kernels' number for a dead zone in 1 / 64 of a step on both sides of 0; the default stands for a sixth, a third."""
     return of_default if option == default else ROUNDING * (32 - option) // 64
 
 

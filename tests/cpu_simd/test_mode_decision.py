@@ -9,10 +9,12 @@ from h264lite.cpu_simd.bundles import (
     DecisionSettings,
     LumaReferences,
     Motion,
+    Rivals,
     Searches,
     SearchResult,
     SearchStart,
 )
+from h264lite.cpu_simd.decisions import BY_COST
 from h264lite.cpu_simd.full_search import full_search
 from h264lite.cpu_simd.intra_estimate import intra_estimate
 from h264lite.cpu_simd.mode_decision import mark_skipped, mode_decision
@@ -54,6 +56,7 @@ def scene(rng, n_ref, subme, qp, noise):
     return {
         "source": source, "luma": luma, "slots": slots, "pad": PAD, "cost": cost, "mv": mv, "predictor": predictor,
         "intra_cost": intra_cost, "slice_first_mb": slices,
+        "skip_limit": rng.integers(-500, 500, N_MB).astype(np.int32),
     }  # fmt: skip
 
 
@@ -72,8 +75,8 @@ def decide(s, qp, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
 
     def run():
         references = LumaReferences(s["luma"], s["slots"], PAD, n_ref)
-        where = named(Searches, s), s["intra_cost"], s["slice_first_mb"], qp, DecisionSettings(subme, 0, 128, kinds)
-        mode_decision(s["source"], references, *where, progress, *rows, Motion(*out))
+        where = named(Searches, s), named(Rivals, s), s["slice_first_mb"], qp
+        mode_decision(s["source"], references, *where, DecisionSettings(subme, 0, 128, kinds), progress, *rows, Motion(*out))
 
     workers = [threading.Thread(target=run) for _ in range(threads)]
     for worker in workers:
@@ -94,6 +97,8 @@ def decide(s, qp, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
         (2, 5, 7, 30, 3),
         (1, 5, 3, 27, 3),
         (1, 5, 1, 40, 0),
+        (1, 6, 31, 27, 3),
+        (2, 6, 15, 34, 6),
     ],
 )
 def test_against_the_definition(n_ref, subme, kinds, qp, noise):
@@ -105,7 +110,7 @@ def test_against_the_definition(n_ref, subme, kinds, qp, noise):
     seen = set(out[0].tolist())
     state = outputs()[2:]
     for mb in range(N_MB):
-        kind, subs, ref_idx, mv = Decision(s, mb, state, qp, metric, 128, n_ref, kinds).choose()
+        kind, subs, ref_idx, mv = Decision(s, mb, state, qp, metric, 128, n_ref, kinds, subme >= BY_COST).choose()
         assert out[0][mb] == kind, mb
         assert out[1][mb].tolist() == list(subs), mb
         np.testing.assert_array_equal(out[2][mb], ref_idx)
@@ -117,6 +122,7 @@ def test_against_the_definition(n_ref, subme, kinds, qp, noise):
     halves = decide(s, qps, subme, n_ref, kinds, rows=(0, 1))
     for a, b in zip(decide(s, qps, subme, n_ref, kinds, 2, (1, 4), halves), out):
         np.testing.assert_array_equal(a, b)
+    assert P_SKIP in seen or subme < BY_COST
     assert len(seen) >= (4 if kinds & 15 == 15 and qp < 37 and noise == 3 else 1), seen
 
 

@@ -37,6 +37,7 @@ def options(rng):
         "chroma_qp_offset": int(rng.integers(-4, 5)),
         "partitions": str(rng.choice(["all", "all", "p8x8,i4x4", "none"])),
         "deblock": (int(rng.integers(-6, 7)), int(rng.integers(-6, 7))),
+        "profile": str(rng.choice(["baseline", "main", "high"])),
     }  # fmt: skip
 
 
@@ -110,8 +111,8 @@ def test_random_macroblocks(part):
 @pytest.mark.slow
 def test_portable_kernels_are_what_their_definitions_say():
     names = ("full_search", "step_search", "subpel_refine", "search_centre", "intra_estimate", "mode_decision", "interpolate",
-             "rd_decision", "transform", "rdo_quant", "inter_residual", "intra", "deblock", "ssd", "entropy",
-             "mv_prediction")  # fmt: skip
+             "rd_decision", "rd_candidates", "transform", "rdo_quant", "inter_residual", "intra", "deblock", "ssd", "entropy",
+             "cabac", "mv_prediction")  # fmt: skip
     here = Path(__file__).resolve().parent
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
     files = [str(here / f"test_{name}.py") for name in names]

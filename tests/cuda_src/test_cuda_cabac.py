@@ -9,7 +9,7 @@ from h264lite.cuda_src import cabac
 from h264lite.cuda_src.cabac import CHUNK
 from h264lite.cuda_src.entropy import write_slices
 from h264lite.standard.cavlc import MAX_LEVEL
-from h264lite.standard.macroblock import I_PCM, P_SKIP
+from h264lite.standard.macroblock import I_PCM, P_SKIP, I_16x16
 
 from .. import naive_cabac
 from ..cuda_emulator.fixtures import device  # noqa: F401
@@ -88,13 +88,15 @@ def check(gpu, size, rows, words, mbs=(), qp=26, init=1, headers=None):
     planes = [rng.integers(0, 256, (s * mb_height, s * mb_width), np.uint8) for s in (16, 8, 8)]
     arrays = placed(list(zip(rows, words)), mb_width, mb_height, mbs)
     bins = cabac.Bins(*(gpu.upload(a) for a in arrays))
-    slice_rows = gpu.upload(np.array([*rows, mb_height], np.int32))
-    n_ref, params = int(init < 3), gpu.upload(np.array([qp, init % 3, *headers], np.int32))
+    first_mb = np.repeat(np.array(rows) * mb_width, np.diff([*rows, mb_height])).astype(np.int32)
+    layout = first_mb, np.array([*rows, mb_height], np.int32), np.array([qp, init % 3, *headers], np.int32)
+    slices = cabac.Slices(*(gpu.upload(a) for a in layout), int(init < 3), mb_width)
     data = gpu.upload(np.full(mb_height * (mb_width + 1) * ENTRY_BYTES, 0xA5, np.uint8))
-    sizes, totals = gpu.upload(np.zeros(mb_height, np.int32)), gpu.upload(np.zeros(mb_height, np.int32))
+    sizes = cabac.Sizes(*(gpu.upload(np.zeros(mb_height, np.int32)) for _ in range(2)))
     source = Planes(*(gpu.upload(p) for p in planes))
-    cabac.code_bins(slice_rows, params, n_ref, mb_width, bins, source, data, sizes, totals)
-    data, sizes, totals = data.get(), sizes.get().tolist(), totals.get().tolist()
+    cells = cabac.code_bins(slices, bins, source, sizes)
+    cabac.write_bytes(slices, bins, cells, sizes, data)
+    data, (sizes, totals) = data.get(), (a.get().tolist() for a in sizes)
     for n, row in enumerate(rows):
         samples = [samples_of(planes, mb, mb_width) for mb in mbs[n]]
         expected = encoded(words[n], samples, headers[n], init, qp)
@@ -218,3 +220,21 @@ def test_all_alike(device, kind, n_ref):  # noqa: F811
         arguments = state, rows, [5] * (len(rows) - 1), 26, 0, False
         expected = naive_cabac.written(cpu_write_slices, *arguments)
         assert naive_cabac.written(write_slices, *arguments, device.upload) == expected
+
+
+@pytest.mark.parametrize("n_ref", [0, 1])
+def test_more_bins_than_places(device, n_ref):  # noqa: F811
+    """Levels of which each takes 18 bins but few bits, between samples; the slice beside has its bins as others do."""
+    state = naive_cabac.random_state(np.random.default_rng(SEED), 4, 3, n_ref, 26, 0.05, 2)
+    state.mb_type[:8] = I_16x16
+    state.mb_type[2] = I_PCM
+    state.cbp[:8] = 47
+    state.levels[:8] = 16
+    state.levels[:8, :24, 0] = 0
+    state.levels[:8, 25:, 4:] = 0
+    state.total_coeff[:8] = 15
+    state.total_coeff[2] = 16
+    arguments = state, [0, 2, 3], [5, 6], 26, 0, False
+    expected = naive_cabac.written(cpu_write_slices, *arguments)
+    assert expected[0][1] > 10 * CHUNK > expected[1][1]
+    assert naive_cabac.written(write_slices, *arguments, device.upload) == expected

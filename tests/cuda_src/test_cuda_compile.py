@@ -217,3 +217,18 @@ def test_a_damaged_list_of_a_release_is_not_believed(tmp_path, monkeypatch, text
     assert compiler.compiled("ssd", (9, 0)) == tmp_path / "ssd.fatbin"
     (tmp_path / compiler.STAMP).write_text(text)
     assert compiler.compiled("ssd", (9, 0)) is None
+
+
+def test_nvcc_is_asked_for_its_version_once_for_each_file_of_it(tmp_path, monkeypatch):
+    """Later processes find the answer with the compiled modules."""
+    asked, nvcc = [], tmp_path / "nvcc"
+    nvcc.write_text("one")
+    monkeypatch.setenv("H264LITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiler, "_ask_nvcc", lambda path: asked.append(path) or f"12.{len(asked)}")
+    versions = [compiler.nvcc_version.__wrapped__(str(nvcc)) for _ in range(3)]
+    assert versions == ["12.1"] * 3 and len(asked) == 1
+    nvcc.write_text("another")
+    assert compiler.nvcc_version.__wrapped__(str(nvcc)) == "12.2"
+    (kept,) = (path for path in (tmp_path / "cache" / "h264lite" / "cuda").glob("*.version") if trust.read(path) == b"12.2")
+    kept.write_bytes(b"damaged")
+    assert compiler.nvcc_version.__wrapped__(str(nvcc)) == "12.3"

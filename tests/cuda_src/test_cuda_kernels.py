@@ -3,8 +3,8 @@
 import types
 
 import pytest
-from h264lite.benchmarks import cuda_kernels
-from h264lite.benchmarks.cuda_kernels import MAIN, SIDE, TABLE, Bench, Timed
+from h264lite.benchmarks import cuda_cabac, cuda_kernels
+from h264lite.benchmarks.cuda_kernels import CABAC_KERNELS, MAIN, SIDE, TABLE, Bench, Timed
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.stages import D2H, H2D
@@ -19,7 +19,7 @@ def pipeline_of(**options):
     return Pipeline(Config.from_options(width=WIDTH, height=HEIGHT, qp=24, **options))
 
 
-@pytest.mark.parametrize("options", ({}, {"ref": 2, "merange": 8, "subme": 1}), ids=str)
+@pytest.mark.parametrize("options", ({}, {"ref": 2, "merange": 8, "subme": 1}, {"profile": "main"}), ids=str)
 def test_kernels_of_pictures(gpu, options):  # noqa: F811
     """Each has a line and its stream; frames that were timed between are those that come out, refined once."""
     clip = round_trip.noise_clip(WIDTH, HEIGHT, 4, 5)
@@ -40,8 +40,21 @@ def test_kernels_of_pictures(gpu, options):  # noqa: F811
     assert (streams["write_slices"], streams["full_search"], streams["extend_chroma"]) == (D2H, MAIN, SIDE)
     last = [timed.kernel for timed in pictures[-1]]
     assert last.count("ssd") == 3 and last.count("extend_borders") == 3
-    assert last.count("search_centre") == (2 if options else 1), "a search of each reference"
+    assert last.count("search_centre") == options.get("ref", 1), "a search of each reference"
     assert bench.timed == sum(1 + (timed.kernel in cuda_kernels.IN_PLACE) for picture in pictures for timed in picture)
+
+
+def test_times_of_cabac(gpu):  # noqa: F811
+    """benchmarks/cuda_cabac.py: a time of each kernel, of I frames too, and the frames come out as without."""
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, 3, 5)
+    wanted = pipeline_of(device="cpu", profile="main")
+    expected = [frame.data for planes in clip for frame in wanted.encode(*planes)] + [frame.data for frame in wanted.flush()]
+    wanted.close()
+    pipeline = pipeline_of(device="cuda", profile="main")
+    bench = Bench(pipeline, batch=2, rounds=1, fill=gpu is None)
+    assert [len(cuda_cabac.times_of(bench, planes)) for planes in clip] == [len(CABAC_KERNELS)] * 3
+    pipeline.close()
+    assert [frame.data for frame in bench.frames] == expected
 
 
 def test_the_stream_of_a_kernel(device):  # noqa: F811

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import interpolate as cpu_interpolate
 from h264lite.cpu_simd import mode_decision as cpu
-from h264lite.cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Searches
+from h264lite.cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Rivals, Searches
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cuda_src import mode_decision as cuda
 
@@ -41,7 +41,8 @@ def case(rng, kind, width, height, n_ref, pad, lam):
     cost = cost.astype(np.int32)
     predictor = rng.integers(-20, 21, (n_ref, n_mb, 2)).astype(np.int16)
     intra = rng.integers(300, 1500, n_mb).astype(np.int32)
-    return source, LumaReferences(luma, slots, pad, n_ref), Searches(cost, mv, predictor), intra
+    skip_limit = rng.integers(-1000, 500, n_mb).astype(np.int32)
+    return source, LumaReferences(luma, slots, pad, n_ref), Searches(cost, mv, predictor), Rivals(intra, skip_limit)
 
 
 def results(n_mb):
@@ -56,7 +57,7 @@ def on_gpu(device, arguments):  # noqa: F811
 
 def both(device, read, settings, rows):  # noqa: F811
     """The twins decide the same; read: the arguments before the settings. Returns the motion."""
-    n_mb = len(read[3])
+    n_mb = len(read[3].intra_cost)
     out, turns = results(n_mb), (np.zeros(1 + rows, np.int64), 0, rows)
     d_out = Motion(*(device.upload(np.full_like(a, 77)) for a in out))
     cpu.mode_decision(*read, settings, *turns, out)
@@ -75,7 +76,7 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         (80, 64, 4, 26, 5, 31, 128), (80, 80, 4, 20, 5, 31, 128), (80, 80, 4, 24, 5, 15, 128),
         (96, 96, 4, 28, 5, 31, 64), (96, 80, 4, None, 5, 31, 64),
         (48, 48, 1, 10, 1, 31, 2), (64, 32, 20, 40, 3, 7, 64), (16, 48, 9, 35, 5, 1, 64),
-        (64, 64, 9, 45, 5, 3, 64),
+        (64, 64, 9, 45, 5, 3, 64), (80, 64, 4, 26, 6, 31, 128), (96, 80, 9, None, 6, 31, 64),
     ):  # fmt: skip
         mb_width, rows, n_mb = width // 16, height // 16, width * height // 256
         found = case(rng, kind, width, height, n_ref, pad, lam)
@@ -168,7 +169,7 @@ def test_what_levels_are_worth(device):  # noqa: F811
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
     first, slots = np.arange(rows, dtype=np.int32), np.zeros(1, np.int32)
     references, searches = LumaReferences(luma, slots, pad, 1), Searches(cost, mv, predictor)
-    read = source, references, searches, intra, first, constant(n_mb, qp)
+    read = source, references, searches, Rivals(intra, np.zeros(n_mb, np.int32)), first, constant(n_mb, qp)
     out = both(device, read, DecisionSettings(5, 0, 128, 15), rows)
     kept = (out[3][:, 0, 0] != 0).reshape(16, 9)
     assert kept[0, 2:].all() and not kept[0, :2].any() and not kept[12:].any()

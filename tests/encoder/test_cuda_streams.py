@@ -23,6 +23,10 @@ TOOLS = (
     {"qp": 33, "partitions": "none", "subme": 3, "chroma_qp_offset": -5},
     {"qp": 27, "partitions": "p8x8", "subme": 5, "keyint": 2, "ref": 2},
     {"qp": 1, "merange": 5},  # I_PCM
+    {"qp": 27, "profile": "main", "subme": 6, "ref": 2, "trellis": 0},
+    {"qp": 36, "profile": "high", "subme": 7, "slices": 2, "trellis": 0},
+    {"qp": 24, "profile": "main", "slices": 3, "ref": 2, "trellis": 0},
+    {"qp": 1, "profile": "main", "keyint": 3, "trellis": 0},  # I_PCM between CABAC
 )
 SIZES = ((16, 16), (50, 34), (17, 33), (1, 1), (80, 64), (3, 65), (48, 80))
 
@@ -93,13 +97,19 @@ def test_a_real_clip(gpu):  # noqa: F811
 
 @pytest.mark.parametrize(
     "tools",
-    ({"qp": 22, "keyint": 1}, {"qp": 27, "ref": 3, "slices": 2}, {"qp": 36, "trellis": 0, "no_deblock": True}, {"qp": 2}),
+    (
+        {"qp": 22, "keyint": 1},
+        {"qp": 27, "ref": 3, "slices": 2, "subme": 7},
+        {"qp": 36, "trellis": 0, "no_deblock": True},
+        {"qp": 2},
+    ),
     ids=str,
 )
 def test_8x8_transform(gpu, tools):  # noqa: F811
     clip = sequences.clip("foreman_176x144_30")
     cut = [tuple(p[: s, : s + s // 2] for p, s in zip(frame, (64, 32, 32))) for frame in planes(clip, 3)]
-    compare(cut, 96, 64, profile="high", no_cabac=True, **tools)
+    for no_cabac in (True, False):
+        compare(cut, 96, 64, profile="high", no_cabac=no_cabac, **tools)
     compare(round_trip.noise_clip(34, 50, 3, 5), 34, 50, profile="high", no_cabac=True, **tools)
 
 

@@ -52,7 +52,8 @@ def test_every_qp(qp):
 @pytest.mark.parametrize("width", (2, 14, 16, 18, 34, 62, 66))
 def test_every_size(width):
     for height in (2, 16, 18, 30, 64, 66):
-        check(round_trip.noise_clip(width, height, 3, seed=width), width, height, qp=26, ref=2, slices=2)
+        clip, slices = round_trip.noise_clip(width, height, 3, seed=width), min(2, -(-height // 16))
+        check(clip, width, height, qp=26, ref=2, slices=slices)
 
 
 @pytest.mark.parametrize("size", ((1, 1), (17, 33), (63, 65), (16, 16)))

@@ -46,6 +46,7 @@ with trust.messages_to(lambda text: print("told:", text)):
 print(total, sum(ramp.stats.cache_hits.values()))
 """
 
+
 class Planted:
     """What a cache of another user may hold: it does something when it is unpickled."""
 
@@ -225,7 +226,8 @@ def test_kernels_of_other_processors_and_settings_do_not_count(kernels, monkeypa
     assert first_run.will_compile()
 
 
-@pytest.mark.parametrize("options, file", [({"me": "step"}, "step_search"), ({"subme": 6}, "rd_decision")])
+@pytest.mark.parametrize("options, file", [({"me": "step"}, "step_search"), ({"subme": 6}, "rd_decision"),
+                                           ({"subme": 6, "profile": "main"}, "rd_candidates")])  # fmt: skip
 def test_kernels_that_an_option_needs(kernels, options, file):
     config = Config.from_options(width=64, height=64, device="cpu", **options)
     assert not first_run.will_compile(config)
@@ -249,8 +251,10 @@ def test_kernels_are_read_from_several_folders(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel_place.os, "access", lambda path, mode: access(path, mode) and not (
         path == folders[0] and mode & os.W_OK))  # fmt: skip
     assert kernel_place.find_cache_folder(tmp_path) == kernel_place.CacheFolder(folders[1], True, (), tuple(folders))
-    layers = kernel_files.Layers([kernel_files.KernelFiles(str(folder / "k"), STAMP) for folder in folders],
-                                 kernel_files.KernelFiles(str(folders[1] / "k"), STAMP))
+    layers = kernel_files.Layers(
+        [kernel_files.KernelFiles(str(folder / "k"), STAMP) for folder in folders],
+        kernel_files.KernelFiles(str(folders[1] / "k"), STAMP),
+    )
     kernel_files.KernelFiles(str(folders[0] / "k"), STAMP).save("x", 1)
     assert layers.load("x") == 1 and layers.load("y") is None
     layers.save("y", 2)

@@ -14,7 +14,13 @@ WIDTH, HEIGHT = 48, 64
 CPU_STAGES = [name for name, stage in STAGES.items() if stage.only != CUDA and not stage.unplanned]
 
 
-OPTIONS = [{}, {"threads": 3, "slices": 2, "ref": 2, "subme": 5}, {"me": "step", "trellis": 0}, {"subme": 6}]
+OPTIONS = [
+    {},
+    {"threads": 3, "slices": 2, "ref": 2, "subme": 5},
+    {"me": "step", "trellis": 0},
+    {"subme": 6},
+    {"subme": 6, "profile": "main"},
+]
 
 
 def called(monkeypatch):
@@ -38,7 +44,10 @@ def test_the_same_bytes_beside_the_twins(options, monkeypatch):
     assert round_trip.encode(clip, WIDTH, HEIGHT, qp=24, device="cpu", **options)[0] == plain
     expected = {STAGES[name].function for name in CPU_STAGES}
     expected.remove("full_search.full_search" if "me" in options else "step_search.step_search")
-    expected.remove("mode_decision.mode_decision" if options.get("subme") == 6 else "rd_decision.rd_decision")
+    by_bits, by_cost = options.get("subme") == 6 and "profile" not in options, "profile" in options
+    expected.remove("mode_decision.mode_decision" if by_bits else "rd_decision.rd_decision")
+    if not by_cost:
+        expected.remove("rd_candidates.rd_candidates")
     assert set(calls) == expected
 
 

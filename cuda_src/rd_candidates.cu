@@ -1,0 +1,262 @@
+// True costs of the divisions of each macroblock in a P frame at their searched vectors: twin of cpu_simd/rd_candidates.py, which
+// explains it.
+//
+// One warp a macroblock. The searched partitions are weighed a lane each; then for each division that is near the best by
+// estimates, one lane a 4x4 block: 0..15 luma in raster order, 16..19 Cb, 20..23 Cr.
+#include "bit_costs.cuh"
+#include "either_transform.cuh"
+#include "motion_compensation.cuh"
+#include "weighting.cuh"
+
+constexpr int WARPS = 4;
+constexpr int WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16, 16x8, 8x16, 8x8
+
+// Of one macroblock, in shared memory
+struct alignas(16) Macroblock {
+  int exchange[EXCHANGE_8x8];
+  uint16_t ratios[16 * 32];
+  unsigned bits[N_INTER_BITS];
+  int cost[41], satd[41];  // of the searched partitions in the best reference of each 8x8 block or larger one
+  short2 searched[41];
+  int ref[9];            // of partitions 32 to 40
+  short2 mv[16];         // of the division that is coded, 4x4 blocks
+  alignas(4) uint8_t sub[4];
+  int extra[4];
+};
+
+// The kernel's arguments, as the launcher says
+struct Frame {
+  const uint8_t *src_y, *src_u, *src_v, *ref_luma, *ref_chroma;
+  const int *ref_slots, *weights;
+  int pad, n_ref, mb_width, mb_height, partition_mask, chroma_qp_offset, transform_8x8_mode;
+};
+
+// Quadrant of partition k < 32
+DEVICE int quadrant_of(int k) { return k < 16 ? (k >> 3) * 2 + (k >> 1 & 1) : (k - 16 & 15) >> 1 & 3; }
+// The partition of quadrant q that has its block (dx, dy), with sub_mb_type `sub`
+DEVICE int part_of(int q, int sub, int dx, int dy) {
+  return sub == SUB_8x8 ? 32 + q : sub == SUB_8x4 ? 16 + 2 * q + dy : sub == SUB_4x8 ? 24 + 2 * q + dx : 4 * ((q & 2) + dy) + 2 * (q & 1) + dx;
+}
+
+// Best references and their vectors of all partitions -> m
+DEVICE void load_found(const Frame &f, Macroblock &m, int mb, int lam, const int *cost, const short2 *mv, const short2 *predictor, int lane) {
+  const size_t n_mb = size_t(f.mb_width) * f.mb_height;
+  const int most = most_ref_idx_bits(f.n_ref);
+  if (lane < 9) {
+    int best = 1 << 30, ref = 0;
+    for (int r = 0; r < f.n_ref; r++) {
+      const int value = cost[(r * n_mb + mb) * 41 + 32 + lane] + lam * ref_idx_bits(r, most);
+      if (value < best) best = value, ref = r;
+    }
+    m.ref[lane] = ref;
+  }
+  __syncwarp();
+  for (int k = lane; k < 41; k += 32) {
+    const int r = m.ref[k < 32 ? quadrant_of(k) : k - 32];
+    const size_t at = r * n_mb + mb;
+    const short2 v = mv[at * 41 + k], p = predictor[at];
+    const int value = cost[at * 41 + k];
+    m.satd[k] = value - lam * mvd_bits(v.x - p.x, v.y - p.y);
+    m.cost[k] = value + (k < 32 ? 0 : lam * ref_idx_bits(r, most));
+    m.searched[k] = v;
+  }
+  __syncwarp();
+}
+
+// sub_mb_type of each quadrant by estimates -> m.sub; the sums of estimates and of SATD over the quadrants
+DEVICE int2 choose_quarters(const Frame &f, Macroblock &m, int lam, int lane) {
+  int best = 0, satd = 0;
+  if (lane < 4) {
+    const int q = lane, fixed = lam * ref_idx_bits(m.ref[q], most_ref_idx_bits(f.n_ref));
+    int chosen = SUB_8x8;
+    best = m.cost[32 + q] + lam * sub_type_bits(SUB_8x8);
+    satd = m.satd[32 + q];
+    if (f.partition_mask & 8)
+      for (int sub = SUB_8x4; sub <= (f.partition_mask & 16 ? SUB_4x4 : SUB_4x8); sub++) {
+        int cost = fixed + lam * sub_type_bits(sub), distortion = 0;
+        for (int i = 0; i < 4; i++) {
+          const int dx = i & 1, dy = i >> 1, k = part_of(q, sub, dx, dy);
+          if ((sub == SUB_8x4 && dx) || (sub == SUB_4x8 && dy)) continue;
+          cost += m.cost[k];
+          distortion += m.satd[k];
+        }
+        if (cost < best) best = cost, satd = distortion, chosen = sub;
+      }
+    m.sub[q] = uint8_t(chosen);
+  }
+  __syncwarp();
+  return make_int2(__reduce_add_sync(FULL_WARP, best), __reduce_add_sync(FULL_WARP, satd));
+}
+
+// Differences of the lane's 4x4 block of a division -> c
+DEVICE void differences(const Frame &f, Macroblock &m, int shape, int kind, int mx, int my, const unsigned *source, int lane, int *c) {
+  const int plane = lane >> 2 & 1, bx = lane & 3, by = lane >> 2 & 3, width = f.mb_width * 16, height = f.mb_height * 16;
+  const int q = lane < 16 ? (by >> 1) * 2 + (bx >> 1) : lane & 3;
+  const int k = shape == WHOLE ? 40 : shape == UPPER ? 36 + (q >> 1) : shape == LEFT ? 38 + (q & 1) : part_of(q, m.sub[q], bx & 1, by & 1);
+  const int ref = m.ref[shape == QUARTERS ? q : k - 32];
+  if (lane < 16) m.mv[lane] = m.searched[k];
+  __syncwarp();
+  unsigned predicted[4] = {0, 0, 0, 0};
+  const size_t slot = f.ref_slots[ref];
+  if (lane < 16) {
+    const int wide = width + 2 * f.pad, high = height + 2 * f.pad;
+    predict_luma(f.ref_luma + slot * 4 * wide * high, wide, high, f.pad, mx * 16, my * 16, bx, by, partition_of(kind, m.sub, bx, by),
+                 m.mv[lane], predicted);
+  } else if (lane < 24) {
+    const int wide = width / 2 + f.pad, high = height / 2 + f.pad;
+    predict_chroma(f.ref_chroma + (slot * 2 + plane) * wide * high, wide, high, f.pad / 2, mx * 8, my * 8, q, kind, m.sub, m.mv, predicted);
+  }
+  if (lane < 24 && ref == 0) weigh_block(f.weights, lane < 16, plane, predicted);
+#pragma unroll
+  for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
+}
+
+// Bits of residual_block_cabac() of the four levels of a chroma DC block, 0 without levels
+DEVICE int dc_bits(const int *levels, const unsigned *bits) {
+  const int last = levels[3] ? 3 : levels[2] ? 2 : levels[1] ? 1 : 0;
+  int total = 0, ones = 0, larger = 0;
+#pragma unroll
+  for (int i = 3; i >= 0; i--) {
+    const int size = abs(levels[i]);
+    if (i > last) continue;
+    if (i < 3) total += position_bits(bits[AT_SIGNIFICANT_3 + i], bits[AT_LAST_3 + i], size, i == last);
+    if (size) total += magnitude_bits(bits + AT_LEVEL_3, size, ones, larger);
+    ones += size == 1;
+    larger += size > 1;
+  }
+  return levels[0] | levels[1] | levels[2] | levels[3] ? total : 0;
+}
+
+DEVICE long long lesser(long long a, long long b) { return a < b ? a : b; }
+struct ChromaCost {
+  long long best, without;  // see chroma_of in cpu_simd/rd_cost.py
+};
+// c: levels of the lane's block, chroma in lanes 16 to 23, DC 0; dc_of: its DC before the second transform
+DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp, int qp_c, int lane) {
+  const bool active = lane >= 16 && lane < 24;
+  const uint16_t *ratios = m.ratios + lane;
+  int none = 0, some = 0, total = 0;
+#pragma unroll
+  for (int i = 1; i < 16; i++) {
+    const int ratio = ratios[32 * i], left = short(ratio - (abs(c[digit(ZIGZAG_4x4_DIGITS, i)]) << 6));  // 16 bits, as on the CPU
+    const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(left), CHOICE_MOST_RATIO);
+    none += dropped * dropped;
+    some += kept * kept;
+  }
+  const Masks own = masks_of(c);
+  if (own.coded) total = block_bits(c, own, 1, m.bits + AT_SIGNIFICANT_4 - 1, m.bits + AT_LAST_4 - 1, m.bits + AT_LEVEL_4);
+  total += mean_bits(m.bits + AT_CODED_4, own.coded != 0);
+  const bool any_ac = __any_sync(FULL_WARP, active && own.coded);
+  // the second transform and its levels
+  const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(value, qp_c, DEAD_ZONE_INTER);
+  const int ratio = int(unsigned(abs(value)) * unsigned(QUANT_MF[qp_c % 6][0]) >> (10 + qp_c / 6));
+  const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(ratio - 64 * abs(level)), CHOICE_MOST_RATIO);
+  int levels[4], of_dc = 0;
+#pragma unroll
+  for (int k = 0; k < 4; k++) levels[k] = __shfl_sync(FULL_WARP, level, (lane & ~3) + k);
+  const bool any_level = levels[0] | levels[1] | levels[2] | levels[3], any_dc = __any_sync(FULL_WARP, active && any_level);
+  if (active && !(lane & 3)) of_dc = mean_bits(m.bits + AT_CODED_3, any_level) + dc_bits(levels, m.bits);
+  const auto sum = [&](int v) { return (long long)(__reduce_add_sync(FULL_WARP, active ? v : 0)); };
+  const long long ac_none = sum(none), ac_some = sum(some), dc_none = sum(dropped * dropped), dc_some = sum(kept * kept);
+  const long long ac_bits = sum(total), all_dc_bits = sum(of_dc);
+  const long long weight = (long long)(CHOICE_DISTORTION) * RD_CHROMA_WEIGHT[max(0, qp - qp_c + RD_CHROMA_LEAST)];
+  const unsigned *any = m.bits + AT_CHROMA_PATTERN;
+  ChromaCost cost;
+  cost.without = (ac_none + dc_none) * weight >> 16;
+  cost.best = cost.without + mean_bits(any, false);
+  if (any_dc) {
+    const long long with_dc = ((ac_none + dc_some) * weight >> 16) + all_dc_bits + mean_bits(any, true) + mean_bits(any + 4, false);
+    cost.best = lesser(cost.best, with_dc);
+  }
+  if (any_ac) {
+    const long long all = ((ac_some + dc_some) * weight >> 16) + all_dc_bits + ac_bits + mean_bits(any, true) + mean_bits(any + 4, true);
+    cost.best = lesser(cost.best, all);
+  }
+  return cost;
+}
+
+// Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const uint8_t *__restrict__ src_y,
+    const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
+    const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref,
+    const uint8_t *__restrict__ qp,
+    int chroma_qp_offset, int partition_mask, int transform_8x8_mode, int mb_width, int mb_height, int row0, int *search_cost,
+    const short2 *__restrict__ search_mv, const short2 *__restrict__ predictor, int *intra_cost, int *skip_limit) {
+  SHARED(Macroblock, macroblocks, WARPS);
+  const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
+  if (mx >= mb_width) return;
+  const int mb = my * mb_width + mx, qp_y = load_before_the_wait(qp + mb);
+  Macroblock &m = macroblocks[threadIdx.x >> 5];
+  fill_bits<false>(m.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
+  __syncwarp();
+  wait_for_the_kernel_before();
+  const Frame f = {src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, n_ref, mb_width, mb_height, partition_mask,
+                   chroma_qp_offset, transform_8x8_mode};
+  const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], lam = LAMBDA[qp_y];
+  load_found(f, m, mb, lam, search_cost, search_mv, predictor, lane);
+  const int2 quarters = choose_quarters(f, m, lam, lane);
+  const int estimates[4] = {lam * BITS_16x16 + m.cost[40], lam * BITS_16x8 + m.cost[36] + m.cost[37],
+                            lam * BITS_8x16 + m.cost[38] + m.cost[39], lam * BITS_8x8 + quarters.x};
+  const int satds[4] = {m.satd[40], m.satd[36] + m.satd[37], m.satd[38] + m.satd[39], quarters.y};
+  const int shapes = partition_mask & 4 ? 4 : partition_mask & 2 ? 3 : 1;
+  int best = 0, least = estimates[0];
+#pragma unroll
+  for (int shape = 1; shape < 4; shape++)
+    if (shape < shapes && estimates[shape] < least) best = shape, least = estimates[shape];
+  unsigned near = 1u | 1u << best;
+#pragma unroll
+  for (int shape = 1; shape < 4; shape++)
+    if (shape < shapes && estimates[shape] < least + (least >> RD_GATE)) near |= 1u << shape;
+  // the source of the lane's block
+  unsigned source[4] = {0, 0, 0, 0};
+  if (lane < 24) {
+    const bool luma = lane < 16;
+    const int stride = luma ? mb_width * 16 : mb_width * 8;
+    const uint8_t *plane = luma ? src_y : lane & 4 ? src_v : src_u;
+    const size_t at = luma ? size_t(my * 16 + (lane & ~3)) * stride + mx * 16 + 4 * (lane & 3)
+                           : size_t(my * 8 + 2 * (lane & 2)) * stride + mx * 8 + 4 * (lane & 1);
+#pragma unroll
+    for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(plane + at + i * stride));
+  }
+  const int own_qp = lane < 16 ? qp_y : qp_c;
+  int without = 0;
+#pragma unroll 1
+  for (int shape = 0; shape < shapes; shape++) {
+    if (!(near >> shape & 1)) continue;
+    const int kind = shape == WHOLE ? P_16x16 : shape == UPPER ? P_16x8 : shape == LEFT ? P_8x16 : P_8x8;
+    int c[16], pattern;
+    differences(f, m, shape, kind, mx, my, source, lane, c);
+    int luma = RD_MOST;
+    if (transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub))) {
+      int rows[8], parts[16];
+      forward_8x8(c, rows, m.exchange, lane);
+      quantise_8x8(rows, qp_y, AS_ROUNDED, DEAD_ZONE_INTER, parts, m.ratios + lane, {m.exchange, m.bits}, lane);
+      int any = 0;
+#pragma unroll
+      for (int p = 0; p < 16; p++) any |= parts[p];
+      if (__any_sync(FULL_WARP, any)) luma = luma_cost(parts, m.ratios + lane, true, m.bits, lane, pattern);
+    }
+    forward_4x4(c);
+    const int dc = c[0];
+    store_ratios(c, own_qp, m.ratios + lane);
+    quantise_4x4(c, own_qp, DEAD_ZONE_INTER, lane >= 16);
+    luma = min(luma, luma_cost(c, m.ratios + lane, false, m.bits, lane, pattern));
+    const ChromaCost chroma = chroma_of(c, dc, m, qp_y, qp_c, lane);
+    const int satd = shape == WHOLE ? satds[0] : shape == UPPER ? satds[1] : shape == LEFT ? satds[2] : satds[3];
+    const int extra = int(lesser((chroma.best + luma) * lam / ONE_BIT, RD_MOST)) - satd;
+    if (lane == 0) m.extra[shape] = extra;
+    if (shape == WHOLE) without = extra - int(lesser(chroma.without * lam / ONE_BIT, RD_MOST));
+    __syncwarp();
+  }
+  const int whole = m.extra[WHOLE], added = m.extra[best] - whole;
+  if (lane == 0) {
+    skip_limit[mb] = without;
+    if (intra_cost[mb] < NOT_WORTH) intra_cost[mb] += added;
+  }
+  if (lane < 6) {  // partitions 36, 38 and 0, 16, 24, 32
+    const int shape = lane == 0 ? UPPER : lane == 1 ? LEFT : QUARTERS, k = lane == 0 ? 36 : lane == 1 ? 38 : lane == 2 ? 0 : 8 * (lane - 1);
+    const int extra = near >> shape & 1 ? m.extra[shape] - whole : added;
+    if (shape < shapes)
+      for (int r = 0; r < n_ref; r++) search_cost[(size_t(r) * mb_width * mb_height + mb) * 41 + k] += extra;
+  }
+}

@@ -1,0 +1,29 @@
+"""True costs of divisions on the GPU: launches rd_candidates.cu."""
+
+from typing import Any
+
+from ..cpu_simd.bundles import CodingTools, DecisionSettings, Planes, Quantiser, References, Rivals, Searches
+
+WARPS = 4
+
+
+def rd_candidates(
+    source: Planes,
+    references: References,
+    quantiser: Quantiser,
+    settings: DecisionSettings,
+    tools: CodingTools,
+    row0: int,
+    row1: int,
+    searches: Searches,
+    rivals: Rivals,
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.rd_candidates.rd_candidates."""
+    height, width = source.y.shape
+    mb_width, mb_height = width // 16, height // 16
+    arguments = [*source, references.luma, references.chroma, references.slots, references.weights, references.pad]
+    arguments += [references.n_ref, quantiser.qp, quantiser.chroma_offset, settings.partition_mask, tools.transform_8x8_mode]
+    arguments += [mb_width, mb_height, row0, *searches[:2], searches.predictor, *rivals]
+    grid = (-(-mb_width // WARPS), row1 - row0)
+    source.y.device.launch("rd_candidates", "rd_candidates", grid, (32 * WARPS,), arguments, stream)

@@ -1,0 +1,145 @@
+"""rd_candidates against its definition: costs of the 4x4 transform, bits bin by bin; tests/cuda_src has the 8x8 transform."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, Motion, Planes, Quantiser, Rivals, Searches
+from h264lite.cpu_simd.cabac_bits import N_BITS, P_SLICE, fill_bits
+from h264lite.cpu_simd.decisions import CHOICE_DISTORTION, LAMBDA, RD_CHROMA_WEIGHT
+from h264lite.cpu_simd.motion_compensation import predict_inter
+from h264lite.cpu_simd.rd_candidates import rd_candidates
+from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_CHROMA, CTX_CBP_LUMA
+from h264lite.standard.macroblock import P_8x8, P_8x16, P_16x8, P_16x16
+from h264lite.standard.tables import QP_CHROMA, QUANT_MF, ZIGZAG_4x4
+
+from .. import naive
+from ..naive_cabac_bits import bits_of_bins, residual_bins
+from .test_inter_residual import reference_pool
+from .test_intra import picture
+
+WIDTH, HEIGHT, N_MB, SEED = 48, 32, 6, 17
+CORE = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
+# Type, bits of mb_type with sub_mb_type, partitions and their blocks, whose costs are made true
+DIVISIONS = (
+    (P_16x16, 2, ((40, 0, 0, 4, 4),), ()),
+    (P_16x8, 4, ((36, 0, 0, 4, 2), (37, 0, 2, 4, 2)), (36,)),
+    (P_8x16, 4, ((38, 0, 0, 2, 4), (39, 2, 0, 2, 4)), (38,)),
+    (P_8x8, 6 + 4, tuple((32 + q, 2 * (q & 1), q & 2, 2, 2) for q in range(4)), (0, 16, 24, 32)),
+)
+
+
+def searched(rng, n_mb, n_ref, qp):
+    """Searches with vectors of neighbouring samples and costs for which several divisions are near the best."""
+    area = np.array([1] * 16 + [2] * 16 + [4] * 4 + [8] * 4 + [16])
+    mv = rng.integers(-12, 13, (n_ref, n_mb, 1, 2)) + rng.integers(-3, 4, (n_ref, n_mb, 41, 2))
+    cost = area * rng.integers(10, 400, (n_ref, n_mb, 1)) + rng.integers(0, 30, (n_ref, n_mb, 41)) + 12 * LAMBDA[qp][:, None]
+    predictor = rng.integers(-20, 21, (n_ref, n_mb, 2))
+    return Searches(cost.astype(np.int32), mv.astype(np.int16), predictor.astype(np.int16))
+
+
+def mean(bits, context, value):
+    return sum(int(bits[2 * k + value]) for k in range(context, context + 4)) >> 2
+
+
+def coded(values, factors, shift):
+    """Levels, and squared errors without and with them in (step / 64)^2."""
+    scaled = abs(values) * factors
+    levels, ratios = np.sign(values) * ((scaled + (1 << shift) // 6) >> shift), scaled >> (shift - 6)
+    return levels, (np.minimum(ratios, 2047) ** 2).sum(), (np.minimum(abs(ratios - 64 * abs(levels)), 2047) ** 2).sum()
+
+
+def block_bits(bits, category, levels):
+    own = bits_of_bins(residual_bins(category, levels), bits) if levels.any() else 0
+    return own + mean(bits, CODED_BLOCK_BASE[category], int(levels.any()))
+
+
+def luma_cost(difference, qp, bits):
+    total = 0
+    for y, x in ((0, 0), (0, 8), (8, 0), (8, 8)):
+        none = some = own = 0
+        found = False
+        for j, i in ((0, 0), (0, 4), (4, 0), (4, 4)):
+            block = difference[y + j : y + j + 4, x + i : x + i + 4]
+            levels, a, b = coded(CORE @ block @ CORE.T, QUANT_MF[qp % 6].reshape(4, 4).astype(int), 15 + qp // 6)
+            none, some, found = none + a, some + b, found or levels.any()
+            own += block_bits(bits, 2, levels.ravel()[ZIGZAG_4x4])
+        none = (none * CHOICE_DISTORTION >> 8) + mean(bits, CTX_CBP_LUMA, 0)
+        some = (some * CHOICE_DISTORTION >> 8) + mean(bits, CTX_CBP_LUMA, 1) + own
+        total += min(none, some) if found else none
+    return total
+
+
+def chroma_cost(differences, qp, qp_c, bits):
+    """The cost, and that of the error without levels."""
+    ac, dc = [0, 0, 0, False], [0, 0, 0, False]
+    for difference in differences:
+        corners = np.zeros((2, 2), int)
+        for k, (y, x) in enumerate(((0, 0), (0, 4), (4, 0), (4, 4))):
+            c = CORE @ difference[y : y + 4, x : x + 4] @ CORE.T
+            corners[k >> 1, k & 1], c[0, 0] = c[0, 0], 0
+            levels, a, b = coded(c, QUANT_MF[qp_c % 6].reshape(4, 4).astype(int), 15 + qp_c // 6)
+            own = block_bits(bits, 4, levels.ravel()[ZIGZAG_4x4][1:])
+            ac = [ac[0] + a, ac[1] + b, ac[2] + own, ac[3] or levels.any()]
+        hadamard = np.array([[1, 1], [1, -1]])
+        levels, a, b = coded(hadamard @ corners @ hadamard, int(QUANT_MF[qp_c % 6, 0]), 16 + qp_c // 6)
+        dc = [dc[0] + a, dc[1] + b, dc[2] + block_bits(bits, 3, levels.ravel()), dc[3] or levels.any()]
+    weight, first = CHOICE_DISTORTION * int(RD_CHROMA_WEIGHT[qp - qp_c + 12]), CTX_CBP_CHROMA
+    without = (ac[0] + dc[0]) * weight >> 16
+    costs = [without + mean(bits, first, 0)]
+    if dc[3]:
+        costs.append(((ac[0] + dc[1]) * weight >> 16) + dc[2] + mean(bits, first, 1) + mean(bits, first + 4, 0))
+    if ac[3]:
+        costs.append(((ac[1] + dc[1]) * weight >> 16) + dc[2] + ac[2] + mean(bits, first, 1) + mean(bits, first + 4, 1))
+    return min(costs), without
+
+
+@pytest.mark.parametrize("kind", ["noise", "waves"])
+@pytest.mark.parametrize("qp", [18, 30, 41])
+def test_against_the_definition(kind, qp):
+    rng = np.random.default_rng([SEED, qp])
+    pictures = [picture(rng, HEIGHT, WIDTH, kind) for _ in range(2)]
+    pool = reference_pool(pictures)
+    planes = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in pictures[1]]
+    qps, lam, qp_c = np.full(N_MB, qp, np.uint8), int(LAMBDA[qp]), int(QP_CHROMA[qp - 2])
+    searches, bits = searched(rng, N_MB, 2, qps), np.zeros(N_BITS, np.int32)
+    fill_bits(bits, P_SLICE, qp)
+    intra, limit = rng.integers(0, 9000, N_MB).astype(np.int32), np.zeros(N_MB, np.int32)
+    cost, old_intra = searches.cost.astype(int), intra.astype(int)
+    settings, tools = DecisionSettings(6, 1, 128, 7), CodingTools(1, 0, 1)
+    rd_candidates(Planes(*planes), pool, Quantiser(qps, -2), settings, tools, 0, 2, searches, Rivals(intra, limit))
+    near = 0
+    for mb in range(N_MB):
+        y0, x0 = 16 * (mb // 3), 16 * (mb % 3)
+        estimates, extras, without = [], [], 0
+        for kind_of, type_bits, parts, _ in DIVISIONS:
+            motion = Motion(np.array([kind_of], np.uint8), np.zeros((1, 4), np.uint8), np.zeros((1, 4), np.int8),
+                            np.zeros((1, 16, 2), np.int16))  # fmt: skip
+            estimate, satd = type_bits * lam, 0
+            for k, bx, by, bw, bh in parts:
+                ref = min((0, 1), key=lambda r: cost[r, mb, k])
+                estimate += cost[ref, mb, k] + lam
+                offset = searches.mv[ref, mb, k].astype(int) - searches.predictor[ref, mb]
+                satd += cost[ref, mb, k] - lam * sum(naive.se_bits(int(v)) for v in offset)
+                for y in range(by, by + bh):
+                    for x in range(bx, bx + bw):
+                        motion.mv[0, 4 * y + x] = searches.mv[ref, mb, k]
+                        motion.ref_idx[0, y // 2 * 2 + x // 2] = ref
+            out = np.zeros(384, np.uint8)
+            predict_inter(0, x0, y0, pool, motion, out)
+            luma = planes[0][y0 : y0 + 16, x0 : x0 + 16].astype(int) - out[:256].reshape(16, 16)
+            chroma = [planes[1 + c][y0 // 2 : y0 // 2 + 8, x0 // 2 : x0 // 2 + 8].astype(int)
+                      - out[256:].reshape(8, 16)[:, 8 * c : 8 * c + 8] for c in range(2)]  # fmt: skip
+            of_chroma, error = chroma_cost(chroma, qp, qp_c, bits)
+            extras.append((of_chroma + luma_cost(luma, qp, bits)) * lam // 256 - satd)
+            estimates.append(estimate)
+            without = without or error
+        best = int(np.argmin(estimates))
+        assert limit[mb] == extras[0] - without * lam // 256
+        assert intra[mb] == old_intra[mb] + extras[best] - extras[0]
+        for n, (*_, corrected) in enumerate(DIVISIONS[1:], 1):
+            is_near = n == best or estimates[n] < estimates[best] + (estimates[best] >> 3)
+            near += is_near
+            for r in range(2):
+                for k in corrected:
+                    cost[r, mb, k] += extras[n if is_near else best] - extras[0]
+    np.testing.assert_array_equal(searches.cost, cost)
+    assert 0 < near < 3 * N_MB

@@ -1,0 +1,66 @@
+"""Choice of the transform: the cost is that of its definition, with the bits of cabac_bits."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import cabac_bits, transform_choice
+from h264lite.cpu_simd.decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO
+from h264lite.cpu_simd.transform import RATIOS, quantise_strips
+from h264lite.cpu_simd.transform_8x8 import quantise_8x8
+from h264lite.standard import tables
+from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA
+
+
+def mean_bits(bits, context, value):
+    return int(sum(int(bits[2 * k + value]) for k in range(context, context + 4))) >> 2
+
+
+def definition(levels, ratios, is_8x8, bits):
+    """levels, ratios: int[16, 16] as blocks of the macroblock; the cost and the coded_block_pattern."""
+    total, pattern = 0, 0
+    for q in range(4):
+        own, ratio = (a[8 * (q >> 1) :, 8 * (q & 1) :][:8, :8].astype(int) for a in (levels, ratios))
+        dropped = (np.minimum(ratio, CHOICE_MOST_RATIO) ** 2).sum()
+        kept = (np.minimum(abs(ratio - 64 * abs(own)), CHOICE_MOST_RATIO) ** 2).sum()
+        cost = (int(dropped) * CHOICE_DISTORTION >> 8) + mean_bits(bits, CTX_CBP_LUMA, 0)
+        if own.any():
+            value = (int(kept) * CHOICE_DISTORTION >> 8) + mean_bits(bits, CTX_CBP_LUMA, 1)
+            if is_8x8:
+                block = own.ravel()[tables.ZIGZAG_8x8].astype(np.int16)
+                value += cabac_bits.residual_block_bits(bits, cabac_bits.LUMA_8x8, block, 0, 64)
+            for y in range(0, 0 if is_8x8 else 8, 4):
+                for x in (0, 4):
+                    block = own[y : y + 4, x : x + 4].ravel()[tables.ZIGZAG_4x4].astype(np.int16)
+                    value += cabac_bits.residual_block_bits(bits, cabac_bits.LUMA_4x4, block, 0, 16)
+                    value += mean_bits(bits, CODED_BLOCK_BASE[cabac_bits.LUMA_4x4], int(block.any()))
+            if value < cost:
+                cost, pattern = value, pattern | 1 << q
+        total += cost
+    return total, pattern
+
+
+@pytest.mark.parametrize("qp", [0, 9, 18, 27, 36, 51])
+def test_cost(qp):
+    rng = np.random.default_rng(seed := 70 + qp)
+    print("seed", seed)
+    bits = np.zeros(transform_choice.N_CHOICE_BITS, np.int32)
+    cabac_bits.fill_bits(bits, cabac_bits.P_SLICE, qp)
+    transform_choice.fill_choice_bits(bits)
+    block, lanes = np.zeros(64, np.int16), np.zeros(16, np.int32)
+    patterns = set()
+    for spread in 2 ** ((qp - 4) / 6) * np.array([0.5, 1, 2, 4, 8]):
+        for dead_zone in (2, 6):
+            predicted = rng.integers(0, 256, 384).astype(np.uint8)
+            change = rng.normal(0, spread, 384) * (rng.random(384) < 0.3)
+            source = np.clip(predicted + change, 0, 255).astype(np.uint8)
+            buffer, other, dc = np.zeros(768, np.int16), np.zeros(768, np.int16), np.zeros(96, np.int32)
+            coded = quantise_strips(source, predicted, 0, 4, 0, qp, dead_zone, buffer, dc)
+            coded = sum(1 << q for q, blocks in enumerate((0x33, 0xCC, 0x3300, 0xCC00)) if coded & blocks)
+            coded_8x8 = quantise_8x8(source, predicted, qp, dead_zone, other)
+            for is_8x8, mask, values in ((False, coded, buffer), (True, coded_8x8, other)):
+                levels, ratios = (values[at : at + 256].reshape(16, 16) for at in (0, RATIOS))
+                if is_8x8:  # transposed within each quadrant
+                    levels, ratios = (a.reshape(2, 8, 2, 8).transpose(0, 3, 2, 1).reshape(16, 16) for a in (levels, ratios))
+                got = transform_choice.luma_cost(values, mask, is_8x8, bits, block, lanes)
+                assert got == definition(levels, ratios, is_8x8, bits)
+                patterns.add(got[1])
+    assert len(patterns) >= 2

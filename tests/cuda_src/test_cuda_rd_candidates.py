@@ -1,0 +1,44 @@
+"""CUDA rd_candidates gives the bits of its CPU twin: divisions, references, transforms, QPs, content."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import rd_candidates as cpu
+from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, Planes, Quantiser, Rivals
+from h264lite.cuda_src.rd_candidates import rd_candidates
+
+from ..bundles import uploaded
+from ..cpu_simd.test_inter_residual import reference_pool
+from ..cpu_simd.test_intra import picture
+from ..cpu_simd.test_rd_candidates import searched
+from ..cuda_emulator.fixtures import device  # noqa: F401
+
+
+@pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
+@pytest.mark.parametrize("transform_8x8_mode", [0, 1])
+def test_twin(device, kind, transform_8x8_mode):  # noqa: F811
+    rng = np.random.default_rng(seed := 5 + transform_8x8_mode)
+    print("seed", seed)
+    for width, height, qp, partition_mask in (
+        (48, 48, 4, 31), (80, 32, 26, 15), (48, 32, 35, 31), (32, 32, 51, 3), (16, 32, 20, 1),
+    ):  # fmt: skip
+        n_mb, rows = width * height // 256, height // 16
+        pictures = [picture(rng, height, width, kind) for _ in range(2)]
+        pool, planes = reference_pool(pictures), picture(rng, height, width, kind)
+        if kind == "waves":
+            planes = [np.clip(p + rng.integers(-4, 5, p.shape), 0, 255).astype(np.uint8) for p in pictures[0]]
+        qps = np.clip(qp + rng.integers(-2, 3, n_mb), 0, 51).astype(np.uint8)
+        source, searches = Planes(*planes), searched(rng, n_mb, pool.n_ref, qps)
+        intra = np.where(rng.random(n_mb) < 0.5, 1 << 20, rng.integers(100, 9000, n_mb)).astype(np.int32)
+        limit, offset = np.full(n_mb, 77, np.int32), int(rng.integers(-12, 13))
+        settings, tools = DecisionSettings(6, 1, 128, partition_mask), CodingTools(1, transform_8x8_mode, 1)
+        on_gpu = [uploaded(device, bundle) for bundle in (source, pool)]
+        found, out = uploaded(device, searches), [device.upload(intra), device.upload(limit)]
+        gpu_qp = device.upload(qps)
+        before = searches.cost.copy()
+        cpu.rd_candidates(source, pool, Quantiser(qps, offset), settings, tools, 0, rows, searches, Rivals(intra, limit))
+        for row in range(rows):
+            rd_candidates(*on_gpu, Quantiser(gpu_qp, offset), settings, tools, row, row + 1, found, Rivals(*out))
+        np.testing.assert_array_equal(out[1].get(), limit, err_msg="skip_limit")
+        np.testing.assert_array_equal(found.cost.get(), searches.cost, err_msg="cost")
+        np.testing.assert_array_equal(out[0].get(), intra, err_msg="intra_cost")
+        assert (before != searches.cost).any() or partition_mask < 15
