@@ -17,7 +17,7 @@ struct Scratch {
 DEVICE void quantise_8x8(const int *rows, int qp, Choice how, int dead_zone, int *parts, uint16_t *ratios, const Scratch &scratch,
                          int lane) {
   int x[8];
-  const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? DEAD_ZONE_NEAREST : dead_zone, lane & 7);
+  const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
 #pragma unroll
   for (int k = 0; k < 8; k++) {
     const int ratio = min(abs(rows[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);

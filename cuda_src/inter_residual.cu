@@ -100,7 +100,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   }
   // chroma DC
   const int dc_coefficient = hadamard_2x2(c[0], lane);
-  int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? DEAD_ZONE_NEAREST : DEAD_ZONE_INTER);
+  int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
   if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
     const bool is_dc = lane >= 24;
     const int first = luma || is_dc ? 0 : 1;
@@ -119,7 +119,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
   if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
-  if (how == AS_ROUNDED) quantise_4x4(c, own_qp, luma ? dead_zone : DEAD_ZONE_INTER, !luma);
+  if (how == AS_ROUNDED) quantise_4x4(c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
   if (EITHER && either) {
     if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, lane, pattern) : WORST;
     if (!try_4x4) pattern = 0;
@@ -198,7 +198,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   if (!luma) c[0] = scaled_dc;
   inverse_4x4(c);
   if (EITHER && is_8x8) {
-    const RowQuantiser quantiser = row_quantiser(qp_y, DEAD_ZONE_INTER, lane & 7);
+    const RowQuantiser quantiser = row_quantiser(qp_y, fraction_of(DEAD_ZONE_INTER), lane & 7);
 #pragma unroll
     for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
     inverse_8x8(x, c, scratch.exchange, lane);

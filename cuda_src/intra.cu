@@ -249,7 +249,7 @@ DEVICE void set_modes(signed char *modes, bool top, unsigned above, bool left, c
 template <bool GIVEN, bool LARGE, bool WEIGHED>
 DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
   constexpr int AHEAD = GIVEN ? 1 : 3;  // the warp that prepares the next macroblock
-  const int dead_zone = WEIGHED ? DEAD_ZONE_INTRA : p.dead_zone;  // not used where levels are chosen: a register less
+  const int dead_zone = WEIGHED ? fraction_of(DEAD_ZONE_INTRA) : p.dead_zone;  // not used where levels are chosen: a register less
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mb_width = p.mb_width;
   const bool fifth = LARGE && !GIVEN && warp == 4;  // it takes the edge that warp 0 takes
   const int edge = fifth ? 0 : warp;

@@ -141,7 +141,7 @@ DEVICE void look_ahead_8x8(Macroblock8x8 &m, const uint8_t *source, int lane) {
 template <bool WEIGHED>
 DEVICE void code_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, int dead_zone, const Trial &trial,
                      int lane, Weighing *weighing) {
-  const RowQuantiser quantiser = row_quantiser(qp, WEIGHED ? DEAD_ZONE_NEAREST : dead_zone, lane & 7);
+  const RowQuantiser quantiser = row_quantiser(qp, WEIGHED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
   const int lam = LAMBDA[qp];
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
   int cost = lam * BITS_INTRA_8x8, limit = NO_LIMIT;

@@ -295,7 +295,7 @@ DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsig
     unsigned path = choose_levels(weighing->ratios + (lane < 16 ? 32 + lane : 16), 32, lane < 16 ? 15 : 16, weighing->bits, at, TRELLIS_INTRA, lane <= 16);
     const bool dc_lower = __shfl_sync(FULL_WARP, path, 16) >> scan & 1;
     path = __shfl_sync(FULL_WARP, path, k);
-    dc = quantise_dc(dc, qp, DEAD_ZONE_NEAREST);
+    dc = quantise_dc(dc, qp, fraction_of(DEAD_ZONE_NEAREST));
     if (dc_lower) dc -= dc > 0 ? 1 : -1;
     v[0] = 0;
     quantise_lowered(v, qp, path << 1);
@@ -415,13 +415,13 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
                                   chroma_factor(TRELLIS_INTRA, qp_y, qp), lane < 10);
     const bool dc_lower = __shfl_sync(FULL_WARP, path, 8 + plane) >> q & 1;
     path = __shfl_sync(FULL_WARP, path, lane & 7);
-    dc = quantise_dc(dc, qp, DEAD_ZONE_NEAREST);
+    dc = quantise_dc(dc, qp, fraction_of(DEAD_ZONE_NEAREST));
     if (dc_lower) dc -= dc > 0 ? 1 : -1;
     v[0] = 0;
     quantise_lowered(v, qp, path << 1);
   } else {
-    dc = quantise_dc(dc, qp, DEAD_ZONE_INTRA);
-    quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+    dc = quantise_dc(dc, qp, fraction_of(DEAD_ZONE_INTRA));
+    quantise_4x4(v, qp, fraction_of(DEAD_ZONE_INTRA), true);
   }
   const int count = count_levels(v);
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);

@@ -148,7 +148,7 @@ DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp
   total += mean_bits(m.bits + AT_CODED_4, own.coded != 0);
   const bool any_ac = __any_sync(FULL_WARP, active && own.coded);
   // the second transform and its levels
-  const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(value, qp_c, DEAD_ZONE_INTER);
+  const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(value, qp_c, fraction_of(DEAD_ZONE_INTER));
   const int ratio = int(unsigned(abs(value)) * unsigned(QUANT_MF[qp_c % 6][0]) >> (10 + qp_c / 6));
   const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(ratio - 64 * abs(level)), CHOICE_MOST_RATIO);
   int levels[4], of_dc = 0;
@@ -230,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
     if (transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub))) {
       int rows[8], parts[16];
       forward_8x8(c, rows, m.exchange, lane);
-      quantise_8x8(rows, qp_y, AS_ROUNDED, DEAD_ZONE_INTER, parts, m.ratios + lane, {m.exchange, m.bits}, lane);
+      quantise_8x8(rows, qp_y, AS_ROUNDED, fraction_of(DEAD_ZONE_INTER), parts, m.ratios + lane, {m.exchange, m.bits}, lane);
       int any = 0;
 #pragma unroll
       for (int p = 0; p < 16; p++) any |= parts[p];
@@ -239,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) rd_candidates(const 
     forward_4x4(c);
     const int dc = c[0];
     store_ratios(c, own_qp, m.ratios + lane);
-    quantise_4x4(c, own_qp, DEAD_ZONE_INTER, lane >= 16);
+    quantise_4x4(c, own_qp, fraction_of(DEAD_ZONE_INTER), lane >= 16);
     luma = min(luma, luma_cost(c, m.ratios + lane, false, m.bits, lane, pattern));
     const ChromaCost chroma = chroma_of(c, dc, m, qp_y, qp_c, lane);
     const int satd = shape == WHOLE ? satds[0] : shape == UPPER ? satds[1] : shape == LEFT ? satds[2] : satds[3];

@@ -46,10 +46,11 @@ DEVICE void inverse_4x4(int *c) {
   for (int i = 0; i < 16; i++) c[i] = (c[i] + 32) >> 6;
 }
 
-// What is added to a coefficient before it is shifted: dead_zone / ROUNDING of a step. To the nearest takes no division
-DEVICE int rounding_of(int dead_zone, int shift) {
-  return dead_zone == DEAD_ZONE_NEAREST ? 1 << (shift - 1) : int((unsigned(dead_zone) << shift) / unsigned(ROUNDING));
-}
+// A dead zone of decisions.py as kernels have it, in 1 / 2^24 of a step, so that they need no division; what is added to a
+// coefficient before it is shifted
+constexpr int DEAD_ZONE_BITS = 24;
+DEVICE int fraction_of(int dead_zone) { return int((unsigned(dead_zone) << DEAD_ZONE_BITS) / unsigned(ROUNDING)); }
+DEVICE int rounding_of(int dead_zone, int shift) { return dead_zone >> (DEAD_ZONE_BITS - shift); }
 
 // Coefficients to levels, from position `first` on (the levels before are 0); not part of the standard
 DEVICE void quantise_4x4(int *c, int qp, int dead_zone, bool skip_dc) {

@@ -106,6 +106,7 @@ class _Sums:
     transform_8x8: int = 0
 
     def add(self, row: FrameRow, ssd: tuple[int, int, int], counts: np.ndarray) -> None:
+        """Add a frame."""
         self.frames += 1
         self.bytes += row.bytes
         self.qp += row.qp
