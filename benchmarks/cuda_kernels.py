@@ -141,8 +141,8 @@ class Bench:
         """All from the source's conversion on again, in order, so that each kernel finds what it found before."""
         kernels = {k: (name, stream) for k, name, stream in recording.launches()}
         names = {id(stream): name for name, stream in self.executor.streams.items()}
-        before = None
-        for k in range(next(iter(kernels)), len(recording.commands)):
+        first, before = next(iter(kernels)), None
+        for k in range(first, len(recording.commands)):
             command = recording.commands[k]
             if k not in kernels:
                 self.gpu.replay(recording.subset([command]))
@@ -151,7 +151,7 @@ class Bench:
             if name in IN_PLACE:
                 assert before is not None and before[1] is stream, f"{name} follows no kernel of its stream"
                 us = self._time(recording, [before[0], command], stream) - self._time(recording, [before[0]], stream)
-                self.gpu.replay(recording.subset([command]))  # on the current contents
+                self.gpu.replay(recording.subset(recording.commands[first : k + 1]))  # what it changes is made again
             else:
                 us = self._time(recording, [command], stream)
             before = command, stream

@@ -36,7 +36,7 @@ from h264lite.cpu_simd.bundles import (
     SearchStart,
     StrengthData,
 )
-from h264lite.cpu_simd.layout import ENTRY_BYTES
+from h264lite.cpu_simd.layout import ENTRY_BYTES, HEADER_BITS
 from h264lite.cuda_src.compact import compact, index_length
 from h264lite.cuda_src.convert import load_i420, load_rgb
 from h264lite.cuda_src.deblock import deblock
@@ -174,12 +174,13 @@ class Bench:
         refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]
         rec = Planes(*(gpu.array(p.shape, np.uint8) for p in sources))
         residual = Residual(gpu.array((n, 27, 16), np.int16), gpu.array((n, 24), np.uint8), gpu.array((n,), np.uint8), cbp)
-        references, quantiser = References(pool, gpu.upload(refs), slots, pad, 1), Quantiser(qp, 0)
+        weights, quantiser = gpu.upload(np.zeros(9, np.int32)), Quantiser(qp, 0)
+        references = References(pool, gpu.upload(refs), slots, slots, weights, pad, 1)
         self.time("inter_residual", lambda: inter_residual(
             sources, references, motion, quantiser, CodingTools(1, 0, 0), 0, rows, rec, residual, stream=stream
         ), "40")  # fmt: skip
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
-        layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, 0, 40], np.int32))
+        layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, *[0] * (HEADER_BITS - 1), 40], np.int32))
         modes, mode = gpu.upload(np.full((n, 16), 2, np.int8)), gpu.upload(np.zeros(n, np.uint8))
         macroblocks = Macroblocks(*motion, modes, mode, mode, cbp, qp, *residual[:3])
         home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's

@@ -184,7 +184,7 @@ def start_line(config: Config, video: VideoFormat) -> str:
     fps = f"{config.fps.numerator}" + (f"/{config.fps.denominator}" if config.fps.denominator > 1 else "")
     threads = f"{config.threads} thread{'s' if config.threads > 1 else ''}"
     return (f"{size}, {video.kind}, {fps} fps; device {config.device}: {config.device_reason}, {threads}; "
-            f"profile Constrained Baseline, level {config.level_idc // 10}.{config.level_idc % 10}")
+            f"profile {config.profile_name}, level {config.level_idc // 10}.{config.level_idc % 10}")
 
 
 def tell_plan(run: Run, config: Config, verbose: bool) -> None:
@@ -369,10 +369,12 @@ def _finish(run: Run) -> None:
 
 def _settings(config: Config) -> dict[str, Any]:
     """The settings in the summary."""
-    return {"width": config.width, "height": config.height, "level_idc": config.level_idc, "device": config.device,
-            "threads": config.threads, "preset": config.preset, "qp": config.qp, "keyint": config.keyint,
-            "ref": config.ref, "merange": config.merange, "subme": config.subme, "slices": config.slices,
-            "partitions": sorted(config.partitions)}
+    return {"width": config.width, "height": config.height, "profile_idc": config.profile_idc,
+            "level_idc": config.level_idc, "device": config.device, "threads": config.threads,
+            "preset": config.preset, "qp": config.qp, "keyint": config.keyint, "ref": config.ref,
+            "merange": config.merange, "subme": config.subme, "slices": config.slices,
+            "partitions": sorted(config.partitions), "cabac": config.cabac,
+            "transform_8x8_mode": config.transform_8x8_mode}
 
 
 def _nothing(run: Run, config: Config) -> str:

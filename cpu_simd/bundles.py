@@ -6,6 +6,8 @@ Each is a collections.namedtuple, made in 25 us at import; a typing.NamedTuple t
 
 from collections import namedtuple
 
+from .decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
+
 # Samples of one frame, each plane uint8; rows may be longer than the frame.
 Planes = namedtuple("Planes", (
     "y",  # [H, W]
@@ -45,7 +47,7 @@ Searches = namedtuple("Searches", (
     "predictor",  # int16[>= n_ref, n_mb, 2], as the search took it
 ))  # fmt: skip
 
-# The luma of RefPicList0.
+# The luma of RefPicList0 as the search sees it, weighted or not.
 LumaReferences = namedtuple("LumaReferences", (
     "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
     "slots",  # int32[n_ref], slot of each reference
@@ -58,6 +60,8 @@ References = namedtuple("References", (
     "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
     "chroma",  # uint8[n_slots, 2, H / 2 + pad, W / 2 + pad], Cb, Cr
     "slots",  # int32[n_ref], slot of each reference
+    "searched",  # int32[n_ref], slot of its luma as the search sees it, weighted or not
+    "weights",  # int32[9], of reference 0, see WEIGHTS in layout.py
     "pad",  # border, luma samples
     "n_ref",
 ))  # fmt: skip
@@ -130,7 +134,9 @@ CodingTools = namedtuple("CodingTools", (
     "trellis",  # the option
     "transform_8x8_mode",  # transform_8x8_mode_flag
     "cabac",  # entropy_coding_mode_flag
-))  # fmt: skip
+    "dead_zone_inter",  # of luma levels that are not chosen by bits, see ROUNDING in decisions.py
+    "dead_zone_intra",
+), defaults=(DEAD_ZONE_INTER, DEAD_ZONE_INTRA))  # fmt: skip
 
 # Quantisation of the macroblocks.
 Quantiser = namedtuple("Quantiser", (

@@ -44,7 +44,10 @@ BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
 BITS_LEAST = 2  # of a vector
 
 # ---- residuals
-DEAD_ZONE_INTRA, DEAD_ZONE_INTER = 3, 6  # levels are rounded up from 1 - 1 / DEAD_ZONE on
+# Dead zones as what is added before levels are rounded down, in 1 / ROUNDING of a step: levels are rounded up from
+# 1 - DEAD_ZONE / ROUNDING on.
+ROUNDING = 192
+DEAD_ZONE_INTRA, DEAD_ZONE_INTER, DEAD_ZONE_NEAREST = 64, 32, 96
 # Residuals with a decimate_score below these are dropped: luma of a quadrant, of the macroblock, chroma AC of a plane.
 THRESHOLD_8x8, THRESHOLD_16x16, THRESHOLD_CHROMA = 4, 6, 7
 PCM_BITS = 384 * 8 + 8  # samples and mb_type of I_PCM

@@ -193,7 +193,8 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     own, predicted, out = np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(384, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
-    rounding = Rounding(rounding_kind(tools, BY_CAVLC), np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits)
+    kind, dead_zone = rounding_kind(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
+    rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):

@@ -213,7 +213,8 @@ def intra(
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
     kind = rounding_kind(tools, AS_ROUNDED) if n_ref == 0 else np.int64(AS_ROUNDED)  # in P frames it gains 0.1 % alone
-    rounding = Rounding(kind, np.int64(DEAD_ZONE_INTRA), np.int64(TRELLIS_INTRA), bits)
+    dead_zone, chroma_dead_zone = np.int64(tools.dead_zone_intra), np.int64(DEAD_ZONE_INTRA)
+    rounding = Rounding(kind, dead_zone, chroma_dead_zone, np.int64(TRELLIS_INTRA), bits)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     of_modes = Predictions(predictions, edge, np.zeros(KEPT, np.uint8))

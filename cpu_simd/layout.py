@@ -21,7 +21,11 @@ PARTITIONS = np.array(
 COARSE_PAD = 32  # border of the coarse frames of search_centre, coarse samples
 # Room for the bits of a macroblock on a GPU: at most 3200 of macroblock_layer() (A.3.1), mb_skip_run before them, alignment.
 ENTRY_BYTES = 416
-HEADER_BITS = 2  # in frame_params: the bits of the first slice header, after SliceQP_Y and cabac_init_idc
+# frame_params: SliceQP_Y, cabac_init_idc; then the weights of reference 0 (8.4.2.3): LUMA_WEIGHTED + CHROMA_WEIGHTED,
+# luma_log2_weight_denom, weight, offset; chroma_log2_weight_denom, weight and offset of Cb, of Cr; then the bits of each
+# slice header.
+WEIGHTS, HEADER_BITS = 2, 11
+LUMA_WEIGHTED, CHROMA_WEIGHTED = 1, 2
 
 # Bins of CABAC: uint16, ctxIdx << 1 | binVal; these stand for ctxIdx in bypass bins and before end_of_slice_flag and I_PCM.
 BYPASS, TERMINATE = 1024, 1025

@@ -42,7 +42,8 @@ AS_ROUNDED, BY_CAVLC, BY_CABAC = range(3)
 # How levels are chosen.
 Rounding = namedtuple("Rounding", (
     "kind",  # AS_ROUNDED: by the dead zone alone; BY_CAVLC: by distortion and bits, see rdo_quant; BY_CABAC: see trellis
-    "dead_zone",
+    "dead_zone",  # of luma, where AS_ROUNDED, see ROUNDING in decisions.py
+    "chroma_dead_zone",
     "factor",  # cost of distortion, see trellis
     "bits",  # int32[N_BITS], of cabac_bits.fill_bits
 ))  # fmt: skip
@@ -61,7 +62,7 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
     """quantise_strips with levels chosen as `rounding` says; category: ctxBlockCat, those of AC leave the DC out."""
     source, predicted, _, quantised, dc, _, scratch, _ = buffers
     first = 0 if category == LUMA_4x4 else 1
-    dead_zone = HALF if rounding.kind else rounding.dead_zone
+    dead_zone = HALF if rounding.kind else rounding.chroma_dead_zone if category == CHROMA_AC else rounding.dead_zone
     coded = quantise_strips(source, predicted, strip0, strip1, first, qp, dead_zone, quantised, dc)
     if rounding.kind == BY_CAVLC:
         return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
@@ -181,8 +182,8 @@ def code_chroma(buffers, qp_c, rounding, threshold, mb, residual):
             hadamard_2x2(values, k)
             choose_dc(values, k, AS_SENT, 4, qp_c, CHROMA_DC, rounding, scratch)
     else:
-        code_chroma_dc(values, 0, qp_c, rounding.dead_zone)
-        code_chroma_dc(values, 4, qp_c, rounding.dead_zone)
+        code_chroma_dc(values, 0, qp_c, rounding.chroma_dead_zone)
+        code_chroma_dc(values, 4, qp_c, rounding.chroma_dead_zone)
     any_dc = False
     for k in range(8):
         levels[mb, CB_DC + (k >> 2), k & 3] = values[k]

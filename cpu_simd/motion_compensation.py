@@ -1,4 +1,4 @@
-"""Inter prediction of the samples of a macroblock from the reference pool (8.4.2.2)."""
+"""Inter prediction of the samples of a macroblock from the reference pool (8.4.2)."""
 
 import numpy as np
 
@@ -7,6 +7,7 @@ from ..standard.macroblock import P_8x8, P_8x16, P_16x8
 from ..standard.tables import QUARTER_SAMPLE_PAIRS
 from .simd.blocks import low_2, low_4, low_8
 from .simd.vector import add, average, clip_to_u8, load_u8x8, load_u8x16, mul, plus, shift_right_s, splat_u16x8, store, widen
+from .weighting import weigh_prediction
 
 
 @helper
@@ -73,8 +74,9 @@ def _predict_chroma(chroma, plane, pad, x, y, w, h, mvx, mvy, out, at):
 
 @helper
 def predict_inter(mb, x0, y0, references, motion, out):
-    """8.4.2: all partitions of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py)."""
+    """8.4.2: all partitions, weighted, of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py)."""
     ref_luma, ref_chroma, ref_slots, pad = references.luma, references.chroma, references.slots, references.pad
+    weights = references.weights
     mb_type, sub_mb_type, ref_idx, mv = motion
     kind = mb_type[mb]
     for q in range(4):
@@ -107,3 +109,5 @@ def predict_inter(mb, x0, y0, references, motion, out):
                         ref_chroma, 2 * slot + c, pad // 2, x0 // 2 + 2 * sx, y0 // 2 + 2 * sy, 2 * w, 2 * h, mvx, mvy,
                         out, 256 + 8 * c + 32 * sy + 2 * sx,
                     )  # fmt: skip
+    if weights[0]:
+        weigh_prediction(mb, ref_idx, weights, out)

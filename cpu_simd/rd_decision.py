@@ -153,12 +153,13 @@ def rd_decision(
     Residual, by which the bits of neighbours are counted until inter_residual and intra write it, and P_Skip, which
     inter_residual codes without a residual.
     """
-    ref_luma, ref_slots, pad, n_ref = references.luma, references.slots, references.pad, references.n_ref
+    ref_luma, ref_slots, pad, n_ref = references.luma, references.searched, references.pad, references.n_ref
     mb_type, sub_mb_type, ref_idx, mv = motion
     qp, chroma_qp_offset = quantiser
     total_coeff = residual.total_coeff
-    kind = rounding_kind(CodingTools(settings.trellis, 0, 0), BY_CAVLC)
-    rounding = Rounding(kind, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32))
+    dead_zone = np.int64(DEAD_ZONE_INTER)
+    kind = rounding_kind(CodingTools(settings.trellis, 0, 0, dead_zone, dead_zone), BY_CAVLC)
+    rounding = Rounding(kind, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32))
     height, width = source.y.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]

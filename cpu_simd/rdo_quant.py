@@ -9,14 +9,14 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import COEFF_TOKEN_BITS, NC_CLASS, RUN_BEFORE_BITS, TOTAL_ZEROS_BITS
 from ..standard.tables import ZIGZAG_4x4
-from .decisions import RDO_BIT, RDO_MANY, RDO_ONE, RDO_SURE, RDO_SURE_OF_MANY, RDO_UP
+from .decisions import DEAD_ZONE_NEAREST, RDO_BIT, RDO_MANY, RDO_ONE, RDO_SURE, RDO_SURE_OF_MANY, RDO_UP
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_count, bit_length, nonzero_lanes
 from .simd.vector import store
 from .transform import RATIOS
 from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
 
-HALF = 2  # dead zone of levels to be weighed: rounded up from one half on
+HALF = DEAD_ZONE_NEAREST  # of levels to be weighed
 
 OFFSET = (ZIGZAG_4x4 >> 2) * 16 + (ZIGZAG_4x4 & 3)  # offset of each scan position in rows of sixteen
 # The same for 4x4 blocks, then for the four blocks of an 8x8 block that CAVLC sends (7.3.5.3.2)

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.kernel import helper
 from .cost import row_16
-from .decisions import BUDGET, DEAD_ZONE_INTER
+from .decisions import BUDGET, DEAD_ZONE_INTER, ROUNDING
 from .simd.lanes import dct_rows, sums_of_4, where_above
 from .simd.vector import absolute, add, load_u16x16, splat_u16x16, sub
 
@@ -19,7 +19,7 @@ def probe_tables(qp, quant, worth, tables):
     and WORTH. quant: QUANT_MF, [qp % 6, position]; worth: int64[4, 4].
     """
     shift = 15 + qp // 6
-    rounding = (1 << shift) // DEAD_ZONE_INTER
+    rounding = (DEAD_ZONE_INTER << shift) // ROUNDING
     for y in range(4):
         for x in range(16):
             factor = np.int64(quant[qp % 6, 4 * y + (x & 3)])

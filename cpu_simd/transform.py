@@ -9,6 +9,7 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.tables import QP_CHROMA, QUANT_MF, NORM_ADJUST_4x4, level_scale_4x4
+from .decisions import ROUNDING
 from .simd.blocks import (
     count_nonzero,
     forward_columns,
@@ -94,7 +95,7 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, l
     element RATIOS on, levels receives |coefficient| / step. Returns a bit mask of the blocks with levels, 4 * strip + block.
     """
     shift = 15 + qp // 6
-    rounding = splat_i32x16((1 << shift) // dead_zone)
+    rounding = splat_i32x16((dead_zone << shift) // ROUNDING)
     table = (6 * ac_only + qp % 6) * 64
     f0, f1 = load_u16x16(MF_STRIP, table), load_u16x16(MF_STRIP, table + 16)
     f2 = load_u16x16(MF_STRIP, table + 32)
@@ -159,7 +160,7 @@ def quantise_block(source, predicted, qp, dead_zone):
     """Levels of one 4x4 block (u8x16, raster) and |coefficient| / step as in quantise_strips, both in raster order."""
     shift = 15 + qp // 6
     coefficients = forward_columns(forward_rows(sub(widen(source), widen(predicted))))
-    rounding = splat_i32x16((1 << shift) // dead_zone)
+    rounding = splat_i32x16((dead_zone << shift) // ROUNDING)
     factors = load_u16x16(MF_BLOCK, 16 * (qp % 6))
     return _quantise(coefficients, factors, rounding, shift), _ratios(coefficients, factors, shift)
 
@@ -182,7 +183,7 @@ def quantise_dc(value, qp, dead_zone):
     Only these levels can exceed MAX_LEVEL.
     """
     shift = 16 + qp // 6
-    level = min((abs(value) * int(QUANT_MF[qp % 6, 0]) + (1 << shift) // dead_zone) >> shift, MAX_LEVEL)
+    level = min((abs(value) * int(QUANT_MF[qp % 6, 0]) + (dead_zone << shift) // ROUNDING) >> shift, MAX_LEVEL)
     return -level if value < 0 else level
 
 

@@ -13,6 +13,7 @@ from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.macroblock import BLOCK_TO_RASTER
 from ..standard.tables import QUANT_MF_8x8, ZIGZAG_8x8, level_scale_8x8
+from .decisions import ROUNDING
 from .simd.blocks import (
     load_u16x8,
     min_s,
@@ -127,7 +128,7 @@ def _store_levels(coefficients, x, at, qp, dead_zone, levels):
     """Quantises column x of two quadrants to levels from `at` on; returns its levels."""
     shift = 16 + qp // 6
     factors = load_u16x16(MF_8x8, 128 * (qp % 6) + 16 * x)
-    quantised = _quantise(coefficients, factors, (1 << shift) // dead_zone, shift)
+    quantised = _quantise(coefficients, factors, (dead_zone << shift) // ROUNDING, shift)
     store(levels, at + 16 * x, quantised)
     store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
     return quantised
@@ -221,7 +222,7 @@ def _store_levels_8(coefficients, x, at, qp, dead_zone, levels):
     """As _store_levels for one quadrant."""
     shift = 16 + qp // 6
     factors = load_u16x8(MF_8x8, 128 * (qp % 6) + 16 * x)
-    store(levels, at + 16 * x, _quantise(coefficients, factors, (1 << shift) // dead_zone, shift))
+    store(levels, at + 16 * x, _quantise(coefficients, factors, (dead_zone << shift) // ROUNDING, shift))
     store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
 
 

@@ -14,9 +14,10 @@ struct Scratch {
 };
 
 // Levels of the luma by the 8x8 transform. rows: coefficients of forward_8x8; parts: levels that lanes k < 16 send, 0 in the others
-DEVICE void quantise_8x8(const int *rows, int qp, Choice how, int *parts, uint16_t *ratios, const Scratch &scratch, int lane) {
+DEVICE void quantise_8x8(const int *rows, int qp, Choice how, int dead_zone, int *parts, uint16_t *ratios, const Scratch &scratch,
+                         int lane) {
   int x[8];
-  const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? 2 : DEAD_ZONE_INTER, lane & 7);
+  const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
 #pragma unroll
   for (int k = 0; k < 8; k++) {
     const int ratio = min(abs(rows[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);

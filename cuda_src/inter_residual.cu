@@ -5,6 +5,7 @@
 // transform (kernel inter_residual_8x8) a lane has a part of an 8x8 block's levels in place of a 4x4 block of luma.
 #include "either_transform.cuh"
 #include "motion_compensation.cuh"
+#include "weighting.cuh"
 
 constexpr int WARPS = 4;
 constexpr int WORST = 1 << 30;  // more than any cost
@@ -19,8 +20,9 @@ constexpr int RESIDENT = 4;
 template <bool EITHER, bool FOR_CABAC>
 DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
     const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
-    const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0, int chroma_qp_offset, int trellis,
-    const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,
+    const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
+    int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp,
+    uint8_t *mb_type, signed char *ref_idx, short2 *mv,
     uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {
   SHARED(uint16_t, ratios, WARPS * 16 * 32);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
@@ -57,6 +59,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
     for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>((plane ? src_v : src_u) + at + i * stride));
     rec = (plane ? rec_v : rec_u) + at;
   }
+  if (active && !ref_idx[4 * mb + (luma ? (by >> 1) * 2 + (bx >> 1) : q)]) weigh_block(weights, luma, plane, predicted);
   int c[16];
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
@@ -80,12 +83,12 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
 #pragma unroll 1
     for (int turn = 0; turn < (how == AS_ROUNDED || !try_8x8 ? 2 : 3); turn++) {  // both rounded, then 8x8 with chosen levels
       if (turn) {
-        quantise_8x8(rows, qp_y, turn == 2 ? how : AS_ROUNDED, chosen, own_ratios, scratch, lane);
+        quantise_8x8(rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, chosen, own_ratios, scratch, lane);
       } else {
         store_ratios(c, own_qp, own_ratios);
 #pragma unroll
         for (int p = 0; p < 16; p++) chosen[p] = c[p];
-        quantise_4x4(chosen, own_qp, DEAD_ZONE_INTER, !luma);
+        quantise_4x4(chosen, own_qp, dead_zone, !luma);
       }
       int found;
       const int value = luma_cost(chosen, own_ratios, turn, scratch.bits, scratch.exchange, lane, found);
@@ -107,7 +110,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   }
   // chroma DC
   const int dc_coefficient = hadamard_2x2(c[0], lane);
-  int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? 2 : DEAD_ZONE_INTER);
+  int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
   if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
     const bool is_dc = lane >= 24;
     const int first = luma || is_dc ? 0 : 1;
@@ -126,7 +129,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   const bool any_dc = __any_sync(FULL_WARP, dc);
   const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
   if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
-  if (how == AS_ROUNDED) quantise_4x4(c, own_qp, DEAD_ZONE_INTER, !luma);
+  if (how == AS_ROUNDED) quantise_4x4(c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
   if (EITHER && either) {
     if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, scratch.exchange, lane, pattern) : WORST;
     if (!try_4x4) pattern = 0;
@@ -205,7 +208,7 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   if (!luma) c[0] = scaled_dc;
   inverse_4x4(c);
   if (EITHER && is_8x8) {
-    const RowQuantiser quantiser = row_quantiser(qp_y, DEAD_ZONE_INTER, lane & 7);
+    const RowQuantiser quantiser = row_quantiser(qp_y, fraction_of(DEAD_ZONE_INTER), lane & 7);
 #pragma unroll
     for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
     inverse_8x8(x, c, scratch.exchange, lane);
@@ -234,8 +237,9 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
 #define INTER_RESIDUAL(name, either, cabac, ...)                                                                                         \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
-      const int *__restrict__ ref_slots, int pad, int mb_width, int mb_height, int row0, int chroma_qp_offset, int trellis,         \
-      const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,  \
+      const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,           \
+      int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type,                                    \
+      const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,                                           \
       uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {  \
     Scratch scratch = {nullptr, nullptr};                                                                                           \
     const int warp = int(threadIdx.x >> 5);                                                                                         \
@@ -247,8 +251,8 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
       SHARED(unsigned, bits, WARPS *N_INTER_BITS);                                                                                  \
       scratch.bits = bits + warp * N_INTER_BITS;                                                                                    \
     }                                                                                                                               \
-    code_macroblock<either, cabac>(scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, mb_width, mb_height, row0,   \
-                                   chroma_qp_offset, trellis, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,   \
+    code_macroblock<either, cabac>(scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height,\
+                                   row0, chroma_qp_offset, trellis, dead_zone, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,\
                                    total_coeff, transform_8x8, cbp);                                                                \
   }
 INTER_RESIDUAL(inter_residual, false, false, 32 * WARPS)

@@ -3,8 +3,15 @@
 from typing import Any
 
 from ..cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
+from ..cpu_simd.decisions import ROUNDING
 
 WARPS = 4
+DEAD_ZONE_BITS = 24  # as in transform.cuh
+
+
+def fraction(dead_zone: int) -> int:
+    """A dead zone in 1 / ROUNDING of a step as kernels have it."""
+    return (dead_zone << DEAD_ZONE_BITS) // ROUNDING
 
 
 def inter_residual(
@@ -22,9 +29,9 @@ def inter_residual(
     """8.4, 8.5: twin of cpu_simd.inter_residual.inter_residual."""
     height, width = source.y.shape
     mb_width, mb_height = width // 16, height // 16
-    arguments = [*source, references.luma, references.chroma, references.slots, references.pad, mb_width, mb_height, row0]
-    arguments += [quantiser.chroma_offset, tools.trellis, motion.sub_mb_type, quantiser.qp]
-    arguments += [motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
+    arguments = [*source, references.luma, references.chroma, references.slots, references.weights, references.pad]
+    arguments += [mb_width, mb_height, row0, quantiser.chroma_offset, tools.trellis, fraction(tools.dead_zone_inter)]
+    arguments += [motion.sub_mb_type, quantiser.qp, motion.mb_type, motion.ref_idx, motion.mv, *rec, *residual]
     grid = (-(-mb_width // WARPS), row1 - row0)
     kernel = "inter_residual_8x8" if tools.transform_8x8_mode else "inter_residual"
     kernel += "_trellis" if tools.trellis and tools.cabac else ""

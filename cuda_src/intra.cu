@@ -249,6 +249,7 @@ DEVICE void set_modes(signed char *modes, bool top, unsigned above, bool left, c
 template <bool GIVEN, bool LARGE, bool WEIGHED>
 DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
   constexpr int AHEAD = GIVEN ? 1 : 3;  // the warp that prepares the next macroblock
+  const int dead_zone = WEIGHED ? fraction_of(DEAD_ZONE_INTRA) : p.dead_zone;  // not used where levels are chosen: a register less
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mb_width = p.mb_width;
   const bool fifth = LARGE && !GIVEN && warp == 4;  // it takes the edge that warp 0 takes
   const int edge = fifth ? 0 : warp;
@@ -307,21 +308,21 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
           set_edge_8x8(*eight, above.a, word, lane);
           if (!GIVEN) set_modes(eight->modes, top, above.a, mx > 0, modes_before, lane, 7);
           __syncwarp();
-          if (GIVEN) code_given_8x8(*eight, m.source, around, item.qp, lane);
-          else code_8x8<WEIGHED>(*eight, m.source, around, &m.limit, item.qp, trial, lane, weighing);
+          if (GIVEN) code_given_8x8(*eight, m.source, around, item.qp, dead_zone, lane);
+          else code_8x8<WEIGHED>(*eight, m.source, around, &m.limit, item.qp, dead_zone, trial, lane, weighing);
         }
       } else if (GIVEN && !is_4x4(item)) {
         const Above columns = {__shfl_sync(FULL_WARP, above.a, 1 + (lane & 3)), __shfl_sync(FULL_WARP, above.a, 0), 0};
-        code_given_16x16(m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, lane, own.scan);
+        code_given_16x16(m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, dead_zone, lane, own.scan);
       } else if (warp == 0) {
         set_edge(m, above, word, lane);
         if (!GIVEN) set_modes(m.modes, top, above.a, mx > 0, modes_before, lane, LARGE ? 7 : 6);
         __syncwarp();
-        if (item.qp != quantiser.qp) quantiser = quantiser_of(item.qp, lane);
+        if (item.qp != quantiser.qp) quantiser = quantiser_of(item.qp, dead_zone, lane);
         if (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, own);
         else code_4x4<WEIGHED>(m, around, quantiser, LAMBDA[item.qp], lane, own, weighing);
       } else {
-        code_16x16<WEIGHED>(m, around, above, int(word >> 24), item.qp, LAMBDA[item.qp], lane, own.scan, weighing);
+        code_16x16<WEIGHED>(m, around, above, int(word >> 24), item.qp, dead_zone, LAMBDA[item.qp], lane, own.scan, weighing);
       }
     }
     if (warp == AHEAD && next.mx < mb_width) {
@@ -403,12 +404,12 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
 }
 #define INTRA(name, given, large, weighed, resident)                                                                                                     \
   extern "C" __global__ void __launch_bounds__(THREADS<given, large>, resident) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
-      const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset,                                       \
+      const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset, int dead_zone,                        \
       const uint8_t *__restrict__ intra_modes, int row0, int mb_width, uint8_t *mb_type, signed char *intra4x4_mode,               \
       uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode, const uint8_t *__restrict__ qp, uint8_t *rec_y, uint8_t *rec_u,        \
       uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp, int *progress) {                                          \
     wait_for_the_kernel_before();                                                                                                 \
-    const Picture p = {16 * mb_width, mb_width, chroma_qp_offset, src_y, src_u, src_v, intra_modes, qp, mb_type,              \
+    const Picture p = {16 * mb_width, mb_width, chroma_qp_offset, dead_zone, src_y, src_u, src_v, intra_modes, qp, mb_type,              \
                        intra16x16_mode, intra_chroma_mode, rec_y, rec_u, rec_v, total_coeff, transform_8x8, cbp, intra4x4_mode, levels};          \
     code_rows<given, large, weighed>(p, slice_first_mb, row0, progress);                                                                           \
   }

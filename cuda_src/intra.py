@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
+from .inter_residual import fraction
 from .runtime.device import DeviceArray
 
 PARTS = 8
@@ -37,8 +38,8 @@ def intra(
     mb_width, mb_height = width // 16, height // 16
     row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
     progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
-    arguments = [*source, slice_first_mb, quantiser.chroma_offset, intra_modes, row0, mb_width, *intra_choice]
-    arguments += [quantiser.qp, *rec, *residual, progress]
+    arguments = [*source, slice_first_mb, quantiser.chroma_offset, fraction(tools.dead_zone_intra), intra_modes]
+    arguments += [row0, mb_width, *intra_choice, quantiser.qp, *rec, *residual, progress]
     kernel, threads = KERNELS[n_ref > 0, tools.transform_8x8_mode]
     kernel += "_trellis" if n_ref == 0 and tools.trellis and tools.cabac else ""
     device.launch("intra", kernel, (rows * PARTS,), (threads,), arguments, stream)

@@ -101,8 +101,8 @@ DEVICE void count_8x8(Macroblock8x8 &m, int lane) {
 DEVICE int first_mode(int q) { return 8 * (1 + (q & 2)) + 4 + 2 * (q & 1); }  // of block q in `modes`
 
 // 8.3.2, 8.5.13: the four blocks of an Intra_8x8 macroblock in the modes that m.modes says
-DEVICE void code_given_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int qp, int lane) {
-  const RowQuantiser quantiser = row_quantiser(qp, DEAD_ZONE_INTRA, lane & 7);
+DEVICE void code_given_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int qp, int dead_zone, int lane) {
+  const RowQuantiser quantiser = row_quantiser(qp, dead_zone, lane & 7);
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
@@ -139,9 +139,9 @@ DEVICE void look_ahead_8x8(Macroblock8x8 &m, const uint8_t *source, int lane) {
 
 // 8.3.2, 8.5.13: chooses modes of and codes an Intra_8x8 macroblock; ends early when the cost reaches `limit`, that of Intra_16x16
 template <bool WEIGHED>
-DEVICE void code_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, const Trial &trial,
+DEVICE void code_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, int dead_zone, const Trial &trial,
                      int lane, Weighing *weighing) {
-  const RowQuantiser quantiser = row_quantiser(qp, WEIGHED ? 2 : DEAD_ZONE_INTRA, lane & 7);
+  const RowQuantiser quantiser = row_quantiser(qp, WEIGHED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
   const int lam = LAMBDA[qp];
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
   int cost = lam * BITS_INTRA_8x8, limit = NO_LIMIT;

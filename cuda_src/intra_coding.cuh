@@ -95,10 +95,10 @@ DEVICE Sample sample_of(int lane) {
 struct Quantiser {
   int qp, factor, scale, shift, rounding;
 };
-DEVICE Quantiser quantiser_of(int qp, int lane) {
+DEVICE Quantiser quantiser_of(int qp, int dead_zone, int lane) {
   const int kind = position_class(lane & 15), place = kind == 0 ? 0 : kind == 1 ? 5 : 1;
   const int shift = kept(15 + qp / 6, lane);
-  return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, (1 << shift) / DEAD_ZONE_INTRA};
+  return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, rounding_of(dead_zone, shift)};
 }
 
 // 8.5.12.2 for a row or a column, its value i in lane i: even + odd, or even - odd
@@ -276,7 +276,8 @@ DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stri
 
 // 8.5.2: codes an Intra_16x16 macroblock, a lane a 4x4 block k (both halves of the warp the same one): its source, its prediction
 template <bool WEIGHED>
-DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int lane, int scan, Weighing *weighing) {
+DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int dead_zone, int lane, int scan,
+                                 Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   int v[16];
 #pragma unroll
@@ -294,13 +295,13 @@ DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsig
     unsigned path = choose_levels(weighing->ratios + (lane < 16 ? 32 + lane : 16), 32, lane < 16 ? 15 : 16, weighing->bits, at, TRELLIS_INTRA, lane <= 16);
     const bool dc_lower = __shfl_sync(FULL_WARP, path, 16) >> scan & 1;
     path = __shfl_sync(FULL_WARP, path, k);
-    dc = quantise_dc(dc, qp, 2);
+    dc = quantise_dc(dc, qp, fraction_of(DEAD_ZONE_NEAREST));
     if (dc_lower) dc -= dc > 0 ? 1 : -1;
     v[0] = 0;
     quantise_lowered(v, qp, path << 1);
   } else {
-    dc = quantise_dc(dc, qp, DEAD_ZONE_INTRA);
-    quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+    dc = quantise_dc(dc, qp, dead_zone);
+    quantise_4x4(v, qp, dead_zone, true);
   }
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xffff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
   const int count = count_levels(v), all = __reduce_add_sync(FULL_WARP, lane < 16 ? count : 0) + __popc(dc_coded);
@@ -323,7 +324,8 @@ DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsig
 
 // 8.3.3, 8.5.2: chooses the mode of an Intra_16x16 macroblock and codes it. left: of lane k the sample to the left of row k.
 template <bool WEIGHED>
-DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, int left, int qp, int lam, int lane, int scan, Weighing *weighing) {
+DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, int left, int qp, int dead_zone, int lam, int lane, int scan,
+                       Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   const bool second = lane & 16;
   unsigned own[4];
@@ -355,7 +357,7 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
     m.cost_16x16 = int(best >> 2);
     m.mode_16x16 = mode;
   }
-  code_predicted_16x16<WEIGHED>(m, own, predicted, qp, lane, scan, weighing);
+  code_predicted_16x16<WEIGHED>(m, own, predicted, qp, dead_zone, lane, scan, weighing);
 }
 
 // 8.3.4, 8.5.4: chooses the mode and codes the chroma. A lane tries mode lane >> 3 for block lane & 3 of plane lane >> 2 & 1;
@@ -413,13 +415,13 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
                                   chroma_factor(TRELLIS_INTRA, qp_y, qp), lane < 10);
     const bool dc_lower = __shfl_sync(FULL_WARP, path, 8 + plane) >> q & 1;
     path = __shfl_sync(FULL_WARP, path, lane & 7);
-    dc = quantise_dc(dc, qp, 2);
+    dc = quantise_dc(dc, qp, fraction_of(DEAD_ZONE_NEAREST));
     if (dc_lower) dc -= dc > 0 ? 1 : -1;
     v[0] = 0;
     quantise_lowered(v, qp, path << 1);
   } else {
-    dc = quantise_dc(dc, qp, DEAD_ZONE_INTRA);
-    quantise_4x4(v, qp, DEAD_ZONE_INTRA, true);
+    dc = quantise_dc(dc, qp, fraction_of(DEAD_ZONE_INTRA));
+    quantise_4x4(v, qp, fraction_of(DEAD_ZONE_INTRA), true);
   }
   const int count = count_levels(v);
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);

@@ -118,7 +118,8 @@ DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, co
 }
 
 // 8.3.3, 8.5.2: an Intra_16x16 macroblock in its mode, as code_16x16
-DEVICE void code_given_16x16(Macroblock &m, const Around &around, const Above &above, int left, int mode, int qp, int lane, int scan) {
+DEVICE void code_given_16x16(Macroblock &m, const Around &around, const Above &above, int left, int mode, int qp, int dead_zone, int lane,
+                             int scan) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   unsigned own[4], row[4];
 #pragma unroll
@@ -132,5 +133,5 @@ DEVICE void code_given_16x16(Macroblock &m, const Around &around, const Above &a
     else plane_16x16(l, t, int(above.b >> 24), lane, row);
   }
   if (lane == 0) m.mode_16x16 = mode;
-  code_predicted_16x16<false>(m, own, row, qp, lane, scan, nullptr);
+  code_predicted_16x16<false>(m, own, row, qp, dead_zone, lane, scan, nullptr);
 }

@@ -47,7 +47,7 @@ struct Limits {
   unsigned one[3], two[3];
 };
 DEVICE Limits limits_of(int qp) {
-  const int shift = 15 + qp / 6, rounding = (1 << shift) / DEAD_ZONE_INTER, m = qp % 6;
+  const int shift = 15 + qp / 6, rounding = rounding_of(fraction_of(DEAD_ZONE_INTER), shift), m = qp % 6;
   const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
   Limits limits;
 #pragma unroll

@@ -6,6 +6,7 @@
 #include "bit_costs.cuh"
 #include "either_transform.cuh"
 #include "motion_compensation.cuh"
+#include "weighting.cuh"
 
 constexpr int WARPS = 4;
 constexpr int FAR = 1 << 30, WHOLE = 0, UPPER = 1, LEFT = 2, QUARTERS = 3;  // divisions: 16x16, 16x8, 8x16, 8x8
@@ -28,7 +29,7 @@ struct alignas(16) Macroblock {
 // The kernel's arguments, as the launcher says
 struct Frame {
   const uint8_t *src_y, *src_u, *src_v, *ref_luma, *ref_chroma;
-  const int *ref_slots;
+  const int *ref_slots, *weights;
   int pad, n_ref, mb_width, mb_height, partition_mask, chroma_qp_offset, transform_8x8_mode;
 };
 
@@ -118,6 +119,7 @@ DEVICE void differences(const Frame &f, Macroblock &m, int kind, int ref, short2
     const int wide = width / 2 + f.pad, high = height / 2 + f.pad;
     predict_chroma(f.ref_chroma + (slot * 2 + plane) * wide * high, wide, high, f.pad / 2, mx * 8, my * 8, q, kind, m.sub, m.mv, predicted);
   }
+  if (lane < 24 && ref == 0) weigh_block(f.weights, lane < 16, plane, predicted);
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
 }
@@ -159,7 +161,7 @@ DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp
   total += mean_bits(m.bits + AT_CODED_4, own.coded != 0);
   const bool any_ac = __any_sync(FULL_WARP, active && own.coded);
   // the second transform and its levels
-  const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(value, qp_c, DEAD_ZONE_INTER);
+  const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(value, qp_c, fraction_of(DEAD_ZONE_INTER));
   const int ratio = int(unsigned(abs(value)) * unsigned(QUANT_MF[qp_c % 6][0]) >> (10 + qp_c / 6));
   const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(ratio - 64 * abs(level)), CHOICE_MOST_RATIO);
   int levels[4], of_dc = 0;
@@ -189,9 +191,10 @@ DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp
 // Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const uint8_t *__restrict__ src_y,
     const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
-    const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, int pad, int n_ref, const uint8_t *__restrict__ qp,
-    int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int transform_8x8_mode, int mb_width, int mb_height, int row0, int *search_cost,
-    short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost, int *skip_limit) {
+    const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref,
+    const uint8_t *__restrict__ qp, int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int transform_8x8_mode,
+    int mb_width, int mb_height, int row0, int *search_cost, short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost,
+    int *skip_limit) {
   SHARED(Macroblock, macroblocks, WARPS);
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
@@ -200,8 +203,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const 
   fill_bits<true>(m.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
   __syncwarp();
   wait_for_the_kernel_before();
-  const Frame f = {src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, pad, n_ref, mb_width, mb_height, partition_mask, chroma_qp_offset,
-                   transform_8x8_mode};
+  const Frame f = {src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, n_ref, mb_width, mb_height, partition_mask,
+                   chroma_qp_offset, transform_8x8_mode};
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], lam = LAMBDA[qp_y];
   load_found(f, m, mb, lam, search_cost, search_mv, predictor, lane);
   const int2 quarters = choose_quarters(f, m, lam, lane);
@@ -254,7 +257,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const 
     if (transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub))) {
       int rows[8], parts[16];
       forward_8x8(c, rows, m.exchange, lane);
-      quantise_8x8(rows, qp_y, AS_ROUNDED, parts, m.ratios + lane, {m.exchange, m.bits}, lane);
+      quantise_8x8(rows, qp_y, AS_ROUNDED, fraction_of(DEAD_ZONE_INTER), parts, m.ratios + lane, {m.exchange, m.bits}, lane);
       int any = 0;
 #pragma unroll
       for (int p = 0; p < 16; p++) any |= parts[p];
@@ -263,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const 
     forward_4x4(c);
     const int dc = c[0];
     store_ratios(c, own_qp, m.ratios + lane);
-    quantise_4x4(c, own_qp, DEAD_ZONE_INTER, lane >= 16);
+    quantise_4x4(c, own_qp, fraction_of(DEAD_ZONE_INTER), lane >= 16);
     luma = min(luma, luma_cost(c, m.ratios + lane, false, m.bits, m.exchange, lane, pattern));
     const ChromaCost chroma = chroma_of(c, dc, m, qp_y, qp_c, lane);
     const int cost = int(lesser((chroma.best + luma) * lam / ONE_BIT, RD_MOST));

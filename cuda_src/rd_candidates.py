@@ -22,8 +22,8 @@ def rd_candidates(
     """Not part of the standard: twin of cpu_simd.rd_candidates.rd_candidates."""
     height, width = source.y.shape
     mb_width, mb_height = width // 16, height // 16
-    arguments = [*source, references.luma, references.chroma, references.slots, references.pad, references.n_ref]
-    arguments += [quantiser.qp, quantiser.chroma_offset, settings.partition_mask, settings.subme]
+    arguments = [*source, references.luma, references.chroma, references.slots, references.weights, references.pad]
+    arguments += [references.n_ref, quantiser.qp, quantiser.chroma_offset, settings.partition_mask, settings.subme]
     arguments += [settings.max_mv_y, tools.transform_8x8_mode]
     arguments += [mb_width, mb_height, row0, *searches[:2], searches.predictor, *rivals]
     grid = (-(-mb_width // WARPS), row1 - row0)

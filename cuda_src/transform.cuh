@@ -46,9 +46,15 @@ DEVICE void inverse_4x4(int *c) {
   for (int i = 0; i < 16; i++) c[i] = (c[i] + 32) >> 6;
 }
 
+// A dead zone of decisions.py as kernels have it, in 1 / 2^24 of a step, so that they need no division; what is added to a
+// coefficient before it is shifted
+constexpr int DEAD_ZONE_BITS = 24;
+DEVICE int fraction_of(int dead_zone) { return int((unsigned(dead_zone) << DEAD_ZONE_BITS) / unsigned(ROUNDING)); }
+DEVICE int rounding_of(int dead_zone, int shift) { return dead_zone >> (DEAD_ZONE_BITS - shift); }
+
 // Coefficients to levels, from position `first` on (the levels before are 0); not part of the standard
 DEVICE void quantise_4x4(int *c, int qp, int dead_zone, bool skip_dc) {
-  const int shift = 15 + qp / 6, rounding = (1 << shift) / dead_zone, m = qp % 6;
+  const int shift = 15 + qp / 6, rounding = rounding_of(dead_zone, shift), m = qp % 6;
   const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
 #pragma unroll
   for (int p = 0; p < 16; p++) {
@@ -68,7 +74,7 @@ DEVICE void scale_4x4(int *c, int qp) {
 
 DEVICE int quantise_dc(int value, int qp, int dead_zone) {
   const int shift = 16 + qp / 6;
-  const int level = int(min((unsigned(abs(value)) * unsigned(QUANT_MF[qp % 6][0]) + unsigned(1 << shift) / dead_zone) >> shift,
+  const int level = int(min((unsigned(abs(value)) * unsigned(QUANT_MF[qp % 6][0]) + unsigned(rounding_of(dead_zone, shift))) >> shift,
                             unsigned(MAX_LEVEL)));
   return value < 0 ? -level : level;
 }

@@ -80,7 +80,7 @@ struct RowQuantiser {
 };
 DEVICE RowQuantiser row_quantiser(int qp, int dead_zone, int row) {
   const int m = qp % 6, shift = 16 + qp / 6;
-  return {factors_8x8(QUANT_MF_8x8[m], row), factors_8x8(NORM_ADJUST_8x8[m], row), shift, (1 << shift) / dead_zone,
+  return {factors_8x8(QUANT_MF_8x8[m], row), factors_8x8(NORM_ADJUST_8x8[m], row), shift, rounding_of(dead_zone, shift),
           max(0, qp / 6 - 2), max(0, 2 - qp / 6)};
 }
 DEVICE int quantise(const RowQuantiser &q, int x, int coefficient) {

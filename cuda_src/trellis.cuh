@@ -222,7 +222,7 @@ DEVICE int dc_ratio(int value, int qp) {
 }
 // Coefficients to levels rounded to the nearest, those of `path` (scan positions) lowered
 DEVICE void quantise_lowered(int *c, int qp, unsigned path) {
-  quantise_4x4(c, qp, 2, false);
+  quantise_4x4(c, qp, fraction_of(DEAD_ZONE_NEAREST), false);
 #pragma unroll
   for (int i = 0; i < 16; i++) {
     const int p = digit(ZIGZAG_4x4_DIGITS, i);

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ..standard.bits import NAL_AUD, NAL_IDR, NAL_PPS, NAL_SEI, NAL_SLICE, NAL_SPS, ByteStreamSplitter, parse_nal_unit
-from ..standard.levels import level_name
+from ..standard.levels import level_name, profile_name
 from ..standard.syntax import (
     SEI_USER_DATA_UNREGISTERED,
     SLICE_TYPE_NAMES,
@@ -29,26 +29,12 @@ NAL_NAMES = {
     13: "SPS extension", 14: "prefix", 15: "subset SPS", 19: "auxiliary slice", 20: "slice extension",
     21: "3D slice extension",
 }  # fmt: skip
-PROFILE_NAMES = {
-    44: "CAVLC 4:4:4 Intra", 66: "Baseline", 77: "Main", 88: "Extended", 100: "High", 110: "High 10", 122: "High 4:2:2",
-    244: "High 4:4:4 Predictive",
-}  # fmt: skip
-
 # Table 7-5
 PRIMARY_PIC_TYPES = ("I", "I, P", "I, P, B", "SI", "SI, SP", "I, SI", "I, SI, P, SP", "I, SI, P, SP, B")
 
 MOST_MESSAGES = 16  # of an SEI NAL unit that its line names
 LONGEST_TEXT = 1000  # characters of user data
 UUID_BYTES = 16
-
-
-def profile_name(sps: Sps) -> str:
-    """A.2: the profile's name, from profile_idc and the constraint flags."""
-    if sps.profile_idc == 66 and sps.constraint_set1_flag:
-        return "Constrained Baseline"
-    if sps.profile_idc in (110, 122, 244) and sps.constraint_set3_flag:
-        return f"{PROFILE_NAMES[sps.profile_idc]} Intra"
-    return PROFILE_NAMES.get(sps.profile_idc, f"profile {sps.profile_idc}")
 
 
 def user_data_texts(rbsp: bytes, distinct: Lines) -> list[str]:
@@ -117,6 +103,7 @@ class StreamInfo:
         self.errors = Lines()
         self.size = 0
         self.entropy: set[str] = set()
+        self.tools: dict[str, int] = {}  # slices by tool
         self._splitter = ByteStreamSplitter()
         self._last: SliceHeader | None = None
         self._picture: PictureInfo | None = None  # at work
@@ -160,6 +147,7 @@ class StreamInfo:
             coding = "CABAC" if pps.entropy_coding_mode_flag else "CAVLC"
             extra = f", {pps.num_slice_groups_minus1 + 1} slice groups" if pps.num_slice_groups_minus1 else ""
             extra += ", 8x8 transform" if pps.transform_8x8_mode_flag else ""
+            extra += ", weighted prediction" if pps.weighted_pred_flag or pps.weighted_bipred_idc else ""
             return f"  {pps.pic_parameter_set_id}: of SPS {pps.seq_parameter_set_id}, {coding}{extra}"
         if kind == NAL_SEI:
             return self._sei(rbsp())
@@ -186,6 +174,10 @@ class StreamInfo:
             self.pictures += 1
         self._last = header
         self.entropy.add("CABAC" if pps.entropy_coding_mode_flag else "CAVLC")
+        weighted = any(w.luma_weight_flag or w.chroma_weight_flag for w in header.weights_l0 + header.weights_l1)
+        for tool, used in (("8x8 transform", pps.transform_8x8_mode_flag), ("weighted prediction", weighted)):
+            if used:
+                self.tools[tool] = self.tools.get(tool, 0) + 1
         picture, name, qp = self._picture, SLICE_TYPE_NAMES[header.kind], header.qp(pps)
         picture.size += size
         picture.slices += 1
@@ -203,7 +195,8 @@ class StreamInfo:
     def _sequence(sps: Sps) -> str:
         """Profile, level, size and what else matters of a sequence parameter set."""
         level = level_name(sps.level_idc, sps.profile_idc, sps.constraint_set3_flag)
-        parts = [f"{profile_name(sps)} profile, level {level}, {sps.width}x{sps.height}"]
+        profile = profile_name(sps.profile_idc, sps.constraint_set1_flag, sps.constraint_set3_flag)
+        parts = [f"{profile} profile, level {level}, {sps.width}x{sps.height}"]
         if sps.chroma_format_idc != 1:
             parts.append(("4:0:0", "4:2:0", "4:2:2", "4:4:4")[sps.chroma_format_idc])
         if sps.bit_depth_luma_minus8 or sps.bit_depth_chroma_minus8:
@@ -232,6 +225,7 @@ class StreamInfo:
                 f" slice QP {k.qp_min} to {k.qp_max} (mean {k.qp_sum / k.slices:.2f})"
             )
         slices = sum(k.slices for k in self._kinds.values())
+        lines += [f"{tool} in {count} of {slices} slices" for tool, count in self.tools.items()]
         if slices > self.pictures:
             lines.append(f"{slices / self.pictures:.2f} slices a picture")
         return lines + [f"error: {error}" for error in self.errors]

@@ -17,8 +17,9 @@ from .settings.config import Config
 from .warm_up import IN_BACKGROUND, load_writers
 
 # Options that choose other kernels than the default ones
-_VARIANTS: tuple[dict[str, Any], ...] = ({}, {"me": "step"}, {"subme": 6}, {"subme": 6, "profile": "high"}, {"merange": 8})
-_CHOOSE = ("me", "merange", "subme", "profile")
+_VARIANTS: tuple[dict[str, Any], ...] = ({}, {"me": "step"}, {"subme": 6}, {"subme": 6, "profile": "high"}, {"merange": 8},
+                                         {"profile": "main", "weightp": 1})
+_CHOOSE = ("me", "merange", "subme", "profile", "weightp")
 
 
 def compile_stages(names: tuple[str, ...] = IN_BACKGROUND) -> None:

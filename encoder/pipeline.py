@@ -28,6 +28,7 @@ from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.frame_types import FrameTypes
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
+from .decisions.weights import Weighting
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .settings.config import Config
@@ -51,6 +52,7 @@ class EncodedFrame:
     avg_qp: float
     data: bytes  # Annex B
     mb_counts: np.ndarray  # int64[15], by mb_type
+    transform_8x8: int  # macroblocks with the 8x8 transform
     ssd: tuple[int, int, int]  # squared error over the display area of Y, Cb, Cr
     sums: list[int]  # of the arrays SUMMED, in its order
     bits: int
@@ -81,6 +83,7 @@ class Pipeline:
         if config.device != "cpu" and not loaded_for_gpu(config.device == "hybrid"):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self.frame_types, self._sizes = FrameTypes(config, slices), SizeFeedback()
+        self._weighting = Weighting() if config.weightp else None
         settings = LoopSettings(config, slices)
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         try:
@@ -113,7 +116,7 @@ class Pipeline:
             self.executor.ring.load(frame, y, u, v)
             if self.trace is not None:
                 self.trace.add(HOST, "loop", "load", start, time.perf_counter() - start, self.executor.ring.count)
-            return self._encode(frame, spec)
+            return self._encode(frame, spec, (y, u, v))
         finally:
             frame.complete()  # also after an interrupt: the caller's planes are no longer read
 
@@ -123,14 +126,14 @@ class Pipeline:
         if self.executor.ring.load_rgb(frame, source) and checked:
             raise InputError(outside_text(self.executor.ring.count))
         self.say_bt709()
-        return self._encode(frame, None)
+        return self._encode(frame, None, frame.display_planes(self.config.display))
 
     def encode_in_place(self, spec: FrameSpec | None = None) -> list[EncodedFrame]:
         """`encode` for a frame that is already in `next_buffer()`."""
         frame = self._next_frame()
         assert isinstance(frame, HostFrame)
         frame.loaded()
-        return self._encode(frame, spec)
+        return self._encode(frame, spec, frame.input_planes)
 
     def encode_on_gpu(self, source: DeviceFrame) -> list[EncodedFrame]:
         """`encode` for a frame in the memory of the executor's device."""
@@ -143,7 +146,7 @@ class Pipeline:
             self.say_bt709()
         assert isinstance(frame, HostFrame)
         frame.load_from_gpu(source)
-        return self._encode(frame, None)
+        return self._encode(frame, None, ())
 
     def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
         """uint8[n]: buffer for the next frame as I420, which saves a copy; None: any buffer.
@@ -181,10 +184,13 @@ class Pipeline:
             self._finish(executor.ring.in_flight)
         return executor.ring.next()
 
-    def _encode(self, frame: Frame, spec: FrameSpec | None) -> list[EncodedFrame]:
+    def _encode(self, frame: Frame, spec: FrameSpec | None, planes: Sequence[np.ndarray]) -> list[EncodedFrame]:
+        """planes: the source, uint8 of display size."""
         executor = self.executor
         try:
             spec = self._decide(spec)
+            if self._weighting is not None:
+                spec = self._weighting.of(spec, planes)
             frame.headers = self.writer.headers(spec)
             executor.encode(spec, frame, self._write)
             return self._finished(executor.ring.in_flight)
@@ -235,6 +241,7 @@ class Pipeline:
             avg_qp=float(spec.qp),  # of all macroblocks: no stage changes qp
             data=data,
             mb_counts=found[3:],
+            transform_8x8=int(np.count_nonzero(frame.transform_8x8)) if self.config.transform_8x8_mode else 0,
             ssd=tuple(found[:3].tolist()),
             sums=[int(frame.results[name].sum()) for name in SUMMED],
             bits=8 * len(data),

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.entropy import begin_slice
-from ..cpu_simd.layout import ENTRY_BYTES
-from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec, SliceHeaders
+from ..cpu_simd.layout import CHROMA_WEIGHTED, ENTRY_BYTES, LUMA_WEIGHTED
+from ..scheduler.frame_spec import MOST_NEEDED, FrameSpec, SliceHeaders, Weights
 from ..scheduler.frames.frame import Frame
 from ..standard.bits import (
     NAL_AUD,
@@ -24,13 +24,13 @@ from ..standard.syntax import (
     BASELINE,
     EXTENDED_SAR,
     HIGH,
-    MAIN,
     I,
     P,
     Pps,
     SliceHeader,
     Sps,
     Vui,
+    Weight,
     write_access_unit_delimiter,
     write_pps,
     write_slice_header,
@@ -42,7 +42,6 @@ from .settings.config import Config
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
 SLICE_TYPES = {"P": P, "I": I}
-PROFILES = {"baseline": BASELINE, "main": MAIN, "high": HIGH}
 PRIMARY_PIC_TYPES = {"I": 0, "P": 1}  # Table 7-5: I slices only; I and P slices
 CABAC_ZERO_WORD = b"\x00\x00\x03"  # with emulation prevention
 BINS_OF_MACROBLOCK = 96  # 7.4.2.10: RawMbBits / 32
@@ -53,9 +52,9 @@ def sequence_parameter_set(config: Config) -> Sps:
     """7.4.2.1: progressive; output order is decoding order (pic_order_cnt_type 2). Baseline is Constrained Baseline."""
     right, bottom = config.crop
     return Sps(
-        profile_idc=PROFILES[config.profile],
-        constraint_set0_flag=int(config.profile == "baseline"),
-        constraint_set1_flag=int(config.profile != "high"),
+        profile_idc=config.profile_idc,
+        constraint_set0_flag=int(config.profile_idc == BASELINE),
+        constraint_set1_flag=int(config.profile_idc != HIGH),
         level_idc=config.level_idc,
         log2_max_frame_num_minus4=LOG2_MAX_FRAME_NUM - 4,
         pic_order_cnt_type=2,
@@ -106,6 +105,7 @@ def picture_parameter_set(config: Config) -> Pps:
     return Pps(
         entropy_coding_mode_flag=int(config.cabac),
         num_ref_idx_l0_default_active_minus1=config.ref - 1,
+        weighted_pred_flag=config.weightp,
         pic_init_qp_minus26=config.qp - 26,
         chroma_qp_index_offset=config.chroma_qp_offset,
         deblocking_filter_control_present_flag=int(not default_deblocking),
@@ -163,7 +163,7 @@ class SliceWriter:
         """The headers of the slices of a frame, made once for frames that differ in frame_num only, whose length is fixed."""
         kind = (
             spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, len(spec.list0), spec.qp,
-            spec.cabac_init_idc, spec.slices,
+            spec.cabac_init_idc, spec.slices, spec.weights,
         )  # fmt: skip
         if kind not in self._headers:
             numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
@@ -224,4 +224,18 @@ class SliceWriter:
         if spec.n_ref:
             header.num_ref_idx_l0_active_minus1 = spec.n_ref - 1
             header.num_ref_idx_active_override_flag = int(spec.n_ref != config.ref)
+        if spec.n_ref and config.weightp:
+            _set_weights(header, spec.weights, spec.n_ref)
         return header
+
+
+def _set_weights(header: SliceHeader, weights: Weights, n_ref: int) -> None:
+    """7.4.3.2: the weights of reference 0; the others have none."""
+    header.luma_log2_weight_denom, header.chroma_log2_weight_denom = weights.luma_log2, weights.chroma_log2
+    header.weights_l0 = [Weight(luma_weight=1 << weights.luma_log2) for _ in range(n_ref)]
+    first = header.weights_l0[0]
+    if weights.flags & LUMA_WEIGHTED:
+        first.luma_weight_flag, first.luma_weight, first.luma_offset = 1, weights.luma_weight, weights.luma_offset
+    if weights.flags & CHROMA_WEIGHTED:
+        first.chroma_weight_flag, first.chroma_weight = 1, [weights.cb_weight, weights.cr_weight]
+        first.chroma_offset = [weights.cb_offset, weights.cr_offset]

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..standard.macroblock import I_PCM, MB_TYPE_NAMES, P_SKIP, I_4x4, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
+from ..standard.macroblock import I_PCM, MB_TYPE_NAMES, P_SKIP, I_4x4, I_8x8, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
 
 # Macroblock types with a count of their own, in the order of the columns
-COUNTED_TYPES = (I_4x4, I_16x16, I_PCM, P_SKIP, P_16x16, P_16x8, P_8x16, P_8x8)
+COUNTED_TYPES = (I_4x4, I_8x8, I_16x16, I_PCM, P_SKIP, P_16x16, P_16x8, P_8x16, P_8x8)
 # Results of a frame (scheduler/arrays.py) whose sums over the frame are columns of the CSV file, in their order
 SUMMED: tuple[str, ...] = ()
 _LARGEST_PSNR = 100.0  # x264's value for identical planes
@@ -27,6 +27,7 @@ class FrameFacts(Protocol):
     avg_qp: float
     data: bytes
     mb_counts: np.ndarray
+    transform_8x8: int
     ssd: tuple[int, int, int]
     sums: list[int]
     stage_seconds: dict[str, float]
@@ -47,20 +48,21 @@ class FrameRow(NamedTuple):
     psnr: float  # over all samples of the frame
     ssim: float | None
     mb_counts: tuple[int, ...]  # by mb_type
+    transform_8x8: int  # macroblocks with transform_size_8x8_flag
     sums: list[int]  # of the arrays SUMMED
 
     @staticmethod
     def header() -> list[str]:
         """Column names of `cells`."""
         return ["frame", "type", "idr", "qp", "bytes", "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim",
-                *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES), *SUMMED]
+                *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES), "transform_8x8", *SUMMED]
 
     def cells(self) -> list[str]:
         """The row as text."""
         values = [f"{value:.4f}" for value in (self.psnr_y, self.psnr_u, self.psnr_v, self.psnr)]
         ssim = "" if self.ssim is None else f"{self.ssim:.7f}"
         return [str(self.frame), self.type, str(self.idr), f"{self.qp:.2f}", str(self.bytes), *values, ssim,
-                *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), *map(str, self.sums)]
+                *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), str(self.transform_8x8), *map(str, self.sums)]
 
 
 def psnr(ssd: float, samples: int) -> float:
@@ -101,8 +103,10 @@ class _Sums:
     psnr: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])  # Y, U, V, all
     ssim: float = 0.0
     mbs: np.ndarray = field(default_factory=lambda: np.zeros(len(MB_TYPE_NAMES), np.int64))
+    transform_8x8: int = 0
 
     def add(self, row: FrameRow, ssd: tuple[int, int, int], counts: np.ndarray) -> None:
+        """Add a frame."""
         self.frames += 1
         self.bytes += row.bytes
         self.qp += row.qp
@@ -115,12 +119,13 @@ class _Sums:
         ratios[3] += row.psnr
         self.ssim += row.ssim or 0.0
         self.mbs += counts
+        self.transform_8x8 += row.transform_8x8
 
     def __add__(self, other: "_Sums") -> "_Sums":
         return _Sums(
             self.frames + other.frames, self.bytes + other.bytes, self.qp + other.qp,
             [a + b for a, b in zip(self.ssd, other.ssd)], [a + b for a, b in zip(self.psnr, other.psnr)],
-            self.ssim + other.ssim, self.mbs + other.mbs,
+            self.ssim + other.ssim, self.mbs + other.mbs, self.transform_8x8 + other.transform_8x8,
         )  # fmt: skip
 
 
@@ -149,7 +154,8 @@ class Statistics:
             value = ssim(self._sources.popleft(), frame.reconstruction[0][:height, :width])
         y, u, v = map(psnr, frame.ssd, self._samples)
         row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), y, u, v,
-                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()), frame.sums)
+                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()),
+                       frame.transform_8x8, frame.sums)
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
         for stage, seconds in frame.stage_seconds.items():
             self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
@@ -184,6 +190,8 @@ class Statistics:
                 out.append(f"frame {kind}:{sums.frames:<5d} Avg QP:{sums.qp / sums.frames:5.2f}  "
                            f"size:{sums.bytes / sums.frames:6.0f}{quality}")
         out += [f"mb {kind}  {_mb_percent(kind, sums.mbs)}" for kind, sums in self._by_type.items() if sums.frames]
+        if self._all.transform_8x8:
+            out.append(_transform_percent(self._all))
         if not self.frames:
             return out
         if self.with_ssim:
@@ -215,6 +223,7 @@ class Statistics:
             if self.with_ssim:
                 entry["ssim_mean_y"] = sums.ssim / sums.frames
             entry["macroblocks"] = {MB_TYPE_NAMES[kind]: int(sums.mbs[kind]) for kind in COUNTED_TYPES}
+            entry["transform_8x8"] = sums.transform_8x8
             result[kind] = entry
         if self.with_ssim:
             result["ssim_definition"] = SSIM_DEFINITION
@@ -234,12 +243,22 @@ def _ssim_db(value: float) -> float:
 
 
 def _mb_percent(kind: str, mbs: np.ndarray) -> str:
-    """Shares of the macroblock types: intra 16x16, 4x4, PCM if any; inter by size; skipped."""
+    """Shares of the macroblock types: intra 16x16, 8x8 if any, 4x4, PCM if any; inter by size; skipped."""
     share = 100 * mbs / max(1, int(mbs.sum()))
     pcm = share[I_PCM] > 0
-    text = f"I16..4{'..PCM' if pcm else ''}: {share[I_16x16]:4.1f}% {share[I_4x4]:4.1f}%"
+    text = f"I16..4{'..PCM' if pcm else ''}: {share[I_16x16]:4.1f}%"
+    text += f" {share[I_8x8]:4.1f}%" if share[I_8x8] > 0 else ""
+    text += f" {share[I_4x4]:4.1f}%"
     text += f" {share[I_PCM]:4.1f}%" if pcm else ""
     if kind == "P":
         text += f"  P16..8: {share[P_16x16]:4.1f}% {share[P_16x8] + share[P_8x16]:4.1f}% {share[P_8x8]:4.1f}%"
         text += f"  skip:{share[P_SKIP]:4.1f}%"
     return text
+
+
+def _transform_percent(sums: _Sums) -> str:
+    """Shares of the 8x8 transform: of the intra macroblocks without PCM, of the inter macroblocks without skipped ones."""
+    mbs = sums.mbs
+    intra, inter = mbs[[I_4x4, I_8x8, I_16x16]].sum(), mbs[[P_16x16, P_16x8, P_8x16, P_8x8]].sum()
+    shares = 100 * mbs[I_8x8] / max(1, intra), 100 * (sums.transform_8x8 - mbs[I_8x8]) / max(1, inter)
+    return f"8x8 transform  intra:{shares[0]:5.1f}%  inter:{shares[1]:5.1f}%"

@@ -21,7 +21,7 @@ IN_BACKGROUND = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
     "mark_skipped",
 )  # fmt: skip
-_ON_DEMAND = {"step_search", "rd_candidates", "rd_decision"}  # files of kernels that an option needs
+_ON_DEMAND = {"step_search", "rd_candidates", "rd_decision", "weighting"}  # files of kernels that an option needs
 
 
 def will_compile(config: Config | None = None) -> bool:
@@ -42,7 +42,7 @@ def _needed(config: Config | None) -> set[str]:
         by_bits = config.subme >= BY_BITS
         options = (
             ("step_search", config.me == "step"), ("rd_candidates", by_bits and config.cabac),
-            ("rd_decision", by_bits and not config.cabac),
+            ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
         )  # fmt: skip
         needed |= {name for name, wanted in options if wanted}
     return needed

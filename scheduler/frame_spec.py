@@ -2,8 +2,29 @@
 
 from typing import NamedTuple
 
+from ..cpu_simd.layout import LUMA_WEIGHTED
+
 I, P = "I", "P"  # frame types: the slice type of all slices (Table 7-6)
 NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of reference frames, and of IDR frames
+
+
+class Weights(NamedTuple):
+    """8.4.2.3: explicit weights of reference 0, as the kernels have them (WEIGHTS in cpu_simd/layout.py); log2: the
+    denominators luma_log2_weight_denom and chroma_log2_weight_denom.
+    """
+
+    flags: int = 0  # LUMA_WEIGHTED + CHROMA_WEIGHTED
+    luma_log2: int = 0
+    luma_weight: int = 0
+    luma_offset: int = 0
+    chroma_log2: int = 0
+    cb_weight: int = 0
+    cb_offset: int = 0
+    cr_weight: int = 0
+    cr_offset: int = 0
+
+
+UNWEIGHTED = Weights()
 
 
 class FrameSpec(NamedTuple):
@@ -20,6 +41,7 @@ class FrameSpec(NamedTuple):
     list0                         RefPicList0 (8.2.4)
     references_after              the frames that are references after this one, latest first (8.2.5)
     slices                        macroblock rows [row0, row1) of each slice
+    weights                       of reference 0
     """
 
     display_index: int
@@ -36,6 +58,12 @@ class FrameSpec(NamedTuple):
     list0: tuple[int, ...]
     references_after: tuple[int, ...]
     slices: tuple[tuple[int, int], ...]
+    weights: Weights = UNWEIGHTED
+
+    @property
+    def luma_weighted(self) -> bool:
+        """Whether the search needs a weighted copy of reference 0."""
+        return bool(self.weights.flags & LUMA_WEIGHTED)
 
     @property
     def n_ref(self) -> int:

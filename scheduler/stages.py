@@ -45,6 +45,7 @@ class Stage:
     after: str = ""
     only: str = ""  # the only folder that has the stage; empty: both have it
     deferred: bool = False  # on the CPU it runs in a task, concurrently with the loop of later frames
+    unplanned: bool = False  # frames of one device alone may have it, so that plans and tuning files do not
 
     @property
     def span(self) -> tuple[str, ...]:
@@ -101,6 +102,12 @@ class Stage:
 
 TABLE = (
     Stage(
+        "weight_reference", "weighting.weight_reference", EVEN, "encoder",
+        "ref_luma ref_slots weights weighted_slot pad row0 row1",
+        "ref_luma",
+        after="interpolate", unplanned=True,
+    ),
+    Stage(
         "subsample", "search_centre.subsample", EVEN, "encoder",
         "source_y reference_y pad row0 row1 coarse",
         "coarse",
@@ -136,6 +143,7 @@ TABLE = (
         "rd_candidates", "rd_candidates.rd_candidates", ROWS, "encoder",
         "source references quantiser decision_settings tools row0 row1 searches rivals",
         "all_cost all_mv rivals",
+        unplanned=True,
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
@@ -257,20 +265,21 @@ def load_launchers() -> None:
 
 
 def frame_steps(
-    n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False
+    n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False,
+    weighted: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
     """The steps of a frame, in order: (stages of a step, index of the reference that they search or -1).
 
     n_ref: references of the frame, 0 for an I frame; for_download: GPU stages that prepare results for the download, after
-    the stages that the loop waits for: ENTROPY_STAGE unless it is deferred. mark_skipped may run after deblock, which treats
-    P_Skip as P_16x16. On a GPU the stages that the next frame needs are started first; consecutive stages of one stream
-    need fewer driver calls.
+    the stages that the loop waits for: ENTROPY_STAGE unless it is deferred; weighted: reference 0 is, in luma.
+    mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
+    started first; consecutive stages of one stream need fewer driver calls.
     """
     borders, results = ("extend_luma", "extend_cb", "extend_cr"), (*for_download, "ssd_y", "ssd_u", "ssd_v")
     if n_ref:
         results = ("mark_skipped", *results)
     last = [(*borders, "interpolate"), results] if for_download else [(*borders, *results), ("interpolate",)]
-    steps: list[tuple[tuple[str, ...], int]] = []
+    steps: list[tuple[tuple[str, ...], int]] = [(("weight_reference",), -1)] if weighted else []
     search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
     for ref in range(n_ref):
         steps.append((("subsample",), ref))

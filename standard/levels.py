@@ -1,4 +1,4 @@
-"""Levels (Annex A.3): Table A-1, and the smallest level that holds a frame size, rate, buffer and vector range."""
+"""Profiles and levels (Annex A): names, Table A-1, the smallest level that holds a size, rate, buffer and vector range."""
 
 from fractions import Fraction
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Level(NamedTuple):
     max_cpb: int
     max_vmv_r: int  # vertical vectors: -max_vmv_r .. max_vmv_r - 0.25 luma samples
     min_cr: int  # compression ratio
-    max_mvs_per_2mb: int  # vectors in two consecutive macroblocks, Main and High profiles; 0 = no limit
+    max_mvs_per_2mb: int  # vectors in two consecutive macroblocks of Main and High profile; 0 = no limit
 
 
 # Table A-1. Level 1b is left out of the choice: it is level 1 with twice the bit rate, signalled as level_idc 11 with
@@ -49,6 +49,20 @@ LEVEL_1B = Level("1b", 11, 1485, 99, 396, 128, 350, 64, 2, 0)
 NAL_FACTOR, NAL_FACTOR_HIGH = 1200, 1500
 
 MAX_DPB_FRAMES = 16  # A.3.1 h)
+
+PROFILE_NAMES = {
+    44: "CAVLC 4:4:4 Intra", 66: "Baseline", 77: "Main", 88: "Extended", 100: "High", 110: "High 10", 122: "High 4:2:2",
+    244: "High 4:4:4 Predictive",
+}  # fmt: skip
+
+
+def profile_name(profile_idc: int, constraint_set1_flag: int = 0, constraint_set3_flag: int = 0) -> str:
+    """A.2: a profile's name from what a sequence parameter set says."""
+    if profile_idc == 66 and constraint_set1_flag:
+        return "Constrained Baseline"
+    if profile_idc in (110, 122, 244) and constraint_set3_flag:
+        return f"{PROFILE_NAMES[profile_idc]} Intra"
+    return PROFILE_NAMES.get(profile_idc, f"profile {profile_idc}")
 
 
 def level_name(level_idc: int, profile_idc: int = 66, constraint_set3_flag: int = 0) -> str:

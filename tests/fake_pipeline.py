@@ -32,7 +32,7 @@ class EncodedFrame:
         self.mb_counts = np.zeros(len(MB_TYPE_NAMES), np.int64)
         self.mb_counts[I_4x4 if self.is_idr else P_16x16] = config.mb_width * config.mb_height
         self.ssd = (100, 20, 30)
-        self.sums = [0] * len(SUMMED)
+        self.sums, self.transform_8x8 = [0] * len(SUMMED), 0
         self.bits = 8 * len(self.data)
         self.stage_seconds = {"nothing": 0.001}
         self.reconstruction = tuple(np.pad(p, ((0, h - p.shape[0]), (0, w - p.shape[1])), "edge") for p, h, w in zip(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from h264lite.cpu_simd.bundles import CodingTools, Macroblocks, Planes
-from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, LUMA_DC
+from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, HEADER_BITS, LUMA_DC
 from h264lite.standard import cabac_contexts as tables
 from h264lite.standard import macroblock as mbk
 
@@ -419,7 +419,7 @@ def written(
     width, height = state.mb_width, rows[-1]
     pitch = (width + 1) * ENTRY_BYTES
     first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
-    params = np.array([slice_qp, init, *(8 * header for header in headers)], np.int32)
+    params = np.array([slice_qp, init, *[0] * (HEADER_BITS - 2), *(8 * header for header in headers)], np.int32)
     *arrays, y, u, v = (upload(array) for array in state.arrays())
     data = upload(np.full(height * pitch + guard, 0xA5, np.uint8))
     sizes, bins = upload(np.zeros(height, np.int32)), upload(np.zeros(height, np.int32))

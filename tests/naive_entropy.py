@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from h264lite.cpu_simd.bundles import CodingTools, Macroblocks, Planes
-from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, LUMA_DC
+from h264lite.cpu_simd.layout import CB_DC, CR_DC, ENTRY_BYTES, HEADER_BITS, LUMA_DC
 from h264lite.standard import cavlc
 from h264lite.standard import macroblock as mbk
 from h264lite.standard.tables import CBP_INTER, CBP_INTRA
@@ -378,7 +378,7 @@ def written(
     width, height = state.mb_width, rows[-1]
     pitch = (width + 1) * ENTRY_BYTES
     first = np.repeat(np.array(rows[:-1]) * width, np.diff(rows)).astype(np.int32)
-    params = np.array([slice_qp, 0, *headers], np.int32)
+    params = np.array([slice_qp, *[0] * (HEADER_BITS - 1), *headers], np.int32)
     *arrays, y, u, v = (upload(array) for array in state.arrays())
     data, sizes = upload(np.full(height * pitch + guard, 0xA5, np.uint8)), upload(np.zeros(height, np.int32))
     layout = upload(first), upload(np.array(rows, np.int32)), upload(params)

@@ -255,7 +255,21 @@ def predict_inter(pictures, state, mb, x0, y0):
     return luma, cb, cr
 
 
-def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictures=()):
+def weighted(planes, ref_idx, weights):
+    """8.4.2.3.2: the predictions of a macroblock, weighted where reference 0 is used; ref_idx by 8x8 quadrant."""
+    flags = weights[0]
+    terms = (flags & 1, *weights[1:4]), (flags & 2, weights[4], *weights[5:7]), (flags & 2, weights[4], *weights[7:9])
+    for plane, (used, log2, weight, offset) in zip(planes, terms):
+        side = len(plane) // 2
+        for y, x in np.ndindex(plane.shape):
+            if used and ref_idx[2 * (y // side) + x // side] == 0:
+                scaled = plane[y, x] * weight
+                scaled = (scaled + 2 ** (log2 - 1) >> log2) if log2 >= 1 else scaled
+                plane[y, x] = clip1(scaled + offset)
+    return planes
+
+
+def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictures=(), weights=9 * (0,)):
     """What a decoder reconstructs from the state arrays, before deblocking; I_PCM samples from `source`."""
     height, width = shape
     rec = [np.zeros((height, width), int)] + [np.zeros((height // 2, width // 2), int) for _ in range(2)]
@@ -271,7 +285,9 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                 y, x = size * my, size * mx
                 plane[y : y + size, x : x + size] = samples[y : y + size, x : x + size]
             continue
-        inter = predict_inter(pictures, state, mb, x0, y0) if kind > LAST_INTRA else None
+        inter = None
+        if kind > LAST_INTRA:
+            inter = weighted(predict_inter(pictures, state, mb, x0, y0), state["ref_idx"][mb], weights)
         if kind == I_4x4:
             for block in range(16):
                 k = int(BLOCK_TO_RASTER[block])

@@ -7,6 +7,8 @@ from math import log2
 from typing import TYPE_CHECKING, Any
 
 from ...scheduler.planning.tuning_place import cores
+from ...standard.levels import profile_name
+from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
@@ -45,7 +47,10 @@ class Config:
     partitions: frozenset[str]  # of p8x8, p4x4, i4x4
     subme: int
     trellis: int
+    deadzone_inter: int  # 1 / 64 of a step, on both sides of zero
+    deadzone_intra: int
     cabac: bool  # entropy_coding_mode_flag
+    weightp: int  # 1: weighted_pred_flag
     transform_8x8_mode: bool
     deblock: bool
     deblock_alpha: int  # -6..6
@@ -129,6 +134,18 @@ class Config:
         return 2 if self.deblock_within_slices else 0
 
     @property
+    def profile_idc(self) -> int:
+        """A.2: the lowest profile that has the tools in use; `profile` is the highest that the user allows."""
+        if self.transform_8x8_mode:
+            return HIGH
+        return MAIN if self.cabac or self.weightp else BASELINE
+
+    @property
+    def profile_name(self) -> str:
+        """Of `profile_idc`, for messages."""
+        return profile_name(self.profile_idc, constraint_set1_flag=1)
+
+    @property
     def i_qp(self) -> int:
         """QP of I frames before any rate control: finer than P frames by `ipratio`."""
         return min(51, max(0, self.qp - round(6 * log2(self.ipratio))))
@@ -142,7 +159,7 @@ class Config:
             if values[name] is None:
                 raise OptionError(f"{name} is missing")
         _settle_deblocking(values, options)
-        _settle_profile(values)
+        _settle_profile(values, options)
         if values["me"] != "step" and options.get("step_grid") is not None:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
@@ -164,7 +181,8 @@ class Config:
                 from .predicted import frame_kind_of  # the planner
 
                 frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"])
-            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools)
+            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools,
+                                           values["weightp"])
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
             reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
@@ -216,8 +234,15 @@ def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
     values["deblock_alpha"], values["deblock_beta"] = offsets
 
 
-def _settle_profile(values: dict[str, Any]) -> None:
-    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off."""
+def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
+
+    A preset's weightp gives way to the profile; the user's is refused.
+    """
+    if values["profile"] == "baseline" and values["weightp"]:
+        if options.get("weightp") is not None:
+            raise OptionError(f"{values['weightp']}: weighted prediction is a tool of Main and High profile", "weightp")
+        values["weightp"] = 0
     without_cabac, without_8x8 = values.pop("no_cabac"), values.pop("no_8x8dct")
     values["cabac"] = values["profile"] != "baseline" and not without_cabac
     values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8

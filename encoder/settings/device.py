@@ -25,12 +25,12 @@ def _needs_cpu(me: str, subme: int, cabac: bool, hybrid: bool = False) -> tuple[
 
 def choose_device(
     asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_kind: "FrameKind | None" = None,
-    subme: int = 0, cabac: bool = False,
+    subme: int = 0, cabac: bool = False, weightp: int = 0,
 ) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a frame; me, subme, cabac: the options; tuning: measurements of this machine, by which `auto` chooses
-    for such a `frame_kind`. Creates no GPU context: the executor does.
+    n_mb: macroblocks of a frame; me, subme, cabac, weightp: the options; tuning: measurements of this machine, by which
+    `auto` chooses for such a `frame_kind`. Creates no GPU context: the executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"
@@ -40,6 +40,8 @@ def choose_device(
         if asked == "auto":
             return "cpu", f"--{option} {value} exists for the CPU only"
         raise OptionError(f"{value} exists for {where} only, not for device {asked}; use {instead}, or device cpu", option)
+    if asked == "hybrid" and weightp:
+        raise OptionError(f"{weightp} is not built for device hybrid; use 0, or device cuda or cpu", "weightp")
     missing = why_no_cuda()
     if asked == "auto":
         if missing:
@@ -49,7 +51,7 @@ def choose_device(
             from .predicted import faster  # the planner
 
             tuned = faster(tuning, frame_kind)
-        if tuned is not None:
+        if tuned is not None and not (weightp and tuned[0] == "hybrid"):
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:
             return "cpu", "the frames are too small to fill a GPU"

@@ -31,6 +31,9 @@ class EncoderOptions(TypedDict, total=False):
     merange: int | None
     subme: int | None
     trellis: int | None
+    deadzone_inter: int | None
+    deadzone_intra: int | None
+    weightp: int | None
     no_8x8dct: bool | None
     threads: int | None
     device: str | None

@@ -193,10 +193,16 @@ OPTIONS: tuple[Option, ...] = (
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (slower)", "INT", 4, 64),
     Option("subme", "Analysis", read_int, 4, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
            "3 quarter by SATD, 4 both by SATD; 5 also of partitions that seem to have no chance; "
-           "6 modes by squared error and bits as well (without CABAC on the CPU alone), 7 also vectors",
-           "INT", 0, 7, short="m"),
+           "6 modes by squared error and bits as well (without CABAC on the CPU alone), 7 also vectors", "INT", 0, 7,
+           short="m"),
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames, with CABAC of I frames too, are chosen by distortion "
            "and bits (slower), 0: by a dead zone", "INT", 0, 1, short="t"),
+
+    Option("deadzone_inter", "Analysis", read_int, 21, "luma levels of inter macroblocks are rounded up from 1/2 + INT/64 "
+           "on, where no trellis chooses them; 21 stands for 5/6", "INT", 0, 32),
+    Option("deadzone_intra", "Analysis", read_int, 11, "the same of intra macroblocks; 11 stands for 2/3", "INT", 0, 32),
+    Option("weightp", "Analysis", read_int, 0, "weighted prediction of P frames, a tool of Main and High profile: 1 gives "
+           "the last frame weights where the brightness fades or flashes", "INT", 0, 1),
 
     Option("no_8x8dct", "Analysis", read_flag, False, "no 8x8 transform in High profile"),
 

@@ -11,7 +11,7 @@ _NO_RATE = "the quantiser is constant, see --qp"
 _NO_B = "there are no B frames"
 _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
 _NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
-_NO_MATRICES = "there are no scaling matrices (Constrained Baseline)"
+_NO_MATRICES = "there are no scaling matrices"
 _NO_ADAPT = "the quantiser is constant within a frame"
 _NO_INTERLACE = "frames are progressive"
 _NO_PSY = "decisions follow distortion and bits alone"
@@ -29,9 +29,7 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     },
     _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
     _NO_B: {"bframes": "0", "b_adapt": "0", "b_bias": "0", "b_pyramid": "none 0", "direct": "none 0", "pbratio": ""},
-    "prediction is not weighted (Constrained Baseline)": {"weightp": "0"},
     _NO_MATRICES: {"cqm": "flat", "cqmfile": "", "cqm4": "", "cqm4i": "", "cqm4p": "", "cqm8": "", "cqm8i": "", "cqm8p": ""},
-    "the dead zone is fixed": {"deadzone_inter": "", "deadzone_intra": ""},
     _NO_PSY: {"psy_rd": "0 0:0"},
     _NO_INTERLACE: {"pulldown": "none"},
     _IDR: {"scenecut": "0", "min_keyint": ""},
@@ -55,7 +53,7 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     "see --quiet, --verbose and --progress": {"log_level": "", "log_file": "", "log_file_level": ""},
     "see --device": {"opencl_clbin": "", "opencl_device": ""},
     "the variable H264LITE_SIMD chooses instructions": {"asm": ""},
-    "only Constrained Baseline is built": {"avcintra_class": "", "avcintra_flavor": ""},
+    "baseline, main and high are built": {"avcintra_class": "", "avcintra_flavor": ""},
 }  # fmt: skip
 
 # Switches for what the encoder never does, by reason: --name is refused and --no-name accepted.

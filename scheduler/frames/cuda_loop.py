@@ -40,7 +40,7 @@ class CudaLoop(Loop):
             pairs = [(frame.frame_params, params)]
             executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
         fence = frame.pending_fence
-        key = (k, slot, list0, source is None, frame.keep_reconstruction, fence is None)
+        key = (k, slot, list0, frame.spec.luma_weighted, source is None, frame.keep_reconstruction, fence is None)
         if executor.replay(key, frame.ring_slot, frame.host_buffers):
             return device_frame
         with executor.record(key, frame.ring_slot):
@@ -53,6 +53,10 @@ class CudaLoop(Loop):
             results = [(device_frame.block, frame.block), *self._decoded(frame, slot)]
             executor.download_results(frame.index, results, frame.ring_slot)
         return device_frame
+
+    def _params(self, frame: Frame) -> Any:
+        """See Loop."""
+        return self.inputs[frame.index % len(self.inputs)]["frame_params"]
 
 
 def _input(settings: LoopSettings, zeros: Zeros) -> dict[str, Any]:

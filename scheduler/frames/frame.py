@@ -103,6 +103,10 @@ class Frame:
         self._pad(source.display)
         return outside
 
+    def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+        """Y, Cb, Cr of the loaded source in display size; display: (height, width) of the planes."""
+        return tuple(plane[:height, :width] for plane, (height, width) in zip(self.planes, display))
+
     def _pad(self, display: Sequence[tuple[int, ...]]) -> None:
         """Repeat the last column and row up to the coded size; display: (height, width) of the planes."""
         for plane, (height, width) in zip(self.planes, display):
@@ -111,7 +115,7 @@ class Frame:
 
     def write_params(self) -> None:
         """Write `frame_params`: what differs between frames of the same GPU recording."""
-        params = self.spec.qp, self.spec.cabac_init_idc, *self.headers.bits
+        params = self.spec.qp, self.spec.cabac_init_idc, *self.spec.weights, *self.headers.bits
         if params != self._params:
             self.frame_params[: len(params)] = params
             self._params = params
@@ -195,6 +199,10 @@ class HostFrame(Frame):
         self.complete()
         self._padded = False
         self.device_source = None
+
+    def display_planes(self, display: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+        """See Frame."""
+        return self.input_planes
 
     @property
     def pending_fence(self) -> np.ndarray | None:

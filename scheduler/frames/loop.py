@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
+from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
 from ..arrays import INTRA_FILL, Size
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor, deferred_call
+from ..frame_spec import UNWEIGHTED, FrameSpec
 from ..stages import ENTROPY_STAGE, frame_steps
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 OneDevice = Executor | CudaExecutor
 
 BORDERS = ("extend_luma", "extend_cb", "extend_cr")
+BY_DEFAULT = 21, 11  # deadzone_inter, deadzone_intra
 MASK_16x16, MASK_16x8, MASK_8x8, MASK_8x4, MASK_4x4 = 1, 2, 4, 8, 16  # partition sizes, down to the one named
 
 
@@ -39,12 +43,14 @@ class Arrays:
         config = settings.config
         self.config, self.executor = config, executor
         size = Size(config.mb_width, config.mb_height, config.pad)
-        self.references = References.allocate(config.ref + 1, size, executor.zeros)
+        self.references = References.allocate(config.ref + 1 + (config.weightp > 0), size, executor.zeros)
         self.workspace = Workspace(size, config.ref, executor.zeros)
         self.constants = _constants(config)
         rows = [*(row0 for row0, _ in settings.slices), config.mb_height]
         self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(settings))
         self.constants["slice_rows"] = executor.constant(np.array(rows, np.int32))
+        self.constants["unweighted"] = executor.constant(np.array(UNWEIGHTED, np.int32))
+        self.constants["weighted_slot"] = config.ref + 1
 
     def on(self, executor: Any) -> "Arrays":
         """The same arrays, for another executor of the same memory."""
@@ -53,20 +59,28 @@ class Arrays:
         return other
 
     def state(
-        self, frame: Frame, device_frame: Frame, slot: int, list0: tuple[int, ...], previous: Frame | None
+        self, frame: Frame, device_frame: Frame, slot: int, list0: tuple[int, ...], previous: Frame | None,
+        params: Any = None,
     ) -> dict[str, Any]:
         """Arguments of the stages by name; `device_frame`: the frame's arrays in this memory; `slot`: of the decoded
-        frame; list0: slots of RefPicList0.
+        frame; list0: slots of RefPicList0; params: frame_params in this memory, None: there are no weights.
         """
+        weights = self.constants["unweighted"] if params is None else params[WEIGHTS:HEADER_BITS]
         references, previous = self.references, previous or device_frame
         return self.constants | device_frame.arrays | self.workspace.arrays() | self.decoded_state(slot) | {
             "n_ref": len(list0),
             "ref_luma": references.luma,
             "ref_chroma": references.chroma,
             "ref_slots": self.executor.constant(np.array(list0 or (0,), np.int32)),
+            "searched_slots": self.executor.constant(np.array(self.searched(frame.spec, list0) or (0,), np.int32)),
+            "weights": weights,
             "previous_ref_idx": previous.ref_idx,
             "previous_mv": previous.mv,
         }  # fmt: skip
+
+    def searched(self, spec: FrameSpec, list0: tuple[int, ...]) -> tuple[int, ...]:
+        """The slots of RefPicList0 as the search sees them."""
+        return (self.constants["weighted_slot"], *list0[1:]) if spec.luma_weighted else list0
 
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
         """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""
@@ -172,12 +186,12 @@ class Loop:
         entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
         """
         self.arrays.fill(frame, device_frame, device_frame is frame)
-        references = [self.arrays.reference_state(ref, of) for ref, of in enumerate(list0)]
+        searched = self.arrays.searched(frame.spec, list0)
+        references = [self.arrays.reference_state(ref, of) for ref, of in enumerate(searched)]
+        kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, frame.spec.luma_weighted
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
-            for names, ref in frame_steps(
-                len(list0), self.config.me, self.for_download, self.config.subme, self.config.cabac
-            )
+            for names, ref in frame_steps(len(list0), *kind)
         ]
         self.executor.run(steps, self._state(frame, device_frame, slot, list0), frame.stage_seconds)
 
@@ -189,7 +203,11 @@ class Loop:
 
     def _state(self, frame: Frame, device_frame: Frame, slot: int, list0: tuple[int, ...]) -> dict[str, Any]:
         """Arguments of the stages by name."""
-        return self.arrays.state(frame, device_frame, slot, list0, self.previous)
+        return self.arrays.state(frame, device_frame, slot, list0, self.previous, self._params(frame))
+
+    def _params(self, frame: Frame) -> Any:
+        """frame_params of a frame in the executor's memory."""
+        return frame.frame_params
 
 
 def _partition_mask(partitions: frozenset[str], max_mvs_per_2mb: int) -> int:
@@ -208,6 +226,11 @@ def _slice_first_mb(settings: LoopSettings) -> np.ndarray:
     return np.array([row0 * mb_width for row0, row1 in settings.slices for _ in range(row0, row1)], np.int32)
 
 
+def _dead_zone(option: int, default: int, of_default: int) -> int:
+    """The kernels' number for a dead zone in 1 / 64 of a step on both sides of 0; the default stands for a sixth, a third."""
+    return of_default if option == default else ROUNDING * (32 - option) // 64
+
+
 def _constants(config: "Config") -> dict[str, Any]:
     """The arguments that are the same for all frames."""
     return {
@@ -218,6 +241,8 @@ def _constants(config: "Config") -> dict[str, Any]:
         "mb_width": config.mb_width, "partition_mask": _partition_mask(config.partitions, config.max_mvs_per_2mb),
         "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
         "transform_8x8_mode": int(config.transform_8x8_mode), "cabac": int(config.cabac),
+        "dead_zone_inter": _dead_zone(config.deadzone_inter, BY_DEFAULT[0], DEAD_ZONE_INTER),
+        "dead_zone_intra": _dead_zone(config.deadzone_intra, BY_DEFAULT[1], DEAD_ZONE_INTRA),
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
         "disable_idc": config.disable_deblocking_idc,
     }  # fmt: skip

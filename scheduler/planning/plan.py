@@ -7,7 +7,7 @@ from functools import cached_property
 from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE
 
 HOST = "cpu"  # the memory of all devices except GPUs
-SPLITS = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not stage.only)
+SPLITS = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not (stage.only or stage.unplanned))
 # Each memory whose device reads references extends the borders itself, so that borders are not copied. By stage: readers
 EXTENDED = {
     "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "mode_decision", "inter_residual",
@@ -17,7 +17,9 @@ EXTENDED = {
 }  # fmt: skip
 # Stages in decoding order, or on the CPU only: all rows on one device
 UNSPLIT = tuple(
-    stage.name for stage in TABLE if stage.name not in (*SPLITS, *EXTENDED) and stage.only != CUDA and not stage.deferred
+    stage.name
+    for stage in TABLE
+    if stage.name not in (*SPLITS, *EXTENDED) and stage.only != CUDA and not (stage.deferred or stage.unplanned)
 )
 
 

@@ -25,9 +25,10 @@ FORMAT = 4
 MOST_BYTES, MOST_LINE = 1 << 18, 2048  # of a file; of a line that is no comment, because a key of many parts takes TOML long
 SIMD = ("portable", "avx2", "avx512")
 MOST_ROWS, MOST_THREADS, MOST_GOPS = 4096, 256, 64  # threads and GOPs as the options of an encode allow
-TIMED = (*STAGES, H2D, D2H, LOAD, ISSUE, ENTROPY)  # stages and copies that a device may have times for
+# stages and copies that a device may have times for
+TIMED = (*(name for name, stage in STAGES.items() if not stage.unplanned), H2D, D2H, LOAD, ISSUE, ENTROPY)
 # stages that each device must have times for; of deferred ones the CPU has ENTROPY
-EVERYWHERE = tuple(stage.name for stage in STAGES.values() if not stage.only and not stage.deferred)
+EVERYWHERE = tuple(name for name in TIMED if name in STAGES and not (STAGES[name].only or STAGES[name].deferred))
 # pins: (lowest, highest) of a number, or the legal words
 PINS: dict[str, tuple[Any, ...]] = {
     "rows_gpu": (0, MOST_ROWS), "rows_cpu": (0, MOST_ROWS), "whole": ("cpu", "gpu"), "device": ("cpu", "cuda", "hybrid"),

@@ -7,6 +7,7 @@ import pytest
 from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 from h264lite.cpu_simd.inter_residual import inter_residual
 from h264lite.cpu_simd.interpolate import interpolate
+from h264lite.scheduler.frame_spec import UNWEIGHTED, Weights
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_4x4, P_8x8, P_8x16, P_16x8, P_16x16
 
 from ..bundles import named
@@ -17,7 +18,7 @@ PAD = 48
 BASELINE = CodingTools(1, 0, 0)
 
 
-def reference_pool(pictures):
+def reference_pool(pictures, weights=UNWEIGHTED):
     height, width = pictures[0][0].shape
     luma = np.zeros((len(pictures) + 1, 4, height + 2 * PAD, width + 2 * PAD), np.uint8)
     chroma = np.zeros((len(pictures) + 1, 2, height // 2 + PAD, width // 2 + PAD), np.uint8)
@@ -26,7 +27,8 @@ def reference_pool(pictures):
         for c in range(2):
             chroma[slot + 1, c] = np.pad(planes[1 + c], PAD // 2, "edge")
         interpolate(luma[slot + 1], PAD, 0, height // 16)
-    return References(luma, chroma, np.arange(1, len(pictures) + 1, dtype=np.int32), PAD, len(pictures))
+    slots = np.arange(1, len(pictures) + 1, dtype=np.int32)
+    return References(luma, chroma, slots, slots, np.array(weights, np.int32), PAD, len(pictures))
 
 
 def run(planes, state, pool, chroma_qp_offset, bands, tools=BASELINE):
@@ -81,6 +83,26 @@ def test_reconstruction_is_the_decoders(kind, largest, tools):
                 a[y : y + size, x : x + size] = b[y : y + size, x : x + size]
         compare(expected, rec)
     assert (used > 0) == bool(tools.transform_8x8_mode)
+
+
+# luma log2, weight, offset; chroma log2, both weights and offsets: mild, extreme, without denominators, one of both
+WEIGHTS = [
+    Weights(3, 5, 30, 3, 6, 70, -9, 50, 7), Weights(3, 7, -128, 127, 7, 127, -128, -128, 127),
+    Weights(3, 0, 2, -70, 0, -1, 120, 127, 5), Weights(1, 1, 3, 0), Weights(2, 0, 0, 0, 3, 0, 5, 9, -3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_weighted_prediction_is_the_decoders(weights):
+    rng = np.random.default_rng(seed := 33)
+    print("seed", seed)
+    pictures = [picture(rng, 48, 48, "waves") for _ in range(2)]
+    state = random_state(rng, 9, 2, 20)
+    state["qp"][:] = 30
+    planes = picture(rng, 48, 48, "waves")
+    rec = run(planes, state, reference_pool(pictures, weights), 0, [0, 3])
+    assert (state["mb_type"] != I_PCM).all()
+    compare(decode_picture(state, planes, (48, 48), 0, np.zeros(3, np.int32), pictures, weights), rec)
 
 
 def test_bands_and_intra_macroblocks():

@@ -15,7 +15,7 @@ def forward_levels(residual, qp, dead_zone):
     """The encoder's side of one block, int[4, 4] -> levels [4, 4]; 64-bit integers throughout."""
     w = CORE @ residual @ CORE.T
     shift = 15 + qp // 6
-    levels = (np.abs(w) * tables.QUANT_MF[qp % 6].reshape(4, 4).astype(np.int64) + (1 << shift) // dead_zone) >> shift
+    levels = (np.abs(w) * tables.QUANT_MF[qp % 6].reshape(4, 4).astype(np.int64) + (dead_zone << shift) // 192) >> shift
     return np.sign(w) * levels
 
 
@@ -57,7 +57,7 @@ def test_dc_transforms():
             c = values.astype(np.int64)
             transform.transform_luma_dc(c)
             for i in range(16):
-                c[i] = transform.quantise_dc(c[i], qp, 3)
+                c[i] = transform.quantise_dc(c[i], qp, DEAD_ZONE_INTRA)
             levels = c.copy()
             assert np.abs(levels).max() <= transform.MAX_LEVEL
             transform.scale_luma_dc(c, qp)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import transform_8x8
-from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
+from h264lite.cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, DEAD_ZONE_NEAREST
 from h264lite.cpu_simd.transform import RATIOS
 from h264lite.standard import tables
 from h264lite.standard.cavlc import MAX_LEVEL
@@ -38,7 +38,7 @@ def forward(residual):
 def forward_levels(residual, qp, dead_zone):
     w = forward(residual)
     shift = 16 + qp // 6
-    levels = (np.abs(w) * tables.QUANT_MF_8x8[qp % 6].reshape(8, 8).astype(np.int64) + (1 << shift) // dead_zone) >> shift
+    levels = (np.abs(w) * tables.QUANT_MF_8x8[qp % 6].reshape(8, 8).astype(np.int64) + (dead_zone << shift) // 192) >> shift
     return np.sign(w) * np.minimum(levels, MAX_LEVEL)
 
 
@@ -89,7 +89,7 @@ def test_ratios_are_coefficients_in_steps():
     for qp in range(0, 52, 3):
         source, predicted = rng.integers(0, 256, (2, 384)).astype(np.uint8)
         buffer = np.zeros(768, np.int16)
-        transform_8x8.quantise_8x8(source, predicted, qp, 2, buffer)
+        transform_8x8.quantise_8x8(source, predicted, qp, DEAD_ZONE_NEAREST, buffer)
         w = np.abs(forward(quadrant(source, 3) - quadrant(predicted, 3)))
         scale = np.array([[level_scale_8x8(qp % 6, i, j) for j in range(8)] for i in range(8)])
         steps = scale * 2.0 ** (qp // 6 - 6) / 64 * np.outer(norms, norms)
@@ -103,6 +103,6 @@ def test_fine_quantiser_keeps_the_samples():
     source, predicted = rng.integers(60, 190, (2, 384)).astype(np.uint8)
     for qp, most in ((0, 1), (6, 2), (12, 4), (24, 14)):
         buffer, out = np.zeros(768, np.int16), np.zeros(384, np.uint8)
-        transform_8x8.quantise_8x8(source, predicted, qp, 2, buffer)
+        transform_8x8.quantise_8x8(source, predicted, qp, DEAD_ZONE_NEAREST, buffer)
         transform_8x8.reconstruct_8x8(buffer, predicted, qp, out)
         assert np.abs(out[:256].astype(int) - source[:256]).max() <= most

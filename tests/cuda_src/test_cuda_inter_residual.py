@@ -7,10 +7,11 @@ import pytest
 from h264lite.cpu_simd import inter_residual as cpu
 from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, Residual
 from h264lite.cuda_src.inter_residual import inter_residual
+from h264lite.scheduler.frame_spec import UNWEIGHTED
 from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, I_4x4
 
 from ..bundles import named, uploaded
-from ..cpu_simd.test_inter_residual import random_state, reference_pool
+from ..cpu_simd.test_inter_residual import WEIGHTS, random_state, reference_pool
 from ..cpu_simd.test_intra import picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
 
@@ -28,7 +29,7 @@ def test_twin(device, kind, largest, transform_8x8_mode):  # noqa: F811
     for width, height, qp in ((48, 48, 0), (80, 32, 26), (48, 32, 35), (16, 48, 14), (32, 32, 51)):
         n_mb = width * height // 256
         pictures = [picture(rng, height, width, kind) for _ in range(2)]
-        pool = reference_pool(pictures)
+        pool = reference_pool(pictures, WEIGHTS[qp % len(WEIGHTS)] if qp else UNWEIGHTED)
         planes = picture(rng, height, width, kind)
         if kind == "waves":
             planes = [np.clip(p + rng.integers(-4, 5, p.shape), 0, 255).astype(np.uint8) for p in pictures[0]]
@@ -37,7 +38,8 @@ def test_twin(device, kind, largest, transform_8x8_mode):  # noqa: F811
         state["mb_type"][rng.random(n_mb) < 0.1] = I_4x4
         skipped = np.flatnonzero(state["mb_type"] == P_SKIP)  # by decisions by cost
         state["mv"][skipped], state["ref_idx"][skipped] = state["mv"][skipped, :1], 0
-        offset, tools = int(rng.integers(-12, 13)), CodingTools(int(qp != 35), transform_8x8_mode, int(rng.integers(2)))
+        offset, cabac = int(rng.integers(-12, 13)), int(rng.integers(2))
+        tools = CodingTools(int(qp != 35), transform_8x8_mode, cabac, qp + largest % 60)
         gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
         source, rec = Planes(*planes), Planes(*(np.full_like(p, 55) for p in planes))
         gpu_source, references, out = (uploaded(device, bundle) for bundle in (source, pool, rec))

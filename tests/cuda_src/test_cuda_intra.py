@@ -24,7 +24,7 @@ def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None, 
     source, out = uploaded(device, Planes(*planes)), uploaded(device, Planes(*rec))
 
     def changed(state, rec):
-        coding = Quantiser(state["qp"], offset), CodingTools(1, transform_8x8_mode, cabac)
+        coding = Quantiser(state["qp"], offset), CodingTools(1, transform_8x8_mode, cabac, 32, 5 + planes[0].size // 256 % 90)
         return named(IntraChoice, state), *coding, rec, named(Residual, state)
 
     for first_mb, end_mb in parts:

@@ -183,6 +183,7 @@ def test_info_of_high_profile(tmp_path, capfd):
     assert main(["info", str(path)]) == 0
     said = capfd.readouterr().out
     assert "High profile" in said and "CABAC" in said and "80x64" in said and "\nB " in said and "\nP " in said
+    assert "8x8 transform in " in said
 
 
 def test_info_of_what_is_no_stream(tmp_path, capfd):

@@ -7,7 +7,10 @@ from fractions import Fraction
 import pytest
 from h264lite.encoder.errors import OptionError
 from h264lite.encoder.settings.config import Config
-from h264lite.standard.levels import LEVELS, limits_exceeded
+from h264lite.encoder.slice_writer import picture_parameter_set, sequence_parameter_set
+from h264lite.mp4.avc import ParameterSets
+from h264lite.standard.levels import LEVELS, limits_exceeded, profile_name
+from h264lite.standard.syntax import parse_sps, write_pps, write_sps
 
 
 def config(width=352, height=288, **options):
@@ -95,3 +98,26 @@ def test_a_config_is_frozen_and_complete():
     assert c.fps == Fraction(30000, 1001)
     with pytest.raises(dataclasses.FrozenInstanceError):
         c.qp = 3
+
+
+@pytest.mark.parametrize(
+    ("options", "idc", "name"),
+    [({}, 66, "Constrained Baseline"), ({"profile": "main"}, 77, "Main"), ({"profile": "high"}, 100, "High"),
+     ({"profile": "high", "no_8x8dct": True}, 77, "Main"), ({"profile": "high", "no_cabac": True}, 100, "High"),
+     ({"profile": "high", "no_cabac": True, "no_8x8dct": True}, 66, "Constrained Baseline")],
+)
+def test_profile_is_the_lowest_with_the_tools_in_use(options, idc, name):
+    c, sps = config(**options), sequence_parameter_set(config(**options))
+    assert (c.profile_idc, c.profile_name) == (sps.profile_idc, profile_name(idc, sps.constraint_set1_flag)) == (idc, name)
+    assert sps.constraint_set0_flag == (idc == 66) and sps.constraint_set1_flag == (idc != 100)
+    assert sps.direct_8x8_inference_flag and parse_sps(write_sps(sps)).profile_idc == idc
+
+
+@pytest.mark.parametrize("profile", ["main", "high"])
+def test_mp4_of_profile(profile):
+    """avcC repeats profile_idc and the constraint flags; in High the chroma format and the bit depths follow."""
+    c = config(profile=profile)
+    sets = ParameterSets([b"\x67" + write_sps(sequence_parameter_set(c)), b"\x68" + write_pps(picture_parameter_set(c))])
+    record = sets.configuration()[8:]
+    assert record[1:4] == sets.sps_units[0][1:4] == bytes((c.profile_idc, 0x40 if profile == "main" else 0, c.level_idc))
+    assert record.endswith(bytes((0xFD, 0xF8, 0xF8, 0))) == (profile == "high")

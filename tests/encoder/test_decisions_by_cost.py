@@ -21,15 +21,10 @@ def content(kind, rng):
 
 
 @pytest.mark.parametrize("kind", ["noise", "flat", "both"])
-@pytest.mark.parametrize(
-    ("qp", "options"),
-    [
-        (0, {"subme": 6}),
-        (3, {"subme": 7, "ref": 2}),
-        (27, {"subme": 7, "slices": 3, "threads": 3}),
-        (51, {"subme": 6, "trellis": 0}),
-    ],
-)
+@pytest.mark.parametrize(("qp", "options"), [
+    (0, {"subme": 6}), (3, {"subme": 7, "ref": 2}), (27, {"subme": 7, "slices": 3, "threads": 3}),
+    (51, {"subme": 6, "trellis": 0}),
+])  # fmt: skip
 def test_decoders_agree(kind, qp, options):
     clip = content(kind, np.random.default_rng(qp))
     round_trip.check(

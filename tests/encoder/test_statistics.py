@@ -13,6 +13,7 @@ from h264lite.standard.macroblock import (
     MB_TYPE_NAMES,
     P_SKIP,
     I_4x4,
+    I_8x8,
     I_16x16,
     P_8x8,
     P_16x8,
@@ -61,8 +62,24 @@ class _Frame(EncodedFrame):
         self.ssd, self.data, self.mb_counts = ssd, bytes(size), np.zeros(len(MB_TYPE_NAMES), int)
         for mb_type, count in mbs.items():
             self.mb_counts[mb_type] = count
-        self.sums = [7] * len(SUMMED)
+        self.sums, self.transform_8x8 = [7] * len(SUMMED), 0
         self.stage_seconds, self.reconstruction = {"deblock": 0.5}, None
+
+
+def test_shares_of_the_8x8_transform():
+    stats, frame = Statistics(16, 16, Fraction(25)), _Frame(0, "I", (1, 1, 1), 10, {I_4x4: 1, I_8x8: 3})
+    frame.transform_8x8 = 3
+    stats.add(frame)
+    frame = _Frame(1, "P", (1, 1, 1), 10, {I_8x8: 1, P_SKIP: 4, P_16x16: 2, P_8x8: 2})
+    frame.transform_8x8 = 2
+    assert dict(zip(FrameRow.header(), stats.add(frame).cells()))["transform_8x8"] == "2"
+    lines = stats.lines()
+    assert lines[2:5] == ["mb I  I16..4:  0.0% 75.0% 25.0%",
+                          "mb P  I16..4:  0.0% 11.1%  0.0%  P16..8: 22.2%  0.0% 22.2%  skip:44.4%",
+                          "8x8 transform  intra: 80.0%  inter: 25.0%"]
+    told = stats.summary()
+    assert [told[kind]["transform_8x8"] for kind in ("I", "P", "all")] == [3, 2, 5]
+    assert told["P"]["macroblocks"]["I_8x8"] == 1
 
 
 def test_sums():

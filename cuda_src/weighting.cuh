@@ -1,0 +1,20 @@
+// Weighted sample prediction of reference 0 (8.4.2.3).
+#pragma once
+#include "simd.cuh"
+#include "tables.cuh"
+
+// 8.4.2.3.2, explicit mode in one direction: four samples; log2: logWD
+DEVICE unsigned weigh4(unsigned samples, int log2, int weight, int offset) {
+  int s[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) s[i] = clip255(((byte_of(samples, i) * weight + ((1 << log2) >> 1)) >> log2) + offset);
+  return pack4(s[0], s[1], s[2], s[3]);
+}
+
+// 8.4.2.3: the samples of a 4x4 block that reference 0 predicts. weights: int32[9], see WEIGHTS in layout.py; plane: of chroma
+DEVICE void weigh_block(const int *weights, bool luma, int plane, unsigned *samples) {
+  if (!(weights[0] & (luma ? LUMA_WEIGHTED : CHROMA_WEIGHTED))) return;
+  const int *pair = weights + (luma ? 2 : 5 + 2 * plane), log2 = weights[luma ? 1 : 4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) samples[i] = weigh4(samples[i], log2, pair[0], pair[1]);
+}
