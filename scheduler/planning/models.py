@@ -205,14 +205,13 @@ _CORE = {
     "full_search": 45_000, "step_search": 23_000, "subpel_refine": 35_000, "inter_residual": 24_200, "mode_decision": 9_900,
     "search_centre": 8_500, "intra_estimate": 6_800, "deblock": 6_400, "interpolate": 2_300, "subsample": 2_100,
     "intra": 4_000, "mark_skipped": 200, "extend_luma": 300, "extend_cb": 80, "extend_cr": 80, "ssd_y": 530, "ssd_u": 140,
-    "ssd_v": 140, "rd_decision": 300_000, "rd_candidates": 30_000, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
+    "ssd_v": 140, "rd_decision": 300_000, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
 }  # fmt: skip
 _GPU = {  # (launch and other constant time, time in proportion to the size)
     "full_search": (5, 68), "subpel_refine": (5, 65), "inter_residual": (4, 32), "mode_decision": (60, 204),
     "search_centre": (5, 40), "intra_estimate": (3, 10), "deblock": (5, 33), "interpolate": (3, 9), "subsample": (3, 17),
     "intra": (60, 189), "mark_skipped": (2, 1), "extend_luma": (2, 6), "extend_cb": (2, 2), "extend_cr": (2, 2),
     "ssd_y": (2, 4), "ssd_u": (2, 2), "ssd_v": (2, 2), "compact": (4, 46), "write_slices": (12, 30), "load_i420": (3, 3),
-    "rd_candidates": (5, 90),
     LOAD: (20, 480), ISSUE: (600, 100),
 }  # fmt: skip
 _OTHER_STAGE = 5_000, (5, 20)  # one that is not named above: on a core, on a GPU

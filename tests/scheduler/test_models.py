@@ -94,6 +94,8 @@ def test_between_two_gpus_a_copy_goes_through_the_host():
 def test_a_guess_knows_every_stage_that_a_device_has():
     models = guess([CPU, "cuda:0"], 16)
     for stage in TABLE:
+        if stage.unplanned:
+            continue
         if stage.deferred:  # on the CPU ENTROPY is its time, with the NAL units
             assert models.seconds(stage.name, "cuda:0", 68, 120) > 0
             continue
