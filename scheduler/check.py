@@ -101,7 +101,7 @@ class Twin:
                 raise TwinDiffers(f"{where}: the portable twin's process ended ({error})") from None
             if isinstance(result, Exception):
                 raise TwinDiffers(f"{where}: the portable twin failed: {result!r}")
-            compare(where, dict(zip(names, flat(arguments))), after, size, pad)
+            compare(where, zip(names, flat(arguments)), after, size, pad)
             if own_result != result:
                 raise TwinDiffers(f"{where}: returned {own_result}, the portable twin {result}")
             return own_result
@@ -145,9 +145,12 @@ def twin() -> Twin | None:
 _the_twin = functools.cache(Twin)
 
 
-def compare(where: str, arguments: Mapping[str, Any], after: Sequence[Any], size: tuple[int, int], pad: int) -> None:
-    """Raise TwinDiffers at the first difference between arrays and those of the twin, `after`."""
-    for (name, array), other in zip(arguments.items(), after):
+def compare(where: str, arguments: Iterable[tuple[str, Any]], after: Sequence[Any], size: tuple[int, int], pad: int) -> None:
+    """Raise TwinDiffers at the first difference between arrays and those of the twin, `after`.
+
+    arguments: names and values; a number may come twice, in two bundles.
+    """
+    for (name, array), other in zip(arguments, after):
         if isinstance(array, np.ndarray) and not np.array_equal(array, other):
             index = tuple(int(i) for i in np.argwhere(array != other)[0])
             row = macroblock_row(index, array.shape, size, pad)
