@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...cpu_simd.bundles import Deblocking, Planes, Quantiser, SearchResult, SearchStart
+from ...cpu_simd.bundles import Deblocking, Planes, Quantiser, SearchResult, SearchStart, StrengthData
 from ...cpu_simd.simd.vector import PORTABLE, SIMD_LEVEL, WIDE
 from ...cuda_src.deblock import deblock
 from ...cuda_src.full_search import full_search
@@ -133,12 +133,12 @@ def _deblocking(setting: Setting, clips: list[Clip]) -> Table:
         state = [gpu.upload(a) for a in (
             mb_type, np.where(mb_type <= LAST_INTRA, -1, 0).astype(np.int8).repeat(4).reshape(n, 4),
             rng.integers(-3, 4, (n, 1, 2)).repeat(16, 1).astype(np.int16), (rng.random((n, 24)) < 0.3).astype(np.uint8),
-            np.full(n, 27, np.uint8))]  # fmt: skip
+            np.zeros(n, np.uint8), np.full(n, 27, np.uint8))]  # fmt: skip
         slices, out = gpu.upload(np.zeros(rows_of_mb, np.int32)), [gpu.array(p.shape, np.uint8) for p in planes]
         times, found = [], []
         whole = partial(wavefront.deblock, planes, state, (0, 0, 0), 0, slices, out)
-        choice = Quantiser(state[4], 0), Deblocking(0, 0, 0), slices, 0, rows_of_mb
-        tiles = partial(deblock, Planes(*planes), *state[:4], *choice, Planes(*out))
+        choice = Quantiser(state[5], 0), Deblocking(0, 0, 0), slices, 0, rows_of_mb
+        tiles = partial(deblock, Planes(*planes), StrengthData(*state[:5]), *choice, Planes(*out))
         for call in (whole, tiles):
             times.append(gpu_time(gpu, call, setting.repeats))
             found.append([p.get() for p in out])

@@ -227,8 +227,8 @@ USAGE = [
     (("encode", "{clip}", "o", "--me", "umh"), "--me umh is not supported yet: fsbm (esa) and step are built"),
     (("encode", "-o", "o", "--crf", "23", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--bframes", "2"),
      "not supported yet: --output (the output is the second argument); --crf (the quantiser is constant, see --qp); "
-     "--bframes 2 (there are no B frames); --weightp 2 (prediction is not weighted (Constrained Baseline)); --8x8dct (the "
-     "8x8 transform is a tool of High profile, see --profile and --no-8x8dct); unknown option '--qq' (see"),
+     "--bframes 2 (there are no B frames); --8x8dct (the 8x8 transform is a tool of High profile, see --profile and "
+     "--no-8x8dct); unknown option '--qq' (see"),
     (("encode", "{clip}", "o", "--opencl"), "--opencl is not supported yet: see --device (see"),
     (("encode", "{clip}", "o", "--annexb"), "--annexb is not supported yet: the ending of the output's name decides"),
     (("encode", "{clip}", "o", "--angle"), "error: unknown option '--angle' (see"),

@@ -76,7 +76,7 @@ def test_levels_beyond_the_ratios_stay():
 def test_blocks_are_changed_as_chosen(first):
     rng = np.random.default_rng(seed := 3)
     print("seed", seed)
-    rounding = Rounding(BY_CABAC, 3, TRELLIS_INTRA, table(I_SLICE, 30))
+    rounding = Rounding(BY_CABAC, 0, 0, TRELLIS_INTRA, table(I_SLICE, 30))
     category = 1 if first else 2
     for _ in range(30):
         ratios, signs = np.zeros((4, 16), np.int64), rng.choice((-1, 1), (4, 16))
@@ -108,7 +108,7 @@ def test_dc_blocks():
     rng = np.random.default_rng(seed := 4)
     print("seed", seed)
     for qp in range(52):
-        rounding = Rounding(BY_CABAC, 3, TRELLIS_INTRA, table(I_SLICE, qp))
+        rounding = Rounding(BY_CABAC, 0, 0, TRELLIS_INTRA, table(I_SLICE, qp))
         for category, count, scan in ((0, 16, ZIGZAG_4x4), (3, 4, trellis.AS_SENT)):
             spread = 2 ** (qp / 6) * rng.choice((1, 10))
             values = np.concatenate([[7], np.clip(rng.laplace(0, spread, count), -16320, 16320), [9]]).astype(np.int64)

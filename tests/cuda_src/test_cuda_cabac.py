@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import Planes
 from h264lite.cpu_simd.entropy import write_slices as cpu_write_slices
-from h264lite.cpu_simd.layout import BYPASS, ENTRY_BYTES, TERMINATE
+from h264lite.cpu_simd.layout import BYPASS, ENTRY_BYTES, HEADER_BITS, TERMINATE
 from h264lite.cuda_src import cabac
 from h264lite.cuda_src.cabac import CHUNK
 from h264lite.cuda_src.entropy import write_slices
@@ -89,7 +89,8 @@ def check(gpu, size, rows, words, mbs=(), qp=26, init=1, headers=None):
     arrays = placed(list(zip(rows, words)), mb_width, mb_height, mbs)
     bins = cabac.Bins(*(gpu.upload(a) for a in arrays))
     first_mb = np.repeat(np.array(rows) * mb_width, np.diff([*rows, mb_height])).astype(np.int32)
-    layout = first_mb, np.array([*rows, mb_height], np.int32), np.array([qp, init % 3, *headers], np.int32)
+    params = [qp, init % 3, *[0] * (HEADER_BITS - 2), *headers]
+    layout = first_mb, np.array([*rows, mb_height], np.int32), np.array(params, np.int32)
     slices = cabac.Slices(*(gpu.upload(a) for a in layout), int(init < 3), mb_width)
     data = gpu.upload(np.full(mb_height * (mb_width + 1) * ENTRY_BYTES, 0xA5, np.uint8))
     sizes = cabac.Sizes(*(gpu.upload(np.zeros(mb_height, np.int32)) for _ in range(2)))

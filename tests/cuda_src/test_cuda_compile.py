@@ -83,6 +83,7 @@ def test_fatbins_are_taken_while_the_sources_stand(tmp_path, monkeypatch):
         assert compiler.load_code(name, capability) == (tmp_path / f"{name}.fatbin").read_bytes()
     with (tmp_path / f"{name}.cu").open("a") as file:
         file.write("// changed\n")
+    compiler._source.cache_clear()
     compiler.module_key.cache_clear()
     with pytest.raises(compiler.CompileError, match="neither nvcc nor NVRTC: pip install nvidia-cuda-nvrtc-cu12"):
         compiler.load_code(name, (9, 0))

@@ -58,15 +58,18 @@ def test_a_launch_that_may_start_early():
         assert call == ([1, 2, 3, 4, 5, 6, 7], 1 << 40, 1, [6, 0, 1], 1 << 41, [1 << 42, (k - 1) & (2**64 - 1)], None)
 
 
+WAIT = "wait_for_the_kernel_before();"
+
+
 def before_the_wait(text, kernel):
     """(names of the pointers of a kernel, its code before the wait); kernel: from the parameters on."""
     parameters, _, body = kernel.replace("\\\n", "\n").partition("{")
     parameters = re.sub(r"__launch_bounds__\([^)]*\)", "", parameters)
-    called = re.match(r"\s*(\w+)<[^>]*>\(", body)
-    if called:  # a macro: its template has the wait
+    if WAIT not in body:  # a macro: its template has it
+        called = re.search(r"^\s*(\w+)<[^>]*>\(", body, re.MULTILINE)
         definition = re.search(rf"DEVICE void {called[1]}\([^{{]*{{", text)
         body = text[definition.end() :]
-    return re.findall(r"\*\s*(?:__restrict__\s+)?(\w+)", parameters), body[: body.index("wait_for_the_kernel_before();")]
+    return re.findall(r"\*\s*(?:__restrict__\s+)?(\w+)", parameters), body[: body.index(WAIT)]
 
 
 def test_kernels_that_may_start_early_wait_before_they_use_memory():

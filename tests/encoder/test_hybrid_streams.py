@@ -10,6 +10,7 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.hybrid_executor import HybridExecutor
 from h264lite.scheduler.planning.models import CPU, guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning
+from h264lite.scheduler.stages import BY_BITS
 
 from .. import round_trip, sequences
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
@@ -18,6 +19,7 @@ from .test_cuda_frames import upload
 from .test_cuda_streams import TOOLS
 from .test_streams import planes
 
+ON_HYBRID = tuple(tools for tools in TOOLS if tools.get("subme", 0) < BY_BITS)  # decisions by cost take one device
 SPLITS = ("none", "one", "half", "all but one", "all")
 
 
@@ -69,7 +71,7 @@ def test_gops_at_once(gpu, gops):  # noqa: F811
     compare(clip, 18, 50, splits, ref=2, keyint=2, gops=gops, threads=gops)
 
 
-@pytest.mark.parametrize("tools", (*TOOLS, {"ref": 3, "slices": 3, "keyint": 4}, {"me": "step", "ref": 2}), ids=str)
+@pytest.mark.parametrize("tools", (*ON_HYBRID, {"ref": 3, "slices": 3, "keyint": 4}, {"me": "step", "ref": 2}), ids=str)
 def test_tools(gpu, tools):  # noqa: F811
     compare(round_trip.noise_clip(50, 66, 4, 3), 50, 66, [("half", len(tools) % 2)], **tools)
 
