@@ -182,6 +182,9 @@ def random_command(rng: random.Random) -> list[str]:
         "--sar": lambda: "16:11",
         "--me": lambda: rng.choice(("esa", "step")),
         "--trellis": lambda: rng.choice(("0", "1")),
+        "--profile": lambda: rng.choice(("baseline", "main", "high", "high")),
+        "--deadzone-inter": lambda: str(rng.randint(0, 32)),
+        "--deadzone-intra": lambda: str(rng.randint(0, 32)),
     }
     for option, value in maybe.items():
         if rng.random() < 0.4:
@@ -193,8 +196,9 @@ def random_command(rng: random.Random) -> list[str]:
         words.append("--no-deblock")
     elif kind < 0.6:
         words += ["--deblock", f"{rng.randint(-6, 6)}:{rng.randint(-6, 6)}"]
-    if rng.random() < 0.3:
-        words.append("--deblock-within-slices")
+    if {"main", "high"} & set(words) and rng.random() < 0.4:
+        words += ["--weightp", "1"]
+    words += [switch for switch in ("--deblock-within-slices", "--no-cabac", "--no-8x8dct") if rng.random() < 0.3]
     return words
 
 
