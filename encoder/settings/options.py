@@ -184,7 +184,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
 
     Option("partitions", "Analysis", read_partitions, "all", "p8x8, p4x4, i4x4, joined by commas; none; all. p8x8 "
-           "stands for 16x8, 8x16 and 8x8 as well", "LIST", short="A"),
+           "stands for 16x8, 8x16 and 8x8 as well; Intra 4x4 is used in any case", "LIST", short="A"),
     Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (esa) is the full search with SAD reuse; step "
            "looks at grids of candidates, ever finer (faster, CPU alone)",
            choices={"fsbm": "fsbm", "esa": "fsbm", "step": "step"}),
