@@ -1,7 +1,7 @@
 """Time of the CUDA kernels within P frames of a real clip: microseconds a frame, by stage, compared with the targets.
 
     H264LITE_SEQUENCES=... python benchmarks/cuda_kernels.py [--clip driving_1920x1080_30] [--pictures 24] [--qp 27]
-        [--merange 16] [--preset medium] [--profile baseline] [--subme 4] [--json FILE]
+        [--merange 16] [--preset medium] [--profile high] [--subme N] [--json FILE]
 
 A frame is encoded; then its driver calls are issued again in the same order, each kernel with the same source, vectors,
 modes and residuals, ten times in a row between two events on its own stream, with nothing else on the GPU.
@@ -51,11 +51,12 @@ TABLE = (
     Row("search_centre", ("subsample", "search_centre")),
     Row("full_search", ("full_search_16", "full_search"), 70),
     Row("subpel_refine", REFINEMENTS[1:], 100),
+    Row("neighbour_vectors", ("neighbour_vectors",)),
     Row("intra_estimate", ("intra_estimate", "intra_estimate_8x8")),
     Row("rd_candidates", ("rd_candidates",)),
     Row("mode_decision", ("mode_decision",)),
     Row("inter_residual", tuple(f"inter_residual{kind}" for kind in ("", "_8x8", "_trellis", "_8x8_trellis")), 40),
-    Row("intra", ("intra_given", "intra_given_8x8")),
+    Row("intra", ("intra_given", "intra_given_8x8", "intra_cost", "intra_8x8_cost")),
     Row("deblock", ("deblock_strengths", "deblock_tiles"), 30),
     Row("extend_luma", ("extend_borders",), on=MAIN),
     Row("extend_chroma", ("extend_borders",), on=SIDE),
@@ -64,7 +65,8 @@ TABLE = (
     Row("ssd", ("ssd",)),
     Row("write_slices", ("code_macroblocks", "place_macroblocks", "pack_slices", *CABAC_KERNELS)),
 )
-IN_PLACE = (*REFINEMENTS[1:], "rd_candidates", "sum_contexts", "add_codes")  # kernels that change their input
+# Kernels that change their input
+IN_PLACE = (*REFINEMENTS[1:], "neighbour_vectors", "rd_candidates", "sum_contexts", "add_codes")
 
 
 class Timed(NamedTuple):
@@ -194,7 +196,7 @@ def main() -> int:
     parser.add_argument("--qp", type=int, default=27)
     parser.add_argument("--merange", type=int, default=16)
     parser.add_argument("--preset", default="medium")
-    parser.add_argument("--profile", default="baseline")
+    parser.add_argument("--profile", default="high")
     parser.add_argument("--subme", type=int)
     parser.add_argument("--json")
     args = parser.parse_args()

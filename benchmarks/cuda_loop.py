@@ -234,7 +234,7 @@ def main() -> int:
     parser.add_argument("--qp", type=int, default=27)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--subme", type=int, default=4)
-    parser.add_argument("--profile", default="baseline")
+    parser.add_argument("--profile", default="high")
     parser.add_argument("--no-cabac", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--trace")

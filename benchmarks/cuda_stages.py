@@ -25,12 +25,12 @@ from h264lite.cpu_simd.bundles import (
     LumaReferences,
     Macroblocks,
     Motion,
+    OtherCosts,
     Planes,
     PreviousMotion,
     Quantiser,
     References,
     Residual,
-    Rivals,
     Searches,
     SearchResult,
     SearchStart,
@@ -167,8 +167,8 @@ class Bench:
         searches, settings = Searches(cost.reshape(1, n, 41), mv.reshape(1, n, 41, 2), zero), DecisionSettings(5, 1, 128, 31)
         width, pool = self.width // 16, luma.reshape(1, *luma.shape)
         self.time("mode_decision", lambda: mode_decision(
-            source, LumaReferences(pool, slots, pad, 1), searches, Rivals(intra, intra), slices, qp, settings, None, 0, rows,
-            motion, stream=stream
+            source, LumaReferences(pool, slots, pad, 1), searches, OtherCosts(intra, intra), slices, qp, settings, None, 0,
+            rows, motion, stream=stream
         ))  # fmt: skip
         sources = Planes(source, *(gpu.upload(chroma[1]) for _ in range(2)))
         refs = np.stack([np.pad(chroma[0], pad // 2, mode="edge")] * 2)[None]

@@ -1,66 +1,145 @@
-"""Time and rate of the presets, compared with x264's presets restricted to Constrained Baseline and constant QP.
+"""Processor time and rate of the presets, compared with x264's presets without B frames; options around each preset.
 
-    H264LITE_SEQUENCES=... python benchmarks/presets.py [--threads 2] [--frames 30] [--device cpu] [--processor] [--png FILE]
-        [CLIP ...]
+    H264LITE_SEQUENCES=... python -m h264lite.benchmarks.presets [--profile high] [--frames 24] [--rounds 3] [--png FILE]
+        [--around] [--json FILE] [CLIP ...]
 
-Rate: BD-rate over four quantisers against x264 with the tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips.
-Time: frames per second at QP 27, median of three rounds in which all presets alternate, as a ratio to the same x264.
---processor measures CPU time instead, for machines with other work; use --threads 1, since threads wait. --png draws speed
-against size.
+One thread of a CPU, constant QP. Rate: BD-rate (PCHIP, luma PSNR of FFmpeg's decode, four quantisers) against x264 with
+Baseline's tools of benchmarks/x264.py (SAME_TOOLS), mean over the clips. Speed: frames a second of processor time at QP 27,
+the best of the rounds, in which all rows alternate, as a ratio to the same x264; geometric mean. --around also measures each
+preset with one option changed, and says what is on the convex hull of time and bits; --png draws the presets.
 """
 
 import argparse
+import json
+import math
 import statistics
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import h264lite
 from h264lite.benchmarks import clips, x264
 from h264lite.benchmarks.rate_distortion import QPS, points
+from h264lite.encoder.settings.config import Config
 from h264lite.encoder.settings.options import PRESETS
 
+CHOICE = ("foreman_352x288_30", "BasketballPass_416x240_50", "mobile_352x288_30", "crowd_run_1280x720_50")
 X264_PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow")
-BASELINE = {"profile": "baseline", "8x8dct": 0}
+P_ONLY = {"bframes": "0", "scenecut": "0", "no-psy": "1"}
+BASE = "x264 same tools"
+# Values of each option in the order of their time: --around takes those beside the preset's own
+LADDERS: dict[str, tuple[Any, ...]] = {
+    "subme": tuple(range(8)), "trellis": (0, 1), "ref": (1, 2, 3, 4, 6, 8), "merange": (4, 8, 16, 24, 32),
+    "partitions": ("none", "p8x8,i8x8", "all"), "weightp": (0, 1), "no_deblock": (True, False), "no_8x8dct": (True, False),
+    "no_cabac": (True, False),
+}  # fmt: skip
+Points = tuple[list[float], list[float]]  # kbit/s, dB
+Encode = Callable[[clips.Clip, list, int], bytes]
 
 
-def encoders(args: argparse.Namespace) -> dict:
-    """Name -> function of a clip, its frames for x264 and a quantiser that gives the stream."""
-
-    def ours(preset: str):  # type: ignore[no-untyped-def]
-        return lambda clip, _, qp: h264lite.encode(
-            clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, preset=preset, threads=args.threads,
-            device=args.device,
-        )  # fmt: skip
-
-    def theirs(preset: str, tools: dict):  # type: ignore[no-untyped-def]
-        return lambda clip, frames, qp: x264.run(clip, frames, qp, args.threads, preset, **tools)[0]
-
-    named = {"x264 same tools": theirs("medium", x264.SAME_TOOLS)}
-    named |= {f"h264lite {preset}": ours(preset) for preset in PRESETS}
-    return named | {f"x264 {preset}": theirs(preset, BASELINE) for preset in X264_PRESETS}
+def ours(**options: Any) -> Encode:
+    """h264lite with options."""
+    return lambda clip, _, qp: h264lite.encode(
+        clip.pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, threads=1, device="cpu", **options
+    )
 
 
-def draw(name: str, speeds: dict[str, float], rates: dict[str, float], title: str) -> None:
-    """PNG file `name`: a curve of presets for each encoder."""
-    import matplotlib
+def theirs(preset: str, **tools: str) -> Encode:
+    """x264 with a preset and options."""
+    return lambda clip, frames, qp: x264.run(clip, frames, qp, 1, preset, **tools)[0]
 
-    matplotlib.use("Agg")
+
+def shortened(name: str, frames: int) -> clips.Clip:
+    """The first `frames` frames of a clip at CIF, fewer of a larger one."""
+    width, height = map(int, name.split("_")[-2].split("x"))
+    return clips.load(name, min(frames, max(4, frames * 352 * 288 // (width * height))))
+
+
+def bd_rate(reference: Points, found: Points) -> float:
+    """Bits beside those of `reference` at equal PSNR, in percent; PCHIP."""
+    return float(clips.require("bjontegaard").bd_rate(*reference, *found, method="pchip", min_overlap=0))
+
+
+def settings(options: dict[str, Any]) -> Config:
+    """What options mean."""
+    return Config.from_options(width=352, height=288, device="cpu", **options)
+
+
+def value_of(config: Config, option: str) -> Any:
+    """An option's value in LADDERS's terms."""
+    if option.startswith("no_"):
+        return not getattr(config, {"no_8x8dct": "transform_8x8_mode"}.get(option, option[3:]))
+    if option == "partitions":
+        return "none" if "p8x8" not in config.partitions else "all" if "p4x4" in config.partitions else "p8x8,i8x8"
+    return getattr(config, option)
+
+
+def around(profile: str) -> dict[str, dict[str, Any]]:
+    """Options by name: each preset with one option a step to either side; settings that are equal appear once."""
+    found: dict[str, dict[str, Any]] = {}
+    known = {preset: settings({"preset": preset, "profile": profile}) for preset in PRESETS}
+    seen = [tuple(value_of(config, option) for option in LADDERS) for config in known.values()]
+    for preset, config in known.items():
+        for option, values in LADDERS.items():
+            at = values.index(value_of(config, option))
+            for value in values[max(0, at - 1) : at] + values[at + 1 : at + 2]:
+                options = {name: value_of(config, name) for name in LADDERS} | {"profile": profile, option: value}
+                try:
+                    made = tuple(value_of(settings(options), name) for name in LADDERS)
+                except h264lite.OptionError:
+                    continue  # no tool of this profile
+                if made not in seen:
+                    seen.append(made)
+                    found[f"{preset} {option}={value}"] = options
+    return found
+
+
+def hull(rows: dict[str, tuple[float, float]]) -> list[str]:
+    """Names of the rows on the lower convex hull of the logarithm of time and bits, the fastest first; rows: speed, bits."""
+    at = sorted((-math.log(speed), bits, name) for name, (speed, bits) in rows.items())
+    corners: list[tuple[float, float, str]] = []
+    for x, y, name in at:
+        while len(corners) > 1 and (corners[-1][1] - corners[-2][1]) * (x - corners[-2][0]) >= (y - corners[-2][1]) * (
+            corners[-1][0] - corners[-2][0]
+        ):
+            corners.pop()
+        corners.append((x, y, name))
+    lowest = min(range(len(corners)), key=lambda n: corners[n][1])
+    return [name for _, _, name in corners[: lowest + 1]]
+
+
+def measure(clip: clips.Clip, rows: dict[str, Encode], rounds: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Speed beside BASE and BD-rate against it, by row."""
+    frames = x264.video_frames(clip)
+    reference = points(clip, [rows[BASE](clip, frames, qp) for qp in QPS])
+    rates = {
+        name: bd_rate(reference, points(clip, [encode(clip, frames, qp) for qp in QPS])) for name, encode in rows.items()
+    }
+    seconds: dict[str, float] = dict.fromkeys(rows, 1e9)
+    for _ in range(rounds):
+        for name, encode in rows.items():
+            start = time.process_time()
+            encode(clip, frames, 27)
+            seconds[name] = min(seconds[name], time.process_time() - start)
+    return {name: seconds[BASE] / spent for name, spent in seconds.items()}, rates
+
+
+def draw(name: str, rows: dict[str, tuple[float, float]], title: str) -> None:
+    """PNG file `name`: a curve of presets for each encoder; rows: speed, bits."""
+    clips.require("matplotlib").use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7.2, 4.2), layout="constrained")
-    for encoder, colour in (("h264lite", "tab:blue"), ("x264", "tab:gray")):
-        presets = [preset for preset in speeds if preset.split()[0] == encoder and "same tools" not in preset]
-        found = [(speeds[preset], 100 + rates[preset]) for preset in presets]
-        axes.plot(*zip(*found), "o-", color=colour, markersize=4, label=encoder)
-        for preset, point in zip(presets, found):
-            offset, side = ((4, 4), "left") if encoder == "h264lite" else ((-4, -9), "right")
-            axes.annotate(preset.split()[1], point, offset, textcoords="offset points", fontsize=7, color=colour, ha=side)
-    axes.set(
-        xscale="log",
-        xlabel="speed, x264 with the same tools = 1",
-        ylabel="bits at equal PSNR, %",
-        title=title,
-        ylim=(80, 130),
-    )
+    for encoder, presets, colour in (("h264lite", tuple(PRESETS), "tab:blue"), ("x264", X264_PRESETS, "tab:gray")):
+        named = [preset for preset in presets if f"{encoder} {preset}" in rows]
+        found = [(rows[f"{encoder} {preset}"][0], 100 + rows[f"{encoder} {preset}"][1]) for preset in named]
+        axes.plot(*zip(*found), "o-", color=colour, markersize=4, label=f"{encoder}, P frames")
+        for preset, point in zip(named, found):
+            offset, side = ((4, 4), "left") if encoder == "x264" else ((-4, -9), "right")
+            axes.annotate(preset, point, offset, textcoords="offset points", fontsize=7, color=colour, ha=side)
+    axes.set(xscale="log", xlabel="speed, x264 with Baseline's tools and full search = 1", ylabel="bits at equal PSNR, %",
+             title=title, ylim=(70, 130))  # fmt: skip
     axes.xaxis.set_major_formatter("{x:g}")
     axes.grid(alpha=0.3)
     axes.legend()
@@ -69,45 +148,42 @@ def draw(name: str, speeds: dict[str, float], rates: dict[str, float], title: st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("clips", nargs="*", default=("foreman_352x288_30", "city_704x576_30"), metavar="CLIP")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--frames", type=int, default=30)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--processor", action="store_true")
+    parser.add_argument("clips", nargs="*", default=CHOICE, metavar="CLIP")
+    parser.add_argument("--profile", default="high")
+    parser.add_argument("--frames", type=int, default=24, help="of CIF; fewer of larger clips")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--around", action="store_true")
     parser.add_argument("--png", metavar="FILE")
+    parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    clock = time.process_time if args.processor else time.perf_counter
+    limit = {"profile": args.profile}
+    named: dict[str, dict[str, Any]] = {f"h264lite {preset}": {"preset": preset, **limit} for preset in PRESETS}
+    if args.around:
+        named |= around(args.profile)
+    rows = {BASE: theirs("medium", **x264.SAME_TOOLS["baseline"])} | {
+        name: ours(**options) for name, options in named.items()
+    }
+    rows |= {f"x264 {preset}": theirs(preset, **P_ONLY, **limit) for preset in X264_PRESETS}
 
-    named = encoders(args)
-    rates: dict[str, list[float]] = {name: [] for name in named}
-    speeds: dict[str, list[float]] = {name: [] for name in named}
+    speeds: dict[str, list[float]] = {name: [] for name in rows}
+    rates: dict[str, list[float]] = {name: [] for name in rows}
     for clip_name in args.clips:
-        clip = clips.load(clip_name, args.frames)
-        frames = x264.video_frames(clip)
-        reference = points(clip, [named["x264 same tools"](clip, frames, qp) for qp in QPS])
-        for name, encode in named.items():
-            found = points(clip, [encode(clip, frames, qp) for qp in QPS])  # the first one compiles
-            rates[name].append(clips.require("bjontegaard").bd_rate(*reference, *found, method="akima"))
-        seconds: dict[str, list[float]] = {name: [] for name in named}
-        for _ in range(3):
-            for name, encode in named.items():
-                start = clock()
-                encode(clip, frames, 27)
-                seconds[name].append(clock() - start)
-        base = statistics.median(seconds["x264 same tools"])
-        for name, spent in seconds.items():
-            speeds[name].append(base / statistics.median(spent))
-    print(f"{'preset':<22}{'speed':>8}{'BD-rate':>10}   ({', '.join(args.clips)}; {args.threads} threads, {args.device})")
-    speed, rate = ({name: statistics.mean(found) for name, found in all_found.items()} for all_found in (speeds, rates))
-    for name in named:
-        print(f"{name:<22}{speed[name]:>7.2f}x{rate[name]:>+9.2f} %", flush=True)
-    if args.png:
-        draw(
-            args.png,
-            speed,
-            rate,
-            "Constrained Baseline, constant QP, one thread of a CPU" if args.threads == 1 else args.device,
+        clip = shortened(clip_name, args.frames)
+        for found, values in zip(measure(clip, rows, args.rounds), (speeds, rates)):
+            for name, value in found.items():
+                values[name].append(value)
+    result = {name: (statistics.geometric_mean(speeds[name]), statistics.mean(rates[name])) for name in rows}
+    best = hull({name: result[name] for name in named})
+    print(f"{'':<32}{'speed':>8}{'BD-rate':>10}   ({', '.join(args.clips)})")
+    for name, (speed, rate) in sorted(result.items(), key=lambda row: -row[1][0]):
+        print(
+            f"{'*' if name in best else ' '} {name:<30}{speed:>7.2f}x{rate:>+9.2f} %  ",
+            *(f"{one:+.1f}" for one in rates[name]),
         )
+    if args.json:
+        Path(args.json).write_text(json.dumps({name: (speeds[name], rates[name]) for name in rows}, indent=1))
+    if args.png:
+        draw(args.png, result, f"Profile {args.profile}, constant QP, one thread of a CPU")
 
 
 if __name__ == "__main__":

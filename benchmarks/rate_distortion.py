@@ -1,6 +1,7 @@
 """Rate-distortion points and BD-rate against x264 with the same tools (package `bjontegaard`, Akima).
 
-    H264LITE_SEQUENCES=... python -m h264lite.benchmarks.rate_distortion [--preset medium] [--frames 0] [CLIP ...]
+    H264LITE_SEQUENCES=... python -m h264lite.benchmarks.rate_distortion [--preset medium] [--profile high]
+        [--frames 0] [CLIP ...]
 
 Luma PSNR is the mean over frames, of what FFmpeg decodes from either stream. Positive BD-rate = more bits than x264.
 """
@@ -25,6 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clips", nargs="*", default=clips.ALL, metavar="CLIP")
     parser.add_argument("--preset", default="medium")
+    parser.add_argument("--profile", default="high")
     parser.add_argument("--x264-preset", default="medium", help="with the tools of the line below")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--frames", type=int, default=0)
@@ -32,7 +34,8 @@ def main() -> None:
     args = parser.parse_args()
     clips.require("bjontegaard")  # before the encodes
 
-    print("x264:", *(f"{name}={value}" for name, value in x264.SAME_TOOLS.items()))
+    tools = x264.SAME_TOOLS[args.profile]
+    print("x264:", *(f"{name}={value}" for name, value in tools.items()))
     rates = []
     for name in args.clips:
         clip = clips.load(name, args.frames)
@@ -40,10 +43,10 @@ def main() -> None:
         pictures = clip.pictures
         ours = [
             h264lite.encode(pictures, width=clip.width, height=clip.height, fps=clip.fps, qp=qp, preset=args.preset,
-                            threads=args.threads, device=args.device)
+                            profile=args.profile, threads=args.threads, device=args.device)
             for qp in QPS
         ]
-        theirs = [x264.run(clip, frames, qp, args.threads, args.x264_preset, **x264.SAME_TOOLS)[0] for qp in QPS]
+        theirs = [x264.run(clip, frames, qp, args.threads, args.x264_preset, **tools)[0] for qp in QPS]
         our_points, their_points = points(clip, ours), points(clip, theirs)
         bd_rate = clips.require("bjontegaard").bd_rate(*their_points, *our_points, method="akima")
         rates.append(bd_rate)

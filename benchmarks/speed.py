@@ -1,6 +1,7 @@
 """Frames per second and time by stage, compared with x264 with the same tools in alternating rounds.
 
-    H264LITE_SEQUENCES=... python benchmarks/speed.py [--threads 2] [--qp 27] [--preset medium] [--device cpu] [CLIP ...]
+    H264LITE_SEQUENCES=... python benchmarks/speed.py [--threads 2] [--qp 27] [--preset medium] [--profile high]
+        [--device cpu] [CLIP ...]
 
 Each round encodes with h264lite, then with libx264 (through PyAV); medians of the rounds, and their ratio.
 """
@@ -33,22 +34,24 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--qp", type=int, default=27)
     parser.add_argument("--preset", default="medium")
+    parser.add_argument("--profile", default="high")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--frames", type=int, default=0)
     args = parser.parse_args()
 
-    print("x264:", *(f"{name}={value}" for name, value in x264.SAME_TOOLS.items()), f"threads={args.threads}")
+    tools = x264.SAME_TOOLS[args.profile]
+    print("x264:", *(f"{name}={value}" for name, value in tools.items()), f"threads={args.threads}")
     for name in args.clips:
         clip = clips.load(name, args.frames)
         frames = x264.video_frames(clip)
-        options = {"qp": args.qp, "threads": args.threads, "preset": args.preset, "device": args.device}
+        options = {name: getattr(args, name) for name in ("qp", "threads", "preset", "profile", "device")}
         encode(clips.Clip(clip.name, clip.width, clip.height, clip.fps, clip.pictures[:2]), **options)  # compile
         ours, theirs, stages = [], [], {}
         for _ in range(args.rounds):
             size, seconds, stages = encode(clip, **options)
             ours.append(seconds)
-            data, seconds = x264.run(clip, frames, args.qp, args.threads, **x264.SAME_TOOLS)
+            data, seconds = x264.run(clip, frames, args.qp, args.threads, **tools)
             theirs.append(seconds)
         n, a, b = len(frames), statistics.median(ours), statistics.median(theirs)
         print(f"{name}: h264lite {n / a:.1f} fps, x264 {n / b:.1f} fps, ratio {b / a:.2f}; "

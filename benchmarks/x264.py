@@ -6,10 +6,12 @@ from fractions import Fraction
 import numpy as np
 from h264lite.benchmarks.clips import Clip, picture_of
 
-# The tools of Constrained Baseline with exhaustive search; the lines of the benchmarks quote this.
+_P_FRAMES = {"bframes": "0", "ref": "1", "me": "esa", "merange": "16", "partitions": "all"}
+# Tools of preset medium by profile, with exhaustive search; the lines of the benchmarks quote this.
 SAME_TOOLS = {
-    "profile": "baseline", "bframes": "0", "ref": "1", "me": "esa", "merange": "16", "partitions": "all", "subme": "5",
-    "trellis": "0", "8x8dct": "0",
+    "baseline": {"profile": "baseline", **_P_FRAMES, "subme": "5", "trellis": "0", "8x8dct": "0"},
+    "main": {"profile": "main", **_P_FRAMES, "subme": "7", "trellis": "1", "8x8dct": "0", "weightp": "0", "no-psy": "1"},
+    "high": {"profile": "high", **_P_FRAMES, "subme": "7", "trellis": "1", "8x8dct": "1", "weightp": "0", "no-psy": "1"},
 }
 
 

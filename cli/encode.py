@@ -107,6 +107,8 @@ def run_encode(
                 clock = Clock(source.times if "fps" not in option_texts else None)
                 sound = open_sound(source_names[0], source, config, reports["audio"], stack)
                 sinks = open_sinks(output_name, config, reports, stack, source.format, clock, sound)
+                if sinks.rows or sinks.summary or reports["verbose"]:
+                    config = replace(config, bits_by_kind=True)
                 if clock.times is not None and sinks.stream.keeps_times:
                     config = replace(config, fixed_frame_rate=False)
         except Interrupted:
@@ -374,7 +376,7 @@ def _settings(config: Config) -> dict[str, Any]:
             "preset": config.preset, "qp": config.qp, "keyint": config.keyint, "ref": config.ref,
             "merange": config.merange, "subme": config.subme, "slices": config.slices,
             "partitions": sorted(config.partitions), "cabac": config.cabac,
-            "transform_8x8_mode": config.transform_8x8_mode}
+            "transform_8x8_mode": config.transform_8x8_mode, "cqm": config.cqm, "chroma_qp_offset": config.chroma_qp_offset}
 
 
 def _nothing(run: Run, config: Config) -> str:

@@ -258,8 +258,8 @@ class Tune:
         lines = [f"{'size':>10} {'device':>7} {'fps':>8}        {'predicted':>10} {'by':>12}"]
         for some in self.measured:
             found = some.middle
-            frame_kind = frame_kind_of(found.mb_width, found.mb_height)
-            prediction = predict(on_single_device(found.device, found.mb_height), frame_kind, models)
+            frame_kind = frame_kind_of(found.mb_width, found.mb_height, subme=found.subme, cabac=found.cabac)
+            prediction = predict(on_single_device(found.device, frame_kind), frame_kind, models)
             spread = f"±{50 * some.spread:4.1f}%" if len(some.runs) > 1 else ""
             lines.append(f"{found.width}x{found.height}".rjust(10) + f" {found.device:>7} {1 / found.frame:8.1f} {spread:>6}"
                          f"{1 / prediction.seconds:11.1f} {prediction.bound:>12}")

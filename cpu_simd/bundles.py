@@ -7,6 +7,7 @@ Each is a collections.namedtuple, made in 25 us at import; a typing.NamedTuple t
 from collections import namedtuple
 
 from .decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
+from .scaling import FLAT_SCALING
 
 # Samples of one frame, each plane uint8; rows may be longer than the frame.
 Planes = namedtuple("Planes", (
@@ -26,7 +27,8 @@ PreviousMotion = namedtuple("PreviousMotion", (
     "ref_idx",  # int8[n_mb, 4], -1: intra
     "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
     "distance",  # frames from the searched reference to the frame in the loop
-))  # fmt: skip
+    "duplicates",  # entries of its RefPicList0 after the first that are its first frame again
+), defaults=(0,))  # fmt: skip
 
 # Where the search of each macroblock begins, in one reference.
 SearchStart = namedtuple("SearchStart", (
@@ -61,7 +63,7 @@ References = namedtuple("References", (
     "chroma",  # uint8[n_slots, 2, H / 2 + pad, W / 2 + pad], Cb, Cr
     "slots",  # int32[n_ref], slot of each reference
     "searched",  # int32[n_ref], slot of its luma as the search sees it, weighted or not
-    "weights",  # int32[9], of reference 0, see WEIGHTS in layout.py
+    "weights",  # int32[MOST_WEIGHTED * N_WEIGHTS], of the first entries, see layout.py
     "pad",  # border, luma samples
     "n_ref",
 ))  # fmt: skip
@@ -72,10 +74,11 @@ DecisionSettings = namedtuple("DecisionSettings", (
     "trellis",  # the option
     "max_mv_y",  # limit of vertical vectors, luma samples (Table A-1)
     "partition_mask",  # sizes of partitions, see ALL_PARTITIONS in decisions.py
-))  # fmt: skip
+    "psy_rd",  # the option in 1 / 256: weight of differences of AC energy in true costs
+), defaults=(0,))  # fmt: skip
 
 # What the divisions of an inter macroblock are compared with, in the units of Searches.cost.
-Rivals = namedtuple("Rivals", (
+OtherCosts = namedtuple("OtherCosts", (
     "intra_cost",  # int32[n_mb], least cost of an intra type
     "skip_limit",  # int32[n_mb], what P_Skip may cost beyond the best choice, see rd_candidates
 ))  # fmt: skip
@@ -111,7 +114,8 @@ StrengthData = namedtuple("StrengthData", (
     "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
     "total_coeff",  # uint8[n_mb, 24]
     "transform_8x8",  # uint8[n_mb], transform_size_8x8_flag
-))  # fmt: skip
+    "duplicates",  # entries of RefPicList0 after the first that are its first frame again
+), defaults=(0,))  # fmt: skip
 
 # What macroblock_layer() says of the macroblocks of a frame.
 Macroblocks = namedtuple("Macroblocks", (
@@ -129,20 +133,25 @@ Macroblocks = namedtuple("Macroblocks", (
     "transform_8x8",  # uint8[n_mb], transform_size_8x8_flag
 ))  # fmt: skip
 
-# Tools of residual coding and entropy coding that the options choose, numbers.
+# Tools of residual coding and entropy coding that the options choose, numbers. None in place of both flags of 0: CPU kernels
+# are compiled without these tools, for Baseline profile a tenth faster.
 CodingTools = namedtuple("CodingTools", (
     "trellis",  # the option
     "transform_8x8_mode",  # transform_8x8_mode_flag
     "cabac",  # entropy_coding_mode_flag
     "dead_zone_inter",  # of luma levels that are not chosen by bits, see ROUNDING in decisions.py
     "dead_zone_intra",
-), defaults=(DEAD_ZONE_INTER, DEAD_ZONE_INTRA))  # fmt: skip
+    "intra_8x8",  # whether Intra_8x8 may be chosen, where transform_8x8_mode is 1
+    "subme",  # the option
+), defaults=(DEAD_ZONE_INTER, DEAD_ZONE_INTRA, 1, 0))  # fmt: skip
 
 # Quantisation of the macroblocks.
 Quantiser = namedtuple("Quantiser", (
     "qp",  # uint8[n_mb], QP_Y
     "chroma_offset",  # chroma_qp_index_offset
-))  # fmt: skip
+    "scaling",  # int16[SCALING_SIZE], of scaling.py
+    "has_lists",  # None if all scaling lists are flat: kernels are compiled without others; or 1
+), defaults=(FLAT_SCALING, None))  # fmt: skip
 
 # Parameters of the deblocking filter.
 Deblocking = namedtuple("Deblocking", (

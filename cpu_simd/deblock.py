@@ -46,9 +46,14 @@ _TC0 = np.concatenate([np.full((1, 52), -1), TC0[1:], np.zeros((1, 52))]).astype
 
 
 @helper
-def _moved(ref_idx, mv, mb_p, p, mb_q, q):
-    """8.7.2.1: whether two 4x4 blocks (raster) have different references, or vectors at least 4 quarters apart."""
-    if ref_idx[mb_p, (p >> 3) * 2 + ((p >> 1) & 1)] != ref_idx[mb_q, (q >> 3) * 2 + ((q >> 1) & 1)]:
+def _moved(ref_idx, mv, duplicates, mb_p, p, mb_q, q):
+    """8.7.2.1: whether two 4x4 blocks (raster) have different references, or vectors at least 4 quarters apart.
+
+    References are frames: the entries of RefPicList0 up to number `duplicates` are one.
+    """
+    ref_p = np.int64(ref_idx[mb_p, (p >> 3) * 2 + ((p >> 1) & 1)])
+    ref_q = np.int64(ref_idx[mb_q, (q >> 3) * 2 + ((q >> 1) & 1)])
+    if max(ref_p, duplicates) != max(ref_q, duplicates):
         return True
     return (
         abs(np.int32(mv[mb_p, p, 0]) - np.int32(mv[mb_q, q, 0])) >= 4
@@ -74,7 +79,7 @@ def strengths(mb, mb_width, strength_data, left, top, bs):
     transform_size_8x8_flag edges 1 and 3, which chroma has not, are no edges of transform blocks (8.7).
     """
     inlined()
-    mb_type, ref_idx, mv, total_coeff, transform_8x8 = strength_data
+    mb_type, ref_idx, mv, total_coeff, transform_8x8, duplicates = strength_data
     for i in range(32):
         bs[i] = 0
     intra = mb_type[mb] <= LAST_INTRA
@@ -104,7 +109,7 @@ def strengths(mb, mb_width, strength_data, left, top, bs):
                 p = q - step if edge > 0 else q + 3 * step
                 if (coded_q >> q | coded_p >> p) & 1:
                     bs[at + k] = 2
-                elif _moved(ref_idx, mv, mb_p, p, mb, q):
+                elif _moved(ref_idx, mv, duplicates, mb_p, p, mb, q):
                     bs[at + k] = 1
 
 

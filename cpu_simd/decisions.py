@@ -65,6 +65,7 @@ RDO_BIT = 9  # cost of a bit in units of 1 / RDO_ONE: lambda / step^2 = 0.136
 # Distortion in 1 / 256 bit for 1 / 32 squared step: 8 / c for a cost of a bit of c squared steps. Found by experiment; in I
 # slices alone 110 is best, but what they lose is lost in the P frames after them too.
 TRELLIS_INTER, TRELLIS_INTRA = 54, 200
+TRELLIS_MOST = 1 << 16  # the same with scaling lists: costs of a block stay below 2^29
 TRELLIS_8x8 = 5  # the same in 8x8 blocks, in quarters of that in 4x4 blocks
 TRELLIS_THRESHOLD_8x8, TRELLIS_THRESHOLD_16x16 = 3, 4  # THRESHOLD_8x8, THRESHOLD_16x16 after the trellis
 
@@ -83,7 +84,20 @@ RD_BITS_INTRA = 8  # of an intra macroblock, besides BITS_INTRA
 RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
 # Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
 RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)
+# Psy-RD of strength one: lambda times the difference of energies by orthonormal coefficients as squared error, as in x264.
+# By QP_Y: 1 / step, what a difference of psy.py's energies takes in bits, units of 1 / 2^16; as squared error, the same.
+_STEP = [0.625 * 2 ** (qp / 6) for qp in range(N_QP)]
+PSY_BITS = np.array([round(65536 / step) for step in _STEP], np.int64)
+PSY_ERROR = np.array([round(65536 * _CHOICE_LAMBDA * step) for step in _STEP], np.int64)
 # LAMBDA / lambda of squared errors by QP_Y, in units of 1 / 2^16
 RD_SKIP_WEIGHT = np.array(
     [round(65536 * int(LAMBDA[qp]) / (_CHOICE_LAMBDA * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64
 )
+
+# ---- intra by true cost
+INTRA_TRIALS = 2  # modes of a block that are coded, those with the lowest SATD + lambda * bits
+_INTRA_LAMBDA = 0.07  # cost of a bit in squared steps: less than elsewhere, since later frames are predicted from I frames
+# Squared error of a sample in units of 1 / 256 bit, units of 1 / 2^16, by QP_Y
+INTRA_ERROR = np.array([round(2**24 / (_INTRA_LAMBDA * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64)
+# ctxIdx of bins of mb_type in I slices, with one neighbour that is no I_NxN, and in P slices: see intra_cost.type_bits
+INTRA_TYPE_CONTEXTS = np.array([[4, 6, 9, 10], [17, 18, 20, 20]], np.int64)

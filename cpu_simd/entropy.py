@@ -31,7 +31,7 @@ def write_slices(
     """
     slice_qp = np.int64(frame_params[0])
     sink = np.zeros(3, np.int64)
-    cabac = tools.cabac != 0
+    cabac = bool(tools.cabac)
     n_mb = len(slice_first_mb) * mb_width
     scratch = Scratch(
         np.empty(BINS_ROOM if cabac else 0, np.uint16), np.empty(N_STATES, np.uint8), np.empty(4, np.int64),

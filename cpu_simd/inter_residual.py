@@ -15,12 +15,12 @@ from .decisions import (
     TRELLIS_THRESHOLD_8x8,
     TRELLIS_THRESHOLD_16x16,
 )
-from .layout import N_LEVEL_BLOCKS
+from .layout import N_LEVEL_BLOCKS, SCALING_FINER, SCALING_SET
 from .macroblock_coding import (
-    BY_CABAC,
     BY_CAVLC,
     Buffers,
     Rounding,
+    by_cabac,
     clear_levels,
     code_chroma,
     decimate_score,
@@ -36,7 +36,7 @@ from .macroblock_coding import (
 from .macroblock_syntax import only_8x8_partitions
 from .motion_compensation import predict_inter
 from .simd.vector import load_u8x16, splat_u16x8, splat_u16x16, store
-from .transform import chroma_qp, quantise_strips, reconstruct_strips
+from .transform import Lists, chroma_qp, quantise_strips, reconstruct_strips
 from .transform_8x8 import QUADRANT_8x8, quantise_8x8, reconstruct_8x8, scan_8x8
 from .transform_choice import N_CHOICE_BITS, fill_choice_bits, luma_cost
 from .trellis import LONGEST
@@ -46,13 +46,13 @@ BLOCKS_OF_QUADRANT = np.array([0x0033, 0x00CC, 0x3300, 0xCC00], np.int64)
 
 
 @helper
-def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff, kind):
+def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff, rounding):
     """Zeroes luma levels that are not worth their bits; returns the luma coded_block_pattern. Not part of the standard.
 
-    coded: bit mask of the blocks with levels, raster order; quantised int16[384]; kind: of the Rounding.
+    coded: bit mask of the blocks with levels, raster order; quantised int16[384].
     """
-    least_8x8 = TRELLIS_THRESHOLD_8x8 if kind == BY_CABAC else THRESHOLD_8x8
-    least_16x16 = TRELLIS_THRESHOLD_16x16 if kind == BY_CABAC else THRESHOLD_16x16
+    least_8x8 = TRELLIS_THRESHOLD_8x8 if by_cabac(rounding) else THRESHOLD_8x8
+    least_16x16 = TRELLIS_THRESHOLD_16x16 if by_cabac(rounding) else THRESHOLD_16x16
     cbp = 0
     total = 0
     for quadrant in range(4):
@@ -78,7 +78,7 @@ def _drop_cheap_levels(coded, quantised, mb, levels, total_coeff, kind):
 
 
 @helper
-def _clear_quadrants(quantised, pattern):
+def clear_quadrants(quantised, pattern):
     """Zeroes the levels of the quadrants that are not set in `pattern`; they lie alike in both transforms."""
     zero = splat_u16x8(0)
     for q in range(4):
@@ -104,9 +104,9 @@ def _code_either(mb, buffers, qp, rounding, residual):
     costs less, or for both where they are nearly alike, and their costs then count.
     """
     source, predicted, out, quantised, dc, _, scratch, quantised_8x8 = buffers
-    levels, total_coeff, bits = residual.levels, residual.total_coeff, rounding.bits
-    coded = quantise_strips(source, predicted, 0, 4, 0, qp, rounding.dead_zone, quantised, dc)
-    coded_8x8 = quantise_8x8(source, predicted, qp, rounding.dead_zone, quantised_8x8)
+    levels, total_coeff, bits, lists = residual.levels, residual.total_coeff, rounding.bits, rounding.lists
+    coded = quantise_strips(source, predicted, 0, 4, 0, qp, rounding.dead_zone, lists, quantised, dc)
+    coded_8x8 = quantise_8x8(source, predicted, qp, rounding.dead_zone, lists, quantised_8x8)
     if coded | coded_8x8 == 0:
         return 0
     cost, pattern = luma_cost(quantised, _quadrants_of(coded), False, bits, scratch, dc)
@@ -122,22 +122,22 @@ def _code_either(mb, buffers, qp, rounding, residual):
             coded_8x8 = quantise_chosen_8x8(buffers, qp, rounding)
             cost_8x8, pattern_8x8 = luma_cost(quantised_8x8, coded_8x8, True, bits, scratch, dc)
     if cost_8x8 < cost:
-        _clear_quadrants(quantised_8x8, pattern_8x8)
+        clear_quadrants(quantised_8x8, pattern_8x8)
         for q in range(4):
             if pattern_8x8 >> q & 1:
                 scan_8x8(quantised_8x8, q, mb, levels, total_coeff)
         if pattern_8x8:
             residual.transform_8x8[mb] = 1
-            reconstruct_8x8(quantised_8x8, predicted, qp, out)
+            reconstruct_8x8(quantised_8x8, predicted, qp, lists, out)
         return pattern_8x8
-    _clear_quadrants(quantised, pattern)
+    clear_quadrants(quantised, pattern)
     for q in range(4):
         if pattern >> q & 1:
             scan_luma(quantised, coded & BLOCKS_OF_QUADRANT[q], mb, levels, total_coeff)
     if pattern:
         for i in range(64):
             dc[i] = 0
-        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, out)
+        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, lists, out)
     return pattern
 
 
@@ -149,11 +149,11 @@ def _code_4x4(mb, buffers, qp, rounding, residual):
     luma = 0
     if coded:
         scan_luma(quantised, coded, mb, residual.levels, residual.total_coeff)
-        luma = _drop_cheap_levels(coded, quantised, mb, residual.levels, residual.total_coeff, rounding.kind)
+        luma = _drop_cheap_levels(coded, quantised, mb, residual.levels, residual.total_coeff, rounding)
     if luma:
         for i in range(64):
             dc[i] = 0
-        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, out)
+        reconstruct_strips(quantised, dc, predicted, 0, 4, qp, rounding.lists, out)
     return luma
 
 
@@ -186,7 +186,8 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
     mb_type, sub_mb_type, ref_idx, mv = motion
-    qp, chroma_qp_offset = quantiser
+    qp, chroma_qp_offset, scaling, has_lists = quantiser
+    lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
     rec_y, rec_u, rec_v = rec
     cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
@@ -194,7 +195,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     kind, dead_zone = rounding_kind(tools, BY_CAVLC), np.int64(tools.dead_zone_inter)
-    rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits)
+    rounding = Rounding(kind, dead_zone, np.int64(DEAD_ZONE_INTER), np.int64(TRELLIS_INTER), bits, lists, tools.cabac)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     for mb in range(row0 * mb_width, row1 * mb_width):
@@ -215,11 +216,11 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             if tools.transform_8x8_mode:
                 fill_choice_bits(bits)
             bits_qp = q
-        may_be_8x8 = tools.transform_8x8_mode != 0 and only_8x8_partitions(sub_mb_type, mb, mb_type[mb])
+        may_be_8x8 = bool(tools.transform_8x8_mode) and only_8x8_partitions(sub_mb_type, mb, mb_type[mb])
         cbp[mb] = code_inter(mb, buffers, q, chroma_qp(q, chroma_qp_offset), may_be_8x8, rounding, residual)
         store_luma(out, rec_y, x0, y0)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
-        if pcm_is_cheaper(mb, residual):
+        if pcm_is_cheaper(mb, has_lists, residual):
             mb_type[mb] = I_PCM
             for k in range(4):
                 ref_idx[mb, k] = -1

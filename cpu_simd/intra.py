@@ -7,10 +7,12 @@ from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import BLOCK_TO_RASTER, LAST_INTRA, I_4x4, I_8x8, I_16x16
 from ..standard.tables import ZIGZAG_4x4
 from .bit_costs import i_frame_mode_bits, mode_4x4_bits
-from .cabac_bits import I_SLICE, N_BITS, LUMA_AC_16x16, LUMA_DC_16x16, fill_bits
+from .cabac_bits import I_SLICE, N_BITS, P_SLICE, LUMA_AC_16x16, LUMA_DC_16x16, fill_bits
 from .cost import strip_satd
-from .decisions import DEAD_ZONE_INTRA, LAMBDA, TRELLIS_INTRA, AS_8x8, AS_16x16, BITS_4x4
+from .decisions import BY_COST, DEAD_ZONE_INTRA, LAMBDA, TRELLIS_INTRA, AS_8x8, AS_16x16, BITS_4x4
 from .intra_8x8 import KEPT, code_8x8, keep_luma, restore_luma
+from .intra_by_cost import best_4x4, best_8x8, best_chroma
+from .intra_cost import Scale, cost_16x16, error_16x16
 from .intra_prediction import (
     ABOVE_RIGHT_INSIDE,
     Around,
@@ -21,12 +23,13 @@ from .intra_prediction import (
     predict_chroma,
 )
 from .intra_prediction_8x8 import EDGE_8x8
-from .layout import LUMA_DC, N_LEVEL_BLOCKS
+from .layout import LUMA_DC, N_LEVEL_BLOCKS, SCALING_FINER
 from .macroblock_coding import (
     AS_ROUNDED,
     BY_CABAC,
     Buffers,
     Rounding,
+    by_cabac,
     clear_levels,
     code_block,
     code_chroma,
@@ -41,8 +44,17 @@ from .macroblock_coding import (
 )
 from .macroblock_syntax import predicted_intra_mode
 from .simd.lanes import block_satd, sums_of_4
-from .simd.vector import add, load_4_u8x4, load_u8x16, splat_u16x16, store, sub, widen
-from .transform import chroma_qp, quantise_dc, reconstruct_strips, scale_luma_dc, transform_luma_dc
+from .simd.vector import add, load_4_u8x4, load_u8x16, load_u16x16, splat_u16x16, store, sub, widen
+from .transform import (
+    LUMA,
+    Lists,
+    chroma_qp,
+    dc_multiplier,
+    quantise_dc,
+    reconstruct_strips,
+    scale_luma_dc,
+    transform_luma_dc,
+)
 from .trellis import LONGEST, choose_dc
 
 
@@ -89,20 +101,21 @@ def _code_16x16(mb, buffers, qp, rounding, residual):
     for k in range(16):
         values[k] = dc[4 * k]
     transform_luma_dc(values)
-    if rounding.kind == BY_CABAC:
-        choose_dc(values, 0, ZIGZAG_4x4, 16, qp, LUMA_DC_16x16, rounding, scratch)
+    multiplier = dc_multiplier(rounding.lists, LUMA, qp)
+    if by_cabac(rounding):
+        choose_dc(values, 0, ZIGZAG_4x4, 16, qp, LUMA_DC_16x16, multiplier, rounding, scratch)
     else:
         for i in range(16):
-            values[i] = quantise_dc(values[i], qp, rounding.dead_zone)
+            values[i] = quantise_dc(values[i], qp, rounding.dead_zone, multiplier, rounding.lists.finer)
     for i in range(16):
         levels[mb, LUMA_DC, i] = values[ZIGZAG_4x4[i]]
     scan_luma(quantised, coded, mb, levels, total_coeff)
-    scale_luma_dc(values, qp)
+    scale_luma_dc(values, qp, rounding.lists)
     for i in range(64):
         dc[i] = 0
     for k in range(16):
         dc[4 * k] = values[k]
-    reconstruct_strips(quantised, dc, predicted, 0, 4, qp, out)
+    reconstruct_strips(quantised, dc, predicted, 0, 4, qp, rounding.lists, out)
     return 15 if coded else 0
 
 
@@ -192,6 +205,74 @@ def _code_nxn(buffers, mb, around, limit, qp, rounding, intra4x4_mode, rec_y, pr
     return luma, I_8x8
 
 
+@helper
+def _code_chroma(buffers, mb, usable, lam, qp_c, rounding, predictions, residual):
+    """8.3.4, 8.5.4: as best_chroma with the mode of the lowest SATD + lam * bits; levels must be cleared."""
+    mode, _ = _best_mode(buffers.source, 256, predictions, 2, usable, 0, lam)
+    for i in range(0, 128, 16):
+        store(buffers.predicted, 256 + i, load_u8x16(predictions, 128 * mode + i))
+    return mode, code_chroma(buffers, qp_c, rounding, 0, mb, residual)
+
+
+@helper
+def _set_modes_of_none(mb, intra_choice):
+    """The modes of a macroblock that is predicted in no mode."""
+    for k in range(16):
+        intra_choice.intra4x4_mode[mb, k] = 2
+    intra_choice.intra16x16_mode[mb] = 0
+    intra_choice.intra_chroma_mode[mb] = 0
+
+
+@helper
+def _code_16x16_instead(mb, mode, buffers, qp, rounding, intra_choice, rec_y, residual):
+    """_code_16x16 after smaller blocks cost more, with type, mode and reconstruction."""
+    mb_width = rec_y.shape[1] // 16
+    intra_choice.mb_type[mb] = I_16x16
+    _set_modes_of_none(mb, intra_choice)
+    intra_choice.intra16x16_mode[mb] = mode
+    clear_levels(mb, residual)
+    luma = _code_16x16(mb, buffers, qp, rounding, residual)
+    store_luma(buffers.out, rec_y, 16 * (mb % mb_width), 16 * (mb // mb_width))
+    return luma
+
+
+@helper
+def _by_cost(buffers, mb, around, mode, q, rounding, intra_choice, rec_y, predicted, residual, scale, large):
+    """Chooses the type of macroblock mb with cleared levels by true cost (intra_cost.py), and codes its luma.
+
+    mode: Intra16x16PredMode, whose prediction is in buffers; large: whether it may be Intra_8x8. Writes type and modes.
+    Returns the luma part of coded_block_pattern.
+    """
+    inlined()
+    intra4x4_mode, stride = intra_choice.intra4x4_mode, rec_y.shape[1]
+    x0, y0 = 16 * (mb % (stride // 16)), 16 * (mb // (stride // 16))
+    luma, kind = np.int64(_code_16x16(mb, buffers, q, rounding, residual)), I_16x16
+    store_luma(buffers.out, rec_y, x0, y0)
+    error = error_16x16(buffers.source, rec_y, y0 * stride + x0, stride)
+    least = cost_16x16(scale, mb, mode, error, luma, q, residual)
+    dc = load_u16x16(residual.levels, 16 * (N_LEVEL_BLOCKS * mb + LUMA_DC))
+    for k in range(16):
+        intra4x4_mode[mb, k] = 2
+    for n in range(2):
+        if n == 0 and not large:
+            continue
+        keep_luma(mb, x0, y0, rec_y, intra4x4_mode, residual, predicted.kept)
+        clear_levels(mb, residual)
+        if n == 0:
+            cbp, cost = best_8x8(buffers, mb, around, least, q, rounding, intra4x4_mode, rec_y, predicted, residual, scale)
+        else:
+            cbp, cost = best_4x4(buffers, mb, around, least, q, rounding, intra4x4_mode, rec_y, predicted, residual, scale)
+        if cbp >= 0:
+            luma, least, kind = cbp, cost, I_4x4 if n else I_8x8
+        else:
+            restore_luma(mb, x0, y0, rec_y, intra4x4_mode, residual, predicted.kept)
+    if kind == I_16x16:
+        store(residual.levels, 16 * (N_LEVEL_BLOCKS * mb + LUMA_DC), dc)
+        intra_choice.intra16x16_mode[mb] = mode
+    intra_choice.mb_type[mb] = kind
+    return luma
+
+
 @closed_kernel
 def intra(
     source, slice_first_mb, n_ref, intra_modes, first_mb, end_mb, intra_choice, quantiser, tools, rec, residual
@@ -199,12 +280,15 @@ def intra(
     """8.3, 8.5: codes every intra macroblock of [first_mb, end_mb) in raster order.
 
     Bundles: Planes source and rec, IntraChoice, Quantiser, CodingTools, Residual. mb_type marks intra macroblocks on entry
-    (any intra type) and receives their final type, I_8x8 only with transform_8x8_mode. In a P frame (n_ref > 0) type and luma
-    modes come from intra_modes: uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are made by SATD + lam *
-    bits. Needs the reconstruction of inter macroblocks; slices are independent of each other.
+    (any intra type) and receives their final type, I_8x8 only with transform_8x8_mode and intra_8x8. In a P frame (n_ref >
+    0) type and luma modes come from intra_modes: uint8[n_mb, 16], see intra_estimate; other choices except I_PCM are made by
+    SATD + lam * bits. From subme BY_COST on, if levels are chosen for CABAC and scaling lists are flat, types and modes of
+    all frames are chosen by true cost (intra_by_cost.py). Needs the reconstruction of inter macroblocks; slices are
+    independent of each other.
     """
-    mb_type, intra4x4_mode, intra16x16_mode, intra_chroma_mode = intra_choice
-    qp, chroma_qp_offset = quantiser
+    mb_type, intra4x4_mode, _, intra_chroma_mode = intra_choice
+    qp, chroma_qp_offset, scaling, has_lists = quantiser
+    lists = Lists(scaling, np.int64(0), np.int64(scaling[SCALING_FINER]), has_lists)
     rec_y, rec_u, rec_v = rec
     cbp = residual.cbp
     mb_width = source.y.shape[1] // 16
@@ -212,37 +296,37 @@ def intra(
     predicted, predictions = np.zeros(384, np.uint8), np.zeros(1024, np.uint8)
     quantised, scratch, dc = np.zeros(768, np.int16), np.zeros(2 * LONGEST, np.int16), np.zeros(96, np.int32)
     bits, bits_qp = np.zeros(N_BITS, np.int32), np.int64(-1)
-    kind = rounding_kind(tools, AS_ROUNDED) if n_ref == 0 else np.int64(AS_ROUNDED)  # in P frames it gains 0.1 % alone
+    kind = rounding_kind(tools, AS_ROUNDED)
+    by_cost = bool(tools.cabac) and not bool(has_lists) and kind == BY_CABAC and tools.subme >= BY_COST
+    if n_ref > 0 and not by_cost:
+        kind = np.int64(AS_ROUNDED)  # levels by bits gain 0.1 % alone
     dead_zone, chroma_dead_zone = np.int64(tools.dead_zone_intra), np.int64(DEAD_ZONE_INTRA)
-    rounding = Rounding(kind, dead_zone, chroma_dead_zone, np.int64(TRELLIS_INTRA), bits)
+    rounding = Rounding(kind, dead_zone, chroma_dead_zone, np.int64(TRELLIS_INTRA), bits, lists, tools.cabac)
     values, quantised_8x8 = np.zeros(16, np.int64), np.zeros(768, np.int16)
     buffers = Buffers(own, predicted, out, quantised, dc, values, scratch, quantised_8x8)
     of_modes = Predictions(predictions, edge, np.zeros(KEPT, np.uint8))
-    given = n_ref > 0
+    scale = Scale(np.int64(P_SLICE if n_ref else I_SLICE), bits, np.zeros(64, np.int16), np.zeros(N_MODES_4x4, np.int64))
+    given, large = n_ref > 0 and not by_cost, bool(tools.transform_8x8_mode) and tools.intra_8x8 != 0
     for mb in range(first_mb, end_mb):
-        intra16x16_mode[mb] = 0
-        intra_chroma_mode[mb] = 0
+        _set_modes_of_none(mb, intra_choice)
         if mb_type[mb] > LAST_INTRA:
-            for k in range(16):
-                intra4x4_mode[mb, k] = 2
             continue
         mx, my = mb % mb_width, mb // mb_width
         x0, y0 = 16 * mx, 16 * my
-        left = mx > 0
-        top = mb - mb_width >= slice_first_mb[my]
+        left, top = mx > 0, mb - mb_width >= slice_first_mb[my]
         usable = 4 | (1 if top else 0) | (2 if left else 0) | (8 if left and top else 0)
         q = np.int64(qp[mb])
         lam = LAMBDA[q]
-        if kind == BY_CABAC and q != bits_qp:
-            fill_bits(bits, I_SLICE, q)
+        if by_cabac(rounding) and q != bits_qp:
+            fill_bits(bits, scale.slice_type, q)
             bits_qp = q
 
         load_macroblock(source, x0, y0, own)
         clear_levels(mb, residual)
-        mode, cost, as_4x4, as_8x8 = 2, 1 << 30, True, tools.transform_8x8_mode != 0
+        mode, cost, as_4x4, as_8x8 = 2, 1 << 30, True, large
         if given:
             as_4x4 = intra_modes[mb, 0] < AS_16x16
-            as_8x8 = intra_modes[mb, 0] >= AS_8x8
+            as_8x8 = bool(tools.transform_8x8_mode) and intra_modes[mb, 0] >= AS_8x8
             mode = np.int64(intra_modes[mb, 0]) % AS_16x16
             usable = 1 << mode
         if not given or not (as_4x4 or as_8x8):
@@ -252,33 +336,29 @@ def intra(
             for i in range(0, 256, 16):
                 store(predicted, i, load_u8x16(predictions, 256 * mode + i))
         around = Around(left, top, top and mx + 1 < mb_width)
-        sizes = (1 if as_4x4 else 0) | (2 if as_8x8 else 0)
-        luma, mb_type[mb] = _code_nxn(
-            buffers, mb, around, cost, q, rounding, intra4x4_mode, rec_y, of_modes, residual, intra_modes, sizes | 4 * given
-        )
+        if by_cost:
+            luma = _by_cost(buffers, mb, around, mode, q, rounding, intra_choice, rec_y, of_modes, residual, scale, large)
+        else:
+            sizes = (1 if as_4x4 else 0) | (2 if as_8x8 else 0)
+            luma, mb_type[mb] = _code_nxn(
+                buffers, mb, around, cost, q, rounding, intra4x4_mode, rec_y, of_modes, residual, intra_modes,
+                sizes | 4 * given,
+            )  # fmt: skip
+            if luma < 0:
+                luma = _code_16x16_instead(mb, mode, buffers, q, rounding, intra_choice, rec_y, residual)
         residual.transform_8x8[mb] = mb_type[mb] == I_8x8
-        if luma < 0:
-            mb_type[mb] = I_16x16
-            intra16x16_mode[mb] = mode
-            for k in range(16):
-                intra4x4_mode[mb, k] = 2
-            clear_levels(mb, residual)
-            luma = _code_16x16(mb, buffers, q, rounding, residual)
-            store_luma(out, rec_y, x0, y0)
 
         predict_chroma(rec_u, rec_v, x0 // 2, y0 // 2, left, top, predictions)
         usable = 1 | (2 if left else 0) | (4 if top else 0) | (8 if left and top else 0)
-        mode, cost = _best_mode(own, 256, predictions, 2, usable, 0, lam)
+        q_c = chroma_qp(q, chroma_qp_offset)
+        if by_cost:
+            mode, chroma = best_chroma(buffers, mb, usable, q, q_c, rounding, predictions, residual, scale)
+        else:
+            mode, chroma = _code_chroma(buffers, mb, usable, lam, q_c, rounding, predictions, residual)
         intra_chroma_mode[mb] = mode
-        for i in range(0, 128, 16):
-            store(predicted, 256 + i, load_u8x16(predictions, 128 * mode + i))
-        chroma = code_chroma(buffers, chroma_qp(q, chroma_qp_offset), rounding, 0, mb, residual)
         store_chroma(out, rec_u, rec_v, x0 // 2, y0 // 2)
         cbp[mb] = luma + 16 * chroma
-        if pcm_is_cheaper(mb, residual):
+        if pcm_is_cheaper(mb, has_lists, residual):
+            _set_modes_of_none(mb, intra_choice)
             mb_type[mb] = code_pcm(mb, own, x0, y0, rec, residual)
-            for k in range(16):
-                intra4x4_mode[mb, k] = 2
-            intra16x16_mode[mb] = 0
-            intra_chroma_mode[mb] = 0
             cbp[mb] = 47

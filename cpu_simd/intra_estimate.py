@@ -295,12 +295,13 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
     """Type and modes of the best intra prediction of each macroblock in a P slice, and its cost (not part of the standard).
 
     source: uint8[H, W]; qp: uint8[n_mb], QP_Y; search_cost: int32[>= n_ref, n_mb, 41] of subpel_refine; slice_first_mb:
-    int32[mb_height]; tools: CodingTools, I_8x8 needs transform_8x8_mode; [row0, row1): macroblock rows; writes intra_cost:
-    int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16], used by `intra` if mode decision chooses intra: sixteen
-    Intra4x4PredModes in raster order, or AS_8x8 + Intra8x8PredMode of the quadrant of each 4x4 block, or sixteen times
-    AS_16x16 + Intra16x16PredMode. If intra_cost + lam * BITS_INTRA is not below the cost of the undivided macroblock in
-    its best reference, they are NOT_WORTH and AS_16x16 + DC. Neighbouring samples are those of the source, so macroblocks are
-    independent; only modes whose samples are available for Intra prediction in coding (6.4.11, 8.3.1.2) are considered.
+    int32[mb_height]; tools: CodingTools, I_8x8 needs transform_8x8_mode and intra_8x8; [row0, row1): macroblock rows; writes
+    intra_cost: int32[n_mb], SATD + lam * bits, and intra_modes: uint8[n_mb, 16], used by `intra` if mode decision chooses
+    intra: sixteen Intra4x4PredModes in raster order, or AS_8x8 + Intra8x8PredMode of the quadrant of each 4x4 block, or
+    sixteen times AS_16x16 + Intra16x16PredMode. If intra_cost + lam * BITS_INTRA is not below the cost of the undivided
+    macroblock in its best reference, they are NOT_WORTH and AS_16x16 + DC. Neighbouring samples are those of the source, so
+    macroblocks are independent; only modes whose samples are available for Intra prediction in coding (6.4.11, 8.3.1.2) are
+    considered.
     """
     mb_width = source.shape[1] // 16
     current = np.empty(256, np.int16)
@@ -322,7 +323,7 @@ def intra_estimate(source, qp, search_cost, n_ref, slice_first_mb, tools, row0, 
             store(current, y * 16, widen(row))
         mode, cost = _macroblock_16x16(source, x0, y0, top, lam, limit, current, edges)
         cost_8x8 = cost
-        if tools.transform_8x8_mode:
+        if tools.transform_8x8_mode and tools.intra_8x8:
             value = _macroblock_8x8(source, x0, y0, top, lam, cost, samples, edge, predictions, modes_8x8)
             cost_8x8 = min(cost, value)
         cost_4x4 = _macroblock_4x4(source, x0, y0, top, lam, cost_8x8, edge, rows, modes)

@@ -21,11 +21,24 @@ PARTITIONS = np.array(
 COARSE_PAD = 32  # border of the coarse frames of search_centre, coarse samples
 # Room for the bits of a macroblock on a GPU: at most 3200 of macroblock_layer() (A.3.1), mb_skip_run before them, alignment.
 ENTRY_BYTES = 416
-# frame_params: SliceQP_Y, cabac_init_idc; then the weights of reference 0 (8.4.2.3): LUMA_WEIGHTED + CHROMA_WEIGHTED,
-# luma_log2_weight_denom, weight, offset; chroma_log2_weight_denom, weight and offset of Cb, of Cr; then the bits of each
-# slice header.
-WEIGHTS, HEADER_BITS = 2, 11
+# frame_params: SliceQP_Y, cabac_init_idc; then N_WEIGHTS numbers for each of the first MOST_WEIGHTED entries of RefPicList0
+# (8.4.2.3): LUMA_WEIGHTED + CHROMA_WEIGHTED, luma_log2_weight_denom, weight, offset; chroma_log2_weight_denom, weight and
+# offset of Cb, of Cr; then the bits of each slice header.
+MOST_WEIGHTED, N_WEIGHTS = 2, 9
+WEIGHTS, HEADER_BITS = 2, 2 + MOST_WEIGHTED * N_WEIGHTS
 LUMA_WEIGHTED, CHROMA_WEIGHTED = 1, 2
+# Sums of the source for the weights: of blocks of SUM_BLOCK columns and lines, one of SUM_LINES lines counts.
+SUM_BLOCK, SUM_LINES = 16, 4
+
+# `scaling`, int16, what scaling.py makes of the scaling lists: SCALING_SET elements for intra, as many for inter
+# macroblocks, SCALING_FINER. Of a set, by QP % 6: multipliers of the quantiser ([12, 64], the last six rows with 0 for the
+# DC) and scaling factors ([6, 64]) of a strip of four blocks, in chroma Cb, Cb, Cr, Cr; both ([6, 16]) of one luma block;
+# both ([6, 128]) of two 8x8 blocks by columns.
+SCALING_MF, SCALING_FACTORS, SCALING_MF_CHROMA, SCALING_FACTORS_CHROMA = 0, 768, 1152, 1920
+SCALING_MF_BLOCK, SCALING_FACTORS_BLOCK, SCALING_MF_8x8, SCALING_FACTORS_8x8, SCALING_SET = 2304, 2400, 2496, 3264, 4032
+SCALING_FINER = 2 * SCALING_SET
+# Then the lists themselves in scan order: of intra, of inter macroblocks Y, Cb, Cr (16 each), 8x8 (64)
+SCALING_WEIGHTS, WEIGHTS_SET, WEIGHTS_8x8, SCALING_SIZE = SCALING_FINER + 16, 112, 48, SCALING_FINER + 16 + 2 * 112
 
 # Bins of CABAC: uint16, ctxIdx << 1 | binVal; these stand for ctxIdx in bypass bins and before end_of_slice_flag and I_PCM.
 BYPASS, TERMINATE = 1024, 1025

@@ -14,7 +14,9 @@ from .rdo_quant import HALF, weigh_8x8, weigh_blocks
 from .simd.blocks import count_nonzero, high_8, join, less, load_block, low_8, nonzero_groups, zigzag
 from .simd.vector import absolute, load_u8x8, load_u8x16, load_u16x16, max_s, splat_u16x16, store
 from .transform import (
+    CB,
     code_chroma_dc,
+    dc_multiplier,
     hadamard_2x2,
     quantise_block,
     quantise_strips,
@@ -39,13 +41,15 @@ Buffers = namedtuple("Buffers", (
 
 AS_ROUNDED, BY_CAVLC, BY_CABAC = range(3)
 
-# How levels are chosen.
+# How levels are chosen, and their steps.
 Rounding = namedtuple("Rounding", (
     "kind",  # AS_ROUNDED: by the dead zone alone; BY_CAVLC: by distortion and bits, see rdo_quant; BY_CABAC: see trellis
     "dead_zone",  # of luma, where AS_ROUNDED, see ROUNDING in decisions.py
     "chroma_dead_zone",
     "factor",  # cost of distortion, see trellis
     "bits",  # int32[N_BITS], of cabac_bits.fill_bits
+    "lists",  # Lists of scaling.py
+    "cabac",  # of CodingTools, None: kernels are compiled without the trellis
 ))  # fmt: skip
 
 
@@ -58,17 +62,23 @@ def rounding_kind(tools, without_cabac):
 
 
 @helper
+def by_cabac(rounding):
+    """Whether levels are chosen by distortion and bits of CABAC."""
+    return bool(rounding.cabac) and rounding.kind == BY_CABAC
+
+
+@helper
 def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
     """quantise_strips with levels chosen as `rounding` says; category: ctxBlockCat, those of AC leave the DC out."""
     source, predicted, _, quantised, dc, _, scratch, _ = buffers
     first = 0 if category == LUMA_4x4 else 1
     dead_zone = HALF if rounding.kind else rounding.chroma_dead_zone if category == CHROMA_AC else rounding.dead_zone
-    coded = quantise_strips(source, predicted, strip0, strip1, first, qp, dead_zone, quantised, dc)
+    coded = quantise_strips(source, predicted, strip0, strip1, first, qp, dead_zone, rounding.lists, quantised, dc)
     if rounding.kind == BY_CAVLC:
         return weigh_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, scratch)
-    if rounding.kind == BY_CABAC:
+    if by_cabac(rounding):
         factor = factor_of(category, qp, rounding)
-        return lower_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, category, factor, rounding.bits, scratch)
+        return lower_blocks(quantised, coded, 4 * strip0, 4 * strip1, first, category, factor, rounding, scratch)
     return coded
 
 
@@ -76,10 +86,10 @@ def quantise_chosen(buffers, strip0, strip1, category, qp, rounding):
 def quantise_chosen_8x8(buffers, qp, rounding):
     """quantise_8x8 with levels chosen as `rounding` says."""
     dead_zone = HALF if rounding.kind else rounding.dead_zone
-    coded = quantise_8x8(buffers.source, buffers.predicted, qp, dead_zone, buffers.quantised_8x8)
+    coded = quantise_8x8(buffers.source, buffers.predicted, qp, dead_zone, rounding.lists, buffers.quantised_8x8)
     if rounding.kind == BY_CAVLC:
         return weigh_8x8(buffers.quantised_8x8, coded, buffers.scratch)
-    if rounding.kind == BY_CABAC:
+    if by_cabac(rounding):
         return lower_8x8(buffers.quantised_8x8, coded, rounding, buffers.scratch)
     return coded
 
@@ -173,17 +183,18 @@ def code_chroma(buffers, qp_c, rounding, threshold, mb, residual):
     chroma part of coded_block_pattern (0, 1, 2).
     """
     _, predicted, out, quantised, dc, values, scratch, _ = buffers
-    levels, total_coeff = residual.levels, residual.total_coeff
+    levels, total_coeff, lists = residual.levels, residual.total_coeff, rounding.lists
     coded = quantise_chosen(buffers, 4, 6, CHROMA_AC, qp_c, rounding)
     for k in range(8):  # Cb 0..3, Cr 4..7
         values[k] = dc[64 + 16 * ((k >> 1) & 1) + 8 * (k >> 2) + 4 * (k & 1)]
-    if rounding.kind == BY_CABAC:
+    if by_cabac(rounding):
         for k in (0, 4):
             hadamard_2x2(values, k)
-            choose_dc(values, k, AS_SENT, 4, qp_c, CHROMA_DC, rounding, scratch)
+            multiplier = dc_multiplier(lists, CB + (k >> 2), qp_c)
+            choose_dc(values, k, AS_SENT, 4, qp_c, CHROMA_DC, multiplier, rounding, scratch)
     else:
-        code_chroma_dc(values, 0, qp_c, rounding.chroma_dead_zone)
-        code_chroma_dc(values, 4, qp_c, rounding.chroma_dead_zone)
+        code_chroma_dc(values, 0, qp_c, rounding.chroma_dead_zone, lists)
+        code_chroma_dc(values, 4, qp_c, rounding.chroma_dead_zone, lists)
     any_dc = False
     for k in range(8):
         levels[mb, CB_DC + (k >> 2), k & 3] = values[k]
@@ -193,13 +204,13 @@ def code_chroma(buffers, qp_c, rounding, threshold, mb, residual):
         for i in range(256, 384, 16):
             store(out, i, load_u8x16(predicted, i))
         return 0
-    scale_chroma_dc(values, 0, qp_c)
-    scale_chroma_dc(values, 4, qp_c)
+    scale_chroma_dc(values, 0, qp_c, lists)
+    scale_chroma_dc(values, 4, qp_c, lists)
     for i in range(64, 96):
         dc[i] = 0
     for k in range(8):
         dc[64 + 16 * ((k >> 1) & 1) + 8 * (k >> 2) + 4 * (k & 1)] = values[k]
-    reconstruct_strips(quantised, dc, predicted, 4, 6, qp_c, out)
+    reconstruct_strips(quantised, dc, predicted, 4, 6, qp_c, lists, out)
     return 2 if any_ac else 1
 
 
@@ -209,11 +220,12 @@ def code_block(source, predicted, qp, rounding, levels, levels_at, rec, rec_at, 
 
     Levels in zig-zag order to levels[levels_at..], the reconstruction to the plane rec from flat offset rec_at on.
     """
-    quantised, ratios = quantise_block(source, predicted, qp, HALF if rounding.kind else rounding.dead_zone)
-    if rounding.kind:
+    dead_zone = HALF if rounding.kind else rounding.dead_zone
+    quantised, ratios = quantise_block(source, predicted, qp, dead_zone, rounding.lists)
+    if by_cabac(rounding):
         quantised = lower_block(quantised, ratios, LUMA_4x4, rounding, scratch)
     store(levels, levels_at, zigzag(quantised))
-    reconstruct_block(quantised, predicted, qp, rec, rec_at, stride)
+    reconstruct_block(quantised, predicted, qp, rounding.lists, rec, rec_at, stride)
     return count_nonzero(quantised)
 
 
@@ -288,19 +300,20 @@ def bits_at_most(mb, levels):
 
 
 @helper
-def _is_clipped(mb, first, end, levels):
-    """Whether any level of blocks [first, end) of macroblock mb has the largest magnitude."""
+def _is_clipped(mb, first, end, least, levels):
+    """Whether any level of blocks [first, end) of macroblock mb has a magnitude of `least` or more."""
     largest = splat_u16x16(0)
     for block in range(first, end):
         largest = max_s(largest, absolute(load_u16x16(levels, 16 * (N_LEVEL_BLOCKS * mb + block))))
-    return nonzero_groups(less(splat_u16x16(MAX_LEVEL - 1), largest)) != 0
+    return nonzero_groups(less(splat_u16x16(least - 1), largest)) != 0
 
 
 @helper
-def pcm_is_cheaper(mb, residual):
+def pcm_is_cheaper(mb, has_lists, residual):
     """Whether I_PCM is required or takes fewer bits than the levels of a macroblock; not part of the standard.
 
-    It also keeps macroblock_layer( ) below the 3200 bits of A.3.1.
+    It also keeps macroblock_layer( ) below the 3200 bits of A.3.1. With flat scaling lists (has_lists None) the levels of 4x4
+    blocks are never clipped; with others they are, and rdo_quant lowers some.
     """
     levels, total_coeff = residual.levels, residual.total_coeff
     count = 0
@@ -309,7 +322,9 @@ def pcm_is_cheaper(mb, residual):
     for k in range(LUMA_DC, N_LEVEL_BLOCKS):
         for i in range(16):
             count += levels[mb, k, i] != 0
-    if _is_clipped(mb, 0 if residual.transform_8x8[mb] else LUMA_DC, N_LEVEL_BLOCKS, levels):
+    given = bool(has_lists)
+    first = 0 if given or residual.transform_8x8[mb] else LUMA_DC
+    if _is_clipped(mb, first, N_LEVEL_BLOCKS, MAX_LEVEL - given, levels):
         return True
     return count > FEW_LEVELS and bits_at_most(mb, levels) > PCM_BITS
 

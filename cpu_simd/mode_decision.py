@@ -21,6 +21,7 @@ from .decisions import (
     BITS_SKIP,
     BY_COST,
     LAMBDA,
+    PSY_ERROR,
     RD_SKIP_WEIGHT,
     SAD,
     SATD,
@@ -30,6 +31,7 @@ from .decisions import (
     BITS_16x16,
 )
 from .mv_prediction import choose_predictor, corner_available, neighbour, predict_skip_mv
+from .psy import predicted_difference
 from .simd.lanes import squares_of_pairs, sum_of_lanes, sums_of_4
 from .simd.vector import add, load_u8x16, load_u16x16, splat_i32x8, splat_u16x16, store, widen
 from .simd.vector import sub as difference
@@ -332,12 +334,12 @@ def wait_for_above(progress, my, mx, mb_width, first_mb, row0):
 
 @closed_kernel
 def mode_decision(
-    source, references, searches, rivals, slice_first_mb, qp, settings, progress, row0, row1, motion
+    source, references, searches, other_costs, slice_first_mb, qp, settings, progress, row0, row1, motion
 ):  # fmt: skip
     """Decides the macroblock rows [row0, row1), shared with all other threads that call this with the same arguments.
 
     source: uint8[H, W]; bundles: LumaReferences; Searches, results of full_search and subpel_refine; DecisionSettings.
-    Rivals; slice_first_mb: int32[mb_height]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
+    OtherCosts; slice_first_mb: int32[mb_height]; qp: uint8[n_mb], QP_Y; progress: int64[1 + mb_height],
     initially 0: rows taken, then the macroblocks decided in each row. Row row0 - 1 must be final if it is of the same slice.
 
     Writes motion: Motion, with mb_type P_16x16, P_16x8, P_8x16, P_8x8 or I_16x16 for "intra, the intra stage chooses". The
@@ -349,7 +351,7 @@ def mode_decision(
     at its vector costs no more than the best choice plus skip_limit.
     """
     ref_luma, ref_slots, pad, n_ref = references
-    intra_cost, skip_limit = rivals
+    intra_cost, skip_limit = other_costs
     mb_type, sub_mb_type, ref_idx, mv = motion
     metric, by_cost = SATD if settings.subme >= 3 else SAD, settings.subme >= BY_COST
     height, width = source.shape
@@ -399,7 +401,10 @@ def mode_decision(
                 if by_cost:
                     x, y = predict_skip_mv(mb, ref_idx, mv, mb_width, first_mb)
                     if inside(x, y, x0, y0, area):
-                        cost = whole_error(target, at, x, y) * RD_SKIP_WEIGHT[q_y] >> 16
+                        error = whole_error(target, at, x, y)
+                        if settings.psy_rd:
+                            error += predicted_difference(target, at, x, y) * settings.psy_rd * PSY_ERROR[q_y] >> 24
+                        cost = error * RD_SKIP_WEIGHT[q_y] >> 16
                         if cost <= best + skip_limit[mb]:
                             mb_type[mb] = P_SKIP
                             fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)

@@ -7,7 +7,7 @@ from ..standard.macroblock import P_8x8, P_8x16, P_16x8
 from ..standard.tables import QUARTER_SAMPLE_PAIRS
 from .simd.blocks import low_2, low_4, low_8
 from .simd.vector import add, average, clip_to_u8, load_u8x8, load_u8x16, mul, plus, shift_right_s, splat_u16x8, store, widen
-from .weighting import weigh_prediction
+from .weighting import any_weights, weigh_prediction
 
 
 @helper
@@ -109,5 +109,5 @@ def predict_inter(mb, x0, y0, references, motion, out):
                         ref_chroma, 2 * slot + c, pad // 2, x0 // 2 + 2 * sx, y0 // 2 + 2 * sy, 2 * w, 2 * h, mvx, mvy,
                         out, 256 + 8 * c + 32 * sy + 2 * sx,
                     )  # fmt: skip
-    if weights[0]:
+    if any_weights(weights):
         weigh_prediction(mb, ref_idx, weights, out)

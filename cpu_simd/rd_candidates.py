@@ -23,12 +23,14 @@ from .decisions import (
     BITS_16x8,
     BITS_16x16,
 )
+from .layout import SCALING_FINER, SCALING_SET
 from .macroblock_coding import load_macroblock
 from .macroblock_syntax import only_8x8_partitions
 from .mode_decision import Area, inside
 from .motion_compensation import predict_inter
+from .psy import luma_energy
 from .rd_cost import Residue, chroma_of, luma_of
-from .transform import chroma_qp
+from .transform import Lists, chroma_qp
 from .transform_choice import N_CHOICE_BITS, fill_choice_bits
 
 FAR = 1 << 30
@@ -184,10 +186,10 @@ def _refine(mb, x0, y0, whole, extra, references, area, searches, motion, residu
 
 
 @closed_kernel
-def rd_candidates(source, references, quantiser, settings, tools, row0, row1, searches, rivals):
+def rd_candidates(source, references, quantiser, settings, tools, row0, row1, searches, other_costs):
     """Makes the estimated costs of the macroblock rows [row0, row1) true ones, relative to the undivided macroblock's.
 
-    Bundles: Planes source, References, Quantiser, DecisionSettings, CodingTools, Searches of subpel_refine, Rivals with
+    Bundles: Planes source, References, Quantiser, DecisionSettings, CodingTools, Searches of subpel_refine, OtherCosts with
     intra_cost of intra_estimate. The true cost of the residual (rd_cost) less SATD is determined for the undivided
     macroblock, and for each division whose estimated cost is near the best; for others it is that of the best by estimates.
 
@@ -196,15 +198,17 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
     less the cost of the squared error of chroma without a residual.
     """
     n_ref, partition_mask = references.n_ref, settings.partition_mask
-    qp, chroma_qp_offset = quantiser
-    intra_cost, skip_limit = rivals
+    qp, chroma_qp_offset, scaling, has_lists = quantiser
+    lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
+    intra_cost, skip_limit = other_costs
     mb_width = source.y.shape[1] // 16
     types, sub_types = np.zeros(1, np.uint8), np.zeros((1, 4), np.uint8)
     motion = Motion(types, sub_types, np.zeros((1, 4), np.int8), np.zeros((1, 16, 2), np.int16))
     bits, bits_qp = np.zeros(N_CHOICE_BITS, np.int32), np.int64(-1)
     residue = Residue(
         np.zeros(384, np.uint8), np.zeros(384, np.uint8), np.zeros(768, np.int16), np.zeros(96, np.int32),
-        np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits,
+        np.zeros(16, np.int32), np.zeros(8, np.int64), np.zeros(64, np.int16), bits, lists,
+        np.int64(settings.psy_rd), np.zeros(4, np.int64), np.zeros(384, np.uint8),
     )  # fmt: skip
     area = Area(source.y.shape[1], source.y.shape[0], references.pad, settings.max_mv_y)
     estimates, satds, extras = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
@@ -219,6 +223,8 @@ def rd_candidates(source, references, quantiser, settings, tools, row0, row1, se
             bits_qp = q_y
         scale = q_y, q_c, lam, np.int64(tools.transform_8x8_mode)
         load_macroblock(source, x0, y0, residue.source)
+        if settings.psy_rd:
+            luma_energy(residue.source, residue.energy)
         best, least = 0, np.int64(FAR)
         for shape in range(shapes):
             estimates[shape], satds[shape] = _set_division(mb, shape, n_ref, lam, partition_mask, searches, motion)

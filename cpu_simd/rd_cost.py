@@ -9,14 +9,14 @@ import numpy as np
 
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_CHROMA
-from ..standard.tables import QUANT_MF
 from .cabac_bits import CHROMA_AC, CHROMA_DC, residual_block_bits
-from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO, DEAD_ZONE_INTER, RD_CHROMA_LEAST, RD_CHROMA_WEIGHT
-from .inter_residual import BLOCKS_OF_QUADRANT
+from .decisions import CHOICE_DISTORTION, CHOICE_MOST_RATIO, DEAD_ZONE_INTER, PSY_BITS, RD_CHROMA_LEAST, RD_CHROMA_WEIGHT
+from .inter_residual import BLOCKS_OF_QUADRANT, clear_quadrants
+from .psy import energy_difference
 from .simd.blocks import load_block, zigzag
 from .simd.vector import store
-from .transform import hadamard_2x2, quantise_dc, quantise_strips
-from .transform_8x8 import quantise_8x8
+from .transform import CB, dc_multiplier, hadamard_2x2, quantise_dc, quantise_strips, reconstruct_strips
+from .transform_8x8 import quantise_8x8, reconstruct_8x8
 from .transform_choice import distortions, luma_cost, mean_bits
 
 # What the residual of a macroblock is measured in; a buffer has the samples of transform.py.
@@ -29,22 +29,49 @@ Residue = namedtuple("Residue", (
     "values",  # int64[8], chroma DC
     "block",  # int16[64]
     "bits",  # int32[N_CHOICE_BITS], of cabac_bits.fill_bits and fill_choice_bits
+    "lists",  # Lists of scaling.py
+    "psy_rd",  # weight of energies, 1 / 256
+    "energy",  # int64[4], of the source (psy.luma_energy), if psy_rd
+    "out",  # uint8[384], the reconstruction, if psy_rd
 ))  # fmt: skip
+
+
+@helper
+def _psy_cost(residue, pattern, is_8x8, qp):
+    """Cost of the difference in energy of the reconstruction, in 1 / 256 bit. pattern: luma part of coded_block_pattern."""
+    quantised, dc, out = residue.quantised, residue.dc, residue.out
+    if pattern == 0:
+        difference = energy_difference(residue.predicted, residue.energy)
+    else:
+        clear_quadrants(quantised, pattern)
+        if is_8x8:
+            reconstruct_8x8(quantised, residue.predicted, qp, residue.lists, out)
+        else:
+            for i in range(64):
+                dc[i] = 0
+            reconstruct_strips(quantised, dc, residue.predicted, 0, 4, qp, residue.lists, out)
+        difference = energy_difference(out, residue.energy)
+    return difference * residue.psy_rd * PSY_BITS[qp] >> 16
 
 
 @helper
 def luma_of(residue, qp, may_be_8x8):
     """Least cost of the luma with its part of coded_block_pattern, by either transform. may_be_8x8: whether both may be."""
-    quantised, bits = residue.quantised, residue.bits
-    coded = quantise_strips(residue.source, residue.predicted, 0, 4, 0, qp, DEAD_ZONE_INTER, quantised, residue.dc)
+    source, predicted, quantised = residue.source, residue.predicted, residue.quantised
+    bits, lists = residue.bits, residue.lists
+    coded = quantise_strips(source, predicted, 0, 4, 0, qp, DEAD_ZONE_INTER, lists, quantised, residue.dc)
     quadrants = 0
     for q in range(4):
         quadrants |= (coded & BLOCKS_OF_QUADRANT[q] != 0) << q
-    best, _ = luma_cost(quantised, quadrants, False, bits, residue.block, residue.lanes)
+    best, pattern = luma_cost(quantised, quadrants, False, bits, residue.block, residue.lanes)
+    if residue.psy_rd:
+        best += _psy_cost(residue, pattern, False, qp)
     if may_be_8x8:
-        coded = quantise_8x8(residue.source, residue.predicted, qp, DEAD_ZONE_INTER, quantised)
+        coded = quantise_8x8(source, predicted, qp, DEAD_ZONE_INTER, lists, quantised)
         if coded:
-            cost, _ = luma_cost(quantised, coded, True, bits, residue.block, residue.lanes)
+            cost, pattern = luma_cost(quantised, coded, True, bits, residue.block, residue.lanes)
+            if residue.psy_rd:
+                cost += _psy_cost(residue, pattern, True, qp)
             best = min(best, cost)
     return best
 
@@ -52,17 +79,18 @@ def luma_of(residue, qp, may_be_8x8):
 @helper
 def _chroma_dc(residue, qp_c):
     """Squared errors without and with levels of chroma DC, (step / 64)^2, bits of both blocks, and whether any is left."""
-    values, block = residue.values, residue.block
+    values, block, lists = residue.values, residue.block, residue.lists
     none, some, total, found = np.int64(0), np.int64(0), np.int64(0), False
     for plane in range(2):
         for k in range(4):
             values[4 * plane + k] = residue.dc[64 + 16 * (k >> 1) + 8 * plane + 4 * (k & 1)]
         hadamard_2x2(values, 4 * plane)
+        multiplier = dc_multiplier(lists, CB + plane, qp_c)
         any_level = 0
         for k in range(4):
             value = values[4 * plane + k]
-            level = quantise_dc(value, qp_c, DEAD_ZONE_INTER)
-            ratio = abs(value) * np.int64(QUANT_MF[qp_c % 6, 0]) >> (10 + qp_c // 6)
+            level = quantise_dc(value, qp_c, DEAD_ZONE_INTER, multiplier, lists.finer)
+            ratio = abs(value) * multiplier >> (10 + qp_c // 6 - lists.finer)
             left = min(abs(ratio - 64 * abs(level)), CHOICE_MOST_RATIO)
             ratio = min(ratio, CHOICE_MOST_RATIO)
             none += ratio * ratio
@@ -82,7 +110,9 @@ def chroma_of(residue, qp, qp_c):
     qp, qp_c: QP_Y, QP_C. The blocks beside it are taken for coded in half of the macroblocks.
     """
     quantised, bits, lanes = residue.quantised, residue.bits, residue.lanes
-    coded = quantise_strips(residue.source, residue.predicted, 4, 6, 1, qp_c, DEAD_ZONE_INTER, quantised, residue.dc)
+    coded = quantise_strips(
+        residue.source, residue.predicted, 4, 6, 1, qp_c, DEAD_ZONE_INTER, residue.lists, quantised, residue.dc
+    )
     distortions(quantised, 2, lanes)
     none, some, total = np.int64(0), np.int64(0), np.int64(0)
     for i in range(8):

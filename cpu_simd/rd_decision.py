@@ -17,6 +17,7 @@ from .cabac_bits import N_BITS
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
 from .decisions import BITS_INTRA, DEAD_ZONE_INTER, LAMBDA, SATD, TRELLIS_INTER, BITS_8x8, BITS_8x16, BITS_16x8
 from .inter_residual import code_inter
+from .layout import SCALING_FINER, SCALING_SET
 from .macroblock_coding import BY_CAVLC, Buffers, Rounding, load_macroblock, rounding_kind
 from .mode_decision import (
     Area,
@@ -36,7 +37,7 @@ from .mv_prediction import predict_skip_mv
 from .simd.lanes import squares_of_pairs
 from .simd.vector import add, load_u8x16, splat_i32x8, store, sub, widen
 from .skip_probe import WORTH, probe_tables
-from .transform import chroma_qp
+from .transform import Lists, chroma_qp
 from .trellis import LONGEST
 
 FAR = 1 << 40
@@ -155,11 +156,12 @@ def rd_decision(
     """
     ref_luma, ref_slots, pad, n_ref = references.luma, references.searched, references.pad, references.n_ref
     mb_type, sub_mb_type, ref_idx, mv = motion
-    qp, chroma_qp_offset = quantiser
+    qp, chroma_qp_offset, scaling, has_lists = quantiser
+    lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
     total_coeff = residual.total_coeff
     dead_zone = np.int64(DEAD_ZONE_INTER)
-    kind = rounding_kind(CodingTools(settings.trellis, 0, 0, dead_zone, dead_zone), BY_CAVLC)
-    rounding = Rounding(kind, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32))
+    kind = rounding_kind(CodingTools(settings.trellis, None, None, dead_zone, dead_zone, None), BY_CAVLC)
+    rounding = Rounding(kind, dead_zone, dead_zone, np.int64(TRELLIS_INTER), np.zeros(N_BITS, np.int32), lists, None)
     height, width = source.y.shape
     mb_width = width // 16
     stride = ref_luma.shape[3]
@@ -205,7 +207,7 @@ def rd_decision(
                     for k in range(24):
                         total_coeff[mb, k] = 0
                 else:
-                    pattern = code_inter(mb, buffers, q_y, q_c, False, rounding, residual)
+                    pattern = code_inter(mb, buffers, q_y, q_c, None, rounding, residual)
                     divided = 2 <= step <= 4
                     if divided or pattern or ref_idx[mb, 0] or mv[mb, 0, 0] != sx or mv[mb, 0, 1] != sy:  # else P_Skip
                         bits = macroblock_bits(

@@ -161,7 +161,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
     height, width = source.shape
     mb_width = width // 16
     stride = reference.shape[1]
-    previous_ref_idx, previous_mv, distance = previous
+    previous_ref_idx, previous_mv, distance, duplicates = previous
     centre, predictor = start
     coarse_source, coarse_reference = coarse
     reach = max(merange, SMALLEST_WINDOW) + 3
@@ -188,7 +188,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
             elif n == 1:
                 if previous_ref_idx[mb, 0] < 0:
                     continue
-                steps = np.int64(previous_ref_idx[mb, 0]) + 1
+                steps = max(np.int64(previous_ref_idx[mb, 0]) - duplicates, 0) + 1
                 x = (np.int64(previous_mv[mb, 0, 0]) * distance // steps + 2) >> 2
                 y = (np.int64(previous_mv[mb, 0, 1]) * distance // steps + 2) >> 2
             else:

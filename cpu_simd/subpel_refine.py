@@ -65,6 +65,21 @@ _whole = make_shuffle((*[_NONE] * (LARGE + 8), LARGE + 5))
 
 
 @helper
+def sums_of_middle(small):
+    """Sums of the 8x4 and 4x8 partitions from those of the 4x4 blocks."""
+    return add(_small_1(small, small), _small_2(small, small))
+
+
+@helper
+def sums_of_large(middle):
+    """Sums of the partitions from 8x8 on, from lane LARGE on, from those of the 8x4 and 4x8 partitions."""
+    zero = splat_i32x16(0)
+    quadrants = add(_quadrant_1(middle, zero), _quadrant_2(middle, zero))
+    halves = add(_large_1(quadrants, zero), _large_2(quadrants, zero))
+    return add(halves, _whole(halves, zero))
+
+
+@helper
 def worth_refining(cost, mb, lam, partition_mask, every):
     """Bit mask of the partitions to refine in macroblock mb: those that may win, all if `every`.
 
@@ -130,7 +145,7 @@ def refine_step(target, origin, px, py, lam, wanted, step, metric, centre_too, n
     small_cost, middle_cost, large_cost = load_i32x16(cost, at), load_i32x16(cost, at + 16), load_i32x16(cost, at_large)
     small_mv, middle_mv, large_mv = load_i32x16(mv, 2 * at), load_i32x16(mv, 2 * at + 32), load_i32x16(mv, 2 * at_large)
     new_small_mv, new_middle_mv, new_large_mv = small_mv, middle_mv, large_mv
-    zero, far, never = splat_i32x16(0), splat_i32x16(FAR), splat_i32x16(NEVER)
+    far, never = splat_i32x16(FAR), splat_i32x16(NEVER)
     rest = wanted
     while rest != 0:
         k = bit_length(rest & -rest) - 1
@@ -154,7 +169,7 @@ def refine_step(target, origin, px, py, lam, wanted, step, metric, centre_too, n
             bits = splat_i32x16(lam * mvd_bits(x, y, px, py))
             vector = splat_i32x16(y << 16 | x & 0xFFFF)
             total = sums_of_lanes(s0, s1, s2, s3)
-            halves = add(_small_1(total, total), _small_2(total, total))
+            halves = sums_of_middle(total)
             if same & 0xFFFFFFFF:
                 total = add(total, bits)
                 new_small_mv = where_less(total, best_small, vector, new_small_mv)
@@ -162,9 +177,7 @@ def refine_step(target, origin, px, py, lam, wanted, step, metric, centre_too, n
                 total = add(halves, bits)
                 new_middle_mv = where_less(total, best_middle, vector, new_middle_mv)
                 best_middle = where_less(total, best_middle, total, best_middle)
-            halves = add(_quadrant_1(halves, zero), _quadrant_2(halves, zero))
-            halves = add(_large_1(halves, zero), _large_2(halves, zero))
-            total = add(add(halves, _whole(halves, zero)), bits)
+            total = add(sums_of_large(halves), bits)
             new_large_mv = where_less(total, best_large, vector, new_large_mv)
             best_large = where_less(total, best_large, total, best_large)
         small_cost = where_bits(small, best_small, small_cost)

@@ -4,12 +4,23 @@ A macroblock's samples and levels lie in flat buffers of 24 rows of sixteen: 16 
 in columns 0..7 and Cr in 8..15. Four rows are a "strip" of four 4x4 blocks: strips 0..3 are luma, 4 and 5 chroma.
 """
 
+from collections import namedtuple
+
 import numpy as np
 
+from ..jit.inlining import outlined
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
-from ..standard.tables import QP_CHROMA, QUANT_MF, NORM_ADJUST_4x4, level_scale_4x4
+from ..standard.tables import QP_CHROMA
 from .decisions import ROUNDING
+from .layout import (
+    SCALING_FACTORS,
+    SCALING_FACTORS_BLOCK,
+    SCALING_FACTORS_CHROMA,
+    SCALING_MF,
+    SCALING_MF_BLOCK,
+    SCALING_MF_CHROMA,
+)
 from .simd.blocks import (
     count_nonzero,
     forward_columns,
@@ -17,6 +28,7 @@ from .simd.blocks import (
     inverse_columns,
     inverse_rows,
     load_i32x16,
+    min_s,
     multiply_wide,
     narrow,
     narrow_saturated,
@@ -43,26 +55,31 @@ from .simd.vector import (
     widen_signed,
 )
 
+LUMA, CB, CR = range(3)
+
+# The table of the scaling lists as helpers take it.
+Lists = namedtuple("Lists", (
+    "scaling",  # int16[SCALING_SIZE], of scaling.py
+    "first",  # 0 for intra, SCALING_SET for inter macroblocks
+    "finer",  # its element SCALING_FINER
+    "has_lists",  # None if all scaling lists are flat: kernels are compiled without others; or 1
+))  # fmt: skip
+
 RATIOS = 384  # in a macroblock's buffer of levels: |coefficient| / step of each, in units of 1 / 64
 
-LEVEL_SCALE = level_scale_4x4()  # int32[6, 16]: [qP % 6, raster], flat scaling lists
 
-# Forward multipliers and scaling factors of a block in raster order, int16[qP % 6, 16]. LevelScale is a multiple of 16
-# with flat lists, so 8.5.12.1 reduces to level * normAdjust << (qP / 6), and its right shift is exact.
-MF_BLOCK = QUANT_MF.astype(np.int16)
-SCALE_BLOCK = NORM_ADJUST_4x4.astype(np.int16)
-
-
-def _strip(blocks):
-    """[..., 16 positions of a block] -> [..., 4 rows * 16]: the same values for the four blocks of a strip."""
-    return np.ascontiguousarray(np.tile(blocks.reshape(-1, 4, 4), (1, 1, 4)).reshape(-1, 64))
+@helper
+def dc_multiplier(lists, plane, qp):
+    """The multiplier of position 0 of a 4x4 block; plane: LUMA, CB or CR."""
+    at = SCALING_MF if plane == LUMA else SCALING_MF_CHROMA + 8 * (plane == CR)
+    return np.int64(lists.scaling[lists.first + at + 64 * (qp % 6)])
 
 
-# The same for a strip: MF int16[12, 64], row qP % 6, and row 6 + qP % 6 with zeros for the DC; SCALE int16[6, 64]
-_MF_AC = MF_BLOCK.copy()
-_MF_AC[:, 0] = 0
-MF_STRIP = _strip(np.concatenate([MF_BLOCK, _MF_AC]))
-SCALE_STRIP = _strip(SCALE_BLOCK)
+@helper
+def dc_scale(lists, plane, qp):
+    """8.5.9: LevelScale4x4(qp % 6, 0, 0); plane: LUMA, CB or CR."""
+    at = SCALING_FACTORS if plane == LUMA else SCALING_FACTORS_CHROMA + 8 * (plane == CR)
+    return np.int64(lists.scaling[lists.first + at + 64 * (qp % 6)]) << (0 if lists.has_lists else 4)
 
 
 @helper
@@ -81,24 +98,40 @@ def _ratios(coefficients, factors, shift):
 def _quantise(coefficients, factors, rounding, shift):
     """Levels of sixteen coefficients: (|W| * MF + f) >> shift with the sign of W; not part of the standard.
 
-    |W| <= 9180, MF <= 13107 and f <= 2^23 / 3 keep the sum within 31 bits and the levels below 1633.
+    |W| <= 9180, MF <= 32767 and f <= 2^23 / 2 keep the sum within 31 bits. The levels are below 1633 with flat scaling lists,
+    below 16 * 1633 with others.
     """
     scaled = shift_right(add(multiply_wide(absolute(coefficients), factors), rounding), shift)
     return with_sign(narrow(scaled), coefficients)
 
 
 @helper
-def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, levels, dc):
+def _clipped(levels):
+    """Sixteen levels, at most MAX_LEVEL and at least -MAX_LEVEL; pcm_is_cheaper finds those."""
+    return with_sign(min_s(absolute(levels), splat_u16x16(MAX_LEVEL)), levels)
+
+
+@helper
+def _clip(levels, first, end):
+    """_clipped in place, elements [first, end)."""
+    outlined()
+    for at in range(first, end, 16):
+        store(levels, at, _clipped(load_u16x16(levels, at)))
+
+
+@helper
+def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, lists, levels, dc):
     """Forward transform and quantisation of strips [strip0, strip1): source, predicted uint8[384] -> levels int16[768].
 
-    ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives them, strip * 16 + 4 * block. From
-    element RATIOS on, levels receives |coefficient| / step. Returns a bit mask of the blocks with levels, 4 * strip + block.
+    The strips are all of luma or all of chroma. ac_only: 1 leaves the DC coefficients out (levels 0); dc int32[96] receives
+    them, strip * 16 + 4 * block. From element RATIOS on, levels receives |coefficient| / step. Returns a bit mask of the
+    blocks with levels, 4 * strip + block.
     """
-    shift = 15 + qp // 6
+    shift = 15 + qp // 6 - lists.finer
     rounding = splat_i32x16((dead_zone << shift) // ROUNDING)
-    table = (6 * ac_only + qp % 6) * 64
-    f0, f1 = load_u16x16(MF_STRIP, table), load_u16x16(MF_STRIP, table + 16)
-    f2 = load_u16x16(MF_STRIP, table + 32)
+    mf, table = lists.scaling, lists.first + (SCALING_MF if strip0 < 4 else SCALING_MF_CHROMA) + (6 * ac_only + qp % 6) * 64
+    f0, f1 = load_u16x16(mf, table), load_u16x16(mf, table + 16)
+    f2, f3 = load_u16x16(mf, table + 32), load_u16x16(mf, table + 48)
     coded = 0
     for strip in range(strip0, strip1):
         at = 64 * strip
@@ -113,16 +146,18 @@ def quantise_strips(source, predicted, strip0, strip1, ac_only, qp, dead_zone, l
         store(levels, RATIOS + at, _ratios(first, f0, shift))
         store(levels, RATIOS + at + 16, _ratios(second, f1, shift))
         store(levels, RATIOS + at + 32, _ratios(third, f2, shift))
-        store(levels, RATIOS + at + 48, _ratios(fourth, f1, shift))
+        store(levels, RATIOS + at + 48, _ratios(fourth, f3, shift))
         x0 = _quantise(first, f0, rounding, shift)
         x1 = _quantise(second, f1, rounding, shift)
         x2 = _quantise(third, f2, rounding, shift)
-        x3 = _quantise(fourth, f1, rounding, shift)
+        x3 = _quantise(fourth, f3, rounding, shift)
         store(levels, at, x0)
         store(levels, at + 16, x1)
         store(levels, at + 32, x2)
         store(levels, at + 48, x3)
         coded |= nonzero_groups(bit_or(bit_or(x0, x1), bit_or(x2, x3))) << (4 * strip)
+    if lists.has_lists:
+        _clip(levels, 64 * strip0, 64 * strip1)
     return coded
 
 
@@ -133,57 +168,96 @@ def _add_residual(predicted, residual):
 
 
 @helper
-def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, out):
+def _reconstruct_strip(x0, x1, x2, x3, predicted, at, out):
+    """8.5.12.2, 8.5.14: inverse transform and reconstruction of a strip from its four rows of scaled coefficients."""
+    x0, x1, x2, x3 = inverse_rows(x0), inverse_rows(x1), inverse_rows(x2), inverse_rows(x3)
+    s, t = add(x0, x2), sub(x0, x2)
+    u, v = sub(shift_right_s(x1, 1), x3), add(x1, shift_right_s(x3, 1))
+    store(out, at, _add_residual(load_u8x16(predicted, at), add(s, v)))
+    store(out, at + 16, _add_residual(load_u8x16(predicted, at + 16), add(t, u)))
+    store(out, at + 32, _add_residual(load_u8x16(predicted, at + 32), sub(t, u)))
+    store(out, at + 48, _add_residual(load_u8x16(predicted, at + 48), sub(s, v)))
+
+
+@helper
+def _scaled(levels, factors, qp):
+    """8.5.12.1: sixteen scaled coefficients, 32 bits, from levels and LevelScale4x4, 16 bits."""
+    down = max(0, 4 - qp // 6)
+    product = multiply_wide(mul(levels, splat_u16x16(1 << max(0, qp // 6 - 4))), factors)
+    return shift_right(add(product, splat_i32x16((1 << down) >> 1)), down)
+
+
+@helper
+def _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, lists, out):
+    """reconstruct_strips with scaling lists that are not flat."""
+    outlined()
+    scaling, table = lists.scaling, lists.first + (SCALING_FACTORS if strip0 < 4 else SCALING_FACTORS_CHROMA) + 64 * (qp % 6)
+    for at in range(64 * strip0, 64 * strip1, 64):
+        x0 = add(_scaled(load_u16x16(levels, at), load_u16x16(scaling, table), qp), load_i32x16(dc, at >> 2))
+        x1 = _scaled(load_u16x16(levels, at + 16), load_u16x16(scaling, table + 16), qp)
+        x2 = _scaled(load_u16x16(levels, at + 32), load_u16x16(scaling, table + 32), qp)
+        x3 = _scaled(load_u16x16(levels, at + 48), load_u16x16(scaling, table + 48), qp)
+        _reconstruct_strip(x0, x1, x2, x3, predicted, at, out)
+
+
+@helper
+def reconstruct_strips(levels, dc, predicted, strip0, strip1, qp, lists, out):
     """8.5.12, 8.5.14: scaling, inverse transform, reconstruction of strips [strip0, strip1) into out uint8[384].
 
-    levels int16[384]; dc int32[96]: scaled DC values to be added at strip * 16 + 4 * block, all else 0.
+    The strips are all of luma or all of chroma. levels int16[384]; dc int32[96]: scaled DC values to be added at strip * 16 +
+    4 * block, all else 0.
     """
-    table = 64 * (qp % 6)
+    if lists.has_lists:
+        _reconstruct_by_lists(levels, dc, predicted, strip0, strip1, qp, lists, out)
+        return
+    # LevelScale is a multiple of 16: 8.5.12.1 reduces to level * normAdjust << (qP / 6), and its right shift is exact
+    table = lists.first + SCALING_FACTORS + 64 * (qp % 6)
     power = splat_u16x16(1 << (qp // 6))
-    f0, f1 = mul(load_u16x16(SCALE_STRIP, table), power), mul(load_u16x16(SCALE_STRIP, table + 16), power)
-    for strip in range(strip0, strip1):
-        at = 64 * strip
-        x0 = inverse_rows(add(multiply_wide(load_u16x16(levels, at), f0), load_i32x16(dc, 16 * strip)))
-        x1 = inverse_rows(multiply_wide(load_u16x16(levels, at + 16), f1))
-        x2 = inverse_rows(multiply_wide(load_u16x16(levels, at + 32), f0))
-        x3 = inverse_rows(multiply_wide(load_u16x16(levels, at + 48), f1))
-        s, t = add(x0, x2), sub(x0, x2)
-        u, v = sub(shift_right_s(x1, 1), x3), add(x1, shift_right_s(x3, 1))
-        store(out, at, _add_residual(load_u8x16(predicted, at), add(s, v)))
-        store(out, at + 16, _add_residual(load_u8x16(predicted, at + 16), add(t, u)))
-        store(out, at + 32, _add_residual(load_u8x16(predicted, at + 32), sub(t, u)))
-        store(out, at + 48, _add_residual(load_u8x16(predicted, at + 48), sub(s, v)))
+    f0 = mul(load_u16x16(lists.scaling, table), power)
+    f1 = mul(load_u16x16(lists.scaling, table + 16), power)
+    for at in range(64 * strip0, 64 * strip1, 64):
+        x0 = add(multiply_wide(load_u16x16(levels, at), f0), load_i32x16(dc, at >> 2))
+        x1 = multiply_wide(load_u16x16(levels, at + 16), f1)
+        x2 = multiply_wide(load_u16x16(levels, at + 32), f0)
+        x3 = multiply_wide(load_u16x16(levels, at + 48), f1)
+        _reconstruct_strip(x0, x1, x2, x3, predicted, at, out)
 
 
 @helper
-def quantise_block(source, predicted, qp, dead_zone):
+def quantise_block(source, predicted, qp, dead_zone, lists):
     """Levels of one 4x4 block (u8x16, raster) and |coefficient| / step as in quantise_strips, both in raster order."""
-    shift = 15 + qp // 6
+    shift = 15 + qp // 6 - lists.finer
     coefficients = forward_columns(forward_rows(sub(widen(source), widen(predicted))))
     rounding = splat_i32x16((dead_zone << shift) // ROUNDING)
-    factors = load_u16x16(MF_BLOCK, 16 * (qp % 6))
-    return _quantise(coefficients, factors, rounding, shift), _ratios(coefficients, factors, shift)
+    factors = load_u16x16(lists.scaling, lists.first + SCALING_MF_BLOCK + 16 * (qp % 6))
+    quantised = _quantise(coefficients, factors, rounding, shift)
+    if lists.has_lists:
+        quantised = _clipped(quantised)
+    return quantised, _ratios(coefficients, factors, shift)
 
 
 @helper
-def reconstruct_block(quantised, predicted, qp, rec, rec_at, stride):
+def reconstruct_block(quantised, predicted, qp, lists, rec, rec_at, stride):
     """8.5.12, 8.5.14: reconstruction of one 4x4 block from its levels (raster) to the plane rec from offset rec_at on."""
     if count_nonzero(quantised) == 0:
         store_block(rec, rec_at, stride, predicted)
     else:
-        factors = mul(load_u16x16(SCALE_BLOCK, 16 * (qp % 6)), splat_u16x16(1 << (qp // 6)))
-        scaled = multiply_wide(quantised, factors)
+        factors = load_u16x16(lists.scaling, lists.first + SCALING_FACTORS_BLOCK + 16 * (qp % 6))
+        if lists.has_lists:
+            scaled = _scaled(quantised, factors, qp)
+        else:
+            scaled = multiply_wide(quantised, mul(factors, splat_u16x16(1 << (qp // 6))))
         store_block(rec, rec_at, stride, _add_residual(predicted, inverse_columns(inverse_rows(scaled))))
 
 
 @helper
-def quantise_dc(value, qp, dead_zone):
+def quantise_dc(value, qp, dead_zone, multiplier, finer):
     """Level of a DC coefficient after the second transform (twice the step of position 0 of a 4x4 block).
 
-    Only these levels can exceed MAX_LEVEL.
+    multiplier, finer: of scaling.py. Levels are at most MAX_LEVEL.
     """
-    shift = 16 + qp // 6
-    level = min((abs(value) * int(QUANT_MF[qp % 6, 0]) + (dead_zone << shift) // ROUNDING) >> shift, MAX_LEVEL)
+    shift = 16 + qp // 6 - finer
+    level = min((abs(value) * multiplier + (dead_zone << shift) // ROUNDING) >> shift, MAX_LEVEL)
     return -level if value < 0 else level
 
 
@@ -211,10 +285,10 @@ def transform_luma_dc(c):
 
 
 @helper
-def scale_luma_dc(c, qp):
+def scale_luma_dc(c, qp, lists):
     """8.5.10: levels of the Intra16x16 DC block (int64[16], raster) -> scaled DC of each block, in place."""
     hadamard_4x4(c)
-    factor = int(LEVEL_SCALE[qp % 6, 0])
+    factor = dc_scale(lists, LUMA, qp)
     for i in range(16):
         if qp >= 36:
             c[i] = (c[i] * factor) << (qp // 6 - 6)
@@ -231,17 +305,18 @@ def hadamard_2x2(c, at):
 
 
 @helper
-def code_chroma_dc(c, at, qp_c, dead_zone):
-    """Transforms and quantises the chroma DC values c[at..at + 3] (int64, raster); they become levels."""
+def code_chroma_dc(c, at, qp_c, dead_zone, lists):
+    """Transforms and quantises the chroma DC values c[at..at + 3] (int64, raster; Cb at 0, Cr at 4); they become levels."""
     hadamard_2x2(c, at)
+    multiplier = dc_multiplier(lists, CB + (at >> 2), qp_c)
     for i in range(at, at + 4):
-        c[i] = quantise_dc(c[i], qp_c, dead_zone)
+        c[i] = quantise_dc(c[i], qp_c, dead_zone, multiplier, lists.finer)
 
 
 @helper
-def scale_chroma_dc(c, at, qp_c):
-    """8.5.11.2: levels c[at..at + 3] of a chroma DC block -> scaled DC of each block, in place."""
+def scale_chroma_dc(c, at, qp_c, lists):
+    """8.5.11.2: levels c[at..at + 3] of a chroma DC block (Cb at 0, Cr at 4) -> scaled DC of each block, in place."""
     hadamard_2x2(c, at)
-    factor = int(LEVEL_SCALE[qp_c % 6, 0])
+    factor = dc_scale(lists, CB + (at >> 2), qp_c)
     for i in range(at, at + 4):
         c[i] = ((c[i] * factor) << (qp_c // 6)) >> 5

@@ -12,19 +12,20 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cavlc import MAX_LEVEL
 from ..standard.macroblock import BLOCK_TO_RASTER
-from ..standard.tables import QUANT_MF_8x8, ZIGZAG_8x8, level_scale_8x8
+from ..standard.tables import ZIGZAG_8x8
 from .decisions import ROUNDING
+from .layout import SCALING_FACTORS_8x8, SCALING_MF_8x8
 from .simd.blocks import (
     load_u16x8,
     min_s,
     multiply_wide,
-    narrow,
     narrow_saturated,
     nonzero_groups,
     shift_right,
     transpose_8x8,
     with_sign,
 )
+from .simd.lanes import bit_count, bit_length, nonzero_lanes
 from .simd.vector import (
     absolute,
     add,
@@ -47,17 +48,9 @@ from .transform import RATIOS
 # Offset of each scan position from a quadrant's first level, and those of the quadrants.
 PLACE_8x8 = (ZIGZAG_8x8 % 8 * 16 + ZIGZAG_8x8 // 8).astype(np.int64)
 QUADRANT_8x8 = np.array([0, 8, 128, 136], np.int64)
-
-
-def by_columns(table):
-    """[..., 64 positions in raster order] -> int16[..., 128]: factors in the order of the levels of two quadrants."""
-    columns = table.reshape(-1, 8, 8).transpose(0, 2, 1).astype(np.int16)
-    return np.ascontiguousarray(np.concatenate([columns, columns], 2).reshape(-1, 128))
-
-
-# Forward multipliers and LevelScale8x8 with flat scaling lists, int16[qP % 6, 128]
-MF_8x8 = by_columns(QUANT_MF_8x8)
-SCALE_8x8 = by_columns(level_scale_8x8())
+EVERY_FOURTH = 0x1111111111111111
+SCAN_8x8 = np.empty(64, np.int64)  # scan position of the element at row 8, column of a quadrant
+SCAN_8x8[PLACE_8x8 // 16 * 8 + PLACE_8x8 % 16] = np.arange(64)
 
 
 @helper
@@ -104,11 +97,11 @@ def forward_8x8(rows):
 def _quantise(coefficients, factors, rounding, shift):
     """Levels of a vector: (|W| * MF + f) >> shift with the sign of W, at most MAX_LEVEL; not part of the standard.
 
-    |W| * MF <= 64 * 255 * 13107 and f <= 2^24 / 2 keep the sum within 31 bits. Only levels at QP 0 to 3 can exceed MAX_LEVEL;
-    pcm_is_cheaper finds them.
+    |W| * MF <= 64 * 255 * 32767 and f <= 2^24 / 2 keep the sum within 31 bits. With flat lists only levels at QP 0 to 3 can
+    exceed MAX_LEVEL; pcm_is_cheaper finds them.
     """
     product = multiply_wide(absolute(coefficients), factors)
-    level = narrow(shift_right(add(product, splat_like(product, rounding)), shift))
+    level = narrow_saturated(shift_right(add(product, splat_like(product, rounding)), shift))
     return with_sign(min_s(level, splat_like(level, MAX_LEVEL)), coefficients)
 
 
@@ -124,10 +117,10 @@ def _difference(source, predicted, at):
 
 
 @helper
-def _store_levels(coefficients, x, at, qp, dead_zone, levels):
+def _store_levels(coefficients, x, at, qp, dead_zone, lists, levels):
     """Quantises column x of two quadrants to levels from `at` on; returns its levels."""
-    shift = 16 + qp // 6
-    factors = load_u16x16(MF_8x8, 128 * (qp % 6) + 16 * x)
+    shift = 16 + qp // 6 - lists.finer
+    factors = load_u16x16(lists.scaling, lists.first + SCALING_MF_8x8 + 128 * (qp % 6) + 16 * x)
     quantised = _quantise(coefficients, factors, (dead_zone << shift) // ROUNDING, shift)
     store(levels, at + 16 * x, quantised)
     store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
@@ -135,7 +128,7 @@ def _store_levels(coefficients, x, at, qp, dead_zone, levels):
 
 
 @helper
-def quantise_8x8(source, predicted, qp, dead_zone, levels):
+def quantise_8x8(source, predicted, qp, dead_zone, lists, levels):
     """Forward transform and quantisation of a macroblock's luma: source, predicted uint8[384] -> levels int16[768].
 
     From element RATIOS on, levels receives |coefficient| / step. Returns a bit mask of the quadrants with levels.
@@ -149,10 +142,14 @@ def quantise_8x8(source, predicted, qp, dead_zone, levels):
             _difference(source, predicted, at + 64), _difference(source, predicted, at + 80),
             _difference(source, predicted, at + 96), _difference(source, predicted, at + 112),
         ))  # fmt: skip
-        l0, l1 = _store_levels(c0, 0, at, qp, dead_zone, levels), _store_levels(c1, 1, at, qp, dead_zone, levels)
-        l2, l3 = _store_levels(c2, 2, at, qp, dead_zone, levels), _store_levels(c3, 3, at, qp, dead_zone, levels)
-        l4, l5 = _store_levels(c4, 4, at, qp, dead_zone, levels), _store_levels(c5, 5, at, qp, dead_zone, levels)
-        l6, l7 = _store_levels(c6, 6, at, qp, dead_zone, levels), _store_levels(c7, 7, at, qp, dead_zone, levels)
+        l0 = _store_levels(c0, 0, at, qp, dead_zone, lists, levels)
+        l1 = _store_levels(c1, 1, at, qp, dead_zone, lists, levels)
+        l2 = _store_levels(c2, 2, at, qp, dead_zone, lists, levels)
+        l3 = _store_levels(c3, 3, at, qp, dead_zone, lists, levels)
+        l4 = _store_levels(c4, 4, at, qp, dead_zone, lists, levels)
+        l5 = _store_levels(c5, 5, at, qp, dead_zone, lists, levels)
+        l6 = _store_levels(c6, 6, at, qp, dead_zone, lists, levels)
+        l7 = _store_levels(c7, 7, at, qp, dead_zone, lists, levels)
         found = bit_or(bit_or(bit_or(l0, l1), bit_or(l2, l3)), bit_or(bit_or(l4, l5), bit_or(l6, l7)))
         groups = nonzero_groups(found)
         coded |= ((groups & 3 != 0) | (groups & 12 != 0) << 1) << 2 * pair
@@ -184,9 +181,10 @@ def inverse_8x8(columns):
 
 
 @helper
-def _column(levels, at, x, qp):
+def _column(levels, at, x, qp, lists):
     """Column x of the scaled coefficients of two quadrants, whose levels begin at levels[at]."""
-    return _scaled(load_u16x16(levels, at + 16 * x), load_u16x16(SCALE_8x8, 128 * (qp % 6) + 16 * x), qp)
+    factors = load_u16x16(lists.scaling, lists.first + SCALING_FACTORS_8x8 + 128 * (qp % 6) + 16 * x)
+    return _scaled(load_u16x16(levels, at + 16 * x), factors, qp)
 
 
 @helper
@@ -195,12 +193,14 @@ def _store_row(residual, at, predicted, out):
 
 
 @helper
-def reconstruct_8x8(levels, predicted, qp, out):
+def reconstruct_8x8(levels, predicted, qp, lists, out):
     """8.5.13, 8.5.14: scaling, inverse transform, reconstruction of a macroblock's luma, int16[256] -> out uint8[384]."""
     for at in range(0, 256, 128):
         r0, r1, r2, r3, r4, r5, r6, r7 = inverse_8x8((
-            _column(levels, at, 0, qp), _column(levels, at, 1, qp), _column(levels, at, 2, qp), _column(levels, at, 3, qp),
-            _column(levels, at, 4, qp), _column(levels, at, 5, qp), _column(levels, at, 6, qp), _column(levels, at, 7, qp),
+            _column(levels, at, 0, qp, lists), _column(levels, at, 1, qp, lists),
+            _column(levels, at, 2, qp, lists), _column(levels, at, 3, qp, lists),
+            _column(levels, at, 4, qp, lists), _column(levels, at, 5, qp, lists),
+            _column(levels, at, 6, qp, lists), _column(levels, at, 7, qp, lists),
         ))  # fmt: skip
         _store_row(r0, at, predicted, out)
         _store_row(r1, at + 16, predicted, out)
@@ -218,16 +218,16 @@ def _difference_8(source, at, predicted, to):
 
 
 @helper
-def _store_levels_8(coefficients, x, at, qp, dead_zone, levels):
+def _store_levels_8(coefficients, x, at, qp, dead_zone, lists, levels):
     """As _store_levels for one quadrant."""
-    shift = 16 + qp // 6
-    factors = load_u16x8(MF_8x8, 128 * (qp % 6) + 16 * x)
+    shift = 16 + qp // 6 - lists.finer
+    factors = load_u16x8(lists.scaling, lists.first + SCALING_MF_8x8 + 128 * (qp % 6) + 16 * x)
     store(levels, at + 16 * x, _quantise(coefficients, factors, (dead_zone << shift) // ROUNDING, shift))
     store(levels, RATIOS + at + 16 * x, _ratios(coefficients, factors, shift))
 
 
 @helper
-def quantise_quadrant(source, quadrant, predicted, to, qp, dead_zone, levels):
+def quantise_quadrant(source, quadrant, predicted, to, qp, dead_zone, lists, levels):
     """As quantise_8x8 for one quadrant, whose prediction is at predicted[to...], rows of eight; returns nothing."""
     at = QUADRANT_8x8[quadrant]
     c0, c1, c2, c3, c4, c5, c6, c7 = forward_8x8((
@@ -236,29 +236,30 @@ def quantise_quadrant(source, quadrant, predicted, to, qp, dead_zone, levels):
         _difference_8(source, at + 64, predicted, to + 32), _difference_8(source, at + 80, predicted, to + 40),
         _difference_8(source, at + 96, predicted, to + 48), _difference_8(source, at + 112, predicted, to + 56),
     ))  # fmt: skip
-    _store_levels_8(c0, 0, at, qp, dead_zone, levels)
-    _store_levels_8(c1, 1, at, qp, dead_zone, levels)
-    _store_levels_8(c2, 2, at, qp, dead_zone, levels)
-    _store_levels_8(c3, 3, at, qp, dead_zone, levels)
-    _store_levels_8(c4, 4, at, qp, dead_zone, levels)
-    _store_levels_8(c5, 5, at, qp, dead_zone, levels)
-    _store_levels_8(c6, 6, at, qp, dead_zone, levels)
-    _store_levels_8(c7, 7, at, qp, dead_zone, levels)
+    _store_levels_8(c0, 0, at, qp, dead_zone, lists, levels)
+    _store_levels_8(c1, 1, at, qp, dead_zone, lists, levels)
+    _store_levels_8(c2, 2, at, qp, dead_zone, lists, levels)
+    _store_levels_8(c3, 3, at, qp, dead_zone, lists, levels)
+    _store_levels_8(c4, 4, at, qp, dead_zone, lists, levels)
+    _store_levels_8(c5, 5, at, qp, dead_zone, lists, levels)
+    _store_levels_8(c6, 6, at, qp, dead_zone, lists, levels)
+    _store_levels_8(c7, 7, at, qp, dead_zone, lists, levels)
 
 
 @helper
-def _column_8(levels, at, x, qp):
-    return _scaled(load_u16x8(levels, at + 16 * x), load_u16x8(SCALE_8x8, 128 * (qp % 6) + 16 * x), qp)
+def _column_8(levels, at, x, qp, lists):
+    factors = load_u16x8(lists.scaling, lists.first + SCALING_FACTORS_8x8 + 128 * (qp % 6) + 16 * x)
+    return _scaled(load_u16x8(levels, at + 16 * x), factors, qp)
 
 
 @helper
-def reconstruct_quadrant(levels, quadrant, predicted, to, qp, rec, rec_at, stride):
+def reconstruct_quadrant(levels, quadrant, predicted, to, qp, lists, rec, rec_at, stride):
     """As reconstruct_8x8 for one quadrant, predicted at predicted[to...], to the plane rec from flat offset rec_at on."""
     at = QUADRANT_8x8[quadrant]
     r0, r1, r2, r3, r4, r5, r6, r7 = inverse_8x8((
-        _column_8(levels, at, 0, qp), _column_8(levels, at, 1, qp), _column_8(levels, at, 2, qp),
-        _column_8(levels, at, 3, qp), _column_8(levels, at, 4, qp), _column_8(levels, at, 5, qp),
-        _column_8(levels, at, 6, qp), _column_8(levels, at, 7, qp),
+        _column_8(levels, at, 0, qp, lists), _column_8(levels, at, 1, qp, lists), _column_8(levels, at, 2, qp, lists),
+        _column_8(levels, at, 3, qp, lists), _column_8(levels, at, 4, qp, lists), _column_8(levels, at, 5, qp, lists),
+        _column_8(levels, at, 6, qp, lists), _column_8(levels, at, 7, qp, lists),
     ))  # fmt: skip
     store(rec, rec_at, _add_residual(load_u8x8(predicted, to), r0))
     store(rec, rec_at + stride, _add_residual(load_u8x8(predicted, to + 8), r1))
@@ -271,20 +272,31 @@ def reconstruct_quadrant(levels, quadrant, predicted, to, qp, rec, rec_at, strid
 
 
 @helper
+def nonzero_8x8(quantised, quadrant):
+    """Bit mask of the levels of a quadrant that are not 0: bit 8 * row + column, see SCAN_8x8."""
+    at = QUADRANT_8x8[quadrant]
+    shift = at & 8
+    mask = np.int64(0)
+    for row in range(8):
+        mask |= (nonzero_lanes(quantised, at - shift + 16 * row) >> shift & 255) << 8 * row
+    return mask
+
+
+@helper
 def scan_8x8(quantised, quadrant, mb, levels, total_coeff):
     """8.5.7, 7.3.5.3.2: levels of a quadrant of quantised int16[256] -> levels, interleaved (layout.py), and total_coeff.
 
     The levels must be cleared. Returns the number of levels.
     """
     at = QUADRANT_8x8[quadrant]
-    total = 0
+    rest, found = nonzero_8x8(quantised, quadrant), np.int64(0)
+    total = bit_count(rest)
+    while rest != 0:
+        k = bit_length(rest) - 1
+        rest ^= np.int64(1) << k
+        i = SCAN_8x8[k]
+        levels[mb, 4 * quadrant + (i & 3), i >> 2] = quantised[at + 16 * (k >> 3) + (k & 7)]
+        found |= np.int64(1) << i
     for block in range(4):
-        count = 0
-        for n in range(16):
-            level = quantised[at + PLACE_8x8[4 * n + block]]
-            if level != 0:
-                levels[mb, 4 * quadrant + block, n] = level
-                count += 1
-        total_coeff[mb, BLOCK_TO_RASTER[4 * quadrant + block]] = count
-        total += count
+        total_coeff[mb, BLOCK_TO_RASTER[4 * quadrant + block]] = bit_count(found >> block & EVERY_FOURTH)
     return total

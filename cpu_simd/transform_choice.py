@@ -16,7 +16,7 @@ from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_length, nonzero_lanes, squares_of_pairs
 from .simd.vector import absolute, add, load_u16x16, min_u, shift_left, splat_i32x8, splat_u16x16, store, sub
 from .transform import RATIOS
-from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
+from .transform_8x8 import QUADRANT_8x8, SCAN_8x8, nonzero_8x8
 
 # Elements of a table of bits after those of cabac_bits.fill_bits, see fill_choice_bits
 MEANS = N_BITS  # coded_block_flag 0, 1 of a 4x4 block, bit 0, 1 of coded_block_pattern: each the mean of its four contexts
@@ -104,11 +104,13 @@ def _bits_4x4(quantised, quadrant, bits, block):
 def _bits_8x8(quantised, quadrant, bits, block):
     """Bits of the 8x8 block of a quadrant, which has levels."""
     at = QUADRANT_8x8[quadrant]
-    mask = np.int64(0)
-    for i in range(64):
-        level = quantised[at + PLACE_8x8[i]]
-        block[i] = level
-        mask |= np.int64(level != 0) << i
+    rest, mask = nonzero_8x8(quantised, quadrant), np.int64(0)
+    while rest != 0:
+        k = bit_length(rest) - 1
+        rest ^= np.int64(1) << k
+        i = SCAN_8x8[k]
+        block[i] = quantised[at + 16 * (k >> 3) + (k & 7)]
+        mask |= np.int64(1) << i
     return _block_bits(bits, LUMA_8x8, LAST_8x8, OTHER_8x8, block, mask)
 
 
@@ -148,9 +150,9 @@ def luma_cost(quantised, coded, is_8x8, bits, block, lanes):
         if q & 1 == 0:
             distortions(quantised, q >> 1, lanes)
         cost = (_sum(lanes, 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + zero
-        if coded >> q & 1:
-            own = _bits_8x8(quantised, q, bits, block) if is_8x8 else _bits_4x4(quantised, q, bits, block)
-            own += (_sum(lanes, 8 + 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + one
+        own = (_sum(lanes, 8 + 4 * (q & 1)) * CHOICE_DISTORTION >> 8) + one
+        if coded >> q & 1 and own < cost:
+            own += _bits_8x8(quantised, q, bits, block) if is_8x8 else _bits_4x4(quantised, q, bits, block)
             if own < cost:
                 cost = own
                 pattern |= 1 << q

@@ -4,7 +4,8 @@ A coefficient's level is |coefficient| / step rounded to the nearest integer, or
 coefficient to the first, as levels are coded (7.3.5.3.3), and keeps the cheapest choice for each state of the contexts of
 coeff_abs_level_minus1 (9.3.3.1.3): node 0 no level so far; 1, 2, 3 so many ones (3: or more); 4 to 7 one to four larger
 levels (7: or more). Costs are in units of 1 / 256 bit. In units of the step, distortion is the same at all positions of all
-blocks with flat scaling lists, so that the ratio |coefficient| / step says it. The twin for GPUs is cuda_src/trellis.cuh.
+blocks with flat scaling lists, so that the ratio |coefficient| / step says it; with others `factor_at` has the square of the
+step. The twin for GPUs is cuda_src/trellis.cuh.
 """
 
 import numpy as np
@@ -12,14 +13,15 @@ import numpy as np
 from ..jit.kernel import helper
 from ..standard.cabac_contexts import ABS_LEVEL_BASE
 from ..standard.cavlc import MAX_LEVEL
-from ..standard.tables import QUANT_MF, ZIGZAG_4x4
+from ..standard.tables import ZIGZAG_4x4
 from .cabac_bits import CHROMA_AC, CHROMA_DC, EMPTY, ONE_BIT, TABLE_QP, LUMA_8x8, significance_contexts
-from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RDO_ONE, TRELLIS_8x8
+from .decisions import RD_CHROMA_LEAST, RD_CHROMA_WEIGHT, RDO_ONE, TRELLIS_MOST, TRELLIS_8x8
+from .layout import SCALING_WEIGHTS, WEIGHTS_SET, WEIGHTS_8x8
 from .rdo_quant import OFFSET
 from .simd.blocks import load_block, zigzag
 from .simd.lanes import bit_length, nonzero_lanes
 from .simd.vector import absolute, load_u16x16, store
-from .transform import RATIOS
+from .transform import CB, LUMA, RATIOS
 from .transform_8x8 import PLACE_8x8, QUADRANT_8x8
 
 LONGEST = 64  # coefficients of a block; in choose_levels' buffer the place of the ratios
@@ -107,12 +109,29 @@ def _after_two(bits, base, last_context, extra, lower, costs, paths, has_large):
 
 
 @helper
-def choose_levels(block, at, count, category, bits, factor):
+def weights_of(lists, category, plane):
+    """Where the weights of a block begin in the table of scaling.py; plane: LUMA, CB or CR."""
+    at = SCALING_WEIGHTS + (WEIGHTS_SET if lists.first else 0)
+    return at + (WEIGHTS_8x8 if category == LUMA_8x8 else 16 * plane)
+
+
+@helper
+def factor_at(factor, lists, at):
+    """The cost of distortion where a step is scaling[at] / 16 times that of a flat list, by the error of samples."""
+    if lists.has_lists:
+        weight = np.int64(lists.scaling[at])
+        return min(factor * weight * weight >> 8, TRELLIS_MOST)
+    return factor
+
+
+@helper
+def choose_levels(block, at, count, category, bits, factor, lists, weights):
     """Levels of one block by rate and distortion. Returns the positions to be lowered by one, as a bit mask (bit 0: `at`).
 
     block: int16[2 * LONGEST] in scan order: magnitudes of the levels, rounded to the nearest, and from LONGEST on
     |coefficient| / step in units of 1 / RDO_ONE; `count` (4, 15, 16, 64) of each from `at` on. category: ctxBlockCat;
-    bits: of cabac_bits.fill_bits; factor: cost of distortion (TRELLIS_INTER, TRELLIS_INTRA).
+    bits: of cabac_bits.fill_bits; factor: cost of distortion (TRELLIS_INTER, TRELLIS_INTRA); weights: where those of scan
+    position 0 are in lists.scaling, -1: `factor` has them.
     """
     base = np.int64(ABS_LEVEL_BASE[category])
     last_context = base + (8 if category == CHROMA_DC else 9)  # after four and more larger levels
@@ -137,8 +156,9 @@ def choose_levels(block, at, count, category, bits, factor):
         lower = np.int64(1) << i
         extra = np.int64(block[LONGEST + at + i]) - RDO_ONE * size + RDO_ONE // 2  # distortion, 1 / 32 squared step
         last, other = last + ONE_BIT, other + ONE_BIT  # the sign
+        cost_of_error = factor if weights < 0 else factor_at(factor, lists, weights + at + i)
         if size == 1:
-            extra *= factor
+            extra *= cost_of_error
             if has_large:
                 one = other + np.int64(bits[2 * base])
                 c7, p7 = _cheaper(c7 + one, p7, c7 + extra, p7 | lower)
@@ -155,11 +175,11 @@ def choose_levels(block, at, count, category, bits, factor):
         paths = p0, p1, p2, p3, p4, p5, p6, p7
         if size == 2:
             c1, c2, c3, c4, c5, c6, c7, p1, p2, p3, p4, p5, p6, p7 = _after_two(
-                bits, base, last_context, extra * factor, lower, costs, paths, has_large
+                bits, base, last_context, extra * cost_of_error, lower, costs, paths, has_large
             )
         else:
             sure = extra >= RDO_ONE // 2 or block[LONGEST + at + i] == LARGEST_RATIO
-            extra = np.int64(NEVER) if sure else extra * factor
+            extra = np.int64(NEVER) if sure else extra * cost_of_error
             c4, c5, c6, c7, p4, p5, p6, p7 = _after_larger(bits, base, last_context, size, extra, i, costs, paths, has_large)
             c1 = c2 = c3 = np.int64(NEVER)
         c0 = np.int64(NEVER)
@@ -182,15 +202,16 @@ def factor_of(category, qp, rounding):
 
 
 @helper
-def lower_levels(quantised, at, first, category, factor, bits, block):
+def lower_levels(quantised, at, first, category, factor, rounding, block, plane):
     """Lowers levels of the 4x4 block at quantised[at], rows of sixteen; returns whether any are left.
 
     quantised: int16[768] of quantise_strips, rounded up from one half on; first: 1 leaves the DC out; block: scratch,
-    with category, factor and bits as choose_levels has them.
+    with category and factor as choose_levels has them; plane: LUMA, CB or CR.
     """
+    bits, lists = rounding.bits, rounding.lists
     store(block, 0, absolute(zigzag(load_block(quantised, at))))
     store(block, LONGEST, zigzag(load_block(quantised, RATIOS + at)))
-    path = choose_levels(block, first, 16 - first, category, bits, factor)
+    path = choose_levels(block, first, 16 - first, category, bits, factor, lists, weights_of(lists, category, plane))
     path <<= first
     left = nonzero_lanes(block, 0)
     while path != 0:
@@ -204,11 +225,12 @@ def lower_levels(quantised, at, first, category, factor, bits, block):
 
 
 @helper
-def lower_blocks(quantised, coded, first_block, end_block, first, category, factor, bits, block):
+def lower_blocks(quantised, coded, first_block, end_block, first, category, factor, rounding, block):
     """lower_levels for blocks [first_block, end_block) set in `coded` (bit 4 * strip + block); those with levels left."""
     for k in range(first_block, end_block):
         at = 64 * (k >> 2) + 4 * (k & 3)
-        if coded >> k & 1 and not lower_levels(quantised, at, first, category, factor, bits, block):
+        plane = LUMA if k < 16 else CB + (k >> 1 & 1)
+        if coded >> k & 1 and not lower_levels(quantised, at, first, category, factor, rounding, block, plane):
             coded &= ~(1 << k)
     return coded
 
@@ -216,6 +238,7 @@ def lower_blocks(quantised, coded, first_block, end_block, first, category, fact
 @helper
 def lower_8x8(quantised, coded, rounding, block):
     """lower_levels for the quadrants of quantise_8x8 set in `coded`; returns those with levels left."""
+    lists = rounding.lists
     for q in range(4):
         if coded >> q & 1 == 0:
             continue
@@ -226,7 +249,8 @@ def lower_8x8(quantised, coded, rounding, block):
             block[i] = abs(level)
             block[LONGEST + i] = quantised[RATIOS + at + PLACE_8x8[i]]
             left += level != 0
-        path = choose_levels(block, 0, 64, LUMA_8x8, rounding.bits, factor_of(LUMA_8x8, 0, rounding))
+        factor = factor_of(LUMA_8x8, 0, rounding)
+        path = choose_levels(block, 0, 64, LUMA_8x8, rounding.bits, factor, lists, weights_of(lists, LUMA_8x8, LUMA))
         while path != 0:
             i = bit_length(path) - 1
             path ^= 1 << i
@@ -244,7 +268,8 @@ def lower_block(quantised, ratios, category, rounding, block):
     store(block, 0, absolute(zigzag(quantised)))
     store(block, LONGEST, zigzag(ratios))
     store(block, 32, quantised)
-    path = choose_levels(block, 0, 16, category, rounding.bits, rounding.factor)
+    lists = rounding.lists
+    path = choose_levels(block, 0, 16, category, rounding.bits, rounding.factor, lists, weights_of(lists, category, LUMA))
     while path != 0:
         i = bit_length(path) - 1
         path ^= 1 << i
@@ -254,18 +279,20 @@ def lower_block(quantised, ratios, category, rounding, block):
 
 
 @helper
-def choose_dc(values, at, scan, count, qp, category, rounding, block):
+def choose_dc(values, at, scan, count, qp, category, multiplier, rounding, block):
     """Levels of a DC block in place: values int64 from `at` on, `count` of them after the second transform, raster.
 
-    scan: raster position by scan index; rounding: Rounding of macroblock_coding.py; block: as in lower_levels.
+    scan: raster position by scan index; multiplier: see scaling.py; rounding: Rounding of macroblock_coding.py; block: as in
+    lower_levels.
     """
-    shift = 16 + qp // 6
-    scale = np.int64(QUANT_MF[qp % 6, 0])
+    shift = 16 + qp // 6 - rounding.lists.finer
     for i in range(count):
-        scaled = abs(values[at + scan[i]]) * scale
+        scaled = abs(values[at + scan[i]]) * multiplier
         block[i] = min((scaled + (1 << shift - 1)) >> shift, MAX_LEVEL)
         block[LONGEST + i] = min(scaled >> shift - 6, LARGEST_RATIO)
-    path = choose_levels(block, 0, count, category, rounding.bits, factor_of(category, qp, rounding))
+    plane = CB + (at >> 2) if category == CHROMA_DC else LUMA
+    factor = factor_at(factor_of(category, qp, rounding), rounding.lists, weights_of(rounding.lists, category, plane))
+    path = choose_levels(block, 0, count, category, rounding.bits, factor, rounding.lists, -1)
     for i in range(count):
         level = np.int64(block[i]) - (path >> i & 1)
         k = at + scan[i]

@@ -1,9 +1,9 @@
-"""Weighted sample prediction of reference 0 (8.4.2.3), its copy for the search, and sums of the source for the weights."""
+"""Weighted sample prediction (8.4.2.3), weighted references for the search, and sums of the source for the weights."""
 
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
-from .layout import CHROMA_WEIGHTED, LUMA_WEIGHTED
+from .layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
 from .simd.lanes import squares_of_pairs, sum_of_lanes
 from .simd.vector import add, load_u8x16, widen
 
@@ -23,40 +23,50 @@ def _weigh(out, at, side, denominator, weight, offset):
 
 
 @helper
-def weigh_prediction(mb, ref_idx, weights, out):
-    """8.4.2.3.2: weighs the quadrants of macroblock mb that reference 0 predicts.
-
-    weights: int32[9], see WEIGHTS in layout.py; out uint8[384], rows of sixteen (transform.py).
-    """
+def any_weights(weights):
+    """Whether an entry of RefPicList0 has weights; see weigh_prediction."""
     flags = weights[0]
+    for n in range(1, MOST_WEIGHTED):
+        flags |= weights[N_WEIGHTS * n]
+    return flags != 0
+
+
+@helper
+def weigh_prediction(mb, ref_idx, weights, out):
+    """8.4.2.3.2: weighs the quadrants of macroblock mb that weighted entries of RefPicList0 predict.
+
+    weights: int32[MOST_WEIGHTED * N_WEIGHTS], see layout.py; out uint8[384], rows of sixteen (transform.py).
+    """
     for q in range(4):
-        if ref_idx[mb, q] == 0:
-            x, y = q & 1, q >> 1
+        ref = np.int64(ref_idx[mb, q])
+        if 0 <= ref < MOST_WEIGHTED:
+            x, y, at = q & 1, q >> 1, N_WEIGHTS * ref
+            flags = weights[at]
             if flags & LUMA_WEIGHTED:
-                _weigh(out, 128 * y + 8 * x, 8, np.int64(weights[1]), np.int64(weights[2]), np.int64(weights[3]))
+                denominator, weight, offset = np.int64(weights[at + 1]), np.int64(weights[at + 2]), np.int64(weights[at + 3])
+                _weigh(out, 128 * y + 8 * x, 8, denominator, weight, offset)
             if flags & CHROMA_WEIGHTED:
                 for c in range(2):
-                    weight, offset = np.int64(weights[5 + 2 * c]), np.int64(weights[6 + 2 * c])
-                    _weigh(out, 256 + 8 * c + 64 * y + 4 * x, 4, np.int64(weights[4]), weight, offset)
+                    weight, offset = np.int64(weights[at + 5 + 2 * c]), np.int64(weights[at + 6 + 2 * c])
+                    _weigh(out, 256 + 8 * c + 64 * y + 4 * x, 4, np.int64(weights[at + 4]), weight, offset)
 
 
 @closed_kernel
-def weight_reference(ref_luma, ref_slots, weights, weighted_slot, pad, row0, row1):
-    """Not part of the standard: the luma planes of reference 0, weighted, for the search in slot `weighted_slot`.
+def weight_reference(luma, weights, pad, row0, row1, weighted):
+    """Not part of the standard: the luma planes of a reference with weights, for the search.
 
-    ref_luma uint8[n_slots, 4, H + 2 pad, W + 2 pad]; weights: see weigh_prediction. Sample rows of macroblock rows
-    [row0, row1); the first and the last take the rows of the border with them. The standard weighs after interpolation: a
-    quarter sample of these planes may differ by one from the prediction.
+    luma, weighted (out): uint8[4, H + 2 pad, W + 2 pad]; weights: int32[N_WEIGHTS], see layout.py. Sample rows of macroblock
+    rows [row0, row1); the first and the last take the rows of the border with them. The standard weighs after interpolation:
+    a quarter sample of these planes may differ by one from the prediction.
     """
-    height, width = ref_luma.shape[2], ref_luma.shape[3]
+    height, width = luma.shape[1], luma.shape[2]
     y0 = 0 if row0 == 0 else pad + 16 * row0
     y1 = height if pad + 16 * row1 == height - pad else pad + 16 * row1
-    slot, to = np.int64(ref_slots[0]), np.int64(weighted_slot)
     denominator, weight, offset = np.int32(weights[1]), np.int32(weights[2]), np.int32(weights[3])
     for plane in range(4):
         for y in range(y0, y1):
             for x in range(width):
-                ref_luma[to, plane, y, x] = _weighted(np.int32(ref_luma[slot, plane, y, x]), denominator, weight, offset)
+                weighted[plane, y, x] = _weighted(np.int32(luma[plane, y, x]), denominator, weight, offset)
 
 
 @helper

@@ -14,7 +14,7 @@ from .runtime.device import Device, DeviceArray
 KERNELS = (
     "make_bins", "place_bins", "gather_bins",
     "count_contexts", "sum_contexts", "sort_bins", "walk_states", "map_ranges", "compose_chunks", "add_codes",
-    "code_serially", "write_bytes",
+    "code_bin_by_bin", "write_bytes",
 )  # fmt: skip
 
 # Sizes of cabac.cuh
@@ -175,7 +175,7 @@ def write_cabac_slices(
     state = _entry_arguments(slices, macroblocks, transform_8x8_mode)
     own = device.scratch("bins of an entry", (mb_height, MOST_BINS), np.uint16, stream)
     arguments = [*state, slices.rows, bins.slice_chunks, *_tables(device), *source, own, cells, *sizes]
-    device.launch("cabac_bins", "code_serially", (n,), (32,), arguments, stream)
+    device.launch("cabac_bins", "code_bin_by_bin", (n,), (32,), arguments, stream)
     write_bytes(slices, cells, sizes, slice_data, stream)
 
 

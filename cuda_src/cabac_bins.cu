@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) gather_bins(STATE_PA
 
 // Slices that have more bins than places, bin after bin, a warp a slice: exact and slow, for noise at the lowest QP.
 // bins: uint16[slices, MOST_BINS], scratch; cells, sizes, totals: as compose_chunks and add_codes leave them
-extern "C" __global__ void __launch_bounds__(32, 1) code_serially(STATE_PARAMETERS, int entries, const int *slices,
+extern "C" __global__ void __launch_bounds__(32, 1) code_bin_by_bin(STATE_PARAMETERS, int entries, const int *slices,
     const int2 *slice_chunks,
     const unsigned *ranges, const unsigned *next_states, const short *initial, const uint8_t *source_y, const uint8_t *source_u,
     const uint8_t *source_v, uint16_t *bins, unsigned *cells, int *sizes, int *totals) {

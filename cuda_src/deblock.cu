@@ -24,6 +24,7 @@ struct State {
   const uint8_t *mb_type, *total_coeff, *transform_8x8, *qp;
   const signed char *ref_idx;
   const short2 *mv;
+  int duplicates;  // entries of RefPicList0 up to this number are one frame
 };
 
 // 8.7.2.1: which 4x4 blocks are of transform blocks with levels, as bits: 0..15 of macroblock mb, raster; 16..23 the right two columns
@@ -47,17 +48,17 @@ DEVICE unsigned strength(const State &s, int mp, int bp, int mq, int bq, bool at
   if (s.mb_type[mp] <= LAST_INTRA || s.mb_type[mq] <= LAST_INTRA) return at_edge ? 4 : 3;
   if (coded) return 2;
   int rp = (bp >> 3) * 2 + (bp >> 1 & 1), rq = (bq >> 3) * 2 + (bq >> 1 & 1);
-  if (s.ref_idx[mp * 4 + rp] != s.ref_idx[mq * 4 + rq]) return 1;
+  if (max(int(s.ref_idx[mp * 4 + rp]), s.duplicates) != max(int(s.ref_idx[mq * 4 + rq]), s.duplicates)) return 1;
   short2 vp = s.mv[mp * 16 + bp], vq = s.mv[mq * 16 + bq];
   return abs(vp.x - vq.x) >= 4 || abs(vp.y - vq.y) >= 4;
 }
 
 // records uint32[n_mb, 12] of macroblock rows [row0, row0 + gridDim.y). One warp a macroblock; lane = direction, edge, block.
 extern "C" __global__ void deblock_strengths(const uint8_t *mb_type, const signed char *ref_idx, const short2 *mv,
-    const uint8_t *total_coeff, const uint8_t *transform_8x8, const uint8_t *qp, const int *slice_first_mb, int mb_width, int chroma_qp_offset,
+    const uint8_t *total_coeff, const uint8_t *transform_8x8, int duplicates, const uint8_t *qp, const int *slice_first_mb, int mb_width, int chroma_qp_offset,
     int alpha_offset, int beta_offset, int disable_idc, int row0, unsigned *records) {
   wait_for_the_kernel_before();
-  const State s = {mb_type, total_coeff, transform_8x8, qp, ref_idx, mv};
+  const State s = {mb_type, total_coeff, transform_8x8, qp, ref_idx, mv, duplicates};
   const int lane = threadIdx.x & 31, mx = int(blockIdx.x) * int(blockDim.x >> 5) + int(threadIdx.x >> 5);
   const int my = int(blockIdx.y) + row0, mb = my * mb_width + mx;
   if (mx >= mb_width) return;

@@ -14,10 +14,11 @@ struct Scratch {
 };
 
 // Levels of the luma by the 8x8 transform. rows: coefficients of forward_8x8; parts: levels that lanes k < 16 send, 0 in the others
-DEVICE void quantise_8x8(const int *rows, int qp, Choice how, int dead_zone, int *parts, uint16_t *ratios, const Scratch &scratch,
+template <class Lists>
+DEVICE void quantise_8x8(const Lists &lists, const int *rows, int qp, Choice how, int dead_zone, int *parts, uint16_t *ratios, const Scratch &scratch,
                          int lane) {
   int x[8];
-  const RowQuantiser quantiser = row_quantiser(qp, how != AS_ROUNDED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
+  const auto quantiser = row_quantiser(lists, SCALING_SET, qp, how != AS_ROUNDED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
 #pragma unroll
   for (int k = 0; k < 8; k++) {
     const int ratio = min(abs(rows[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), 32767);
@@ -40,7 +41,8 @@ DEVICE void quantise_8x8(const int *rows, int qp, Choice how, int dead_zone, int
   if (how == BY_CAVLC) weigh(parts, mask, ones, 0, ratios);
   if (how == TRELLIS) {
     __syncwarp();
-    Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits), TRELLIS_INTER * TRELLIS_8x8 >> 2, lane);
+    Long path = choose_levels_8x8<true>(ratios - lane, scratch.bits, contexts_8x8(scratch.bits),
+                                        lists.cost_8x8(TRELLIS_INTER * TRELLIS_8x8 >> 2, SCALING_SET), lane);
     path = path_of_lane(path, 8 * ((lane >> 2 & 2) | (lane >> 1 & 1))) >> ((lane >> 1 & 2) | (lane & 1));
 #pragma unroll
     for (int i = 0; i < 16; i++) {

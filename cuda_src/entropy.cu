@@ -74,7 +74,7 @@ DEVICE bool has_transform_flag(const State &s, const Own &o, bool inter) {
 
 // What a lane has of all that comes before residual(): lane 0 types, lane 1 references, 2 to 17 modes or vectors of the
 // blocks in decoding order, 18 the rest. In two codes, in sequence
-DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &behind) {
+DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code &c, Code &after) {
   const int lane = threadIdx.x & 31, offset = s.n_ref ? P_INTRA_OFFSET : 0, k = lane - 2;
   const bool inter = o.kind > LAST_INTRA && o.kind != P_SKIP;
   const uint8_t *sub = s.sub_mb_type + 4 * size_t(o.mb);
@@ -84,12 +84,12 @@ DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code 
   if (lane == 0) {
     if (s.n_ref) append_ue(c, unsigned(run));
     if (o.kind == I_16x16)
-      append_ue(behind, unsigned(offset + 1 + s.intra16x16_mode[o.mb] + 4 * (o.pattern >> 4) + (o.pattern & 15 ? 12 : 0)));
-    else if (!inter) append_ue(behind, unsigned(offset + (o.kind == I_PCM ? I_PCM_TYPE : I_NxN_TYPE)));
-    else append_ue(behind, unsigned(ref0 ? P_8x8REF0_TYPE : o.kind - P_16x16 + P_16x16_TYPE));
+      append_ue(after, unsigned(offset + 1 + s.intra16x16_mode[o.mb] + 4 * (o.pattern >> 4) + (o.pattern & 15 ? 12 : 0)));
+    else if (!inter) append_ue(after, unsigned(offset + (o.kind == I_PCM ? I_PCM_TYPE : I_NxN_TYPE)));
+    else append_ue(after, unsigned(ref0 ? P_8x8REF0_TYPE : o.kind - P_16x16 + P_16x16_TYPE));
     if (o.kind == P_8x8)
-      for (int q = 0; q < 4; q++) append_ue(behind, sub[q]);
-    if (s.transform_8x8_mode && (o.kind == I_4x4 || o.kind == I_8x8)) append(behind, o.kind == I_8x8, 1);
+      for (int q = 0; q < 4; q++) append_ue(after, sub[q]);
+    if (s.transform_8x8_mode && (o.kind == I_4x4 || o.kind == I_8x8)) append(after, o.kind == I_8x8, 1);
   } else if (lane == 1 && inter && s.n_ref > 1 && !ref0) {
     for (int q = 0; q < 4; q++)
       if ((q & 1) * 2 % wide == 0 && (q >> 1) * 2 % high == 0) append_te(c, int(refs >> (8 * q) & 255), s.n_ref - 1);
@@ -99,7 +99,7 @@ DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code 
     if (inter) {
       const int part = o.kind == P_8x8 ? sub[k >> 2] : SUB_8x8;
       const int bw = part == SUB_4x8 || part == SUB_4x4 ? 1 : wide, bh = part == SUB_8x4 || part == SUB_4x4 ? 1 : high;
-      if (bx % bw == 0 && by % bh == 0) put_mvd(s, o, bx, by, bw, bh, c, behind);
+      if (bx % bw == 0 && by % bh == 0) put_mvd(s, o, bx, by, bw, bh, c, after);
     }
   } else if (lane == 18 && o.kind != I_PCM) {
     if (!inter) append_ue(c, s.intra_chroma_mode[o.mb]);
@@ -109,7 +109,7 @@ DEVICE void put_head(const State &s, const Own &o, int run, int qp_before, Code 
   }
 }
 
-// A lane's block of residual() (7.3.5.3): which of its levels are not 0, behind position `first`; false if it is not coded
+// A lane's block of residual() (7.3.5.3): which of its levels are not 0, after position `first`; false if it is not coded
 DEVICE bool find_block(const State &s, const Own &o, int &first, int &most, int &nc_class, int &block) {
   const int lane = threadIdx.x & 31;
   const bool whole = o.kind == I_16x16;
@@ -165,15 +165,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) code_macroblocks(con
   __syncwarp();
   int run, qp_before, length, all = 0;
   look_back(s, mb, first_mb, run, qp_before);
-  Code c, behind;
-  if (!ends) put_head(s, o, run, qp_before, c, behind);
+  Code c, after;
+  if (!ends) put_head(s, o, run, qp_before, c, after);
   else if (lane == 0) {
     if (run) append_ue(c, unsigned(run));
-    append(behind, 1, 1);  // 7.3.2.11
+    append(after, 1, 1);  // 7.3.2.11
   }
-  int at = sum_before(c.length + behind.length, length);
+  int at = sum_before(c.length + after.length, length);
   store(own, at, c);
-  store(own, at + c.length, behind);
+  store(own, at + c.length, after);
   if (o.kind != I_PCM && (o.pattern || o.kind == I_16x16)) {
     int first, most, nc_class, block;
     Counted counted;

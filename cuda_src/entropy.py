@@ -41,7 +41,7 @@ def write_slices(
     positions = device.scratch("slice positions", (entries,), np.uint32, stream)
     words = device.scratch("slice words", (entries, ENTRY_BYTES), np.uint8, stream)
     arguments = [slice_first_mb, frame_params, n_ref, mb_width, entries, *source, *macroblocks]
-    arguments += [tools.transform_8x8_mode, lengths, words]
+    arguments += [tools.transform_8x8_mode or 0, lengths, words]
     device.launch("entropy", "code_macroblocks", (-(-entries // WARPS),), (32 * WARPS,), arguments, stream)
     arguments = [slice_rows, frame_params, mb_width, lengths, positions, slice_sizes]
     device.launch("entropy", "place_macroblocks", (slices,), (SCAN,), arguments, stream)

@@ -16,9 +16,9 @@ constexpr int RESIDENT = 4;
 #endif
 
 // EITHER: luma by the 4x4 or the 8x8 transform. FOR_CABAC: levels are chosen by the trellis. Arguments as the launcher says;
-// macroblock rows [row0, row0 + gridDim.y).
-template <bool EITHER, bool FOR_CABAC>
-DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
+// macroblock rows [row0, row0 + gridDim.y). Lists: of scaling lists, see transform.cuh.
+template <bool EITHER, bool FOR_CABAC, class Lists>
+DEVICE void code_macroblock(const Lists &all_lists, const Scratch &scratch, const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,
     const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,
     const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,
     int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type, const uint8_t *__restrict__ qp,
@@ -59,11 +59,12 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
     for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>((plane ? src_v : src_u) + at + i * stride));
     rec = (plane ? rec_v : rec_u) + at;
   }
-  if (active && !ref_idx[4 * mb + (luma ? (by >> 1) * 2 + (bx >> 1) : q)]) weigh_block(weights, luma, plane, predicted);
+  if (active) weigh_block(weights, ref_idx[4 * mb + (luma ? (by >> 1) * 2 + (bx >> 1) : q)], luma, plane, predicted);
   int c[16];
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
   const int qp_c = QP_CHROMA[clip3(0, 51, qp_y + chroma_qp_offset)], own_qp = luma ? qp_y : qp_c;
+  const auto lists = of_block(all_lists, SCALING_SET, luma, plane);
   uint16_t *own_ratios = ratios + (threadIdx.x >> 5) * 16 * 32 + lane;
   bool either = false, is_8x8 = false, try_4x4 = true;
   unsigned parts_8x8[8];  // levels, two a word
@@ -83,12 +84,12 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
 #pragma unroll 1
     for (int turn = 0; turn < (how == AS_ROUNDED || !try_8x8 ? 2 : 3); turn++) {  // both rounded, then 8x8 with chosen levels
       if (turn) {
-        quantise_8x8(rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, chosen, own_ratios, scratch, lane);
+        quantise_8x8(lists, rows, qp_y, turn == 2 ? how : AS_ROUNDED, dead_zone, chosen, own_ratios, scratch, lane);
       } else {
-        store_ratios(c, own_qp, own_ratios);
+        store_ratios(lists, c, own_qp, own_ratios);
 #pragma unroll
         for (int p = 0; p < 16; p++) chosen[p] = c[p];
-        quantise_4x4(chosen, own_qp, dead_zone, !luma);
+        quantise_4x4(lists, chosen, own_qp, dead_zone, !luma);
       }
       int found;
       const int value = luma_cost(chosen, own_ratios, turn, scratch.bits, scratch.exchange, lane, found);
@@ -110,26 +111,28 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   }
   // chroma DC
   const int dc_coefficient = hadamard_2x2(c[0], lane);
-  int dc = quantise_dc(dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
+  int dc = quantise_dc(lists, dc_coefficient, qp_c, FOR_CABAC ? fraction_of(DEAD_ZONE_NEAREST) : fraction_of(DEAD_ZONE_INTER));
   if (FOR_CABAC && !skipped) {  // lanes 24 and 25: chroma DC
     const bool is_dc = lane >= 24;
     const int first = luma || is_dc ? 0 : 1;
     __syncwarp();
-    if (active) store_ratios(c, own_qp, own_ratios);
-    if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(dc_coefficient, qp_c));
+    if (active) store_ratios(lists, c, own_qp, own_ratios);
+    if (active && !luma) own_ratios[32 * q + 24 + plane - lane] = uint16_t(dc_ratio(lists, dc_coefficient, qp_c));
     __syncwarp();
     const BlockContexts at = is_dc ? contexts_chroma_dc(scratch.bits) : contexts_4x4(scratch.bits, !luma);
-    const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, luma ? TRELLIS_INTER : chroma_factor(TRELLIS_INTER, qp_y, qp_c),
+    const int factor = luma ? TRELLIS_INTER : chroma_factor(TRELLIS_INTER, qp_y, qp_c);
+    const auto cost_of_error = is_dc ? of_block(all_lists, SCALING_SET, false, lane & 1).dc_cost(factor) : lists.cost(factor, first);
+    const unsigned path = choose_levels(own_ratios + 32 * first, 32, is_dc ? 4 : 16 - first, scratch.bits, at, cost_of_error,
                                         lane < 26);
     if (!luma) c[0] = 0;
-    quantise_lowered(c, own_qp, path << first);
+    quantise_lowered(lists, c, own_qp, path << first);
     if (__shfl_sync(FULL_WARP, path, 24 + plane) >> q & 1) dc -= dc > 0 ? 1 : -1;
   }
   if (luma || !active || skipped) dc = 0;
   const bool any_dc = __any_sync(FULL_WARP, dc);
-  const bool clipped = __any_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
-  if (how == BY_CAVLC) quantise_weighed(c, own_qp, luma ? 0 : 1, own_ratios);
-  if (how == AS_ROUNDED) quantise_4x4(c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
+  const bool clipped = __any_sync(FULL_WARP, abs(dc) >= CLIPPED<Lists>);
+  if (how == BY_CAVLC) quantise_weighed(lists, c, own_qp, luma ? 0 : 1, own_ratios);
+  if (how == AS_ROUNDED) quantise_4x4(lists, c, own_qp, luma ? dead_zone : fraction_of(DEAD_ZONE_INTER), !luma);
   if (EITHER && either) {
     if (how != AS_ROUNDED) cost = try_4x4 ? luma_cost(c, own_ratios, false, scratch.bits, scratch.exchange, lane, pattern) : WORST;
     if (!try_4x4) pattern = 0;
@@ -160,11 +163,11 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   if (!kept)
 #pragma unroll
     for (int p = 0; p < 16; p++) c[p] = 0;
-  bool too_large = clipped;  // DC levels, and those of 8x8 blocks
-  if (EITHER && is_8x8) {
+  bool too_large = clipped;  // DC levels, and those of 8x8 blocks; all with scaling lists that are not flat
+  if (Lists::ANY || (EITHER && is_8x8)) {
     bool any = false;
 #pragma unroll
-    for (int p = 0; p < 16; p++) any |= luma && abs(c[p]) >= MAX_LEVEL;
+    for (int p = 0; p < 16; p++) any |= (luma || Lists::ANY) && abs(c[p]) >= CLIPPED<Lists>;
     too_large |= __any_sync(FULL_WARP, any);
   }
   const int count = active ? count_levels(c) : 0;
@@ -201,14 +204,14 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   }
   // reconstruction
   int scaled_dc = hadamard_2x2(dc, lane);
-  scaled_dc = ((scaled_dc * 16 * NORM_ADJUST_4x4[qp_c % 6][0]) << (qp_c / 6)) >> 5;
+  scaled_dc = ((scaled_dc * lists.dc_scale(qp_c)) << (qp_c / 6)) >> 5;
   int x[8];  // a row of an 8x8 block
   if (EITHER && is_8x8) parts_to_rows(c, x, scratch.exchange, lane);
-  scale_4x4(c, own_qp);
+  scale_4x4(lists, c, own_qp);
   if (!luma) c[0] = scaled_dc;
   inverse_4x4(c);
   if (EITHER && is_8x8) {
-    const RowQuantiser quantiser = row_quantiser(qp_y, fraction_of(DEAD_ZONE_INTER), lane & 7);
+    const auto quantiser = row_quantiser(lists, SCALING_SET, qp_y, fraction_of(DEAD_ZONE_INTER), lane & 7);
 #pragma unroll
     for (int k = 0; k < 8; k++) x[k] = scale(quantiser, k, x[k]);
     inverse_8x8(x, c, scratch.exchange, lane);
@@ -234,13 +237,15 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
   }
 }
 
-#define INTER_RESIDUAL(name, either, cabac, ...)                                                                                         \
+#define NO_MORE
+#define SCALING , const short *__restrict__ scaling
+#define INTER_RESIDUAL(name, either, cabac, lists, more, ...)                                                                                         \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
       const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,              \
       const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int mb_width, int mb_height, int row0,           \
       int chroma_qp_offset, int trellis, int dead_zone, const uint8_t *__restrict__ sub_mb_type,                                    \
       const uint8_t *__restrict__ qp, uint8_t *mb_type, signed char *ref_idx, short2 *mv,                                           \
-      uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp) {  \
+      uint8_t *rec_y, uint8_t *rec_u, uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp more) {  \
     Scratch scratch = {nullptr, nullptr};                                                                                           \
     const int warp = int(threadIdx.x >> 5);                                                                                         \
     if constexpr (either) {                                                                                                         \
@@ -251,11 +256,15 @@ DEVICE void code_macroblock(const Scratch &scratch, const uint8_t *__restrict__ 
       SHARED(unsigned, bits, WARPS *N_INTER_BITS);                                                                                  \
       scratch.bits = bits + warp * N_INTER_BITS;                                                                                    \
     }                                                                                                                               \
-    code_macroblock<either, cabac>(scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height,\
+    code_macroblock<either, cabac>(lists, scratch, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, mb_width, mb_height,\
                                    row0, chroma_qp_offset, trellis, dead_zone, sub_mb_type, qp, mb_type, ref_idx, mv, rec_y, rec_u, rec_v, levels,\
                                    total_coeff, transform_8x8, cbp);                                                                \
   }
-INTER_RESIDUAL(inter_residual, false, false, 32 * WARPS)
-INTER_RESIDUAL(inter_residual_8x8, true, false, 32 * WARPS, RESIDENT)
-INTER_RESIDUAL(inter_residual_trellis, false, true, 32 * WARPS)
-INTER_RESIDUAL(inter_residual_8x8_trellis, true, true, 32 * WARPS, RESIDENT)
+INTER_RESIDUAL(inter_residual, false, false, FlatLists{}, NO_MORE, 32 * WARPS)
+INTER_RESIDUAL(inter_residual_8x8, true, false, FlatLists{}, NO_MORE, 32 * WARPS, RESIDENT)
+INTER_RESIDUAL(inter_residual_trellis, false, true, FlatLists{}, NO_MORE, 32 * WARPS)
+INTER_RESIDUAL(inter_residual_8x8_trellis, true, true, FlatLists{}, NO_MORE, 32 * WARPS, RESIDENT)
+INTER_RESIDUAL(inter_residual_lists, false, false, (GivenLists{scaling, 0}), SCALING, 32 * WARPS)
+INTER_RESIDUAL(inter_residual_8x8_lists, true, false, (GivenLists{scaling, 0}), SCALING, 32 * WARPS, RESIDENT)
+INTER_RESIDUAL(inter_residual_trellis_lists, false, true, (GivenLists{scaling, 0}), SCALING, 32 * WARPS)
+INTER_RESIDUAL(inter_residual_8x8_trellis_lists, true, true, (GivenLists{scaling, 0}), SCALING, 32 * WARPS, RESIDENT)

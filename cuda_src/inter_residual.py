@@ -35,4 +35,6 @@ def inter_residual(
     grid = (-(-mb_width // WARPS), row1 - row0)
     kernel = "inter_residual_8x8" if tools.transform_8x8_mode else "inter_residual"
     kernel += "_trellis" if tools.trellis and tools.cabac else ""
+    if quantiser.has_lists:
+        kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
     source.y.device.launch("inter_residual", kernel, grid, (32 * WARPS,), arguments, stream)

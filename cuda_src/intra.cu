@@ -7,8 +7,9 @@
 // share a macroblock and synchronise once. In an I picture one warp chooses and codes Intra_4x4, one Intra_16x16, one chroma,
 // and the last writes the macroblock before to memory and prepares the next. In a P picture, where intra_modes gives the luma
 // modes, one warp codes luma, one prepares the next macroblock, one codes chroma, and the last writes the macroblock before.
+// By true cost, P pictures are coded as I pictures.
 // With the 8x8 transform (LARGE) macroblocks may be Intra_8x8; in an I picture a fifth warp chooses and codes this.
-#include "intra_8x8.cuh"
+#include "intra_by_cost.cuh"
 #include "intra_given.cuh"
 #include "intra_handover.cuh"
 
@@ -54,8 +55,8 @@ DEVICE const short *levels_of(const Both &both, Choice choice, int block) {
   return m.levels_chroma + 16 * (block < LUMA_DC ? block - 16 : block - LUMA_DC + 7);
 }
 
-// Whether the macroblock becomes I_PCM; each warp computes it
-template <bool LARGE>
+// Whether the macroblock becomes I_PCM; each warp computes it. LISTS: with scaling lists that are not flat
+template <bool LARGE, bool LISTS>
 DEVICE Choice choose(const Both &both, bool four, bool eight, int lane) {
   const Macroblock &m = *both.macroblock;
   Choice choice = {four, m.clipped[1] || (!four && m.clipped[0]), LARGE && eight};
@@ -66,12 +67,19 @@ DEVICE Choice choose(const Both &both, bool four, bool eight, int lane) {
     sum = both.eight->sum + m.sum_chroma;
   }
   // bits_at_most says no more than 41 a block, 7 a level and 2 a unit of magnitude, unless a level is clipped
-  if (all > FEW_LEVELS && 41 * N_LEVEL_BLOCKS + 7 * all + 2 * sum > PCM_BITS) {
+  const bool many = all > FEW_LEVELS && 41 * N_LEVEL_BLOCKS + 7 * all + 2 * sum > PCM_BITS;
+  if (LISTS || many) {
     const short *levels = lane < N_LEVEL_BLOCKS ? levels_of<LARGE>(both, choice, lane) : nullptr;
     int c[16];
 #pragma unroll
     for (int i = 0; i < 16; i++) c[digit(ZIGZAG_4x4_DIGITS, i)] = levels ? levels[i] : 0;
-    if (__reduce_add_sync(FULL_WARP, unsigned(bits_at_most(c))) > unsigned(PCM_BITS)) choice.pcm = true;
+    if (many && __reduce_add_sync(FULL_WARP, unsigned(bits_at_most(c))) > unsigned(PCM_BITS)) choice.pcm = true;
+    if (LISTS) {  // with them levels of all blocks may be clipped
+      int largest = 0;
+#pragma unroll
+      for (int i = 0; i < 16; i++) largest = max(largest, abs(c[i]));
+      if (__any_sync(FULL_WARP, largest >= CLIPPED<GivenLists>)) choice.pcm = true;
+    }
   }
   return choice;
 }
@@ -246,8 +254,8 @@ DEVICE void set_modes(signed char *modes, bool top, unsigned above, bool left, c
 }
 
 // A block's part of macroblock row `my`. packets: its published words; above: the words it waits for
-template <bool GIVEN, bool LARGE, bool WEIGHED>
-DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
+template <bool GIVEN, bool LARGE, bool WEIGHED, bool BY_COST, class Lists>
+DEVICE void code_part(const Picture &p, const Lists &lists, const Shared &shared, int my, int part, bool top, const Row &above_row, Published *packets) {
   constexpr int AHEAD = GIVEN ? 1 : 3;  // the warp that prepares the next macroblock
   const int dead_zone = WEIGHED ? fraction_of(DEAD_ZONE_INTRA) : p.dead_zone;  // not used where levels are chosen: a register less
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mb_width = p.mb_width;
@@ -275,7 +283,7 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
     beside = word_left(p, edge, lane, item.mx, my);
   }
   __syncthreads();
-  Quantiser quantiser = {-1, 0, 0, 0, 0};
+  Quantiser<Lists> quantiser = {-1, 0, 0, 0, 0};
   Choice choice = {false, false, false};
   int before = -2;
   for (int n = 0; item.mx < mb_width; n++) {
@@ -297,32 +305,37 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
       const signed char *modes_before = !adjacent || choice.pcm ? nullptr : choice.four ? previous.modes : nullptr;
       if (LARGE && adjacent && choice.eight && !choice.pcm) modes_before = eight_before->modes;
       Weighing *weighing = WEIGHED ? shared.weighing + warp : nullptr;
-      if (WEIGHED) set_qp(*weighing, item.qp, lane);
+      if (WEIGHED) set_qp(*weighing, item.qp, p.slice, lane);
       if (warp == 2) {
         if (lane < 16) shared.chroma_left[lane] = uint8_t(word >> 24);
         __syncwarp();
         const int qp_c = QP_CHROMA[clip3(0, 51, item.qp + p.chroma_qp_offset)];
-        code_chroma<WEIGHED>(m, around, above, shared.chroma_left + 8 * (lane >> 2 & 1), qp_c, item.qp, lane, weighing);
+        const uint8_t *left = shared.chroma_left + 8 * (lane >> 2 & 1);
+        if constexpr (BY_COST) best_chroma(m, around, above, left, qp_c, item.qp, lane, *weighing);
+        else code_chroma<WEIGHED>(lists, m, around, above, left, qp_c, item.qp, lane, weighing);
       } else if (LARGE && (fifth || (GIVEN && is_8x8(item)))) {
         if constexpr (LARGE) {
           set_edge_8x8(*eight, above.a, word, lane);
           if (!GIVEN) set_modes(eight->modes, top, above.a, mx > 0, modes_before, lane, 7);
           __syncwarp();
-          if (GIVEN) code_given_8x8(*eight, m.source, around, item.qp, dead_zone, lane);
-          else code_8x8<WEIGHED>(*eight, m.source, around, &m.limit, item.qp, dead_zone, trial, lane, weighing);
+          if constexpr (GIVEN) code_given_8x8(lists, *eight, m.source, around, item.qp, dead_zone, lane);
+          else if constexpr (BY_COST) best_8x8(*eight, m.source, around, item.qp, trial, lane, *weighing);
+          else code_8x8<WEIGHED>(lists, *eight, m.source, around, &m.limit, item.qp, dead_zone, trial, lane, weighing);
         }
       } else if (GIVEN && !is_4x4(item)) {
         const Above columns = {__shfl_sync(FULL_WARP, above.a, 1 + (lane & 3)), __shfl_sync(FULL_WARP, above.a, 0), 0};
-        code_given_16x16(m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, dead_zone, lane, own.scan);
+        code_given_16x16(lists, m, around, columns, int(word >> 24), int(item.modes & 3), item.qp, dead_zone, lane, own.scan);
       } else if (warp == 0) {
         set_edge(m, above, word, lane);
         if (!GIVEN) set_modes(m.modes, top, above.a, mx > 0, modes_before, lane, LARGE ? 7 : 6);
         __syncwarp();
-        if (item.qp != quantiser.qp) quantiser = quantiser_of(item.qp, dead_zone, lane);
-        if (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, own);
-        else code_4x4<WEIGHED>(m, around, quantiser, LAMBDA[item.qp], lane, own, weighing);
+        if (item.qp != quantiser.qp) quantiser = quantiser_of(lists, item.qp, dead_zone, lane);
+        if constexpr (GIVEN) code_given_4x4(m, origin, shared.plans + PLAN * (n & 1), quantiser, lane, own);
+        else if constexpr (BY_COST) best_4x4(m, around, quantiser, lane, own, *weighing);
+        else code_4x4<WEIGHED>(lists, m, around, quantiser, LAMBDA[item.qp], lane, own, weighing);
       } else {
-        code_16x16<WEIGHED>(m, around, above, int(word >> 24), item.qp, dead_zone, LAMBDA[item.qp], lane, own.scan, weighing);
+        code_16x16<WEIGHED>(lists, m, around, above, int(word >> 24), item.qp, dead_zone, LAMBDA[item.qp], lane, own.scan, weighing);
+        if constexpr (BY_COST) find_cost_16x16(m, item.qp, lane, weighing->bits);
       }
     }
     if (warp == AHEAD && next.mx < mb_width) {
@@ -338,7 +351,7 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
       as_4x4 = m.cost_4x4 < min(eight->cost, m.cost_16x16);
       as_8x8 = !as_4x4 && eight->cost < m.cost_16x16;
     }
-    choice = choose<LARGE>(both, as_4x4, as_8x8, lane);
+    choice = choose<LARGE, Lists::ANY>(both, as_4x4, as_8x8, lane);
     if (warp == 3) {
       publish<LARGE>(both, choice, packets + PACKET * mx, turn, lane);
       write_samples<LARGE>(p, both, choice, mx, my, lane);
@@ -354,9 +367,10 @@ DEVICE void code_part(const Picture &p, const Shared &shared, int my, int part, 
 // launch; counters of tickets, launches and blocks that have ended, then (PACKETS) what each intra macroblock of these rows
 // publishes, with the number of the launch, so that it need not be cleared.
 // The kernels: `intra` for I pictures, `intra_given` for P pictures; the same with the 8x8 transform. WEIGHED: levels of I pictures
-// are chosen by the trellis.
-template <bool GIVEN, bool LARGE, bool WEIGHED>
-DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, int row0, int *progress) {
+// are chosen by the trellis. BY_COST: so are those of P pictures, and types and modes of both by true cost (intra_by_cost.cuh).
+// Lists: of scaling lists, see transform.cuh.
+template <bool GIVEN, bool LARGE, bool WEIGHED, bool BY_COST, class Lists>
+DEVICE void code_rows(const Picture &p, const Lists &lists, const int *__restrict__ slice_first_mb, int row0, int *progress) {
   SHARED(Macroblock, buffers, 3);
   SHARED(uint4, plans, GIVEN ? 2 * PLAN : 1);
   SHARED(uint8_t, chroma_left, 16);
@@ -396,26 +410,36 @@ DEVICE void code_rows(const Picture &p, const int *__restrict__ slice_first_mb, 
       p.intra16x16_mode[first + mx] = 0;
       p.intra_chroma_mode[first + mx] = 0;
     }
-  code_part<GIVEN, LARGE, WEIGHED>(p, {buffers, plans, chroma_left, eights, weighing}, my, part, top, above, packets);
+  code_part<GIVEN, LARGE, WEIGHED, BY_COST>(p, lists, {buffers, plans, chroma_left, eights, weighing}, my, part, top, above, packets);
   if (threadIdx.x == 0 && atomicAdd(progress + ENDED, 1) == int(gridDim.x) - 1) {  // no block takes a ticket any more
     progress[0] = progress[ENDED] = 0;
     progress[TURN] = int(turn);
   }
 }
-#define INTRA(name, given, large, weighed, resident)                                                                                                     \
+#define NO_MORE
+#define SCALING , const short *__restrict__ scaling
+#define INTRA(name, given, large, weighed, by_cost, lists, more, resident)                                                                                                     \
   extern "C" __global__ void __launch_bounds__(THREADS<given, large>, resident) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u, \
-      const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset, int dead_zone,                        \
+      const uint8_t *__restrict__ src_v, const int *__restrict__ slice_first_mb, int chroma_qp_offset, int dead_zone, int slice,             \
       const uint8_t *__restrict__ intra_modes, int row0, int mb_width, uint8_t *mb_type, signed char *intra4x4_mode,               \
       uint8_t *intra16x16_mode, uint8_t *intra_chroma_mode, const uint8_t *__restrict__ qp, uint8_t *rec_y, uint8_t *rec_u,        \
-      uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp, int *progress) {                                          \
+      uint8_t *rec_v, short *levels, uint8_t *total_coeff, uint8_t *transform_8x8, uint8_t *cbp, int *progress more) {                                          \
     wait_for_the_kernel_before();                                                                                                 \
-    const Picture p = {16 * mb_width, mb_width, chroma_qp_offset, dead_zone, src_y, src_u, src_v, intra_modes, qp, mb_type,              \
+    const Picture p = {16 * mb_width, mb_width, chroma_qp_offset, dead_zone, slice, src_y, src_u, src_v, intra_modes, qp, mb_type,              \
                        intra16x16_mode, intra_chroma_mode, rec_y, rec_u, rec_v, total_coeff, transform_8x8, cbp, intra4x4_mode, levels};          \
-    code_rows<given, large, weighed>(p, slice_first_mb, row0, progress);                                                                           \
+    code_rows<given, large, weighed, by_cost>(p, lists, slice_first_mb, row0, progress);                                                                           \
   }
-INTRA(intra, false, false, false, RESIDENT)
-INTRA(intra_given, true, false, false, RESIDENT)
-INTRA(intra_8x8, false, true, false, 2)
-INTRA(intra_given_8x8, true, true, false, 3)
-INTRA(intra_trellis, false, false, true, 3)
-INTRA(intra_8x8_trellis, false, true, true, 1)
+INTRA(intra, false, false, false, false, FlatLists{}, NO_MORE, RESIDENT)
+INTRA(intra_given, true, false, false, false, FlatLists{}, NO_MORE, RESIDENT)
+INTRA(intra_8x8, false, true, false, false, FlatLists{}, NO_MORE, 2)
+INTRA(intra_given_8x8, true, true, false, false, FlatLists{}, NO_MORE, 3)
+INTRA(intra_trellis, false, false, true, false, FlatLists{}, NO_MORE, 3)
+INTRA(intra_8x8_trellis, false, true, true, false, FlatLists{}, NO_MORE, 1)
+INTRA(intra_cost, false, false, true, true, FlatLists{}, NO_MORE, 3)
+INTRA(intra_8x8_cost, false, true, true, true, FlatLists{}, NO_MORE, 1)
+INTRA(intra_lists, false, false, false, false, (GivenLists{scaling, 0}), SCALING, 2)
+INTRA(intra_given_lists, true, false, false, false, (GivenLists{scaling, 0}), SCALING, 2)
+INTRA(intra_8x8_lists, false, true, false, false, (GivenLists{scaling, 0}), SCALING, 2)
+INTRA(intra_given_8x8_lists, true, true, false, false, (GivenLists{scaling, 0}), SCALING, 2)
+INTRA(intra_trellis_lists, false, false, true, false, (GivenLists{scaling, 0}), SCALING, 2)
+INTRA(intra_8x8_trellis_lists, false, true, true, false, (GivenLists{scaling, 0}), SCALING, 1)

@@ -5,16 +5,17 @@ from typing import Any
 import numpy as np
 
 from ..cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
+from ..cpu_simd.decisions import BY_COST
 from .inter_residual import fraction
 from .runtime.device import DeviceArray
 
 PARTS = 8
-# By whether modes are given and by transform_8x8_mode: the kernel and its threads
+# By whether modes are given and whether Intra_8x8 may be chosen: the kernel and its threads
 KERNELS = {
-    (False, 0): ("intra", 128),
-    (True, 0): ("intra_given", 128),
-    (False, 1): ("intra_8x8", 160),
-    (True, 1): ("intra_given_8x8", 128),
+    (False, False): ("intra", 128),
+    (True, False): ("intra_given", 128),
+    (False, True): ("intra_8x8", 160),
+    (True, True): ("intra_given_8x8", 128),
 }
 PACKETS, PACKET = 32, 18  # 32-bit words of `progress` before the packets of macroblocks, and of each packet
 
@@ -38,8 +39,15 @@ def intra(
     mb_width, mb_height = width // 16, height // 16
     row0, rows = first_mb // mb_width, (end_mb - first_mb) // mb_width
     progress = device.scratch("intra progress", (PACKETS + PACKET * mb_width * mb_height,), np.int32, stream, zeros=True)
-    arguments = [*source, slice_first_mb, quantiser.chroma_offset, fraction(tools.dead_zone_intra), intra_modes]
-    arguments += [row0, mb_width, *intra_choice, quantiser.qp, *rec, *residual, progress]
-    kernel, threads = KERNELS[n_ref > 0, tools.transform_8x8_mode]
-    kernel += "_trellis" if n_ref == 0 and tools.trellis and tools.cabac else ""
+    arguments = [*source, slice_first_mb, quantiser.chroma_offset, fraction(tools.dead_zone_intra), int(n_ref > 0)]
+    arguments += [intra_modes, row0, mb_width, *intra_choice, quantiser.qp, *rec, *residual, progress]
+    weighed = bool(tools.trellis and tools.cabac)
+    by_cost = weighed and not quantiser.has_lists and tools.subme >= BY_COST
+    kernel, threads = KERNELS[n_ref > 0 and not by_cost, bool(tools.transform_8x8_mode and tools.intra_8x8)]
+    if by_cost:
+        kernel += "_cost"
+    elif weighed and not n_ref:
+        kernel += "_trellis"
+    if quantiser.has_lists:
+        kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
     device.launch("intra", kernel, (rows * PARTS,), (threads,), arguments, stream)

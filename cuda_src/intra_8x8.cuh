@@ -11,7 +11,7 @@ constexpr int TILE_8x8 = 32;  // bytes a row: corner in 7, the macroblock in 8..
 struct alignas(16) Macroblock8x8 {
   uint8_t tile[17 * TILE_8x8];
   uint8_t values[VALUES];  // of the block in work
-  int exchange[WORDS_8x8];
+  int exchange[2 * WORDS_8x8];  // of the block in work, in two modes
   short levels[16 * 16];  // interleaved
   signed char modes[5 * 8];  // as in Macroblock
   uint8_t count[16];
@@ -27,9 +27,9 @@ DEVICE Neighbours neighbours_of(const Around &around, int q) {
 DEVICE int position_of_place(int place) { return 4 * (place & 15) + (place >> 4); }
 
 // 8.5.13: codes block q, predicted from the values `choice` of m.values; source: rows of sixteen, block: rows of TILE_8x8 samples
-template <bool WEIGHED>
-DEVICE void code_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *block, int q, const Bytes &choice, const Bytes &places,
-                           const RowQuantiser &quantiser, int lane, Weighing *weighing) {
+template <bool WEIGHED, class Lists, class F>
+DEVICE void code_block_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *source, uint8_t *block, int q, const Bytes &choice, const Bytes &places,
+                           const RowQuantiser<F> &quantiser, int lane, Weighing *weighing) {
   constexpr unsigned EIGHT = 0xff;
   int x[8] = {};
   uint8_t predicted[8];
@@ -51,7 +51,8 @@ DEVICE void code_block_8x8(Macroblock8x8 &m, const uint8_t *source, uint8_t *blo
         weighing->ratios[position_of_place(places.at(k))] =
             uint16_t(min(abs(x[k]) * quantiser.factors.at(k) >> (quantiser.shift - 6), LARGEST_RATIO));
     __syncwarp();
-    path = choose_levels_8x8<false>(weighing->ratios, weighing->bits, contexts_8x8(weighing->bits), TRELLIS_INTRA * TRELLIS_8x8 >> 2, lane);
+    path = choose_levels_8x8<false>(weighing->ratios, weighing->bits, contexts_8x8(weighing->bits),
+                                   lists.cost_8x8(TRELLIS_INTRA * TRELLIS_8x8 >> 2, 0), lane);
   }
   if (lane < 8) {
     short *levels = m.levels + 64 * q;
@@ -101,8 +102,9 @@ DEVICE void count_8x8(Macroblock8x8 &m, int lane) {
 DEVICE int first_mode(int q) { return 8 * (1 + (q & 2)) + 4 + 2 * (q & 1); }  // of block q in `modes`
 
 // 8.3.2, 8.5.13: the four blocks of an Intra_8x8 macroblock in the modes that m.modes says
-DEVICE void code_given_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int qp, int dead_zone, int lane) {
-  const RowQuantiser quantiser = row_quantiser(qp, dead_zone, lane & 7);
+template <class Lists>
+DEVICE void code_given_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *source, const Around &around, int qp, int dead_zone, int lane) {
+  const auto quantiser = row_quantiser(lists, 0, qp, dead_zone, lane & 7);
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
 #pragma unroll 1
   for (int q = 0; q < 4; q++) {
@@ -111,7 +113,7 @@ DEVICE void code_given_8x8(Macroblock8x8 &m, const uint8_t *source, const Around
     uint8_t *block = m.tile + (1 + y) * TILE_8x8 + 8 + x;
     const Neighbours n = neighbours_of(around, q);
     make_values(m.values, block[place_of_reference(n, TILE_8x8, lane)], n, lane);
-    code_block_8x8<false>(m, source + 16 * y + x, block, q, choice, places, quantiser, lane, nullptr);
+    code_block_8x8<false>(lists, m, source + 16 * y + x, block, q, choice, places, quantiser, lane, nullptr);
   }
   count_8x8(m, lane);
 }
@@ -138,10 +140,10 @@ DEVICE void look_ahead_8x8(Macroblock8x8 &m, const uint8_t *source, int lane) {
 }
 
 // 8.3.2, 8.5.13: chooses modes of and codes an Intra_8x8 macroblock; ends early when the cost reaches `limit`, that of Intra_16x16
-template <bool WEIGHED>
-DEVICE void code_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, int dead_zone, const Trial &trial,
+template <bool WEIGHED, class Lists>
+DEVICE void code_8x8(const Lists &lists, Macroblock8x8 &m, const uint8_t *source, const Around &around, int *limit_16x16, int qp, int dead_zone, const Trial &trial,
                      int lane, Weighing *weighing) {
-  const RowQuantiser quantiser = row_quantiser(qp, WEIGHED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
+  const auto quantiser = row_quantiser(lists, 0, qp, WEIGHED ? fraction_of(DEAD_ZONE_NEAREST) : dead_zone, lane & 7);
   const int lam = LAMBDA[qp];
   const Bytes places = load_bytes(PLACING.of[lane & 7]);
   int cost = lam * BITS_INTRA_8x8, limit = NO_LIMIT;
@@ -159,7 +161,7 @@ DEVICE void code_8x8(Macroblock8x8 &m, const uint8_t *source, const Around &arou
     const unsigned key = min(try_modes(w, m.values, n, trial, predicted, lam, lane), try_dc(m.spectra[q], m.values[DC_8x8], predicted, lam));
     const int mode = int(key & 15);
     cost += int(key >> 4);
-    code_block_8x8<WEIGHED>(m, own, block, q, load_bytes(VALUES_8x8.of[mode][lane & 7]), places, quantiser, lane, weighing);
+    code_block_8x8<WEIGHED>(lists, m, own, block, q, load_bytes(VALUES_8x8.of[mode][lane & 7]), places, quantiser, lane, weighing);
     if (lane < 4) m.modes[at + (lane & 1) + 8 * (lane >> 1)] = static_cast<signed char>(mode);
     limit = __shfl_sync(FULL_WARP, limit, 0);
     __syncwarp();

@@ -110,16 +110,20 @@ DEVICE Trial trial_of(int lane) {
   return {mode, int(NEEDS_LEFT >> mode & 1) | both | (int(NEEDS_TOP >> mode & 1) | both) << 1, load_bytes(VALUES_8x8.of[mode][x]),
           load_bytes(VALUES_8x8.of[mode][x + 1])};
 }
-// Least cost of a mode of the lanes' trials, not DC: SATD + lam * bits, then the mode, in the lower four bits. w: the columns of the
-// source; values: of make_values; predicted: the mode that costs one bit
-DEVICE unsigned try_modes(int *w, const uint8_t *values, const Neighbours &n, const Trial &trial, int predicted, int lam, int lane) {
+// Cost of the mode of the lane's trial: SATD + lam * bits, then the mode, in the lower four bits; all ones if it cannot be used. w: the
+// columns of the source; values: of make_values; predicted: the mode that costs one bit
+DEVICE unsigned try_mode(int *w, const uint8_t *values, const Neighbours &n, const Trial &trial, int predicted, int lam, int lane) {
 #pragma unroll
   for (int i = 0; i < 8; i++) w[i] -= values[trial.left.at(i)] | values[trial.right.at(i)] << 16;
   hadamard_8x8(w, lane);
   const int satd = (half_of_magnitudes(w) + 1) >> 1;
   const bool usable = (n.left || !(trial.needs & 1)) && (n.top || !(trial.needs & 2));
   const unsigned key = unsigned(satd + lam * mode_4x4_bits(trial.mode == predicted)) << 4 | unsigned(trial.mode);
-  return __reduce_min_sync(FULL_WARP, usable ? key : ~0u);
+  return usable ? key : ~0u;
+}
+// The least of these
+DEVICE unsigned try_modes(int *w, const uint8_t *values, const Neighbours &n, const Trial &trial, int predicted, int lam, int lane) {
+  return __reduce_min_sync(FULL_WARP, try_mode(w, values, n, trial, predicted, lam, lane));
 }
 
 // What mode DC needs of a block of the source: the sum of its samples, and the magnitudes of its other Hadamard coefficients

@@ -92,10 +92,17 @@ DEVICE Sample sample_of(int lane) {
 }
 
 // Quantisation and scaling at a lane's position
+template <class Lists>
 struct Quantiser {
   int qp, factor, scale, shift, rounding;
+  DEVICE int scaled(int level) const { return Lists::ANY ? shifted(level * scale, qp) : level * scale; }  // 8.5.12.1
 };
-DEVICE Quantiser quantiser_of(int qp, int dead_zone, int lane) {
+DEVICE Quantiser<GivenLists> quantiser_of(const GivenLists &all_lists, int qp, int dead_zone, int lane) {
+  const GivenLists lists = of_block(all_lists, 0, true, 0);
+  const int shift = kept(15 + qp / 6 - lists.finer(), lane), place = 16 * (lane >> 2 & 3) + (lane & 3);
+  return {qp, __ldg(lists.multipliers(qp).from + place), __ldg(lists.factors(qp).from + place), shift, rounding_of(dead_zone, shift)};
+}
+DEVICE Quantiser<FlatLists> quantiser_of(FlatLists, int qp, int dead_zone, int lane) {
   const int kind = position_class(lane & 15), place = kind == 0 ? 0 : kind == 1 ? 5 : 1;
   const int shift = kept(15 + qp / 6, lane);
   return {qp, QUANT_MF[qp % 6][place], NORM_ADJUST_4x4[qp % 6][place] << (qp / 6), shift, rounding_of(dead_zone, shift)};
@@ -163,12 +170,27 @@ DEVICE void predict_mode(const Sample &own, const unsigned *s, int dc, int lane,
   row[2] = __byte_perm(row[2], row[1], own.late);
 }
 
+// The same of a block in m.tile, with `side` to the left of it
+DEVICE void predict_step(const uint8_t *block, const uint8_t *side, bool has_left, bool has_top, bool has_right, const Sample &own, int lane,
+                         unsigned *row) {
+  const unsigned corner = word_at(side), left = word_at(side + 4), above = word_at(block - TILE), over = word_at(block - TILE + 4);
+  const unsigned beyond = has_right ? over : __byte_perm(above, 0, 0x3333);
+  unsigned s[4];
+  s[0] = __byte_perm(left, 0, 0x1233);
+  s[1] = __byte_perm(__byte_perm(left, corner, 0x4470), above, 0x5410);
+  s[2] = unaligned(above, beyond, 2);
+  s[3] = __byte_perm(beyond, 0, 0x3332);
+  const unsigned ones = 0x01010101u, sum = __dp4a(has_left ? left : 0u, ones, __dp4a(has_top ? above : 0u, ones, 0u));
+  const int dc = has_left && has_top ? int(sum + 4) >> 3 : has_left || has_top ? int(sum + 2) >> 2 : 128;
+  predict_mode(own, s, dc, lane, row);
+}
+
 // 8.3.1, 8.5.1: chooses and codes the blocks of an Intra_4x4 macroblock in ten steps, each half of the warp a block (block
 // k and block k + 2 from the third step to the eighth): a block follows those to its left, above and above right. Ends
 // early when the cost reaches that of Intra_16x16.
 // WEIGHED: levels are chosen by the trellis, by what `w` has.
-template <bool WEIGHED>
-DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quantiser, int lam, int lane, const Sample &own, Weighing *weighing) {
+template <bool WEIGHED, class Lists>
+DEVICE void code_4x4(const Lists &lists, Macroblock &m, const Around &around, const Quantiser<Lists> &quantiser, int lam, int lane, const Sample &own, Weighing *weighing) {
   const int j = lane & 15, half = lane >> 4, at = own.y * TILE + own.x;
   // blocks, as bits, that have a left column, a row above, samples above right; blocks in which this lane's mode is usable
   const int lefts = kept(around.left ? 0xffff : 0xeeee, lane), tops = kept(around.top ? 0xffff : 0xfff0, lane);
@@ -181,19 +203,10 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     const Ahead now = next;
     const int k = now.k, by = k >> 2, bx = k & 3;
     uint8_t *block = m.tile + (4 * by + 1) * TILE + 4 + 4 * bx, *side = m.sides + bx * SIDE + 4 * by;
-    const unsigned corner = word_at(side), left = word_at(side + 4), above = word_at(block - TILE), over = word_at(block - TILE + 4);
     const int a = m.modes[(by + 1) * 8 + bx + 3], b = m.modes[by * 8 + bx + 4], least = min(a, b), predicted = least < 0 ? 2 : least;
     limit = lane == 0 ? atomicMin(&m.limit, NO_LIMIT) : 0;
-    const unsigned beyond = rights >> k & 1 ? over : __byte_perm(above, 0, 0x3333);
-    const bool has_left = lefts >> k & 1, has_top = tops >> k & 1;
-    unsigned s[4], row[4];
-    s[0] = __byte_perm(left, 0, 0x1233);
-    s[1] = __byte_perm(__byte_perm(left, corner, 0x4470), above, 0x5410);
-    s[2] = unaligned(above, beyond, 2);
-    s[3] = __byte_perm(beyond, 0, 0x3332);
-    const unsigned ones = 0x01010101u, sum = __dp4a(has_left ? left : 0u, ones, __dp4a(has_top ? above : 0u, ones, 0u));
-    const int dc = has_left && has_top ? int(sum + 4) >> 3 : has_left || has_top ? int(sum + 2) >> 2 : 128;
-    predict_mode(own, s, dc, lane, row);
+    unsigned row[4];
+    predict_step(block, side, lefts >> k & 1, tops >> k & 1, rights >> k & 1, own, lane, row);
     unsigned key = (satd_4x4(now.source, row) + unsigned(lam * mode_4x4_bits(j == predicted))) << 4 | unsigned(j);
     if (!(usable >> k & 1)) key = ~0u;
     const unsigned best_0 = __reduce_min_sync(FULL_WARP, half ? ~0u : key), best_1 = __reduce_min_sync(FULL_WARP, half ? key : ~0u);
@@ -213,18 +226,21 @@ DEVICE void code_4x4(Macroblock &m, const Around &around, const Quantiser &quant
     if constexpr (WEIGHED) {
       uint16_t *ratios = weighing->ratios + 16 * half;
       level = (abs(c) * quantiser.factor + (1 << (quantiser.shift - 1))) >> quantiser.shift;
+      if (Lists::ANY) level = min(level, MAX_LEVEL);
       ratios[own.scan] = uint16_t(min(abs(c) * quantiser.factor >> (quantiser.shift - 6), LARGEST_RATIO));
       __syncwarp();
-      const unsigned path = choose_levels(ratios, 1, 16, weighing->bits, contexts_4x4(weighing->bits, false), TRELLIS_INTRA, j == 0 && active);
+      const unsigned path = choose_levels(ratios, 1, 16, weighing->bits, contexts_4x4(weighing->bits, false),
+                                          of_block(lists, 0, true, 0).cost(TRELLIS_INTRA, 0), j == 0 && active);
       level -= __shfl_sync(FULL_WARP, path, lane & 16) >> own.scan & 1;
     } else {
       level = (abs(c) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
+      if (Lists::ANY) level = min(level, MAX_LEVEL);
     }
     magnitudes += active ? level : 0;
     all += active && level;
     level = c < 0 ? -level : level;
     const unsigned coded = __ballot_sync(FULL_WARP, level != 0) >> (16 * half) & 0xffff;
-    c = inverse_pass(level * quantiser.scale, own.row);
+    c = inverse_pass(quantiser.scaled(level), own.row);
     next = ahead_of(m, min(step + 1, 9), lane);
     c = inverse_pass(c, own.column);
     limit = __shfl_sync(FULL_WARP, limit, 0);
@@ -275,10 +291,11 @@ DEVICE void reconstruct(int *c, const unsigned *predicted, uint8_t *to, int stri
 }
 
 // 8.5.2: codes an Intra_16x16 macroblock, a lane a 4x4 block k (both halves of the warp the same one): its source, its prediction
-template <bool WEIGHED>
-DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int dead_zone, int lane, int scan,
+template <bool WEIGHED, class Lists>
+DEVICE void code_predicted_16x16(const Lists &all_lists, Macroblock &m, const unsigned *own, const unsigned *predicted, int qp, int dead_zone, int lane, int scan,
                                  Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
+  const auto lists = of_block(all_lists, 0, true, 0);
   int v[16];
 #pragma unroll
   for (int p = 0; p < 16; p++) v[p] = byte_of(own[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
@@ -287,21 +304,22 @@ DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsig
   dc = dc < 0 ? -((1 - dc) >> 1) : (dc + 1) >> 1;
   if constexpr (WEIGHED) {  // lane 16: the DC block
     if (lane < 16) {
-      store_ratios(v, qp, weighing->ratios + lane);
-      weighing->ratios[32 * scan + 16] = uint16_t(dc_ratio(dc, qp));
+      store_ratios(lists, v, qp, weighing->ratios + lane);
+      weighing->ratios[32 * scan + 16] = uint16_t(dc_ratio(lists, dc, qp));
     }
     __syncwarp();
     const BlockContexts at = contexts_16x16(weighing->bits, lane < 16);
-    unsigned path = choose_levels(weighing->ratios + (lane < 16 ? 32 + lane : 16), 32, lane < 16 ? 15 : 16, weighing->bits, at, TRELLIS_INTRA, lane <= 16);
+    unsigned path = choose_levels(weighing->ratios + (lane < 16 ? 32 + lane : 16), 32, lane < 16 ? 15 : 16, weighing->bits, at,
+                                  lane < 16 ? lists.cost(TRELLIS_INTRA, 1) : lists.dc_cost(TRELLIS_INTRA), lane <= 16);
     const bool dc_lower = __shfl_sync(FULL_WARP, path, 16) >> scan & 1;
     path = __shfl_sync(FULL_WARP, path, k);
-    dc = quantise_dc(dc, qp, fraction_of(DEAD_ZONE_NEAREST));
+    dc = quantise_dc(lists, dc, qp, fraction_of(DEAD_ZONE_NEAREST));
     if (dc_lower) dc -= dc > 0 ? 1 : -1;
     v[0] = 0;
-    quantise_lowered(v, qp, path << 1);
+    quantise_lowered(lists, v, qp, path << 1);
   } else {
-    dc = quantise_dc(dc, qp, dead_zone);
-    quantise_4x4(v, qp, dead_zone, true);
+    dc = quantise_dc(lists, dc, qp, dead_zone);
+    quantise_4x4(lists, v, qp, dead_zone, true);
   }
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xffff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
   const int count = count_levels(v), all = __reduce_add_sync(FULL_WARP, lane < 16 ? count : 0) + __popc(dc_coded);
@@ -311,8 +329,8 @@ DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsig
     m.count_16x16[k] = uint8_t(count);
   }
   const int sum = __reduce_add_sync(FULL_WARP, lane < 16 ? sum_of_magnitudes(v) + abs(dc) : 0);
-  const int factor = 16 * NORM_ADJUST_4x4[qp % 6][0], scaled = hadamard_4x4(dc, lane) * factor;
-  scale_4x4(v, qp);
+  const int factor = lists.dc_scale(qp), scaled = hadamard_4x4(dc, lane) * factor;
+  scale_4x4(lists, v, qp);
   v[0] = qp >= 36 ? scaled << (qp / 6 - 6) : (scaled + (1 << (5 - qp / 6))) >> (6 - qp / 6);
   if (lane < 16) reconstruct(v, predicted, m.luma + 64 * by + 4 * bx, 16);
   if (lane == 0) {
@@ -323,8 +341,8 @@ DEVICE void code_predicted_16x16(Macroblock &m, const unsigned *own, const unsig
 }
 
 // 8.3.3, 8.5.2: chooses the mode of an Intra_16x16 macroblock and codes it. left: of lane k the sample to the left of row k.
-template <bool WEIGHED>
-DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, int left, int qp, int dead_zone, int lam, int lane, int scan,
+template <bool WEIGHED, class Lists>
+DEVICE void code_16x16(const Lists &lists, Macroblock &m, const Around &around, const Above &above, int left, int qp, int dead_zone, int lam, int lane, int scan,
                        Weighing *weighing) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   const bool second = lane & 16;
@@ -357,20 +375,14 @@ DEVICE void code_16x16(Macroblock &m, const Around &around, const Above &above, 
     m.cost_16x16 = int(best >> 2);
     m.mode_16x16 = mode;
   }
-  code_predicted_16x16<WEIGHED>(m, own, predicted, qp, dead_zone, lane, scan, weighing);
+  code_predicted_16x16<WEIGHED>(lists, m, own, predicted, qp, dead_zone, lane, scan, weighing);
 }
 
-// 8.3.4, 8.5.4: chooses the mode and codes the chroma. A lane tries mode lane >> 3 for block lane & 3 of plane lane >> 2 & 1;
-// then each eight lanes code the same. left: the eight samples to the left of this lane's plane.
-// qp, qp_y: QP_C, QP_Y.
-template <bool WEIGHED>
-DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int qp_y, int lane, Weighing *weighing) {
-  const int lam = LAMBDA[qp_y];
-  const int plane = lane >> 2 & 1, q = lane & 3, bx = q & 1, by = q >> 1, place = 64 * plane + 32 * by + 4 * bx;
-  unsigned own[4], row[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) own[i] = word_at(m.source + 256 + place + 8 * i);
-  const bool both = around.left && around.top, use_top = around.top && !(q == 2 && around.left);
+// 8.3.4: the rows of a 4x4 block of chroma: mode lane >> 3, block lane & 3 of plane lane >> 2 & 1. left: the eight samples to the left of
+// this lane's plane.
+DEVICE void predict_chroma(const Around &around, const Above &above, const uint8_t *left, int lane, unsigned *row) {
+  const int q = lane & 3, bx = q & 1, by = q >> 1;
+  const bool use_top = around.top && !(q == 2 && around.left);
   const bool use_left = around.left && !(q == 1 && around.top);
   const unsigned sides[2] = {word_at(left), word_at(left + 4)};
   const unsigned over = bx ? above.b : above.a, side = by ? sides[1] : sides[0];
@@ -389,12 +401,29 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
   predict_plane(base + b * (4 * bx - 3) + c * (4 * by - 3), b, c, row);
 #pragma unroll
   for (int i = 0; i < 4; i++) row[i] = mode == 0 ? splat4(mean) : mode == 1 ? splat4(byte_of(side, i)) : mode == 2 ? over : row[i];
+}
+DEVICE bool chroma_mode_usable(const Around &around, int mode) {
+  return mode == 0 || (mode == 1 ? around.left : mode == 2 ? around.top : around.left && around.top);
+}
+
+// 8.3.4, 8.5.4: chooses the mode and codes the chroma. A lane tries mode lane >> 3 for block lane & 3 of plane lane >> 2 & 1;
+// then each eight lanes code the same. left: the eight samples to the left of this lane's plane.
+// qp, qp_y: QP_C, QP_Y.
+template <bool WEIGHED, class Lists>
+DEVICE void code_chroma(const Lists &all_lists, Macroblock &m, const Around &around, const Above &above, const uint8_t *left, int qp, int qp_y, int lane, Weighing *weighing) {
+  const int lam = LAMBDA[qp_y];
+  const int plane = lane >> 2 & 1, q = lane & 3, bx = q & 1, by = q >> 1, place = 64 * plane + 32 * by + 4 * bx;
+  const auto lists = of_block(all_lists, 0, false, plane);
+  unsigned own[4], row[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) own[i] = word_at(m.source + 256 + place + 8 * i);
+  predict_chroma(around, above, left, lane, row);
+  const int mode = lane >> 3;
   int cost = int(satd_4x4(own, row));
 #pragma unroll
   for (int step = 4; step; step >>= 1) cost += __shfl_xor_sync(FULL_WARP, cost, step);
   cost += lam * i_frame_mode_bits(0, mode);
-  const bool usable = mode == 0 || (mode == 1 ? around.left : mode == 2 ? around.top : both);
-  const int best = int(__reduce_min_sync(FULL_WARP, usable ? unsigned(cost) << 2 | unsigned(mode) : ~0u) & 3);
+  const int best = int(__reduce_min_sync(FULL_WARP, chroma_mode_usable(around, mode) ? unsigned(cost) << 2 | unsigned(mode) : ~0u) & 3);
   unsigned predicted[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) predicted[i] = __shfl_sync(FULL_WARP, row[i], 8 * best + (lane & 7));
@@ -405,23 +434,24 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
   int dc = hadamard_2x2(v[0], lane);
   if constexpr (WEIGHED) {  // lanes 8 and 9: the DC blocks
     const bool ac = lane < 8;
+    const int factor = chroma_factor(TRELLIS_INTRA, qp_y, qp);
     if (ac) {
-      store_ratios(v, qp, weighing->ratios + lane);
-      weighing->ratios[32 * q + 8 + plane] = uint16_t(dc_ratio(dc, qp));
+      store_ratios(lists, v, qp, weighing->ratios + lane);
+      weighing->ratios[32 * q + 8 + plane] = uint16_t(dc_ratio(lists, dc, qp));
     }
     __syncwarp();
     const BlockContexts at = ac ? contexts_4x4(weighing->bits, true) : contexts_chroma_dc(weighing->bits);
     unsigned path = choose_levels(weighing->ratios + (ac ? 32 + lane : lane), 32, ac ? 15 : 4, weighing->bits, at,
-                                  chroma_factor(TRELLIS_INTRA, qp_y, qp), lane < 10);
+                                  ac ? lists.cost(factor, 1) : of_block(all_lists, 0, false, lane & 1).dc_cost(factor), lane < 10);
     const bool dc_lower = __shfl_sync(FULL_WARP, path, 8 + plane) >> q & 1;
     path = __shfl_sync(FULL_WARP, path, lane & 7);
-    dc = quantise_dc(dc, qp, fraction_of(DEAD_ZONE_NEAREST));
+    dc = quantise_dc(lists, dc, qp, fraction_of(DEAD_ZONE_NEAREST));
     if (dc_lower) dc -= dc > 0 ? 1 : -1;
     v[0] = 0;
-    quantise_lowered(v, qp, path << 1);
+    quantise_lowered(lists, v, qp, path << 1);
   } else {
-    dc = quantise_dc(dc, qp, fraction_of(DEAD_ZONE_INTRA));
-    quantise_4x4(v, qp, fraction_of(DEAD_ZONE_INTRA), true);
+    dc = quantise_dc(lists, dc, qp, fraction_of(DEAD_ZONE_INTRA));
+    quantise_4x4(lists, v, qp, fraction_of(DEAD_ZONE_INTRA), true);
   }
   const int count = count_levels(v);
   const unsigned dc_coded = __ballot_sync(FULL_WARP, dc) & 0xff, clipped = __ballot_sync(FULL_WARP, abs(dc) >= MAX_LEVEL);
@@ -432,8 +462,8 @@ DEVICE void code_chroma(Macroblock &m, const Around &around, const Above &above,
     m.count_chroma[lane] = uint8_t(count);
   }
   const int sum = __reduce_add_sync(FULL_WARP, lane < 8 ? sum_of_magnitudes(v) + abs(dc) : 0);
-  const int scaled = ((hadamard_2x2(dc, lane) * 16 * NORM_ADJUST_4x4[qp % 6][0]) << (qp / 6)) >> 5;
-  scale_4x4(v, qp);
+  const int scaled = ((hadamard_2x2(dc, lane) * lists.dc_scale(qp)) << (qp / 6)) >> 5;
+  scale_4x4(lists, v, qp);
   v[0] = scaled;
   if (lane < 8) reconstruct(v, predicted, m.chroma + place, 8);
   if (lane == 0) {

@@ -26,5 +26,5 @@ def intra_estimate(
     grid = (-(-mb_width // (2 * WARPS)), row1 - row0)
     arguments = [source, mb_width, qp, search_cost, n_ref, intra_cost.size, slice_first_mb, row0]
     arguments += [intra_cost, intra_modes]
-    kernel = "intra_estimate_8x8" if tools.transform_8x8_mode else "intra_estimate"
+    kernel = "intra_estimate_8x8" if tools.transform_8x8_mode and tools.intra_8x8 else "intra_estimate"
     source.device.launch("intra_estimate", kernel, grid, (32 * WARPS,), arguments, stream)

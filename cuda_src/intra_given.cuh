@@ -71,7 +71,8 @@ DEVICE void plan_4x4(Macroblock &m, uint8_t *origin, const Around &around, int m
 
 // 8.3.1, 8.5.1: the blocks of an Intra_4x4 macroblock in ten steps as in code_4x4, with planned modes. Where there is one block,
 // both halves of the warp do the same; the levels of the second half go to places that are written later, or after all.
-DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, const Quantiser &quantiser, int lane, const Sample &own) {
+template <class Lists>
+DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, const Quantiser<Lists> &quantiser, int lane, const Sample &own) {
   const int half = lane >> 4;
   uint8_t *mine = m.predicted + lane;
   const uint4 *block = reinterpret_cast<const uint4 *>(m.predicted) + half;
@@ -93,10 +94,11 @@ DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, co
     v -= int(own.down[0]) * dot4(rows.x, own.across, 0) + int(own.down[1]) * dot4(rows.y, own.across, 0);
     v -= int(own.down[2]) * dot4(rows.z, own.across, 0) + int(own.down[3]) * dot4(rows.w, own.across, 0);
     int level = (abs(v) * quantiser.factor + quantiser.rounding) >> quantiser.shift;
+    if (Lists::ANY) level = min(level, MAX_LEVEL);
     magnitudes += !half || (step >= 2 && step < 8) ? level : 0;
     level = v < 0 ? -level : level;
     next = plan[32 * min(step + 1, STEPS - 1) + lane];
-    v = inverse_pass(level * quantiser.scale, own.row);
+    v = inverse_pass(quantiser.scaled(level), own.row);
     const unsigned coded = __ballot_sync(FULL_WARP, level != 0);
     votes = lane == step ? coded : votes;
     levels[16 * step] = short(level);
@@ -118,7 +120,8 @@ DEVICE void code_given_4x4(Macroblock &m, uint8_t *origin, const uint4 *plan, co
 }
 
 // 8.3.3, 8.5.2: an Intra_16x16 macroblock in its mode, as code_16x16
-DEVICE void code_given_16x16(Macroblock &m, const Around &around, const Above &above, int left, int mode, int qp, int dead_zone, int lane,
+template <class Lists>
+DEVICE void code_given_16x16(const Lists &lists, Macroblock &m, const Around &around, const Above &above, int left, int mode, int qp, int dead_zone, int lane,
                              int scan) {
   const int k = lane & 15, bx = k & 3, by = k >> 2;
   unsigned own[4], row[4];
@@ -133,5 +136,5 @@ DEVICE void code_given_16x16(Macroblock &m, const Around &around, const Above &a
     else plane_16x16(l, t, int(above.b >> 24), lane, row);
   }
   if (lane == 0) m.mode_16x16 = mode;
-  code_predicted_16x16<false>(m, own, row, qp, dead_zone, lane, scan, nullptr);
+  code_predicted_16x16<false>(lists, m, own, row, qp, dead_zone, lane, scan, nullptr);
 }

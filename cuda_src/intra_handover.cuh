@@ -6,7 +6,7 @@ constexpr int PACKET = 9;              // words of a macroblock: the last row of
 typedef unsigned long long Published;  // a word; in the upper half the number of its launch
 
 struct Picture {
-  int width, mb_width, chroma_qp_offset, dead_zone;
+  int width, mb_width, chroma_qp_offset, dead_zone, slice;  // slice: 0 I, 1 P
   const uint8_t *src_y, *src_u, *src_v, *intra_modes, *qp;
   uint8_t *mb_type, *intra16x16_mode, *intra_chroma_mode, *rec_y, *rec_u, *rec_v, *total_coeff, *transform_8x8, *cbp;
   signed char *intra4x4_mode;

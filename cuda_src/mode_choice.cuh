@@ -83,6 +83,14 @@ DEVICE Tried tried(const Picture &p, MacroblockCache &m, const Limits &limits, c
   uint2 worth, errors = make_uint2(0, 0);
   if (p.by_cost) {
     errors = half_sums(squared_error(m.source, lane & 15, samples));
+    if (p.psy_rd) {
+      int energy = energy_difference(m.source, lane & 15, samples);
+      energy += __shfl_xor_sync(FULL_WARP, energy, 1);
+      energy += __shfl_xor_sync(FULL_WARP, energy, 4);
+      const uint2 energies = half_sums(lane & 5 ? 0 : abs(energy));  // quadrants, one lane each
+      errors.x += unsigned((unsigned long long)(energies.x) * p.psy_rd * PSY_ERROR[m.qp] >> 24);
+      errors.y += unsigned((unsigned long long)(energies.y) * p.psy_rd * PSY_ERROR[m.qp] >> 24);
+    }
     worth = make_uint2(BUDGET, BUDGET);
   } else {
     worth = half_sums(levels_worth(m.source, lane & 15, samples, limits));

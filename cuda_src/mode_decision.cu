@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
     const uint8_t *__restrict__ ref_luma, const int *__restrict__ ref_slots, int pad, const int *__restrict__ search_cost,
     const unsigned *__restrict__ search_mv, const short2 *__restrict__ predictor, const int *__restrict__ intra_cost,
     const int *__restrict__ skip_limit, const int *__restrict__ slice_first_mb, const uint8_t *__restrict__ qp, int satd,
-    int by_cost, int max_mv_y, int n_ref, int partition_mask, int mb_width, int mb_height, int row0, int row1, int tile_rows, int tiles_x,
+    int by_cost, int psy_rd, int max_mv_y, int n_ref, int partition_mask, int mb_width, int mb_height, int row0, int row1, int tile_rows, int tiles_x,
     int slot_bytes, int *inboxes, uint8_t *mb_type, uint8_t *sub_mb_type, signed char *ref_idx, unsigned *mv) {
   DYNAMIC_SHARED(unsigned char, shared);
   SHARED(Tables, shared_tables, 1);
@@ -127,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) mode_decision(const 
   wait_for_the_kernel_before();
   const size_t slot = size_t(mb_width * 16 + 2 * pad) * (mb_height * 16 + 2 * pad) * 4;
   const Picture p = {source, ref_luma + slot * ref_slots[0], pad, search_cost, search_mv, predictor, intra_cost, skip_limit, slice_first_mb, qp,
-                     satd, by_cost, max_mv_y, n_ref, most_ref_idx_bits(n_ref), partition_mask, mb_width, mb_height};
+                     satd, by_cost, psy_rd, max_mv_y, n_ref, most_ref_idx_bits(n_ref), partition_mask, mb_width, mb_height};
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   Board &board = tables.board;
   if (threadIdx.x == 0) {

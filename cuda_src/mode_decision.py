@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Rivals, Searches
+from ..cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, OtherCosts, Searches
 from ..cpu_simd.decisions import BY_COST
 from .runtime.device import DeviceArray
 
@@ -19,7 +19,7 @@ def mode_decision(
     source: DeviceArray,  # uint8[H, W]
     references: LumaReferences,
     searches: Searches,
-    rivals: Rivals,
+    other_costs: OtherCosts,
     slice_first_mb: DeviceArray,  # int32[mb_height]
     qp: DeviceArray,  # uint8[n_mb]
     settings: DecisionSettings,
@@ -42,8 +42,8 @@ def mode_decision(
     tiles = tiles_x * tiles_y
     words = 32 * (1 + 2 * tiles + n_mb)
     inboxes = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
-    arguments = [source, references.luma, references.slots, references.pad, *searches, *rivals, slice_first_mb]
-    arguments += [qp, int(settings.subme >= 3), int(settings.subme >= BY_COST), settings.max_mv_y, n_ref]
+    arguments = [source, references.luma, references.slots, references.pad, *searches, *other_costs, slice_first_mb]
+    arguments += [qp, int(settings.subme >= 3), int(settings.subme >= BY_COST), settings.psy_rd, settings.max_mv_y, n_ref]
     arguments += [settings.partition_mask, mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot, inboxes, *motion]
     shared = mv_caches + TILE * tile_rows * slot
     device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)

@@ -15,7 +15,7 @@ struct Picture {  // the kernel's arguments, as the launcher says
   const short2 *predictor;
   const int *intra_cost, *skip_limit, *slice_first_mb;
   const uint8_t *qp;
-  int satd, by_cost, max_mv_y, n_ref, most_ref_idx_bits, partition_mask, mb_width, mb_height;
+  int satd, by_cost, psy_rd, max_mv_y, n_ref, most_ref_idx_bits, partition_mask, mb_width, mb_height;
 };
 
 // TILE columns of macroblocks by some rows, each row one macroblock further to the left than the row above: such tiles depend
@@ -48,7 +48,7 @@ struct alignas(16) MacroblockCache {
   int references[10];
   unsigned tried[TRIED + 1];  // vectors; how many so far
   int value[TRIED];           // their distortion << 2 | 1: nothing of the residual would be left, 2: something
-  int error[TRIED];           // by cost: their squared error
+  int error[TRIED];           // by cost: their squared error, with psy_rd the difference in energy too
   unsigned centre[2];
   int nearby[2][9];  // distortions about the centres, 3 * row + column
 };

@@ -4,28 +4,28 @@
 
 constexpr int SAMPLE_BITS = 3072;  // of I_PCM
 
-// p + before; with behind >= 0 then to the next multiple of UNIT, plus `behind`
+// p + before; with after >= 0 then to the next multiple of UNIT, plus `after`
 template <int UNIT>
 struct MoveBy {
-  int before, behind;
+  int before, after;
 };
 using Move = MoveBy<8>;  // of bits: the samples of I_PCM begin at a byte
 template <int UNIT>
 DEVICE int to_unit(int p) { return (p + UNIT - 1) & -UNIT; }
 DEVICE int to_byte(int p) { return to_unit<8>(p); }
 template <int UNIT>
-DEVICE int moved(int p, const MoveBy<UNIT> &m) { return m.behind < 0 ? p + m.before : to_unit<UNIT>(p + m.before) + m.behind; }
+DEVICE int moved(int p, const MoveBy<UNIT> &m) { return m.after < 0 ? p + m.before : to_unit<UNIT>(p + m.before) + m.after; }
 template <int UNIT>
 DEVICE MoveBy<UNIT> together(const MoveBy<UNIT> &a, const MoveBy<UNIT> &b) {
-  if (a.behind < 0) return {a.before + b.before, b.behind};
-  return {a.before, moved(a.behind, b)};
+  if (a.after < 0) return {a.before + b.before, b.after};
+  return {a.before, moved(a.after, b)};
 }
 template <int UNIT>
 DEVICE MoveBy<UNIT> scan(MoveBy<UNIT> m) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
-    const MoveBy<UNIT> v = {__shfl_up_sync(FULL_WARP, m.before, unsigned(step)), __shfl_up_sync(FULL_WARP, m.behind, unsigned(step))};
+    const MoveBy<UNIT> v = {__shfl_up_sync(FULL_WARP, m.before, unsigned(step)), __shfl_up_sync(FULL_WARP, m.after, unsigned(step))};
     if (lane >= step) m = together(v, m);
   }
   return m;
@@ -43,7 +43,7 @@ DEVICE int moved_by_block(int p, const MoveBy<UNIT> &own, MoveBy<UNIT> *warps, i
     warps[lane] = sums;
   }
   __syncthreads();
-  const MoveBy<UNIT> before = {__shfl_up_sync(FULL_WARP, upto.before, 1u), __shfl_up_sync(FULL_WARP, upto.behind, 1u)};
+  const MoveBy<UNIT> before = {__shfl_up_sync(FULL_WARP, upto.before, 1u), __shfl_up_sync(FULL_WARP, upto.after, 1u)};
   all = moved(p, warps[31]);
   if (warp) p = moved(p, warps[warp - 1]);
   return lane ? moved(p, before) : p;

@@ -105,6 +105,15 @@ DEVICE unsigned squared_error(const Source &source, int k, const unsigned *p) {
   return sum / 400;
 }
 
+// Difference in energy of prediction p to block k, kept for SATD
+DEVICE int energy_difference(const Source &source, int k, const unsigned *p) {
+  const uint4 own = source.rows[0][k], more = source.rows[1][k];
+  const unsigned none[4] = {0, 0, 0, 0};
+  const Transformed t = {{own.x, own.y, own.z, own.w}, {more.x, more.y, more.z, more.w}};
+  const int sum = short(source.coefficients[0][k].x);  // the DC
+  return ac_energy(p) - (2 * int(satd_4x4(t, none)) - sum);
+}
+
 // Worth of the levels of block k with prediction p
 DEVICE unsigned levels_worth(const Source &source, int k, const unsigned *p, const Limits &limits) {
   const uint4 even = source.coefficients[0][k], odd = source.coefficients[1][k];

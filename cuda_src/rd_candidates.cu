@@ -102,14 +102,16 @@ DEVICE int own_part(const Macroblock &m, int shape, int lane) {
 // Neighbour n of a vector at a quarter sample: above, left, right, below; below 0: the vector itself
 DEVICE short2 neighbour(short2 v, int n) { return make_short2(short(v.x + (n == 2) - (n == 1)), short(v.y + (n == 3) - (n == 0))); }
 
-// Differences of the lane's 4x4 block to its prediction from `ref` at vector v -> c. kind: mb_type
-DEVICE void differences(const Frame &f, Macroblock &m, int kind, int ref, short2 v, int mx, int my, const unsigned *source, int lane, int *c) {
+// Prediction of the lane's 4x4 block from `ref` at vector v, and differences to it -> c. kind: mb_type
+DEVICE void differences(const Frame &f, Macroblock &m, int kind, int ref, short2 v, int mx, int my, const unsigned *source, int lane,
+                        unsigned *predicted, int *c) {
   const int plane = lane >> 2 & 1, bx = lane & 3, by = lane >> 2 & 3, width = f.mb_width * 16, height = f.mb_height * 16;
   const int q = own_quadrant(lane);
   __syncwarp();
   if (lane < 16) m.mv[lane] = v;
   __syncwarp();
-  unsigned predicted[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int i = 0; i < 4; i++) predicted[i] = 0;
   const size_t slot = f.ref_slots[ref];
   if (lane < 16) {
     const int wide = width + 2 * f.pad, high = height + 2 * f.pad;
@@ -119,25 +121,9 @@ DEVICE void differences(const Frame &f, Macroblock &m, int kind, int ref, short2
     const int wide = width / 2 + f.pad, high = height / 2 + f.pad;
     predict_chroma(f.ref_chroma + (slot * 2 + plane) * wide * high, wide, high, f.pad / 2, mx * 8, my * 8, q, kind, m.sub, m.mv, predicted);
   }
-  if (lane < 24 && ref == 0) weigh_block(f.weights, lane < 16, plane, predicted);
+  if (lane < 24) weigh_block(f.weights, ref, lane < 16, plane, predicted);
 #pragma unroll
   for (int p = 0; p < 16; p++) c[p] = byte_of(source[p >> 2], p & 3) - byte_of(predicted[p >> 2], p & 3);
-}
-
-// Bits of residual_block_cabac() of the four levels of a chroma DC block, 0 without levels
-DEVICE int dc_bits(const int *levels, const unsigned *bits) {
-  const int last = levels[3] ? 3 : levels[2] ? 2 : levels[1] ? 1 : 0;
-  int total = 0, ones = 0, larger = 0;
-#pragma unroll
-  for (int i = 3; i >= 0; i--) {
-    const int size = abs(levels[i]);
-    if (i > last) continue;
-    if (i < 3) total += position_bits(bits[AT_SIGNIFICANT_3 + i], bits[AT_LAST_3 + i], size, i == last);
-    if (size) total += magnitude_bits(bits + AT_LEVEL_3, size, ones, larger);
-    ones += size == 1;
-    larger += size > 1;
-  }
-  return levels[0] | levels[1] | levels[2] | levels[3] ? total : 0;
 }
 
 DEVICE long long lesser(long long a, long long b) { return a < b ? a : b; }
@@ -145,7 +131,8 @@ struct ChromaCost {
   long long best, without;  // see chroma_of in cpu_simd/rd_cost.py
 };
 // c: levels of the lane's block, chroma in lanes 16 to 23, DC 0; dc_of: its DC before the second transform
-DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp, int qp_c, int lane) {
+template <class Lists>
+DEVICE ChromaCost chroma_of(const Lists &lists, const int *c, int dc_of, const Macroblock &m, int qp, int qp_c, int lane) {
   const bool active = lane >= 16 && lane < 24;
   const uint16_t *ratios = m.ratios + lane;
   int none = 0, some = 0, total = 0;
@@ -161,8 +148,8 @@ DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp
   total += mean_bits(m.bits + AT_CODED_4, own.coded != 0);
   const bool any_ac = __any_sync(FULL_WARP, active && own.coded);
   // the second transform and its levels
-  const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(value, qp_c, fraction_of(DEAD_ZONE_INTER));
-  const int ratio = int(unsigned(abs(value)) * unsigned(QUANT_MF[qp_c % 6][0]) >> (10 + qp_c / 6));
+  const int value = hadamard_2x2(dc_of, lane), level = quantise_dc(lists, value, qp_c, fraction_of(DEAD_ZONE_INTER));
+  const int ratio = int(unsigned(abs(value)) * unsigned(lists.dc_multiplier(qp_c)) >> (10 + qp_c / 6 - lists.finer()));
   const int dropped = min(ratio, CHOICE_MOST_RATIO), kept = min(abs(ratio - 64 * abs(level)), CHOICE_MOST_RATIO);
   int levels[4], of_dc = 0;
 #pragma unroll
@@ -188,11 +175,37 @@ DEVICE ChromaCost chroma_of(const int *c, int dc_of, const Macroblock &m, int qp
   return cost;
 }
 
-// Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const uint8_t *__restrict__ src_y,
+// Weight of energies, and that of the lane's source block
+struct Psy {
+  int strength, energy;
+};
+// Levels of the lane's block are 0 if its quadrant is not in `pattern`
+DEVICE void drop_levels(int *c, int pattern, int lane) {
+#pragma unroll
+  for (int i = 0; i < 16; i++) c[i] = pattern >> own_quadrant(lane) & 1 ? c[i] : 0;
+}
+// Cost of the difference in energy of the reconstructed luma, in 1 / 256 bit. c: residual samples of the lanes k < 16
+DEVICE long long psy_cost(const int *c, const unsigned *predicted, const Psy &psy, int qp, int lane) {
+  unsigned rows[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    int s[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) s[j] = clip255(byte_of(predicted[i], j) + c[4 * i + j]);
+    rows[i] = pack4(s[0], s[1], s[2], s[3]);
+  }
+  const int difference = abs(sum_of_quadrant(ac_energy(rows) - psy.energy));
+  const int total = __reduce_add_sync(FULL_WARP, lane < 16 && !(lane & 5) ? difference : 0);
+  return (long long)(total) * psy.strength * PSY_BITS[qp] >> 16;
+}
+
+// Macroblock rows [row0, row0 + gridDim.y); arguments as the launcher says. PSY: psy_rd is not 0; Lists: of scaling lists, see
+// transform.cuh
+template <bool PSY, class Lists>
+DEVICE void weigh_divisions(const Lists &all_lists, const uint8_t *__restrict__ src_y,
     const uint8_t *__restrict__ src_u, const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma,
     const uint8_t *__restrict__ ref_chroma, const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref,
-    const uint8_t *__restrict__ qp, int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int transform_8x8_mode,
+    const uint8_t *__restrict__ qp, int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode,
     int mb_width, int mb_height, int row0, int *search_cost, short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost,
     int *skip_limit) {
   SHARED(Macroblock, macroblocks, WARPS);
@@ -234,6 +247,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const 
     for (int i = 0; i < 4; i++) source[i] = __ldg(reinterpret_cast<const unsigned *>(plane + at + i * stride));
   }
   const int own_qp = lane < 16 ? qp_y : qp_c;
+  const Psy psy = {psy_rd, PSY ? ac_energy(source) : 0};
+  const auto lists = of_block(all_lists, SCALING_SET, lane < 16, lane >> 2 & 1);
   int without = 0;
   int moved = -1, whole = 0, cheapest = FAR, cheapest_moved = 0;  // moved: to which neighbour
 #pragma unroll 1
@@ -252,23 +267,42 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const 
     }
     const int kind = shape == WHOLE ? P_16x16 : shape == UPPER ? P_16x8 : shape == LEFT ? P_8x16 : P_8x8;
     int c[16], pattern;
-    differences(f, m, kind, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, c);
-    int luma = RD_MOST;
+    unsigned predicted[4];
+    differences(f, m, kind, m.ref[shape == QUARTERS ? own_quadrant(lane) : k - 32], v, mx, my, source, lane, predicted, c);
+    long long luma = 1ll << 50;
     if (transform_8x8_mode && (shape != QUARTERS || !*reinterpret_cast<const unsigned *>(m.sub))) {
       int rows[8], parts[16];
       forward_8x8(c, rows, m.exchange, lane);
-      quantise_8x8(rows, qp_y, AS_ROUNDED, fraction_of(DEAD_ZONE_INTER), parts, m.ratios + lane, {m.exchange, m.bits}, lane);
+      quantise_8x8(lists, rows, qp_y, AS_ROUNDED, fraction_of(DEAD_ZONE_INTER), parts, m.ratios + lane, {m.exchange, m.bits}, lane);
       int any = 0;
 #pragma unroll
       for (int p = 0; p < 16; p++) any |= parts[p];
-      if (__any_sync(FULL_WARP, any)) luma = luma_cost(parts, m.ratios + lane, true, m.bits, m.exchange, lane, pattern);
+      if (__any_sync(FULL_WARP, any)) {
+        luma = luma_cost(parts, m.ratios + lane, true, m.bits, m.exchange, lane, pattern);
+        if (PSY) {
+          drop_levels(parts, pattern, lane);
+          parts_to_rows(parts, rows, m.exchange, lane);
+          const auto quantiser = row_quantiser(lists, SCALING_SET, qp_y, 0, lane & 7);
+#pragma unroll
+          for (int i = 0; i < 8; i++) rows[i] = scale(quantiser, i, rows[i]);
+          inverse_8x8(rows, parts, m.exchange, lane);
+          luma += psy_cost(parts, predicted, psy, qp_y, lane);
+        }
+      }
     }
     forward_4x4(c);
     const int dc = c[0];
-    store_ratios(c, own_qp, m.ratios + lane);
-    quantise_4x4(c, own_qp, fraction_of(DEAD_ZONE_INTER), lane >= 16);
-    luma = min(luma, luma_cost(c, m.ratios + lane, false, m.bits, m.exchange, lane, pattern));
-    const ChromaCost chroma = chroma_of(c, dc, m, qp_y, qp_c, lane);
+    store_ratios(lists, c, own_qp, m.ratios + lane);
+    quantise_4x4(lists, c, own_qp, fraction_of(DEAD_ZONE_INTER), lane >= 16);
+    long long luma_4x4 = luma_cost(c, m.ratios + lane, false, m.bits, m.exchange, lane, pattern);
+    const ChromaCost chroma = chroma_of(lists, c, dc, m, qp_y, qp_c, lane);
+    if (PSY) {
+      drop_levels(c, pattern, lane);
+      scale_4x4(lists, c, qp_y);
+      inverse_4x4(c);
+      luma_4x4 += psy_cost(c, predicted, psy, qp_y, lane);
+    }
+    luma = lesser(luma, luma_4x4);
     const int cost = int(lesser((chroma.best + luma) * lam / ONE_BIT, RD_MOST));
     if (n >= 0) {
       const int all = cost + lam * mvd_bits(v.x - middle.x, v.y - middle.y);
@@ -304,3 +338,21 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) rd_candidates(const 
       for (int r = 0; r < n_ref; r++) search_cost[(size_t(r) * mb_width * mb_height + mb) * 41 + k] += extra;
   }
 }
+
+#define NO_MORE
+#define SCALING , const short *__restrict__ scaling
+#define RD_CANDIDATES(name, psy, lists, more)                                                                                          \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, 3) name(const uint8_t *__restrict__ src_y, const uint8_t *__restrict__ src_u,\
+      const uint8_t *__restrict__ src_v, const uint8_t *__restrict__ ref_luma, const uint8_t *__restrict__ ref_chroma,                 \
+      const int *__restrict__ ref_slots, const int *__restrict__ weights, int pad, int n_ref, const uint8_t *__restrict__ qp,          \
+      int chroma_qp_offset, int partition_mask, int subme, int max_mv_y, int psy_rd, int transform_8x8_mode, int mb_width,             \
+      int mb_height, int row0, int *search_cost, short2 *search_mv, const short2 *__restrict__ predictor, int *intra_cost,             \
+      int *skip_limit more) {                                                                                                          \
+    weigh_divisions<psy>(lists, src_y, src_u, src_v, ref_luma, ref_chroma, ref_slots, weights, pad, n_ref, qp, chroma_qp_offset,       \
+                         partition_mask, subme, max_mv_y, psy_rd, transform_8x8_mode, mb_width, mb_height, row0, search_cost,          \
+                         search_mv, predictor, intra_cost, skip_limit);                                                                \
+  }
+RD_CANDIDATES(rd_candidates, false, FlatLists{}, NO_MORE)
+RD_CANDIDATES(rd_candidates_lists, false, (GivenLists{scaling, 0}), SCALING)
+RD_CANDIDATES(rd_candidates_psy, true, FlatLists{}, NO_MORE)
+RD_CANDIDATES(rd_candidates_psy_lists, true, (GivenLists{scaling, 0}), SCALING)

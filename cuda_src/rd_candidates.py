@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..cpu_simd.bundles import CodingTools, DecisionSettings, Planes, Quantiser, References, Rivals, Searches
+from ..cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes, Quantiser, References, Searches
 
 WARPS = 4
 
@@ -16,7 +16,7 @@ def rd_candidates(
     row0: int,
     row1: int,
     searches: Searches,
-    rivals: Rivals,
+    other_costs: OtherCosts,
     stream: Any = None,
 ) -> None:
     """Not part of the standard: twin of cpu_simd.rd_candidates.rd_candidates."""
@@ -24,7 +24,10 @@ def rd_candidates(
     mb_width, mb_height = width // 16, height // 16
     arguments = [*source, references.luma, references.chroma, references.slots, references.weights, references.pad]
     arguments += [references.n_ref, quantiser.qp, quantiser.chroma_offset, settings.partition_mask, settings.subme]
-    arguments += [settings.max_mv_y, tools.transform_8x8_mode]
-    arguments += [mb_width, mb_height, row0, *searches[:2], searches.predictor, *rivals]
+    arguments += [settings.max_mv_y, settings.psy_rd, tools.transform_8x8_mode]
+    arguments += [mb_width, mb_height, row0, *searches[:2], searches.predictor, *other_costs]
     grid = (-(-mb_width // WARPS), row1 - row0)
-    source.y.device.launch("rd_candidates", "rd_candidates", grid, (32 * WARPS,), arguments, stream)
+    kernel = "rd_candidates_psy" if settings.psy_rd else "rd_candidates"
+    if quantiser.has_lists:
+        kernel, arguments = kernel + "_lists", [*arguments, quantiser.scaling]
+    source.y.device.launch("rd_candidates", kernel, grid, (32 * WARPS,), arguments, stream)

@@ -64,16 +64,18 @@ DEVICE void weigh(int *c, unsigned mask, unsigned ones, int first, const uint16_
 
 // Coefficients (raster, registers) to the levels that are worth their bits. ratios: as weigh takes them; first: 1 leaves the DC
 // out (level 0).
-DEVICE void quantise_weighed(int *c, int qp, int first, uint16_t *ratios) {
-  const int shift = 15 + qp / 6, half = 1 << (shift - 1), m = qp % 6;
-  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
+template <class Lists>
+DEVICE void quantise_weighed(const Lists &lists, int *c, int qp, int first, uint16_t *ratios) {
+  const int shift = 15 + qp / 6 - lists.finer(), half = 1 << (shift - 1);
+  const auto factors = lists.multipliers(qp);
   unsigned mask = 0, ones = 0;
   if (first) c[0] = 0;
 #pragma unroll
   for (int i = 0; i < 16; i++) {
-    const int p = digit(ZIGZAG_4x4_DIGITS, i), scaled = abs(c[p]) * factor[position_class(p)];
+    const int p = digit(ZIGZAG_4x4_DIGITS, i), scaled = abs(c[p]) * factors.at(p);
     const int ratio = min(scaled >> (shift - 6), 32767);
     int level = (scaled + half) >> shift;
+    if (Lists::ANY) level = min(level, MAX_LEVEL);
     mask |= unsigned(level != 0) << i;
     if (level > 1 && ratio < RDO_ONE * (level - 1) + RDO_UP) level--;
     ones |= unsigned(level == 1) << i;

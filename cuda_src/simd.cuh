@@ -41,7 +41,7 @@ DEVICE void wait_for_the_kernel_before() {
 #endif
 }
 
-// A byte that no kernel of this stream writes, loaded while the kernel before ends. The compiler would move __ldg behind the wait.
+// A byte that no kernel of this stream writes, loaded while the kernel before ends. The compiler would move __ldg after the wait.
 DEVICE int load_before_the_wait(const uint8_t *byte) {
 #ifndef H264LITE_EMULATED
   unsigned value;
@@ -321,3 +321,8 @@ DEVICE unsigned satd_4x4(const Transformed &a, const unsigned *rows) {
   return (sum & 0xffff) + (sum >> 16) - 16 * BIAS;
 }
 DEVICE unsigned satd_4x4(const unsigned *a, const unsigned *b) { return satd_4x4(transformed(a), b); }
+// AC energy of a block: the sum of the absolute Hadamard coefficients without the DC
+DEVICE int ac_energy(const unsigned *rows) {
+  const unsigned none[4] = {0, 0, 0, 0};
+  return 2 * int(satd_4x4(none, rows)) - dot4(rows[0], 0x01010101u, dot4(rows[1], 0x01010101u, dot4(rows[2], 0x01010101u, dot4(rows[3], 0x01010101u, 0))));
+}

@@ -6,6 +6,7 @@
 // C at the vector, H half a sample left and right, V above and below, D diagonal; the plane of each is that of C with the
 // bits of the half-sample directions turned over.
 #include "bit_costs.cuh"
+#include "partition_layers.cuh"
 
 constexpr int NT = 224;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
@@ -51,28 +52,11 @@ DEVICE unsigned distortion(const Current &current, const unsigned *a, const unsi
   return distortion<METRIC>(current, p);
 }
 
-struct Layer {
-  int partition, width, height;  // in 4x4 blocks
-  unsigned shared;               // bytes: 1 if the block 1, 2, 4, 8 lanes away belongs to the same partition
-};
 // Read from another lane, so that the compiler cannot know that a byte is 0 or 1, and multiplies
 DEVICE void find_neighbours(Layer &layer) {
   const unsigned bytes = pack4(layer.width > 1, layer.width > 2, layer.height > 1, layer.height > 2);
   layer.shared = __shfl_sync(FULL_WARP, bytes, int(threadIdx.x) & 31);
 }
-DEVICE Layer layer_of(int layer, int block) {
-  const int bx = block & 3, by = block >> 2, q = (by >> 1) * 2 + (bx >> 1);
-  switch (layer) {
-    case 0: return {block, 1, 1};
-    case 1: return {16 + 2 * q + (by & 1), 2, 1};
-    case 2: return {24 + 2 * q + (bx & 1), 1, 2};
-    case 3: return {32 + q, 2, 2};
-    case 4: return {36 + (by >> 1), 4, 2};
-    case 5: return {38 + (bx >> 1), 2, 4};
-    default: return {40, 4, 4};
-  }
-}
-
 // Whether the partitions of this layer may still win by their integer costs; of the layers below 8x8, in this block's quadrant
 DEVICE bool worth_refining(const int *cost, int lam, int partition_mask, int every, int layer, int block) {
   if (layer == 6) return true;

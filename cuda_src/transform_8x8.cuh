@@ -72,22 +72,38 @@ DEVICE Factors factors_8x8(const T *table, int row) {
            kind == 0 ? second : kind == 1 ? last : two}};
 }
 
-// Quantisation and scaling of a row of coefficients at a QP (not part of the standard; 8.5.13.1 with flat scaling lists, where
-// LevelScale8x8 is 16 times normAdjust8x8)
+// The same with scaling lists that are not flat, from the table of cpu_simd/scaling.py
+struct GivenFactors {
+  const short *of;
+  DEVICE int at(int x) const { return __ldg(of + 16 * x); }
+};
+
+// Quantisation and scaling of a row of coefficients at a QP (not part of the standard; 8.5.13.1, with flat scaling lists by
+// normAdjust8x8, a sixteenth of LevelScale8x8)
+template <class F>
 struct RowQuantiser {
-  Factors factors, scales;
+  F factors, scales;
   int shift, rounding, left, right;
 };
-DEVICE RowQuantiser row_quantiser(int qp, int dead_zone, int row) {
+DEVICE RowQuantiser<Factors> row_quantiser(FlatLists, int, int qp, int dead_zone, int row) {
   const int m = qp % 6, shift = 16 + qp / 6;
   return {factors_8x8(QUANT_MF_8x8[m], row), factors_8x8(NORM_ADJUST_8x8[m], row), shift, rounding_of(dead_zone, shift),
           max(0, qp / 6 - 2), max(0, 2 - qp / 6)};
 }
-DEVICE int quantise(const RowQuantiser &q, int x, int coefficient) {
+// set: 0 for intra, SCALING_SET for inter macroblocks
+DEVICE RowQuantiser<GivenFactors> row_quantiser(const GivenLists &lists, int set, int qp, int dead_zone, int row) {
+  const int shift = 16 + qp / 6 - lists.finer();
+  const short *from = lists.scaling + set + 128 * (qp % 6) + row;
+  return {{from + SCALING_MF_8x8}, {from + SCALING_FACTORS_8x8}, shift, rounding_of(dead_zone, shift), max(0, qp / 6 - 6),
+          max(0, 6 - qp / 6)};
+}
+template <class F>
+DEVICE int quantise(const RowQuantiser<F> &q, int x, int coefficient) {
   const int level = min((abs(coefficient) * q.factors.at(x) + q.rounding) >> q.shift, MAX_LEVEL);
   return coefficient < 0 ? -level : level;
 }
-DEVICE int scale(const RowQuantiser &q, int x, int level) {
+template <class F>
+DEVICE int scale(const RowQuantiser<F> &q, int x, int level) {
   return ((level * q.scales.at(x) << q.left) + ((1 << q.right) >> 1)) >> q.right;
 }
 

@@ -55,6 +55,22 @@ DEVICE int block_bits(const int *c, const Masks &m, int first, const unsigned *s
   return total;
 }
 
+// Bits of residual_block_cabac() of the four levels of a chroma DC block, 0 without levels
+DEVICE int dc_bits(const int *levels, const unsigned *bits) {
+  const int last = levels[3] ? 3 : levels[2] ? 2 : levels[1] ? 1 : 0;
+  int total = 0, ones = 0, larger = 0;
+#pragma unroll
+  for (int i = 3; i >= 0; i--) {
+    const int size = abs(levels[i]);
+    if (i > last) continue;
+    if (i < 3) total += position_bits(bits[AT_SIGNIFICANT_3 + i], bits[AT_LAST_3 + i], size, i == last);
+    if (size) total += magnitude_bits(bits + AT_LEVEL_3, size, ones, larger);
+    ones += size == 1;
+    larger += size > 1;
+  }
+  return levels[0] | levels[1] | levels[2] | levels[3] ? total : 0;
+}
+
 // Bit i of 8 -> bit 4 i
 DEVICE unsigned spread(unsigned x) {
   x = (x | x << 12) & 0x000f000fu;

@@ -38,9 +38,11 @@ DEVICE int chroma_factor(int factor, int qp, int qp_c) { return factor * RD_CHRO
 DEVICE bool may_lower(int extra, int ratio) { return extra < RDO_ONE / 2 && ratio < LARGEST_RATIO; }
 
 // The scan positions of one block of this lane to be lowered. ratios: uint16, `stride` apart, `count` <= 16; bits: of fill_bits;
-// at: contexts of the block's category; factor: TRELLIS_INTER or TRELLIS_INTRA; active: whether the lane has a block.
-DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, const unsigned *bits, const BlockContexts &at, int factor,
-                              bool active) {
+// at: contexts of the block's category; cost_of_error: of TRELLIS_INTER or TRELLIS_INTRA, see transform.cuh; active: whether the
+// lane has a block.
+template <class Cost>
+DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, const unsigned *bits, const BlockContexts &at,
+                              const Cost &cost_of_error, bool active) {
   using One = Node<unsigned>;
   One n[8] = {{0, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}, {NEVER, 0}};
   const unsigned *level = bits + at.level, *zeros = bits + at.zeros;
@@ -69,7 +71,7 @@ DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, con
     last += ONE_BIT;
     other += ONE_BIT;
     if (size == 1) {
-      extra *= factor;
+      extra *= cost_of_error.at(i);
       if (has_large) {
         const int one = other + bin_bits(level[0], 0);
 #pragma unroll
@@ -84,7 +86,7 @@ DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, con
     const One first[4] = {n[0].plus(last), n[1].plus(other), n[2].plus(other), n[3].plus(other)};
     const int big = other + bin_bits(level[0], 1);
     if (size == 2) {
-      extra *= factor;
+      extra *= cost_of_error.at(i);
       const int one = other + extra + bin_bits(level[0], 0), rest = bin_bits(level[5], 0);
       if (has_large) {
         n[7] = cheaper(cheaper(n[7].plus(big + bin_bits(level[at.large], 0)), n[7].lowered(one, lower)), n[6].plus(big + bin_bits(level[8], 0)));
@@ -98,7 +100,7 @@ DEVICE unsigned choose_levels(const uint16_t *ratios, int stride, int count, con
       n[2] = first[1].lowered(bin_bits(level[2], 0) + extra, lower);
       n[1] = first[0].lowered(bin_bits(level[1], 0) + extra, lower);
     } else {
-      extra = may_lower(extra, ratio) ? extra * factor : NEVER;
+      extra = may_lower(extra, ratio) ? extra * cost_of_error.at(i) : NEVER;
       unsigned less;
       int rest;
       if (has_large) {
@@ -135,8 +137,8 @@ DEVICE Node<Long> from_lane(Node<Long> v, int lane) { return {__shfl_sync(FULL_W
 
 // The scan positions of four 8x8 blocks to be lowered: those of block lane >> 3. ratios: uint16 of this warp; SPREAD: that of
 // position i of block q at [32 * (i >> 2) + raster number of 4x4 block 4 * q + (i & 3)], else of one block at [i].
-template <bool SPREAD>
-DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, const BlockContexts &at, int factor, int lane) {
+template <bool SPREAD, class Cost>
+DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, const BlockContexts &at, const Cost &cost_of_error, int lane) {
   const int k = lane & 7, q = lane >> 3, before = k ? lane - 1 : lane, group = lane & ~7;
   const uint16_t *own = SPREAD ? ratios + (q & 1) * 2 + (q >> 1) * 8 : ratios;
   const unsigned *level = bits + at.level;
@@ -170,7 +172,7 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
     }
     const Long lower = 1ull << i;
     const int distance = ratio - RDO_ONE * size + RDO_ONE / 2, base = n.cost + here + ONE_BIT;
-    const int extra = size <= 2 || may_lower(distance, ratio) ? distance * factor : NEVER;
+    const int extra = size <= 2 || may_lower(distance, ratio) ? distance * cost_of_error.at(i) : NEVER;
     // after a level of one, after a larger one
     Node<Long> one = {NEVER, n.path}, big = {NEVER, n.path};
     if (size == 1) one.cost = base + bin_bits(first, 0);
@@ -207,22 +209,25 @@ DEVICE Long choose_levels_8x8(const uint16_t *ratios, const unsigned *bits, cons
 }
 
 // |coefficient| / step of a 4x4 block's coefficients (raster, registers), in scan order 32 apart
-DEVICE void store_ratios(const int *c, int qp, uint16_t *ratios) {
-  const int shift = 15 + qp / 6, m = qp % 6;
-  const int factor[3] = {QUANT_MF[m][0], QUANT_MF[m][5], QUANT_MF[m][1]};
+template <class Lists>
+DEVICE void store_ratios(const Lists &lists, const int *c, int qp, uint16_t *ratios) {
+  const int shift = 15 + qp / 6 - lists.finer();
+  const auto factors = lists.multipliers(qp);
 #pragma unroll
   for (int i = 0; i < 16; i++) {
     const int p = digit(ZIGZAG_4x4_DIGITS, i);
-    ratios[32 * i] = uint16_t(min(abs(c[p]) * factor[position_class(p)] >> (shift - 6), LARGEST_RATIO));
+    ratios[32 * i] = uint16_t(min(abs(c[p]) * factors.at(p) >> (shift - 6), LARGEST_RATIO));
   }
 }
 // The same for a DC coefficient after the second transform
-DEVICE int dc_ratio(int value, int qp) {
-  return int(min(unsigned(abs(value)) * unsigned(QUANT_MF[qp % 6][0]) >> (10 + qp / 6), unsigned(LARGEST_RATIO)));
+template <class Lists>
+DEVICE int dc_ratio(const Lists &lists, int value, int qp) {
+  return int(min(unsigned(abs(value)) * unsigned(lists.dc_multiplier(qp)) >> (10 + qp / 6 - lists.finer()), unsigned(LARGEST_RATIO)));
 }
 // Coefficients to levels rounded to the nearest, those of `path` (scan positions) lowered
-DEVICE void quantise_lowered(int *c, int qp, unsigned path) {
-  quantise_4x4(c, qp, fraction_of(DEAD_ZONE_NEAREST), false);
+template <class Lists>
+DEVICE void quantise_lowered(const Lists &lists, int *c, int qp, unsigned path) {
+  quantise_4x4(lists, c, qp, fraction_of(DEAD_ZONE_NEAREST), false);
 #pragma unroll
   for (int i = 0; i < 16; i++) {
     const int p = digit(ZIGZAG_4x4_DIGITS, i);
@@ -236,11 +241,11 @@ struct Weighing {
   unsigned bits[N_RESIDUAL_BITS];
   uint16_t ratios[16 * 32];
 };
-// The bits of an I slice at a macroblock's QP
-DEVICE void set_qp(Weighing &w, int qp, int lane) {
+// The bits of a slice at a macroblock's QP; slice: 0 I, 1 P
+DEVICE void set_qp(Weighing &w, int qp, int slice, int lane) {
   if (w.qp == qp) return;
   __syncwarp();
-  fill_bits<true>(w.bits, N_RESIDUAL_CONTEXTS, 0, qp, lane);
+  fill_bits<true>(w.bits, N_RESIDUAL_CONTEXTS, slice, qp, lane);
   if (lane == 0) w.qp = qp;
   __syncwarp();
 }

@@ -1,4 +1,4 @@
-// Weighted sample prediction of reference 0 (8.4.2.3).
+// Weighted sample prediction (8.4.2.3).
 #pragma once
 #include "simd.cuh"
 #include "tables.cuh"
@@ -11,8 +11,11 @@ DEVICE unsigned weigh4(unsigned samples, int log2, int weight, int offset) {
   return pack4(s[0], s[1], s[2], s[3]);
 }
 
-// 8.4.2.3: the samples of a 4x4 block that reference 0 predicts. weights: int32[9], see WEIGHTS in layout.py; plane: of chroma
-DEVICE void weigh_block(const int *weights, bool luma, int plane, unsigned *samples) {
+// 8.4.2.3: the samples of a 4x4 block that entry `ref` of RefPicList0 predicts. weights: int32[MOST_WEIGHTED * N_WEIGHTS], see
+// layout.py; plane: of chroma
+DEVICE void weigh_block(const int *weights, int ref, bool luma, int plane, unsigned *samples) {
+  if (unsigned(ref) >= unsigned(MOST_WEIGHTED)) return;
+  weights += N_WEIGHTS * ref;
   if (!(weights[0] & (luma ? LUMA_WEIGHTED : CHROMA_WEIGHTED))) return;
   const int *pair = weights + (luma ? 2 : 5 + 2 * plane), log2 = weights[luma ? 1 : 4];
 #pragma unroll

@@ -1,20 +1,32 @@
-"""A weighted copy of reference 0 on the GPU, for the search: launches weighting.cu."""
+"""Weighted references for the search and sums of the source on the GPU: launches weighting.cu."""
 
 from typing import Any
 
+from ..cpu_simd.bundles import Planes
+from ..cpu_simd.layout import SUM_BLOCK
 from .runtime.device import DeviceArray
 
 THREADS, ROWS = 64, 4
+SUMMING = 256  # threads, sixteen a block of samples
 
 
 def weight_reference(
-    ref_luma: DeviceArray, ref_slots: DeviceArray, weights: DeviceArray, weighted_slot: int, pad: int, row0: int, row1: int,
-    stream: Any = None,
-) -> None:  # fmt: skip
+    luma: DeviceArray, weights: DeviceArray, pad: int, row0: int, row1: int, weighted: DeviceArray, stream: Any = None
+) -> None:
     """Not part of the standard: twin of cpu_simd.weighting.weight_reference."""
-    height, width = ref_luma.shape[2:]
+    height, width = luma.shape[1:]
     y0 = 0 if row0 == 0 else pad + 16 * row0
     y1 = height if pad + 16 * row1 == height - pad else pad + 16 * row1
     grid = (-(-width // (4 * THREADS)), -(-(y1 - y0) // ROWS), 4)
-    arguments = [ref_luma, ref_slots, weights, weighted_slot, width, height, y0, y1]
-    ref_luma.device.launch("weighting", "weight_reference", grid, (THREADS, ROWS), arguments, stream)
+    arguments = [luma, weights, width, height, y0, y1, weighted]
+    luma.device.launch("weighting", "weight_reference", grid, (THREADS, ROWS), arguments, stream)
+
+
+def source_sums(source: Planes, width: int, height: int, block_sums: DeviceArray, stream: Any = None) -> None:
+    """Not part of the standard: sums of blocks of the source, and of their squares, int32[2, n]; see weighting.cu.
+
+    source: of coded size; width, height: of the display area. The numbers of cpu_simd.weighting.block_sums.
+    """
+    blocks = -(-width // SUM_BLOCK) * -(-height // SUM_BLOCK)
+    arguments = [*source, source.y.shape[1], width, height, block_sums]
+    source.y.device.launch("weighting", "source_sums", (-(-16 * blocks // SUMMING), 3), (SUMMING,), arguments, stream)

@@ -49,6 +49,14 @@ def user_data_texts(rbsp: bytes, distinct: Lines) -> list[str]:
     return texts
 
 
+def _chroma_offset(pps: Pps) -> str:
+    """What a picture parameter set adds to the QP of chroma, in words; nothing if it is 0."""
+    of_cb, of_cr = pps.chroma_qp_index_offset, pps.chroma_qp_index_offset_cr
+    if not of_cb and not of_cr:
+        return ""
+    return f"chroma QP offset {of_cb}" + (f" (Cb), {of_cr} (Cr)" if of_cb != of_cr else "")
+
+
 @dataclass
 class PictureInfo:
     """The coded picture at work: its slice types, size and the QP of its slices."""
@@ -148,6 +156,8 @@ class StreamInfo:
             extra = f", {pps.num_slice_groups_minus1 + 1} slice groups" if pps.num_slice_groups_minus1 else ""
             extra += ", 8x8 transform" if pps.transform_8x8_mode_flag else ""
             extra += ", weighted prediction" if pps.weighted_pred_flag or pps.weighted_bipred_idc else ""
+            extra += ", scaling matrices" if pps.pic_scaling_matrix_present_flag else ""
+            extra += f", {offset}" if (offset := _chroma_offset(pps)) else ""
             return f"  {pps.pic_parameter_set_id}: of SPS {pps.seq_parameter_set_id}, {coding}{extra}"
         if kind == NAL_SEI:
             return self._sei(rbsp())
@@ -175,7 +185,11 @@ class StreamInfo:
         self._last = header
         self.entropy.add("CABAC" if pps.entropy_coding_mode_flag else "CAVLC")
         weighted = any(w.luma_weight_flag or w.chroma_weight_flag for w in header.weights_l0 + header.weights_l1)
-        for tool, used in (("8x8 transform", pps.transform_8x8_mode_flag), ("weighted prediction", weighted)):
+        matrices = sps.seq_scaling_matrix_present_flag or pps.pic_scaling_matrix_present_flag
+        for tool, used in (
+            ("8x8 transform", pps.transform_8x8_mode_flag), ("weighted prediction", weighted),
+            ("scaling matrices", matrices), (offset := _chroma_offset(pps), offset),
+        ):  # fmt: skip
             if used:
                 self.tools[tool] = self.tools.get(tool, 0) + 1
         picture, name, qp = self._picture, SLICE_TYPE_NAMES[header.kind], header.qp(pps)
@@ -203,6 +217,8 @@ class StreamInfo:
             parts.append(f"{8 + max(sps.bit_depth_luma_minus8, sps.bit_depth_chroma_minus8)} bits")
         if not sps.frame_mbs_only_flag:
             parts.append("interlaced tools")
+        if sps.seq_scaling_matrix_present_flag:
+            parts.append("scaling matrices")
         vui = sps.vui
         if vui.timing_info_present_flag and vui.num_units_in_tick and vui.time_scale:
             parts.append(f"{vui.time_scale / (2 * vui.num_units_in_tick):.3f} frames/s")

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from h264lite.encoder.files.names import IMAGES
-from h264lite.encoder.settings.options import ALIASES, API, CLI, OPTIONS, PRESETS
+from h264lite.encoder.settings.options import ALIASES, API, CAVLC_PRESETS, CLI, OPTIONS, PRESETS
 from h264lite.encoder.settings.unbuilt import UNBUILT, VALUES, Unbuilt
 
 _HEAD = """\
@@ -58,12 +58,16 @@ def option_rows() -> list[str]:
 def preset_rows() -> list[str]:
     """Presets: each row holds the changes from the one before."""
     lines = ["", "## What the presets are", ""]
-    lines += ["Each row changes what the row before says; other options win over a preset.", ""]
-    lines += ["| preset | changes |", "|---|---|"]
+    lines += ["Each row changes what the row before says; other options win over a preset. Without CABAC (`--profile "
+              "baseline`, `--no-cabac`) the second column holds.", ""]  # fmt: skip
+    lines += ["| preset | changes | without CABAC |", "|---|---|---|"]
     for name, changes in PRESETS.items():
-        listed = ", ".join(f"{key.replace('_', '-')} {value}" for key, value in changes.items())
-        lines.append(f"| {name} | {listed} |")
+        lines.append(f"| {name} | {_listed(changes)} | {_listed(CAVLC_PRESETS[name])} |")
     return lines
+
+
+def _listed(changes: dict[str, object]) -> str:
+    return ", ".join(f"{key.replace('_', '-')} {value}" for key, value in changes.items())
 
 
 def refused_rows() -> list[str]:

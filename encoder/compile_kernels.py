@@ -1,6 +1,6 @@
 """Compiles the kernels of the CPU path into their cache: all, or with `background` the stages warm_up.IN_BACKGROUND.
 
-python -m h264lite.encoder.compile_kernels [background]
+python -m h264lite.encoder.compile_kernels [background PROFILE]
 """
 
 import sys
@@ -17,14 +17,16 @@ from .settings.config import Config
 from .warm_up import IN_BACKGROUND, load_writers
 
 # Options that choose other kernels than the default ones
-_VARIANTS: tuple[dict[str, Any], ...] = ({}, {"me": "step"}, {"subme": 6}, {"subme": 6, "profile": "high"}, {"merange": 8},
-                                         {"profile": "main", "weightp": 1})
-_CHOOSE = ("me", "merange", "subme", "profile", "weightp")
+_VARIANTS: tuple[dict[str, Any], ...] = (
+    {"profile": "baseline"}, {"bits_by_kind": True}, {"me": "step"}, {"subme": 4}, {"subme": 6, "profile": "baseline"},
+    {"subme": 6}, {"merange": 8}, {"weightp": 1},
+)  # fmt: skip
+_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bits_by_kind")
 
 
-def compile_stages(names: tuple[str, ...] = IN_BACKGROUND) -> None:
+def compile_stages(profile: str, names: tuple[str, ...] = IN_BACKGROUND) -> None:
     """Run stages once on an empty frame to compile and cache their kernels."""
-    pipeline = Pipeline(Config.from_options(width=32, height=32, threads=1, device="cpu"))
+    pipeline = Pipeline(Config.from_options(width=32, height=32, threads=1, device="cpu", profile=profile))
     load_writers()
     pipeline.compile(names)
     pipeline.close()
@@ -39,7 +41,7 @@ def load_converters() -> None:
 def compile_for(config: Config | None = None) -> float:
     """Compile the kernels of an encode on the CPU by a tiny encode; return the seconds. config: None: default options."""
     begin = time.perf_counter()
-    _encode({name: getattr(config, name) for name in _CHOOSE} if config else {})
+    _encode({name: getattr(config, name) for name in _CHOOSE} | {"no_cabac": not config.cabac} if config else {})
     return time.perf_counter() - begin
 
 
@@ -61,7 +63,7 @@ def _encode(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["background"]:
-        compile_stages()
+    if sys.argv[1:2] == ["background"]:
+        compile_stages(sys.argv[2])
     else:
         compile_all()

@@ -151,8 +151,6 @@ class Encoder:
                                  "to the host, or take device='cuda'")
             if config.ssim:
                 raise InputError("ssim needs the frames on the host: copy them there, or do without ssim")
-            if config.weightp:
-                raise InputError("weightp needs the frames on the host: copy them there, or take weightp=0")
             self._session.feed(self._pipeline.encode_on_gpu, source)
         elif isinstance(source, RgbFrame) and not config.ssim:
             self._session.feed(self._pipeline.encode_rgb, source, chunk.checked)

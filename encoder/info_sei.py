@@ -22,6 +22,7 @@ def info_text(config: Config) -> str:
     """Name, version and options. Options that leave the stream as it is are absent: same stream, same text."""
     values = {row.name: getattr(config, row.name) for row in OPTIONS if _shapes_the_stream(row.name, row.scope, row.group)}
     values["deblock"] = f"{int(config.deblock)}:{config.deblock_alpha}:{config.deblock_beta}"
+    values["cqm"] = values["cqm"] if config.cqm == "jvt" else "file" if config.has_lists else None
     values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode}
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cpu_simd.bundles import CodingTools, Macroblocks
 from ..cpu_simd.ssd import totals
 from ..jit.compiling import clock
 from ..scheduler.check import TwinDiffers
@@ -28,7 +29,7 @@ from ..standard.macroblock import MB_TYPE_NAMES
 from ..start_threads import start_threads
 from .decisions.frame_types import FrameTypes
 from .decisions.size_feedback import FEEDBACK_LAG, SizeFeedback
-from .decisions.weights import Weighting
+from .decisions.weights import Sums, Weighting, frame_sums, sums_of_blocks
 from .errors import DeviceError, DeviceLost, Error, InputError, RefusedFrame
 from .frames.device_frame import DeviceFrame, check_device
 from .settings.config import Config
@@ -56,6 +57,7 @@ class EncodedFrame:
     ssd: tuple[int, int, int]  # squared error over the display area of Y, Cb, Cr
     sums: list[int]  # of the arrays SUMMED, in its order
     bits: int
+    bits_by_kind: tuple[int, ...] | None  # in the order of statistics.KINDS, if asked for
     stage_seconds: dict[str, float]
     reconstruction: Planes | None  # cropped, as a decoder returns it
     refused: bool = False  # samples of its source, on a GPU, are far outside of their range
@@ -83,7 +85,7 @@ class Pipeline:
         if config.device != "cpu" and not loaded_for_gpu(config.device == "hybrid"):
             start_threads([self._loading], [])  # if no thread starts, loading happens at first use
         self.frame_types, self._sizes = FrameTypes(config, slices), SizeFeedback()
-        self._weighting = Weighting() if config.weightp else None
+        self._weighting = Weighting(config.repeats_references) if config.weightp else None
         settings = LoopSettings(config, slices)
         warn = warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=4))
         try:
@@ -185,17 +187,23 @@ class Pipeline:
         return executor.ring.next()
 
     def _encode(self, frame: Frame, spec: FrameSpec | None, planes: Sequence[np.ndarray]) -> list[EncodedFrame]:
-        """planes: the source, uint8 of display size."""
+        """planes: the source, uint8 of display size; empty if it is on the GPU."""
         executor = self.executor
         try:
             spec = self._decide(spec)
             if self._weighting is not None:
-                spec = self._weighting.of(spec, planes)
+                spec = self._weighting.of(spec, frame_sums(planes) if planes else self._sums_on_gpu(frame))
             frame.headers = self.writer.headers(spec)
             executor.encode(spec, frame, self._write)
             return self._finished(executor.ring.in_flight)
         except FAILURES as error:
             raise public_error(error) from None
+
+    def _sums_on_gpu(self, frame: Frame) -> Sums | None:
+        """See Weighting.of, for a source on the GPU."""
+        assert isinstance(frame, HostFrame)
+        blocks = self.executor.source_sums(frame)
+        return None if blocks is None else sums_of_blocks(blocks, self.config.width, self.config.height)
 
     def _decide(self, spec: FrameSpec | None) -> FrameSpec:
         """The spec of the next frame. The sizes that it may use are known: fewer than FEEDBACK_LAG frames are in flight."""
@@ -245,10 +253,23 @@ class Pipeline:
             ssd=tuple(found[:3].tolist()),
             sums=[int(frame.results[name].sum()) for name in SUMMED],
             bits=8 * len(data),
+            bits_by_kind=self._bits_by_kind(frame, 8 * len(data)) if self.config.bits_by_kind else None,
             stage_seconds=frame.stage_seconds,
             reconstruction=self._reconstruction(frame) if self.keep_reconstruction else None,
             refused=frame.refused,
         )
+
+    def _bits_by_kind(self, frame: Frame, bits: int) -> tuple[int, ...]:
+        """Headers, which are all but the others; vectors, luma levels, chroma levels. bits: of the access unit."""
+        from ..cpu_simd.bits_by_kind import CHROMA, LUMA, N_KINDS, UNIT, VECTORS, bits_by_kind  # few encodes need it
+
+        spec, config, kinds = frame.spec, self.config, np.empty(N_KINDS, np.int64)
+        rows = np.array([*(row0 for row0, _ in spec.slices), config.mb_height], np.int32)
+        macroblocks = Macroblocks(*(frame.results[name] for name in Macroblocks._fields))
+        tools = CodingTools(config.trellis, int(config.transform_8x8_mode), int(config.cabac))
+        bits_by_kind(rows, frame.frame_params, spec.n_ref, config.mb_width, macroblocks, tools, kinds)
+        vectors, luma, chroma = ((kinds[[VECTORS, LUMA, CHROMA]] + UNIT // 2) // UNIT).tolist()
+        return bits - vectors - luma - chroma, vectors, luma, chroma
 
     def _finished(self, limit: int) -> list[EncodedFrame]:
         """Frames whose bits are written, in order; blocks until at most `limit` are in flight."""

@@ -1,5 +1,6 @@
 """Assembles the NAL units of a frame: parameter sets, slice headers, and slice data of the entropy stage (7.3.2, 7.3.3)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,10 @@ from ..standard.syntax import (
     EXTENDED_SAR,
     HIGH,
     I,
+    ListModification,
     P,
     Pps,
+    ScalingMatrix,
     SliceHeader,
     Sps,
     Vui,
@@ -38,6 +41,7 @@ from ..standard.syntax import (
 )
 from .info_sei import info_sei
 from .settings.config import Config
+from .settings.scaling_lists import scaling_syntax
 
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
@@ -51,12 +55,15 @@ TOO_LONG = "a slice is longer than A.3.1 allows"  # the quantiser turns such mac
 def sequence_parameter_set(config: Config) -> Sps:
     """7.4.2.1: progressive; output order is decoding order (pic_order_cnt_type 2). Baseline is Constrained Baseline."""
     right, bottom = config.crop
+    scaling = scaling_syntax(config.scaling_lists)
     return Sps(
         profile_idc=config.profile_idc,
+        seq_scaling_matrix_present_flag=int(scaling is not None),
+        scaling=scaling or ScalingMatrix(),
         constraint_set0_flag=int(config.profile_idc == BASELINE),
         constraint_set1_flag=int(config.profile_idc != HIGH),
         level_idc=config.level_idc,
-        log2_max_frame_num_minus4=LOG2_MAX_FRAME_NUM - 4,
+        log2_max_frame_num_minus4=log2_max_frame_num(config) - 4,
         pic_order_cnt_type=2,
         max_num_ref_frames=config.ref,
         pic_width_in_mbs_minus1=config.mb_width - 1,
@@ -99,13 +106,20 @@ def _vui(config: Config) -> Vui:
     return vui
 
 
+def log2_max_frame_num(config: Config) -> int:
+    """log2_max_frame_num (7.4.2.1.1): lists that repeat a frame say MaxFrameNum - 1 for it (8.2.4.3.1)."""
+    if not config.repeats_references:
+        return LOG2_MAX_FRAME_NUM
+    return 4 if config.ref < 16 else 5
+
+
 def picture_parameter_set(config: Config) -> Pps:
     """7.4.2.2: one slice group; pic_init_qp is that of P frames, so that their slice_qp_delta is 0."""
     default_deblocking = config.disable_deblocking_idc == config.deblock_alpha == config.deblock_beta == 0
     return Pps(
         entropy_coding_mode_flag=int(config.cabac),
         num_ref_idx_l0_default_active_minus1=config.ref - 1,
-        weighted_pred_flag=config.weightp,
+        weighted_pred_flag=int(config.weightp > 0),
         pic_init_qp_minus26=config.qp - 26,
         chroma_qp_index_offset=config.chroma_qp_offset,
         deblocking_filter_control_present_flag=int(not default_deblocking),
@@ -128,6 +142,7 @@ class SliceWriter:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.sps = sequence_parameter_set(config)
+        self._log2_max_frame_num = log2_max_frame_num(config)
         self.pps = picture_parameter_set(config)
         self._headers: dict[tuple[Any, ...], SliceHeaders] = {}
         self.parameter_sets = nal_unit(NAL_SPS, MOST_NEEDED, write_sps(self.sps)) + nal_unit(
@@ -162,7 +177,7 @@ class SliceWriter:
     def headers(self, spec: FrameSpec) -> SliceHeaders:
         """The headers of the slices of a frame, made once for frames that differ in frame_num only, whose length is fixed."""
         kind = (
-            spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, len(spec.list0), spec.qp,
+            spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, (len(spec.list0), spec.duplicates), spec.qp,
             spec.cabac_init_idc, spec.slices, spec.weights,
         )  # fmt: skip
         if kind not in self._headers:
@@ -172,11 +187,11 @@ class SliceWriter:
 
     def _header_as_number(self, spec: FrameSpec, row0: int) -> tuple[int, int, int]:
         """A slice header as a number, its bits, the place of frame_num; see SliceHeaders."""
-        last = 0 if spec.is_idr else (1 << LOG2_MAX_FRAME_NUM) - 1
+        last = 0 if spec.is_idr else (1 << self._log2_max_frame_num) - 1
         made = [self._written_header(spec._replace(frame_num=n), row0) for n in (0, last)]
         bits = made[0].position
         zero, ones = (int.from_bytes(one.to_bytes(), "big") >> (-bits % 8) for one in made)
-        return zero, bits, max(0, (zero ^ ones).bit_length() - LOG2_MAX_FRAME_NUM)
+        return zero, bits, max(0, (zero ^ ones).bit_length() - self._log2_max_frame_num)
 
     def _written_header(self, spec: FrameSpec, row0: int) -> BitWriter:
         """7.3.3, and with CABAC the cabac_alignment_one_bits of 7.3.4."""
@@ -186,10 +201,9 @@ class SliceWriter:
             writer.put_u(padding, (1 << padding) - 1)
         return writer
 
-    @staticmethod
-    def _header_as_bytes(frame: Frame, n: int) -> np.ndarray:
+    def _header_as_bytes(self, frame: Frame, n: int) -> np.ndarray:
         """uint8: the header of slice n, filled with zeros."""
-        headers, frame_num = frame.headers, frame.spec.frame_num % (1 << LOG2_MAX_FRAME_NUM)
+        headers, frame_num = frame.headers, frame.spec.frame_num % (1 << self._log2_max_frame_num)
         bits = headers.bits[n]
         number = (headers.numbers[n] | frame_num << headers.shifts[n]) << (-bits % 8)
         return np.frombuffer(number.to_bytes((bits + 7) // 8, "big"), np.uint8)
@@ -213,7 +227,7 @@ class SliceWriter:
             nal_ref_idc=spec.nal_ref_idc,
             first_mb_in_slice=row0 * config.mb_width,
             slice_type=SLICE_TYPES[spec.frame_type] + ALL_SLICES_ALIKE,
-            frame_num=spec.frame_num % (1 << LOG2_MAX_FRAME_NUM),
+            frame_num=spec.frame_num % (1 << self._log2_max_frame_num),
             idr_pic_id=spec.idr_pic_id,
             cabac_init_idc=spec.cabac_init_idc,
             slice_qp_delta=spec.qp - config.qp,
@@ -226,16 +240,25 @@ class SliceWriter:
             header.num_ref_idx_active_override_flag = int(spec.n_ref != config.ref)
         if spec.n_ref and config.weightp:
             _set_weights(header, spec.weights, spec.n_ref)
+        if spec.duplicates:
+            header.ref_pic_list_modification_flag_l0 = 1
+            header.modifications_l0 = _repeated(spec.duplicates, 1 << self._log2_max_frame_num)
         return header
 
 
-def _set_weights(header: SliceHeader, weights: Weights, n_ref: int) -> None:
-    """7.4.3.2: the weights of reference 0; the others have none."""
-    header.luma_log2_weight_denom, header.chroma_log2_weight_denom = weights.luma_log2, weights.chroma_log2
-    header.weights_l0 = [Weight(luma_weight=1 << weights.luma_log2) for _ in range(n_ref)]
-    first = header.weights_l0[0]
-    if weights.flags & LUMA_WEIGHTED:
-        first.luma_weight_flag, first.luma_weight, first.luma_offset = 1, weights.luma_weight, weights.luma_offset
-    if weights.flags & CHROMA_WEIGHTED:
-        first.chroma_weight_flag, first.chroma_weight = 1, [weights.cb_weight, weights.cr_weight]
-        first.chroma_offset = [weights.cb_offset, weights.cr_offset]
+def _repeated(duplicates: int, max_frame_num: int) -> list[ListModification]:
+    """7.3.3.1: the last frame, then as many times itself again: a distance of MaxFrameNum (8.2.4.3.1)."""
+    return [ListModification(0, 0), *(ListModification(0, max_frame_num - 1) for _ in range(duplicates))]
+
+
+def _set_weights(header: SliceHeader, entries: Sequence[Weights], n_ref: int) -> None:
+    """7.4.3.2: the weights of the first entries of RefPicList0; the others have none."""
+    header.luma_log2_weight_denom = max([weights.luma_log2 for weights in entries], default=0)
+    header.chroma_log2_weight_denom = max([weights.chroma_log2 for weights in entries], default=0)
+    header.weights_l0 = [Weight(luma_weight=1 << header.luma_log2_weight_denom) for _ in range(n_ref)]
+    for entry, weights in zip(header.weights_l0, entries):
+        if weights.flags & LUMA_WEIGHTED:
+            entry.luma_weight_flag, entry.luma_weight, entry.luma_offset = 1, weights.luma_weight, weights.luma_offset
+        if weights.flags & CHROMA_WEIGHTED:
+            entry.chroma_weight_flag, entry.chroma_weight = 1, [weights.cb_weight, weights.cr_weight]
+            entry.chroma_offset = [weights.cb_offset, weights.cr_offset]

@@ -14,6 +14,7 @@ from ..standard.macroblock import I_PCM, MB_TYPE_NAMES, P_SKIP, I_4x4, I_8x8, I_
 COUNTED_TYPES = (I_4x4, I_8x8, I_16x16, I_PCM, P_SKIP, P_16x16, P_16x8, P_8x16, P_8x8)
 # Results of a frame (scheduler/arrays.py) whose sums over the frame are columns of the CSV file, in their order
 SUMMED: tuple[str, ...] = ()
+KINDS = ("headers", "vectors", "luma", "chroma")  # of bits
 _LARGEST_PSNR = 100.0  # x264's value for identical planes
 SSIM_DEFINITION = "luma, 8x8 windows, 4 apart"
 
@@ -28,6 +29,7 @@ class FrameFacts(Protocol):
     data: bytes
     mb_counts: np.ndarray
     transform_8x8: int
+    bits_by_kind: tuple[int, ...] | None
     ssd: tuple[int, int, int]
     sums: list[int]
     stage_seconds: dict[str, float]
@@ -49,20 +51,23 @@ class FrameRow(NamedTuple):
     ssim: float | None
     mb_counts: tuple[int, ...]  # by mb_type
     transform_8x8: int  # macroblocks with transform_size_8x8_flag
+    bits_by_kind: tuple[int, ...] | None  # as KINDS
     sums: list[int]  # of the arrays SUMMED
 
     @staticmethod
     def header() -> list[str]:
         """Column names of `cells`."""
         return ["frame", "type", "idr", "qp", "bytes", "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim",
-                *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES), "transform_8x8", *SUMMED]
+                *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES), "transform_8x8",
+                *(f"bits_{kind}" for kind in KINDS), *SUMMED]
 
     def cells(self) -> list[str]:
         """The row as text."""
         values = [f"{value:.4f}" for value in (self.psnr_y, self.psnr_u, self.psnr_v, self.psnr)]
         ssim = "" if self.ssim is None else f"{self.ssim:.7f}"
         return [str(self.frame), self.type, str(self.idr), f"{self.qp:.2f}", str(self.bytes), *values, ssim,
-                *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), str(self.transform_8x8), *map(str, self.sums)]
+                *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), str(self.transform_8x8),
+                *map(str, self.bits_by_kind or ("",) * len(KINDS)), *map(str, self.sums)]
 
 
 def psnr(ssd: float, samples: int) -> float:
@@ -104,6 +109,7 @@ class _Sums:
     ssim: float = 0.0
     mbs: np.ndarray = field(default_factory=lambda: np.zeros(len(MB_TYPE_NAMES), np.int64))
     transform_8x8: int = 0
+    bits_by_kind: np.ndarray = field(default_factory=lambda: np.zeros(len(KINDS), np.int64))
 
     def add(self, row: FrameRow, ssd: tuple[int, int, int], counts: np.ndarray) -> None:
         """Add a frame."""
@@ -120,12 +126,14 @@ class _Sums:
         self.ssim += row.ssim or 0.0
         self.mbs += counts
         self.transform_8x8 += row.transform_8x8
+        self.bits_by_kind += row.bits_by_kind or 0
 
     def __add__(self, other: "_Sums") -> "_Sums":
         return _Sums(
             self.frames + other.frames, self.bytes + other.bytes, self.qp + other.qp,
             [a + b for a, b in zip(self.ssd, other.ssd)], [a + b for a, b in zip(self.psnr, other.psnr)],
             self.ssim + other.ssim, self.mbs + other.mbs, self.transform_8x8 + other.transform_8x8,
+            self.bits_by_kind + other.bits_by_kind,
         )  # fmt: skip
 
 
@@ -155,7 +163,7 @@ class Statistics:
         y, u, v = map(psnr, frame.ssd, self._samples)
         row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), y, u, v,
                        psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()),
-                       frame.transform_8x8, frame.sums)
+                       frame.transform_8x8, frame.bits_by_kind, frame.sums)
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
         for stage, seconds in frame.stage_seconds.items():
             self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
@@ -192,6 +200,7 @@ class Statistics:
         out += [f"mb {kind}  {_mb_percent(kind, sums.mbs)}" for kind, sums in self._by_type.items() if sums.frames]
         if self._all.transform_8x8:
             out.append(_transform_percent(self._all))
+        out += [_bits_percent(kind, sums.bits_by_kind) for kind, sums in self._by_type.items() if sums.bits_by_kind.any()]
         if not self.frames:
             return out
         if self.with_ssim:
@@ -224,6 +233,8 @@ class Statistics:
                 entry["ssim_mean_y"] = sums.ssim / sums.frames
             entry["macroblocks"] = {MB_TYPE_NAMES[kind]: int(sums.mbs[kind]) for kind in COUNTED_TYPES}
             entry["transform_8x8"] = sums.transform_8x8
+            if sums.bits_by_kind.any():
+                entry["bits_by_kind"] = dict(zip(KINDS, sums.bits_by_kind.tolist()))
             result[kind] = entry
         if self.with_ssim:
             result["ssim_definition"] = SSIM_DEFINITION
@@ -254,6 +265,11 @@ def _mb_percent(kind: str, mbs: np.ndarray) -> str:
         text += f"  P16..8: {share[P_16x16]:4.1f}% {share[P_16x8] + share[P_8x16]:4.1f}% {share[P_8x8]:4.1f}%"
         text += f"  skip:{share[P_SKIP]:4.1f}%"
     return text
+
+
+def _bits_percent(frame_type: str, bits: np.ndarray) -> str:
+    shares = 100 * bits / bits.sum()
+    return f"bits {frame_type}  " + "  ".join(f"{kind}:{share:5.1f}%" for kind, share in zip(KINDS, shares))
 
 
 def _transform_percent(sums: _Sums) -> str:

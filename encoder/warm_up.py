@@ -21,7 +21,8 @@ IN_BACKGROUND = (
     "mode_decision", "subpel_refine", "intra_estimate", "inter_residual", "full_search", "search_centre", "subsample",
     "mark_skipped",
 )  # fmt: skip
-_ON_DEMAND = {"step_search", "rd_candidates", "rd_decision", "weighting"}  # files of kernels that an option needs
+# files of kernels that an option needs
+_ON_DEMAND = {"step_search", "neighbour_vectors", "rd_candidates", "rd_decision", "weighting"}
 
 
 def will_compile(config: Config | None = None) -> bool:
@@ -30,8 +31,8 @@ def will_compile(config: Config | None = None) -> bool:
     config: of the encode; None: the kernels that all encodes need.
     """
     needed = _needed(config)
-    found = cached_modules(_KERNELS)
-    _present.update(needed & found)
+    found = cached_modules(_KERNELS, needed)
+    _present.update(found)
     return not needed <= found
 
 
@@ -41,8 +42,10 @@ def _needed(config: Config | None) -> set[str]:
     if config is not None:
         by_bits = config.subme >= BY_BITS
         options = (
-            ("step_search", config.me == "step"), ("rd_candidates", by_bits and config.cabac),
+            ("step_search", config.me == "step"), ("neighbour_vectors", by_bits and config.cabac),
+            ("rd_candidates", by_bits and config.cabac),
             ("rd_decision", by_bits and not config.cabac), ("weighting", config.weightp),
+            ("bits_by_kind", config.bits_by_kind),
         )  # fmt: skip
         needed |= {name for name, wanted in options if wanted}
     return needed
@@ -69,7 +72,7 @@ def compile_in_background(config: Config) -> None:
     _begun = True
     environment = os.environ | {"H264LITE_BACKGROUND_COMPILE": "0"}
     quiet = subprocess.DEVNULL
-    command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", "background"]
+    command = [sys.executable, "-m", "h264lite.encoder.compile_kernels", "background", config.profile]
     try:
         child = subprocess.Popen(command, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     except OSError:

@@ -20,6 +20,7 @@ from . import trust
 from .cache_folder import cache_folder, second_best
 from .cache_root import ADVICE
 from .kernel_files import KernelFiles, Layers, code_key
+from .parts import ClosedLibrary
 from .sources import stamp
 
 
@@ -80,6 +81,17 @@ class _Locator(_CacheLocator):
 
 class _Results(CompileResultCacheImpl):
     _locator_classes: list[type[object]] = [_Locator]  # noqa: RUF012  Numba asks the class
+
+    def reduce(self, data):
+        """CompileResult._reduce without what only takes time to load.
+
+        That is environments of callees without constants, which no code reads, and the bitcode of closed kernels, which no
+        other kernel is compiled against.
+        """
+        (name, kind, code), *payload, environments = data._reduce()
+        if kind == "object" and isinstance(data.library, ClosedLibrary):
+            code = (code[0], b"")
+        return ((name, kind, code), *payload, tuple(other for other in environments if other.consts))
 
     def rebuild(self, target_context, payload):
         """Replaces CompileResult._rebuild, which defines the payload."""

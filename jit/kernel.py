@@ -12,7 +12,7 @@ import functools
 import weakref
 
 from numba import njit
-from numba.core import event
+from numba.core import config, event
 
 from . import compiling, trust
 from .interfaces import why_ordinary
@@ -52,11 +52,29 @@ def helper(function):
     """
     if why_ordinary():
         return _ordinary(function, nogil=True)
-    options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    dispatcher = _one_specialisation(njit(pipeline_class=PartCompiler, **options)(function))
-    if not hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT
-        return dispatcher
-    return part(dispatcher, functools.cache(lambda: kernel(function)))
+    return function if config.DISABLE_JIT else _Helper(function)
+
+
+class _Helper:
+    """A helper; Numba's function is made at its first use, which kernels from the cache do not need: 0.1 ms each."""
+
+    def __init__(self, function):
+        self.__name__, self.__module__, self.__doc__ = function.__name__, function.__module__, function.__doc__
+        self.py_func = function
+
+    @functools.cached_property
+    def _dispatcher(self):
+        options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        dispatcher = _one_specialisation(njit(pipeline_class=PartCompiler, **options)(self.py_func))
+        return part(dispatcher, functools.cache(lambda: kernel(self.py_func)))
+
+    @property
+    def _numba_type_(self):
+        """The type by which Numba resolves a call."""
+        return self._dispatcher._numba_type_
+
+    def __call__(self, *args, **kws):
+        return self._dispatcher(*args, **kws)
 
 
 def _ordinary(function, **options):

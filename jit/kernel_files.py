@@ -5,7 +5,7 @@ import itertools
 import os
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +109,12 @@ def _unpickled(data):
         return None
 
 
-def cached_modules(sources: Path) -> set[str]:
-    """Source files of a folder, without ending, that have compiled kernels for this processor, all intact and up to date."""
-    found = [entry for folder in find_cache_folder(sources).readable for entry in _found_in(folder, sources)]
+def cached_modules(sources: Path, wanted: Container[str]) -> set[str]:
+    """Those of the `wanted` source files of a folder that have compiled kernels for this processor, all intact and fresh.
+
+    Files are named without ending.
+    """
+    found = [entry for folder in find_cache_folder(sources).readable for entry in _found_in(folder, sources, wanted)]
     intact = {kernel for kernel, usable in found if usable}
     broken = {kernel for kernel, _ in found} - intact
     return {_module(kernel) for kernel in intact} - {_module(kernel) for kernel in broken}
@@ -121,8 +124,8 @@ def _module(kernel: str) -> str:
     return kernel.partition(".")[0]
 
 
-def _found_in(folder: Path, sources: Path) -> Iterator[tuple[str, bool]]:
-    """(FILE.FUNCTION of each kernel with up-to-date files, whether they can be loaded here)."""
+def _found_in(folder: Path, sources: Path, wanted: Container[str]) -> Iterator[tuple[str, bool]]:
+    """(FILE.FUNCTION of each kernel of `wanted` files with up-to-date files, whether they can be loaded here)."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -131,9 +134,11 @@ def _found_in(folder: Path, sources: Path) -> Iterator[tuple[str, bool]]:
 
     here = None if why_ordinary() else code_key(cpu_target.target_context.codegen())
     for name in names:  # FILE.KERNEL-LINE.VERSION.nbi
-        kernel, path = name.rpartition("-")[0], folder / name
-        source = sources / f"{_module(kernel)}.py"
-        if not name.endswith(f"{_ENDING}.nbi") or not source.is_file():
+        kernel = name.rpartition("-")[0]
+        if not name.endswith(f"{_ENDING}.nbi") or _module(kernel) not in wanted:
+            continue
+        path, source = folder / name, sources / f"{_module(kernel)}.py"
+        if not source.is_file():
             continue
         if here is None:  # Numba checks its files itself; those of this class look damaged to it, and reverse
             if trust.problem_of(path) == trust.DAMAGED:

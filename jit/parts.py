@@ -24,7 +24,7 @@ class _NoEnvironment:
         """Does nothing."""
 
 
-class _ClosedLibrary(JITCodeLibrary):
+class ClosedLibrary(JITCodeLibrary):
     """The code of a kernel; the helpers linked into it get private linkage.
 
     Private functions have no symbols. Internal functions have, and LLVM's in-memory linker (RuntimeDyld) resolves symbols
@@ -73,7 +73,7 @@ class _OpenLibrary(LoweringPass):
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _OpenClosedLibrary(_OpenLibrary):
-    _name, _library = "open_closed_library", _ClosedLibrary
+    _name, _library = "open_closed_library", ClosedLibrary
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)

@@ -161,6 +161,11 @@ def per_mb(*elements: int) -> PerMacroblock:
     return PerMacroblock(elements)
 
 
+def _half_blocks(size: Size) -> int:
+    """Blocks of 16x16 samples of a chroma plane."""
+    return -(-size.mb_width // 2) * -(-size.mb_height // 2)
+
+
 def _by_name(rows: Iterable[Any]) -> Any:
     return {row.name: row for row in rows}
 
@@ -193,6 +198,8 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              "the slices as write_slices wrote them, room for their headers"),
     ArrayRow("level_blocks", HOST, Undivided(lambda size: (size.n_mb * N_LEVEL_BLOCKS, 16)), np.int16,
              "the blocks that have levels, contiguous (cuda_src/compact.py)"),
+    ArrayRow("block_sums", HOST, Undivided(lambda size: (2, size.n_mb + 2 * _half_blocks(size))), np.int32,
+             "sums of blocks of the source planes, of their squares (cuda_src/weighting.cu)"),
     ArrayRow("source_y", SOURCE, Plane(16), np.uint8, "the source in coded size", {"intra_estimate": (1, 0)}),
     ArrayRow("source_u", SOURCE, Plane(8), np.uint8, "Cb"),
     ArrayRow("source_v", SOURCE, Plane(8), np.uint8, "Cr"),
@@ -208,16 +215,21 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("centre", SEARCH, per_mb(2), np.int16, "of the search window, integer samples (x, y)"),
     ArrayRow("predictor", SEARCH, per_mb(2), np.int16, "of the vectors that are searched, quarter samples (x, y)"),
     ArrayRow("search_cost", SEARCH, per_mb(len(PARTITIONS)), np.int32, "least cost of each partition"),
-    ArrayRow("search_mv", SEARCH, per_mb(len(PARTITIONS), 2), np.int16, "its vector, quarter samples (x, y)"),
+    ArrayRow("search_mv", SEARCH, per_mb(len(PARTITIONS), 2), np.int16, "its vector, quarter samples (x, y)",
+             {"neighbour_vectors": (1, 1)}),
+    ArrayRow("whole_mv", WORKSPACE, per_mb(2), np.int16, "of undivided macroblocks in the searched reference",
+             {"neighbour_vectors_again": (1, 1)}),
     ArrayRow("luma", REFERENCE, Plane(16, padded=True), np.uint8, "integer samples G (Figure 8-4)"),
     ArrayRow("half", REFERENCE, Plane(16, padded=True, planes=3), np.uint8, "half samples b, h, j"),
     ArrayRow("cb", REFERENCE, Plane(8, padded=True), np.uint8, "Cb"),
     ArrayRow("cr", REFERENCE, Plane(8, padded=True), np.uint8, "Cr"),
 ))  # fmt: skip
 
+_VECTORS = dict.fromkeys(("subpel_refine", "neighbour_vectors", "neighbour_vectors_again"), ALL_ROWS)
 VIEWS: dict[str, View] = _by_name((
     View("reference_y", (("luma", SEARCHED_REF),), dict.fromkeys(("search_centre", "full_search", "step_search"), ALL_ROWS)),
-    View("reference_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF)), {"subpel_refine": ALL_ROWS}),
+    View("reference_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF)), _VECTORS),
+    View("unweighted_luma", (("luma", SEARCHED_REF), ("half", SEARCHED_REF))),
     View("ref_luma", (("luma", ALL_REFS), ("half", ALL_REFS)), dict.fromkeys(("rd_candidates", "inter_residual"), ALL_ROWS)),
     View("ref_chroma", (("cb", ALL_REFS), ("cr", ALL_REFS)), dict.fromkeys(("rd_candidates", "inter_residual"), ALL_ROWS)),
     View("decoded_luma", (("luma", CURRENT),), {"interpolate": (1, 1)}),
@@ -248,11 +260,15 @@ CONSTANTS = {
     "subme": "the option",
     "partition_mask": "sizes of partitions, bits of scheduler/frames/loop.py",
     "trellis": "the option",
-    "transform_8x8_mode": "transform_8x8_mode_flag",
-    "cabac": "entropy_coding_mode_flag",
+    "transform_8x8_mode": "transform_8x8_mode_flag, None without CABAC too, see CodingTools in cpu_simd/bundles.py",
+    "cabac": "entropy_coding_mode_flag, likewise",
     "dead_zone_inter": "of luma levels of inter macroblocks, by the option (ROUNDING in cpu_simd/decisions.py)",
     "dead_zone_intra": "of intra macroblocks",
+    "intra_8x8": "whether Intra_8x8 may be chosen, with transform_8x8_mode",
+    "psy_rd": "weight of differences of AC energy in true costs, 1 / 256",
     "chroma_qp_offset": "chroma_qp_index_offset",
+    "scaling": "int16[SCALING_SIZE]: factors by the scaling lists (cpu_simd/scaling.py)",
+    "has_lists": "1, or None if all scaling lists are flat: CPU kernels are compiled without them",
     "alpha_offset": "FilterOffsetA",
     "beta_offset": "FilterOffsetB",
     "disable_idc": "disable_deblocking_filter_idc",
@@ -261,9 +277,12 @@ CONSTANTS = {
     "frame_params": "int32[>= HEADER_BITS + n_slices]: see HEADER_BITS in cpu_simd/layout.py",
     "n_ref": "references of the frame, 0 in I slices",
     "ref_slots": "int32[n_ref]: slot of each reference",
-    "searched_slots": "int32[n_ref]: slot of its luma as the search sees it: of reference 0 weighted_slot, if it is weighted",
-    "weighted_slot": "slot of the weighted luma of reference 0",
-    "weights": "int32[9]: weights of reference 0, a part of frame_params (cpu_simd/layout.py)",
+    "searched_slots": "int32[n_ref]: slot of its luma as the search sees it, weighted or not",
+    "weights": "int32[MOST_WEIGHTED * N_WEIGHTS]: weights of the first entries of RefPicList0, a part of frame_params "
+               "(cpu_simd/layout.py)",
+    "reference_weights": "int32[N_WEIGHTS]: those of the searched entry",
+    "duplicates": "entries of RefPicList0 after the first that are its first frame again, with other weights",
+    "previous_duplicates": "those of the last frame",
     "distance": "frames from the searched reference to the frame in the loop",
     "input_y": "uint8: input of a GPU in display size, of any pitch",
     "input_u": "see input_y: Cb",
@@ -284,7 +303,10 @@ CONSTANTS = {
 # Arrays that a stage changes only in part, so that their rows must be resident before
 READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "subpel_refine": ("search_cost", "search_mv"),
+    "neighbour_vectors": ("predictor", "search_cost", "search_mv"),
+    "neighbour_vectors_again": ("predictor", "search_cost", "search_mv"),
     "rd_candidates": ("all_cost", "all_mv", "intra_cost"),
+    "weight_reference": ("reference_luma",),
     "inter_residual": ("mb_type", "ref_idx", "mv"),
     "intra": STAGES["intra"].written,
     "mark_skipped": ("mb_type",),
@@ -328,15 +350,20 @@ def _arrays_of(name: str) -> tuple[Key, ...]:
     return ((name, SEARCHED_REF if ARRAYS[name].role == SEARCH else CURRENT),)
 
 
-def storage(name: str, reference: int, n_ref: int) -> tuple[Key, ...]:
-    """The arrays whose rows are copied for a name of the stage table, in a step for one reference."""
+def storage(name: str, reference: int, n_ref: int, duplicates: int = 0) -> tuple[Key, ...]:
+    """The arrays whose rows are copied for a name of the stage table, in a step for one entry of RefPicList0.
+
+    n_ref: references; the first is in RefPicList0 `duplicates` times more: arrays of the search count entries.
+    """
     if name in CONSTANTS:
         return ()
     found: list[Key] = []
     for base, number in _arrays_of(name):
         if ARRAYS[base].role in NEVER_COPIED:
             continue
-        numbers = range(n_ref) if number == ALL_REFS else (reference if number == SEARCHED_REF else number,)
+        repeated = 0 if ARRAYS[base].role == REFERENCE else duplicates
+        searched = reference if repeated == duplicates else max(0, reference - duplicates)
+        numbers = range(n_ref + repeated) if number == ALL_REFS else (searched if number == SEARCHED_REF else number,)
         found += [(base, k) for k in numbers]
     return tuple(found)
 
@@ -351,8 +378,8 @@ class Access:
 
 
 @cache
-def accesses(name: str, reference: int, n_ref: int) -> tuple[Access, ...]:
-    """All arrays that a stage reads or writes."""
+def accesses(name: str, reference: int, n_ref: int, duplicates: int = 0) -> tuple[Access, ...]:
+    """All arrays that a stage reads or writes; see `storage`."""
     stage = STAGES[name]
     own = (0, 0) if stage.split in (ROWS, EVEN) else ALL_ROWS
     found = []
@@ -360,7 +387,7 @@ def accesses(name: str, reference: int, n_ref: int) -> tuple[Access, ...]:
         writes = argument in stage.written
         reads = not writes or argument in READ_MODIFY_WRITE.get(name, ())
         halo_rows = _halo(argument).get(name, own) if reads else None
-        found += [Access(key, halo_rows, writes) for key in storage(argument, reference, n_ref)]
+        found += [Access(key, halo_rows, writes) for key in storage(argument, reference, n_ref, duplicates)]
     return tuple(found)
 
 

@@ -2,15 +2,17 @@
 
 from typing import NamedTuple
 
-from ..cpu_simd.layout import LUMA_WEIGHTED
+from ..cpu_simd.layout import LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
 
+MOST_ENTRIES = 16  # of RefPicList0 (7.4.3)
+MOST_DUPLICATES = MOST_WEIGHTED - 1
 I, P = "I", "P"  # frame types: the slice type of all slices (Table 7-6)
 NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of reference frames, and of IDR frames
 
 
 class Weights(NamedTuple):
-    """8.4.2.3: explicit weights of reference 0, as the kernels have them (WEIGHTS in cpu_simd/layout.py); log2: the
-    denominators luma_log2_weight_denom and chroma_log2_weight_denom.
+    """8.4.2.3: explicit weights of an entry of RefPicList0, as the kernels have them (WEIGHTS in cpu_simd/layout.py); log2:
+    the denominators luma_log2_weight_denom and chroma_log2_weight_denom.
     """
 
     flags: int = 0  # LUMA_WEIGHTED + CHROMA_WEIGHTED
@@ -25,6 +27,7 @@ class Weights(NamedTuple):
 
 
 UNWEIGHTED = Weights()
+NO_WEIGHTS = MOST_WEIGHTED * N_WEIGHTS * (0,)
 
 
 class FrameSpec(NamedTuple):
@@ -38,10 +41,11 @@ class FrameSpec(NamedTuple):
     idr_pic_id                    7.4.3, of the GOP: consecutive IDR frames differ
     qp                            SliceQPY
     cabac_init_idc                7.4.3, 0 without CABAC
-    list0                         RefPicList0 (8.2.4)
+    list0                         RefPicList0 (8.2.4); its first frame may follow itself, with other weights
     references_after              the frames that are references after this one, latest first (8.2.5)
     slices                        macroblock rows [row0, row1) of each slice
-    weights                       of reference 0
+    weights                       of the first entries of list0; the others have none. All have the same denominators
+    duplicates_before             `duplicates` of the frame before in coding order
     """
 
     display_index: int
@@ -58,16 +62,27 @@ class FrameSpec(NamedTuple):
     list0: tuple[int, ...]
     references_after: tuple[int, ...]
     slices: tuple[tuple[int, int], ...]
-    weights: Weights = UNWEIGHTED
+    weights: tuple[Weights, ...] = ()
+    duplicates_before: int = 0
 
     @property
-    def luma_weighted(self) -> bool:
-        """Whether the search needs a weighted copy of reference 0."""
-        return bool(self.weights.flags & LUMA_WEIGHTED)
+    def luma_weighted(self) -> tuple[int, ...]:
+        """The entries of list0 of which the search needs a weighted copy."""
+        return tuple([k for k, weights in enumerate(self.weights) if weights.flags & LUMA_WEIGHTED])
+
+    @property
+    def weight_numbers(self) -> tuple[int, ...]:
+        """The weights as the kernels have them, see WEIGHTS in cpu_simd/layout.py."""
+        return (*(number for weights in self.weights for number in weights), *NO_WEIGHTS[N_WEIGHTS * len(self.weights) :])
+
+    @property
+    def duplicates(self) -> int:
+        """Entries of list0 after the first that are its first frame again."""
+        return self.list0.count(self.list0[0]) - 1 if self.list0 else 0
 
     @property
     def n_ref(self) -> int:
-        """num_ref_idx_l0_active; 0 for an I frame."""
+        """num_ref_idx_l0_active: entries of list0; 0 for an I frame."""
         return len(self.list0)
 
     @property

@@ -9,7 +9,9 @@ import numpy as np
 from ..cuda_src.runtime.device import Device, DeviceArray, GpuLost
 from ..cuda_src.runtime.foreign import Foreign
 from ..cuda_src.runtime.idle import take
-from .stages import CUDA, MAIN, files
+from .stages import CUDA, MAIN, STAGES, files
+
+_SUMS = "sums"  # the stream of sum_source
 
 
 class GpuMemory:
@@ -65,6 +67,23 @@ class GpuMemory:
     def load_from_gpu(self, pointers: Mapping[str, int]) -> dict[str, DeviceArray]:
         """Samples of other libraries on this GPU as arguments of a stage that converts them."""
         return {name: DeviceArray(self.gpu, pointer, (1,), np.uint8) for name, pointer in pointers.items()}
+
+    def sum_source(
+        self, stage: str, pointers: Mapping[str, int], order: tuple[int | None, int | None, bool], state: Mapping[str, Any]
+    ) -> None:
+        """Convert a frame that is on this GPU, and sum up its planes, on a stream of their own; wait for the sums.
+
+        stage: converts it; order: see CudaExecutor.import_device_frame, which follows; state: arguments of both stages.
+        """
+        with self.gpu:
+            if _SUMS not in self.streams:
+                self.streams[_SUMS] = self.gpu.stream()
+            stream = self.streams[_SUMS]
+            if order[0] is not None:
+                self.foreign().after(stream, order[0])
+            STAGES[stage].launch({**state, **self.load_from_gpu(pointers)}, (), stream)
+            STAGES["source_sums"].launch(state, (), stream)
+            self.gpu.synchronize(stream)
 
     def foreign(self) -> Foreign:
         """Access to streams and pointers of other libraries."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from .gpu_memory import make_gpu, serial
 from .hybrid_executor import HybridExecutor
-from .planning.models import Models, guess
+from .planning.models import Models, filled, guess
 from .planning.plan import HOST, Plan, is_gpu
 from .planning.planner import PINNED_ROWS, TRIES, make_plan
 from .planning.probing import Probing
@@ -32,7 +32,8 @@ class Hybrid:
     def plan(self, devices: tuple[str, ...], models: Models, tries: int = TRIES) -> tuple[Plan, bool]:
         """(the planner's or the forced plan, whether a later plan may use a second device)."""
         if self.split is not None:
-            return Plan.split(devices, self.frame_kind.size.mb_height, *self.split, self.frame_kind.me), False
+            kind = self.frame_kind
+            return Plan.split(devices, kind.size.mb_height, *self.split, kind.me, kind.subme, kind.cabac), False
         made = make_plan(devices, self.frame_kind, models, self.pins, tries)
         best = min(made.single_device_seconds.values(), default=0.0)
         fast_enough = [device for device, seconds in made.single_device_seconds.items() if TOO_SLOW * seconds < best]
@@ -46,12 +47,8 @@ def start_hybrid(
     """The executor; "cpu" or "cuda" if the plan leaves all to one device, and is pinned or the other device is too slow."""
     names = (HOST, f"cuda:{ordinal}")
     known = hybrid.models is not None and set(names) <= set(hybrid.models.devices())
-    models = (hybrid.models if known and hybrid.models else guess(names, threads)).with_threads(threads)
-    try:
-        plan, may_change = hybrid.plan(names, models)
-    except ValueError:  # a stage was not measured; step_search never is
-        models = guess(names, threads).with_threads(threads)
-        plan, may_change = hybrid.plan(names, models)
+    models = (filled(hybrid.models) if known and hybrid.models else guess(names, threads)).with_threads(threads)
+    plan, may_change = hybrid.plan(names, models)
     if plan.single is None or hybrid.split is not None or may_change:
         return _hybrid(hybrid, plan, models, threads, n_rows, slices, trace, ordinal, choices)
     return "cuda" if is_gpu(plan.single) else HOST

@@ -45,7 +45,8 @@ class Stage:
     after: str = ""
     only: str = ""  # the only folder that has the stage; empty: both have it
     deferred: bool = False  # on the CPU it runs in a task, concurrently with the loop of later frames
-    unplanned: bool = False  # frames of one device alone may have it, so that plans and tuning files do not
+    optional: bool = False  # options decide whether frames have it; so do tuning files
+    unplanned: bool = False  # frames decide: plans and tuning files leave it out, and it runs where extend_luma does
 
     @property
     def span(self) -> tuple[str, ...]:
@@ -103,8 +104,8 @@ class Stage:
 TABLE = (
     Stage(
         "weight_reference", "weighting.weight_reference", EVEN, "encoder",
-        "ref_luma ref_slots weights weighted_slot pad row0 row1",
-        "ref_luma",
+        "unweighted_luma reference_weights pad row0 row1 reference_luma",
+        "reference_luma",
         after="interpolate", unplanned=True,
     ),
     Stage(
@@ -135,19 +136,31 @@ TABLE = (
         after="interpolate",
     ),
     Stage(
+        "neighbour_vectors", "neighbour_vectors.neighbour_vectors", ROWS, "encoder",
+        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found",
+        "predictor whole_mv found",
+        optional=True,
+    ),
+    Stage(
+        "neighbour_vectors_again", "neighbour_vectors.neighbour_vectors_again", ROWS, "encoder",
+        "source_y reference_luma pad qp max_mv_y row0 row1 predictor whole_mv found",
+        "predictor found",
+        optional=True,
+    ),
+    Stage(
         "intra_estimate", "intra_estimate.intra_estimate", ROWS, "encoder",
         "source_y qp all_cost n_ref slice_first_mb tools row0 row1 intra_cost intra_modes",
         "intra_cost intra_modes",
     ),
     Stage(
         "rd_candidates", "rd_candidates.rd_candidates", ROWS, "encoder",
-        "source references quantiser decision_settings tools row0 row1 searches rivals",
-        "all_cost all_mv rivals",
-        unplanned=True,
+        "source references quantiser decision_settings tools row0 row1 searches other_costs",
+        "all_cost all_mv other_costs",
+        optional=True,
     ),
     Stage(
         "mode_decision", "mode_decision.mode_decision", TICKETS, "encoder",
-        "source_y luma_references searches rivals slice_first_mb qp decision_settings progress row0 row1 motion",
+        "source_y luma_references searches other_costs slice_first_mb qp decision_settings progress row0 row1 motion",
         "progress motion",
     ),
     Stage(
@@ -224,6 +237,12 @@ TABLE = (
         "source qp",
         H2D, only=CUDA,
     ),
+    Stage(  # for the weights, of a frame that is on the GPU
+        "source_sums", "weighting.source_sums", FRAME, "encoder",
+        "source width height block_sums",
+        "block_sums",
+        H2D, only=CUDA,
+    ),
     Stage(
         "compact", "compact.compact", FRAME, "encoder",
         "mb_type cbp total_coeff levels mb_width level_index level_blocks",
@@ -266,12 +285,12 @@ def load_launchers() -> None:
 
 def frame_steps(
     n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False,
-    weighted: bool = False,
+    weighted: tuple[int, ...] = (),
 ) -> list[tuple[tuple[str, ...], int]]:
-    """The steps of a frame, in order: (stages of a step, index of the reference that they search or -1).
+    """The steps of a frame, in order: (stages of a step, entry of RefPicList0 that they search or -1).
 
-    n_ref: references of the frame, 0 for an I frame; for_download: GPU stages that prepare results for the download, after
-    the stages that the loop waits for: ENTROPY_STAGE unless it is deferred; weighted: reference 0 is, in luma.
+    n_ref: entries of RefPicList0, 0 for an I frame; for_download: GPU stages that prepare results for the download, after
+    the stages that the loop waits for: ENTROPY_STAGE unless it is deferred; weighted: the entries with weights of luma.
     mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
     started first; consecutive stages of one stream need fewer driver calls.
     """
@@ -279,13 +298,21 @@ def frame_steps(
     if n_ref:
         results = ("mark_skipped", *results)
     last = [(*borders, "interpolate"), results] if for_download else [(*borders, *results), ("interpolate",)]
-    steps: list[tuple[tuple[str, ...], int]] = [(("weight_reference",), -1)] if weighted else []
+    steps: list[tuple[tuple[str, ...], int]] = []
     search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
+    by_cost = subme >= BY_BITS and cabac
     for ref in range(n_ref):
+        if ref in weighted:
+            steps.append((("weight_reference",), ref))
         steps.append((("subsample",), ref))
-        steps.append(((*search, "intra_estimate") if ref == n_ref - 1 else search, ref))
+        if by_cost:  # rounds of their own, since each reads the vectors of the rows around
+            steps += [(search, ref), (("neighbour_vectors",), ref)]
+            search_end: tuple[str, ...] = ("neighbour_vectors_again",)
+        else:
+            search_end = search
+        steps.append(((*search_end, "intra_estimate") if ref == n_ref - 1 else search_end, ref))
     if n_ref:
-        if subme >= BY_BITS and cabac:
+        if by_cost:
             steps.append((("rd_candidates",), -1))
         steps += [(("rd_decision" if subme >= BY_BITS and not cabac else "mode_decision",), -1), (("inter_residual",), -1)]
     return [

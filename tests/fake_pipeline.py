@@ -34,6 +34,7 @@ class EncodedFrame:
         self.ssd = (100, 20, 30)
         self.sums, self.transform_8x8 = [0] * len(SUMMED), 0
         self.bits = 8 * len(self.data)
+        self.bits_by_kind = (self.bits - 6, 1, 2, 3) if config.bits_by_kind else None
         self.stage_seconds = {"nothing": 0.001}
         self.reconstruction = tuple(np.pad(p, ((0, h - p.shape[0]), (0, w - p.shape[1])), "edge") for p, h, w in zip(
             planes, (config.output_height, config.output_height // 2, config.output_height // 2),

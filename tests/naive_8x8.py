@@ -3,15 +3,15 @@
 import numpy as np
 
 
-def level_scale_8x8(m, i, j):
-    """8.5.9 with flat scaling lists."""
+def level_scale_8x8(m, i, j, weights=None):
+    """8.5.9: LevelScale8x8; weights: weightScale8x8[i][j], 16 everywhere if None."""
     v = [
         (20, 18, 32, 19, 25, 24), (22, 19, 35, 21, 28, 26), (26, 23, 42, 24, 33, 31),
         (28, 25, 45, 26, 35, 33), (32, 28, 51, 30, 40, 38), (36, 32, 58, 34, 46, 43),
     ][m]  # fmt: skip
     kinds = {(0, 0): 0, (1, 1): 1, (2, 2): 2, (0, 1): 3, (1, 0): 3, (0, 2): 4, (2, 0): 4}
     kind = [k if k < 3 else 1 if k % 2 else k for k in (i % 4, j % 4)]
-    return 16 * v[kinds.get(tuple(kind), 5)]
+    return (16 if weights is None else int(weights[i][j])) * v[kinds.get(tuple(kind), 5)]
 
 
 def inverse_scan_8x8(levels):
@@ -28,11 +28,11 @@ def inverse_scan_8x8(levels):
     return c
 
 
-def residual_8x8(c, qp):
+def residual_8x8(c, qp, weights=None):
     """8.5.13: scaling and transformation of an 8x8 block."""
 
     def scaled(i, j):
-        d = c[i][j] * level_scale_8x8(qp % 6, i, j)
+        d = c[i][j] * level_scale_8x8(qp % 6, i, j, weights)
         return d << (qp // 6 - 6) if qp >= 36 else (d + (1 << (5 - qp // 6))) >> (6 - qp // 6)
 
     def one_dimension(x):

@@ -24,7 +24,8 @@ def boundary_strength(state, mb_p, block_p, mb_q, block_q, mb_edge):
     if has_levels(state, mb_p, block_p) or has_levels(state, mb_q, block_q):
         return 2
     quadrant = [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3]
-    if state["ref_idx"][mb_p, quadrant[block_p]] != state["ref_idx"][mb_q, quadrant[block_q]]:
+    entries = (state["ref_idx"][mb, quadrant[block]] for mb, block in ((mb_p, block_p), (mb_q, block_q)))
+    if len({max(int(entry), state["duplicates"]) for entry in entries}) == 2:
         return 1
     difference = state["mv"][mb_p, block_p].astype(int) - state["mv"][mb_q, block_q].astype(int)
     return int(max(abs(difference)) >= 4)

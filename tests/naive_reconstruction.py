@@ -12,10 +12,11 @@ def clip1(value):
     return np.clip(value, 0, 255)
 
 
-def level_scale(m, i, j):
-    """8.5.9 with flat scaling lists."""
+def level_scale(m, i, j, weights=None):
+    """8.5.9: LevelScale4x4; weights: weightScale4x4[i][j], 16 everywhere if None."""
     v = [(10, 16, 13), (11, 18, 14), (13, 20, 16), (14, 23, 18), (16, 25, 20), (18, 29, 23)][m]
-    return 16 * (v[0] if i % 2 == 0 and j % 2 == 0 else v[1] if i % 2 == 1 and j % 2 == 1 else v[2])
+    weight = 16 if weights is None else int(weights[i][j])
+    return weight * (v[0] if i % 2 == 0 and j % 2 == 0 else v[1] if i % 2 == 1 and j % 2 == 1 else v[2])
 
 
 def chroma_qp(qp, offset):
@@ -32,12 +33,12 @@ def inverse_scan(levels):
     return c
 
 
-def residual_4x4(c, qp, dc=None):
+def residual_4x4(c, qp, dc=None, weights=None):
     """8.5.12: scaling and transformation of a 4x4 block; dc: the scaled DC of Intra_16x16 and chroma blocks."""
     d = [[0] * 4 for _ in range(4)]
     for i in range(4):
         for j in range(4):
-            scaled = c[i][j] * level_scale(qp % 6, i, j)
+            scaled = c[i][j] * level_scale(qp % 6, i, j, weights)
             d[i][j] = scaled << (qp // 6 - 4) if qp >= 24 else (scaled + (1 << (3 - qp // 6))) >> (4 - qp // 6)
     if dc is not None:
         d[0][0] = dc
@@ -51,19 +52,19 @@ def residual_4x4(c, qp, dc=None):
     return np.array([[(h[j][i] + 32) >> 6 for j in range(4)] for i in range(4)])
 
 
-def luma_dc(levels, qp):
+def luma_dc(levels, qp, weights=None):
     """8.5.10: the scaled DC values of an Intra_16x16 macroblock, [row of blocks][column of blocks]."""
     a = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, -1, 1], [1, -1, 1, -1]])
     f = a @ np.array(inverse_scan(levels)) @ a
-    scale = level_scale(qp % 6, 0, 0)
+    scale = level_scale(qp % 6, 0, 0, weights)
     return (f * scale) << (qp // 6 - 6) if qp >= 36 else (f * scale + (1 << (5 - qp // 6))) >> (6 - qp // 6)
 
 
-def chroma_dc(levels, qp_c):
+def chroma_dc(levels, qp_c, weights=None):
     """8.5.11: the scaled DC values of one chroma plane, [row][column]."""
     a = np.array([[1, 1], [1, -1]])
     f = a @ np.array(levels[:4], int).reshape(2, 2) @ a
-    return ((f * level_scale(qp_c % 6, 0, 0)) << (qp_c // 6)) >> 5
+    return ((f * level_scale(qp_c % 6, 0, 0, weights)) << (qp_c // 6)) >> 5
 
 
 def predict_4x4(rec, x0, y0, mode, top_available, above_right):
@@ -256,20 +257,21 @@ def predict_inter(pictures, state, mb, x0, y0):
 
 
 def weighted(planes, ref_idx, weights):
-    """8.4.2.3.2: the predictions of a macroblock, weighted where reference 0 is used; ref_idx by 8x8 quadrant."""
-    flags = weights[0]
-    terms = (flags & 1, *weights[1:4]), (flags & 2, weights[4], *weights[5:7]), (flags & 2, weights[4], *weights[7:9])
-    for plane, (used, log2, weight, offset) in zip(planes, terms):
+    """8.4.2.3.2: the predictions of a macroblock; ref_idx by 8x8 quadrant; weights: of the first entries of the list."""
+    for number, plane in enumerate(planes):
         side = len(plane) // 2
         for y, x in np.ndindex(plane.shape):
-            if used and ref_idx[2 * (y // side) + x // side] == 0:
+            ref = ref_idx[2 * (y // side) + x // side]
+            of = weights[ref] if ref < len(weights) else 9 * (0,)
+            used, (log2, weight, offset) = of[0] & (2 if number else 1), ((of[1:4]), (of[4:7]), (of[4], *of[7:9]))[number]
+            if used:
                 scaled = plane[y, x] * weight
                 scaled = (scaled + 2 ** (log2 - 1) >> log2) if log2 >= 1 else scaled
                 plane[y, x] = clip1(scaled + offset)
     return planes
 
 
-def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictures=(), weights=9 * (0,)):
+def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictures=(), weights=()):
     """What a decoder reconstructs from the state arrays, before deblocking; I_PCM samples from `source`."""
     height, width = shape
     rec = [np.zeros((height, width), int)] + [np.zeros((height // 2, width // 2), int) for _ in range(2)]
@@ -297,9 +299,7 @@ def decode_picture(state, source, shape, chroma_qp_offset, slice_first_mb, pictu
                     above_right = right if bx == 3 else top
                 else:
                     above_right = block not in (3, 5, 7, 11, 13, 15)
-                prediction = predict_4x4(
-                    rec[0], x, y, state["intra4x4_mode"][mb, k], top or by > 0, above_right
-                )
+                prediction = predict_4x4(rec[0], x, y, state["intra4x4_mode"][mb, k], top or by > 0, above_right)
                 residual = residual_4x4(inverse_scan(levels[block]), qp)
                 rec[0][y : y + 4, x : x + 4] = clip1(prediction + residual)
         elif kind == I_8x8:

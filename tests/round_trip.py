@@ -7,6 +7,8 @@ from pathlib import Path
 import h264lite
 import numpy as np
 import pytest
+from h264lite.encoder.pipeline import EncodedFrame
+from h264lite.encoder.statistics import FrameRow
 
 Planes = Sequence[np.ndarray]
 
@@ -43,6 +45,13 @@ def encode(clip: Iterable[Planes], width: int, height: int, **options: object) -
             packets += encoder.encode(tuple(planes))
         packets += encoder.flush()
     return b"".join(packet.data for packet in packets), [packet.reconstruction for packet in packets]
+
+
+def rows(clip: Iterable[Planes], width: int, height: int, **options: object) -> list[tuple[EncodedFrame, FrameRow]]:
+    """The encoded frames with their statistics."""
+    with h264lite.Encoder(width, height, 30, **options) as encoder:
+        found = [pair for planes in clip for pair in encoder.push(tuple(planes))]
+        return found + encoder.drain()
 
 
 def ffmpeg_frames(stream: bytes) -> list[Planes]:

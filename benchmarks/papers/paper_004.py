@@ -180,7 +180,7 @@ def modules(clip: Clip, reach: int, references: int, gpu: bool) -> dict[str, flo
     from ...scheduler.trace import GPU, Trace
 
     height, width = clip.shape
-    config = Config.from_options(width=width, height=height, fps=30, qp=27, merange=reach, ref=references,
+    config = Config.from_options(width=width, height=height, fps=30, qp=27, merange=reach, ref=references, profile="baseline",
                                  device="cuda" if gpu else "cpu", **({} if gpu else {"threads": 1}))
     trace = Trace() if gpu else None
     pipeline = Pipeline(config, trace=trace)

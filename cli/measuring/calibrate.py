@@ -46,8 +46,8 @@ def loop_factor(models: Models, device: str, found: TimedEncode) -> float:
 
 def loop_seconds(models: Models, device: str, found: TimedEncode) -> float:
     """Frame time with everything on the GPU, by the models."""
-    frame_kind = frame_kind_of(found.mb_width, found.mb_height)
-    return simulate(on_single_device(device, found.mb_height), frame_kind, models).seconds
+    frame_kind = frame_kind_of(found.mb_width, found.mb_height, subme=found.subme, cabac=found.cabac)
+    return simulate(on_single_device(device, frame_kind), frame_kind, models).seconds
 
 
 def host_seconds(models: Models, device: str, found: TimedEncode) -> float:

@@ -111,6 +111,8 @@ class TimedEncode:
     entropy: float = 0.0
     wait: float = 0.0  # waits of the host's thread for a GPU; a mean, as `frame` is
     bits: float = 0.0  # of a P frame
+    subme: int = 0  # the option
+    cabac: bool = False
 
     @property
     def mb_width(self) -> int:
@@ -178,6 +180,7 @@ def watch(
         pipeline.close()
     threads = config.stage_threads if device == CPU else config.threads
     result = TimedEncode(device, width, height, threads, n - first, spent / (n - first))
+    result.subme, result.cabac = config.subme, config.cabac
     late = [frame for frame in finished if frame.index >= first]
     if late[0].stage_seconds:
         names = {name for frame in late for name in frame.stage_seconds}

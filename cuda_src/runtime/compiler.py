@@ -97,6 +97,7 @@ def decisions_header() -> str:
 def cabac_bit_header() -> str:
     """cabac_bit_tables.cuh: contexts of residual blocks and of coded_block_pattern, and bits of bins."""
     from ...cpu_simd.cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
+    from ...cpu_simd.decisions import INTRA_TYPE_CONTEXTS
     from ...standard import cabac_contexts as c
 
     lines = ["// Generated from standard/cabac_contexts.py and cpu_simd/cabac_typical.py.", "#pragma once", ""]
@@ -117,13 +118,18 @@ def cabac_bit_header() -> str:
             lines.append(f"constexpr int AT_CHROMA_PATTERN = {before + len(contexts)};")
             contexts += range(c.CTX_CBP_CHROMA, c.CTX_CBP_CHROMA + 8)
             lines.append(f"constexpr int N_INTER_CONTEXTS = {len(contexts)}, N_INTER_BITS = {before + len(contexts)};")
+    at = before + len(contexts)  # then those of intra macroblocks: mb_type, which differ by slice type, and modes
+    lines.append(f"constexpr int AT_INTRA_TYPE = {at}, AT_PREV_MODE = {at + 4}, AT_REM_MODE = {at + 5};")
+    lines.append(f"constexpr int AT_CHROMA_MODE = {at + 6};")
+    modes = c.CTX_PREV_INTRA_MODE, c.CTX_REM_INTRA_MODE, c.CTX_INTRA_CHROMA + 1, c.CTX_INTRA_CHROMA + 3
+    by_slice = [[*contexts, *kind, *modes] for kind in INTRA_TYPE_CONTEXTS]
     # 4x4 parts of an 8x8 block, four positions a word: ctxIdxInc of significant_coeff_flag, of last_significant_coeff_flag
     increments = np.append(c.SIGNIFICANT_INC_8x8, 0) | c.LAST_INC_8x8 << 4
     words = increments.reshape(16, 4).T.astype(np.uint8).copy().view(np.uint32)
     lines += [
-        f"constexpr int N_RESIDUAL_CONTEXTS = {len(contexts)}, N_RESIDUAL_BITS = {before + len(contexts)};",
+        f"constexpr int N_RESIDUAL_CONTEXTS = {len(by_slice[0])}, N_RESIDUAL_BITS = {before + len(by_slice[0])};",
         f"constexpr int FIRST_CONTEXT = {before}, ONE_BIT = {ONE_BIT};",
-        _table("__device__ const", "RESIDUAL_M_N", TYPICAL_M_N[:, contexts]),
+        _table("__device__ const", "RESIDUAL_M_N", np.stack([TYPICAL_M_N[k, by_slice[k]] for k in range(2)])),
         _table("__device__ const", "STATE_BITS", STATE_BITS),
         "__device__ const unsigned INCREMENTS_8x8[16] = {" + ", ".join(f"{word:#010x}" for word in words.ravel()) + "};",
     ]

@@ -29,7 +29,7 @@ from .driver import (
     too_old,
     use_driver,
 )  # fmt: skip
-from .pool import Pool
+from .pool import MemoryPool, Pool, allocation_bytes
 from .recording import KERNEL, NO_BUFFERS, HostBuffers, Recording, handle, numbers
 
 __all__ = [
@@ -86,9 +86,8 @@ class Device:
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
         self._shared: dict[tuple[str, str], int] = {}
-        self._free: dict[int, list[Any]] = {}
+        self._memory = MemoryPool()
         self._pinned: list[np.ndarray] = []
-        self._allocations: list[tuple[int, Any]] = []  # (bytes, allocation)
         self._streams = Pool()
         self._events = {False: Pool(), True: Pool()}  # by timing
         self._kept: dict[tuple, DeviceArray] = {}
@@ -242,17 +241,16 @@ class Device:
     def array(self, shape: Sequence[int], dtype: Any, what: str = "") -> DeviceArray:
         """An array with undefined contents, from the pool. `what` names it in the message when memory runs out."""
         self.check()
-        nbytes = max(256, -(-math.prod(shape) * np.dtype(dtype).itemsize // 256) * 256)
+        nbytes = allocation_bytes(math.prod(shape) * np.dtype(dtype).itemsize)
         with self._lock:
-            free = self._free.get(nbytes)
-            allocation = free.pop() if free else self._allocate(nbytes, what)
+            allocation = self._memory.take(nbytes, lambda: self._allocate(nbytes, what))
         return DeviceArray(self, int(allocation), shape, dtype)
 
     def _allocate(self, nbytes: int, what: str) -> Any:
         try:
-            allocation = self.driver.mem_alloc(nbytes)
+            return self.driver.mem_alloc(nbytes)
         except self.driver.MemoryError:
-            if self._free_unused():  # of other sizes, as from an earlier user
+            if self._memory.free_unused():  # of other sizes, as from an earlier user
                 return self._allocate(nbytes, what)
             left, total = self.driver.mem_get_info()
             raise DeviceMemoryError(
@@ -262,8 +260,6 @@ class Device:
             ) from None
         except self.driver.Error as error:
             raise self.failed("mem_alloc", error) from error
-        self._allocations.append((nbytes, allocation))
-        return allocation
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> DeviceArray:
         """As np.zeros; complete on return."""
@@ -303,8 +299,7 @@ class Device:
         """Return whole arrays (not slices) to the pool; their work must be done."""
         with self._lock:
             for array in arrays:
-                nbytes = max(256, -(-array.nbytes // 256) * 256)
-                self._free.setdefault(nbytes, []).append(array.ptr)
+                self._memory.give(array.nbytes, array.ptr)
 
     def pinned(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """A page-locked host array of zeros, for copies without a staging buffer."""
@@ -381,7 +376,7 @@ class Device:
         try:
             with self:
                 if self._driver_calls is not None:
-                    return all(self._driver_calls.knows(int(allocation)) for _, allocation in self._allocations[:1])
+                    return all(map(self._driver_calls.knows, self._memory.sample()))
                 self.synchronize()
         except GpuLost:
             return False
@@ -391,7 +386,7 @@ class Device:
     def held_bytes(self) -> tuple[int, int]:
         """(bytes of GPU memory, bytes of page-locked memory) that are allocated, in use or not."""
         host = self._driver_calls.pinned.nbytes if self._driver_calls is not None else 0
-        return sum(nbytes for nbytes, _ in self._allocations), host
+        return self._memory.nbytes, host
 
     def reset(self) -> None:
         """Take back arrays, streams, events and graphs of the last user, whose work must be issued; GpuLost.
@@ -401,27 +396,13 @@ class Device:
         self._recording = None
         with self:
             self.synchronize()
-            self._free_unused()
-            for nbytes, allocation in self._allocations:
-                self._free.setdefault(nbytes, []).append(allocation)
+            self._memory.reset()
             self._free_pinned()
             if self._driver_calls is not None:
                 self._driver_calls.reset()
         self._kept.clear()
         for pool in (self._streams, *self._events.values()):
             pool.reset()
-
-    def _free_unused(self) -> bool:
-        """Free the arrays in the pool; whether there were any."""
-        unused = {int(pointer) for some in self._free.values() for pointer in some}
-        self._free.clear()
-        kept, self._allocations = self._allocations, []
-        for nbytes, allocation in kept:
-            if int(allocation) in unused:
-                allocation.free()
-            else:
-                self._allocations.append((nbytes, allocation))
-        return bool(unused)
 
     def _free_pinned(self) -> None:
         """Free the page-locked arrays that are not in blocks."""
@@ -448,14 +429,12 @@ class Device:
                     self._driver_calls.unload()
                 if hasattr(self.context, "free"):  # with PyCUDA, streams and modules are freed by their last references
                     self.context.free()
-                for _, allocation in self._allocations:
-                    allocation.free()
+                self._memory.free_all()
                 if not keep_host:
                     self._free_pinned()
         for pool in (self._streams, *self._events.values()):
             pool.clear()
-        self._allocations.clear()
-        self._free.clear()
+        self._memory.clear()
         self._pinned.clear()
         self._kept.clear()
         if not self.lost and not keep_host:

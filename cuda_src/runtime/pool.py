@@ -1,4 +1,4 @@
-"""Objects of the driver that a later user takes over from an earlier one: streams and events."""
+"""What a later user of a GPU takes over from an earlier one: streams, events, memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,3 +27,67 @@ class Pool:
         """Drop the objects."""
         self._made.clear()
         self._free.clear()
+
+
+def allocation_bytes(nbytes: int) -> int:
+    """Bytes that an array of `nbytes` takes in a MemoryPool."""
+    return max(256, -(-nbytes // 256) * 256)
+
+
+class MemoryPool:
+    """Allocations of GPU memory; an array takes over a free one of its size. Not safe for threads."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[int, Any]] = []  # (bytes, allocation)
+        self._free: dict[int, list[Any]] = {}
+
+    def take(self, nbytes: int, make: Callable[[], Any]) -> Any:
+        """A free allocation of this size (of `allocation_bytes`), or what `make` returns."""
+        free = self._free.get(nbytes)
+        if free:
+            return free.pop()
+        allocation = make()
+        self._made.append((nbytes, allocation))
+        return allocation
+
+    def give(self, nbytes: int, pointer: int) -> None:
+        """The array of `nbytes` at `pointer` is free."""
+        self._free.setdefault(allocation_bytes(nbytes), []).append(pointer)
+
+    def free_unused(self) -> bool:
+        """Free the memory that no array uses; whether there was any."""
+        unused = {int(pointer) for some in self._free.values() for pointer in some}
+        self._free.clear()
+        made, self._made = self._made, []
+        for nbytes, allocation in made:
+            if int(allocation) in unused:
+                allocation.free()
+            else:
+                self._made.append((nbytes, allocation))
+        return bool(unused)
+
+    def reset(self) -> None:
+        """The user has ended: free what was unused, and count the rest as unused."""
+        self.free_unused()
+        for nbytes, allocation in self._made:
+            self.give(nbytes, allocation)
+
+    def free_all(self) -> None:
+        """Free all allocations."""
+        for _, allocation in self._made:
+            allocation.free()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the allocations without a call of the driver."""
+        self._made.clear()
+        self._free.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are allocated, in use or not."""
+        return sum(nbytes for nbytes, _ in self._made)
+
+    def sample(self) -> list[int]:
+        """The address of one allocation; empty without any."""
+        return [int(allocation) for _, allocation in self._made[:1]]

@@ -1,6 +1,7 @@
-"""Decides explicit weights of reference 0 (8.4.2.3): for fades and flashes, from sums of the source frames alone.
+"""Decides explicit weights of the last reference (8.4.2.3): for fades and flashes, from sums of the source frames alone.
 
-The statistics are taken from every SUM_LINES-th line. Integers only, so that every device decides the same.
+The statistics are taken from every SUM_LINES-th line, on the device that has the frame. Integers only, so that every device
+decides the same.
 """
 
 from collections.abc import Sequence
@@ -9,15 +10,18 @@ from math import isqrt
 
 import numpy as np
 
-from ...cpu_simd.layout import CHROMA_WEIGHTED, LUMA_WEIGHTED
+from ...cpu_simd.layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, SUM_BLOCK, SUM_LINES
 from ...cpu_simd.weighting import block_sums
-from ...scheduler.frame_spec import UNWEIGHTED, FrameSpec, Weights
+from ...scheduler.frame_spec import MOST_ENTRIES, UNWEIGHTED, FrameSpec, Weights
 
-SUM_LINES = 4  # of as many lines one counts
-_BLOCK = 16  # columns of a block, and lines (4 of which count)
 _LARGEST_LOG2 = 7  # of the denominators
 _LEAST_GAIN = 3, 4  # weighted differences are at most this share of the unweighted ones
 _LEAST_SAVING = 1, 4  # samples: mean by which the differences shrink at least
+_BADLY = 2  # samples: difference of the means of a block
+_LEAST_SHARE = 16  # one of so many blocks
+_SECOND_LOG2 = 6  # of the denominator where the first weights have none
+_SAVED_BY_NONE, _SAVED_BY_SECOND = (1, 2), (1, 1)  # as _LEAST_SAVING, by a second entry: less is by motion
+_LEVELS = 16  # parts of a sample in means of blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +43,8 @@ class PlaneSums:
 
     def block_counts(self) -> np.ndarray:
         """int64[h, w]: samples that count in each block."""
-        rows = np.diff([*range(0, self.height, _BLOCK // SUM_LINES), self.height])
-        return np.outer(rows, np.diff([*range(0, self.width, _BLOCK), self.width]))
+        rows = np.diff([*range(0, self.height, SUM_BLOCK // SUM_LINES), self.height])
+        return np.outer(rows, np.diff([*range(0, self.width, SUM_BLOCK), self.width]))
 
     @property
     def scaled_variance(self) -> int:
@@ -48,13 +52,32 @@ class PlaneSums:
         return self.count * self.squares - self.total * self.total
 
 
+Sums = tuple[PlaneSums, ...]  # of Y, Cb, Cr
+
+
+def frame_sums(planes: Sequence[np.ndarray]) -> Sums:
+    """Of Y, Cb, Cr, uint8 of display size."""
+    return tuple(map(plane_sums, planes))
+
+
 def plane_sums(plane: np.ndarray) -> PlaneSums:
     """The sums of a plane, uint8[H, W] of display size."""
     lines = np.ascontiguousarray(plane[::SUM_LINES])
     height, width = lines.shape
-    blocks = np.empty((-(-height // (_BLOCK // SUM_LINES)), -(-width // _BLOCK)), np.int32)
+    blocks = np.empty((-(-height // (SUM_BLOCK // SUM_LINES)), -(-width // SUM_BLOCK)), np.int32)
     squares = int(block_sums(lines, blocks))
     return PlaneSums(height, width, int(blocks.sum(dtype=np.int64)), squares, blocks.astype(np.int64))
+
+
+def sums_of_blocks(block_sums: np.ndarray, width: int, height: int) -> Sums:
+    """Of a frame of this size; block_sums: int32[2, n], sums of the blocks of Y, Cb, Cr, and of squares."""
+    found, at = [], 0
+    for wide, high in ((width, height), *2 * [((width + 1) // 2, (height + 1) // 2)]):
+        shape = -(-high // SUM_BLOCK), -(-wide // SUM_BLOCK)
+        blocks, squares = block_sums[:, at : at + shape[0] * shape[1]].astype(np.int64)
+        at += blocks.size
+        found.append(PlaneSums(-(-high // SUM_LINES), wide, int(blocks.sum()), int(squares.sum()), blocks.reshape(shape)))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -81,9 +104,9 @@ def plane_weight(current: PlaneSums, reference: PlaneSums) -> PlaneWeight | None
     offset = max(-128, min(127, offset))
     if (log2, weight, offset) == (0, 1, 0):
         return None
-    before = _difference(current.blocks << log2, reference.blocks << log2)
-    weighted = weight * reference.blocks + (offset * current.block_counts() << log2)
-    after = _difference(current.blocks << log2, weighted)
+    counts = current.block_counts()
+    pairs = (1 << log2, 0), (weight, offset)
+    before, after = (int(_weighted_differences(current, reference, counts, log2, pair).sum()) for pair in pairs)
     gained = after * _LEAST_GAIN[1] <= before * _LEAST_GAIN[0]
     saved = (before - after) * _LEAST_SAVING[1] >= _LEAST_SAVING[0] * current.count << log2
     return PlaneWeight(log2, weight, offset) if gained and saved else None
@@ -104,18 +127,67 @@ def weights(current: Sequence[PlaneSums], reference: Sequence[PlaneSums]) -> Wei
     return Weights(flags, luma.log2, luma.weight, luma.offset, log2, at_log2[0], cb.offset, at_log2[1], cr.offset)
 
 
+def entries(current: Sums, reference: Sums, repeats: bool) -> tuple[Weights, ...]:
+    """Weights of the first entries of RefPicList0, which are one frame; empty: one entry without weights. repeats: there may
+    be two.
+    """
+    first = weights(current, reference)
+    second = second_weights(current[0], reference[0], first) if repeats else None
+    if second is None:
+        return (first,) if first.flags else ()
+    return first, second
+
+
+def second_weights(current: PlaneSums, reference: PlaneSums, first: Weights) -> Weights | None:
+    """Other weights for the parts that `first` serves badly, such as captions over a fade, and lights; None: they are few.
+
+    None at all, an offset (the median of what these blocks miss), or what gives their means the mean and the variance.
+    """
+    counts, weighted = current.block_counts(), first.flags & LUMA_WEIGHTED
+    log2 = first.luma_log2 if weighted else _SECOND_LOG2
+    one = 1 << log2, 0
+    served = _weighted_differences(current, reference, counts, log2, first[2:4] if weighted else one)
+    badly = served > _BADLY * counts << log2
+    if badly.sum() * _LEAST_SHARE < badly.size:
+        return None
+    now, before = (sums.blocks[badly] * _LEVELS // counts[badly] for sums in (current, reference))
+    missed = int(sorted(now - before)[len(now) // 2]) // _LEVELS
+    tried = [one, (1 << log2, missed)]
+    if scaled := len(now) * int((before * before).sum()) - int(before.sum()) ** 2:
+        variance = len(now) * int((now * now).sum()) - int(now.sum()) ** 2
+        weight = _ratio(variance << 2 * log2, scaled)
+        total = (int(now.sum()) << log2) - weight * int(before.sum())
+        tried.append((weight, _rounded(total, _LEVELS * len(now) << log2)))
+    best, least = None, int(served.sum())
+    for weight, offset in tried:
+        pair = weight, max(-128, min(127, offset))
+        if weight < 128 or (weighted and pair == one):
+            left = int(np.minimum(served, _weighted_differences(current, reference, counts, log2, pair)).sum())
+            saving = _SAVED_BY_NONE if pair == one else _SAVED_BY_SECOND
+            if left < least and (int(served.sum()) - left) * saving[1] >= saving[0] * current.count << log2:
+                best, least = pair, left
+    if best is None or best == one:
+        return None if best is None else UNWEIGHTED
+    return first._replace(flags=LUMA_WEIGHTED, luma_log2=log2, luma_weight=best[0], luma_offset=best[1])
+
+
 class Weighting:
     """Weights for the frames of a stream, in coding order; keeps the sums of the frames that are references."""
 
-    def __init__(self) -> None:
-        self._sums: dict[int, tuple[PlaneSums, ...]] = {}
+    def __init__(self, repeats: bool) -> None:
+        """repeats: RefPicList0 may repeat its first frame, with other weights."""
+        self._repeats, self._duplicates = repeats, 0
+        self._sums: dict[int, Sums | None] = {}
 
-    def of(self, spec: FrameSpec, planes: Sequence[np.ndarray]) -> FrameSpec:
-        """The spec with weights. planes: Y, Cb, Cr of the source, uint8 of display size."""
-        sums = tuple(map(plane_sums, planes))
+    def of(self, spec: FrameSpec, sums: Sums | None) -> FrameSpec:
+        """The spec with weights, and a list that may repeat its first frame. sums: of the source; None: unknown."""
         if spec.list0:
-            found = weights(sums, self._sums[spec.list0[0]])
-            spec = spec._replace(weights=found)
+            reference = self._sums[spec.list0[0]]
+            first = entries(sums, reference, self._repeats) if sums and reference else ()
+            first = first[: 1 + MOST_ENTRIES - len(spec.list0)]
+            list0 = (*(len(first) - 1) * spec.list0[:1], *spec.list0)
+            spec = spec._replace(weights=first, list0=list0, duplicates_before=self._duplicates)
+        self._duplicates = spec.duplicates
         held = {**self._sums, spec.coding_index: sums}
         self._sums = {index: held[index] for index in spec.references_after}
         return spec
@@ -131,12 +203,19 @@ def _rounded(value: int, by: int) -> int:
     return (2 * value + by) // (2 * by)
 
 
-def _difference(current: np.ndarray, reference: np.ndarray) -> int:
-    """Sum over the blocks of the least difference from a block of the reference at most one block away: motion counts not."""
+def _weighted_differences(
+    current: PlaneSums, reference: PlaneSums, counts: np.ndarray, log2: int, pair: Sequence[int]
+) -> np.ndarray:
+    """_differences, times 2^log2, with weight and offset; counts: of the samples of the blocks."""
+    return _differences(current.blocks << log2, pair[0] * reference.blocks + (pair[1] * counts << log2))
+
+
+def _differences(current: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Of each block the least difference from a block of the reference at most one block away: motion counts not."""
     height, width = current.shape
     padded = np.pad(reference, 1, mode="edge")
     least = np.abs(current - reference)
     for y in range(3):
         for x in range(3):
             np.minimum(least, np.abs(current - padded[y : y + height, x : x + width]), out=least)
-    return int(least.sum())
+    return least

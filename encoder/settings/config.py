@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import log2
 from typing import TYPE_CHECKING, Any
 
+from ...scheduler.frame_spec import MOST_DUPLICATES, MOST_ENTRIES
 from ...scheduler.planning.tuning_place import cores
 from ...standard.levels import profile_name
 from ...standard.syntax_sps import BASELINE, HIGH, MAIN
@@ -13,6 +14,7 @@ from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
 from .options import ALL, API, BY_NAME, OPTIONS, Option, read_options
+from .scaling_lists import FLAT, ScalingLists, scaling_lists
 from .tuned import find_tuning
 
 if TYPE_CHECKING:
@@ -38,19 +40,22 @@ class Config:
     qp: int  # of P frames
     ipratio: float
     chroma_qp_offset: int
+    cqm: str  # flat, jvt or the file's name
+    scaling_lists: ScalingLists
     keyint: int
     ref: int
     slices: int
     me: str
     step_grid: int  # 3, 7 or 13: for me "step"
     merange: int  # integer samples; candidates -merange .. merange - 1 around the centre
-    partitions: frozenset[str]  # of p8x8, p4x4, i4x4
+    partitions: frozenset[str]  # of p8x8, p4x4, i8x8, i4x4
     subme: int
     trellis: int
+    psy_rd: float
     deadzone_inter: int  # 1 / 64 of a step, on both sides of zero
     deadzone_intra: int
     cabac: bool  # entropy_coding_mode_flag
-    weightp: int  # 1: weighted_pred_flag
+    weightp: int  # 1, 2: weighted_pred_flag; 2: repeats_references
     transform_8x8_mode: bool
     deblock: bool
     deblock_alpha: int  # -6..6
@@ -66,6 +71,7 @@ class Config:
     may_change_device: bool  # the CPU replaces a lost GPU
     psnr: bool
     ssim: bool
+    bits_by_kind: bool  # count them for the statistics
     sar: tuple[int, int] | None  # sar_width, sar_height
     videoformat: int | None  # Table E-2
     range: int | None  # video_full_range_flag
@@ -134,11 +140,26 @@ class Config:
         return 2 if self.deblock_within_slices else 0
 
     @property
+    def has_lists(self) -> bool:
+        """Whether a scaling list is not flat."""
+        return self.scaling_lists != FLAT
+
+    @property
     def profile_idc(self) -> int:
         """A.2: the lowest profile that has the tools in use; `profile` is the highest that the user allows."""
-        if self.transform_8x8_mode:
+        if self.transform_8x8_mode or self.has_lists:
             return HIGH
         return MAIN if self.cabac or self.weightp else BASELINE
+
+    @property
+    def repeats_references(self) -> bool:
+        """Whether RefPicList0 may hold the last frame several times, with other weights."""
+        return self.weightp == 2
+
+    @property
+    def most_entries(self) -> int:
+        """Most entries of RefPicList0."""
+        return min(MOST_ENTRIES, self.ref + MOST_DUPLICATES * self.repeats_references)
 
     @property
     def profile_name(self) -> str:
@@ -180,9 +201,8 @@ class Config:
             if tuning is not None:
                 from .predicted import frame_kind_of  # the planner
 
-                frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"])
-            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools,
-                                           values["weightp"])
+                frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools)
+            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools)
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
             reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
@@ -237,15 +257,21 @@ def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
 def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
     """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
 
-    A preset's weightp gives way to the profile; the user's is refused.
+    Intra 8x8 needs the latter. cqm is read into `scaling_lists`. A preset's weightp gives way to the profile; the user's is
+    refused.
     """
     if values["profile"] == "baseline" and values["weightp"]:
         if options.get("weightp") is not None:
             raise OptionError(f"{values['weightp']}: weighted prediction is a tool of Main and High profile", "weightp")
         values["weightp"] = 0
+    if values["profile"] != "high" and values["cqm"] != "flat":
+        raise OptionError(f"{values['cqm']}: scaling matrices are a tool of High profile", "cqm")
+    values["scaling_lists"] = scaling_lists(values["cqm"])
     without_cabac, without_8x8 = values.pop("no_cabac"), values.pop("no_8x8dct")
     values["cabac"] = values["profile"] != "baseline" and not without_cabac
     values["transform_8x8_mode"] = values["profile"] == "high" and not without_8x8
+    if not values["transform_8x8_mode"]:
+        values["partitions"] -= {"i8x8"}
 
 
 def _gops_for(gops: int, devices: tuple[str, ...]) -> int:

@@ -13,35 +13,30 @@ if TYPE_CHECKING:
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 
 
-def _needs_cpu(me: str, subme: int, cabac: bool, hybrid: bool = False) -> tuple[str, str, str, str] | None:
-    """(option, its value, the alternative, the devices that have it) if an option needs stages that others lack.
-
-    Decisions by bits are for one device, with CABAC a GPU too; hybrid may use the CPU's search.
-    """
-    if subme >= BY_BITS and (hybrid or not cabac):
-        return "subme", str(subme), f"at most {BY_BITS - 1}", "single devices" if cabac else "the CPU"
-    return ("me", "step", "fsbm", "the CPU") if me == "step" and not hybrid else None
+def _needs_cpu(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | None:
+    """(option, its value, the alternative) if an option needs stages that GPUs lack."""
+    if subme >= BY_BITS and not cabac:
+        return "subme", str(subme), f"at most {BY_BITS - 1}"
+    return ("me", "step", "fsbm") if me == "step" else None
 
 
 def choose_device(
     asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_kind: "FrameKind | None" = None,
-    subme: int = 0, cabac: bool = False, weightp: int = 0,
+    subme: int = 0, cabac: bool = False,
 ) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a frame; me, subme, cabac, weightp: the options; tuning: measurements of this machine, by which
-    `auto` chooses for such a `frame_kind`. Creates no GPU context: the executor does.
+    n_mb: macroblocks of a frame; me, subme, cabac: the options; tuning: measurements of this machine, by which `auto`
+    chooses for such a `frame_kind`; hybrid has the stages of both. Creates no GPU context: the executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    needs_cpu = _needs_cpu(me, subme, cabac, asked == "hybrid")
+    needs_cpu = _needs_cpu(me, subme, cabac) if asked != "hybrid" else None
     if needs_cpu:
-        option, value, instead, where = needs_cpu
+        option, value, instead = needs_cpu
         if asked == "auto":
             return "cpu", f"--{option} {value} exists for the CPU only"
-        raise OptionError(f"{value} exists for {where} only, not for device {asked}; use {instead}, or device cpu", option)
-    if asked == "hybrid" and weightp:
-        raise OptionError(f"{weightp} is not built for device hybrid; use 0, or device cuda or cpu", "weightp")
+        raise OptionError(f"{value} exists for the CPU only, not for device {asked}; use {instead}, or device cpu", option)
     missing = why_no_cuda()
     if asked == "auto":
         if missing:
@@ -51,7 +46,7 @@ def choose_device(
             from .predicted import faster  # the planner
 
             tuned = faster(tuning, frame_kind)
-        if tuned is not None and not (weightp and tuned[0] == "hybrid"):
+        if tuned is not None:
             return tuned[0], f"{gpu_name()}, {tuned[1]}" if tuned[0] != "cpu" else tuned[1]
         if n_mb < SMALLEST_FOR_CUDA:
             return "cpu", "the frames are too small to fill a GPU"
@@ -66,7 +61,7 @@ def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cab
     gpus = [int(name.partition(":")[2]) for name in names if name != "cpu"]
     needs_cpu = _needs_cpu(me, subme, cabac)
     if gpus and needs_cpu:
-        option, value, instead, _ = needs_cpu
+        option, value, instead = needs_cpu
         raise OptionError(f"{value} exists for the CPU only, not for GPUs; use {instead}, or devices cpu", option)
     missing = why_no_cuda() if gpus else None
     if missing:

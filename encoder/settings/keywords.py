@@ -25,12 +25,14 @@ class EncoderOptions(TypedDict, total=False):
     qp: int | None
     ipratio: float | None
     chroma_qp_offset: int | None
+    cqm: str | PathLike[str] | None
     partitions: str | Iterable[str] | None
     me: str | None
     step_grid: int | None
     merange: int | None
     subme: int | None
     trellis: int | None
+    psy_rd: str | float | None
     deadzone_inter: int | None
     deadzone_intra: int | None
     weightp: int | None
@@ -50,3 +52,4 @@ class EncoderOptions(TypedDict, total=False):
     aud: bool | None
     psnr: bool | None
     ssim: bool | None
+    bits_by_kind: bool | None

@@ -22,8 +22,8 @@ MOST = 2**31 - 1  # limit of sizes and frame counts: bounds all numbers computed
 _LONGEST_NUMBER = 100  # characters
 _MOST_NAMES, _LONGEST_NAME = 1000, 4096  # in a list; bytes of a file's path
 
-PARTITIONS = ("p8x8", "p4x4", "i4x4")
-_PARTITIONS_MISSING = {"b8x8": "there are no B frames", "i8x8": "there is no 8x8 transform"}
+PARTITIONS = ("p8x8", "p4x4", "i8x8", "i4x4")
+_PARTITIONS_MISSING = {"b8x8": "there are no B frames"}
 
 
 def read_int(value: Any, low: int | None = None, high: int | None = None) -> int:
@@ -190,6 +190,17 @@ def read_deblock(value: Any) -> tuple[int, int] | bool:
     for number in pair:
         check_range(number, -6, 6)
     return pair
+
+
+def read_psy_rd(value: Any) -> float:
+    """Strength of psy-RD from RD or RD:TRELLIS, a number, a text or a pair; TRELLIS only 0."""
+    parts = re.split("[:,]", value) if isinstance(value, str) else value if isinstance(value, tuple | list) else [value]
+    if not 1 <= len(parts) <= 2:
+        raise ValueError("not of the form RD or RD:TRELLIS, such as 1 or 1:0")
+    strength, of_trellis = (read_float(part, 0.0, 10.0) for part in (*parts, 0)[:2])
+    if of_trellis:
+        raise ValueError("the trellis has no psy-RD, write RD:0")
+    return strength
 
 
 def _pair(value: Any, form: str) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from .option_types import (
     read_keyint,
     read_level,
     read_partitions,
+    read_psy_rd,
     read_sar,
     read_size,
     read_text,
@@ -124,12 +125,27 @@ COLOUR_MATRIX = {
     "bt2020c": 10, "smpte2085": 11, "chroma-derived-nc": 12, "chroma-derived-c": 13, "ICtCp": 14,
 }
 
-# Each row holds the changes from the row before; "medium" equals the defaults of the table.
+# Each row holds the changes from the row before. With CABAC "medium" equals the defaults of the table.
 PRESETS: dict[str, dict[str, Any]] = {
+    "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "p8x8", "trellis": 0, "no_deblock": True,
+                  "no_cabac": True, "no_8x8dct": True},
+    "superfast": {"subme": 2, "no_deblock": False, "no_cabac": False},
+    "veryfast": {"merange": 8, "partitions": "p8x8,i8x8", "no_8x8dct": False},
+    "faster": {"subme": 4, "partitions": "all"},
+    "fast": {"trellis": 1},
+    "medium": {"merange": 16, "subme": 6},
+    "slow": {"ref": 2},
+    "slower": {"ref": 3, "subme": 7},
+    "veryslow": {"ref": 6},
+    "placebo": {"ref": 8, "merange": 32},
+}
+TOOLS_OF_PRESETS = ("no_cabac", "no_8x8dct")  # a preset's give way to x264's --cabac, --8x8dct
+# Streams without CABAC (Baseline profile, --no-cabac), whose decisions by bits cost more and are for the CPU alone
+CAVLC_PRESETS: dict[str, dict[str, Any]] = {
     "ultrafast": {"ref": 1, "merange": 4, "subme": 1, "partitions": "none", "no_deblock": True,
                   "trellis": 0},
-    "superfast": {"partitions": "p8x8", "no_deblock": False},
-    "veryfast": {"merange": 8, "subme": 2, "partitions": "p8x8,i4x4"},
+    "superfast": {"partitions": "p8x8,i8x8", "no_deblock": False},
+    "veryfast": {"merange": 8, "subme": 2, "partitions": "p8x8,i8x8,i4x4"},
     "faster": {"subme": 3},
     "fast": {"subme": 4, "partitions": "all", "trellis": 1},
     "medium": {"merange": 16},
@@ -162,7 +178,7 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("preset", "Presets", read_choice, "medium", "a row of options for speed against compression; other "
            "options override it", choices=_same(*PRESETS)),
-    Option("profile", "Presets", read_choice, "baseline", "the profile that the stream must keep to: main has CABAC, high "
+    Option("profile", "Presets", read_choice, "high", "the profile that the stream must keep to: main has CABAC, high "
            "the 8x8 transform as well", choices=_same("baseline", "main", "high")),
     Option("level", "Presets", read_level, None, "the level to declare; refused if its limits are exceeded. Else the "
            "smallest that fits", choices=LEVELS),
@@ -182,27 +198,33 @@ OPTIONS: tuple[Option, ...] = (
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
            0.25, 4.0),
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
+    Option("cqm", "Quality", read_text, "flat", "scaling matrices, a tool of High profile: flat, jvt (those of the "
+           "standard) or a file of lists as JM reads it", "FILE"),
 
-    Option("partitions", "Analysis", read_partitions, "all", "p8x8, p4x4, i4x4, joined by commas; none; all. p8x8 "
-           "stands for 16x8, 8x16 and 8x8 as well; Intra 4x4 is used in any case", "LIST", short="A"),
+    Option("partitions", "Analysis", read_partitions, "all", "p8x8, p4x4, i8x8, i4x4, joined by commas; none; all. p8x8 "
+           "stands for 16x8, 8x16 and 8x8 as well; i8x8 needs the 8x8 transform; Intra 4x4 is used in any case", "LIST",
+           short="A"),
     Option("me", "Analysis", read_choice, "fsbm", "motion search: fsbm (esa) is the full search with SAD reuse; step "
            "looks at grids of candidates, ever finer (faster, CPU alone)",
            choices={"fsbm": "fsbm", "esa": "fsbm", "step": "step"}),
     Option("step_grid", "Analysis", read_grid, 7, "candidates along each side of a step's grid (slower): 3, 7 or 13",
            "INT", choices={"3": 3, "7": 7, "13": 13}),
     Option("merange", "Analysis", read_int, 16, "range of the motion search in samples (slower)", "INT", 4, 64),
-    Option("subme", "Analysis", read_int, 4, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
+    Option("subme", "Analysis", read_int, 6, "sub-sample refinement (slower): 0 none, 1 half samples, 2 quarter, "
            "3 quarter by SATD, 4 both by SATD; 5 also of partitions that seem to have no chance; "
            "6 modes by squared error and bits as well (without CABAC on the CPU alone), 7 also vectors", "INT", 0, 7,
            short="m"),
     Option("trellis", "Analysis", read_int, 1, "1: levels of P frames, with CABAC of I frames too, are chosen by distortion "
            "and bits (slower), 0: by a dead zone", "INT", 0, 1, short="t"),
+    Option("psy_rd", "Analysis", read_psy_rd, 0.0, "psy-RD: with decisions by squared error and bits (--subme 6 with CABAC) "
+           "differences in texture cost too, about 1 for looks, 0 for PSNR; RD:0 as well", "RD"),
 
     Option("deadzone_inter", "Analysis", read_int, 21, "luma levels of inter macroblocks are rounded up from 1/2 + INT/64 "
            "on, where no trellis chooses them; 21 stands for 5/6", "INT", 0, 32),
     Option("deadzone_intra", "Analysis", read_int, 11, "the same of intra macroblocks; 11 stands for 2/3", "INT", 0, 32),
     Option("weightp", "Analysis", read_int, 0, "weighted prediction of P frames, a tool of Main and High profile: 1 gives "
-           "the last frame weights where the brightness fades or flashes", "INT", 0, 1),
+           "the last frame weights where the brightness fades or flashes; 2 offers it twice where parts need other weights",
+           "INT", 0, 2),
 
     Option("no_8x8dct", "Analysis", read_flag, False, "no 8x8 transform in High profile"),
 
@@ -234,6 +256,8 @@ OPTIONS: tuple[Option, ...] = (
            scope=CLI),
     Option("psnr", "Reports", read_flag, True, "PSNR in the summary"),
     Option("ssim", "Reports", read_flag, False, "SSIM in the summary"),
+    Option("bits_by_kind", "Reports", read_flag, False, "bits of headers, vectors and levels in the statistics; on the "
+           "command line --csv, --json and --verbose switch it on", scope=API),
     Option("csv", "Reports", read_text, None, "write a line per frame", "FILE", scope=CLI),
     Option("json", "Reports", read_text, None, "write the summary for programs", "FILE", scope=CLI),
     Option("trace", "Reports", read_text, None, "write the timeline of stages, copies and threads (Chrome trace "
@@ -289,15 +313,22 @@ def _why_not(name: str, value: Any, other: Callable[[str], Any]) -> tuple[str, b
             return "", False
         return row.why, not row.is_switch and bool(row.neutral)
     for (option, values), why in VALUES.items():
-        if name == option and isinstance(value, str) and value in values:
+        if name == option and any(_is(value, text) for text in values):
             return why, True
     return "", False
+
+
+def _is(value: Any, text: str) -> bool:
+    """Whether a value, as text or a number of any size, is that of `text`."""
+    return value == text if isinstance(value, str) else type(value) is int and text.isdecimal() and value == int(text)
 
 
 def _in_use(asked: Mapping[str, Any], name: str) -> Any:
     """The value of an option that is built: the user's if it is legal, else the preset's or the default."""
     try:
-        changes = preset(BY_NAME["preset"].value(asked.get("preset", "medium")))
+        if name in TOOLS_OF_PRESETS and asked.get(name[3:]) is True and asked.get(name) is not True:
+            return False
+        changes = preset(BY_NAME["preset"].value(asked.get("preset", "medium")), _without_cabac(asked))
         return BY_NAME[name].value(asked.get(name, changes.get(name, BY_NAME[name].default)))
     except OptionError:
         return BY_NAME[name].default_value
@@ -333,14 +364,21 @@ def read_options(options: dict[str, Any], legal: Iterable[Option] = OPTIONS) -> 
     asked = {name: table[name].value(value) for name, value in named.items() if name in table and value is not None}
     merged = {name: option.default_value for name, option in table.items()}
     if "preset" in table:
-        merged |= {name: BY_NAME[name].value(value) for name, value in preset(asked.get("preset", "medium")).items()}
+        changes = preset(asked.get("preset", "medium"), _without_cabac(asked))
+        merged |= {name: BY_NAME[name].value(value) for name, value in changes.items()}
+        merged |= {name: False for name in TOOLS_OF_PRESETS if named.get(name[3:]) is True}
     return merged | asked
 
 
-def preset(name: str) -> dict[str, Any]:
-    """The options of a preset: its row and all rows before it."""
+def _without_cabac(asked: Mapping[str, Any]) -> bool:
+    """Whether the user's options exclude CABAC, whatever the preset."""
+    return asked.get("profile") == "baseline" or asked.get("no_cabac") is True
+
+
+def preset(name: str, cavlc: bool = False) -> dict[str, Any]:
+    """The options of a preset: its row and all rows before it. cavlc: of streams without CABAC."""
     changes: dict[str, Any] = {}
-    for row, values in PRESETS.items():
+    for row, values in (CAVLC_PRESETS if cavlc else PRESETS).items():
         changes |= values
         if row == name:
             break

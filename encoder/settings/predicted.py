@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 from ...scheduler.arrays import Size
 from ...scheduler.hybrid_start import FEWER_TRIES
-from ...scheduler.planning.models import CPU, Models
-from ...scheduler.planning.plan import SPLITS, Plan
+from ...scheduler.planning.models import CPU, Models, filled
+from ...scheduler.planning.plan import SPLITTING, Plan
 from ...scheduler.planning.planner import CODING, DECIDING, Planned, complete, make_plan
 from ...scheduler.planning.route import FrameKind
 from ...scheduler.planning.simulate import Prediction, predict
 from ...scheduler.planning.tuning_file import Tuning
+from ...scheduler.stages import CPU as CPU_ONLY
+from ...scheduler.stages import STAGES
 
 if TYPE_CHECKING:
     from .config import Config
@@ -17,22 +19,26 @@ if TYPE_CHECKING:
 WORTH = 0.87  # of the better device's predicted time: `auto` uses hybrid only below that
 
 
-def on_single_device(device: str, mb_height: int, me: str = "fsbm") -> Plan:
+def on_single_device(device: str, frame_kind: FrameKind) -> Plan:
     """The plan with everything on one device."""
-    return complete((device,), mb_height, dict.fromkeys((*SPLITS, DECIDING, CODING), (mb_height,)), me)
+    rows = dict.fromkeys((*SPLITTING, DECIDING, CODING), (frame_kind.size.mb_height,))
+    return complete((device,), rows, frame_kind)
 
 
 def predict_single_device(models: Models, device: str, frame_kind: FrameKind) -> Prediction | None:
     """The predicted times of an encode on one device; None if the device was not measured."""
     search = "step_search" if frame_kind.me == "step" else "full_search"
-    if not models.knows(search, device) or (device != CPU and frame_kind.me == "step"):
+    lacks = device != CPU and any(STAGES[name].only == CPU_ONLY for name in frame_kind.stages)
+    if lacks or not models.knows(search, device):
         return None
-    return predict(on_single_device(device, frame_kind.size.mb_height, frame_kind.me), frame_kind, models)
+    return predict(on_single_device(device, frame_kind), frame_kind, filled(models, optional=True))
 
 
-def frame_kind_of(mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pad: int = 48) -> FrameKind:
+def frame_kind_of(
+    mb_width: int, mb_height: int, ref: int = 1, me: str = "fsbm", pad: int = 48, subme: int = 0, cabac: bool = False
+) -> FrameKind:
     """A P frame with `ref` references, for predictions."""
-    return FrameKind(Size(mb_width, mb_height, pad), ref, ref, me)
+    return FrameKind(Size(mb_width, mb_height, pad), ref, ref, me, subme=subme, cabac=cabac)
 
 
 def faster(tuning: Tuning, frame_kind: FrameKind, gpu: str = "cuda:0") -> tuple[str, str] | None:
@@ -48,7 +54,7 @@ def faster(tuning: Tuning, frame_kind: FrameKind, gpu: str = "cuda:0") -> tuple[
     best_name = best.partition(":")[0]
     if 1 / sum(1 / spent for spent in seconds.values()) < WORTH * seconds[best]:  # bound: all work shared, at no cost
         try:
-            both = make_plan((CPU, gpu), frame_kind, tuning.models, tuning.pins, FEWER_TRIES)
+            both = make_plan((CPU, gpu), frame_kind, filled(tuning.models, optional=True), tuning.pins, FEWER_TRIES)
         except ValueError:  # not all stages were measured
             return None
         if both.plan.single is None and both.prediction.seconds < WORTH * seconds[best]:
@@ -61,9 +67,12 @@ def planned(config: "Config", devices: tuple[str, ...] | None = None) -> Planned
     """The plan for the P frames of this encode, with predicted times; None without a tuning file for its devices."""
     if config.tuning is None:
         return None
-    frame_kind = frame_kind_of(config.mb_width, config.mb_height, config.ref, config.me, config.pad)
+    frame_kind = frame_kind_of(
+        config.mb_width, config.mb_height, config.ref, config.me, config.pad, config.subme, config.cabac
+    )
     devices = devices or ((CPU, f"cuda:{config.ordinal}") if config.device == "hybrid" else config.devices)
     try:
-        return make_plan(devices, frame_kind, config.tuning.models.with_threads(config.threads), config.tuning.pins)
+        models = filled(config.tuning.models.with_threads(config.threads), optional=True)
+        return make_plan(devices, frame_kind, models, config.tuning.pins)
     except ValueError:
         return None

@@ -11,10 +11,10 @@ _NO_RATE = "the quantiser is constant, see --qp"
 _NO_B = "there are no B frames"
 _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
 _NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
-_NO_MATRICES = "there are no scaling matrices"
+_MATRICES = "scaling matrices come from a file, see --cqm"
 _NO_ADAPT = "the quantiser is constant within a frame"
 _NO_INTERLACE = "frames are progressive"
-_NO_PSY = "decisions follow distortion and bits alone"
+_NO_PSY = "see --psy-rd"
 _IDR = "IDR frames come by --keyint alone"
 _TIMES = "the frame rate is constant, see --fps"
 _LUMA_SEARCH = "the motion search takes luma alone"
@@ -29,8 +29,7 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
     },
     _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
     _NO_B: {"bframes": "0", "b_adapt": "0", "b_bias": "0", "b_pyramid": "none 0", "direct": "none 0", "pbratio": ""},
-    _NO_MATRICES: {"cqm": "flat", "cqmfile": "", "cqm4": "", "cqm4i": "", "cqm4p": "", "cqm8": "", "cqm8i": "", "cqm8p": ""},
-    _NO_PSY: {"psy_rd": "0 0:0"},
+    _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
     _NO_INTERLACE: {"pulldown": "none"},
     _IDR: {"scenecut": "0", "min_keyint": ""},
     "presets have no tunings": {"tune": "psnr"},
@@ -99,6 +98,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
 SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
     ("me", ("dia", "hex", "umh", "tesa")): "fsbm (esa) and step are built",
+    ("trellis", ("2",)): "the trellis in decisions too gains 0.1 % for half as much time again, see --trellis 1",
     ("profile", ("extended", "high10", "high422", "high444")): "baseline, main and high are built",
 }
 

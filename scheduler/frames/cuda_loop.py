@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Size
 from ..cuda_executor import CudaExecutor
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, Zeros, nothing, split_planes, split_upload, upload_shape
 from .loop import Arrays, Loop, LoopSettings
+from .source_sums import SourceSums
 
 
 class CudaLoop(Loop):
@@ -25,12 +27,15 @@ class CudaLoop(Loop):
         self.frames_on_device = frames_on_device or [
             Frame(config.mb_width, config.mb_height, zeros) for _ in range(executor.frames_on_device)
         ]
+        self._sums: SourceSums | None = None
         self.inputs = [_input(settings, zeros) for _ in self.frames_on_device]
 
     def _code(self, frame: Frame, slot: int, list0: tuple[int, ...]) -> Frame:
         """See Loop."""
         assert isinstance(frame, HostFrame)
         frame.levels_packed, frame.write_slices = False, nothing
+        if frame.with_levels:
+            frame.mark_levels_dirty()
         executor, k, source = self.executor, frame.index % len(self.frames_on_device), frame.device_source
         device_frame = self.frames_on_device[k]
         params = self.inputs[k]["frame_params"]
@@ -40,7 +45,8 @@ class CudaLoop(Loop):
             pairs = [(frame.frame_params, params)]
             executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
         fence = frame.pending_fence
-        key = (k, slot, list0, frame.spec.luma_weighted, source is None, frame.keep_reconstruction, fence is None)
+        weighting = frame.spec.luma_weighted, frame.spec.duplicates_before
+        key = (k, slot, list0, weighting, source is None, frame.keep_reconstruction, fence is None)
         if executor.replay(key, frame.ring_slot, frame.host_buffers):
             return device_frame
         with executor.record(key, frame.ring_slot):
@@ -51,8 +57,17 @@ class CudaLoop(Loop):
             entropy_state = {"frame_params": params, "slice_data": executor.mapped(frame.slice_data)}
             self._stages(frame, device_frame, slot, list0, entropy_state)
             results = [(device_frame.block, frame.block), *self._decoded(frame, slot)]
+            if frame.with_levels:
+                results.append((device_frame.levels, frame.levels))
             executor.download_results(frame.index, results, frame.ring_slot)
         return device_frame
+
+    def source_sums(self, frame: HostFrame) -> np.ndarray:
+        """See FrameExecutor."""
+        if self._sums is None:
+            size = Size(self.config.mb_width, self.config.mb_height)
+            self._sums = SourceSums(self.executor, size, self.arrays.constants)
+        return self._sums.of(frame)
 
     def _params(self, frame: Frame) -> Any:
         """See Loop."""

@@ -115,7 +115,7 @@ class Frame:
 
     def write_params(self) -> None:
         """Write `frame_params`: what differs between frames of the same GPU recording."""
-        params = self.spec.qp, self.spec.cabac_init_idc, *self.spec.weights, *self.headers.bits
+        params = self.spec.qp, self.spec.cabac_init_idc, *self.spec.weight_numbers, *self.headers.bits
         if params != self._params:
             self.frame_params[: len(params)] = params
             self._params = params
@@ -151,12 +151,16 @@ class HostFrame(Frame):
     """
 
     def __init__(
-        self, mb_width: int, mb_height: int, zeros: Zeros, display: Sequence[tuple[int, int]], by_rows: bool = False
-    ) -> None:
-        """by_rows: any rows of any array may be copied to or from a GPU; else planes and levels stay on the host."""
-        self._size = mb_width, mb_height
+        self, mb_width: int, mb_height: int, zeros: Zeros, display: Sequence[tuple[int, int]], by_rows: bool = False,
+        with_levels: bool = False,
+    ) -> None:  # fmt: skip
+        """by_rows: any rows of any array may be copied to or from a GPU; else planes stay on the host, and levels unless
+        with_levels.
+        """
+        self._size, self.with_levels = (mb_width, mb_height), with_levels
+        shapes = (1, 3) if with_levels else (1,)  # numbers of dimensions of the arrays that are downloaded
         super().__init__(
-            mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) == 1 else lazy_zeros)(shape, kind)
+            mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) in shapes else lazy_zeros)(shape, kind)
         )
         size = Size(mb_width, mb_height)
         self.slice_data = _allocate("slice_data", size, zeros)
@@ -212,7 +216,8 @@ class HostFrame(Frame):
     def host_buffers(self) -> list[np.ndarray]:
         """The buffers that the GPU reads and writes, always in the same order."""
         optional = [self.upload_fence, *(self.decoded or ())]
-        return [self.upload, self.block, self.slice_data, *(array for array in optional if array is not None)]
+        levels = [self.levels] if self.with_levels else []
+        return [self.upload, self.block, self.slice_data, *levels, *(array for array in optional if array is not None)]
 
     def complete(self) -> None:
         """See Frame. The arguments of `load` may change afterwards."""

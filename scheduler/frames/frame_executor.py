@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from ..arrays import Size
 from ..check import TwinDiffers
 from ..cuda_executor import CudaExecutor
@@ -111,6 +113,16 @@ class FrameExecutor:
         for name, pointer in pointers if source.first else ():
             check(name.removeprefix("input_"), *self.loop.executor.ordinal_of(pointer))
 
+    def source_sums(self, frame: HostFrame) -> np.ndarray | None:
+        """Sums of blocks of a source on the GPU (block_sums in scheduler/arrays.py), until the next call; None if the GPU is
+        lost, which `encode` finds.
+        """
+        assert isinstance(self.loop, CudaLoop) or self.loop.executor.by_rows
+        try:
+            return cast(CudaLoop, self.loop).source_sums(frame)
+        except (GpuLost, DeviceMemoryError):
+            return None
+
     def compile(self, spec: FrameSpec, stages: Sequence[str]) -> None:
         """Run stages on an empty frame to compile their kernels; spec: with one reference."""
         assert isinstance(self.loop, Loop)
@@ -187,7 +199,10 @@ class FrameExecutor:
 
         config, tuning = self.config, self.config.tuning
         models, pins = (tuning.models, tuning.pins) if tuning is not None else (None, {})
-        frame_kind = FrameKind(Size(config.mb_width, config.mb_height, config.pad), config.ref, config.ref, config.me)
+        frame_kind = FrameKind(
+            Size(config.mb_width, config.mb_height, config.pad), config.ref, config.ref, config.me, subme=config.subme,
+            cabac=config.cabac,
+        )  # fmt: skip
         return Hybrid(frame_kind, config.split, self.warn, models, pins)
 
     def _continue_on_the_cpu(self, lost: Exception, entering: Handle | None = None) -> None:

@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from ...cpu_simd.layout import HEADER_BITS
 from ...cuda_src.runtime.device import DeviceMemoryError
 from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, Key, Size, byte_span, pool_planes
 from ..cuda_executor import CudaExecutor
 from ..hybrid_executor import HybridExecutor, InFlightFrame
 from ..planning.plan import HOST, is_gpu, memory_of
 from ..planning.route import Copy, FrameKind
+from ..stages import MAIN
 from ..workers import FRAMES_ON_DEVICE
 from .cuda_loop import CudaLoop
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame
 from .loop import Arrays, Loop, LoopSettings
+from .source_sums import SourceSums
 
 
 class HybridLoop:
@@ -34,16 +37,18 @@ class HybridLoop:
             self.frames_on_device = [
                 Frame(config.mb_width, config.mb_height, gpu_worker.zeros) for _ in range(FRAMES_ON_DEVICE)
             ]
+            self.params_on_device = [gpu_worker.zeros((HEADER_BITS,), np.int32) for _ in range(FRAMES_ON_DEVICE)]
         executor.adaptation.mb_width = config.mb_width
         self.size = Size(config.mb_width, config.mb_height, config.pad)
         self.references = self.arrays[HOST].references
         self.dpb = DecodedPictureBuffer(config.ref + 1)  # of all loops: all memories use the same slots
         self.previous: dict[str, Frame] = {}
+        self._sums: SourceSums | None = None
         self._unsettled: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
-        executor, config = self.executor, self.config
+        executor, config, spec = self.executor, self.config, frame.spec
         if self._unsettled is not None:
             self._unsettled()
             self._unsettled = None
@@ -73,8 +78,9 @@ class HybridLoop:
                 executor.gpu_worker.import_device_frame(source.stage, source.pointers, source.order, state)
         wanted = frame.decoded is not None
         frame_kind = FrameKind(
-            self.size, frame.spec.n_ref, config.ref, config.me, source_memory, wanted, frame.spec.is_idr
-        )
+            self.size, spec.n_ref - spec.duplicates, config.ref, config.me, source_memory, wanted, spec.is_idr, config.subme,
+            config.cabac, spec.duplicates, spec.luma_weighted,
+        )  # fmt: skip
         in_flight, downloaded = executor.run_frame(frame.index, frame_kind, work, frame.stage_seconds)
         if isinstance(frame, HostFrame):
             frame.levels_packed = in_flight.order.compacts
@@ -92,6 +98,23 @@ class HybridLoop:
             settle()
 
         return ready
+
+    def source_sums(self, frame: HostFrame) -> np.ndarray:
+        """See FrameExecutor."""
+        gpu_worker = self.executor.gpu_worker
+        assert gpu_worker is not None
+        if self._sums is None:
+            self._sums = SourceSums(gpu_worker, self.size, self.arrays[gpu_worker.device].constants)
+        return self._sums.of(frame)
+
+    def params(self, frame: Frame, memory: str) -> Any:
+        """frame_params of a frame with weights in a memory, up to the bits of the headers."""
+        gpu_worker = self.executor.gpu_worker
+        if gpu_worker is None or memory == HOST:
+            return frame.frame_params
+        params = self.params_on_device[frame.index % FRAMES_ON_DEVICE]
+        params.put(frame.frame_params[:HEADER_BITS], gpu_worker.streams[MAIN])  # before the kernels that read it
+        return params
 
     def _frame_by_memory(self, frame: Frame) -> dict[str, Frame]:
         """The arrays of a frame in each memory."""
@@ -168,10 +191,12 @@ class _FrameWork:
         if (device, reference) not in self._states:
             arrays = self.loop.arrays[device]
             if reference >= 0:
-                made = {**self.state(device, -1), **arrays.reference_state(reference, self.list0[reference])}
+                made = dict(self.state(device, -1))
+                made |= arrays.reference_state(reference, self.frame.spec, self.list0, made["weights"])
             else:
                 device_frame, previous = self.frame_by_memory[device], self.previous.get(device)
-                made = arrays.state(self.frame, device_frame, self.slot, self.list0, previous)
+                params = self.loop.params(self.frame, device) if self.frame.spec.weights else None
+                made = arrays.state(self.frame, device_frame, self.slot, self.list0, previous, params)
                 gpu_worker = self.loop.executor.gpu_worker
                 if gpu_worker is not None and device == gpu_worker.device and isinstance(self.frame, HostFrame):
                     made["level_blocks"] = gpu_worker.mapped(self.frame.level_blocks)
@@ -189,7 +214,7 @@ class _FrameWork:
         (name, number), arrays = key, self.loop.arrays[memory]
         if name in REFERENCE_ARRAYS:
             pool, planes = pool_planes(name)
-            slot = self.slot if number == CURRENT else self.list0[number]
+            slot = self.slot if number == CURRENT else self.list0[self.frame.spec.duplicates :][number]
             return [_flat(getattr(arrays.references, pool)[slot][k]) for k in planes]
         if number >= 0 and name in PREVIOUS_FRAME_ARRAYS:
             return [_flat(self.previous[memory].results[name])]

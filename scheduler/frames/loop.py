@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
-from ...cpu_simd.layout import HEADER_BITS, WEIGHTS
+from ...cpu_simd.layout import HEADER_BITS, N_WEIGHTS, WEIGHTS
+from ...cpu_simd.scaling import scaling_table
 from ..arrays import INTRA_FILL, Size
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor, deferred_call
-from ..frame_spec import UNWEIGHTED, FrameSpec
+from ..frame_spec import NO_WEIGHTS, FrameSpec
 from ..stages import ENTROPY_STAGE, frame_steps
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame, References, Workspace
@@ -43,14 +44,14 @@ class Arrays:
         config = settings.config
         self.config, self.executor = config, executor
         size = Size(config.mb_width, config.mb_height, config.pad)
-        self.references = References.allocate(config.ref + 1 + (config.weightp > 0), size, executor.zeros)
-        self.workspace = Workspace(size, config.ref, executor.zeros)
+        self.references = References.allocate(config.ref + 1 + config.weightp, size, executor.zeros)
+        self.workspace = Workspace(size, config.most_entries, executor.zeros)
         self.constants = _constants(config)
         rows = [*(row0 for row0, _ in settings.slices), config.mb_height]
         self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(settings))
         self.constants["slice_rows"] = executor.constant(np.array(rows, np.int32))
-        self.constants["unweighted"] = executor.constant(np.array(UNWEIGHTED, np.int32))
-        self.constants["weighted_slot"] = config.ref + 1
+        self.constants["unweighted"] = executor.constant(np.array(NO_WEIGHTS, np.int32))
+        self.constants["scaling"] = executor.constant(_scaling(config))
 
     def on(self, executor: Any) -> "Arrays":
         """The same arrays, for another executor of the same memory."""
@@ -66,21 +67,24 @@ class Arrays:
         frame; list0: slots of RefPicList0; params: frame_params in this memory, None: there are no weights.
         """
         weights = self.constants["unweighted"] if params is None else params[WEIGHTS:HEADER_BITS]
-        references, previous = self.references, previous or device_frame
+        references, previous, spec = self.references, previous or device_frame, frame.spec
         return self.constants | device_frame.arrays | self.workspace.arrays() | self.decoded_state(slot) | {
             "n_ref": len(list0),
             "ref_luma": references.luma,
             "ref_chroma": references.chroma,
             "ref_slots": self.executor.constant(np.array(list0 or (0,), np.int32)),
-            "searched_slots": self.executor.constant(np.array(self.searched(frame.spec, list0) or (0,), np.int32)),
+            "searched_slots": self.executor.constant(np.array(self._searched(spec, list0) or (0,), np.int32)),
             "weights": weights,
             "previous_ref_idx": previous.ref_idx,
             "previous_mv": previous.mv,
+            "duplicates": spec.duplicates,
+            "previous_duplicates": spec.duplicates_before,
         }  # fmt: skip
 
-    def searched(self, spec: FrameSpec, list0: tuple[int, ...]) -> tuple[int, ...]:
-        """The slots of RefPicList0 as the search sees them."""
-        return (self.constants["weighted_slot"], *list0[1:]) if spec.luma_weighted else list0
+    def _searched(self, spec: FrameSpec, list0: tuple[int, ...]) -> tuple[int, ...]:
+        """The slots of RefPicList0 as the search sees them: weighted copies follow the slots of frames."""
+        copies = {k: self.config.ref + 1 + n for n, k in enumerate(spec.luma_weighted)}
+        return tuple([copies.get(k, slot) for k, slot in enumerate(list0)]) if copies else list0
 
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
         """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""
@@ -97,10 +101,13 @@ class Arrays:
             "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
         }  # fmt: skip
 
-    def reference_state(self, ref: int, slot: int) -> dict[str, Any]:
-        """The arguments of the search in RefPicList0[ref], which is in `slot`."""
-        luma = self.references.luma[slot]
-        search_arrays = {"reference_luma": luma, "reference_y": luma[0], "distance": ref + 1}
+    def reference_state(self, ref: int, spec: FrameSpec, list0: tuple[int, ...], weights: Any) -> dict[str, Any]:
+        """The arguments of the search in RefPicList0[ref]; list0: its slots; weights: as in `state`."""
+        luma = self.references.luma[self._searched(spec, list0)[ref]]
+        search_arrays = {"reference_luma": luma, "reference_y": luma[0], "distance": max(0, ref - spec.duplicates) + 1}
+        if ref in spec.luma_weighted:
+            search_arrays["unweighted_luma"] = self.references.luma[list0[ref]]
+            search_arrays["reference_weights"] = weights[N_WEIGHTS * ref : N_WEIGHTS * (ref + 1)]
         return search_arrays | self.workspace.of_reference(ref)
 
     def fill(self, frame: Frame, device_frame: Frame, qp: bool = True) -> None:
@@ -186,18 +193,20 @@ class Loop:
         entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
         """
         self.arrays.fill(frame, device_frame, device_frame is frame)
-        searched = self.arrays.searched(frame.spec, list0)
-        references = [self.arrays.reference_state(ref, of) for ref, of in enumerate(searched)]
+        state = self._state(frame, device_frame, slot, list0)
+        references = [self.arrays.reference_state(ref, frame.spec, list0, state["weights"]) for ref in range(len(list0))]
         kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, frame.spec.luma_weighted
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
             for names, ref in frame_steps(len(list0), *kind)
         ]
-        self.executor.run(steps, self._state(frame, device_frame, slot, list0), frame.stage_seconds)
+        self.executor.run(steps, state, frame.stage_seconds)
 
     def compile(self, frame: Frame, stages: Sequence[str]) -> None:
         """Run stages on an empty frame, whose spec has one reference, to compile their kernels."""
-        state = self._state(frame, frame, 1, (0,)) | self.arrays.reference_state(0, 0)
+        state = self._state(frame, frame, 1, (0,))
+        state |= self.arrays.reference_state(0, frame.spec, (0,), state["weights"])
+        state |= {"unweighted_luma": self.references.luma[0], "reference_weights": state["weights"][:N_WEIGHTS]}
         for name in stages:
             self.executor.run([((name,), {})], state, {})
 
@@ -226,6 +235,12 @@ def _slice_first_mb(settings: LoopSettings) -> np.ndarray:
     return np.array([row0 * mb_width for row0, row1 in settings.slices for _ in range(row0, row1)], np.int32)
 
 
+def _scaling(config: "Config") -> np.ndarray:
+    """int16[SCALING_SIZE]: the table of the scaling lists."""
+    lists = config.scaling_lists
+    return scaling_table(np.array(lists[:6], np.int32), np.array(lists[6:], np.int32))
+
+
 def _dead_zone(option: int, default: int, of_default: int) -> int:
     """The kernels' number for a dead zone in 1 / 64 of a step on both sides of 0; the default stands for a sixth, a third."""
     return of_default if option == default else ROUNDING * (32 - option) // 64
@@ -233,16 +248,19 @@ def _dead_zone(option: int, default: int, of_default: int) -> int:
 
 def _constants(config: "Config") -> dict[str, Any]:
     """The arguments that are the same for all frames."""
+    beyond_baseline = config.cabac or config.transform_8x8_mode
     return {
         "pad": config.pad, "chroma_pad": config.pad // 2, "luma_unit": 16, "chroma_unit": 8,
         "width": config.width, "height": config.height,
         "chroma_width": (config.width + 1) // 2, "chroma_height": (config.height + 1) // 2,
         "merange": config.merange, "step_grid": config.step_grid, "max_mv_y": config.max_mv_y, "subme": config.subme,
         "mb_width": config.mb_width, "partition_mask": _partition_mask(config.partitions, config.max_mvs_per_2mb),
-        "chroma_qp_offset": config.chroma_qp_offset, "trellis": config.trellis,
-        "transform_8x8_mode": int(config.transform_8x8_mode), "cabac": int(config.cabac),
+        "chroma_qp_offset": config.chroma_qp_offset, "has_lists": 1 if config.has_lists else None, "trellis": config.trellis,
+        "transform_8x8_mode": int(config.transform_8x8_mode) if beyond_baseline else None,
+        "cabac": int(config.cabac) if beyond_baseline else None,
         "dead_zone_inter": _dead_zone(config.deadzone_inter, BY_DEFAULT[0], DEAD_ZONE_INTER),
         "dead_zone_intra": _dead_zone(config.deadzone_intra, BY_DEFAULT[1], DEAD_ZONE_INTRA),
+        "intra_8x8": int("i8x8" in config.partitions), "psy_rd": round(256 * config.psy_rd),
         "alpha_offset": 2 * config.deblock_alpha, "beta_offset": 2 * config.deblock_beta,
         "disable_idc": config.disable_deblocking_idc,
     }  # fmt: skip

@@ -113,7 +113,8 @@ class FrameRing:
             frame.ring_slot = ring_slot
 
     def _make(self, executor: Any) -> Frame:
-        size = self._config.mb_width, self._config.mb_height
+        config = self._config
+        size = config.mb_width, config.mb_height
         if not executor.frames_on_device:
             return Frame(*size)
-        return HostFrame(*size, executor.host_zeros, self._config.display, executor.by_rows)
+        return HostFrame(*size, executor.host_zeros, config.display, executor.by_rows, config.bits_by_kind)

@@ -8,9 +8,9 @@ keeps a device busy; ENTROPY, of one thread that writes the bits of a frame.
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..stages import CUDA, MAIN, SIDE, TABLE
+from ..stages import CUDA, MAIN, SIDE, STAGES, TABLE
 
 CPU = "cpu"  # the device of the CPU threads
 ENTROPY, LOAD, ISSUE = "entropy", "load", "issue"
@@ -205,13 +205,16 @@ _CORE = {
     "full_search": 45_000, "step_search": 23_000, "subpel_refine": 35_000, "inter_residual": 24_200, "mode_decision": 9_900,
     "search_centre": 8_500, "intra_estimate": 6_800, "deblock": 6_400, "interpolate": 2_300, "subsample": 2_100,
     "intra": 4_000, "mark_skipped": 200, "extend_luma": 300, "extend_cb": 80, "extend_cr": 80, "ssd_y": 530, "ssd_u": 140,
-    "ssd_v": 140, "rd_decision": 300_000, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
+    "ssd_v": 140, "rd_decision": 300_000, "rd_candidates": 90_000, "neighbour_vectors": 25_000,
+    "neighbour_vectors_again": 20_000, ENTROPY: 3_200, LOAD: 500, ISSUE: 200,
 }  # fmt: skip
 _GPU = {  # (launch and other constant time, time in proportion to the size)
     "full_search": (5, 68), "subpel_refine": (5, 65), "inter_residual": (4, 32), "mode_decision": (60, 204),
     "search_centre": (5, 40), "intra_estimate": (3, 10), "deblock": (5, 33), "interpolate": (3, 9), "subsample": (3, 17),
+    "rd_candidates": (5, 220), "neighbour_vectors": (5, 25), "neighbour_vectors_again": (5, 25),
     "intra": (60, 189), "mark_skipped": (2, 1), "extend_luma": (2, 6), "extend_cb": (2, 2), "extend_cr": (2, 2),
     "ssd_y": (2, 4), "ssd_u": (2, 2), "ssd_v": (2, 2), "compact": (4, 46), "write_slices": (12, 30), "load_i420": (3, 3),
+    "source_sums": (3, 3),
     LOAD: (20, 480), ISSUE: (600, 100),
 }  # fmt: skip
 _OTHER_STAGE = 5_000, (5, 20)  # one that is not named above: on a core, on a GPU
@@ -241,6 +244,20 @@ def guess(devices: Iterable[str], threads: int) -> Models:
                 stages[name, device] = Curve.line(1e-6 * launch, 1e-6 * proportional / _GUESS_N)
             links[CPU, device] = links[device, CPU] = _GUESS_LINK
     return Models(stages, links, threads)
+
+
+def filled(models: Models, optional: bool = False) -> Models:
+    """The models, and stages that were not measured by the guess, in proportion to those that were; optional: no others."""
+    guessed, stages = guess(models.devices(), models.threads).stages, dict(models.stages)
+    for device in models.devices():
+        known = [key for key in guessed if key[1] == device and key in stages]
+        measured, expected = (sum(curves[key].at(_GUESS_N) for key in known) for curves in (stages, guessed))
+        ratio = measured / expected if known else 1.0
+        for key, curve in guessed.items():
+            if key[1] == device and key not in stages and (STAGES[key[0]].optional or not optional):
+                points = tuple((n, ratio * seconds) for n, seconds in curve.points)
+                stages[key] = Curve(points, ratio * curve.one_thread)
+    return replace(models, stages=stages)
 
 
 def as_table(models: Models) -> Mapping[str, Mapping[str, Curve]]:

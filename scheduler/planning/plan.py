@@ -4,22 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE
+from ..stages import CPU, CUDA, EVEN, ROWS, STAGES, TABLE, frame_steps
 
 HOST = "cpu"  # the memory of all devices except GPUs
-SPLITS = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not (stage.only or stage.unplanned))
+# Stages that split by rows; those of every P frame
+SPLITTING = tuple(stage.name for stage in TABLE if stage.split in (ROWS, EVEN) and not (stage.only or stage.unplanned))
+SPLITS = tuple(name for name in SPLITTING if not STAGES[name].optional)
 # Each memory whose device reads references extends the borders itself, so that borders are not copied. By stage: readers
 EXTENDED = {
-    "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "mode_decision", "inter_residual",
+    "extend_luma": ("search_centre", "full_search", "step_search", "subpel_refine", "neighbour_vectors",
+                    "neighbour_vectors_again", "rd_candidates", "mode_decision", "rd_decision", "inter_residual",
                     "interpolate"),
-    "extend_cb": ("inter_residual",),
-    "extend_cr": ("inter_residual",),
+    "extend_cb": ("rd_candidates", "rd_decision", "inter_residual"),
+    "extend_cr": ("rd_candidates", "rd_decision", "inter_residual"),
 }  # fmt: skip
 # Stages in decoding order, or on the CPU only: all rows on one device
 UNSPLIT = tuple(
     stage.name
     for stage in TABLE
-    if stage.name not in (*SPLITS, *EXTENDED) and stage.only != CUDA and not (stage.deferred or stage.unplanned)
+    if stage.name not in (*SPLITTING, *EXTENDED) and stage.only != CUDA and not (stage.deferred or stage.unplanned)
 )
 
 
@@ -31,6 +34,22 @@ def is_gpu(device: str) -> bool:
 def memory_of(device: str) -> str:
     """The memory in which a device works."""
     return device if is_gpu(device) else HOST
+
+
+def stages_of(n_ref: int, me: str, subme: int, cabac: bool, weighted: tuple[int, ...] = ()) -> frozenset[str]:
+    """Names of the stages of frames with these options, see frame_steps."""
+    steps = frame_steps(n_ref, me, subme=subme, cabac=cabac, weighted=weighted)
+    return frozenset(name for names, _ in steps for name in names)
+
+
+def rows_of(
+    stages: frozenset[str], devices: Sequence[str], mb_height: int, rows: Mapping[str, Sequence[int]]
+) -> dict[str, tuple[int, ...]]:
+    """The rows of these stages alone; all rows of those that exist on the CPU only, on the first CPU."""
+    found = {stage: tuple(n) for stage, n in rows.items() if stage in stages}
+    cpu = next((k for k, device in enumerate(devices) if not is_gpu(device)), 0)
+    only = [stage for stage in stages if STAGES[stage].only == CPU]
+    return found | dict.fromkeys(only, tuple(mb_height * (k == cpu) for k in range(len(devices))))
 
 
 @dataclass(frozen=True)
@@ -52,7 +71,7 @@ class Plan:
             repeated = all(n in (0, self.mb_height) for n in rows) and any(rows)
             if len(rows) != len(self.devices) or min(rows) < 0 or not (sum(rows) == self.mb_height or repeated):
                 raise ValueError(f"{stage}: rows {rows} of {self.mb_height} for {len(self.devices)} devices")
-            if not repeated and stage not in SPLITS:
+            if not repeated and stage not in SPLITTING:
                 raise ValueError(f"{stage}: rows {rows}, and it does not split")
             only = STAGES[stage].only if stage in STAGES else ""
             for device, n in zip(self.devices, rows):
@@ -80,20 +99,19 @@ class Plan:
         return cls(tuple(devices), mb_height, found, seconds, stage_seconds or {})
 
     @classmethod
-    def split(cls, devices: Sequence[str], mb_height: int, first: int, unsplit_device: int, me: str = "fsbm") -> "Plan":
+    def split(
+        cls, devices: Sequence[str], mb_height: int, first: int, unsplit_device: int, me: str = "fsbm", subme: int = 0,
+        cabac: bool = False,
+    ) -> "Plan":  # fmt: skip
         """A forced plan: device 0 takes `first` rows of each stage that splits, device 1 the rest.
 
-        unsplit_device: runs the stages that do not split. Only the motion search `me` has rows; CPU-only stages run on the
-        first CPU.
+        unsplit_device: runs the stages that do not split. Only stages of frames with these options have rows; CPU-only
+        stages run on the first CPU.
         """
         count = len(devices)
-        rows = dict.fromkeys(SPLITS, (first, mb_height - first, *[0] * (count - 2)) if count > 1 else (mb_height,))
+        rows = dict.fromkeys(SPLITTING, (first, mb_height - first, *[0] * (count - 2)) if count > 1 else (mb_height,))
         rows |= dict.fromkeys(("mode_decision", "intra"), tuple(mb_height * (k == unsplit_device) for k in range(count)))
-        if me == "step":
-            del rows["full_search"]
-            cpu = next((k for k, device in enumerate(devices) if not is_gpu(device)), 0)
-            rows["step_search"] = tuple(mb_height * (k == cpu) for k in range(count))
-        return cls.complete(devices, mb_height, rows)
+        return cls.complete(devices, mb_height, rows_of(stages_of(1, me, subme, cabac), devices, mb_height, rows))
 
     def span(self, stage: str, k: int) -> tuple[int, int]:
         """[row0, row1) of device k."""
@@ -104,7 +122,9 @@ class Plan:
         return row0, row0 + rows[k]
 
     def spans(self, stage: str) -> list[tuple[int, int, int]]:
-        """(device, row0, row1) of all devices that take rows."""
+        """(device, row0, row1) of all devices that take rows. An unplanned stage runs where extend_luma does."""
+        if stage in STAGES and STAGES[stage].unplanned:
+            stage = "extend_luma"
         if stage not in self.rows:
             raise ValueError(f"{stage}: a step of frames that has no rows in this plan (docs/kernels.md, How to add a stage)")
         return [(k, *self.span(stage, k)) for k, rows in enumerate(self.rows[stage]) if rows]

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from .models import Models
-from .plan import HOST, SPLITS, Plan, is_gpu
+from .plan import HOST, SPLITTING, Plan, is_gpu, rows_of
 from .route import FrameKind
 from .row_split_lp import OF_EACH_REFERENCE, REPEATED, Placement, RowSplitLp
 from .simulate import Prediction, Timeline, predict, simulate
 
 DECIDING, CODING = "mode_decision", "intra"  # the stages that do not split
-SEARCHING = ("subsample", "search_centre", "full_search", "subpel_refine", "intra_estimate")
+SEARCHING = ("subsample", "search_centre", "full_search", "subpel_refine", "neighbour_vectors", "neighbour_vectors_again",
+             "intra_estimate", "rd_candidates")  # fmt: skip
 REBUILDING = ("inter_residual", "mark_skipped", "deblock", "ssd_y", "ssd_u", "ssd_v", "interpolate")
 PINNED_ROWS = {"rows_gpu", "rows_cpu"}
 TRIES = 60  # maximum simulated plans
@@ -66,12 +67,13 @@ class Planned:
 def _where(plan: Plan) -> str:
     if plan.single is not None:
         return f"everything on {plan.single}"
-    total = plan.mb_height * len([stage for stage in plan.rows if stage in SPLITS])
+    total = plan.mb_height * len([stage for stage in plan.rows if stage in SPLITTING])
     parts = []
     for k, device in enumerate(plan.devices):
-        share = sum(min(rows[k], plan.mb_height) for stage, rows in plan.rows.items() if stage in SPLITS)
+        share = sum(min(rows[k], plan.mb_height) for stage, rows in plan.rows.items() if stage in SPLITTING)
         parts.append(f"{device} {100 * share / total:.0f} % of the rows")
-    decider = plan.devices[max(range(len(plan.devices)), key=lambda k: plan.rows[DECIDING][k])]
+    deciding = plan.rows[DECIDING if DECIDING in plan.rows else "rd_decision"]
+    decider = plan.devices[max(range(len(plan.devices)), key=lambda k: deciding[k])]
     return f"{', '.join(parts)}, mode decision on {decider}"
 
 
@@ -95,14 +97,10 @@ class Tried:
         return self.prediction.seconds + 1e-3 * self.timeline.seconds
 
 
-def complete(devices: Sequence[str], height: int, rows: Mapping[str, Sequence[int]], me: str) -> Plan:
-    """The plan of these rows; step_search exists on the CPU only, and replaces full_search if `me` is "step"."""
-    full = {stage: tuple(n) for stage, n in rows.items()}
-    cpu = next((k for k, device in enumerate(devices) if not is_gpu(device)), None)
-    if me == "step" and cpu is not None:
-        full["step_search"] = tuple(height if k == cpu else 0 for k in range(len(devices)))
-        full.pop("full_search", None)
-    return Plan.complete(devices, height, full)
+def complete(devices: Sequence[str], rows: Mapping[str, Sequence[int]], frame_kind: FrameKind) -> Plan:
+    """The plan of these rows for such frames: of their stages alone, CPU-only ones on the CPU."""
+    height = frame_kind.size.mb_height
+    return Plan.complete(devices, height, rows_of(frame_kind.stages, devices, height, rows))
 
 
 @dataclass
@@ -123,7 +121,7 @@ class _Search:
     def try_rows(self, rows: Mapping[str, Sequence[int]]) -> bool:
         """Try a candidate. Returns whether it is better than all before."""
         try:
-            plan = complete(self.devices, self.height, rows, self.frame_kind.me)
+            plan = complete(self.devices, rows, self.frame_kind)
         except ValueError:
             return False
         if plan in self.seen or not self.possible(plan):
@@ -158,7 +156,8 @@ class _Search:
     def try_single_devices(self) -> dict[str, float]:
         """Try all stages on one device, and those that do not split on another. Returns seconds a frame of single devices."""
         for k, j in product(range(len(self.devices)), repeat=2):
-            self.try_rows(dict.fromkeys(SPLITS, self.all_rows_on(k)) | dict.fromkeys((DECIDING, CODING), self.all_rows_on(j)))
+            unsplit = dict.fromkeys((DECIDING, CODING), self.all_rows_on(j))
+            self.try_rows(dict.fromkeys(SPLITTING, self.all_rows_on(k)) | unsplit)
         return {plan.single: tried.prediction.seconds for plan, tried in self.seen.items() if plan.single is not None}
 
     def try_linear_programs(self) -> None:
@@ -168,7 +167,7 @@ class _Search:
             every = tuple(height if k in used else 0 for k in range(count))
             for k in used:  # in proportion to speed: the LP does not model waits between rows
                 unsplit = dict.fromkeys((DECIDING, CODING), self.all_rows_on(k))
-                self.try_rows(dict.fromkeys(SPLITS, self.by_speed(used)) | unsplit)
+                self.try_rows(dict.fromkeys(SPLITTING, self.by_speed(used)) | unsplit)
             for placement in placements(used):
                 solved = self.solved(used, placement)
                 rows = {stage: rounded(shares, height) for stage, shares in solved.items()}
@@ -183,7 +182,8 @@ class _Search:
         models, width = self.models, self.frame_kind.size.mb_width
         speeds = [0.0] * len(self.devices)
         for k in used:
-            known = [stage for stage in SPLITS if all(models.knows(stage, self.devices[j]) for j in used)]
+            stages = [stage for stage in SPLITTING if stage in self.frame_kind.stages]
+            known = [stage for stage in stages if all(models.knows(stage, self.devices[j]) for j in used)]
             seconds = sum(models.seconds(stage, self.devices[k], self.height, width) for stage in known)
             speeds[k] = 1 / seconds if seconds else 0.0
         total = sum(speeds) or 1.0
@@ -212,10 +212,10 @@ class _Search:
 
     def moves(self, plan: Plan) -> Iterable[Rows]:
         """Neighbours of a plan: cuts of groups of stages moved by decreasing steps, other devices for unsplit stages."""
-        rows = {stage: n for stage, n in plan.rows.items() if stage in SPLITS or stage in (DECIDING, CODING)}
+        rows = {stage: n for stage, n in plan.rows.items() if stage in SPLITTING or stage in (DECIDING, CODING)}
         count, height = len(self.devices), self.height
         every = tuple([height] * count)
-        split = [stage for stage in rows if stage in SPLITS and rows[stage] != every]
+        split = [stage for stage in rows if stage in SPLITTING and rows[stage] != every]
         step = max(1, height // 8)
         while step:
             for group in (split, SEARCHING, REBUILDING, ("deblock", "ssd_y", "ssd_u", "ssd_v")):
@@ -266,7 +266,7 @@ def make_plan(
     """The best plan found for P frames of this kind. ValueError if no plan has all its stages measured."""
     search = _Search(tuple(devices), frame_kind, models, tries)
     single = search.try_single_devices()
-    forced = pinned(search.devices, frame_kind.size.mb_height, pins or {}, frame_kind.me)
+    forced = pinned(search.devices, frame_kind, pins or {})
     if forced is not None:
         plan, timeline = forced[0], simulate(forced[0], frame_kind, models)
         prediction = predict(plan, frame_kind, models, timeline)
@@ -283,21 +283,22 @@ def make_plan(
     return Planned(plan, timeline, prediction, frame_kind, single, len(search.seen), forced[1] if forced else "")
 
 
-def pinned(devices: Sequence[str], height: int, pins: Mapping[str, Any], me: str = "fsbm") -> tuple[Plan, str] | None:
+def pinned(devices: Sequence[str], frame_kind: FrameKind, pins: Mapping[str, Any]) -> tuple[Plan, str] | None:
     """The plan of the pins of a tuning file, and its description; None without row pins, or without a GPU and a CPU."""
     gpu = next((k for k, device in enumerate(devices) if is_gpu(device)), None)
     cpu = next((k for k, device in enumerate(devices) if device == HOST), None)
     if gpu is None or cpu is None or not PINNED_ROWS & set(pins):
         return None
+    height = frame_kind.size.mb_height
     of_gpu = min(height, pins["rows_gpu"]) if "rows_gpu" in pins else height - min(height, pins["rows_cpu"])
     rows = [0] * len(devices)
     rows[gpu], rows[cpu] = of_gpu, height - of_gpu
     device = cpu if pins.get("whole") == "cpu" or (not of_gpu and "whole" not in pins) else gpu
     rows_of_unsplit = tuple(height if k == device else 0 for k in range(len(devices)))
-    every: dict[str, Sequence[int]] = dict.fromkeys(SPLITS, tuple(rows))
+    every: dict[str, Sequence[int]] = dict.fromkeys(SPLITTING, tuple(rows))
     every |= dict.fromkeys((DECIDING, CODING), rows_of_unsplit)
     said = " and ".join(f"{name} = {pins[name]}" for name in ("rows_gpu", "rows_cpu", "whole") if name in pins)
-    return complete(devices, height, every, me), f"pinned: {said}"
+    return complete(devices, every, frame_kind), f"pinned: {said}"
 
 
 __all__ = ["Planned", "make_plan", "pinned", "placements", "rounded", "shifted"]

@@ -5,7 +5,7 @@ takes a few rows of one frame. The cost of a probe is the time by which this fra
 is limited to SHARE of the encode. While results confirm the plan, probes become rarer.
 """
 
-from .plan import SPLITS, Plan
+from .plan import SPLITTING, Plan
 
 SHARE = 0.005  # maximum share of time for probes, without the last probe
 PART = 16  # a probe takes 1 / PART of the rows of each stage that splits
@@ -60,7 +60,8 @@ class Probing:
 
 def idle_devices(plan: Plan) -> list[int]:
     """Indices of devices without rows of any stage that splits."""
-    return [k for k in range(len(plan.devices)) if not any(rows[k] for stage, rows in plan.rows.items() if stage in SPLITS)]
+    split = [rows for stage, rows in plan.rows.items() if stage in SPLITTING]
+    return [k for k in range(len(plan.devices)) if not any(rows[k] for rows in split)]
 
 
 def probe(plan: Plan, k: int) -> Plan | None:
@@ -69,7 +70,7 @@ def probe(plan: Plan, k: int) -> Plan | None:
     few, rows = max(1, height // PART), {}
     for stage, rows_before in plan.rows.items():
         probe_rows = list(rows_before)
-        if stage in SPLITS and sum(rows_before) == height:
+        if stage in SPLITTING and sum(rows_before) == height:
             donor = max(range(len(rows_before)), key=lambda j: rows_before[j])
             if rows_before[donor] > few:
                 probe_rows[donor] -= few

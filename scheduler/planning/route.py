@@ -38,7 +38,8 @@ class FrameKind:
     """The properties of a frame that determine its route.
 
     limit: references held after it; source: the memory of its samples; decoded: whether the decoded frame is downloaded;
-    is_idr: whether all references before it are dropped; None: if it has none.
+    is_idr: whether all references before it are dropped; None: if it has none. me, subme, cabac: the options; n_ref:
+    references, of which the first is in RefPicList0 `duplicates` times more; weighted: entries with weights of luma.
     """
 
     size: Size
@@ -48,6 +49,21 @@ class FrameKind:
     source: str = HOST
     decoded: bool = False
     is_idr: bool | None = None
+    subme: int = 0
+    cabac: bool = False
+    duplicates: int = 0
+    weighted: tuple[int, ...] = ()
+
+    @property
+    def steps(self) -> list[tuple[tuple[str, ...], int]]:
+        """See frame_steps."""
+        entries = self.n_ref + self.duplicates
+        return frame_steps(entries, self.me, subme=self.subme, cabac=self.cabac, weighted=self.weighted)
+
+    @property
+    def stages(self) -> frozenset[str]:
+        """Names of its stages."""
+        return frozenset(name for names, _ in self.steps for name in names)
 
     @property
     def drops_references(self) -> bool:
@@ -136,7 +152,7 @@ class _Route:
 
     def stage(self, name: str, reference: int) -> None:
         """Add the copies that a stage needs, then its runs."""
-        uses = accesses(name, reference, self.frame_kind.n_ref)
+        uses = accesses(name, reference, self.frame_kind.n_ref, self.frame_kind.duplicates)
         spans = self.plan.spans(name)
         for device, row0, row1 in spans:
             memory = memory_of(self.plan.devices[device])
@@ -250,7 +266,7 @@ def route(plan: Plan, frame_kind: FrameKind, valid: Residency) -> tuple[tuple[Op
     """The operations of a frame in issue order, and the residency after it."""
     made = _Route(plan, frame_kind, () if frame_kind.drops_references else valid)
     made.start()
-    for names, reference in frame_steps(frame_kind.n_ref, frame_kind.me):
+    for names, reference in frame_kind.steps:
         for name in names:
             made.stage(name, reference)
         made.step += 1

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import CURRENT, PREVIOUS_FRAME_ARRAYS, REFERENCE_ARRAYS, RESULTS, Key, accesses, bytes_of
-from ..stages import frame_steps
 from .models import Models
-from .plan import EXTENDED, HOST, SPLITS, is_gpu, memory_of
+from .plan import EXTENDED, HOST, SPLITTING, is_gpu, memory_of
 from .route import FrameKind
 
 OF_EACH_REFERENCE = ("subsample", "search_centre", "full_search", "step_search", "subpel_refine")
@@ -44,7 +43,7 @@ def feeds(frame_kind: FrameKind) -> tuple[list[str], list[Feed]]:
     writers: dict[Key, str] = {}
     order: list[str] = []
     found: dict[tuple[str, str, bool, bool], float] = {}
-    steps = [(name, reference) for names, reference in frame_steps(frame_kind.n_ref, frame_kind.me) for name in names]
+    steps = [(name, reference) for names, reference in frame_kind.steps for name in names]
     for first in (True, False):  # the first pass finds the writers of the frame before
         for name, reference in steps:
             for use in accesses(name, reference, frame_kind.n_ref):
@@ -69,7 +68,7 @@ class RowSplitLp:
         self.placement: Placement = {**dict.fromkeys(EXTENDED, REPEATED), **placement}
         self.height, self.count = frame_kind.size.mb_height, len(devices)
         self.order, self.feeds = feeds(frame_kind)
-        self.split = [name for name in self.order if name in SPLITS and name not in placement]
+        self.split = [name for name in self.order if name in SPLITTING and name not in placement]
         self.columns: dict[tuple[str, str, int], int] = {}
         self.rows: list[tuple[dict[int, float], float]] = []  # (coefficients, upper limit of their sum)
         self.equal: list[tuple[dict[int, float], float]] = []

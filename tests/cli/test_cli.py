@@ -75,7 +75,7 @@ def test_an_encode_from_start_to_end(fake, clip, tmp_path, capfd):
     assert not said.out
     start, *rest = said.err.splitlines()
     assert start.startswith("h264lite [info]: 18x16, raw, 30000/1001 fps; device cpu: ")
-    assert "profile Constrained Baseline, level 1.0" in start
+    assert "profile High, level 1.0" in start
     text = "\n".join(rest)
     assert re.search(r"frame I:2 +Avg QP:23\.00 +size: +19 +PSNR Mean Y:\d+\.\d+ U:\S+ V:\S+ Avg:\S+ Global:\S+", text)
     assert re.search(r"frame P:3 +Avg QP:26\.00 +size: +19 ", text)
@@ -223,9 +223,10 @@ USAGE = [
     (("encode", "{clip}", "o", "--mernge", "9"), "'--merange'"), (("encode", "{clip}", "o", "-z"), "-z"),
     (("encode", "{clip}", "o", "--crf", "23"), "--crf is not supported yet"),
     (("encode", "{clip}", "o", "-B1000"), "--bitrate is not supported yet"),
-    (("encode", "{clip}", "o", "--cabac"), "--cabac is not supported yet"),
+    (("encode", "{clip}", "o", "--cabac", "--profile", "baseline"), "--cabac is not supported yet"),
     (("encode", "{clip}", "o", "--me", "umh"), "--me umh is not supported yet: fsbm (esa) and step are built"),
-    (("encode", "-o", "o", "--crf", "23", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--bframes", "2"),
+    (("encode", "-o", "o", "--crf", "23", "{clip}", "-b3", "--weightp=2", "-8", "--qq", "5", "--bframes", "2",
+      "--profile=main"),
      "not supported yet: --output (the output is the second argument); --crf (the quantiser is constant, see --qp); "
      "--bframes 2 (there are no B frames); --8x8dct (the 8x8 transform is a tool of High profile, see --profile and "
      "--no-8x8dct); unknown option '--qq' (see"),
@@ -415,11 +416,12 @@ def test_values_may_begin_with_a_dash_and_stand_in_any_form():
 def test_neutral_settings_of_x264_are_accepted(fake, clip, tmp_path):
     """As typed, with their values in any form; they change nothing."""
     plain, out = tmp_path / "plain.264", tmp_path / "out.264"
-    assert fake(clip, plain, "--quiet") == 0
+    baseline = ("--quiet", "--profile", "baseline")
+    assert fake(clip, plain, *baseline) == 0
     for words in ("--bframes 0 --no-cabac --weightp 0 --no-scenecut --no-8x8dct --aq-mode 0",
-                  "--no-mbtree --no-psy --no-mixed-refs --no-weightb --b-pyramid none --rc-lookahead 0 --profile baseline",
+                  "--no-mbtree --no-psy --no-mixed-refs --no-weightb --b-pyramid none --rc-lookahead 0",
                   "-b 0 -b0 --psy-rd=0:0 --min-keyint 25 -i25 --no-chroma-me --tune psnr --nal-hrd none --threads auto"):
-        assert fake(*words.split(), clip, out, "--quiet") == 0, words
+        assert fake(*words.split(), clip, out, *baseline) == 0, words
         assert out.read_bytes() == plain.read_bytes()
         out.unlink()
 

@@ -166,9 +166,10 @@ def test_every_error_names_its_file(path, tmp_path, capfd):
 
 
 def test_a_reader_that_leaves_is_named(path, tmp_path):
-    pipe = tmp_path / "pipe.yuv"
+    pipe, stream = tmp_path / "pipe.yuv", tmp_path / "in.264"
     os.mkfifo(pipe)
-    words = shlex.join([sys.executable, "-m", "h264lite", "decode", str(path), str(pipe)])
+    stream.write_bytes(20 * path.read_bytes())  # more samples than a pipe holds
+    words = shlex.join([sys.executable, "-m", "h264lite", "decode", str(stream), str(pipe)])
     done = subprocess.run(["sh", "-c", f"{words} & head -c 10 {pipe} > {tmp_path / 'x'}; wait $!"], capture_output=True,
                           text=True, timeout=120)  # fmt: skip
     assert done.returncode == 1

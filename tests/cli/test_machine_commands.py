@@ -35,7 +35,7 @@ from ..cuda_emulator.driver import EmulatedDriver  # before H264LITE_CACHE is an
 THREADS = 4
 CORE = guess([CPU], 1)  # the machine that is measured here: times of one core, and of a GPU
 THE_GPU = guess(["cuda:0"], 1)
-THREAD = {LOAD: (20e-6, 30e-9), ISSUE: (120e-6, 5e-9), ENTROPY: (10e-6, 5e-9)}  # of a GPU's host: launch, a macroblock
+THREAD = {LOAD: (20e-6, 30e-9), ISSUE: (170e-6, 5e-9), ENTROPY: (10e-6, 5e-9)}  # of a GPU's host: launch, a macroblock
 
 
 def gpu_takes(rows, columns, serial=False):
@@ -74,7 +74,7 @@ def fake_watch(seen):
         seen.append((device, width, height, threads, gpu_clock, serial, tile_rows))
         rows, columns = -(-height // 16), -(-width // 16)
         threads = threads or 1
-        found = TimedEncode(device, width, height, threads, 20, 0.0)
+        found = TimedEncode(device, width, height, threads, 20, 0.0, subme=6, cabac=True)
         names = [stage.name for stage in TABLE if CORE.knows(stage.name, CPU) and not stage.only]
         if device == CPU:
             busy = {name: CORE.seconds(name, CPU, rows, columns) for name in names}
@@ -123,12 +123,12 @@ def test_tune_measures_every_stage_on_every_device(quick, gpu, capfd, monkeypatc
             rows, columns = -(-size[1] // 16), -(-size[0] // 16)
             beside, expected = (m.seconds(name, "cuda:0", rows, columns) / m.seconds("intra", "cuda:0", rows, columns)
                                 for m in (tuning.models, THE_GPU))  # fmt: skip
-            assert beside == pytest.approx(expected, rel=1e-2)
+            assert beside == pytest.approx(expected, rel=2e-2)
             assert tuning.models.seconds(name, CPU, rows, columns) == pytest.approx(
                 CORE.seconds(name, CPU, rows, columns) / THREADS, rel=0.02)
     assert tuning.models.knows("full_search", "cuda:1")  # the second GPU is taken to be like the first
     assert tuning.models.links["cuda:1", CPU].rate == pytest.approx(4e10)
-    assert tuning.models.seconds(ISSUE, "cuda:0", 68, 120) == pytest.approx(130e-6 + 8160 * 10e-9, rel=0.01)
+    assert tuning.models.seconds(ISSUE, "cuda:0", 68, 120) == pytest.approx(180e-6 + 8160 * 10e-9, rel=0.01)
     assert tuning.models.streams == 1
     assert tuning.models.knows(LOAD, CPU) and tuning.models.knows(ENTROPY, CPU)
     # one stream was faster, and fewer rows a tile; 3 GOPs are hardly
@@ -142,17 +142,22 @@ def test_tune_measures_every_stage_on_every_device(quick, gpu, capfd, monkeypatc
     assert "# Measured in" in cache_file().read_text()
 
 
+def medium_kind(columns, rows):
+    """P frames of preset medium."""
+    return predicted.frame_kind_of(columns, rows, subme=6, cabac=True)
+
+
 def test_what_tune_predicts_is_what_it_measured(quick, gpu, tmp_path):
     assert cli.main(["tune", "--seconds", "5", "--out", str(tmp_path / "t.toml"), "--quiet"]) == 0
     models, binds = read((tmp_path / "t.toml").read_text(), "x").models, set()
     for width, height in measure.SIZES:
         rows, columns = -(-height // 16), -(-width // 16)
-        prediction = predicted.predict_single_device(models, CPU, predicted.frame_kind_of(columns, rows))
+        prediction = predicted.predict_single_device(models, CPU, medium_kind(columns, rows))
         busy = sum(CORE.seconds(stage.name, CPU, rows, columns) for stage in TABLE
                    if CORE.knows(stage.name, CPU) and not stage.only)
         bits = CORE.seconds(ENTROPY, CPU, rows, columns)
         assert prediction.seconds == pytest.approx((busy + bits) / THREADS + 1e-4, rel=0.03)
-        gpu_alone = predicted.predict_single_device(models, "cuda:0", predicted.frame_kind_of(columns, rows))
+        gpu_alone = predicted.predict_single_device(models, "cuda:0", medium_kind(columns, rows))
         frame, own = gpu_takes(rows, columns, True)
         assert gpu_alone.seconds == pytest.approx(frame, rel=5e-3), (width, height)
         assert gpu_alone.bound == ("host thread" if frame - own < measure.WAITS * frame else "loop")
@@ -451,7 +456,7 @@ def test_auto_goes_by_size_where_a_stage_was_not_measured(gpu):
             tuning.models.stages[stage, "cuda:0"] = Curve.line(1e-6, tuning.models.stages[stage, CPU].at(8160) / 8160)
     for device in (CPU, "cuda:0"):
         del tuning.models.stages["deblock", device]
-    assert predicted.faster(tuning, predicted.frame_kind_of(120, 68)) is None
+    assert predicted.faster(tuning, medium_kind(120, 68)) is None
 
 
 def test_a_pinned_device_that_is_not_there_is_told(monkeypatch, tmp_path):
@@ -553,7 +558,7 @@ def test_bench_says_how_far_predictions_are_off(quick, gpu, tmp_path, capfd):
     models = read(cache_file().read_text(), "x").models
     for row, (width, height) in zip(found["sizes"], ((1920, 1080), (1024, 576))):
         rows, columns = -(-height // 16), width // 16
-        frame_kind = predicted.frame_kind_of(columns, rows)
+        frame_kind = medium_kind(columns, rows)
         rate = 1 / predicted.predict_single_device(models, "cuda:0", frame_kind).seconds
         measured = 1 / (1.1 * gpu_takes(rows, columns)[0])  # four streams, four rows a tile: not as tune chose
         assert row["predicted_encode_fps"]["cuda"] == pytest.approx(rate, rel=1e-3)

@@ -14,11 +14,12 @@ from ..naive_deblock import deblock_picture
 def random_state(rng, n_mb, intra_share, qp_low, qp_high):
     state = {
         "mb_type": rng.integers(P_16x16, P_SKIP + 1, n_mb).astype(np.uint8),
-        "ref_idx": rng.integers(0, 2, (n_mb, 4)).astype(np.int8),
+        "ref_idx": rng.integers(0, 3, (n_mb, 4)).astype(np.int8),
         "mv": rng.integers(-3, 4, (n_mb, 16, 2)).astype(np.int16),
         "total_coeff": (rng.integers(0, 17, (n_mb, 24)) * (rng.random((n_mb, 24)) < 0.4)).astype(np.uint8),
         "transform_8x8": rng.integers(0, 2, n_mb).astype(np.uint8),
         "qp": rng.integers(qp_low, qp_high + 1, n_mb).astype(np.uint8),
+        "duplicates": int(rng.integers(3)),  # entries of the list after the first that are its first picture again
     }
     intra = rng.random(n_mb) < intra_share
     state["mb_type"][intra] = rng.integers(0, LAST_INTRA + 1, intra.sum())
@@ -44,7 +45,7 @@ def random_planes(rng, height, width, kind):
 def arguments(state, offsets, idc, upload=lambda array: array):
     """mb_type to Deblocking; offsets: of chroma QP, alpha, beta."""
     *arrays, qp = (upload(state[name]) for name in ("mb_type", "ref_idx", "mv", "total_coeff", "transform_8x8", "qp"))
-    return StrengthData(*arrays), Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
+    return StrengthData(*arrays, state["duplicates"]), Quantiser(qp, offsets[0]), Deblocking(*offsets[1:], idc)
 
 
 def run(planes, state, offsets, idc, slice_first_mb, bands):

@@ -7,7 +7,7 @@ import pytest
 from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, References, Residual
 from h264lite.cpu_simd.inter_residual import inter_residual
 from h264lite.cpu_simd.interpolate import interpolate
-from h264lite.scheduler.frame_spec import UNWEIGHTED, Weights
+from h264lite.scheduler.frame_spec import NO_WEIGHTS, UNWEIGHTED, Weights
 from h264lite.standard.macroblock import I_PCM, P_SKIP, I_4x4, P_8x8, P_8x16, P_16x8, P_16x16
 
 from ..bundles import named
@@ -18,7 +18,7 @@ PAD = 48
 BASELINE = CodingTools(1, 0, 0)
 
 
-def reference_pool(pictures, weights=UNWEIGHTED):
+def reference_pool(pictures, weights=()):
     height, width = pictures[0][0].shape
     luma = np.zeros((len(pictures) + 1, 4, height + 2 * PAD, width + 2 * PAD), np.uint8)
     chroma = np.zeros((len(pictures) + 1, 2, height // 2 + PAD, width // 2 + PAD), np.uint8)
@@ -28,7 +28,8 @@ def reference_pool(pictures, weights=UNWEIGHTED):
             chroma[slot + 1, c] = np.pad(planes[1 + c], PAD // 2, "edge")
         interpolate(luma[slot + 1], PAD, 0, height // 16)
     slots = np.arange(1, len(pictures) + 1, dtype=np.int32)
-    return References(luma, chroma, slots, slots, np.array(weights, np.int32), PAD, len(pictures))
+    numbers = [*(number for of in weights for number in of), *NO_WEIGHTS][: len(NO_WEIGHTS)]
+    return References(luma, chroma, slots, slots, np.array(numbers, np.int32), PAD, len(pictures))
 
 
 def run(planes, state, pool, chroma_qp_offset, bands, tools=BASELINE):
@@ -92,12 +93,13 @@ WEIGHTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("weights", [*([one] for one in WEIGHTS), [UNWEIGHTED, WEIGHTS[0]], WEIGHTS[:2]])
 def test_weighted_prediction_is_the_decoders(weights):
+    """Of single entries of the list, and of several."""
     rng = np.random.default_rng(seed := 33)
     print("seed", seed)
-    pictures = [picture(rng, 48, 48, "waves") for _ in range(2)]
-    state = random_state(rng, 9, 2, 20)
+    pictures = [picture(rng, 48, 48, "waves") for _ in range(4)]
+    state = random_state(rng, 9, 4, 20)
     state["qp"][:] = 30
     planes = picture(rng, 48, 48, "waves")
     rec = run(planes, state, reference_pool(pictures, weights), 0, [0, 3])

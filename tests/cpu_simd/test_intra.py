@@ -11,6 +11,7 @@ from ..naive_reconstruction import check_counts, decode_picture
 
 BASELINE = CodingTools(1, 0, 0)
 HIGH = CodingTools(0, 1, 1), CodingTools(1, 1, 0), CodingTools(1, 1, 1)
+BY_COST = CodingTools(1, 0, 1, subme=6), CodingTools(1, 1, 1, subme=6)
 
 
 def empty_state(n_mb):
@@ -81,7 +82,7 @@ def compare(expected, got):
         assert len(wrong) == 0, f"plane {name}: first wrong sample (y, x) = {wrong[0]}"
 
 
-@pytest.mark.parametrize("tools", [BASELINE, *HIGH])
+@pytest.mark.parametrize("tools", [BASELINE, *HIGH, *BY_COST])
 @pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "waves"])
 def test_reconstruction_is_the_decoders(kind, tools):
     rng = np.random.default_rng(seed := 21)

@@ -9,7 +9,7 @@ from h264lite.cpu_simd.bundles import (
     DecisionSettings,
     LumaReferences,
     Motion,
-    Rivals,
+    OtherCosts,
     Searches,
     SearchResult,
     SearchStart,
@@ -75,7 +75,7 @@ def decide(s, qp, subme, n_ref, kinds, threads=1, rows=(0, 4), out=None):
 
     def run():
         references = LumaReferences(s["luma"], s["slots"], PAD, n_ref)
-        where = named(Searches, s), named(Rivals, s), s["slice_first_mb"], qp
+        where = named(Searches, s), named(OtherCosts, s), s["slice_first_mb"], qp
         mode_decision(s["source"], references, *where, DecisionSettings(subme, 0, 128, kinds), progress, *rows, Motion(*out))
 
     workers = [threading.Thread(target=run) for _ in range(threads)]

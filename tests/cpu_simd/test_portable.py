@@ -31,7 +31,7 @@ def beside_the_twins(monkeypatch):
 def options(rng):
     """Tools of one encode."""
     search = {"me": "step", "step_grid": str(rng.choice(["3", "7", "13"]))} if rng.integers(2) else {"me": "esa"}
-    return search | {
+    chosen = search | {
         "qp": int(rng.choice([4, 16, 24, 30, 40])), "subme": int(rng.integers(7)), "trellis": int(rng.integers(2)),
         "ref": int(rng.integers(1, 3)), "merange": int(rng.choice([4, 7, 16, 24])),
         "chroma_qp_offset": int(rng.integers(-4, 5)),
@@ -39,6 +39,7 @@ def options(rng):
         "deblock": (int(rng.integers(-6, 7)), int(rng.integers(-6, 7))),
         "profile": str(rng.choice(["baseline", "main", "high"])),
     }  # fmt: skip
+    return chosen | {"cqm": "jvt" if chosen["profile"] == "high" and rng.integers(2) else "flat"}
 
 
 def shifted(offset):
@@ -110,9 +111,10 @@ def test_random_macroblocks(part):
 
 @pytest.mark.slow
 def test_portable_kernels_are_what_their_definitions_say():
-    names = ("full_search", "step_search", "subpel_refine", "search_centre", "intra_estimate", "mode_decision", "interpolate",
-             "rd_decision", "rd_candidates", "transform", "rdo_quant", "inter_residual", "intra", "deblock", "ssd", "entropy",
-             "cabac", "mv_prediction", "transform_8x8", "transform_choice", "intra_prediction_8x8")  # fmt: skip
+    names = ("full_search", "step_search", "subpel_refine", "neighbour_vectors", "search_centre", "intra_estimate",
+             "mode_decision", "interpolate", "rd_decision", "rd_candidates", "transform", "rdo_quant", "inter_residual",
+             "intra", "deblock", "ssd", "entropy", "cabac", "mv_prediction", "transform_8x8", "transform_choice",
+             "intra_prediction_8x8")  # fmt: skip
     here = Path(__file__).resolve().parent
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
     files = [str(here / f"test_{name}.py") for name in names]

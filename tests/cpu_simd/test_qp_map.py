@@ -125,7 +125,7 @@ def test_rd_decision():
     def stage(qp):
         shapes = ((), "u1"), ((4,), "u1"), ((4,), "i1"), ((16, 2), "i2"), ((27, 16), "i2"), ((24,), "u1"), *2 * [((), "u1")]
         out = [np.zeros((s.n_mb, *shape), kind) for shape, kind in shapes]
-        references = References(s.luma[None], chroma, slots, slots, np.zeros(9, np.int32), PAD, 1)
+        references = References(s.luma[None], chroma, slots, slots, np.zeros(18, np.int32), PAD, 1)
         searches, intra_cost = Searches(cost[None], mv[None], s.predictor[None]), np.full(s.n_mb, 1 << 20, np.int32)
         how = Quantiser(qp, -2), DecisionSettings(5, 1, 128, 31), np.zeros(1 + s.rows, np.int64)
         results = Motion(*out[:4]), Residual(*out[4:])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, Motion, Planes, Quantiser, Rivals, Searches
+from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, Motion, OtherCosts, Planes, Quantiser, Searches
 from h264lite.cpu_simd.cabac_bits import N_BITS, P_SLICE, fill_bits
 from h264lite.cpu_simd.decisions import CHOICE_DISTORTION, LAMBDA, RD_CHROMA_WEIGHT
 from h264lite.cpu_simd.motion_compensation import predict_inter
@@ -13,8 +13,10 @@ from h264lite.standard.tables import QP_CHROMA, QUANT_MF, ZIGZAG_4x4
 
 from .. import naive
 from ..naive_cabac_bits import bits_of_bins, residual_bins
+from ..naive_reconstruction import residual_4x4
 from .test_inter_residual import reference_pool
 from .test_intra import picture
+from .test_psy import ac_energy
 
 WIDTH, HEIGHT, N_MB, SEED = 48, 32, 6, 17
 CORE = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
@@ -52,20 +54,24 @@ def block_bits(bits, category, levels):
     return own + mean(bits, CODED_BLOCK_BASE[category], int(levels.any()))
 
 
-def luma_cost(difference, qp, bits):
-    total = 0
+def luma_cost(source, predicted, qp, bits, psy_rd):
+    total = psy = 0
+    difference = source - predicted
     for y, x in ((0, 0), (0, 8), (8, 0), (8, 8)):
         none = some = own = 0
-        found = False
+        found, rec = False, predicted[y : y + 8, x : x + 8].copy()
         for j, i in ((0, 0), (0, 4), (4, 0), (4, 4)):
             block = difference[y + j : y + j + 4, x + i : x + i + 4]
             levels, a, b = coded(CORE @ block @ CORE.T, QUANT_MF[qp % 6].reshape(4, 4).astype(int), 15 + qp // 6)
             none, some, found = none + a, some + b, found or levels.any()
             own += block_bits(bits, 2, levels.ravel()[ZIGZAG_4x4])
+            rec[j : j + 4, i : i + 4] += residual_4x4(levels, qp)
         none = (none * CHOICE_DISTORTION >> 8) + mean(bits, CTX_CBP_LUMA, 0)
         some = (some * CHOICE_DISTORTION >> 8) + mean(bits, CTX_CBP_LUMA, 1) + own
         total += min(none, some) if found else none
-    return total
+        rec = np.clip(rec, 0, 255) if found and some < none else predicted[y : y + 8, x : x + 8]
+        psy += abs(ac_energy(rec) - ac_energy(source[y : y + 8, x : x + 8]))
+    return total + (psy * psy_rd * round(65536 / (0.625 * 2 ** (qp / 6))) >> 16)
 
 
 def chroma_cost(differences, qp, qp_c, bits):
@@ -94,7 +100,8 @@ def chroma_cost(differences, qp, qp_c, bits):
 
 @pytest.mark.parametrize("kind", ["noise", "waves"])
 @pytest.mark.parametrize("qp", [18, 30, 41])
-def test_against_the_definition(kind, qp):
+@pytest.mark.parametrize("psy_rd", [0, 300])
+def test_against_the_definition(kind, qp, psy_rd):
     rng = np.random.default_rng([SEED, qp])
     pictures = [picture(rng, HEIGHT, WIDTH, kind) for _ in range(2)]
     pool = reference_pool(pictures)
@@ -104,8 +111,8 @@ def test_against_the_definition(kind, qp):
     fill_bits(bits, P_SLICE, qp)
     intra, limit = rng.integers(0, 9000, N_MB).astype(np.int32), np.zeros(N_MB, np.int32)
     cost, old_intra = searches.cost.astype(int), intra.astype(int)
-    settings, tools = DecisionSettings(6, 1, 128, 7), CodingTools(1, 0, 1)
-    rd_candidates(Planes(*planes), pool, Quantiser(qps, -2), settings, tools, 0, 2, searches, Rivals(intra, limit))
+    settings, tools = DecisionSettings(6, 1, 128, 7, psy_rd), CodingTools(1, 0, 1)
+    rd_candidates(Planes(*planes), pool, Quantiser(qps, -2), settings, tools, 0, 2, searches, OtherCosts(intra, limit))
     near = 0
     for mb in range(N_MB):
         y0, x0 = 16 * (mb // 3), 16 * (mb % 3)
@@ -125,11 +132,11 @@ def test_against_the_definition(kind, qp):
                         motion.ref_idx[0, y // 2 * 2 + x // 2] = ref
             out = np.zeros(384, np.uint8)
             predict_inter(0, x0, y0, pool, motion, out)
-            luma = planes[0][y0 : y0 + 16, x0 : x0 + 16].astype(int) - out[:256].reshape(16, 16)
+            luma = planes[0][y0 : y0 + 16, x0 : x0 + 16].astype(int), out[:256].reshape(16, 16).astype(int)
             chroma = [planes[1 + c][y0 // 2 : y0 // 2 + 8, x0 // 2 : x0 // 2 + 8].astype(int)
                       - out[256:].reshape(8, 16)[:, 8 * c : 8 * c + 8] for c in range(2)]  # fmt: skip
             of_chroma, error = chroma_cost(chroma, qp, qp_c, bits)
-            extras.append((of_chroma + luma_cost(luma, qp, bits)) * lam // 256 - satd)
+            extras.append((of_chroma + luma_cost(*luma, qp, bits, psy_rd)) * lam // 256 - satd)
             estimates.append(estimate)
             without = without or error
         best = int(np.argmin(estimates))

@@ -88,12 +88,14 @@ def test_against_the_definition(kind):
         ref_idx = rng.integers(-1, 3, (n_mb, 4)).astype(np.int8)
         mv = rng.integers(-300, 300, (n_mb, 16, 2)).astype(np.int16)
         coarse = Coarse(*(np.zeros(coarse_shape(height, width), np.uint8) for _ in range(2)))
-        start, before = SearchStart(*np.zeros((2, n_mb, 2), np.int16)), PreviousMotion(ref_idx, mv, distance)
+        start, duplicates = SearchStart(*np.zeros((2, n_mb, 2), np.int16)), qp % 3
+        before = PreviousMotion(ref_idx, mv, distance, duplicates)
         subsample(source, reference, pad, 0, 3, coarse)
         np.testing.assert_array_equal(coarse[0], naive.coarse(source))
         np.testing.assert_array_equal(coarse[1], naive.coarse(reference[pad:-pad, pad:-pad]))
         search_centre(source, reference, pad, coarse, before, constant(n_mb, qp), merange, max_mv_y, 0, 3, start)
-        where = source, reference, pad, ref_idx, mv, distance, LAMBDA[qp], merange, max_mv_y
+        frames = np.where(ref_idx < 0, -1, np.maximum(ref_idx - duplicates, 0))  # of which the entries are
+        where = source, reference, pad, frames, mv, distance, LAMBDA[qp], merange, max_mv_y
         expected = [naive.search_centre(*where, mb, width // 16) for mb in range(n_mb)]
         np.testing.assert_array_equal(start.centre, expected, err_msg=str((qp, merange)))
         np.testing.assert_array_equal(start.predictor, 4 * start.centre)

@@ -10,6 +10,7 @@ from h264lite.standard.cavlc import MAX_LEVEL
 from h264lite.standard.macroblock import BLOCK_TO_RASTER
 
 from ..naive_8x8 import inverse_scan_8x8, level_scale_8x8, residual_8x8
+from ..scaling_lists import DEFAULT, FLAT, FLAT_LISTS, kernel_lists, multipliers, random_lists
 
 
 def one_dimension(x):
@@ -35,10 +36,11 @@ def forward(residual):
     return np.array(rows)
 
 
-def forward_levels(residual, qp, dead_zone):
+def forward_levels(residual, qp, dead_zone, weights, finer):
     w = forward(residual)
-    shift = 16 + qp // 6
-    levels = (np.abs(w) * tables.QUANT_MF_8x8[qp % 6].reshape(8, 8).astype(np.int64) + (dead_zone << shift) // 192) >> shift
+    shift = 16 + qp // 6 - finer
+    mf = multipliers(tables.QUANT_MF_8x8[qp % 6], weights.ravel(), finer).reshape(8, 8)
+    levels = (np.abs(w) * mf + (dead_zone << shift) // 192) >> shift
     return np.sign(w) * np.minimum(levels, MAX_LEVEL)
 
 
@@ -51,10 +53,15 @@ def levels_of(buffer, q):
     return buffer[:256].reshape(2, 8, 2, 8)[q >> 1, :, q & 1].T
 
 
+@pytest.mark.parametrize("inter", [0, 1])
+@pytest.mark.parametrize("of", ["flat", "default", "random"])
 @pytest.mark.parametrize("dead_zone", [DEAD_ZONE_INTRA, DEAD_ZONE_INTER])
-def test_quadrants_equal_the_definition(dead_zone):
+def test_quadrants_equal_the_definition(dead_zone, of, inter):
     rng = np.random.default_rng(seed := 43)
     print("seed", seed)
+    scaling = {"flat": FLAT, "default": DEFAULT, "random": random_lists(rng)}[of]
+    lists = kernel_lists(scaling, inter)
+    weights = scaling[1][inter][tables.ZIGZAG_8x8_INVERSE].reshape(8, 8)
     for qp in range(52):
         source, predicted = rng.integers(0, 256, (2, 384)).astype(np.uint8)
         if qp % 4 == 1:
@@ -64,12 +71,12 @@ def test_quadrants_equal_the_definition(dead_zone):
         if qp % 4 == 3:
             source[:128] = predicted[:128]
         buffer, out = np.zeros(768, np.int16), np.zeros(384, np.uint8)
-        coded = transform_8x8.quantise_8x8(source, predicted, qp, dead_zone, buffer)
-        transform_8x8.reconstruct_8x8(buffer, predicted, qp, out)
+        coded = transform_8x8.quantise_8x8(source, predicted, qp, dead_zone, lists, buffer)
+        transform_8x8.reconstruct_8x8(buffer, predicted, qp, lists, out)
         levels, counts = np.zeros((2, 27, 16), np.int16), np.zeros((2, 24), np.uint8)
         for q in range(4):
             s, p = quadrant(source, q), quadrant(predicted, q)
-            expected = forward_levels(s - p, qp, dead_zone)
+            expected = forward_levels(s - p, qp, dead_zone, weights, lists.finer)
             assert np.array_equal(levels_of(buffer, q), expected), qp
             assert coded >> q & 1 == np.any(expected)
             n = transform_8x8.scan_8x8(buffer, q, 1, levels, counts)
@@ -78,7 +85,7 @@ def test_quadrants_equal_the_definition(dead_zone):
             assert np.array_equal(inverse_scan_8x8(interleaved), expected)
             own = counts[1, BLOCK_TO_RASTER[4 * q : 4 * q + 4]]
             assert own.tolist() == np.count_nonzero(interleaved, axis=1).tolist()
-            assert np.array_equal(quadrant(out, q), np.clip(p + residual_8x8(expected.tolist(), qp), 0, 255)), qp
+            assert np.array_equal(quadrant(out, q), np.clip(p + residual_8x8(expected.tolist(), qp, weights), 0, 255)), qp
         assert not levels[0].any()
 
 
@@ -89,7 +96,7 @@ def test_ratios_are_coefficients_in_steps():
     for qp in range(0, 52, 3):
         source, predicted = rng.integers(0, 256, (2, 384)).astype(np.uint8)
         buffer = np.zeros(768, np.int16)
-        transform_8x8.quantise_8x8(source, predicted, qp, DEAD_ZONE_NEAREST, buffer)
+        transform_8x8.quantise_8x8(source, predicted, qp, DEAD_ZONE_NEAREST, FLAT_LISTS, buffer)
         w = np.abs(forward(quadrant(source, 3) - quadrant(predicted, 3)))
         scale = np.array([[level_scale_8x8(qp % 6, i, j) for j in range(8)] for i in range(8)])
         steps = scale * 2.0 ** (qp // 6 - 6) / 64 * np.outer(norms, norms)
@@ -103,6 +110,6 @@ def test_fine_quantiser_keeps_the_samples():
     source, predicted = rng.integers(60, 190, (2, 384)).astype(np.uint8)
     for qp, most in ((0, 1), (6, 2), (12, 4), (24, 14)):
         buffer, out = np.zeros(768, np.int16), np.zeros(384, np.uint8)
-        transform_8x8.quantise_8x8(source, predicted, qp, DEAD_ZONE_NEAREST, buffer)
-        transform_8x8.reconstruct_8x8(buffer, predicted, qp, out)
+        transform_8x8.quantise_8x8(source, predicted, qp, DEAD_ZONE_NEAREST, FLAT_LISTS, buffer)
+        transform_8x8.reconstruct_8x8(buffer, predicted, qp, FLAT_LISTS, out)
         assert np.abs(out[:256].astype(int) - source[:256]).max() <= most

@@ -9,6 +9,8 @@ from h264lite.cpu_simd.transform_8x8 import quantise_8x8
 from h264lite.standard import tables
 from h264lite.standard.cabac_contexts import CODED_BLOCK_BASE, CTX_CBP_LUMA
 
+from ..scaling_lists import FLAT_LISTS
+
 
 def mean_bits(bits, context, value):
     return int(sum(int(bits[2 * k + value]) for k in range(context, context + 4))) >> 2
@@ -53,9 +55,9 @@ def test_cost(qp):
             change = rng.normal(0, spread, 384) * (rng.random(384) < 0.3)
             source = np.clip(predicted + change, 0, 255).astype(np.uint8)
             buffer, other, dc = np.zeros(768, np.int16), np.zeros(768, np.int16), np.zeros(96, np.int32)
-            coded = quantise_strips(source, predicted, 0, 4, 0, qp, dead_zone, buffer, dc)
+            coded = quantise_strips(source, predicted, 0, 4, 0, qp, dead_zone, FLAT_LISTS, buffer, dc)
             coded = sum(1 << q for q, blocks in enumerate((0x33, 0xCC, 0x3300, 0xCC00)) if coded & blocks)
-            coded_8x8 = quantise_8x8(source, predicted, qp, dead_zone, other)
+            coded_8x8 = quantise_8x8(source, predicted, qp, dead_zone, FLAT_LISTS, other)
             for is_8x8, mask, values in ((False, coded, buffer), (True, coded_8x8, other)):
                 levels, ratios = (values[at : at + 256].reshape(16, 16) for at in (0, RATIOS))
                 if is_8x8:  # transposed within each quadrant

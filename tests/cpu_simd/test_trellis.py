@@ -13,6 +13,7 @@ from h264lite.cpu_simd.trellis import LONGEST
 from h264lite.standard.tables import QUANT_MF, ZIGZAG_4x4
 
 from ..naive_cabac_bits import bits_of_bins, residual_bins
+from ..scaling_lists import FLAT_LISTS
 
 SIZES = (16, 15, 16, 4, 15, 64)  # levels of a block by ctxBlockCat
 
@@ -61,7 +62,7 @@ def test_the_choice_is_the_cheapest(category):
         first = 1 if category in (1, 4) else 0
         block[first : first + len(ratios)] = ratios + RDO_ONE // 2 >> 6
         block[LONGEST + first : LONGEST + first + len(ratios)] = ratios
-        path = trellis.choose_levels(block, first, len(ratios), category, bits, factor)
+        path = trellis.choose_levels(block, first, len(ratios), category, bits, factor, FLAT_LISTS, -1)
         levels = (ratios + RDO_ONE // 2 >> 6) - (path >> np.arange(len(ratios)) & 1)
         assert cost(levels, ratios, category, bits, factor) == cheapest(ratios, category, bits, factor)
 
@@ -69,14 +70,14 @@ def test_the_choice_is_the_cheapest(category):
 def test_levels_beyond_the_ratios_stay():
     block = np.zeros(2 * LONGEST, np.int16)
     block[:3], block[LONGEST : LONGEST + 3] = (2063, 600, 511), (32767, 32767, 32704)
-    assert trellis.choose_levels(block, 0, 16, 2, table(P_SLICE, 10), TRELLIS_INTER) == 0
+    assert trellis.choose_levels(block, 0, 16, 2, table(P_SLICE, 10), TRELLIS_INTER, FLAT_LISTS, -1) == 0
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_blocks_are_changed_as_chosen(first):
     rng = np.random.default_rng(seed := 3)
     print("seed", seed)
-    rounding = Rounding(BY_CABAC, 0, 0, TRELLIS_INTRA, table(I_SLICE, 30))
+    rounding = Rounding(BY_CABAC, 0, 0, TRELLIS_INTRA, table(I_SLICE, 30), FLAT_LISTS, 1)
     category = 1 if first else 2
     for _ in range(30):
         ratios, signs = np.zeros((4, 16), np.int64), rng.choice((-1, 1), (4, 16))
@@ -90,13 +91,15 @@ def test_blocks_are_changed_as_chosen(first):
         for k in range(4):
             block = np.zeros(2 * LONGEST, np.int16)
             block[:16], block[LONGEST : LONGEST + 16] = (ratios[k] + 32 >> 6)[ZIGZAG_4x4], ratios[k][ZIGZAG_4x4]
-            path = trellis.choose_levels(block, first, 16 - first, category, rounding.bits, rounding.factor) << first
+            path = trellis.choose_levels(
+                block, first, 16 - first, category, rounding.bits, rounding.factor, FLAT_LISTS, -1
+            ) << first
             level = np.zeros(16, np.int64)
             level[ZIGZAG_4x4] = block[:16] - (path >> np.arange(16) & 1)
             expected.append(signs[k] * level)
         coded = sum(int((ratios[k] >= 32).any()) << k for k in range(4))
         left = trellis.lower_blocks(
-            quantised, coded, 0, 4, first, category, rounding.factor, rounding.bits, np.zeros(2 * LONGEST, np.int16)
+            quantised, coded, 0, 4, first, category, rounding.factor, rounding, np.zeros(2 * LONGEST, np.int16)
         )
         for k in range(4):
             at = (np.arange(4)[:, None] * 16 + np.arange(4) + 4 * k).ravel()
@@ -108,7 +111,7 @@ def test_dc_blocks():
     rng = np.random.default_rng(seed := 4)
     print("seed", seed)
     for qp in range(52):
-        rounding = Rounding(BY_CABAC, 0, 0, TRELLIS_INTRA, table(I_SLICE, qp))
+        rounding = Rounding(BY_CABAC, 0, 0, TRELLIS_INTRA, table(I_SLICE, qp), FLAT_LISTS, 1)
         for category, count, scan in ((0, 16, ZIGZAG_4x4), (3, 4, trellis.AS_SENT)):
             spread = 2 ** (qp / 6) * rng.choice((1, 10))
             values = np.concatenate([[7], np.clip(rng.laplace(0, spread, count), -16320, 16320), [9]]).astype(np.int64)
@@ -117,10 +120,10 @@ def test_dc_blocks():
             nearest, ratios = np.minimum(scaled + (1 << shift - 1) >> shift, 2063), np.minimum(scaled >> shift - 6, 32767)
             block = np.zeros(2 * LONGEST, np.int16)
             block[:count], block[LONGEST : LONGEST + count] = nearest[scan[:count]], ratios[scan[:count]]
-            path = trellis.choose_levels(block, 0, count, category, rounding.bits, rounding.factor)
+            path = trellis.choose_levels(block, 0, count, category, rounding.bits, rounding.factor, FLAT_LISTS, -1)
             expected = nearest.copy()
             expected[scan[:count]] -= path >> np.arange(count) & 1
             expected *= np.sign(values[1:-1])
-            trellis.choose_dc(values, 1, scan, count, qp, category, rounding, block)
+            trellis.choose_dc(values, 1, scan, count, qp, category, int(QUANT_MF[qp % 6, 0]), rounding, block)
             assert np.array_equal(values[1:-1], expected)
             assert values[0] == 7 and values[-1] == 9

@@ -25,7 +25,7 @@ def test_copy(weights):
     want = luma.copy()
     want[2] = weighted_planes(luma[1], weights)
     for row0, row1 in pairwise((0, 1, 3)):
-        weight_reference(luma, np.array([1, 0], np.int32), np.array(weights, np.int32), 2, pad, row0, row1)
+        weight_reference(luma[1], np.array(weights, np.int32), pad, row0, row1, luma[2])
     np.testing.assert_array_equal(luma, want)
 
 

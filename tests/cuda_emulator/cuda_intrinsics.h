@@ -52,6 +52,8 @@ inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 inline unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned s) { return unsigned(((uint64_t(hi) << 32) | lo) >> (s & 31)); }
 inline unsigned __funnelshift_rc(unsigned lo, unsigned hi, unsigned s) { return unsigned(((uint64_t(hi) << 32) | lo) >> (s < 32 ? s : 32)); }

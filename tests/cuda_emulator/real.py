@@ -74,7 +74,7 @@ class RealGpus:
     @property
     def allocations(self) -> list[Any]:
         """Arrays of devices that were not closed."""
-        return [allocation for device in self._devices for _, allocation in device._allocations]
+        return [allocation for device in self._devices for _, allocation in device._memory._made]
 
     @staticmethod
     def _around(real: Callable[..., Any], mine: Callable[..., Any]) -> Callable[..., Any]:

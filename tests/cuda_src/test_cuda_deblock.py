@@ -29,6 +29,7 @@ def on_gpu(device, planes, state, offsets, idc, slice_first_mb, pad, launch):  #
     ]
     rec = [device.upload(p) for p in planes]
     arrays = [device.upload(state[n]) for n in ("mb_type", "ref_idx", "mv", "total_coeff", "transform_8x8", "qp")]
+    arrays.insert(5, state["duplicates"])
     launch(rec, arrays, offsets, idc, device.upload(slice_first_mb), out)
     result = []
     for p, o, b in zip(planes, out, (pad, pad // 2, pad // 2)):

@@ -5,15 +5,15 @@ import copy
 import numpy as np
 import pytest
 from h264lite.cpu_simd import inter_residual as cpu
-from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Quantiser, Residual
+from h264lite.cpu_simd.bundles import CodingTools, Motion, Planes, Residual
 from h264lite.cuda_src.inter_residual import inter_residual
-from h264lite.scheduler.frame_spec import UNWEIGHTED
 from h264lite.standard.macroblock import LAST_INTRA, P_SKIP, I_4x4
 
 from ..bundles import named, uploaded
 from ..cpu_simd.test_inter_residual import WEIGHTS, random_state, reference_pool
 from ..cpu_simd.test_intra import picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..scaling_lists import lists_named, quantiser_of
 
 READ = ("sub_mb_type", "qp")
 WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "transform_8x8", "cbp")
@@ -23,13 +23,25 @@ WRITTEN = ("mb_type", "ref_idx", "mv", "levels", "total_coeff", "transform_8x8",
 @pytest.mark.parametrize("largest", [9, 130, 700])
 @pytest.mark.parametrize("transform_8x8_mode", [0, 1])
 def test_twin(device, kind, largest, transform_8x8_mode):  # noqa: F811
+    compare(device, kind, largest, transform_8x8_mode, "flat")
+
+
+@pytest.mark.parametrize(("kind", "transform_8x8_mode", "lists"), [
+    ("noise", 0, "wild"), ("noise", 1, "wild"), ("waves", 0, "random"), ("waves", 1, "default"), ("extremes", 1, "random"),
+])  # fmt: skip
+def test_scaling_lists(device, kind, transform_8x8_mode, lists):  # noqa: F811
+    compare(device, kind, 9, transform_8x8_mode, lists)
+
+
+def compare(device, kind, largest, transform_8x8_mode, of):  # noqa: F811
+    """Both twins on the same macroblocks; of: which scaling lists."""
     rng = np.random.default_rng(seed := 41 + largest)
     print("seed", seed)
     used = 0
     for width, height, qp in ((48, 48, 0), (80, 32, 26), (48, 32, 35), (16, 48, 14), (32, 32, 51)):
         n_mb = width * height // 256
         pictures = [picture(rng, height, width, kind) for _ in range(2)]
-        pool = reference_pool(pictures, WEIGHTS[qp % len(WEIGHTS)] if qp else UNWEIGHTED)
+        pool = reference_pool(pictures, [WEIGHTS[qp % len(WEIGHTS)], WEIGHTS[0]] if qp else ())
         planes = picture(rng, height, width, kind)
         if kind == "waves":
             planes = [np.clip(p + rng.integers(-4, 5, p.shape), 0, 255).astype(np.uint8) for p in pictures[0]]
@@ -38,6 +50,7 @@ def test_twin(device, kind, largest, transform_8x8_mode):  # noqa: F811
         state["mb_type"][rng.random(n_mb) < 0.1] = I_4x4
         skipped = np.flatnonzero(state["mb_type"] == P_SKIP)  # by decisions by cost
         state["mv"][skipped], state["ref_idx"][skipped] = state["mv"][skipped, :1], 0
+        lists = lists_named(of, rng)
         offset, cabac = int(rng.integers(-12, 13)), int(rng.integers(2))
         tools = CodingTools(int(qp != 35), transform_8x8_mode, cabac, qp + largest % 60)
         gpu = {name: device.upload(state[name]) for name in (*READ, *WRITTEN)}
@@ -45,9 +58,10 @@ def test_twin(device, kind, largest, transform_8x8_mode):  # noqa: F811
         gpu_source, references, out = (uploaded(device, bundle) for bundle in (source, pool, rec))
         want = copy.deepcopy(state)
         rows = height // 16
-        quantiser, motion, residual = Quantiser(want["qp"], offset), named(Motion, want), named(Residual, want)
+        quantiser, motion, residual = quantiser_of(want["qp"], offset, lists), named(Motion, want), named(Residual, want)
         cpu.inter_residual(source, pool, motion, quantiser, tools, 0, rows, rec, residual)
-        quantiser, motion, residual = Quantiser(gpu["qp"], offset), named(Motion, gpu), named(Residual, gpu)
+        quantiser = quantiser_of(gpu["qp"], offset, lists, device.upload)
+        motion, residual = named(Motion, gpu), named(Residual, gpu)
         for row in range(rows):
             where = tools, row, row + 1, out, residual
             inter_residual(gpu_source, references, motion, quantiser, *where)
@@ -56,5 +70,5 @@ def test_twin(device, kind, largest, transform_8x8_mode):  # noqa: F811
         for name, a, b in zip("yuv", out, rec):
             np.testing.assert_array_equal(a.get(), b, err_msg=name)
         used += np.count_nonzero(want["transform_8x8"][want["mb_type"] > LAST_INTRA])
-    if not transform_8x8_mode or kind == "waves":
+    if not transform_8x8_mode or (kind == "waves" and of == "flat"):
         assert (used > 0) == bool(transform_8x8_mode)

@@ -5,30 +5,35 @@ import copy
 import numpy as np
 import pytest
 from h264lite.cpu_simd import intra as cpu
-from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Quantiser, Residual
+from h264lite.cpu_simd.bundles import CodingTools, IntraChoice, Planes, Residual
 from h264lite.cuda_src.intra import intra
 from h264lite.standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_16x16
 
 from ..bundles import named, uploaded
 from ..cpu_simd.test_intra import empty_state, given_modes, picture
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..scaling_lists import FLAT, lists_named, quantiser_of
 
 WRITTEN = ("mb_type", "intra4x4_mode", "intra16x16_mode", "intra_chroma_mode", *Residual._fields)
 
 
-def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None, transform_8x8_mode=0, cabac=0):  # noqa: F811
+def both(
+    device, planes, state, slice_first_mb, offset, rec, parts,  # noqa: F811
+    given=None, transform_8x8_mode=0, cabac=0, subme=5, lists=FLAT,
+):  # fmt: skip
     """Runs the twins; parts: first and last macroblock of each call; given: modes of a P picture. Returns the CPU's state."""
     n_ref, given = (0, np.full((len(state["mb_type"]), 16), 99, np.uint8)) if given is None else (1, given)
     modes, slices = device.upload(given), device.upload(slice_first_mb)
     gpu = {name: device.upload(a) for name, a in state.items()}
     source, out = uploaded(device, Planes(*planes)), uploaded(device, Planes(*rec))
 
-    def changed(state, rec):
-        coding = Quantiser(state["qp"], offset), CodingTools(1, transform_8x8_mode, cabac, 32, 5 + planes[0].size // 256 % 90)
+    def changed(state, rec, upload=None):
+        tools = CodingTools(1, transform_8x8_mode, cabac, 32, 5 + planes[0].size // 256 % 90, 1, subme)
+        coding = quantiser_of(state["qp"], offset, lists, upload), tools
         return named(IntraChoice, state), *coding, rec, named(Residual, state)
 
     for first_mb, end_mb in parts:
-        intra(source, slices, n_ref, modes, first_mb, end_mb, *changed(gpu, out))
+        intra(source, slices, n_ref, modes, first_mb, end_mb, *changed(gpu, out, device.upload))
     cpu.intra(Planes(*planes), slice_first_mb, n_ref, given, 0, len(state["mb_type"]), *changed(state, Planes(*rec)))
     for name in WRITTEN:
         np.testing.assert_array_equal(gpu[name].get(), state[name], err_msg=name)
@@ -40,6 +45,18 @@ def both(device, planes, state, slice_first_mb, offset, rec, parts, given=None, 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "checkerboard", "blocks", "smooth", "waves"])
 @pytest.mark.parametrize("transform_8x8_mode", [0, 1])
 def test_intra_pictures(device, kind, transform_8x8_mode):  # noqa: F811
+    compare_pictures(device, kind, transform_8x8_mode, "flat")
+
+
+@pytest.mark.parametrize(("kind", "transform_8x8_mode", "lists"), [
+    ("noise", 0, "wild"), ("noise", 1, "wild"), ("waves", 0, "random"), ("waves", 1, "default"), ("smooth", 1, "random"),
+])  # fmt: skip
+def test_scaling_lists(device, kind, transform_8x8_mode, lists):  # noqa: F811
+    compare_pictures(device, kind, transform_8x8_mode, lists)
+
+
+def compare_pictures(device, kind, transform_8x8_mode, of):  # noqa: F811
+    """Both twins on pictures of a kind; of: which scaling lists."""
     rng = np.random.default_rng(seed := 61)
     print("seed", seed)
     seen, seen_given = set(), set()
@@ -51,15 +68,16 @@ def test_intra_pictures(device, kind, transform_8x8_mode):  # noqa: F811
             state["mb_type"][:] = rng.integers(0, LAST_INTRA + 1, n_mb)
             planes = picture(rng, height, width, kind)
             rec = [np.full_like(p, 55) for p in planes]
+            lists = lists_named(of, rng)
             offset, cabac = int(rng.integers(-12, 13)), int(rng.integers(2))
             slices, other_rec = np.zeros(height // 16, np.int32), copy.deepcopy(rec)
             given, other = given_modes(rng, width // 16, slices, transform_8x8_mode), copy.deepcopy(state)
-            both(device, planes, state, slices, offset, rec, [(0, n_mb)], None, transform_8x8_mode, cabac)
-            both(device, planes, other, slices, offset, other_rec, [(0, n_mb)], given, transform_8x8_mode, cabac)
+            both(device, planes, state, slices, offset, rec, [(0, n_mb)], None, transform_8x8_mode, cabac, 5, lists)
+            both(device, planes, other, slices, offset, other_rec, [(0, n_mb)], given, transform_8x8_mode, cabac, 5, lists)
             seen.update(state["mb_type"].tolist())
             seen_given.update(other["mb_type"].tolist())
     print("types", seen, seen_given)
-    if kind == "waves":
+    if kind == "waves" and of == "flat":
         assert {I_4x4, I_16x16} <= seen_given and {I_8x8 if transform_8x8_mode else I_4x4} <= seen & seen_given
     if kind == "noise":
         assert I_PCM in seen
@@ -85,6 +103,32 @@ def test_among_inter_macroblocks_and_slices(device, share, transform_8x8_mode): 
             given = given_modes(rng, mb_width, first, transform_8x8_mode)
             both(device, planes, copy.deepcopy(state), first, 0, copy.deepcopy(rec), parts, None, transform_8x8_mode, 1)
             both(device, planes, copy.deepcopy(state), first, 0, rec, parts, given, transform_8x8_mode)
+
+
+@pytest.mark.parametrize("kind", ["noise", "extremes", "blocks", "smooth", "waves"])
+@pytest.mark.parametrize("transform_8x8_mode", [0, 1])
+def test_by_true_cost(device, kind, transform_8x8_mode):  # noqa: F811
+    """Types and modes by squared error and bits of CABAC, in I and P pictures, with inter macroblocks and slices."""
+    rng = np.random.default_rng(seed := 65)
+    print("seed", seed)
+    seen = set()
+    sizes = (4, (0, 0, 0), 3), (5, (0, 0, 2, 2), 20), (1, (0, 0, 2), 30), (3, (0, 1, 1), 36), (4, (0, 0), 47)
+    for mb_width, first_rows, qp in sizes:
+        n_mb, first = mb_width * len(first_rows), np.array(first_rows, np.int32) * mb_width
+        for given in (None, np.full((n_mb, 16), 99, np.uint8)):
+            state = empty_state(n_mb)
+            state["qp"][:] = np.clip(qp + rng.integers(-3, 4, n_mb), 0, 51)
+            state["mb_type"][:] = rng.integers(0, LAST_INTRA + 1, n_mb)
+            if given is not None:
+                inter = rng.random(n_mb) < 0.3
+                state["mb_type"][inter] = rng.integers(P_16x16, P_SKIP + 1, n_mb)[inter]
+            planes = picture(rng, 16 * len(first_rows), 16 * mb_width, kind)
+            rec = [np.clip(p + rng.integers(-9, 10, p.shape), 0, 255).astype(np.uint8) for p in planes]
+            both(device, planes, state, first, -3, rec, [(0, n_mb)], given, transform_8x8_mode, 1, 6)
+            seen.update(state["mb_type"].tolist())
+    print("types", seen)
+    if kind == "waves":
+        assert {I_4x4, I_16x16, I_8x8 if transform_8x8_mode else I_4x4} <= seen
 
 
 def test_every_mode_is_used(device):  # noqa: F811

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd import interpolate as cpu_interpolate
 from h264lite.cpu_simd import mode_decision as cpu
-from h264lite.cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, Rivals, Searches
+from h264lite.cpu_simd.bundles import DecisionSettings, LumaReferences, Motion, OtherCosts, Searches
 from h264lite.cpu_simd.decisions import LAMBDA
 from h264lite.cuda_src import mode_decision as cuda
 
@@ -42,7 +42,7 @@ def case(rng, kind, width, height, n_ref, pad, lam):
     predictor = rng.integers(-20, 21, (n_ref, n_mb, 2)).astype(np.int16)
     intra = rng.integers(300, 1500, n_mb).astype(np.int32)
     skip_limit = rng.integers(-1000, 500, n_mb).astype(np.int32)
-    return source, LumaReferences(luma, slots, pad, n_ref), Searches(cost, mv, predictor), Rivals(intra, skip_limit)
+    return source, LumaReferences(luma, slots, pad, n_ref), Searches(cost, mv, predictor), OtherCosts(intra, skip_limit)
 
 
 def results(n_mb):
@@ -82,7 +82,8 @@ def test_twin(device, kind, n_ref):  # noqa: F811
         found = case(rng, kind, width, height, n_ref, pad, lam)
         first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
         qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
-        read, settings, out = (*found, first, qp), DecisionSettings(subme, 0, max_mv_y, kinds), results(n_mb)
+        settings = DecisionSettings(subme, 0, max_mv_y, kinds, 700 * (width == 96))
+        read, out = (*found, first, qp), results(n_mb)
         d_read, d_out = on_gpu(device, read), blank(device, out)
         progress = np.zeros(1 + rows, np.int64)
         for rows_at_once in ((0, rows),) if rng.random() < 0.5 else ((0, 1), (1, rows)):
@@ -169,7 +170,7 @@ def test_what_levels_are_worth(device):  # noqa: F811
     predictor, intra = np.full((1, n_mb, 2), 8, np.int16), np.full(n_mb, 9999, np.int32)
     first, slots = np.arange(rows, dtype=np.int32), np.zeros(1, np.int32)
     references, searches = LumaReferences(luma, slots, pad, 1), Searches(cost, mv, predictor)
-    read = source, references, searches, Rivals(intra, np.zeros(n_mb, np.int32)), first, constant(n_mb, qp)
+    read = source, references, searches, OtherCosts(intra, np.zeros(n_mb, np.int32)), first, constant(n_mb, qp)
     out = both(device, read, DecisionSettings(5, 0, 128, 15), rows)
     kept = (out[3][:, 0, 0] != 0).reshape(16, 9)
     assert kept[0, 2:].all() and not kept[0, :2].any() and not kept[12:].any()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from h264lite.cpu_simd import rd_candidates as cpu
-from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, Planes, Quantiser, Rivals
+from h264lite.cpu_simd.bundles import CodingTools, DecisionSettings, OtherCosts, Planes
 from h264lite.cuda_src.rd_candidates import rd_candidates
 
 from ..bundles import uploaded
@@ -11,11 +11,26 @@ from ..cpu_simd.test_inter_residual import reference_pool
 from ..cpu_simd.test_intra import picture
 from ..cpu_simd.test_rd_candidates import searched
 from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..scaling_lists import lists_named, quantiser_of
 
 
 @pytest.mark.parametrize("kind", ["noise", "extremes", "waves"])
-@pytest.mark.parametrize(("transform_8x8_mode", "subme"), [(0, 6), (1, 6), (1, 7)])
-def test_twin(device, kind, transform_8x8_mode, subme):  # noqa: F811
+@pytest.mark.parametrize(
+    ("transform_8x8_mode", "subme", "psy_rd"), [(0, 6, 0), (1, 6, 0), (1, 7, 0), (0, 6, 256), (1, 7, 2560)]
+)
+def test_twin(device, kind, transform_8x8_mode, subme, psy_rd):  # noqa: F811
+    compare(device, kind, transform_8x8_mode, subme, "flat", psy_rd)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lists", "psy_rd"), [("noise", "wild", 0), ("waves", "default", 200), ("waves", "random", 0)]
+)
+def test_scaling_lists(device, kind, lists, psy_rd):  # noqa: F811
+    compare(device, kind, 1, 7, lists, psy_rd)
+
+
+def compare(device, kind, transform_8x8_mode, subme, of, psy_rd):  # noqa: F811
+    """Both twins on the same macroblocks; of: which scaling lists."""
     rng = np.random.default_rng(seed := 5 + transform_8x8_mode)
     print("seed", seed)
     for width, height, qp, partition_mask in (
@@ -30,14 +45,17 @@ def test_twin(device, kind, transform_8x8_mode, subme):  # noqa: F811
         source, searches = Planes(*planes), searched(rng, n_mb, pool.n_ref, qps)
         intra = np.where(rng.random(n_mb) < 0.5, 1 << 20, rng.integers(100, 9000, n_mb)).astype(np.int32)
         limit, offset = np.full(n_mb, 77, np.int32), int(rng.integers(-12, 13))
-        settings, tools = DecisionSettings(subme, 1, 128, partition_mask), CodingTools(1, transform_8x8_mode, 1)
+        lists = lists_named(of, rng)
+        settings, tools = DecisionSettings(subme, 1, 128, partition_mask, psy_rd), CodingTools(1, transform_8x8_mode, 1)
         on_gpu = [uploaded(device, bundle) for bundle in (source, pool)]
         found, out = uploaded(device, searches), [device.upload(intra), device.upload(limit)]
         gpu_qp = device.upload(qps)
         before = searches.cost.copy()
-        cpu.rd_candidates(source, pool, Quantiser(qps, offset), settings, tools, 0, rows, searches, Rivals(intra, limit))
+        how = quantiser_of(qps, offset, lists)
+        cpu.rd_candidates(source, pool, how, settings, tools, 0, rows, searches, OtherCosts(intra, limit))
+        how = quantiser_of(gpu_qp, offset, lists, device.upload)
         for row in range(rows):
-            rd_candidates(*on_gpu, Quantiser(gpu_qp, offset), settings, tools, row, row + 1, found, Rivals(*out))
+            rd_candidates(*on_gpu, how, settings, tools, row, row + 1, found, OtherCosts(*out))
         np.testing.assert_array_equal(out[1].get(), limit, err_msg="skip_limit")
         np.testing.assert_array_equal(found.cost.get(), searches.cost, err_msg="cost")
         np.testing.assert_array_equal(found.mv.get(), searches.mv, err_msg="mv")

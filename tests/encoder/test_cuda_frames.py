@@ -162,16 +162,18 @@ def test_refusals(device, gpu):  # noqa: F811
             encode([upload(device, packed)], width, height, device="cuda")
 
 
-def test_a_lost_gpu_takes_them_with_it(device, gpu, monkeypatch):  # noqa: F811
+@pytest.mark.parametrize(("after", "options"), [(5, {}), (0, {"profile": "main", "weightp": 1})])
+def test_a_lost_gpu_takes_them_with_it(device, gpu, monkeypatch, after, options):  # noqa: F811
+    """In the loop, or while sums of the source are taken."""
     if gpu is None:
         pytest.skip("only the emulated driver can be lost")
     monkeypatch.setattr("h264lite.encoder.settings.device.SMALLEST_FOR_CUDA", 1)
     clip = round_trip.noise_clip(34, 18, FRAMES, 3)
     frames = [tuple(upload(device, p) for p in planes) for planes in clip]
     packets = []
-    with h264lite.Encoder(34, 18, 30) as encoder:
+    with h264lite.Encoder(34, 18, 30, **options) as encoder:
         for n, frame in enumerate(frames):
-            gpu.fail_after = gpu.launches + 5 if n == 3 else None
+            gpu.fail_after = gpu.launches + after if n == 3 else None
             if n == 3:
                 with pytest.raises(DeviceLost, match="are lost too"):
                     encoder.encode(frame)

@@ -18,14 +18,16 @@ TOOLS = (
     {"qp": 12, "keyint": 1},
     {"qp": 27, "ref": 3, "slices": 4},
     {"qp": 40, "keyint": 12, "merange": 8},
-    {"qp": 27, "no_deblock": True, "subme": 1},
+    {"qp": 27, "no_deblock": True, "subme": 1, "profile": "baseline"},
     {"qp": 20, "deblock": (-2, 3), "deblock_within_slices": True, "slices": 2, "subme": 0},
     {"qp": 33, "partitions": "none", "subme": 3, "chroma_qp_offset": -5},
-    {"qp": 27, "partitions": "p8x8", "subme": 5, "keyint": 2, "ref": 2},
-    {"qp": 1, "merange": 5},  # I_PCM
+    {"qp": 27, "partitions": "p8x8", "subme": 5, "keyint": 2, "ref": 2, "profile": "baseline"},
+    {"qp": 1, "merange": 5, "profile": "baseline"},  # I_PCM
     {"qp": 27, "profile": "main", "subme": 6, "ref": 2, "trellis": 0},
-    {"qp": 36, "profile": "high", "subme": 7, "slices": 2},
+    {"qp": 36, "profile": "high", "subme": 7, "slices": 2, "psy_rd": 1},
     {"qp": 24, "profile": "main", "slices": 3, "ref": 2, "trellis": 0},
+    {"qp": 22, "profile": "high", "cqm": "jvt", "subme": 6, "chroma_qp_offset": 4, "slices": 2},
+    {"qp": 2, "profile": "high", "cqm": "jvt", "no_cabac": True, "keyint": 2},  # I_PCM
     {"qp": 1, "profile": "main", "keyint": 3, "trellis": 0},  # I_PCM between CABAC
 )
 SIZES = ((16, 16), (50, 34), (17, 33), (1, 1), (80, 64), (3, 65), (48, 80))
@@ -100,7 +102,7 @@ def test_a_real_clip(gpu):  # noqa: F811
     (
         {"qp": 22, "keyint": 1},
         {"qp": 27, "ref": 3, "slices": 2},
-        {"qp": 36, "trellis": 0, "no_deblock": True},
+        {"qp": 36, "trellis": 0, "no_deblock": True, "partitions": "p8x8"},
         {"qp": 2},
     ),
     ids=str,
@@ -111,6 +113,25 @@ def test_8x8_transform(gpu, tools):  # noqa: F811
     for no_cabac in (True, False):
         compare(cut, 96, 64, profile="high", no_cabac=no_cabac, **tools)
     compare(round_trip.noise_clip(34, 50, 3, 5), 34, 50, profile="high", no_cabac=True, **tools)
+
+
+@pytest.mark.parametrize("options", ({"no_cabac": True}, {"slices": 2}), ids=str)
+def test_bits_by_kind(gpu, options):  # noqa: F811
+    """Counted on the host: levels are downloaded, by recordings too."""
+    clip = round_trip.noise_clip(50, 34, 14, 4)
+    options |= {"profile": "high", "qp": 26, "threads": 1, "bits_by_kind": True}
+    cpu, cuda = (round_trip.rows(clip, 50, 34, device=device, **options) for device in ("cpu", "cuda"))
+    assert [row.bits_by_kind for _, row in cpu] == [row.bits_by_kind for _, row in cuda]
+    assert all(row.bits_by_kind[2] > 0 for _, row in cpu)
+
+
+@pytest.mark.parametrize("tools", ({"qp": 24, "profile": "high"}, {"qp": 34, "profile": "main", "slices": 2}), ids=str)
+def test_a_cut_decided_by_cost(gpu, tools):  # noqa: F811
+    """Intra macroblocks of I and P frames: the third frame is of another corner."""
+    frames = planes(sequences.clip("foreman_176x144_30"), 3)
+    cut = [tuple(p[: s, : s + s // 2] for p, s in zip(frame, (64, 32, 32))) for frame in frames]
+    cut[2] = tuple(p[-s:, -s - s // 2 :] for p, s in zip(frames[2], (64, 32, 32)))
+    compare(cut, 96, 64, subme=6, **tools)
 
 
 @pytest.mark.parametrize("gpu", WAYS, indirect=True)

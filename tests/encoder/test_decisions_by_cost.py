@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from .. import round_trip, sequences
+from ..cpu_simd.test_psy import differences
 from .test_streams import planes
 
 
@@ -23,13 +24,28 @@ def content(kind, rng):
 @pytest.mark.parametrize("kind", ["noise", "flat", "both"])
 @pytest.mark.parametrize(("qp", "options"), [
     (0, {"subme": 6}), (3, {"subme": 7, "ref": 2}), (27, {"subme": 7, "slices": 3, "threads": 3}),
-    (51, {"subme": 6, "trellis": 0}),
+    (51, {"subme": 6, "trellis": 0}), (32, {"subme": 7, "psy_rd": 1.5, "ref": 2}),
 ])  # fmt: skip
 def test_decoders_agree(kind, qp, options):
     clip = content(kind, np.random.default_rng(qp))
     round_trip.check(
         clip, 66, 50, qp=qp, profile="high" if qp % 2 else "main", chroma_qp_offset=qp % 5 - 2, device="cpu", **options
     )
+
+
+def test_psy_rd_keeps_energy():
+    """Less difference in AC energy to the source; nothing changes without decisions by cost."""
+    clip = sequences.clip("foreman_176x144_30")
+    frames, found = planes(clip, 6), []
+    for psy_rd in (0, "2:0"):
+        options = {"qp": 32, "profile": "high", "device": "cpu"}
+        _, decoded = round_trip.encode(frames, clip.width, clip.height, subme=6, psy_rd=psy_rd, **options)
+        plain, _ = round_trip.encode(frames, clip.width, clip.height, subme=5, psy_rd=psy_rd, **options)
+        energy = sum(differences(a[0][y : y + 16, x : x + 16], b[0][y : y + 16, x : x + 16])
+                     for a, b in zip(frames, decoded) for y in range(0, 144, 16) for x in range(0, 176, 16))  # fmt: skip
+        found.append((energy, plain))
+    (energy, plain), (other_energy, other_plain) = found
+    assert other_energy < 0.95 * energy and plain == other_plain
 
 
 def test_fewer_bits_for_the_same_error():

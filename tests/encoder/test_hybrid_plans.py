@@ -72,7 +72,7 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
     monkeypatch.setattr("h264lite.scheduler.hybrid_start.TOO_SLOW", 0.0)
     clip = round_trip.noise_clip(66, 66, 4, 3)
     tune(slower=9.0, link=Link(0.004, 1e8))
-    settings = Config.from_options(width=66, height=66, device="hybrid", threads=2, ref=2, keyint=25)
+    settings = Config.from_options(width=66, height=66, device="hybrid", threads=2, ref=2, keyint=25, subme=4)
     packets, pictures = [], []
     with h264lite.Encoder.from_config(settings) as encoder:
         executor = encoder._pipeline.executor.loop.executor
@@ -94,7 +94,7 @@ def test_an_idle_gpu_is_measured_again(gpu, monkeypatch):  # noqa: F811
         packets += encoder.flush()
         if gpu is not None:  # the emulated one is fast by its own clock
             assert adaptation.probes >= 2 and isinstance(executor.single_device_executor, CudaExecutor)
-    expected, _ = encode(pictures, 66, 66, "cpu", ref=2, keyint=25)
+    expected, _ = encode(pictures, 66, 66, "cpu", ref=2, keyint=25, subme=4)
     assert b"".join(packet.data for packet in packets) == expected
 
 

@@ -10,7 +10,6 @@ from h264lite.encoder.settings.config import Config
 from h264lite.scheduler.hybrid_executor import HybridExecutor
 from h264lite.scheduler.planning.models import CPU, guess
 from h264lite.scheduler.planning.tuning_file import Machine, Tuning
-from h264lite.scheduler.stages import BY_BITS
 
 from .. import round_trip, sequences
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
@@ -19,13 +18,14 @@ from .test_cuda_frames import upload
 from .test_cuda_streams import TOOLS
 from .test_streams import planes
 
-ON_HYBRID = tuple(tools for tools in TOOLS if tools.get("subme", 0) < BY_BITS)  # decisions by cost take one device
+MORE_TOOLS = ({"ref": 3, "slices": 3, "keyint": 4}, {"me": "step", "ref": 2}, {"subme": 6, "ref": 2, "profile": "baseline"},
+              {"profile": "high", "me": "step", "subme": 7})  # fmt: skip
 SPLITS = ("none", "one", "half", "all but one", "all")
 
 
 def config(width, height, split=None, **options):
-    """Settings with a forced split: (rows of the processor by name, who does whole stages)."""
-    found = Config.from_options(width=width, height=height, **{"qp": 24, "threads": 2, **options})
+    """Settings with a forced split: (rows of the processor by name, who does whole stages); few stages unless asked for."""
+    found = Config.from_options(width=width, height=height, **{"qp": 24, "threads": 2, "subme": 4, **options})
     if split is None:
         return found
     rows = {"none": 0, "one": 1, "half": found.mb_height // 2, "all but one": found.mb_height - 1, "all": found.mb_height}
@@ -71,7 +71,19 @@ def test_gops_at_once(gpu, gops):  # noqa: F811
     compare(clip, 18, 50, splits, ref=2, keyint=2, gops=gops, threads=gops)
 
 
-@pytest.mark.parametrize("tools", (*ON_HYBRID, {"ref": 3, "slices": 3, "keyint": 4}, {"me": "step", "ref": 2}), ids=str)
+@pytest.mark.parametrize("split", (("half", 0), ("none", 1), ("all", 1)), ids=str)
+def test_bits_by_kind(gpu, split):  # noqa: F811
+    """Counted from levels that come packed, in full or not at all."""
+    clip, found = round_trip.noise_clip(50, 50, 6, 4), []
+    for device, rows in (("cpu", None), ("hybrid", split)):
+        settings = config(50, 50, rows, device=device, profile="high", subme=7, psy_rd=1, bits_by_kind=True)
+        with h264lite.Encoder.from_config(settings) as encoder:
+            pairs = [pair for planes in clip for pair in encoder.push(tuple(planes))] + encoder.drain()
+        found.append([(frame.data, row.bits_by_kind) for frame, row in pairs])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("tools", (*TOOLS, *MORE_TOOLS), ids=str)
 def test_tools(gpu, tools):  # noqa: F811
     compare(round_trip.noise_clip(50, 66, 4, 3), 50, 66, [("half", len(tools) % 2)], **tools)
 

@@ -56,15 +56,15 @@ def test_the_same_bytes_for_all_sizes_and_settings(kept):
 def test_nothing_is_made_for_the_second_of_two_like_encoders(kept):
     encode(48, 32)
     device = idle._kept[1]
-    before = [id(allocation) for _, allocation in device._allocations], len(device._streams._made)
+    before = [id(allocation) for _, allocation in device._memory._made], len(device._streams._made)
     modules, events = dict(device._modules), len(device._events[False]._made)
     encode(48, 32)
     assert idle._kept[1] is device and device._modules == modules and len(device._events[False]._made) == events
-    assert ([id(allocation) for _, allocation in device._allocations], len(device._streams._made)) == before
+    assert ([id(allocation) for _, allocation in device._memory._made], len(device._streams._made)) == before
     if kept is not None:
         assert len(kept.allocations) == len(before[0]), "all memory is of the GPU that is kept"
     h264lite.release_gpu()
-    assert idle._kept is None and not device._allocations
+    assert idle._kept is None and not device._memory._made
     if kept is not None:
         assert not kept.allocations
     h264lite.release_gpu()  # nothing to free
@@ -148,7 +148,7 @@ def test_limits_and_processes(kept, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: 0)  # as after a fork
         other = idle.take()
-        assert other is not device and device in idle._of_parents and device._allocations, "left alone"
+        assert other is not device and device in idle._of_parents and device._memory._made, "left alone"
         other.close()
     idle._of_parents.remove(device)
     device.close()

@@ -18,6 +18,7 @@ from h264lite.encoder.settings.options import (
     ALL,
     API,
     BY_NAME,
+    CAVLC_PRESETS,
     OPTIONS,
     PRESETS,
     preset,
@@ -25,6 +26,7 @@ from h264lite.encoder.settings.options import (
     unknown_option,
 )
 from h264lite.encoder.settings.unbuilt import SHORT, UNBUILT, VALUES
+from h264lite.scheduler.stages import BY_BITS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -149,10 +151,15 @@ BAD = [
     {"step_grid": 3, "me": "esa"},
     {"subme": -1},
     {"subme": 8},
+    {"psy_rd": -1},
+    {"psy_rd": "11:0"},
+    {"psy_rd": "1:0.2"},
+    {"psy_rd": "1:0:0"},
+    {"psy_rd": "a"},
     {"partitions": "p16x16"},
     {"partitions": "p4x4"},
     {"partitions": "p8x8,b8x8"},
-    {"partitions": "i8x8"},
+    {"partitions": "b8x8"},
     {"partitions": 7},
     {"partitions": ""},
     {"partitions": "all,p8x8"},
@@ -186,8 +193,8 @@ BAD = [
     {"crf": 23},
     {"bitrate": 1000},
     {"bframes": 3},
-    {"cabac": True},
-    {"8x8dct": True},
+    {"cabac": True, "profile": "baseline"},
+    {"8x8dct": True, "profile": "main"},
     {"tuning": "a\0b"},
     {"tuning": "\ud800"},
     {"tuning": ""},
@@ -209,7 +216,7 @@ BAD = [
     {"device": "1:2:3"},
     {"threads": RaisesAlways()},
     {"trellis": 2},
-    {"weightp": 2},
+    {"weightp": 3},
     {"interlaced": True},
     {"tune": "film"},
     {"no_such_option": 1},
@@ -292,7 +299,7 @@ def test_what_x264_has_and_this_has_not_is_refused_with_a_reason():
     for name, row in UNBUILT.items():
         wrong = not row.neutral[0] if row.is_switch and row.neutral else True if row.is_switch else "1000"
         with pytest.raises(OptionError) as caught:
-            read_options({name: wrong, "ref": 2})
+            read_options({name: wrong, "ref": 2, "profile": "baseline"})
         assert row.why in str(caught.value) and caught.value.option == name.replace("_", "-")
     for (name, values), why in VALUES.items():
         for value in values:
@@ -311,7 +318,7 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
     for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
         assert config(profile=profile, **{name: True}) == config(profile=profile)
         with pytest.raises(OptionError, match="see --profile"):
-            config(**{name: True})
+            config(profile="baseline", **{name: True})
         with pytest.raises(OptionError, match="see --profile"):
             config(profile=profile, **{name: True, f"no_{name}": True})
     for options in ({"min_keyint": 251}, {"min_keyint": 25, "keyint": 24}, {"no_mixed_refs": True, "ref": 2}, {"cabac": 0},
@@ -390,15 +397,23 @@ def test_a_rate_of_a_hundred_million_digits_is_refused_at_once(fps):
 
 
 def test_partitions():
-    everything = frozenset(("p8x8", "p4x4", "i4x4"))
+    everything = frozenset(("p8x8", "p4x4", "i8x8", "i4x4"))
     for given, read in (
         ("all", everything),
         ("none", frozenset()),
+        ("i8x8", {"i8x8"}),
         ("i4x4", {"i4x4"}),
         ("p8x8, p4x4", {"p8x8", "p4x4"}),
         (("p8x8", "i4x4"), {"p8x8", "i4x4"}),
     ):
-        assert config(partitions=given).partitions == read
+        assert config(partitions=given, profile="high").partitions == read
+        assert config(partitions=given, profile="high", no_8x8dct=True).partitions == read - {"i8x8"}
+        assert config(partitions=given, profile="main").partitions == read - {"i8x8"}
+
+
+def test_psy_rd_forms():
+    assert config().psy_rd == config(psy_rd=0).psy_rd == config(psy_rd="0:0").psy_rd == 0
+    assert config(psy_rd=1).psy_rd == config(psy_rd="1.0:0").psy_rd == config(psy_rd=(1, 0.0)).psy_rd == 1.0
 
 
 def test_deblocking_forms():
@@ -418,13 +433,32 @@ def test_deblocking_forms():
 
 
 def test_presets_pass_the_same_checks_and_differ():
-    made = [config(preset=name) for name in PRESETS]
-    assert len({(c.ref, c.merange, c.subme, c.partitions, c.deblock) for c in made}) == len(made)
-    assert config(preset="medium") == config()
+    assert PRESETS.keys() == CAVLC_PRESETS.keys()
+    for options in ({}, {"profile": "main"}, {"profile": "baseline"}, {"no_cabac": True}):
+        made = [config(preset=name, **options) for name in PRESETS]
+        kinds = {(c.ref, c.merange, c.subme, c.trellis, c.partitions, c.deblock, c.cabac, c.transform_8x8_mode) for c in made}
+        assert len(kinds) == len(made)
+        assert config(preset="medium", **options) == config(**options)
     assert config(preset="slow", merange=8).merange == 8
     for name in PRESETS:
-        for key in preset(name):
+        for key in (*preset(name), *preset(name, cavlc=True)):
             assert BY_NAME[key].scope == "all"
+
+
+def test_presets_without_cabac_have_no_decisions_that_a_gpu_lacks():
+    for name in PRESETS:
+        assert config(preset=name).cabac or config(preset=name).subme < BY_BITS
+        for options in ({"profile": "baseline"}, {"no_cabac": True}):
+            assert config(preset=name, **options).subme < BY_BITS or name == "placebo"
+
+
+def test_tools_of_x264_override_a_preset():
+    fast = {"preset": "ultrafast"}
+    assert config(**fast).profile_idc == 66
+    assert config(**fast, cabac=True).cabac and config(**fast, **{"8x8dct": True}).transform_8x8_mode
+    for options in ({"cabac": True, "no_cabac": True}, {"cabac": True, "profile": "baseline"}):
+        with pytest.raises(OptionError, match="see --profile"):
+            config(**fast, **options)
 
 
 def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
@@ -442,14 +476,14 @@ def test_a_device_that_is_asked_for_by_name_never_degrades(monkeypatch):
     with pytest.raises(OptionError, match="step exists for the CPU only") as caught:
         config(device="cuda", me="step")
     assert caught.value.option == "me"
-    assert config(subme=6).device == "cpu" and "--subme 6 exists for the CPU only" in config(subme=6).device_reason
-    for asked in ({"device": "cuda"}, {"device": "hybrid"}, {"devices": "cuda:0"}):
+    by_bits = {"subme": 6, "profile": "baseline"}
+    assert config(**by_bits).device == "cpu" and "--subme 6 exists for the CPU only" in config(**by_bits).device_reason
+    for asked in ({"device": "cuda"}, {"devices": "cuda:0"}):
         with pytest.raises(OptionError, match="6 exists for the CPU only") as caught:
-            config(subme=6, **asked)
+            config(**by_bits, **asked)
         assert caught.value.option == "subme"
     assert config(subme=7, profile="main", device="cuda").device == "cuda"
-    with pytest.raises(OptionError, match="6 exists for single devices only, not for device hybrid; use at most 5"):
-        config(subme=6, profile="main", device="hybrid")
+    assert config(subme=6, device="hybrid").device == "hybrid"  # whose rows of the CPU have the stages of the CPU
     with pytest.raises(OptionError, match="6 exists for the CPU only"):
         config(subme=6, profile="main", no_cabac=True, device="cuda")
     small, large = (config(width=16 * n, height=16 * n) for n in (10, 20))

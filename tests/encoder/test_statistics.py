@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from h264lite import Decoder
 from h264lite.encoder import pipeline, statistics
 from h264lite.encoder.encoder import Encoder
 from h264lite.encoder.files.video import split_planes
@@ -20,6 +21,7 @@ from h264lite.standard.macroblock import (
     P_16x16,
 )
 
+from .. import round_trip
 from ..fake_pipeline import EncodedFrame
 
 
@@ -62,7 +64,7 @@ class _Frame(EncodedFrame):
         self.ssd, self.data, self.mb_counts = ssd, bytes(size), np.zeros(len(MB_TYPE_NAMES), int)
         for mb_type, count in mbs.items():
             self.mb_counts[mb_type] = count
-        self.sums, self.transform_8x8 = [7] * len(SUMMED), 0
+        self.sums, self.transform_8x8, self.bits_by_kind = [7] * len(SUMMED), 0, None
         self.stage_seconds, self.reconstruction = {"deblock": 0.5}, None
 
 
@@ -115,6 +117,35 @@ def test_sums_of_arrays_are_columns(monkeypatch):
         finished = [pair for frame in clip for pair in encoder.push(split_planes(frame, 32, 32))] + encoder.drain()
     assert FrameRow.header()[-2:] == [*names] and all(coefficients for coefficients, _ in wanted)
     assert [row.cells()[-2:] for _, row in finished] == [[str(value) for value in sums] for sums in wanted]
+
+
+def test_bits_by_kind_are_columns_and_shares():
+    stats, frame = Statistics(16, 16, Fraction(25)), _Frame(0, "I", (1, 1, 1), 10, {I_4x4: 1})
+    assert stats.add(frame).cells()[-4:] == [""] * 4 and "bits_by_kind" not in stats.summary()["all"]
+    frame.bits_by_kind = (20, 10, 40, 10)
+    assert stats.add(frame).cells()[-4:] == ["20", "10", "40", "10"]
+    assert stats.lines()[2] == "bits I  headers: 25.0%  vectors: 12.5%  luma: 50.0%  chroma: 12.5%"
+    assert stats.summary()["all"]["bits_by_kind"] == {"headers": 20, "vectors": 10, "luma": 40, "chroma": 10}
+
+
+@pytest.mark.parametrize(
+    "options", ({"profile": "baseline", "qp": 1}, {"profile": "high", "slices": 3, "aud": True}), ids=str
+)
+def test_bits_by_kind_of_an_encode(options):
+    """Together the bytes of each frame; none of a kind that is not there; shares of 8x8 as the decoder finds them."""
+    clip = round_trip.noise_clip(66, 66, 4, 5)
+    grey = [(y, np.full_like(u, 128), np.full_like(v, 128)) for y, u, v in clip]
+    for frames, has_chroma in ((clip, True), (grey, False)):
+        pairs = round_trip.rows(frames, 66, 66, device="cpu", threads=2, bits_by_kind=True, **options)
+        decoder = Decoder(macroblocks=True)
+        decoded = [*decoder.decode(b"".join(frame.data for frame, _ in pairs)), *decoder.flush()]
+        for (frame, row), found in zip(pairs, decoded, strict=True):
+            assert sum(row.bits_by_kind) == 8 * len(frame.data) and min(row.bits_by_kind) >= 0
+            assert (row.bits_by_kind[1] > 0) == any(row.mb_counts[P_16x16 : P_8x8 + 1]) and row.bits_by_kind[2] > 0
+            assert has_chroma == (row.bits_by_kind[3] > 0)
+            types = found.macroblocks.mb_type
+            assert row.mb_counts == tuple(np.bincount(types, minlength=len(MB_TYPE_NAMES)))
+            assert row.transform_8x8 == np.count_nonzero(found.macroblocks.transform_8x8)
 
 
 def test_pcm_is_shown_where_there_is_some():

@@ -11,6 +11,7 @@ from h264lite.cli.cli import main
 from h264lite.standard.macroblock import MB_TYPE_NAMES, P_SKIP, P_8x8, P_8x16, P_16x8, P_16x16
 
 from .. import round_trip, sequences
+from ..scaling_lists import random_lists, to_file
 
 SIDES = (2, 4, 14, 16, 18, 30, 32, 34, 62, 64, 66)
 ODD = ((1, 1), (17, 33), (175, 143), (1, 16), (16, 1), (3, 65))
@@ -43,6 +44,8 @@ def planes(clip: sequences.Clip, count: int, start: int = 0) -> list:
         {"merange": 32, "ref": 2},
         {"me": "step", "merange": 24},
         {"subme": 6, "ref": 2},
+        {"subme": 6, "ref": 2, "profile": "baseline"},
+        {"slices": 2, "profile": "baseline"},
     ),
     ids=str,
 )
@@ -95,16 +98,24 @@ def test_all_clips(name: str, qp: int) -> None:
                     )
 
 
+@pytest.mark.parametrize("options", [
+    pytest.param({}, id="medium"), pytest.param({"profile": "baseline"}, marks=pytest.mark.slow, id="baseline"),
+    pytest.param({"preset": "slower", "qp": 18}, marks=pytest.mark.slow, id="slower"),
+    pytest.param({"no_cabac": True, "qp": 30}, marks=pytest.mark.slow, id="High with CAVLC"),
+])  # fmt: skip
 @pytest.mark.parametrize("width", SIDES)
-def test_sizes(width: int) -> None:
+def test_sizes(width: int, options: dict) -> None:
+    """121 sizes; the default is High profile."""
     for height in SIDES:
-        round_trip.check(round_trip.noise_clip(width, height, 3, width + height), width, height, qp=24)
+        clip = round_trip.noise_clip(width, height, 3, width + height)
+        round_trip.check(clip, width, height, **{"qp": 24, **options})
 
 
+@pytest.mark.parametrize("profile", ("baseline", "high"))
 @pytest.mark.parametrize(("width", "height"), ODD)
-def test_odd_sizes(width: int, height: int) -> None:
+def test_odd_sizes(width: int, height: int, profile: str) -> None:
     clip = round_trip.noise_clip(width, height, 3, 1)
-    stream = round_trip.check(clip, width, height, qp=20)
+    stream = round_trip.check(clip, width, height, qp=20, profile=profile)
     y = round_trip.ffmpeg_frames(stream)[0][0]
     assert y.shape == (height + height % 2, width + width % 2)
 
@@ -171,18 +182,19 @@ def random_command(rng: random.Random) -> list[str]:
         "--slices": lambda: str(rng.randint(1, 3)),
         "--merange": lambda: str(rng.choice((4, 5, 8, 11, 16, 24, 33, 64))),
         "--subme": lambda: str(rng.randint(0, 7)),
-        "--partitions": lambda: rng.choice(("none", "all", "p8x8", "p8x8,p4x4", "i4x4", "p8x8,i4x4")),
+        "--psy-rd": lambda: rng.choice(("1", "0.4:0", "10")),
+        "--partitions": lambda: rng.choice(("none", "all", "p8x8", "p8x8,p4x4", "i4x4", "i8x8", "p8x8,i8x8,i4x4")),
         "--chroma-qp-offset": lambda: str(rng.randint(-12, 12)),
         "--threads": lambda: str(rng.randint(1, 4)),
         "--ipratio": lambda: rng.choice(("1", "1.4", "2")),
-        "--preset": lambda: rng.choice(("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow")),
+        "--preset": lambda: rng.choice(("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower")),
         "--fps": lambda: rng.choice(("25", "29.97", "30000/1001")),
         "--colorprim": lambda: "bt709",
         "--range": lambda: rng.choice(("tv", "pc")),
         "--sar": lambda: "16:11",
         "--me": lambda: rng.choice(("esa", "step")),
         "--trellis": lambda: rng.choice(("0", "1")),
-        "--profile": lambda: rng.choice(("baseline", "main", "high", "high")),
+        "--profile": lambda: rng.choice(("baseline", "baseline", "main", "high")),
         "--deadzone-inter": lambda: str(rng.randint(0, 32)),
         "--deadzone-intra": lambda: str(rng.randint(0, 32)),
     }
@@ -196,8 +208,10 @@ def random_command(rng: random.Random) -> list[str]:
         words.append("--no-deblock")
     elif kind < 0.6:
         words += ["--deblock", f"{rng.randint(-6, 6)}:{rng.randint(-6, 6)}"]
-    if {"main", "high"} & set(words) and rng.random() < 0.4:
-        words += ["--weightp", "1"]
+    if "baseline" not in words and rng.random() < 0.4:
+        words += ["--weightp", rng.choice("12")]
+    if "high" in words and rng.random() < 0.5:
+        words += ["--cqm", rng.choice(("jvt", "random"))]
     words += [switch for switch in ("--deblock-within-slices", "--no-cabac", "--no-8x8dct") if rng.random() < 0.3]
     return words
 
@@ -213,7 +227,9 @@ def test_random_command_lines(part: int, tmp_path) -> None:  # type: ignore[no-u
         clip = round_trip.noise_clip(width, height, rng.randint(2, 6), rng.randrange(1 << 30))
         source, stream, dump = (tmp_path / f"{number}_{width}x{height}{end}" for end in (".yuv", ".264", "_rec.yuv"))
         source.write_bytes(b"".join(plane.tobytes() for frame in clip for plane in frame))
-        command = ["encode", str(source), str(stream), "--dump-yuv", str(dump), "--quiet", *random_command(rng)]
+        lists = str(to_file(random_lists(np.random.default_rng(number), 2, 99), tmp_path / f"{number}.cfg"))
+        words = [lists if word == "random" else word for word in random_command(rng)]
+        command = ["encode", str(source), str(stream), "--dump-yuv", str(dump), "--quiet", *words]
         print(f"H264LITE_SEED={SEED}, part {part}:", *command)
         assert main(command) == 0
         data = stream.read_bytes()

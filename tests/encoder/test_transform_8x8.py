@@ -34,7 +34,8 @@ def test_real_clips(qp, tools):
     if qp == 22:
         types, flags = zip(*(macroblocks(stream) for stream in streams))
         types, flags = np.concatenate(types), np.concatenate(flags)
-        assert I_8x8 in types and (flags[types == I_8x8] == 1).all() and not flags[types == I_16x16].any()
+        assert (I_8x8 in types) == (tools.get("partitions") != "none")
+        assert (flags[types == I_8x8] == 1).all() and not flags[types == I_16x16].any()
         if tools.get("keyint") != 1:
             assert set(flags[(types >= P_16x16) & (types <= P_8x8)].tolist()) == {0, 1}
 

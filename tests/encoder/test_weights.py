@@ -3,14 +3,20 @@
 import numpy as np
 import pytest
 from h264lite import Encoder
+from h264lite.cuda_src.runtime.device import Device
 from h264lite.decoder.info import StreamInfo
-from h264lite.encoder.decisions.weights import plane_sums, plane_weight, weights
+from h264lite.encoder.decisions.weights import entries, plane_sums, plane_weight, weights
 from h264lite.encoder.errors import OptionError
 from h264lite.scheduler.frame_spec import UNWEIGHTED, Weights
 
 from .. import round_trip
 from ..cuda_emulator.fixtures import gpu  # noqa: F401
+from .test_cuda_frames import encode as encode_frames
+from .test_cuda_frames import upload
 from .test_cuda_streams import compare
+from .test_hybrid_streams import SPLITS, config
+from .test_hybrid_streams import compare as compare_splits
+from .test_hybrid_streams import encode as encode_by
 
 
 def texture(height, width, seed=1):
@@ -79,7 +85,35 @@ def test_chroma_has_one_denominator():
     assert weights((luma,) * 3, (luma,) * 3) == UNWEIGHTED == Weights()
 
 
-SHARES = {"fade": [1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.0, 0.3, 0.6, 1], "flash": [0.6, 0.6, 1, 0.6, 0.6]}
+SHARES = {"fade": [1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.0, 0.3, 0.6, 1], "flash": [0.6, 0.6, 1, 0.6, 0.6],
+          "caption": [1, 0.8, 0.6, 0.4, 0.2, 0.5, 1], "light": [1, 0.6, 0.6, 1, 1, 0.6]}  # fmt: skip
+LOCAL = "caption", "light"  # brightness changes in a part of the frame
+
+
+def clip_of(kind, width, height, frames=None):
+    """Frames of a fade, a flash, a fade below a caption, a light on one side."""
+    shares = SHARES[kind][:frames]
+    clip, still = fade_clip(width, height, shares), fade_clip(width, height, [1] * len(shares))
+    for planes, others in zip(clip, still if kind in LOCAL else ()):
+        for plane, other in zip(planes, others):
+            if kind == "caption":
+                plane[: len(plane) // 3] = other[: len(plane) // 3]
+            else:
+                plane[:, : plane.shape[1] // 2] = other[:, : plane.shape[1] // 2]
+    return clip
+
+
+def test_second_weights():
+    """Of a part of the frame: none at all beside a fade, or those of the part alone."""
+    before, after = (tuple(map(plane_sums, planes)) for planes in clip_of("caption", 176, 144, 4)[2:])
+    first, second = entries(after, before, True)
+    assert first.flags & 1 and second == UNWEIGHTED and entries(after, before, False) == (first,)
+    before, after = (tuple(map(plane_sums, planes)) for planes in clip_of("light", 176, 144, 2))
+    first, second = entries(after, before, True)
+    assert not first.flags & 1 and second.flags == 1
+    assert 100 * second.luma_weight / 2**second.luma_log2 + second.luma_offset < 80
+    still = tuple(map(plane_sums, clip_of("light", 176, 144, 1)[0]))
+    assert entries(still, still, True) == ()
 
 
 @pytest.mark.parametrize("kind", SHARES)
@@ -87,28 +121,61 @@ SHARES = {"fade": [1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.0, 0.3, 0.6, 1], "fla
     "options", [{}, {"ref": 3, "slices": 2, "subme": 6}, {"keyint": 4, "gops": 2}, {"no_cabac": True}], ids=str
 )
 def test_streams(kind, options):
-    clip = fade_clip(66, 50, SHARES[kind])
+    clip = clip_of(kind, 98, 66)
     sizes = []
-    for weightp in (0, 1):
+    for weightp in (1, 2) if kind in LOCAL else (0, 1):
         options = {**options, "qp": 24, "profile": "high", "weightp": weightp, "device": "cpu"}
-        stream, expected = round_trip.encode(clip, 66, 50, **options)
+        stream, expected = round_trip.encode(clip, 98, 66, **options)
         round_trip.assert_same(round_trip.ffmpeg_frames(stream), expected, "FFmpeg")
         round_trip.assert_same(round_trip.own_frames(stream), expected, "own decoder")
         sizes.append(len(stream))
-    assert sizes[1] < 0.9 * sizes[0]
+    assert sizes[1] < (0.97 if kind in LOCAL else 0.9) * sizes[0]
     info = StreamInfo()
     lines = [*info.feed(stream), *info.flush(), *info.summary()]
     assert any("weighted prediction in " in line for line in lines)
 
 
-@pytest.mark.parametrize("options", [{}, {"ref": 2, "slices": 2, "gops": 2, "keyint": 5}], ids=str)
+ON_GPUS = [
+    {"weightp": 1}, {"weightp": 1, "ref": 2, "slices": 2, "gops": 2, "keyint": 5}, {"weightp": 2},
+    {"weightp": 2, "ref": 3, "subme": 6, "slices": 2},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ON_GPUS, ids=str)
 def test_the_gpu_gives_the_same_bytes(gpu, options):  # noqa: F811
-    compare(fade_clip(34, 34, SHARES["fade"][:7]), 34, 34, qp=24, profile="high", weightp=1, **options)
+    kind = "fade" if options["weightp"] == 1 else "caption"
+    compare(clip_of(kind, 34, 34, 6), 34, 34, qp=24, profile="high", **options)
+
+
+@pytest.mark.parametrize("options", [*ON_GPUS, {"weightp": 2, "ref": 2, "no_cabac": True, "subme": 6}], ids=str)
+def test_rows_of_both_devices_give_the_same_bytes(gpu, options):  # noqa: F811
+    splits = [("half", 1), ("one", 0)] if gpu else [(rows, whole) for rows in SPLITS for whole in (0, 1)]
+    kind = "fade" if options["weightp"] == 1 else "caption"
+    compare_splits(clip_of(kind, 34, 66, 6), 34, 66, splits, profile="high", **options)
+
+
+@pytest.mark.parametrize("weightp", [1, 2])
+def test_frames_on_the_gpu(gpu, weightp):  # noqa: F811
+    """Weights by sums that the GPU takes; with rows of both devices too, and RGB."""
+    clip = clip_of("fade" if weightp == 1 else "caption", 34, 50, 6)
+    rgb = [np.repeat(np.clip(planes[0], 0, 255)[..., None], 3, 2) for planes in clip]
+    options = {"profile": "high", "weightp": weightp}
+    device = Device()
+    with device:
+        on_gpu = [tuple(upload(device, plane) for plane in planes) for planes in clip]
+        rgb_on_gpu = [upload(device, frame) for frame in rgb]
+        for frames, there in ((clip, on_gpu), (rgb, rgb_on_gpu)):
+            expected = encode_frames(frames, 34, 50, device="cpu", **options)
+            assert expected != encode_frames(frames, 34, 50, device="cpu", profile="high")
+            assert encode_frames(there, 34, 50, device="cuda", **options) == expected
+        expected, _ = encode_by(clip, config(34, 50, device="cpu", **options))
+        mixed = [there if n % 3 else here for n, (there, here) in enumerate(zip(on_gpu, clip))]
+        found, _ = encode_by(mixed, config(34, 50, ("half", 1), device="hybrid", **options))
+        assert found == expected
+    device.close()
 
 
 def test_refusals():
     with pytest.raises(OptionError, match="tool of Main and High profile"):
-        Encoder(32, 32, weightp=1)
-    with pytest.raises(OptionError, match="not built for device hybrid"):
-        Encoder(32, 32, weightp=1, profile="main", device="hybrid")
+        Encoder(32, 32, weightp=1, profile="baseline")
     Encoder(32, 32, weightp=0, device="cpu").close()

@@ -23,8 +23,13 @@ VALUES = {  # of options that are no number and no choice, or whose edges matter
     "fps": (1, 25, "30000/1001", 0.01, 10000), "keyint": (1, 2, 3, 5, 8, "infinite"),
     "qp": (0, 1, 2, 4, 10, 20, 30, 40, 50, 51),
     "deblock": ((0, 0), (-6, -6), (6, 6), (0, 3), (-6, 6)), "sar": ("1:1", "16:11", "65535:65534"),
-    "partitions": ("none", "all", "p8x8", "p8x8,p4x4", "i4x4", "p8x8,i4x4"), "slices": (1, 2, 3, 5),
+    "partitions": ("none", "all", "p8x8", "p8x8,p4x4", "i8x8", "p8x8,i4x4"), "slices": (1, 2, 3, 5),
+    "psy_rd": (0, 1, "10:0"), "cqm": ("flat", "jvt"),
 }  # fmt: skip
+COMPILED_APART = [  # of each combination kernels of its own
+    {"no_cabac": no_cabac, "no_8x8dct": no_8x8dct, "cqm": cqm}
+    for no_cabac in (False, True) for no_8x8dct in (False, True) for cqm in ("flat", "jvt")
+]  # fmt: skip
 Planes = tuple[np.ndarray, ...]
 
 
@@ -99,7 +104,8 @@ def modules() -> tuple[ModuleType, ...]:
 def warm(given: None) -> None:
     """Every kernel once: each device path by its options."""
     for options in ({}, {"preset": "placebo", "slices": 2}, {"me": "step", "preset": "slower"}, {"preset": "ultrafast"},
-                    {"qp": 0, "threads": 2}, {"ssim": True, "gops": 2, "keyint": 2, "threads": 2}):  # fmt: skip
+                    {"qp": 0, "threads": 2}, {"ssim": True, "gops": 2, "keyint": 2, "threads": 2},
+                    *COMPILED_APART):  # fmt: skip
         for content in ("noise", "moving"):
             run(Case(49, 35, 3, content, 1, {"device": "cpu", "threads": 1, **options}, True), GuardedNumpy("none"))
 

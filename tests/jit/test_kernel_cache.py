@@ -226,8 +226,8 @@ def test_kernels_of_other_processors_and_settings_do_not_count(kernels, monkeypa
     assert first_run.will_compile()
 
 
-@pytest.mark.parametrize("options, file", [({"me": "step"}, "step_search"), ({"subme": 6}, "rd_decision"),
-                                           ({"subme": 6, "profile": "main"}, "rd_candidates")])  # fmt: skip
+@pytest.mark.parametrize("options, file", [({"me": "step"}, "step_search"), ({"subme": 6}, "rd_candidates"),
+                                           ({"subme": 6, "profile": "baseline"}, "rd_decision")])  # fmt: skip
 def test_kernels_that_an_option_needs(kernels, options, file):
     config = Config.from_options(width=64, height=64, device="cpu", **options)
     assert not first_run.will_compile(config)
@@ -246,7 +246,8 @@ def test_kernels_are_read_from_several_folders(tmp_path, monkeypatch):
         os.utime(tmp_path / f"{name}.py", (k * 4e9, k * 4e9))
         base = folder / f"{name}.k-1{kernel_files._ENDING}"
         kernel_files.KernelFiles(str(base), stamp(tmp_path / f"{name}.py")).save((here(), "signature"), k)
-    assert kernel_files.cached_modules(tmp_path) == {"a", "b"}
+    assert kernel_files.cached_modules(tmp_path, "abc") == {"a", "b"}
+    assert kernel_files.cached_modules(tmp_path, "b") == {"b"}
     access = os.access
     monkeypatch.setattr(kernel_place.os, "access", lambda path, mode: access(path, mode) and not (
         path == folders[0] and mode & os.W_OK))  # fmt: skip

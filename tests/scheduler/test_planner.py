@@ -4,6 +4,7 @@ of the papers; what it says of itself; pins.
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 from h264lite.scheduler.arrays import Size
@@ -46,7 +47,7 @@ def one_cut(rows, height, whole, interpolate):
     every = (height, height)
     chosen = dict.fromkeys(SPLITS, (rows, height - rows)) | {"interpolate": every if interpolate else (rows, height - rows)}
     chosen |= dict.fromkeys((DECIDING, CODING), (height, 0) if whole == 0 else (0, height))
-    return complete(BOTH, height, chosen, "fsbm")
+    return complete(BOTH, chosen, replace(HD, size=replace(HD.size, mb_height=height)))
 
 
 def by_force(picture, models):
@@ -238,11 +239,11 @@ def test_rows_are_rounded_and_moved_without_losing_any():
 
 
 def test_pins_decide():
-    assert pinned(BOTH, 68, {"threads": 2}) is None and pinned((CPU,), 68, {"rows_gpu": 52}) is None
-    plan, said = pinned(BOTH, 68, {"rows_gpu": 52})
+    assert pinned(BOTH, HD, {"threads": 2}) is None and pinned((CPU,), HD, {"rows_gpu": 52}) is None
+    plan, said = pinned(BOTH, HD, {"rows_gpu": 52})
     assert plan.rows["full_search"] == (52, 16) and plan.rows[DECIDING] == (68, 0) and said == "pinned: rows_gpu = 52"
-    assert pinned(BOTH, 40, {"rows_gpu": 52})[0].rows["deblock"] == (40, 0)
-    assert pinned(BOTH, 68, {"rows_cpu": 60, "whole": "cpu"})[0].rows[CODING] == (0, 68)
+    assert pinned(BOTH, replace(HD, size=replace(HD.size, mb_height=40)), {"rows_gpu": 52})[0].rows["deblock"] == (40, 0)
+    assert pinned(BOTH, HD, {"rows_cpu": 60, "whole": "cpu"})[0].rows[CODING] == (0, 68)
     found = make_plan(BOTH, HD, guess(BOTH, 16), {"rows_gpu": 30})
     assert found.plan.rows["full_search"] == (30, 38) and "pinned: rows_gpu = 30" in found.explain()
     assert found.prediction.seconds > min(found.single_device_seconds.values())

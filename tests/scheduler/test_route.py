@@ -16,7 +16,7 @@ from h264lite.scheduler.arrays import (
     accesses,
 )
 from h264lite.scheduler.planning import route as routing
-from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, UNSPLIT, Plan, memory_of
+from h264lite.scheduler.planning.plan import EXTENDED, SPLITS, SPLITTING, UNSPLIT, Plan, memory_of
 from h264lite.scheduler.planning.route import Copy, FrameKind, Run, engine, route
 from h264lite.scheduler.residency import NOTHING
 from h264lite.scheduler.stages import CUDA, STAGES, TABLE
@@ -61,6 +61,15 @@ def test_every_stage_has_its_rows():
 
 
 # ---- routes
+# What neighbour_vectors writes, but for the vectors of undivided macroblocks, which it reads in other rows
+IN_PART = "search_mv", "neighbour_vectors"
+
+
+def undivided(value):
+    """Those of a row."""
+    return value[2] if value[0] == IN_PART[0] and len(value) > 2 else value
+
+
 class Machine:
     """Memories of rows that only know how they were made; operations in any order that needs and engines allow."""
 
@@ -81,9 +90,9 @@ class Machine:
             if name == picture.source:
                 memory.update({(plane, CURRENT): [(plane, n, row) for row in range(HEIGHT)] for plane in SOURCES})
 
-    def run(self, op, n_ref):
+    def run(self, op, picture):
         memory, done = memory_of(op.device), {}
-        uses = accesses(op.stage, op.reference, n_ref)
+        uses = accesses(op.stage, op.reference, picture.n_ref, picture.duplicates)
         if op.stage in EXTENDED or op.stage == "compact":
             return
         for row in range(op.row0, op.row1):
@@ -91,13 +100,16 @@ class Machine:
             for use in uses:
                 if use.halo_rows is not None:
                     span = range(max(0, row - use.halo_rows[0]), min(HEIGHT, row + use.halo_rows[1] + 1))
-                    made += [self.rows(memory, use.key)[r] for r in span]
+                    held = self.rows(memory, use.key)
+                    whole = (use.key[0], op.stage) != IN_PART
+                    made += [held[r] if r == row or whole else undivided(held[r]) for r in span]
             done[row] = hash(tuple(made))
         for use in uses:
             if use.writes:
                 held = self.rows(memory, use.key)
                 for row, made in done.items():
-                    held[row] = (use.key[0], made)
+                    kept = [undivided(held[row])] if (use.key[0], op.stage) == IN_PART else []
+                    held[row] = (use.key[0], made, *kept)
 
     def picture(self, n, ops, picture):
         """One picture; returns the results in the host's memory."""
@@ -112,7 +124,7 @@ class Machine:
             index = self.rng.choice(ready)
             op = ops[index]
             if isinstance(op, Run):
-                self.run(op, picture.n_ref)
+                self.run(op, picture)
             elif op.array[0] != "level_index":
                 target = self.rows(op.target, op.array)
                 target[op.row0 : op.row1] = self.rows(op.source, op.array)[op.row0 : op.row1]
@@ -136,7 +148,7 @@ class Machine:
 def random_plan(rng, devices):
     """Any split of any stage, and whole stages anywhere."""
     count, rows = len(devices), {}
-    for stage in SPLITS:
+    for stage in SPLITTING:
         likely = (0, 1, HEIGHT // 2, HEIGHT - 1, HEIGHT, rng.randrange(HEIGHT + 1))
         cuts = sorted(rng.choice(likely) for _ in range(count - 1))
         rows[stage] = tuple(b - a for a, b in zip([0, *cuts], [*cuts, HEIGHT]))
@@ -155,13 +167,18 @@ def pictures(ref, keyint, count, **more):
 
 @pytest.mark.parametrize("devices", (GPU, ("cuda:0", "cpu"), ("cpu", "cpu:1"), ("cuda:0", "cpu", "cuda:1")), ids=str)
 @pytest.mark.parametrize(("ref", "keyint"), ((1, 20), (3, 20), (2, 3)))
-def test_any_split_in_any_order_is_one_device(devices, ref, keyint):
+@pytest.mark.parametrize("by_cost", (False, True))
+def test_any_split_in_any_order_is_one_device(devices, ref, keyint, by_cost):
+    """by_cost: decisions by cost, and frames with weights and a repeated reference."""
     for seed in range(6):
         rng = random.Random(100 * seed + ref)
         plan = random_plan(rng, devices)
-        one, many, valid = Plan.split(("cpu",), HEIGHT, HEIGHT, 0), Machine(plan, seed), NOTHING
+        one, many, valid = Plan.split(("cpu",), HEIGHT, HEIGHT, 0, "fsbm", 6 * by_cost, by_cost), Machine(plan, seed), NOTHING
         alone, nothing = Machine(one, 0), NOTHING
-        for n, picture in pictures(ref, keyint, 7, decoded=bool(seed % 2), source=rng.choice(["cpu", memory_of(devices[0])])):
+        source = rng.choice(["cpu", memory_of(devices[0])])
+        for n, plain in pictures(ref, keyint, 7, decoded=bool(seed % 2), source=source, subme=6 * by_cost, cabac=by_cost):
+            weighted = rng.choice(((), (0,), (1,), (0, 1))) if by_cost and plain.n_ref else ()
+            picture = replace(plain, weighted=weighted, duplicates=int(1 in weighted))
             if rng.random() < 0.2:
                 plan = random_plan(rng, devices)  # a new plan in the middle
             ops, valid = route(plan, picture, valid)

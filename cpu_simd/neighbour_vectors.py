@@ -1,0 +1,178 @@
+"""Vectors of the neighbours and of the other partitions, tried for every partition after the search; all macroblocks at once.
+
+The search knows neither the predictors of vectors nor what the neighbours found, so its vectors scatter where several are
+nearly as good. Not part of the standard.
+"""
+
+import numpy as np
+
+from ..jit.kernel import closed_kernel, helper
+from .bit_costs import mvd_bits
+from .bundles import SearchResult
+from .cost import QUARTER_SAMPLES, Target, quarter_offsets, strip_16
+from .decisions import LAMBDA, SATD
+from .mode_decision import Area, inside
+from .mv_prediction import median
+from .simd.blocks import load_i32x16, splat_i32x16
+from .simd.lanes import sums_of_lanes, where_less
+from .simd.vector import add, load_u8x16, store, widen
+from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle
+
+N_VECTORS = 18  # at most: the predictor, eight neighbours' vectors, those of the macroblock's partitions 32 to 40
+
+
+@helper
+def try_vectors(target, origin, vectors, n, lam, px, py, found):
+    """Moves each partition of one macroblock to vectors[i], i < n, where that costs less; on a tie the earlier one stays.
+
+    origin: offset of the macroblock's corner in plane G; vectors: int64[>= n, 2]; (px, py): predictor; found: SearchResult of
+    one macroblock, in place.
+    """
+    current, luma, offsets = target
+    cost, mv = found
+    stride = luma.shape[2]
+    at_large = 32 - LARGE
+    small_cost, middle_cost, large_cost = load_i32x16(cost, 0), load_i32x16(cost, 16), load_i32x16(cost, at_large)
+    small_mv, middle_mv, large_mv = load_i32x16(mv, 0), load_i32x16(mv, 32), load_i32x16(mv, 2 * at_large)
+    for i in range(n):
+        x, y = vectors[i, 0], vectors[i, 1]
+        base = origin + (y >> 2) * stride + (x >> 2)
+        a, b = base + offsets[0, (y & 3) * 4 + (x & 3)], base + offsets[1, (y & 3) * 4 + (x & 3)]
+        s0 = strip_16(current, 0, luma, a, b, stride, SATD)
+        s1 = strip_16(current, 1, luma, a + 4 * stride, b + 4 * stride, stride, SATD)
+        s2 = strip_16(current, 2, luma, a + 8 * stride, b + 8 * stride, stride, SATD)
+        s3 = strip_16(current, 3, luma, a + 12 * stride, b + 12 * stride, stride, SATD)
+        bits, vector = splat_i32x16(lam * mvd_bits(x, y, px, py)), splat_i32x16(y << 16 | x & 0xFFFF)
+        small = sums_of_lanes(s0, s1, s2, s3)
+        middle = sums_of_middle(small)
+        large = add(sums_of_large(middle), bits)
+        small, middle = add(small, bits), add(middle, bits)
+        small_mv = where_less(small, small_cost, vector, small_mv)
+        small_cost = where_less(small, small_cost, small, small_cost)
+        middle_mv = where_less(middle, middle_cost, vector, middle_mv)
+        middle_cost = where_less(middle, middle_cost, middle, middle_cost)
+        large_mv = where_less(large, large_cost, vector, large_mv)
+        large_cost = where_less(large, large_cost, large, large_cost)
+    store(cost, at_large, large_cost)  # also LARGE entries of the middle group, which the next line overwrites
+    store(cost, 16, middle_cost)
+    store(cost, 0, small_cost)
+    store(mv, 2 * at_large, large_mv)
+    store(mv, 32, middle_mv)
+    store(mv, 0, small_mv)
+
+
+@helper
+def _whole(mb, again, whole_mv, mv):
+    """The vector of undivided macroblock mb before this round."""
+    if again:
+        return np.int64(whole_mv[mb, 0]), np.int64(whole_mv[mb, 1])
+    return np.int64(mv[mb, 40, 0]), np.int64(mv[mb, 40, 1])
+
+
+@helper
+def _predictor(mb, mx, mb_width, again, whole_mv, mv):
+    """8.4.1.3.1 with the neighbours' undivided vectors, slices apart: an estimate of what predicts vectors here."""
+    zero = np.int64(0), np.int64(0)
+    a = _whole(mb - 1, again, whole_mv, mv) if mx > 0 else zero
+    if mb < mb_width:
+        return a
+    b = _whole(mb - mb_width, again, whole_mv, mv)
+    c = zero
+    if mx < mb_width - 1:
+        c = _whole(mb - mb_width + 1, again, whole_mv, mv)
+    elif mx > 0:
+        c = _whole(mb - mb_width - 1, again, whole_mv, mv)
+    return median(a[0], b[0], c[0]), median(a[1], b[1], c[1])
+
+
+@helper
+def _append(x, y, x0, y0, area, vectors, n):
+    """Stores (x, y) as vectors[n] if it is legal and not among those before. Returns how many there are."""
+    if not inside(x, y, x0, y0, area):
+        return n
+    for i in range(n):
+        if vectors[i, 0] == x and vectors[i, 1] == y:
+            return n
+    vectors[n, 0], vectors[n, 1] = x, y
+    return n + 1
+
+
+@helper
+def _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors):
+    """The vectors to try for macroblock mb -> vectors; how many there are. own: SearchResult of the macroblock."""
+    mb_width, mb_height = area.width // 16, area.height // 16
+    x0, y0 = 16 * mx, 16 * my
+    n = _append(px, py, x0, y0, area, vectors, 0)
+    for k in range(1, 9):
+        dx, dy = NEIGHBOURS[k, 0], NEIGHBOURS[k, 1]
+        if 0 <= mx + dx < mb_width and 0 <= my + dy < mb_height:
+            x, y = _whole(mb + dy * mb_width + dx, again, whole_mv, found.mv)
+            n = _append(x, y, x0, y0, area, vectors, n)
+    for k in range(41 if again else 32, 41):
+        n = _append(np.int64(own.mv[0, k, 0]), np.int64(own.mv[0, k, 1]), x0, y0, area, vectors, n)
+    return n
+
+
+@closed_kernel
+def _rounds(source, luma, pad, qp, max_mv_y, again, row0, row1, predictor, whole_mv, found):
+    """Implements neighbour_vectors and, with `again`, neighbour_vectors_again."""
+    height, width = source.shape
+    mb_width, stride = width // 16, luma.shape[2]
+    offsets = np.empty((2, 16), np.int64)
+    quarter_offsets(luma.shape[1] * stride, stride, QUARTER_SAMPLES, offsets)
+    current = np.empty(256, np.int16)
+    target, area = Target(current, luma, offsets), Area(width, height, pad, max_mv_y)
+    vectors = np.empty((N_VECTORS, 2), np.int64)
+    own = SearchResult(np.empty((1, 41), np.int32), np.empty((1, 41, 2), np.int16))
+    for mb in range(row0 * mb_width, row1 * mb_width):
+        mx, my, lam = mb % mb_width, mb // mb_width, LAMBDA[qp[mb]]
+        x0, y0 = 16 * mx, 16 * my
+        for y in range(16):
+            store(current, y * 16, widen(load_u8x16(source, (y0 + y) * width + x0)))
+        origin = (y0 + pad) * stride + x0 + pad
+        ox, oy = np.int64(predictor[mb, 0]), np.int64(predictor[mb, 1])
+        px, py = _predictor(mb, mx, mb_width, again, whole_mv, found.mv)
+        for k in range(41):
+            x, y = np.int64(found.mv[mb, k, 0]), np.int64(found.mv[mb, k, 1])
+            if k == 40:
+                x, y = _whole(mb, again, whole_mv, found.mv)
+            own.mv[0, k, 0], own.mv[0, k, 1] = x, y
+            own.cost[0, k] = found.cost[mb, k] + lam * (mvd_bits(x, y, px, py) - mvd_bits(x, y, ox, oy))
+        n = _collect(mb, mx, my, px, py, again, whole_mv, found, own, area, vectors)
+        try_vectors(target, origin, vectors, n, lam, px, py, own)
+        if again:
+            cx, cy, n = np.int64(own.mv[0, 40, 0]), np.int64(own.mv[0, 40, 1]), 0
+            for k in range(1, 9):
+                n = _append(cx + NEIGHBOURS[k, 0], cy + NEIGHBOURS[k, 1], x0, y0, area, vectors, n)
+            try_vectors(target, origin, vectors, n, lam, px, py, own)
+        predictor[mb, 0], predictor[mb, 1] = px, py
+        for k in range(41):
+            found.cost[mb, k] = own.cost[0, k]
+        for k in range(41 if again else 40):
+            found.mv[mb, k, 0], found.mv[mb, k, 1] = own.mv[0, k, 0], own.mv[0, k, 1]
+        if not again:
+            whole_mv[mb, 0], whole_mv[mb, 1] = own.mv[0, 40, 0], own.mv[0, 40, 1]
+
+
+def neighbour_vectors(source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found):
+    """First round (not part of the standard): vectors by those of the neighbours, between subpel_refine and decisions.
+
+    source: uint8[H, W]; luma: uint8[4, H+2*pad, W+2*pad], planes G, b, h, j; qp: uint8[n_mb], QP_Y; max_mv_y: limit of
+    vertical vectors in luma samples; [row0, row1): macroblock rows. In place: predictor, int16[n_mb, 2]; found, SearchResult.
+
+    The predictor becomes that of the neighbours' undivided macroblocks, with which all costs are taken. Then every partition
+    tries, in this order, the predictor, the undivided vectors of the eight neighbours in raster order, and the vectors of the
+    macroblock's partitions from 8x8 on: the least SATD + lam * bits wins, on a tie the earlier one.
+
+    The undivided vector goes to whole_mv: int16[n_mb, 2], and not yet to found, where other threads read that of the search.
+    """
+    _rounds(source, luma, pad, qp, max_mv_y, 0, row0, row1, predictor, whole_mv, found)
+
+
+def neighbour_vectors_again(source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found):
+    """Second round: as neighbour_vectors with the undivided vectors of whole_mv, so that vectors go two macroblocks far.
+
+    In place of the vectors of its own partitions, the macroblock tries at the end what lies a quarter sample around its best
+    undivided vector. All vectors are in found then.
+    """
+    _rounds(source, luma, pad, qp, max_mv_y, 1, row0, row1, predictor, whole_mv, found)

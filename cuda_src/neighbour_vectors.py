@@ -1,0 +1,45 @@
+"""Vectors of the neighbours, tried for every partition, on the GPU: launches neighbour_vectors.cu."""
+
+from typing import Any
+
+from ..cpu_simd.bundles import SearchResult
+from .runtime.device import DeviceArray
+
+WARPS = 4
+
+
+def _launch(
+    again: int, source: DeviceArray, luma: DeviceArray, pad: int, qp: DeviceArray, max_mv_y: int, row0: int, row1: int,
+    predictor: DeviceArray, whole_mv: DeviceArray, found: SearchResult, stream: Any,
+) -> None:  # fmt: skip
+    """One round."""
+    height, width = source.shape
+    mb_width, mb_height = width // 16, height // 16
+    arguments = [source, luma, pad, qp, max_mv_y, again, mb_width, mb_height, row0, predictor, whole_mv, *found]
+    grid = (-(-mb_width // WARPS), row1 - row0)
+    source.device.launch("neighbour_vectors", "neighbour_vectors", grid, (32 * WARPS,), arguments, stream)
+
+
+def neighbour_vectors(
+    source: DeviceArray,  # uint8[H, W]
+    luma: DeviceArray,  # uint8[4, H + 2 pad, W + 2 pad]
+    pad: int,
+    qp: DeviceArray,  # uint8[n_mb]
+    max_mv_y: int,
+    row0: int,
+    row1: int,
+    predictor: DeviceArray,  # int16[n_mb, 2], in place
+    whole_mv: DeviceArray,  # int16[n_mb, 2]
+    found: SearchResult,  # in place
+    stream: Any = None,
+) -> None:
+    """Not part of the standard: twin of cpu_simd.neighbour_vectors.neighbour_vectors."""
+    _launch(0, source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, stream)
+
+
+def neighbour_vectors_again(
+    source: DeviceArray, luma: DeviceArray, pad: int, qp: DeviceArray, max_mv_y: int, row0: int, row1: int,
+    predictor: DeviceArray, whole_mv: DeviceArray, found: SearchResult, stream: Any = None,
+) -> None:  # fmt: skip
+    """Not part of the standard: twin of cpu_simd.neighbour_vectors.neighbour_vectors_again."""
+    _launch(1, source, luma, pad, qp, max_mv_y, row0, row1, predictor, whole_mv, found, stream)

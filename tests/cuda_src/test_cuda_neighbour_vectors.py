@@ -1,0 +1,39 @@
+"""CUDA neighbour_vectors gives the bits of its CPU twin in both rounds: sizes, QPs, content, illegal vectors."""
+
+import numpy as np
+import pytest
+from h264lite.cpu_simd import neighbour_vectors as cpu
+from h264lite.cuda_src import neighbour_vectors as cuda
+
+from ..bundles import uploaded
+from ..cuda_cases import KINDS, SEED
+from ..cuda_emulator.fixtures import device  # noqa: F401
+from ..quantiser import constant, varying
+from .test_cuda_subpel_refine import case
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_twin(device, kind):  # noqa: F811
+    rng = np.random.default_rng(SEED)
+    pad, moved = 48, 0
+    sizes = (80, 48, None, 18), (16, 48, 51, 12), (96, 16, 4, 30), (48, 32, 27, 40), (16, 16, 30, 5)
+    for width, height, one_qp, spread in sizes:
+        source, luma, predictor, found = case(rng, kind, width, height, pad, spread)
+        rows, n_mb = height // 16, len(found.mv)
+        found.mv[...] += rng.integers(-3, 4, found.mv.shape)
+        found.mv[rng.random(n_mb) < 0.2] //= 16
+        before, whole_mv = found.mv.copy(), np.full((n_mb, 2), 77, np.int16)
+        qp = varying(rng, n_mb) if one_qp is None else constant(n_mb, one_qp)
+        read = [device.upload(a) for a in (source, luma, qp)]
+        gpu_predictor, gpu_whole, gpu_found = device.upload(predictor), device.upload(whole_mv), uploaded(device, found)
+        for name in ("neighbour_vectors", "neighbour_vectors_again"):
+            getattr(cpu, name)(source, luma, pad, qp, 64, 0, rows, predictor, whole_mv, found)
+            for row in range(rows):
+                written = gpu_predictor, gpu_whole, gpu_found
+                getattr(cuda, name)(read[0], read[1], pad, read[2], 64, row, row + 1, *written)
+            np.testing.assert_array_equal(gpu_predictor.get(), predictor, err_msg="predictor")
+            np.testing.assert_array_equal(gpu_whole.get(), whole_mv, err_msg="whole_mv")
+            np.testing.assert_array_equal(gpu_found.cost.get(), found.cost, err_msg="cost")
+            np.testing.assert_array_equal(gpu_found.mv.get(), found.mv, err_msg="mv")
+        moved += (before != found.mv).sum()
+    assert moved > 0

@@ -1,0 +1,102 @@
+"""Scaling matrices (--cqm): two decoders return the reconstruction with any lists; files, refusals, bits in headers."""
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.decoder.info import StreamInfo
+from h264lite.encoder.settings.scaling_lists import DEFAULT, FLAT, NAMES, parse_lists, scaling_lists
+from h264lite.standard.bits import NAL_SPS, split_byte_stream
+from h264lite.standard.syntax import parse_sps
+
+from .. import round_trip, sequences
+from ..scaling_lists import random_lists, to_file
+from .test_streams import planes
+
+TOOLS = (
+    {"ref": 2, "slices": 2}, {"trellis": 0, "slices": 3}, {"keyint": 1}, {"subme": 6, "chroma_qp_offset": 7},
+    {"no_8x8dct": True, "chroma_qp_offset": -9}, {"keyint": 2, "no_cabac": True, "trellis": 0}, {"no_cabac": True},
+)  # fmt: skip
+
+
+def written_lists(stream):
+    """The lists that the first sequence parameter set says, in scan order; None: none."""
+    unit = next(unit for unit in split_byte_stream(stream) if unit.nal_unit_type == NAL_SPS)
+    sps = parse_sps(unit.rbsp())
+    if not sps.seq_scaling_matrix_present_flag:
+        return None
+    return tuple(map(tuple, sps.scaling.resolve([list(values) for values in (*DEFAULT, *DEFAULT[6:], *DEFAULT[6:])])[:8]))
+
+
+@pytest.mark.parametrize("qp", (1, 27, 51))
+@pytest.mark.parametrize("tools", TOOLS, ids=str)
+def test_decoders_agree(tools, qp, tmp_path):
+    clip = round_trip.noise_clip(66, 50, 4, qp)
+    rng = np.random.default_rng(qp)
+    lists = random_lists(rng, *((1, 40), (8, 60), (1, 255))[qp % 3])
+    for cqm in ("jvt", to_file(lists, tmp_path / "lists.cfg")):
+        stream = round_trip.check(clip, 66, 50, qp=qp, profile="high", cqm=cqm, device="cpu", **tools)
+        assert written_lists(stream) == scaling_lists(str(cqm))
+
+
+def test_flat_lists_change_no_byte(tmp_path):
+    clip = round_trip.noise_clip(34, 34, 3, 1)
+    (tmp_path / "flat.cfg").write_text("# nothing\nINTRA4X4_LUMA =\n16,16,16,16\n" + "16, 16, 16, 16,\n" * 3)
+    streams = {round_trip.encode(clip, 34, 34, profile="high", **options)[0]
+               for options in ({}, {"cqm": "flat"}, {"cqm": tmp_path / "flat.cfg"})}  # fmt: skip
+    assert len(streams) == 1
+
+
+def test_default_lists_take_few_bits():
+    sets = [h264lite.Encoder(32, 32, profile="high", device="cpu", cqm=cqm).headers for cqm in ("flat", "jvt")]
+    assert len(sets[1]) <= len(sets[0]) + 1  # eight flags
+
+
+def test_default_lists_on_a_real_clip():
+    """Frequencies that are seen less get fewer levels."""
+    clip = sequences.clip("foreman_176x144_30")
+    frames, sizes = planes(clip, 4), []
+    for cqm in ("flat", "jvt"):
+        sizes.append(len(round_trip.encode(frames, clip.width, clip.height, qp=22, profile="high", cqm=cqm)[0]))
+    assert 0.5 < sizes[1] / sizes[0] < 0.95
+
+
+def test_files():
+    text = "INTRA4X4_LUMA =  # rows\n" + "\n".join(", ".join(str(4 * y + x + 1) for x in range(4)) + "," for y in range(4))
+    found = parse_lists(text + "\nINTER8X8_LUMA = 0\nINTER4X4_CHROMAV=" + ",".join(["7"] * 16), "x")
+    assert found[0] == (1, 2, 5, 9, 6, 3, 4, 7, 10, 13, 14, 11, 8, 12, 15, 16)
+    assert (found[5], found[7]) == ((7,) * 16, DEFAULT[7])
+    assert [found[k] for k in (1, 2, 3, 4, 6)] == [FLAT[k] for k in (1, 2, 3, 4, 6)]
+    assert parse_lists("", "x") == FLAT and len(NAMES) == 8
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("\n\nINTRA4X4_LUMA = 1,2,3", "lists, line 3: INTRA4X4_LUMA has 3 numbers, not 16"),
+    ("# a\nINTRA8X8_LUMA = 256", "lists, line 2: 256: not in 1..255"),
+    ("INTER4X4_LUMA =\n1,0", "lists, line 2: 0: not in 1..255"),
+    ("7", "lists, line 1: 7: a number before the name of a list"),
+    ("INTER4X4_LUMA = 7 -1", "lists, line 1: -1: not a number or one of INTRA4X4_LUMA, "),
+    ("INTER4X4_LUMA = 0\nINTER4X4_LUMA = 0", "lists, line 2: INTER4X4_LUMA is there twice"),
+])  # fmt: skip
+def test_files_that_are_refused(text, message):
+    with pytest.raises(h264lite.OptionError, match=f"^cqm {message}"):
+        parse_lists(text, "lists")
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"cqm": "jvt", "profile": "main"}, "cqm jvt: scaling matrices are a tool of High profile"),
+    ({"cqm": "jvt", "profile": "baseline"}, "cqm jvt: scaling matrices are a tool of High profile"),
+    ({"cqm": "no_such_file", "profile": "high"}, "cqm no_such_file: not flat or jvt, and as a file: No such file"),
+    ({"cqm": "/", "profile": "high"}, "cqm /: not flat or jvt, and as a file: Is a directory"),
+])  # fmt: skip
+def test_refusals(options, message):
+    with pytest.raises(h264lite.OptionError, match=message):
+        h264lite.Encoder(32, 32, device="cpu", **options)
+
+
+def test_info_names_them():
+    clip = round_trip.noise_clip(34, 34, 2, 1)
+    stream, _ = round_trip.encode(clip, 34, 34, profile="high", cqm="jvt", chroma_qp_offset=-3, device="cpu")
+    info = StreamInfo()
+    lines = [*info.feed(stream), *info.flush(), *info.summary()]
+    assert "scaling matrices in 2 of 2 slices" in lines and "chroma QP offset -3 in 2 of 2 slices" in lines
+    assert any("PPS" in line and "chroma QP offset -3" in line for line in lines)
