@@ -154,7 +154,8 @@ class Bench:
         chroma = [np.ascontiguousarray(p[::2, ::2]) for p in (self.first, self.second)]
         coarse = Coarse(*(gpu.array((self.height // 4 + 64, self.width // 4 + 64), np.uint8) for _ in range(2)))
         start = SearchStart(gpu.array((n, 2), np.int16), gpu.array((n, 2), np.int16))
-        prior = PreviousMotion(gpu.upload(np.zeros((n, 4), np.int8)), gpu.upload(np.zeros((n, 16, 2), np.int16)), 1)
+        still = gpu.upload(np.zeros((n, 4), np.int8)), gpu.upload(np.zeros((n, 16, 2), np.int16))
+        prior = PreviousMotion(*still, 1, gpu.upload(np.ones(1, np.int32)))
         chosen = [gpu.array((n, 4), np.int8), gpu.array((n, 16, 2), np.int16)]
         mb_type, sub, cbp = gpu.array((n,), np.uint8), gpu.array((n, 4), np.uint8), gpu.array((n,), np.uint8)
         motion = Motion(mb_type, sub, *chosen)
@@ -182,12 +183,12 @@ class Bench:
         self.time("mark_skipped", lambda: mark_skipped(slices, *chosen, cbp, width, 0, rows, mb_type, stream=stream))
         layout = gpu.upload(np.array([0, rows], np.int32)), gpu.upload(np.array([27, *[0] * (HEADER_BITS - 1), 40], np.int32))
         modes, mode = gpu.upload(np.full((n, 16), 2, np.int8)), gpu.upload(np.zeros(n, np.uint8))
-        macroblocks = Macroblocks(*motion, modes, mode, mode, cbp, qp, *residual[:3])
+        macroblocks = Macroblocks(*motion[:4], modes, mode, mode, cbp, qp, *residual[:3])
         home = gpu.pinned((rows * (width + 1) * ENTRY_BYTES,), np.uint8)  # as in an encode, the host's
         data, sizes = DeviceArray(gpu, home.ctypes.data, home.shape, home.dtype, home), gpu.array((rows,), np.int32)
         bins = gpu.array((rows,), np.int32)
         self.time("write_slices", lambda: write_slices(
-            slices, *layout, 1, width, sources, macroblocks, CodingTools(1, 0, 0), data, sizes, bins, stream=stream
+            slices, *layout, 1, None, width, sources, macroblocks, CodingTools(1, 0, 0), data, sizes, bins, stream=stream
         ), "10 to 20")  # fmt: skip
         print(f"    {int(sizes.get()[0]) / 1000:.0f} kbit")
 

@@ -80,7 +80,7 @@ def macroblock_bits(mb, pattern, n_ref, motion, residual, mb_width, first_mb, by
 
     Bundles: Motion, Residual. pattern: its coded_block_pattern; bytes_out: uint8[MACROBLOCK_BYTES], sink: int64[3], scratch.
     """
-    mb_type, sub_mb_type, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
     levels, total_coeff = residual.levels, residual.total_coeff
     sink[0] = sink[1] = sink[2] = 0
     kind = np.int64(mb_type[mb])

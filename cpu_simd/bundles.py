@@ -6,8 +6,13 @@ Each is a collections.namedtuple, made in 25 us at import; a typing.NamedTuple t
 
 from collections import namedtuple
 
+import numpy as np
+
 from .decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA
 from .scaling import FLAT_SCALING
+
+# Motion of list 1, and implicit weights, of streams without B frames
+NO_REF_IDX, NO_MV, NO_WEIGHTS = np.zeros((0, 4), np.int8), np.zeros((0, 16, 2), np.int16), np.zeros(0, np.int32)
 
 # Samples of one frame, each plane uint8; rows may be longer than the frame.
 Planes = namedtuple("Planes", (
@@ -26,9 +31,9 @@ Coarse = namedtuple("Coarse", (
 PreviousMotion = namedtuple("PreviousMotion", (
     "ref_idx",  # int8[n_mb, 4], -1: intra
     "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
-    "distance",  # frames from the searched reference to the frame in the loop
-    "duplicates",  # entries of its RefPicList0 after the first that are its first frame again
-), defaults=(0,))  # fmt: skip
+    "distance",  # frames in display order from the searched reference to the frame in the loop
+    "distances",  # int32[n_ref], from each entry of RefPicList0 of the frame before to it
+))  # fmt: skip
 
 # Where the search of each macroblock begins, in one reference.
 SearchStart = namedtuple("SearchStart", (
@@ -49,23 +54,42 @@ Searches = namedtuple("Searches", (
     "predictor",  # int16[>= n_ref, n_mb, 2], as the search took it
 ))  # fmt: skip
 
-# The luma of RefPicList0 as the search sees it, weighted or not.
+# The luma of RefPicList0 and RefPicList1 as the search sees it, weighted or not.
 LumaReferences = namedtuple("LumaReferences", (
     "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
-    "slots",  # int32[n_ref], slot of each reference
+    "slots",  # int32[n_ref + n_ref1], slot of each entry of both lists
     "pad",  # border, luma samples
     "n_ref",
-))  # fmt: skip
+    "n_ref1",  # entries of list 1, 0 in P frames; None in streams without B frames: kernels are compiled without them
+    "bi_weights",  # int32[n_ref * n_ref1], implicit weights of list 1, of 64 (8.4.2.3.1)
+), defaults=(None, NO_WEIGHTS))  # fmt: skip
 
-# RefPicList0.
+# RefPicList0 and RefPicList1.
 References = namedtuple("References", (
     "luma",  # uint8[n_slots, 4, H + 2 pad, W + 2 pad], planes G, b, h, j
     "chroma",  # uint8[n_slots, 2, H / 2 + pad, W / 2 + pad], Cb, Cr
-    "slots",  # int32[n_ref], slot of each reference
-    "searched",  # int32[n_ref], slot of its luma as the search sees it, weighted or not
+    "slots",  # int32[n_ref + n_ref1], slot of each entry of both lists
+    "searched",  # int32[n_ref + n_ref1], slot of its luma as the search sees it, weighted or not
     "weights",  # int32[MOST_WEIGHTED * N_WEIGHTS], of the first entries, see layout.py
     "pad",  # border, luma samples
     "n_ref",
+    "n_ref1",  # as in LumaReferences
+    "bi_weights",  # as in LumaReferences
+), defaults=(None, NO_WEIGHTS))  # fmt: skip
+
+# What the choices of a B macroblock are, see layout.py.
+Candidates = namedtuple("Candidates", (
+    "cost",  # int32[n_mb, N_B_CHOICES], SATD
+    "ref",  # int8[n_mb, N_B_CHOICES, 2], entries of list 0 and list 1, -1: not used
+    "mv",  # int16[n_mb, N_B_CHOICES, 2, 2], vectors in both, quarter samples (x, y)
+    "extra",  # int32[n_mb, N_B_EXTRAS], true cost less SATD; 0 without rd_candidates_b
+))  # fmt: skip
+
+# Motion of a decoded frame, for later frames.
+KeptMotion = namedtuple("KeptMotion", (
+    "ref_idx",  # int8[n_mb, 4], of list 0
+    "mv",  # int16[n_mb, 16, 2], of list 0
+    "still",  # uint8[n_mb], colZeroFlag of the quadrants (8.4.1.2.2), a bit each
 ))  # fmt: skip
 
 # What mode decision may choose, and how it compares.
@@ -87,9 +111,11 @@ OtherCosts = namedtuple("OtherCosts", (
 Motion = namedtuple("Motion", (
     "mb_type",  # uint8[n_mb]
     "sub_mb_type",  # uint8[n_mb, 4]
-    "ref_idx",  # int8[n_mb, 4], -1: intra
+    "ref_idx",  # int8[n_mb, 4], -1: intra, or list 0 is not used
     "mv",  # int16[n_mb, 16, 2], quarter samples (x, y)
-))  # fmt: skip
+    "ref_idx1",  # int8[n_mb, 4], of list 1; both empty in streams without B frames
+    "mv1",  # int16[n_mb, 16, 2]
+), defaults=(NO_REF_IDX, NO_MV))  # fmt: skip
 
 # Types and prediction modes of intra macroblocks.
 IntraChoice = namedtuple("IntraChoice", (
@@ -115,7 +141,12 @@ StrengthData = namedtuple("StrengthData", (
     "total_coeff",  # uint8[n_mb, 24]
     "transform_8x8",  # uint8[n_mb], transform_size_8x8_flag
     "duplicates",  # entries of RefPicList0 after the first that are its first frame again
-), defaults=(0,))  # fmt: skip
+    "n_ref1",  # as in LumaReferences
+    "n_ref",
+    "slots",  # int32[n_ref + n_ref1], slot of each entry of both lists
+    "ref_idx1",  # int8[n_mb, 4], of list 1; both empty in streams without B frames
+    "mv1",  # int16[n_mb, 16, 2]
+), defaults=(0, None, 0, NO_WEIGHTS, NO_REF_IDX, NO_MV))  # fmt: skip
 
 # What macroblock_layer() says of the macroblocks of a frame.
 Macroblocks = namedtuple("Macroblocks", (
@@ -131,7 +162,9 @@ Macroblocks = namedtuple("Macroblocks", (
     "levels",  # int16[n_mb, N_LEVEL_BLOCKS, 16], scan order
     "total_coeff",  # uint8[n_mb, 24]
     "transform_8x8",  # uint8[n_mb], transform_size_8x8_flag
-))  # fmt: skip
+    "ref_idx1",  # int8[n_mb, 4], of list 1; both empty in streams without B frames
+    "mv1",  # int16[n_mb, 16, 2]
+), defaults=(NO_REF_IDX, NO_MV))  # fmt: skip
 
 # Tools of residual coding and entropy coding that the options choose, numbers. None in place of both flags of 0: CPU kernels
 # are compiled without these tools, for Baseline profile a tenth faster.

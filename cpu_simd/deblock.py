@@ -79,7 +79,7 @@ def strengths(mb, mb_width, strength_data, left, top, bs):
     transform_size_8x8_flag edges 1 and 3, which chroma has not, are no edges of transform blocks (8.7).
     """
     inlined()
-    mb_type, ref_idx, mv, total_coeff, transform_8x8, duplicates = strength_data
+    mb_type, ref_idx, mv, total_coeff, transform_8x8, duplicates = strength_data[:6]
     for i in range(32):
         bs[i] = 0
     intra = mb_type[mb] <= LAST_INTRA

@@ -14,6 +14,7 @@ LAMBDA = np.array([max(1, round(2 ** (qp / 6 - 2))) for qp in range(N_QP)], np.i
 # ---- search_centre
 COARSE_SCALE = 4  # the coarse frames have one sample for COARSE_SCALE x COARSE_SCALE samples
 COARSE_X, COARSE_Y = 16, 10  # range of the coarse search: -COARSE_X .. COARSE_X - 1, -COARSE_Y .. COARSE_Y - 1
+MOST_DISTANCE = 16  # frames over which vectors of the frame before are continued
 SMALLEST_WINDOW = 12  # minimum range that full_search reads
 
 # ---- subpel_refine

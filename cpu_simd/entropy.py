@@ -17,13 +17,15 @@ from .simd.lanes import zero_pairs
 
 @closed_kernel
 def write_slices(
-    slice_first_mb, slice_rows, frame_params, n_ref, mb_width, source, macroblocks, tools, slice_data, slice_sizes, slice_bins
+    slice_first_mb, slice_rows, frame_params, n_ref, n_ref1, mb_width, source, macroblocks, tools, slice_data, slice_sizes,
+    slice_bins,
 ):  # fmt: skip
     """7.3.4: slice_data() and the stop bit of all slices, without emulation prevention; by CABAC if the tools say so.
 
     slice_first_mb: int32[mb_height]; slice_rows: int32[n + 1]: first macroblock row of each slice, then mb_height;
     frame_params: int32[>= HEADER_BITS + n], see layout.py; headers have fewer than 2048 bits, with CABAC a multiple of 8;
-    n_ref: active references, 0 in an I slice; bundles: Planes source, for I_PCM; Macroblocks,
+    n_ref, n_ref1: entries of both lists, 0 in an I slice; n_ref1 is None in streams without B frames.
+    Bundles: Planes source, for I_PCM; Macroblocks,
     CodingTools. slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), the
     bits of its header are 0. slice_sizes: int32[>= n]: bits of each slice with its header, up to the stop bit; -1: a
     macroblock takes more than ENTRY_BYTES, with CABAC the slice more than its place without SPARE bytes (cabac_slice.py).

@@ -185,7 +185,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
     distortion (rdo_quant, with CABAC trellis), transform_8x8_mode the transform (transform_choice). P_Skip has no residual.
     A macroblock that takes fewer bits as I_PCM becomes I_PCM (ref_idx -1, mv 0), to be coded by intra().
     """
-    mb_type, sub_mb_type, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
     qp, chroma_qp_offset, scaling, has_lists = quantiser
     lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
     rec_y, rec_u, rec_v = rec

@@ -272,7 +272,7 @@ def smaller_partitions(mb, choice, lam, best, motion):
     """Tries 16x8, 8x16 and 8x8 against `best`; a cheaper one is stored in the macroblock's state. Returns the lowest cost."""
     inlined()
     mv_cache, partition_mask = choice.mv_cache, choice.partition_mask
-    mb_type, sub_mb_type, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
     if partition_mask & 2:
         for shape in range(2):
             bits = BITS_16x8 if shape == 0 else BITS_8x16
@@ -350,9 +350,9 @@ def mode_decision(
     From subme BY_COST on the costs are those of rd_candidates, and P_Skip is chosen at the end, if the squared error of luma
     at its vector costs no more than the best choice plus skip_limit.
     """
-    ref_luma, ref_slots, pad, n_ref = references
+    ref_luma, ref_slots, pad, n_ref = references.luma, references.slots, references.pad, references.n_ref
     intra_cost, skip_limit = other_costs
-    mb_type, sub_mb_type, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
     metric, by_cost = SATD if settings.subme >= 3 else SAD, settings.subme >= BY_COST
     height, width = source.shape
     mb_width = width // 16

@@ -77,7 +77,7 @@ def predict_inter(mb, x0, y0, references, motion, out):
     """8.4.2: all partitions, weighted, of macroblock mb at (x0, y0) -> out uint8[384], rows of sixteen (transform.py)."""
     ref_luma, ref_chroma, ref_slots, pad = references.luma, references.chroma, references.slots, references.pad
     weights = references.weights
-    mb_type, sub_mb_type, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
     kind = mb_type[mb]
     for q in range(4):
         bx, by = 2 * (q & 1), q & 2

@@ -64,7 +64,7 @@ def squared_error(a, b, lanes):
 @helper
 def remember(mb, motion, total_coeff, kept):
     """Saves the state of macroblock mb in kept: int64[65]."""
-    mb_type, sub_mb_type, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
     kept[0] = mb_type[mb]
     for q in range(4):
         kept[1 + q] = sub_mb_type[mb, q]
@@ -78,7 +78,7 @@ def remember(mb, motion, total_coeff, kept):
 @helper
 def recall(mb, motion, total_coeff, kept):
     """Restores the state of macroblock mb from kept: int64[65], the counterpart of remember."""
-    mb_type, sub_mb_type, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
     mb_type[mb] = kept[0]
     for q in range(4):
         sub_mb_type[mb, q] = kept[1 + q]
@@ -155,7 +155,7 @@ def rd_decision(
     inter_residual codes without a residual.
     """
     ref_luma, ref_slots, pad, n_ref = references.luma, references.searched, references.pad, references.n_ref
-    mb_type, sub_mb_type, ref_idx, mv = motion
+    mb_type, sub_mb_type, ref_idx, mv = motion.mb_type, motion.sub_mb_type, motion.ref_idx, motion.mv
     qp, chroma_qp_offset, scaling, has_lists = quantiser
     lists = Lists(scaling, np.int64(SCALING_SET), np.int64(scaling[SCALING_FINER]), has_lists)
     total_coeff = residual.total_coeff

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
-from .decisions import COARSE_SCALE, COARSE_X, COARSE_Y, LAMBDA, SMALLEST_WINDOW
+from .decisions import COARSE_SCALE, COARSE_X, COARSE_Y, LAMBDA, MOST_DISTANCE, SMALLEST_WINDOW
 from .layout import COARSE_PAD
 from .simd.blocks import narrow
 from .simd.lanes import first_where, lane_numbers, smallest, sum_of_lanes, sums_of_lanes
@@ -161,7 +161,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
     height, width = source.shape
     mb_width = width // 16
     stride = reference.shape[1]
-    previous_ref_idx, previous_mv, distance, duplicates = previous
+    previous_ref_idx, previous_mv, distance, distances = previous
     centre, predictor = start
     coarse_source, coarse_reference = coarse
     reach = max(merange, SMALLEST_WINDOW) + 3
@@ -188,7 +188,9 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
             elif n == 1:
                 if previous_ref_idx[mb, 0] < 0:
                     continue
-                steps = max(np.int64(previous_ref_idx[mb, 0]) - duplicates, 0) + 1
+                steps = np.int64(distances[previous_ref_idx[mb, 0]])
+                if max(steps, abs(distance)) > MOST_DISTANCE:
+                    continue
                 x = (np.int64(previous_mv[mb, 0, 0]) * distance // steps + 2) >> 2
                 y = (np.int64(previous_mv[mb, 0, 1]) * distance // steps + 2) >> 2
             else:

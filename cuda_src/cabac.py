@@ -85,7 +85,7 @@ def _entries_per_chunk(slices: Slices) -> int:
 def _entry_arguments(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int) -> list[Any]:
     """The first arguments of kernels that make bins."""
     frame = [slices.first_mb, slices.frame_params, slices.n_ref, slices.mb_width]
-    return [*frame, *macroblocks, transform_8x8_mode, _entries(slices)]
+    return [*frame, *macroblocks[:-2], transform_8x8_mode, _entries(slices)]
 
 
 def make_bins(slices: Slices, macroblocks: Macroblocks, transform_8x8_mode: int, stream: Any = None) -> Bins:

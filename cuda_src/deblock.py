@@ -126,7 +126,7 @@ def strengths(
     """8.7.2.1, 8.7.2.2: uint32[n_mb, 12]: bS of all edges and the thresholds of each kind of edge."""
     device = strength_data.mb_type.device
     records = device.scratch("deblock records", (strength_data.mb_type.shape[0], RECORD), np.uint32, stream)
-    arguments = [*strength_data, quantiser.qp, slice_first_mb, mb_width, quantiser.chroma_offset]
+    arguments = [*strength_data[:6], quantiser.qp, slice_first_mb, mb_width, quantiser.chroma_offset]
     arguments += [*deblocking, row0, records]
     device.launch("deblock", "deblock_strengths", (-(-mb_width // 4), row1 - row0), (128,), arguments, stream)
     return records

@@ -18,6 +18,7 @@ def write_slices(
     slice_rows: DeviceArray,  # int32[n + 1]: first macroblock row of each slice; mb_height
     frame_params: DeviceArray,  # int32[>= HEADER_BITS + n]: SliceQPY, cabac_init_idc, bits of the header of each slice
     n_ref: int,
+    n_ref1: int | None,  # entries of list 1; None: there are no B frames
     mb_width: int,
     source: Planes,  # for I_PCM
     macroblocks: Macroblocks,
@@ -40,7 +41,7 @@ def write_slices(
     lengths = device.scratch("slice lengths", (entries,), np.uint32, stream)
     positions = device.scratch("slice positions", (entries,), np.uint32, stream)
     words = device.scratch("slice words", (entries, ENTRY_BYTES), np.uint8, stream)
-    arguments = [slice_first_mb, frame_params, n_ref, mb_width, entries, *source, *macroblocks]
+    arguments = [slice_first_mb, frame_params, n_ref, mb_width, entries, *source, *macroblocks[:-2]]
     arguments += [tools.transform_8x8_mode or 0, lengths, words]
     device.launch("entropy", "code_macroblocks", (-(-entries // WARPS),), (32 * WARPS,), arguments, stream)
     arguments = [slice_rows, frame_params, mb_width, lengths, positions, slice_sizes]

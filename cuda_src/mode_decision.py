@@ -44,7 +44,7 @@ def mode_decision(
     inboxes = device.scratch("messages of mode decision", (words,), np.int32, stream, zeros=True)
     arguments = [source, references.luma, references.slots, references.pad, *searches, *other_costs, slice_first_mb]
     arguments += [qp, int(settings.subme >= 3), int(settings.subme >= BY_COST), settings.psy_rd, settings.max_mv_y, n_ref]
-    arguments += [settings.partition_mask, mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot, inboxes, *motion]
+    arguments += [settings.partition_mask, mb_width, mb_height, row0, row1, tile_rows, tiles_x, slot, inboxes, *motion[:4]]
     shared = mv_caches + TILE * tile_rows * slot
     device.launch("mode_decision", "mode_decision", (tiles,), (32 * WARPS,), arguments, stream, shared=shared)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_LEVEL_BLOCKS, PARTITIONS
+from ..cpu_simd.layout import COARSE_PAD, ENTRY_BYTES, N_B_CHOICES, N_B_EXTRAS, N_LEVEL_BLOCKS, PARTITIONS
 from ..standard.macroblock import I_4x4
 from .stages import EVEN, ROWS, STAGES, TABLE, Stage
 
@@ -26,6 +26,7 @@ ALL_ROWS = (1 << 20, 1 << 20)  # a halo: all rows, by motion vectors
 # Roles
 RESULT = "result"  # of a frame, in one block of memory that one copy downloads
 GPU_RESULT = "result of a GPU"  # in the same block
+SECOND_LIST = "result of list 1"  # in the same block, for B frames: empty in streams without them
 LEVELS = "levels"  # a result as well, with a download of its own
 SOURCE = "source"  # planes of a frame
 WORKSPACE = "workspace"  # between the stages of a frame
@@ -33,16 +34,19 @@ SEARCH = "search"  # in the workspace, once a reference
 TICKETS = "tickets"  # in the workspace, within one stage
 REFERENCE = "reference"  # of each decoded frame, see POOLS
 HOST = "host"  # written by one device only, into memory of the host
-NEVER_COPIED = (TICKETS, HOST)  # roles of arrays that one device uses
+BIPREDICTION = "bi-prediction"  # in the workspace, for B frames: empty in streams without them
+KEPT = "kept motion"  # of each decoded frame, for B frames: empty in streams without them
+NEVER_COPIED = (TICKETS, HOST, SECOND_LIST, BIPREDICTION, KEPT)  # roles of arrays that one device uses
 
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a frame in macroblocks; pad: border of luma references in samples."""
+    """Size of a frame in macroblocks; pad: border of luma references in samples; lists: 2 in streams with B frames."""
 
     mb_width: int
     mb_height: int
     pad: int = 0
+    lists: int = 1
 
     @property
     def n_mb(self) -> int:
@@ -64,6 +68,15 @@ class PerMacroblock:
         """[begin, end) in elements of macroblock rows [row0, row1), in each plane."""
         of_row = size.mb_width * prod(self.elements)
         return row0 * of_row, row1 * of_row
+
+
+@dataclass(frozen=True)
+class OfSecondList(PerMacroblock):
+    """PerMacroblock in streams with B frames, else empty."""
+
+    def shape(self, size: Size) -> tuple[int, ...]:
+        """See ArrayRow."""
+        return (size.n_mb if size.lists == 2 else 0, *self.elements)
 
 
 @dataclass(frozen=True)
@@ -161,6 +174,11 @@ def per_mb(*elements: int) -> PerMacroblock:
     return PerMacroblock(elements)
 
 
+def of_second_list(*elements: int) -> OfSecondList:
+    """The layout (n_mb, *elements), or (0, *elements)."""
+    return OfSecondList(elements)
+
+
 def _half_blocks(size: Size) -> int:
     """Blocks of 16x16 samples of a chroma plane."""
     return -(-size.mb_width // 2) * -(-size.mb_height // 2)
@@ -188,6 +206,8 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
     ArrayRow("ssd_y", RESULT, PerRow(), np.int64, "squared error of the decoded frame"),
     ArrayRow("ssd_u", RESULT, PerRow(), np.int64, "squared error of Cb"),
     ArrayRow("ssd_v", RESULT, PerRow(), np.int64, "squared error of Cr"),
+    ArrayRow("ref_idx1", SECOND_LIST, of_second_list(4), np.int8, "as ref_idx, of RefPicList1", _DEBLOCKED),
+    ArrayRow("mv1", SECOND_LIST, of_second_list(16, 2), np.int16, "as mv, of RefPicList1", _DEBLOCKED),
     ArrayRow("level_index", GPU_RESULT, Undivided(lambda size: (size.mb_height + 1 + size.n_mb,)), np.uint32,
              "which blocks have levels, for the download (cuda_src/compact.py)"),
     ArrayRow("slice_sizes", GPU_RESULT, PerRow(), np.int32, "bits of each slice with its header; -1: too long"),
@@ -219,6 +239,13 @@ ARRAYS: dict[str, ArrayRow] = _by_name((
              {"neighbour_vectors": (1, 1)}),
     ArrayRow("whole_mv", WORKSPACE, per_mb(2), np.int16, "of undivided macroblocks in the searched reference",
              {"neighbour_vectors_again": (1, 1)}),
+    ArrayRow("b_cost", BIPREDICTION, of_second_list(N_B_CHOICES), np.int32, "SATD of each choice (cpu_simd/layout.py)"),
+    ArrayRow("b_ref", BIPREDICTION, of_second_list(N_B_CHOICES, 2), np.int8, "its entries of both lists, -1: not used"),
+    ArrayRow("b_mv", BIPREDICTION, of_second_list(N_B_CHOICES, 2, 2), np.int16, "its vectors, quarter samples (x, y)"),
+    ArrayRow("b_extra", BIPREDICTION, of_second_list(N_B_EXTRAS), np.int32, "true costs less SATD (cpu_simd/layout.py)"),
+    ArrayRow("kept_ref_idx", KEPT, of_second_list(4), np.int8, "ref_idx of a decoded frame"),
+    ArrayRow("kept_mv", KEPT, of_second_list(16, 2), np.int16, "mv of a decoded frame"),
+    ArrayRow("kept_still", KEPT, of_second_list(), np.uint8, "colZeroFlag of its quadrants (8.4.1.2.2), a bit each"),
     ArrayRow("luma", REFERENCE, Plane(16, padded=True), np.uint8, "integer samples G (Figure 8-4)"),
     ArrayRow("half", REFERENCE, Plane(16, padded=True, planes=3), np.uint8, "half samples b, h, j"),
     ArrayRow("cb", REFERENCE, Plane(8, padded=True), np.uint8, "Cb"),
@@ -238,6 +265,7 @@ VIEWS: dict[str, View] = _by_name((
       for plane, base in (("y", "luma"), ("u", "cb"), ("v", "cr"))),
     View("previous_ref_idx", (("ref_idx", PREVIOUS),)),
     View("previous_mv", (("mv", PREVIOUS),)),
+    View("colocated_still", (("kept_still", PREVIOUS),)),
     View("all_predictor", (("predictor", ALL_REFS),)),
     View("all_cost", (("search_cost", ALL_REFS),)),
     View("all_mv", (("search_mv", ALL_REFS),)),
@@ -276,14 +304,16 @@ CONSTANTS = {
     "slice_rows": "int32[n_slices + 1]: first macroblock row of each slice; last mb_height",
     "frame_params": "int32[>= HEADER_BITS + n_slices]: see HEADER_BITS in cpu_simd/layout.py",
     "n_ref": "references of the frame, 0 in I slices",
-    "ref_slots": "int32[n_ref]: slot of each reference",
-    "searched_slots": "int32[n_ref]: slot of its luma as the search sees it, weighted or not",
+    "n_ref1": "references of list 1, 0 in I and P slices; None in streams without B frames: kernels are compiled without",
+    "ref_slots": "int32[n_ref + n_ref1]: slot of each entry of both lists",
+    "searched_slots": "int32[n_ref + n_ref1]: slot of its luma as the search sees it, weighted or not",
+    "bi_weights": "int32[n_ref * n_ref1]: implicit weights of list 1 (FrameSpec.implicit_weights)",
     "weights": "int32[MOST_WEIGHTED * N_WEIGHTS]: weights of the first entries of RefPicList0, a part of frame_params "
                "(cpu_simd/layout.py)",
     "reference_weights": "int32[N_WEIGHTS]: those of the searched entry",
     "duplicates": "entries of RefPicList0 after the first that are its first frame again, with other weights",
-    "previous_duplicates": "those of the last frame",
-    "distance": "frames from the searched reference to the frame in the loop",
+    "previous_distances": "int32[n_ref]: frames in display order from each entry of the last frame's RefPicList0 to it",
+    "distance": "frames in display order from the searched reference to the frame in the loop, negative from a later one",
     "input_y": "uint8: input of a GPU in display size, of any pitch",
     "input_u": "see input_y: Cb",
     "input_v": "see input_y: Cr",
@@ -312,6 +342,7 @@ READ_MODIFY_WRITE: dict[str, tuple[str, ...]] = {
     "mark_skipped": ("mb_type",),
     "extend_luma": ("decoded_y",), "extend_cb": ("decoded_u",), "extend_cr": ("decoded_v",),
 }  # fmt: skip
+SECOND_FILL = {"ref_idx1": -1, "mv1": 0}  # before frames without list 1
 INTRA_FILL = {"mb_type": I_4x4, "ref_idx": -1, "mv": 0}  # values of all macroblocks before an I frame; qp is set before all
 POOLS = {"luma": ("luma", "half"), "chroma": ("cb", "cr")}  # the planes of a slot of References, in order
 

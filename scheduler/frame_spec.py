@@ -6,7 +6,8 @@ from ..cpu_simd.layout import LUMA_WEIGHTED, MOST_WEIGHTED, N_WEIGHTS
 
 MOST_ENTRIES = 16  # of RefPicList0 (7.4.3)
 MOST_DUPLICATES = MOST_WEIGHTED - 1
-I, P = "I", "P"  # frame types: the slice type of all slices (Table 7-6)
+I, P, B = "I", "P", "B"  # frame types: the slice type of all slices (Table 7-6)
+AVERAGE = 32  # implicit weight of both predictions where they count alike (8.4.2.3.1)
 NEEDED, MOST_NEEDED = 2, 3  # nal_ref_idc of reference frames, and of IDR frames
 
 
@@ -35,7 +36,7 @@ class FrameSpec(NamedTuple):
 
     display_index, coding_index   place in display order (the pts) and in coding order (the dts)
     gop                           number of the closed GOP; an IDR frame begins it
-    frame_type                    "I" or "P"; an I frame that is no IDR frame keeps the references
+    frame_type                    "I", "P" or "B"; an I frame that is no IDR frame keeps the references
     frame_num                     7.4.3, not reduced modulo MaxFrameNum
     pic_order_cnt                 8.2.1: twice the distance in display order from the IDR frame
     idr_pic_id                    7.4.3, of the GOP: consecutive IDR frames differ
@@ -45,7 +46,11 @@ class FrameSpec(NamedTuple):
     references_after              the frames that are references after this one, latest first (8.2.5)
     slices                        macroblock rows [row0, row1) of each slice
     weights                       of the first entries of list0; the others have none. All have the same denominators
-    duplicates_before             `duplicates` of the frame before in coding order
+    distances                     frames in display order from each entry of list0, then of list1, to this one: negative
+                                  for one that is displayed later
+    list1                         RefPicList1, of B frames
+    delay                         frames by which decoding runs ahead of display (max_num_reorder_frames)
+    is_weighted                   whether bi-prediction has implicit weights (weighted_bipred_idc 2)
     """
 
     display_index: int
@@ -63,7 +68,10 @@ class FrameSpec(NamedTuple):
     references_after: tuple[int, ...]
     slices: tuple[tuple[int, int], ...]
     weights: tuple[Weights, ...] = ()
-    duplicates_before: int = 0
+    distances: tuple[int, ...] = ()
+    list1: tuple[int, ...] = ()
+    delay: int = 0
+    is_weighted: bool = False
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:
@@ -86,6 +94,18 @@ class FrameSpec(NamedTuple):
         return len(self.list0)
 
     @property
+    def n_ref1(self) -> int:
+        """num_ref_idx_l1_active: entries of list1; 0 for frames that are no B frames."""
+        return len(self.list1)
+
+    @property
+    def implicit_weights(self) -> tuple[int, ...]:
+        """8.4.2.3.1: implicit weights of the second prediction, of 64, for each entry of list0 with each of list1."""
+        n_ref = len(self.list0)
+        pairs = [(d0, d1) for d0 in self.distances[:n_ref] for d1 in self.distances[n_ref:]]
+        return tuple([implicit_weight(d0, d1) if self.is_weighted else AVERAGE for d0, d1 in pairs])
+
+    @property
     def nal_ref_idc(self) -> int:
         """7.4.1: 0 for a frame that is no reference."""
         return MOST_NEEDED if self.is_idr else NEEDED * self.is_reference
@@ -97,8 +117,18 @@ class FrameSpec(NamedTuple):
 
     @property
     def dts(self) -> int:
-        """Decoding time in frames, at most the pts."""
-        return self.coding_index
+        """Decoding time in frames, at most the pts; the first are negative where frames are reordered."""
+        return self.coding_index - self.delay
+
+
+def implicit_weight(distance0: int, distance1: int) -> int:
+    """8.4.2.3.1: weight of the prediction from list 1, of 64; distances: as in FrameSpec, of both references."""
+    tb, td = (max(-128, min(127, 2 * d)) for d in (distance0, distance0 - distance1))
+    if td == 0:
+        return AVERAGE
+    tx = int((16384 + abs(td) // 2) / td)  # towards 0
+    weight = max(-1024, min(1023, (tb * tx + 32) >> 6)) >> 2
+    return weight if -64 <= weight <= 128 else AVERAGE
 
 
 class SliceHeaders(NamedTuple):

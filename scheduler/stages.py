@@ -164,6 +164,25 @@ TABLE = (
         "progress motion",
     ),
     Stage(
+        "bipredict", "bipredict.bipredict", ROWS, "encoder",
+        "source_y luma_references searches qp decision_settings row0 row1 candidates",
+        "candidates",
+        optional=True, only=CPU,
+    ),
+    Stage(
+        "rd_candidates_b", "rd_candidates_b.rd_candidates_b", ROWS, "encoder",
+        "source references quantiser decision_settings tools row0 row1 candidates other_costs",
+        "b_extra other_costs",
+        optional=True, only=CPU,
+    ),
+    Stage(
+        "mode_decision_b", "mode_decision_b.mode_decision_b", TICKETS, "encoder",
+        "source references candidates colocated_still other_costs slice_first_mb qp decision_settings progress row0 row1 "
+        "motion",
+        "progress motion",
+        optional=True, only=CPU,
+    ),
+    Stage(
         "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
         "source references searches intra_cost slice_first_mb quantiser decision_settings progress row0 row1 motion residual",
         "progress motion residual",
@@ -172,7 +191,7 @@ TABLE = (
     Stage(
         "inter_residual", "inter_residual.inter_residual", ROWS, "8.4, 8.5",
         "source references motion quantiser tools row0 row1 rec residual",
-        "mb_type ref_idx mv rec residual",
+        "mb_type ref_idx mv ref_idx1 mv1 rec residual",
     ),
     Stage(
         "intra", "intra.intra", SLICES, "8.3, 8.5",
@@ -189,6 +208,12 @@ TABLE = (
         "deblock", "deblock.deblock", EVEN, "8.7",
         "rec strength_data quantiser deblocking slice_first_mb row0 row1 out",
         "out",
+    ),
+    Stage(
+        "keep_motion", "colocated.keep_motion", EVEN, "8.4.1.2.2",
+        "motion row0 row1 kept",
+        "kept",
+        optional=True, only=CPU,
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
     Stage(
@@ -251,7 +276,8 @@ TABLE = (
     ),
     Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2, 9.3",
-        "slice_first_mb slice_rows frame_params n_ref mb_width source macroblocks tools slice_data slice_sizes slice_bins",
+        "slice_first_mb slice_rows frame_params n_ref n_ref1 mb_width source macroblocks tools slice_data slice_sizes "
+        "slice_bins",
         "slice_data slice_sizes slice_bins",
         D2H, after="extend_luma", deferred=True,
     ),
@@ -285,11 +311,12 @@ def load_launchers() -> None:
 
 def frame_steps(
     n_ref: int, me: str = "fsbm", for_download: tuple[str, ...] = (), subme: int = 0, cabac: bool = False,
-    weighted: tuple[int, ...] = (),
+    weighted: tuple[int, ...] = (), n_ref1: int = 0, keeps_motion: bool = False,
 ) -> list[tuple[tuple[str, ...], int]]:
-    """The steps of a frame, in order: (stages of a step, entry of RefPicList0 that they search or -1).
+    """The steps of a frame, in order: (stages of a step, entry of both lists that they search or -1).
 
-    n_ref: entries of RefPicList0, 0 for an I frame; for_download: GPU stages that prepare results for the download, after
+    n_ref, n_ref1: entries of RefPicList0, 0 for an I frame, and of RefPicList1, which follow these; keeps_motion: whether the
+    frame is a reference of B frames; for_download: GPU stages that prepare results for the download, after
     the stages that the loop waits for: ENTROPY_STAGE unless it is deferred; weighted: the entries with weights of luma.
     mark_skipped may run after deblock, which treats P_Skip as P_16x16. On a GPU the stages that the next frame needs are
     started first; consecutive stages of one stream need fewer driver calls.
@@ -301,7 +328,7 @@ def frame_steps(
     steps: list[tuple[tuple[str, ...], int]] = []
     search = ("search_centre", "step_search" if me == "step" else "full_search", "subpel_refine")
     by_cost = subme >= BY_BITS and cabac
-    for ref in range(n_ref):
+    for ref in range(n_ref + n_ref1):
         if ref in weighted:
             steps.append((("weight_reference",), ref))
         steps.append((("subsample",), ref))
@@ -310,14 +337,18 @@ def frame_steps(
             search_end: tuple[str, ...] = ("neighbour_vectors_again",)
         else:
             search_end = search
-        steps.append(((*search_end, "intra_estimate") if ref == n_ref - 1 else search_end, ref))
-    if n_ref:
+        steps.append(((*search_end, "intra_estimate") if ref == n_ref + n_ref1 - 1 else search_end, ref))
+    if n_ref1:
+        steps += [(("bipredict",), -1), *([(("rd_candidates_b",), -1)] if by_cost else [])]
+        steps += [(("mode_decision_b",), -1), (("inter_residual",), -1)]
+    elif n_ref:
         if by_cost:
             steps.append((("rd_candidates",), -1))
         steps += [(("rd_decision" if subme >= BY_BITS and not cabac else "mode_decision",), -1), (("inter_residual",), -1)]
     return [
         *steps,
         (("intra",), -1),
+        *([(("keep_motion",), -1)] if keeps_motion else []),
         (("deblock",), -1),
         *((names, -1) for names in last),
     ]

@@ -15,6 +15,8 @@ MB_TYPE_NAMES = (
 
 # Table 7-17: sub_mb_type of P macroblocks.
 SUB_8x8, SUB_8x4, SUB_4x8, SUB_4x4 = range(4)
+# Table 7-18: sub_mb_type of B macroblocks; the others divide 8x8 blocks.
+B_SUB_DIRECT, B_SUB_L0, B_SUB_L1, B_SUB_BI = range(4)
 
 # 6.4.3: luma4x4BlkIdx <-> 4x4 block in raster order (by * 4 + bx).
 #   0  1  4  5

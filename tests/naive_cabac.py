@@ -425,7 +425,7 @@ def written(
     sizes, bins = upload(np.zeros(height, np.int32)), upload(np.zeros(height, np.int32))
     layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
     tools = CodingTools(0, int(mode_8x8), 1)
-    kernel(*layout, state.n_ref, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
+    kernel(*layout, state.n_ref, None, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
     if upload is not np.copy:
         data, sizes, bins = data.get(), sizes.get(), bins.get()
     assert (data[height * pitch :] == 0xA5).all()

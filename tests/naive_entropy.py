@@ -384,7 +384,7 @@ def written(
     layout = upload(first), upload(np.array(rows, np.int32)), upload(params)
     bins = upload(np.zeros(height, np.int32))
     tools = CodingTools(0, state.transform_8x8_mode, 0)
-    kernel(*layout, state.n_ref, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
+    kernel(*layout, state.n_ref, None, width, Planes(y, u, v), Macroblocks(*arrays), tools, data, sizes, bins)
     if upload is not np.copy:
         data, sizes = data.get(), sizes.get()
     assert (data[height * pitch :] == 0xA5).all()

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from ...scheduler.frame_spec import FrameSpec, I, P
+from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
 from ..settings.config import Config
 
 CABAC_INIT_IDC = 0  # takes the fewest bits at every QP (docs/history.md); I slices have none
+DISTANCES = tuple(range(1, MOST_ENTRIES + 1))  # of the frames before
 Slices = tuple[tuple[int, int], ...]
 
 
@@ -38,5 +39,6 @@ class FrameTypes:
         references = last.references_after
         return FrameSpec(
             index, index, last.gop, P, False, True, last.frame_num + 1, last.pic_order_cnt + 2, last.idr_pic_id,
-            self._config.qp, CABAC_INIT_IDC, references, (index, *references)[: self._config.ref], self._slices,
+            self._config.qp, CABAC_INIT_IDC, references, (index, *references)[: self._config.ref], self._slices, (),
+            DISTANCES[: len(references)],
         )  # fmt: skip

@@ -176,7 +176,7 @@ class Weighting:
 
     def __init__(self, repeats: bool) -> None:
         """repeats: RefPicList0 may repeat its first frame, with other weights."""
-        self._repeats, self._duplicates = repeats, 0
+        self._repeats = repeats
         self._sums: dict[int, Sums | None] = {}
 
     def of(self, spec: FrameSpec, sums: Sums | None) -> FrameSpec:
@@ -186,8 +186,8 @@ class Weighting:
             first = entries(sums, reference, self._repeats) if sums and reference else ()
             first = first[: 1 + MOST_ENTRIES - len(spec.list0)]
             list0 = (*(len(first) - 1) * spec.list0[:1], *spec.list0)
-            spec = spec._replace(weights=first, list0=list0, duplicates_before=self._duplicates)
-        self._duplicates = spec.duplicates
+            distances = (*(len(first) - 1) * spec.distances[:1], *spec.distances)
+            spec = spec._replace(weights=first, list0=list0, distances=distances)
         held = {**self._sums, spec.coding_index: sums}
         self._sums = {index: held[index] for index in spec.references_after}
         return spec

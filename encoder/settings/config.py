@@ -55,6 +55,7 @@ class Config:
     deadzone_inter: int  # 1 / 64 of a step, on both sides of zero
     deadzone_intra: int
     cabac: bool  # entropy_coding_mode_flag
+    bframes: int  # most B frames between two others
     weightp: int  # 1, 2: weighted_pred_flag; 2: repeats_references
     transform_8x8_mode: bool
     deblock: bool
@@ -155,6 +156,21 @@ class Config:
     def repeats_references(self) -> bool:
         """Whether RefPicList0 may hold the last frame several times, with other weights."""
         return self.weightp == 2
+
+    @property
+    def lists(self) -> int:
+        """Reference lists: 2 in streams with B frames."""
+        return 2 if self.bframes else 1
+
+    @property
+    def dpb_frames(self) -> int:
+        """max_num_ref_frames: most frames that are references at the same time."""
+        return self.ref
+
+    @property
+    def most_searches(self) -> int:
+        """Most entries of both lists of a frame."""
+        return self.most_entries
 
     @property
     def most_entries(self) -> int:

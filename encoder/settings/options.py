@@ -185,6 +185,7 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("keyint", "Frame types", read_keyint, 250, "largest distance of IDR frames, or infinite", "INT", short="I"),
     Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (slower)", "INT", 1, 16, short="r"),
+    Option("bframes", "Frame types", read_int, 0, "most B frames between two others", "INT", 0, 16),
     Option("slices", "Frame types", read_int, 1, "slices per frame, whole macroblock rows each", "INT", 1, 1055),
     Option("no_deblock", "Frame types", read_flag, False, "switch the deblocking filter off"),
     Option("deblock", "Frame types", read_deblock, (0, 0), "deblocking offsets, strength and threshold, -6..6 each",

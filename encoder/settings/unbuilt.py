@@ -28,7 +28,7 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
         "zones": "", "qpfile": "", "nal_hrd": "none", "rc_lookahead": "0", "sync_lookahead": "0", "lookahead_threads": "",
     },
     _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
-    _NO_B: {"bframes": "0", "b_adapt": "0", "b_bias": "0", "b_pyramid": "none 0", "direct": "none 0", "pbratio": ""},
+    _NO_B: {"b_adapt": "0", "b_bias": "0", "b_pyramid": "none 0", "direct": "none 0", "pbratio": ""},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
     _NO_INTERLACE: {"pulldown": "none"},
     _IDR: {"scenecut": "0", "min_keyint": ""},
@@ -95,7 +95,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
     "the ending of the output's name decides: .264 is Annex B": ("annexb",),
 }
 
-SHORT = {"B": "bitrate", "b": "bframes", "i": "min_keyint", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
+SHORT = {"B": "bitrate", "i": "min_keyint", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
     ("me", ("dia", "hex", "umh", "tesa")): "fsbm (esa) and step are built",
     ("trellis", ("2",)): "the trellis in decisions too gains 0.1 % for half as much time again, see --trellis 1",

@@ -25,12 +25,12 @@ class CudaLoop(Loop):
         super().__init__(settings, executor, arrays, dpb)
         config, zeros = settings.config, executor.zeros
         self.frames_on_device = frames_on_device or [
-            Frame(config.mb_width, config.mb_height, zeros) for _ in range(executor.frames_on_device)
+            Frame(config.mb_width, config.mb_height, zeros, config.lists) for _ in range(executor.frames_on_device)
         ]
         self._sums: SourceSums | None = None
         self.inputs = [_input(settings, zeros) for _ in self.frames_on_device]
 
-    def _code(self, frame: Frame, slot: int, list0: tuple[int, ...]) -> Frame:
+    def _code(self, frame: Frame, slot: int, lists: tuple[int, ...]) -> Frame:
         """See Loop."""
         assert isinstance(frame, HostFrame)
         frame.levels_packed, frame.write_slices = False, nothing
@@ -45,8 +45,10 @@ class CudaLoop(Loop):
             pairs = [(frame.frame_params, params)]
             executor.import_device_frame(frame.index, source.stage, source.pointers, pairs, source.order, state)
         fence = frame.pending_fence
-        weighting = frame.spec.luma_weighted, frame.spec.duplicates_before
-        key = (k, slot, list0, weighting, source is None, frame.keep_reconstruction, fence is None)
+        spec = frame.spec
+        continued = self._continued(spec, lists)
+        numbers = spec.luma_weighted, spec.distances, continued and continued.distances, spec.n_ref, spec.is_reference
+        key = (k, slot, lists, numbers, source is None, frame.keep_reconstruction, fence is None)
         if executor.replay(key, frame.ring_slot, frame.host_buffers):
             return device_frame
         with executor.record(key, frame.ring_slot):
@@ -55,7 +57,7 @@ class CudaLoop(Loop):
                 pairs = [(frame.upload, self.inputs[k]["upload"])]
                 executor.upload_frame(frame.index, pairs, (("load_i420",), {}), state, fence)
             entropy_state = {"frame_params": params, "slice_data": executor.mapped(frame.slice_data)}
-            self._stages(frame, device_frame, slot, list0, entropy_state)
+            self._stages(frame, device_frame, slot, lists, entropy_state)
             results = [(device_frame.block, frame.block), *self._decoded(frame, slot)]
             if frame.with_levels:
                 results.append((device_frame.levels, frame.levels))

@@ -15,10 +15,10 @@ class DecodedPictureBuffer:
         self._last = -1  # slot of the previous frame
 
     def begin(self, spec: FrameSpec) -> tuple[int, tuple[int, ...]]:
-        """(slot for a frame, slots of RefPicList0)."""
+        """(slot for a frame, slots of RefPicList0, then of RefPicList1)."""
         if spec.is_idr:
             self._slots.clear()  # 8.2.5.1: an IDR picture marks all references unused
-        return self._free_slot(), tuple([self._slots[index] for index in spec.list0])
+        return self._free_slot(), tuple([self._slots[index] for index in (*spec.list0, *spec.list1)])
 
     def _free_slot(self) -> int:
         """A slot used neither by a reference nor by the previous frame, which may still be downloaded."""

@@ -16,11 +16,14 @@ from ...cpu_simd.layout import HEADER_BITS, N_LEVEL_BLOCKS
 from ..arrays import (
     ALL_REFS,
     ARRAYS,
+    BIPREDICTION,
     GPU_RESULT,
+    KEPT,
     LEVELS,
     POOLS,
     RESULT,
     SEARCH,
+    SECOND_LIST,
     SOURCES,
     TICKETS,
     VIEWS,
@@ -60,11 +63,12 @@ class Frame:
         def __getattr__(self, name: str) -> Array:
             """A result, by its name in scheduler/arrays.py."""
 
-    def __init__(self, mb_width: int, mb_height: int, zeros: Zeros = np.zeros) -> None:
-        size = Size(mb_width, mb_height)
+    def __init__(self, mb_width: int, mb_height: int, zeros: Zeros = np.zeros, lists: int = 1) -> None:
+        size = Size(mb_width, mb_height, lists=lists)
         self.planes: tuple[Array, ...] = tuple(_allocate(name, size, zeros) for name in SOURCES)
         self.results: dict[str, Array] = {}
-        layout = [(name, ARRAYS[name].shape(size), np.dtype(ARRAYS[name].dtype)) for name in of_roles(RESULT, GPU_RESULT)]
+        names = of_roles(RESULT, SECOND_LIST, GPU_RESULT)
+        layout = [(name, ARRAYS[name].shape(size), np.dtype(ARRAYS[name].dtype)) for name in names]
         sizes = [_aligned(math.prod(shape) * kind.itemsize) for _, shape, kind in layout]
         self.block = zeros((sum(sizes),), np.uint8)
         at = 0
@@ -152,7 +156,7 @@ class HostFrame(Frame):
 
     def __init__(
         self, mb_width: int, mb_height: int, zeros: Zeros, display: Sequence[tuple[int, int]], by_rows: bool = False,
-        with_levels: bool = False,
+        with_levels: bool = False, lists: int = 1,
     ) -> None:  # fmt: skip
         """by_rows: any rows of any array may be copied to or from a GPU; else planes stay on the host, and levels unless
         with_levels.
@@ -160,7 +164,8 @@ class HostFrame(Frame):
         self._size, self.with_levels = (mb_width, mb_height), with_levels
         shapes = (1, 3) if with_levels else (1,)  # numbers of dimensions of the arrays that are downloaded
         super().__init__(
-            mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) in shapes else lazy_zeros)(shape, kind)
+            mb_width, mb_height, lambda shape, kind: (zeros if by_rows or len(shape) in shapes else lazy_zeros)(shape, kind),
+            lists,
         )
         size = Size(mb_width, mb_height)
         self.slice_data = _allocate("slice_data", size, zeros)
@@ -313,7 +318,7 @@ def _allocate(name: str, size: Size, zeros: Zeros) -> Array:
 
 @dataclass
 class References:
-    """The samples of the decoded picture buffer: deblocked frames with borders, by slot.
+    """The decoded picture buffer: deblocked frames with borders, and their motion for B frames, by slot.
 
     luma    uint8[n_slots, 4, H + 2 pad, W + 2 pad]   integer samples G and half samples b, h, j (Figure 8-4)
     chroma  uint8[n_slots, 2, H/2 + pad, W/2 + pad]   Cb, Cr; both by POOLS of scheduler/arrays.py
@@ -321,18 +326,20 @@ class References:
 
     luma: Array
     chroma: Array
+    kept: list[dict[str, Array]]  # arrays of role KEPT, by slot and name
 
     @classmethod
     def allocate(cls, n_slots: int, size: Size, zeros: Zeros = np.zeros) -> "References":
         """`n_slots` frames."""
-        return cls(**{pool: zeros(pool_shape(pool, n_slots, size), np.uint8) for pool in POOLS})
+        kept = [{name: _allocate(name, size, zeros) for name in of_roles(KEPT)} for _ in range(n_slots)]
+        return cls(kept=kept, **{pool: zeros(pool_shape(pool, n_slots, size), np.uint8) for pool in POOLS})
 
 
 class Workspace:
     """Intermediate arrays between the stages of a frame; one set, since one frame at a time is in the loop."""
 
     def __init__(self, size: Size, n_ref: int, zeros: Zeros = np.zeros) -> None:
-        self._arrays = {name: _allocate(name, size, zeros) for name in of_roles(WORKSPACE, TICKETS)}
+        self._arrays = {name: _allocate(name, size, zeros) for name in of_roles(WORKSPACE, TICKETS, BIPREDICTION)}
         searches = [(name, ARRAYS[name]) for name in of_roles(SEARCH)]
         self._searches = {name: zeros((n_ref, *array.shape(size)), array.dtype) for name, array in searches}
         for view in VIEWS.values():

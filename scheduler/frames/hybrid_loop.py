@@ -18,7 +18,7 @@ from ..workers import FRAMES_ON_DEVICE
 from .cuda_loop import CudaLoop
 from .dpb import DecodedPictureBuffer
 from .frame import Frame, HostFrame
-from .loop import Arrays, Loop, LoopSettings
+from .loop import Arrays, Loop, LoopSettings, PreviousFrame
 from .source_sums import SourceSums
 
 
@@ -43,6 +43,7 @@ class HybridLoop:
         self.references = self.arrays[HOST].references
         self.dpb = DecodedPictureBuffer(config.ref + 1)  # of all loops: all memories use the same slots
         self.previous: dict[str, Frame] = {}
+        self.previous_distances: tuple[int, ...] = ()  # of the last frame
         self._sums: SourceSums | None = None
         self._unsettled: Callable[[], None] | None = None  # completes the download of the previous decoded frame
 
@@ -88,7 +89,7 @@ class HybridLoop:
                 frame.mark_levels_dirty(*rows)
         frame.write_slices = self.arrays[HOST].deferred_write(frame)
         self.dpb.end(frame.spec, slot)
-        self.previous = frame_by_memory
+        self.previous, self.previous_distances = frame_by_memory, spec.distances
         if not wanted:
             return downloaded
         self._unsettled = settle = _RunOnce(lambda: self._decoded(in_flight, frame, slot))
@@ -98,6 +99,11 @@ class HybridLoop:
             settle()
 
         return ready
+
+    def previous_in(self, memory: str) -> PreviousFrame | None:
+        """The last frame in a memory."""
+        frame = self.previous.get(memory)
+        return None if frame is None else PreviousFrame(frame.ref_idx, frame.mv, self.previous_distances)
 
     def source_sums(self, frame: HostFrame) -> np.ndarray:
         """See FrameExecutor."""
@@ -137,7 +143,7 @@ class HybridLoop:
                 return None
         loop = self.single_device_loops[device]
         if executor.single_device_executor is not loop.executor:
-            loop.previous = self.previous.get(memory_of(device))
+            loop.previous = self.previous_in(memory_of(device))
             executor.switch_to(device)
         return loop
 
@@ -150,7 +156,7 @@ class HybridLoop:
     def _run_on_single_device(self, loop: Loop, frame: Frame) -> Callable[[], None]:
         """Encode a frame on one device."""
         ready = loop.run(frame)
-        self.previous = self._frame_by_memory(frame)
+        self.previous, self.previous_distances = self._frame_by_memory(frame), frame.spec.distances
         self.executor.finished_on_single_device(len(frame.spec.references_after))
         return ready
 
@@ -183,7 +189,7 @@ class _FrameWork:
     ) -> None:
         self.loop, self.frame, self.frame_by_memory, self.slot = loop, frame, frame_by_memory, slot
         self.list0 = list0
-        self.previous = dict(loop.previous)
+        self.previous, self.previous_in = dict(loop.previous), {memory: loop.previous_in(memory) for memory in loop.previous}
         self._states: dict[tuple[str, int], dict[str, Any]] = {}
 
     def state(self, device: str, reference: int) -> Mapping[str, Any]:
@@ -194,7 +200,7 @@ class _FrameWork:
                 made = dict(self.state(device, -1))
                 made |= arrays.reference_state(reference, self.frame.spec, self.list0, made["weights"])
             else:
-                device_frame, previous = self.frame_by_memory[device], self.previous.get(device)
+                device_frame, previous = self.frame_by_memory[device], self.previous_in.get(device)
                 params = self.loop.params(self.frame, device) if self.frame.spec.weights else None
                 made = arrays.state(self.frame, device_frame, self.slot, self.list0, previous, params)
                 gpu_worker = self.loop.executor.gpu_worker

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ...cpu_simd.decisions import DEAD_ZONE_INTER, DEAD_ZONE_INTRA, ROUNDING
 from ...cpu_simd.layout import HEADER_BITS, N_WEIGHTS, WEIGHTS
 from ...cpu_simd.scaling import scaling_table
-from ..arrays import INTRA_FILL, Size
+from ..arrays import INTRA_FILL, SECOND_FILL, Size
 from ..cuda_executor import CudaExecutor
 from ..executor import Executor, deferred_call
 from ..frame_spec import NO_WEIGHTS, FrameSpec
@@ -43,9 +43,9 @@ class Arrays:
         """executor: or a worker of one: it has zeros, constant, interior, fill and tickets."""
         config = settings.config
         self.config, self.executor = config, executor
-        size = Size(config.mb_width, config.mb_height, config.pad)
-        self.references = References.allocate(config.ref + 1 + config.weightp, size, executor.zeros)
-        self.workspace = Workspace(size, config.most_entries, executor.zeros)
+        size = Size(config.mb_width, config.mb_height, config.pad, config.lists)
+        self.references = References.allocate(config.dpb_frames + 1 + config.weightp, size, executor.zeros)
+        self.workspace = Workspace(size, config.most_searches, executor.zeros)
         self.constants = _constants(config)
         rows = [*(row0 for row0, _ in settings.slices), config.mb_height]
         self.constants["slice_first_mb"] = executor.constant(_slice_first_mb(settings))
@@ -60,35 +60,54 @@ class Arrays:
         return other
 
     def state(
-        self, frame: Frame, device_frame: Frame, slot: int, list0: tuple[int, ...], previous: Frame | None,
+        self, frame: Frame, device_frame: Frame, slot: int, lists: tuple[int, ...], previous: "PreviousFrame | None",
         params: Any = None,
     ) -> dict[str, Any]:
         """Arguments of the stages by name; `device_frame`: the frame's arrays in this memory; `slot`: of the decoded
-        frame; list0: slots of RefPicList0; params: frame_params in this memory, None: there are no weights.
+        frame; lists: slots of both lists; params: frame_params in this memory, None: there are no weights.
         """
         weights = self.constants["unweighted"] if params is None else params[WEIGHTS:HEADER_BITS]
-        references, previous, spec = self.references, previous or device_frame, frame.spec
-        return self.constants | device_frame.arrays | self.workspace.arrays() | self.decoded_state(slot) | {
-            "n_ref": len(list0),
+        references, spec, constant = self.references, frame.spec, self._constant
+        previous = previous or PreviousFrame(device_frame.ref_idx, device_frame.mv, ())
+        state = self.constants | device_frame.arrays | self.workspace.arrays() | self.decoded_state(slot) | {
+            "n_ref": spec.n_ref,
+            "n_ref1": None,
             "ref_luma": references.luma,
             "ref_chroma": references.chroma,
-            "ref_slots": self.executor.constant(np.array(list0 or (0,), np.int32)),
-            "searched_slots": self.executor.constant(np.array(self._searched(spec, list0) or (0,), np.int32)),
+            "ref_slots": constant(lists),
+            "searched_slots": constant(self._searched(spec, lists)),
             "weights": weights,
             "previous_ref_idx": previous.ref_idx,
             "previous_mv": previous.mv,
+            "previous_distances": constant(previous.distances),
             "duplicates": spec.duplicates,
-            "previous_duplicates": spec.duplicates_before,
+            "bi_weights": self.constants["unweighted"],
         }  # fmt: skip
+        return state | self._b_state(spec, slot, lists) if self.config.lists == 2 else state
 
-    def _searched(self, spec: FrameSpec, list0: tuple[int, ...]) -> tuple[int, ...]:
-        """The slots of RefPicList0 as the search sees them: weighted copies follow the slots of frames."""
-        copies = {k: self.config.ref + 1 + n for n, k in enumerate(spec.luma_weighted)}
-        return tuple([copies.get(k, slot) for k, slot in enumerate(list0)]) if copies else list0
+    def _b_state(self, spec: FrameSpec, slot: int, lists: tuple[int, ...]) -> dict[str, Any]:
+        """The arguments that differ in streams with B frames: motion of references comes from the decoded picture buffer."""
+        kept = self.references.kept
+        found = {"n_ref1": spec.n_ref1, "bi_weights": self._constant(spec.implicit_weights), **kept[slot]}
+        if spec.n_ref1:
+            found["colocated_still"] = kept[lists[spec.n_ref]]["kept_still"]
+        return found
+
+    def _constant(self, numbers: Sequence[int]) -> Any:
+        """int32 array of these numbers, not empty."""
+        return self.executor.constant(np.array(numbers or (0,), np.int32))
+
+    def _searched(self, spec: FrameSpec, lists: tuple[int, ...]) -> tuple[int, ...]:
+        """The slots of both lists as the search sees them: weighted copies follow the slots of frames."""
+        copies = {k: self.config.dpb_frames + 1 + n for n, k in enumerate(spec.luma_weighted)}
+        return tuple([copies.get(k, slot) for k, slot in enumerate(lists)]) if copies else lists
 
     def deferred_write(self, frame: Frame) -> Callable[[], None]:
         """The entropy stage as a function for a task; `frame` lies on the host, its planes are padded (`samples`)."""
-        frame_arrays = {"n_ref": frame.spec.n_ref, "frame_params": frame.frame_params, "slice_data": frame.slice_data}
+        frame_arrays = {
+            "n_ref": frame.spec.n_ref, "n_ref1": frame.spec.n_ref1 if self.config.lists == 2 else None,
+            "frame_params": frame.frame_params, "slice_data": frame.slice_data,
+        }  # fmt: skip
         return deferred_call(ENTROPY_STAGE, self.constants | frame.arrays | frame_arrays)
 
     def decoded_state(self, slot: int) -> dict[str, Any]:
@@ -101,12 +120,12 @@ class Arrays:
             "out_y": interior(y, pad), "out_u": interior(cb, pad // 2), "out_v": interior(cr, pad // 2),
         }  # fmt: skip
 
-    def reference_state(self, ref: int, spec: FrameSpec, list0: tuple[int, ...], weights: Any) -> dict[str, Any]:
-        """The arguments of the search in RefPicList0[ref]; list0: its slots; weights: as in `state`."""
-        luma = self.references.luma[self._searched(spec, list0)[ref]]
-        search_arrays = {"reference_luma": luma, "reference_y": luma[0], "distance": max(0, ref - spec.duplicates) + 1}
+    def reference_state(self, ref: int, spec: FrameSpec, lists: tuple[int, ...], weights: Any) -> dict[str, Any]:
+        """The arguments of the search in entry `ref` of both lists; lists: their slots; weights: as in `state`."""
+        luma = self.references.luma[self._searched(spec, lists)[ref]]
+        search_arrays = {"reference_luma": luma, "reference_y": luma[0], "distance": spec.distances[ref]}
         if ref in spec.luma_weighted:
-            search_arrays["unweighted_luma"] = self.references.luma[list0[ref]]
+            search_arrays["unweighted_luma"] = self.references.luma[lists[ref]]
             search_arrays["reference_weights"] = weights[N_WEIGHTS * ref : N_WEIGHTS * (ref + 1)]
         return search_arrays | self.workspace.of_reference(ref)
 
@@ -120,6 +139,17 @@ class Arrays:
         elif not frame.spec.n_ref:
             for name, value in INTRA_FILL.items():
                 fill(device_frame.results[name], value)
+        if self.config.lists == 2 and not frame.spec.n_ref1:
+            for name, value in SECOND_FILL.items():
+                fill(device_frame.results[name], value)
+
+
+class PreviousFrame(NamedTuple):
+    """Motion of a frame that search centres continue: list 0, with the distances of its entries (FrameSpec)."""
+
+    ref_idx: Any
+    mv: Any
+    distances: tuple[int, ...]
 
 
 class FrameLoop(Protocol):
@@ -142,27 +172,40 @@ class Loop:
         self.settings, self.config, self.executor = settings, settings.config, executor
         self.arrays = Arrays(settings, executor) if arrays is None else arrays
         self.references = self.arrays.references
-        self.dpb = DecodedPictureBuffer(self.config.ref + 1) if dpb is None else dpb
+        self.dpb = DecodedPictureBuffer(self.config.dpb_frames + 1) if dpb is None else dpb
         self.for_download = tuple({ENTROPY_STAGE} - executor.deferred)  # the entropy stage, if this device runs it
-        self.previous: Frame | None = None  # its vectors give search centres
+        self.previous: PreviousFrame | None = None  # the last frame; B frames may lie between a frame and what it continues
+        self._distances: dict[int, tuple[int, ...]] = {}  # of the frame in each slot, in streams with B frames
 
     def run(self, frame: Frame) -> Callable[[], None]:
         """See FrameLoop."""
-        slot, list0 = self.dpb.begin(frame.spec)
+        slot, lists = self.dpb.begin(frame.spec)
         frame.write_params()
         with self.executor.at_work():
-            self.previous = self._code(frame, slot, list0)
+            coded = self._code(frame, slot, lists)
             ready = self.executor.download_of(frame.ring_slot)
+        self.previous = PreviousFrame(coded.ref_idx, coded.mv, frame.spec.distances)
+        self._distances[slot] = frame.spec.distances
         self.dpb.end(frame.spec, slot)
         return ready
 
-    def _code(self, frame: Frame, slot: int, list0: tuple[int, ...]) -> Frame:
+    def _continued(self, spec: FrameSpec, lists: tuple[int, ...]) -> PreviousFrame | None:
+        """The frame whose motion the search continues: the last one; in streams with B frames the first of list 1, else of
+        list 0, whatever frames were coded since.
+        """
+        if self.config.lists == 1 or not lists:
+            return self.previous
+        slot = lists[spec.n_ref if spec.n_ref1 else 0]
+        kept = self.references.kept[slot]
+        return PreviousFrame(kept["kept_ref_idx"], kept["kept_mv"], self._distances[slot])
+
+    def _code(self, frame: Frame, slot: int, lists: tuple[int, ...]) -> Frame:
         """Do, or start, all stages. Returns the frame's arrays in the executor's memory."""
         frame.levels_packed = False
         frame.samples()
         if isinstance(frame, HostFrame):
             frame.mark_levels_dirty()
-        self._stages(frame, frame, slot, list0)
+        self._stages(frame, frame, slot, lists)
         self.executor.download_results(frame.index, self._decoded(frame, slot), frame.ring_slot)
         frame.write_slices = self.arrays.deferred_write(frame)
         return frame
@@ -182,10 +225,10 @@ class Loop:
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
             state = self.arrays.constants | self.arrays.decoded_state(slot)
             self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
-        self.previous = frames[0] if frames else None
+        self.previous = PreviousFrame(frames[0].ref_idx, frames[0].mv, frames[0].spec.distances) if frames else None
 
     def _stages(
-        self, frame: Frame, device_frame: Frame, slot: int, list0: tuple[int, ...],
+        self, frame: Frame, device_frame: Frame, slot: int, lists: tuple[int, ...],
         entropy_state: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """Run the stages from source to reference; `device_frame`: the frame's arrays in the executor's memory.
@@ -193,12 +236,13 @@ class Loop:
         entropy_state: for the entropy stage, if it is not deferred: it runs as soon as the other results are complete.
         """
         self.arrays.fill(frame, device_frame, device_frame is frame)
-        state = self._state(frame, device_frame, slot, list0)
-        references = [self.arrays.reference_state(ref, frame.spec, list0, state["weights"]) for ref in range(len(list0))]
-        kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, frame.spec.luma_weighted
+        spec, state = frame.spec, self._state(frame, device_frame, slot, lists)
+        references = [self.arrays.reference_state(ref, spec, lists, state["weights"]) for ref in range(len(lists))]
+        kind = self.config.me, self.for_download, self.config.subme, self.config.cabac, spec.luma_weighted
+        of_b = spec.n_ref1, self.config.lists == 2 and spec.is_reference
         steps = [
             (names, references[ref] if ref >= 0 else entropy_state or {} if ENTROPY_STAGE in names else {})
-            for names, ref in frame_steps(len(list0), *kind)
+            for names, ref in frame_steps(spec.n_ref, *kind, *of_b)
         ]
         self.executor.run(steps, state, frame.stage_seconds)
 
@@ -210,9 +254,10 @@ class Loop:
         for name in stages:
             self.executor.run([((name,), {})], state, {})
 
-    def _state(self, frame: Frame, device_frame: Frame, slot: int, list0: tuple[int, ...]) -> dict[str, Any]:
+    def _state(self, frame: Frame, device_frame: Frame, slot: int, lists: tuple[int, ...]) -> dict[str, Any]:
         """Arguments of the stages by name."""
-        return self.arrays.state(frame, device_frame, slot, list0, self.previous, self._params(frame))
+        previous = self._continued(frame.spec, lists)
+        return self.arrays.state(frame, device_frame, slot, lists, previous, self._params(frame))
 
     def _params(self, frame: Frame) -> Any:
         """frame_params of a frame in the executor's memory."""

@@ -116,5 +116,6 @@ class FrameRing:
         config = self._config
         size = config.mb_width, config.mb_height
         if not executor.frames_on_device:
-            return Frame(*size)
-        return HostFrame(*size, executor.host_zeros, config.display, executor.by_rows, config.bits_by_kind)
+            return Frame(*size, lists=config.lists)
+        by_rows, with_levels = executor.by_rows, config.bits_by_kind
+        return HostFrame(*size, executor.host_zeros, config.display, by_rows, with_levels, config.lists)

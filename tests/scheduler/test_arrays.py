@@ -67,8 +67,8 @@ def test_bundles_have_a_member_for_each_field_and_are_used():
     for name, bundle in BUNDLES.items():
         assert len(bundle.members.split()) == len(bundle.kind._fields) and name in arguments, name
     (motion,) = getters(["motion"])
-    made = motion({"mb_type": 1, "sub_mb_type": 2, "ref_idx": 3, "mv": 4, "qp": 5})
-    assert made == Motion(1, 2, 3, 4) and made.ref_idx == 3
+    made = motion({"mb_type": 1, "sub_mb_type": 2, "ref_idx": 3, "mv": 4, "qp": 5, "ref_idx1": 6, "mv1": 7})
+    assert made == Motion(1, 2, 3, 4, 6, 7) and made.ref_idx == 3
     assert stage("source_y motion row0 row1 cbp", "motion cbp").reads == ("source_y",)
 
 
