@@ -11,6 +11,7 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from .decisions import LOOK_PAD
 from .layout import COARSE_PAD
+from .search_centre import mean_of_16
 from .simd.lanes import make_shuffle
 from .simd.vector import average, load_u8x16, load_u8x32, store
 
@@ -18,6 +19,7 @@ from .simd.vector import average, load_u8x16, load_u8x32, store
 HalfSize = namedtuple("HalfSize", (
     "planes",  # uint8[4, h + 2 LOOK_PAD, w + 2 LOOK_PAD], G, b, h, j
     "coarse",  # uint8[h / 2 + 2 COARSE_PAD, w / 2 + 2 COARSE_PAD], means of 4x4 source samples
+    "tiny",  # uint8[h / 8, w / 8], means of 16x16 source samples
 ))  # fmt: skip
 
 _ROW_SLACK = 64  # samples behind a row that vectors may read
@@ -27,7 +29,8 @@ _even, _odd = (make_shuffle([*range(first, 32, 2)]) for first in (0, 1))
 def half_size_arrays(mb_width: int, mb_height: int) -> HalfSize:
     """Arrays for a frame of so many macroblocks."""
     planes = np.empty((4, 8 * mb_height + 2 * LOOK_PAD, 8 * mb_width + 2 * LOOK_PAD), np.uint8)
-    return HalfSize(planes, np.empty((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), np.uint8))
+    coarse = np.empty((4 * mb_height + 2 * COARSE_PAD, 4 * mb_width + 2 * COARSE_PAD), np.uint8)
+    return HalfSize(planes, coarse, np.empty((mb_height, mb_width), np.uint8))
 
 
 @helper
@@ -78,7 +81,7 @@ def half_size(luma, row0, row1, out):
     Writes macroblock rows [row0, row1); the first and the last write the rows of the borders too. Rounding is that of means of
     two, first vertically. The frame continues beyond its right and lower edges up to whole macroblocks.
     """
-    planes, coarse = out
+    planes, coarse, tiny = out
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
     width = stride - 2 * LOOK_PAD
     upper, lower = np.empty(2 * width + _ROW_SLACK, np.uint8), np.empty(2 * width + _ROW_SLACK, np.uint8)
@@ -99,3 +102,6 @@ def half_size(luma, row0, row1, out):
             store(upper, x, average(load_u8x16(planes, above + x), load_u8x16(planes, above + stride + x)))
         _halve(upper, 0, width // 2, coarse, (COARSE_PAD + y) * coarse_stride + COARSE_PAD)
     _extend(coarse, COARSE_PAD, 4 * row0, 4 * row1)
+    for my in range(row0, row1):
+        for mx in range(width // 8):
+            tiny[my, mx] = mean_of_16(coarse, COARSE_PAD + 4 * mx, COARSE_PAD + 4 * my)

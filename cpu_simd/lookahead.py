@@ -9,10 +9,22 @@ import numpy as np
 from ..jit.kernel import closed_kernel, helper
 from .bit_costs import mvd_bits
 from .cost import strip_satd
-from .decisions import COARSE_X, COARSE_Y, LOOK_BLOCK, LOOK_INTRA, LOOK_PAD, LOOK_STILL, LOOK_VECTOR
+from .decisions import (
+    CAMERA_SCALE,
+    CAMERA_X,
+    CAMERA_Y,
+    COARSE_SCALE,
+    COARSE_X,
+    COARSE_Y,
+    LOOK_BLOCK,
+    LOOK_INTRA,
+    LOOK_PAD,
+    LOOK_STILL,
+    LOOK_VECTOR,
+)
 from .intra_prediction_8x8 import EDGE_8x8, predict_8x8
 from .mv_prediction import median
-from .search_centre import coarse_vector, vector_costs
+from .search_centre import clamp, coarse_vector, vector_costs
 from .simd.blocks import join
 from .simd.lanes import sum_of_lanes
 from .simd.vector import average, load_u8x8, sub, widen
@@ -67,16 +79,56 @@ def _moved(origin, x, y, plane_size, stride):
     return origin + ((y & 1) * 2 + (x & 1)) * plane_size + (y >> 1) * stride + (x >> 1)
 
 
+@helper
+def _inside(x, y, mx, my, mb_width, mb_height):
+    """Whether macroblock (mx, my) moved by (x, y) source samples stays within the borders of the reference."""
+    left, top = 8 * mx + (x >> 1), 8 * my + (y >> 1)
+    return (
+        left >= -LOOK_PAD and left + 8 <= 8 * mb_width + LOOK_PAD and top >= -LOOK_PAD and top + 8 <= 8 * mb_height + LOOK_PAD
+    )
+
+
 @closed_kernel
-def lookahead_search(current, reference, row0, row1, vector):
+def lookahead_camera(current, reference, camera):
+    """Motion of the whole frame, coarsely -> camera: int16[2], in samples of quarter-size frames.
+
+    current, reference: HalfSize. The least mean difference of what both frames have in common, which is at least half the width
+    and height; the first on a tie, rows from above, with no motion before all.
+    """
+    here, there = current.tiny, reference.tiny
+    height, width = here.shape
+    range_x, range_y = min(CAMERA_X, width // 2), min(CAMERA_Y, height // 2)
+    best_x, best_y, least, area = 0, 0, np.int64(0), np.int64(height) * width
+    for n in range((2 * range_y + 1) * (2 * range_x + 1) + 1):
+        x = (n - 1) % (2 * range_x + 1) - range_x if n else 0
+        y = (n - 1) // (2 * range_x + 1) - range_y if n else 0
+        x0, x1 = max(0, -x), min(width, width - x)
+        common = (np.int64(height) - abs(y)) * (x1 - x0)
+        most = (least * common + area - 1) // area if n else np.int64(1 << 40)  # a total from here on is not less
+        total = np.int64(0)
+        for v in range(max(0, -y), min(height, height - y)):
+            row = np.int32(0)
+            for u in range(x1 - x0):
+                row += abs(np.int32(here[v, x0 + u]) - np.int32(there[v + y, x0 + x + u]))
+            total += row
+            if total >= most:
+                break
+        if total < most:
+            best_x, best_y, least, area = x, y, total, common
+    camera[0], camera[1] = best_x * (CAMERA_SCALE // COARSE_SCALE), best_y * (CAMERA_SCALE // COARSE_SCALE)
+
+
+@closed_kernel
+def lookahead_search(current, reference, camera, row0, row1, vector):
     """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
 
-    current, reference: HalfSize; vector (out): int16[n_mb, 2], source samples. Candidates are 0, the best vector by SAD of
-    quarter-size frames, then a half-size sample around the better one: the least SATD + bits against 0, the first on a tie.
+    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are 0,
+    the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one: the
+    least SATD + bits against 0, the first on a tie.
     """
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
-    mb_width = (stride - 2 * LOOK_PAD) // 8
+    mb_height, mb_width = current.tiny.shape
     cost = np.empty(4 * COARSE_Y * COARSE_X, np.uint16)
     best, position = np.empty((1, 16), np.uint16), np.empty((1, 16), np.uint16)
     vector_costs(1, cost)
@@ -87,8 +139,10 @@ def lookahead_search(current, reference, row0, row1, vector):
         best_x, best_y, least = np.int64(0), np.int64(0), np.int64(_satd(block, others, origin, stride))
         if least >= LOOK_STILL:
             least += _NO_BITS
-            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, best, position)
-            x, y = 4 * x, 4 * y
+            # the macroblock stays within the frame there, so that the search stays within the borders
+            cx, cy = clamp(camera[0], -4 * mx, 4 * (mb_width - 1 - mx)), clamp(camera[1], -4 * my, 4 * (mb_height - 1 - my))
+            x, y = coarse_vector(current.coarse, reference.coarse, mx, my, cost, best, position, cx, cy)
+            x, y = COARSE_SCALE * (cx + x), COARSE_SCALE * (cy + y)
             value = _satd(block, others, _moved(origin, x, y, plane_size, stride), stride) + mvd_bits(2 * x, 2 * y, 0, 0)
             if value < least:
                 best_x, best_y, least = x, y, value
@@ -133,7 +187,9 @@ def _collect(mb, mx, my, mb_width, mb_height, vector, tried):
         dx, dy = NEIGHBOURS[k, 0], NEIGHBOURS[k, 1]
         if 0 <= mx + dx < mb_width and 0 <= my + dy < mb_height:
             other = mb + dy * mb_width + dx
-            n = _add(np.int64(vector[other, 0]), np.int64(vector[other, 1]), tried, n)
+            x, y = np.int64(vector[other, 0]), np.int64(vector[other, 1])
+            if _inside(x, y, mx, my, mb_width, mb_height):
+                n = _add(x, y, tried, n)
     return n
 
 
@@ -147,7 +203,7 @@ def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
     """
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
-    mb_width, mb_height = (stride - 2 * LOOK_PAD) // 8, (planes.shape[1] - 2 * LOOK_PAD) // 8
+    mb_height, mb_width = current.tiny.shape
     tried = np.empty((10, 2), np.int64)
     for mb in range(row0 * mb_width, row1 * mb_width):
         mx, my = mb % mb_width, mb // mb_width
@@ -169,6 +225,8 @@ def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
             centre_x, centre_y = best_x, best_y
             for k in range(1, 9):
                 x, y = centre_x + NEIGHBOURS[k, 0], centre_y + NEIGHBOURS[k, 1]
+                if not _inside(x, y, mx, my, mb_width, mb_height):
+                    continue
                 at = _moved(origin, x, y, plane_size, stride)
                 value = _satd(block, others, at, stride) + mvd_bits(2 * x, 2 * y, 2 * px, 2 * py)
                 if value < least:
@@ -200,7 +258,7 @@ def lookahead_intra(current, row0, row1, cost):
     """
     plane = current.planes[0]
     stride = plane.shape[1]
-    mb_width = (stride - 2 * LOOK_PAD) // 8
+    mb_width = current.tiny.shape[1]
     edge, out = np.empty(EDGE_8x8, np.uint8), np.empty(640, np.uint8)
     for mb in range(row0 * mb_width, row1 * mb_width):
         x, y = LOOK_PAD + 8 * (mb % mb_width), LOOK_PAD + 8 * (mb // mb_width)
@@ -226,18 +284,20 @@ def lookahead_both(frames, position, motions, row0, row1, cost):
     (mv0, cost0), (mv1, cost1), (direct, _) = motions
     planes, before, after = current.planes, earlier.planes, later.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
-    mb_width = (stride - 2 * LOOK_PAD) // 8
+    mb_height, mb_width = current.tiny.shape
     for mb in range(row0 * mb_width, row1 * mb_width):
-        origin = (LOOK_PAD + 8 * (mb // mb_width)) * stride + LOOK_PAD + 8 * (mb % mb_width)
+        mx, my = mb % mb_width, mb // mb_width
+        origin = (LOOK_PAD + 8 * my) * stride + LOOK_PAD + 8 * mx
         block = _block(planes, origin, stride)
         least = np.int64(_satd_of_mean(block, before, origin, after, origin, stride))
         dx, dy = np.int64(direct[mb, 0]), np.int64(direct[mb, 1])
         if dx != 0 or dy != 0:
             x = (dx * position + (1 << (_DIRECT_SHIFT - 1))) >> _DIRECT_SHIFT
             y = (dy * position + (1 << (_DIRECT_SHIFT - 1))) >> _DIRECT_SHIFT
-            at_0 = _moved(origin, x, y, plane_size, stride)
-            at_1 = _moved(origin, x - dx, y - dy, plane_size, stride)
-            least = min(least, np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride)))
+            if _inside(x - dx, y - dy, mx, my, mb_width, mb_height):  # the other one ends between here and a place inside
+                at_0 = _moved(origin, x, y, plane_size, stride)
+                at_1 = _moved(origin, x - dx, y - dy, plane_size, stride)
+                least = min(least, np.int64(_satd_of_mean(block, before, at_0, after, at_1, stride)))
         x0, y0, x1, y1 = np.int64(mv0[mb, 0]), np.int64(mv0[mb, 1]), np.int64(mv1[mb, 0]), np.int64(mv1[mb, 1])
         if x0 != 0 or y0 != 0 or x1 != 0 or y1 != 0:
             at_0, at_1 = _moved(origin, x0, y0, plane_size, stride), _moved(origin, x1, y1, plane_size, stride)

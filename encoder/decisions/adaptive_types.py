@@ -107,15 +107,16 @@ class AdaptiveTypes:
         return list(self._decided(True))
 
     def _decided(self, end: bool) -> Iterator[str]:
-        while self._settle(end) and (length := self._next_run(end)):
+        self._settle(end)
+        while length := self._next_run(end):
             self._anchor += length
             yield from (length - 1) * ["B"]
             yield self._breaks.pop(self._anchor, "P")
             self._runs = {run: cost for run, cost in self._runs.items() if run[0] >= self._anchor}
         self._costs.forget(min(self._anchor, self._settled - self._rules.guard))
 
-    def _settle(self, end: bool) -> bool:
-        """Finds the IDR and I frames among those whose guard is there. Always True."""
+    def _settle(self, end: bool) -> None:
+        """Finds the IDR and I frames among those whose guard is there."""
         while self._settled < self._count - (0 if end else self._rules.guard - 1):
             frame = self._settled
             length = frame - self._last_idr
@@ -126,7 +127,6 @@ class AdaptiveTypes:
             if self._breaks.get(frame) == "IDR":
                 self._last_idr = frame
             self._settled += 1
-        return True
 
     def _is_cut(self, frame: int, length: int) -> bool:
         """Whether a scene begins: no frame shortly before resembles the first, and no frame of it the one before.
@@ -151,12 +151,10 @@ class AdaptiveTypes:
             return 0
         if start in self._breaks:
             return 1
-        stop = min(self._breaks, default=self._settled if end else None)  # the frame before it is the last of a run
-        if stop is None or stop > self._anchor + self._rules.window:
-            if self._settled <= self._anchor + self._rules.window and not (end and stop is not None):
-                return 0
-            stop = min(self._anchor + self._rules.window + 1, self._settled)
-        last = stop - 1
+        behind = min(self._breaks, default=self._settled if end else start + self._rules.window)
+        last = min(behind - 1, self._anchor + self._rules.window)  # no B frame
+        if last >= self._settled:
+            return 0
         if not self._rules.bframes:
             return 1
         if self._rules.b_adapt == FIXED:

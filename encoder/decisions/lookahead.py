@@ -10,7 +10,7 @@ import numpy as np
 
 from ...cpu_simd.decisions import LOOK_PAD
 from ...cpu_simd.half_size import HalfSize, half_size, half_size_arrays
-from ...cpu_simd.lookahead import lookahead_both, lookahead_intra, lookahead_refine, lookahead_search
+from ...cpu_simd.lookahead import lookahead_both, lookahead_camera, lookahead_intra, lookahead_refine, lookahead_search
 
 _LEVEL_SHIFT = 6  # contrast between two frames in 1 / 64
 _MOST_CONTRAST = 4 << _LEVEL_SHIFT
@@ -85,7 +85,9 @@ class FrameCosts:
     def _search(self, frame: HalfSize, reference: HalfSize) -> Motion:
         n_mb = self._mb_width * self._mb_height
         first, mv, cost = np.empty((n_mb, 2), np.int16), np.empty((n_mb, 2), np.int16), np.empty(n_mb, np.uint16)
-        lookahead_search(frame, reference, 0, self._mb_height, first)
+        camera = np.empty(2, np.int16)
+        lookahead_camera(frame, reference, camera)
+        lookahead_search(frame, reference, camera, 0, self._mb_height, first)
         lookahead_refine(frame, reference, first, 0, self._mb_height, mv, cost)
         return mv, cost
 
@@ -108,7 +110,7 @@ def _with_levels(reference: HalfSize, frame: HalfSize) -> HalfSize:
         for value in range(256)
     ]
     levels = np.array(table, np.uint8)
-    return HalfSize(levels[reference.planes], levels[reference.coarse])
+    return HalfSize(*(levels[samples] for samples in reference))
 
 
 def _levels(frame: HalfSize) -> tuple[int, int]:
