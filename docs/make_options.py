@@ -87,10 +87,8 @@ def refused_rows() -> list[str]:
 
 def accepted(row: Unbuilt) -> str:
     """The accepted values of an option, or the opposite of a switch."""
-    special = {"min_keyint": "up to `--keyint`", "no_mixed_refs": "`--mixed-refs`; with `--ref 1` both",
-               "scenecut": "`0`, `--no-scenecut`"}  # fmt: skip
-    if row.name in special:
-        return special[row.name]
+    if row.name == "no_mixed_refs":
+        return "`--mixed-refs`; with `--ref 1` both"
     if not row.is_switch:
         return ", ".join(f"`{value}`" for value in row.neutral)
     opposite = UNBUILT.get(row.name[3:] if row.name.startswith("no_") else f"no_{row.name}")

@@ -17,6 +17,12 @@ class EncoderOptions(TypedDict, total=False):
     level: str | float | None
     keyint: int | str | None
     ref: int | None
+    b_adapt: int | None
+    b_bias: int | None
+    scenecut: int | None
+    no_scenecut: bool | None
+    min_keyint: int | str | None
+    rc_lookahead: int | None
     slices: int | None
     no_deblock: bool | None
     no_cabac: bool | None
