@@ -1,7 +1,7 @@
 """Source frames in half the width and height, with half-sample planes, and in a quarter: what the lookahead sees.
 
-Not part of the standard. A sample of plane G is the mean of 2x2 source samples; those of b, h and j are the same a source sample
-to the right, below, and both. So the sample at (x, y) / 2 of the half-size frame is the mean at (x, y) of the source.
+Not part of the standard. A sample of plane G is the mean of 2x2 source samples; those of b, h and j are the same a source
+sample to the right, below, and both. So the sample at (x, y) / 2 of the half-size frame is the mean at (x, y) of the source.
 """
 
 from collections import namedtuple
@@ -78,8 +78,8 @@ def _extend(plane, pad, y0, y1):
 def half_size(luma, row0, row1, out):
     """Not part of the standard: the half-size frame of source luma, uint8[H, W] of display size -> out, HalfSize.
 
-    Writes macroblock rows [row0, row1); the first and the last write the rows of the borders too. Rounding is that of means of
-    two, first vertically. The frame continues beyond its right and lower edges up to whole macroblocks.
+    Writes macroblock rows [row0, row1); the first and the last write the rows of the borders too. Rounding is that of means
+    of two, first vertically. The frame continues beyond its right and lower edges up to whole macroblocks.
     """
     planes, coarse, tiny = out
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]

@@ -1,4 +1,4 @@
-"""Costs of the macroblocks of source frames in half size: from earlier frames, from later ones, from both, by intra prediction.
+"""Costs of the macroblocks of source frames in half size: from earlier frames, later ones, both, and by intra prediction.
 
 Not part of the standard. A macroblock is a block of 8x8 samples of half-size planes (half_size.py). Vectors are in source
 samples, which are half samples there. Costs are SATD + bits: a lambda of 1.
@@ -92,8 +92,8 @@ def _inside(x, y, mx, my, mb_width, mb_height):
 def lookahead_camera(current, reference, camera):
     """Motion of the whole frame, coarsely -> camera: int16[2], in samples of quarter-size frames.
 
-    current, reference: HalfSize. The least mean difference of what both frames have in common, which is at least half the width
-    and height; the first on a tie, rows from above, with no motion before all.
+    current, reference: HalfSize. The least mean difference of what both frames have in common, which is at least half the
+    width and height; the first on a tie, rows from above, with no motion before all.
     """
     here, there = current.tiny, reference.tiny
     height, width = here.shape
@@ -122,9 +122,9 @@ def lookahead_camera(current, reference, camera):
 def lookahead_search(current, reference, camera, row0, row1, vector):
     """First round for macroblock rows [row0, row1), from whole samples; all macroblocks at once.
 
-    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are 0,
-    the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one: the
-    least SATD + bits against 0, the first on a tie.
+    current, reference: HalfSize; camera: of lookahead_camera; vector (out): int16[n_mb, 2], source samples. Candidates are
+    0, the best vector around that of the camera by SAD of quarter-size frames, then a half-size sample around the better one:
+    the least SATD + bits against 0, the first on a tie.
     """
     planes, others = current.planes, reference.planes
     stride, plane_size = planes.shape[2], planes.shape[1] * planes.shape[2]
@@ -197,8 +197,8 @@ def _collect(mb, mx, my, mb_width, mb_height, vector, tried):
 def lookahead_refine(current, reference, vector, row0, row1, mv, cost):
     """Second round for macroblock rows [row0, row1), down to half samples; all macroblocks at once.
 
-    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD +
-    bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
+    vector: int16[n_mb, 2], of lookahead_search for all rows. Out: mv int16[n_mb, 2], source samples; cost uint16[n_mb], SATD
+    + bits against the predictor of the first round's vectors. Candidates are 0, the own vector, those of the neighbours in
     raster order, then a source sample around the best: the least cost, the first on a tie.
     """
     planes, others = current.planes, reference.planes
@@ -254,7 +254,7 @@ def _predict_plane(plane, x, y, out, to):
 def lookahead_intra(current, row0, row1, cost):
     """Cost of macroblock rows [row0, row1) by intra prediction from source samples -> cost: uint16[n_mb].
 
-    current: HalfSize. The least SATD of the nine modes of 8.3.2.2, all of whose neighbours count as available, and of 8.3.4.4.
+    current: HalfSize. The least SATD of the modes of 8.3.2.2, all of whose neighbours count as available, and of 8.3.4.4.
     """
     plane = current.planes[0]
     stride = plane.shape[1]
@@ -275,10 +275,10 @@ def lookahead_intra(current, row0, row1, cost):
 def lookahead_both(frames, position, motions, row0, row1, cost):
     """Cost of macroblock rows [row0, row1) of a B frame between two frames -> cost: uint16[n_mb].
 
-    frames: HalfSize of the B frame, of the earlier, of the later frame; position: int, distance from the earlier frame to the B
-    frame over that to the later one, in 1 / 256; motions: of the B frame from the earlier one, from the later one, of the later
-    frame from the earlier one, each (mv, cost) of lookahead_refine. The least of both vectors of the later frame's macroblock,
-    scaled; of none; of each list; of both lists.
+    frames: HalfSize of the B frame, of the earlier, of the later frame; position: int, distance from the earlier frame to the
+    B frame over that to the later one, in 1 / 256; motions: of the B frame from the earlier one, from the later one, of the
+    later frame from the earlier one, each (mv, cost) of lookahead_refine. The least of no motion; of the vectors of the later
+    frame's macroblock, scaled; of each list; of both lists.
     """
     current, earlier, later = frames
     (mv0, cost0), (mv1, cost1), (direct, _) = motions

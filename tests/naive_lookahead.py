@@ -68,54 +68,56 @@ def camera(current, reference):
 def first_round(current, reference, moved):
     """Vectors by whole half-size samples; moved: of camera."""
     rows, columns = current[2].shape
-    vectors = {}
-    for my in range(rows):
-        for mx in range(columns):
-            here = block(current[0], mx, my)
+    return {(mx, my): first_vector(current, reference, moved, mx, my) for my in range(rows) for mx in range(columns)}
 
-            def cost(v):
-                return satd(here, block(reference[0], mx, my, *v)) + bits(*v)
 
-            best = 0, 0
-            if cost(best) - bits(0, 0) >= 64:
-                cx = max(-4 * mx, min(4 * (columns - 1 - mx), moved[0]))
-                cy = max(-4 * my, min(4 * (rows - 1 - my), moved[1]))
-                top, left = COARSE_PAD + 4 * my - 2, COARSE_PAD + 4 * mx - 2
-                source = current[1][top : top + 8, left : left + 8]
+def first_vector(current, reference, moved, mx, my):
+    """That of a macroblock."""
+    rows, columns = current[2].shape
+    here = block(current[0], mx, my)
 
-                def coarse_cost(v):
-                    window = reference[1][top + cy + v[1] :, left + cx + v[0] :][:8, :8]
-                    return min(65535, int(abs(window - source).sum()) + naive.se_bits(v[0]) + naive.se_bits(v[1]))
+    def cost(v):
+        return satd(here, block(reference[0], mx, my, *v)) + bits(*v)
 
-                x, y = min([(x, y) for y in range(-10, 10) for x in range(-16, 16)], key=coarse_cost)
-                best = min([best, (4 * (cx + x), 4 * (cy + y))], key=cost)
-                best = min([best, *((best[0] + 2 * dx, best[1] + 2 * dy) for dx, dy in AROUND)], key=cost)
-            vectors[mx, my] = best
-    return vectors
+    if cost((0, 0)) - bits(0, 0) < 64:
+        return 0, 0
+    cx = max(-4 * mx, min(4 * (columns - 1 - mx), moved[0]))
+    cy = max(-4 * my, min(4 * (rows - 1 - my), moved[1]))
+    top, left = COARSE_PAD + 4 * my - 2, COARSE_PAD + 4 * mx - 2
+    source = current[1][top : top + 8, left : left + 8]
+
+    def coarse_cost(v):
+        window = reference[1][top + cy + v[1] :, left + cx + v[0] :][:8, :8]
+        return min(65535, int(abs(window - source).sum()) + naive.se_bits(v[0]) + naive.se_bits(v[1]))
+
+    x, y = min([(x, y) for y in range(-10, 10) for x in range(-16, 16)], key=coarse_cost)
+    best = min([(0, 0), (4 * (cx + x), 4 * (cy + y))], key=cost)
+    return min([best, *((best[0] + 2 * dx, best[1] + 2 * dy) for dx, dy in AROUND)], key=cost)
 
 
 def second_round(current, reference, vectors):
-    """(vectors, costs) by macroblock."""
-    found = {}
-    for (mx, my), own in vectors.items():
-        here = block(current[0], mx, my)
-        still = satd(here, block(reference[0], mx, my))
-        if own == (0, 0) and still < 64:
-            found[mx, my] = own, still + 4
-            continue
-        a, b, c = (vectors.get(at, (0, 0)) for at in ((mx - 1, my), (mx, my - 1), (mx + 1, my - 1)))
-        px, py = (sorted(v)[1] for v in zip(a, b, c)) if my else a
+    """(vector, cost) by macroblock."""
+    return {at: second_vector(current, reference, vectors, *at) for at in vectors}
 
-        def cost(v):
-            return satd(here, block(reference[0], mx, my, *v)) + bits(*v, px, py)
 
-        near = [vectors[mx + dx, my + dy] for dx, dy in AROUND if (mx + dx, my + dy) in vectors]
-        near = [v for v in near if block(reference[0], mx, my, *v) is not None]
-        x, y = min([(0, 0), own, *near], key=cost)
-        around = [(x + dx, y + dy) for dx, dy in AROUND if block(reference[0], mx, my, x + dx, y + dy) is not None]
-        best = min([(x, y), *around], key=cost)
-        found[mx, my] = best, cost(best) - 2 + 5 * (best != (0, 0)) + 4
-    return found
+def second_vector(current, reference, vectors, mx, my):
+    """(vector, cost) of a macroblock."""
+    here, own = block(current[0], mx, my), vectors[mx, my]
+    still = satd(here, block(reference[0], mx, my))
+    if own == (0, 0) and still < 64:
+        return own, still + 4
+    a, b, c = (vectors.get(at, (0, 0)) for at in ((mx - 1, my), (mx, my - 1), (mx + 1, my - 1)))
+    px, py = (sorted(v)[1] for v in zip(a, b, c)) if my else a
+
+    def cost(v):
+        return satd(here, block(reference[0], mx, my, *v)) + bits(*v, px, py)
+
+    near = [vectors[mx + dx, my + dy] for dx, dy in AROUND if (mx + dx, my + dy) in vectors]
+    near = [v for v in near if block(reference[0], mx, my, *v) is not None]
+    x, y = min([(0, 0), own, *near], key=cost)
+    around = [(x + dx, y + dy) for dx, dy in AROUND if block(reference[0], mx, my, x + dx, y + dy) is not None]
+    best = min([(x, y), *around], key=cost)
+    return best, cost(best) - 2 + 5 * (best != (0, 0)) + 4
 
 
 def intra(current):
@@ -134,18 +136,20 @@ def intra(current):
 
 def both(current, earlier, later, position, motions):
     """Costs of a B frame by macroblock; motions: from the earlier, from the later, of the later from the earlier one."""
-    costs = []
-    for at, (own_0, cost_0) in motions[0].items():
-        (own_1, cost_1), direct = motions[1][at], motions[2][at][0]
-        here = block(current[0], *at)
+    return [b_cost(current, earlier, later, position, [motion[at] for motion in motions], at) for at in motions[0]]
 
-        def cost(v0, v1):
-            a, b = block(earlier[0], *at, *v0), block(later[0], *at, *v1)
-            return 1 << 20 if b is None else satd(here, mean_of_2(a, b))
 
-        scaled = tuple((v * position + 128) >> 8 for v in direct)
-        back = tuple(a - b for a, b in zip(scaled, direct))
-        vector = 5 if any(own_0) or any(own_1) else 0
-        tried = cost((0, 0), (0, 0)), cost(scaled, back), cost(own_0, own_1) + vector
-        costs.append(min(min(tried) + 4, cost_0, cost_1))
-    return costs
+def b_cost(current, earlier, later, position, motions, at):
+    """Of the macroblock `at`, with its motions."""
+    (own_0, cost_0), (own_1, cost_1), (direct, _) = motions
+    here = block(current[0], *at)
+
+    def cost(v0, v1):
+        a, b = block(earlier[0], *at, *v0), block(later[0], *at, *v1)
+        return 1 << 20 if b is None else satd(here, mean_of_2(a, b))
+
+    scaled = tuple((v * position + 128) >> 8 for v in direct)
+    back = tuple(a - b for a, b in zip(scaled, direct))
+    vector = 5 if any(own_0) or any(own_1) else 0
+    tried = cost((0, 0), (0, 0)), cost(scaled, back), cost(own_0, own_1) + vector
+    return min(min(tried) + 4, cost_0, cost_1)

@@ -1,11 +1,12 @@
 """Frame types by the content: scene cuts, and how many B frames lie between two others. Not part of the standard.
 
-Pure functions of integers: the types of a stream depend on its frames and the settings alone, neither on threads nor on how many
-frames a call brings.
+Pure functions of integers: the types of a stream depend on its frames and the settings alone, not on threads or on when
+frames come.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -15,8 +16,9 @@ from .lookahead import FrameCosts
 
 FIXED, FAST, BEST = 0, 1, 2  # b_adapt
 _B_SHARE, _B_OF = 100, 120  # a B frame counts as this share of its cost: it has a coarser quantiser
-_LEAST_SHARE = 4  # the threshold of scene cuts right behind an IDR frame, part of that at keyint
-_SHORT = 4  # GOPs shorter than this part of min_keyint have a threshold lower by _SHORT again
+_LEAST = Fraction(1, 4)  # the bias of scene cuts min_keyint frames behind an IDR frame, part of that at keyint
+_SHORT = Fraction(1, 4)  # the part of min_keyint, and the part of that bias, below which there is no less
+_FLASH = Fraction(1, 200)  # frames before and behind a flash resemble each other from this bias on, for each of scenecut
 _GUARD = 2  # frames: flashes are shorter
 
 
@@ -133,16 +135,18 @@ class AdaptiveTypes:
 
         A flash ends with a frame like the one before it, so that neither its first frame nor the one behind it is a cut.
         """
-        guard = self._rules.guard
-        after = [(frame - 1, later) for later in range(frame, min(frame + guard, self._count))]
+        guard, bias = self._rules.guard, cut_bias(self._rules, length)
+        after = [(frame - 1, later) for later in range(frame + 1, min(frame + guard, self._count))]
         before = [(earlier, frame) for earlier in range(frame - 2, max(frame - guard, 0) - 1, -1)]
-        return all(self._differ(*pair, length) for pair in (*after, *before))
+        if not self._differ(frame - 1, frame, bias):
+            return False
+        bias = max(bias, self._rules.scenecut * _FLASH)
+        return all(self._differ(*pair, bias) for pair in (*after, *before))
 
-    def _differ(self, earlier: int, later: int, length: int) -> bool:
-        """Whether prediction gains so little that frames belong to different scenes. length: frames since IDR."""
-        share, of = cut_bias(self._rules, length)
-        least = (of - share) * self._costs.intra(later)
-        return of * self._costs.p(earlier, later) >= least and of * self._costs.p_of_levels(earlier, later) >= least
+    def _differ(self, earlier: int, later: int, bias: Fraction) -> bool:
+        """Whether prediction gains so little that frames belong to different scenes: no more than `bias` of all bits."""
+        least = (1 - bias) * self._costs.intra(later)
+        return self._costs.p(earlier, later) >= least and self._costs.p_of_levels(earlier, later) >= least
 
     def _next_run(self, end: bool) -> int:
         """Frames up to the next one that is not B, with it; 0: not known yet."""
@@ -201,17 +205,15 @@ class AdaptiveTypes:
         return self._costs.b(earlier, later, frame) * _B_SHARE // (_B_OF + self._rules.b_bias)
 
 
-def cut_bias(rules: TypeRules, length: int) -> tuple[int, int]:
-    """A frame is like no earlier one if its cost as P is at least 1 minus this of that by intra prediction: (numerator, denominator).
+def cut_bias(rules: TypeRules, length: int) -> Fraction:
+    """A frame is like no earlier one if its cost as P is at least 1 minus this of that by intra prediction.
 
     length: frames since the last IDR frame, below keyint. The longer the GOP, the easier a new one begins.
     """
-    share, of = rules.scenecut, 100
-    shortest, longest = rules.min_keyint, rules.keyint
-    least, parts = (share, of) if shortest == longest else (share, _LEAST_SHARE * of)
-    if _SHORT * length <= shortest:
-        return least, _SHORT * parts
+    most, shortest, longest = Fraction(rules.scenecut, 100), rules.min_keyint, rules.keyint
+    least = most if shortest == longest else most * _LEAST
+    if length <= shortest * _SHORT:
+        return least * _SHORT
     if length <= shortest:
-        return least * length, parts * shortest
-    rise = (_LEAST_SHARE - 1) * share * (length - shortest)
-    return share * (longest - shortest) + rise, _LEAST_SHARE * of * (longest - shortest)
+        return least * length / shortest
+    return least + (most - least) * (length - shortest) / (longest - shortest)

@@ -1,7 +1,7 @@
 """Costs of source frames in half size, before they are coded: what the decisions about frame types compare.
 
-Not part of the standard. Integers that depend on two or three source frames alone: neither on the order of the questions nor on
-threads. Every pair of frames is searched once, when it is first asked for.
+Not part of the standard. Integers that depend on two or three source frames alone: neither on the order of the questions nor
+on threads. Every pair of frames is searched once, when it is first asked for.
 """
 
 from math import isqrt
@@ -20,7 +20,7 @@ Motion = tuple[np.ndarray, np.ndarray]  # vectors int16[n_mb, 2], source samples
 class FrameCosts:
     """Costs of the frames of a stream, by their numbers in display order, in bits at a lambda of 1 (cpu_simd/lookahead.py).
 
-    Those of a frame are sums over its macroblocks without those at the border, whose prediction is worse than what it will be.
+    Those of a frame are sums over its macroblocks without those at the border, which predict worse than they will.
     """
 
     def __init__(self, width: int, height: int) -> None:
@@ -105,11 +105,9 @@ def _with_levels(reference: HalfSize, frame: HalfSize) -> HalfSize:
     count = reference.planes[0, LOOK_PAD:-LOOK_PAD, LOOK_PAD:-LOOK_PAD].size
     contrast = isqrt((wanted_variance << 2 * _LEVEL_SHIFT) // variance) if variance else 0
     contrast = min(contrast, _MOST_CONTRAST)
-    table = [
-        min(255, max(0, ((value * count - total) * contrast // count + (wanted << _LEVEL_SHIFT) // count + 32) >> _LEVEL_SHIFT))
-        for value in range(256)
-    ]
-    levels = np.array(table, np.uint8)
+    mean = (wanted << _LEVEL_SHIFT) // count + (1 << (_LEVEL_SHIFT - 1))
+    table = [((value * count - total) * contrast // count + mean) >> _LEVEL_SHIFT for value in range(256)]
+    levels = np.array([min(255, max(0, value)) for value in table], np.uint8)
     return HalfSize(*(levels[samples] for samples in reference))
 
 

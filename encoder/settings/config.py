@@ -254,7 +254,8 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    known = {entry.name for entry in fields(Config)} | {"no_deblock", "no_cabac", "no_8x8dct", "no_scenecut"}  # parts of others
+    parts = {"no_deblock", "no_cabac", "no_8x8dct", "no_scenecut"}  # of other fields
+    known = {entry.name for entry in fields(Config)} | parts
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
         raise TypeError(f"options without a field of the same name in Config (encoder/settings/config.py): {missing}")
@@ -317,7 +318,7 @@ def _settle_types(values: dict[str, Any], options: dict[str, Any]) -> None:
     if values["scenecut"]:
         if values["gops"] > 1:
             raise OptionError(
-                f"{values['gops']}: where GOPs begin is known one after another; give --scenecut 0 for several at once", "gops"
+                f"{values['gops']}: where GOPs begin is known one after another; several at once need --scenecut 0", "gops"
             )
         values["gops"] = 1
 

@@ -189,7 +189,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("b_adapt", "Frame types", read_int, 1, "how many B frames lie between two others: 0 always --bframes, 1 by their "
            "costs, 2 by those of all ways to divide the frames ahead (slower)", "INT", 0, 2),
     Option("b_bias", "Frame types", read_int, 0, "the more, the more B frames by --b-adapt", "INT", -100, 100),
-    Option("scenecut", "Frame types", read_int, None, "a new scene begins with an I frame, an IDR frame from --min-keyint on: "
+    Option("scenecut", "Frame types", read_int, None, "new scenes begin with an I frame, an IDR frame from --min-keyint on: "
            "the more, the more frames count as new scenes; 0 none. 40 with B frames, else 0", "INT", 0, 100),
     Option("no_scenecut", "Frame types", read_flag, False, "--scenecut 0"),
     Option("min_keyint", "Frame types", read_count, "auto", "smallest distance of IDR frames; auto = a tenth of --keyint, at "

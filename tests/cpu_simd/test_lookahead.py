@@ -1,4 +1,4 @@
-"""The lookahead's half-size frames and costs against their definitions: sizes, motion beyond the borders, any split of rows."""
+"""The lookahead's half-size frames and costs against their definitions: any size, motion beyond borders, split of rows."""
 
 import numpy as np
 import pytest
