@@ -6,6 +6,7 @@ from h264lite.cpu_simd.decisions import LAMBDA
 
 from . import naive
 
+SHAPES = np.array([0] * 4 + [1] * 2 + [2] * 2 + [3] * 3)
 AREAS = np.array([64] * 4 + [128] * 4 + [256] * 3)
 
 
@@ -23,9 +24,10 @@ def scene(rng, width, height, n_ref, n_ref1, qp, pad=48, reach=6, noise=4, weigh
     luma = np.zeros((n_ref + n_ref1 + 1, 4, height + 2 * pad, width + 2 * pad), np.uint8)
     slots = rng.permutation(len(luma))[: n_ref + n_ref1].astype(np.int32)
     for planes in luma:
-        inside = (base + rng.normal(0, 3, base.shape)).clip(0, 255).astype(np.uint8)
+        inside = (base + rng.normal(0, 1, base.shape)).clip(0, 255).astype(np.uint8)
         planes[:] = naive.half_samples(np.pad(inside, pad, mode="edge"))
     flat = np.kron(rng.integers(0, 3, (rows, mb_width)), np.ones((16, 16)))
+    flat = flat * np.kron(rng.integers(1, 4, (2 * rows, 2 * mb_width)), np.ones((8, 8))) / 3
     source = (base + rng.normal(0, noise, base.shape) * flat).clip(0, 255).astype(np.uint8)
     weights = rng.integers(-64, 129, n_ref * n_ref1) if weighted else np.full(n_ref * n_ref1, 32)
     chroma = np.zeros((len(luma), 2, height // 2 + pad, width // 2 + pad), np.uint8)
@@ -38,11 +40,14 @@ def scene(rng, width, height, n_ref, n_ref1, qp, pad=48, reach=6, noise=4, weigh
     mv = rng.integers(-reach, reach + 1, (n_mb, 1, 2, 2)) * (rng.random((n_mb, 1, 1, 1)) < 0.7)
     mv = mv + rng.integers(-1, 2, (n_mb, 11, 2, 2)) * (rng.random((n_mb, 11, 1, 1)) < 0.5)
     mv[ref < 0] = 0
-    cost = AREAS * rng.integers(0, 5, (n_mb, 1)) + AREAS * rng.integers(0, 5, (n_mb, 11)) // 4 + rng.integers(0, 9, (n_mb, 11))
+    liked = SHAPES == rng.integers(0, 4, (n_mb, 1))
+    cost = AREAS * rng.integers(1, 6, (n_mb, 1)) + AREAS * rng.integers(0, 4, (n_mb, 11)) // 2 + rng.integers(0, 9, (n_mb, 11))
+    cost = np.where(liked, cost // 8, cost)
+    cost[:, :4] += 400 * (rng.random((n_mb, 4)) < 0.3)  # where direct prediction is better
     extra = rng.integers(-60, 60, (n_mb, 7)) * lam[:, None] // 4
     first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
     limit = rng.integers(-100, 100, n_mb) * lam // 4
-    intra = AREAS[8] * rng.integers(1, 6, n_mb) + 4 * lam
+    intra = AREAS[8] * rng.integers(1, 6, n_mb) * rng.integers(1, 4, n_mb)
     return {
         "source": source,
         "references": References(luma, chroma, slots, slots, np.zeros(2, np.int32), pad, n_ref, n_ref1, weights.astype(np.int32)),

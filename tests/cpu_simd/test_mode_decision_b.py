@@ -6,7 +6,33 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import DecisionSettingsB, Planes
 from h264lite.cpu_simd.mode_decision_b import mode_decision_b
-from h264lite.standard.macroblock import B_8x8, B_8x16, B_16x8, B_16x16, B_DIRECT, B_SKIP, I_16x16
+from h264lite.decoder import layout as decoder_layout
+from h264lite.decoder.direct import spatial_direct
+from h264lite.decoder.layout import (
+    N_PARAMETERS,
+    P_COL_SHORT,
+    P_COL_SLOT,
+    P_MB_WIDTH,
+    P_ROWS_PER_MB,
+    P_SLICE_ID,
+    SUB_DIRECT,
+    P_DIRECT_8x8,
+    rows_per_mb,
+)
+from h264lite.decoder.neighbours import neighbours
+from h264lite.standard.macroblock import (
+    B_DIRECT,
+    B_SKIP,
+    B_SUB_BI,
+    B_SUB_DIRECT,
+    B_SUB_L0,
+    B_SUB_L1,
+    B_8x8,
+    B_8x16,
+    B_16x8,
+    B_16x16,
+    I_16x16,
+)
 
 from ..b_scenes import results, scene
 from ..naive_mode_decision_b import DecisionB
@@ -50,6 +76,7 @@ def assert_defined(s, settings, out):
 def test_against_the_definition(cabac):
     print("seed", SEED)
     seen: set[int] = set()
+    subs: set[int] = set()
     for n, (n_ref, n_ref1, subme, mask, qp, psy) in enumerate((
         (1, 1, 5, 31, 27, 0), (2, 1, 7, 31, 24, 0), (3, 2, 6, 7, 30, 0), (1, 1, 2, 31, 27, 0), (2, 2, 6, 15, None, 300),
         (1, 1, 6, 3, 34, 256), (4, 1, 5, 1, 20, 0), (2, 1, 7, 31, None, 0),
@@ -61,6 +88,7 @@ def test_against_the_definition(cabac):
         out = decide(s, settings)
         assert_defined(s, settings, out)
         seen |= set(out.mb_type.tolist())
+        subs |= set(out.sub_mb_type[out.mb_type == B_8x8].ravel().tolist())
         for threads in (2, 5):
             for a, b in zip(decide(s, settings, threads), out):
                 np.testing.assert_array_equal(a, b)
@@ -69,3 +97,46 @@ def test_against_the_definition(cabac):
             np.testing.assert_array_equal(a, b)
     expected = {B_16x16, B_16x8, B_8x16, B_8x8, B_DIRECT, I_16x16}
     assert seen == (expected | {B_SKIP} if cabac else expected)
+    assert subs == {B_SUB_DIRECT, B_SUB_L0, B_SUB_L1, B_SUB_BI}
+
+
+def grids(ref_idx, mv):
+    """int8[H8, W8], int16[H4, W4, 2]: motion of a list as the decoder has it."""
+    mb_width = WIDTH // 16
+    by_block = mv.reshape(ROWS, mb_width, 4, 4, 2).swapaxes(1, 2).reshape(4 * ROWS, 4 * mb_width, 2)
+    return ref_idx.reshape(ROWS, mb_width, 2, 2).swapaxes(1, 2).reshape(2 * ROWS, 2 * mb_width), by_block
+
+
+def test_direct_motion_is_the_decoders():
+    """8.4.1.2.2 as decoder/direct.py has it, for all macroblocks of type B_Skip, B_Direct_16x16 and direct sub-macroblocks."""
+    checked = zero = 0
+    for n, (n_ref, n_ref1) in enumerate(((1, 1), (2, 2), (3, 1), (2, 1), (1, 1), (1, 2))):
+        rng = np.random.default_rng(SEED + n)
+        s = scene(rng, WIDTH, HEIGHT, n_ref, n_ref1, constant(N_MB, 30))
+        out = decide(s, DecisionSettingsB(7, 1, 31))
+        lists = [grids(out.ref_idx, out.mv), grids(out.ref_idx1, out.mv1)]
+        refs, vectors = (np.stack(arrays) for arrays in zip(*lists))
+        # the co-located picture, of which one corner block of each quadrant has a small vector or a larger one
+        still = (s["still"][:, None] >> np.arange(4) & 1).astype(np.int16)
+        of_col = grids(np.zeros_like(out.ref_idx), np.repeat(2 - 2 * still, 4, 1).reshape(N_MB, 2, 2, 2, 2)
+                       .swapaxes(2, 3).reshape(N_MB, 16, 1).repeat(2, 2))  # fmt: skip
+        p = np.zeros(N_PARAMETERS, np.int64)
+        p[[P_COL_SLOT, P_COL_SHORT, P_DIRECT_8x8, P_MB_WIDTH]] = 1, 1, 1, WIDTH // 16
+        p[P_ROWS_PER_MB] = rows_per_mb(WIDTH // 16)
+        slices, sub_type = np.repeat(s["first"], WIDTH // 16), np.full((N_MB, 4), SUB_DIRECT, np.uint8)
+        for mb in range(N_MB):
+            direct = out.mb_type[mb] in (B_SKIP, B_DIRECT)
+            quadrants = range(4) if direct else np.flatnonzero(out.sub_mb_type[mb] == 0) if out.mb_type[mb] == B_8x8 else ()
+            p[P_SLICE_ID] = slices[mb]
+            mv = np.stack([vectors, np.stack([of_col[1]] * 2)]).copy()
+            ref_idx = np.stack([refs, np.stack([of_col[0]] * 2)]).copy()
+            y0, x0 = mb // (WIDTH // 16) * 4, mb % (WIDTH // 16) * 4
+            motion = decoder_layout.Motion(mv, ref_idx, np.zeros(ref_idx.shape, np.int32))
+            spatial_direct(p, sub_type, motion, mb, neighbours(p, slices, mb), y0, x0)
+            for q in quadrants:
+                y, x = y0 + (q & 2), x0 + 2 * (q & 1)
+                assert (ref_idx[0, :, y >> 1, x >> 1] == refs[:, y >> 1, x >> 1]).all(), (mb, q)
+                assert (mv[0, :, y : y + 2, x : x + 2] == vectors[:, y : y + 2, x : x + 2]).all(), (mb, q)
+                checked += 1
+                zero += int(still[mb, q])
+    assert checked > 100 and zero > 30
