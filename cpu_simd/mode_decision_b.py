@@ -1,7 +1,7 @@
 """Mode decision of B frames: type, direct prediction, partitions, lists and vectors, in decoding order.
 
-As in mode_decision.py, predictors and direct motion depend on the choices of the neighbours to the left and above, and threads
-take rows by ticket. Not part of the standard.
+As in mode_decision.py, predictors depend on the choices of the neighbours to the left and above, direct motion too, and
+threads take rows by ticket. Not part of the standard.
 """
 
 from collections import namedtuple
@@ -11,7 +11,7 @@ import numpy as np
 from ..jit.atomics import fetch_add, store_release
 from ..jit.inlining import inlined
 from ..jit.kernel import closed_kernel, helper
-from ..standard.macroblock import B_8x8, B_8x16, B_16x8, B_16x16, B_DIRECT, B_SKIP, B_SUB_DIRECT, B_SUB_L0, I_16x16
+from ..standard.macroblock import B_DIRECT, B_SKIP, B_SUB_DIRECT, B_SUB_L0, B_8x8, B_8x16, B_16x8, B_16x16, I_16x16
 from ..standard.tables import QUANT_MF
 from .bit_costs import mvd_bits, ref_idx_bits
 from .cost import QUARTER_SAMPLES, Target, quarter_offsets
@@ -36,11 +36,11 @@ from .layout import (
     B_EXTRA_DIRECT,
     B_QUADRANT,
     B_WHOLE,
+    B_8x16_PART,
+    B_16x8_PART,
     B_EXTRA_8x8,
     B_EXTRA_8x16,
     B_EXTRA_16x8,
-    B_8x16_PART,
-    B_16x8_PART,
 )
 from .mode_decision import FAR, commit_motion, fill_mv_cache, load_mv_cache, predict, wait_for_above, whole_error
 from .psy import predicted_difference
@@ -193,7 +193,7 @@ def mode_decision_b(
     mb_type, sub_mb_type = motion.mb_type, motion.sub_mb_type
     metric = SATD if settings.subme >= 3 else SAD
     by_cost = settings.subme >= BY_COST and settings.cabac
-    height, width = source.y.shape
+    width = source.y.shape[1]
     mb_width = width // 16
     offsets, of_predicted = np.empty((2, 16), np.int64), np.zeros((2, 16), np.int64)
     stride = references.luma.shape[3]

@@ -6,6 +6,7 @@ from h264lite.cpu_simd.decisions import LAMBDA
 
 from . import naive
 
+PAD = 48
 SHAPES = np.array([0] * 4 + [1] * 2 + [2] * 2 + [3] * 3)
 AREAS = np.array([64] * 4 + [128] * 4 + [256] * 3)
 
@@ -17,7 +18,7 @@ def smooth(rng, height, width):
     return ((big[:-8, :-8] + big[8:, :-8] + big[:-8, 8:] + big[8:, 8:]) / 4)[:height, :width]
 
 
-def scene(rng, width, height, n_ref, n_ref1, qp, pad=48, reach=6, noise=4, weighted=False):
+def scene(rng, width, height, n_ref, n_ref1, qp, pad=PAD, reach=6, noise=4, weighted=False):
     """Arguments of mode_decision_b by name. reach: of the vectors, quarter samples; qp: uint8[n_mb]."""
     mb_width, rows, n_mb = width // 16, height // 16, width * height // 256
     base = smooth(rng, height, width)
@@ -41,19 +42,18 @@ def scene(rng, width, height, n_ref, n_ref1, qp, pad=48, reach=6, noise=4, weigh
     mv = mv + rng.integers(-1, 2, (n_mb, 11, 2, 2)) * (rng.random((n_mb, 11, 1, 1)) < 0.5)
     mv[ref < 0] = 0
     liked = SHAPES == rng.integers(0, 4, (n_mb, 1))
-    cost = AREAS * rng.integers(1, 6, (n_mb, 1)) + AREAS * rng.integers(0, 4, (n_mb, 11)) // 2 + rng.integers(0, 9, (n_mb, 11))
+    cost = AREAS * (2 * rng.integers(1, 6, (n_mb, 1)) + rng.integers(0, 4, (n_mb, 11))) // 2 + rng.integers(0, 9, (n_mb, 11))
     cost = np.where(liked, cost // 8, cost)
     cost[:, :4] += 400 * (rng.random((n_mb, 4)) < 0.3)  # where direct prediction is better
     extra = rng.integers(-60, 60, (n_mb, 7)) * lam[:, None] // 4
     first = np.array([k // 2 * 2 * mb_width for k in range(rows)], np.int32)
     limit = rng.integers(-100, 100, n_mb) * lam // 4
     intra = AREAS[8] * rng.integers(1, 6, n_mb) * rng.integers(1, 4, n_mb)
+    none = np.zeros(2, np.int32)
     return {
         "source": source,
-        "references": References(luma, chroma, slots, slots, np.zeros(2, np.int32), pad, n_ref, n_ref1, weights.astype(np.int32)),
-        "candidates": Candidates(
-            cost.astype(np.int32), ref.astype(np.int8), mv.astype(np.int16), extra.astype(np.int32)
-        ),
+        "references": References(luma, chroma, slots, slots, none, pad, n_ref, n_ref1, weights.astype(np.int32)),
+        "candidates": Candidates(cost.astype(np.int32), ref.astype(np.int8), mv.astype(np.int16), extra.astype(np.int32)),
         "still": (rng.integers(0, 16, n_mb) * (rng.random(n_mb) < 0.7)).astype(np.uint8),
         "other_costs": OtherCosts(intra.astype(np.int32), limit.astype(np.int32)),
         "first": first, "qp": qp,

@@ -2,7 +2,7 @@
 
 import numpy as np
 from h264lite.cpu_simd.decisions import LAMBDA, PSY_ERROR, RD_SKIP_WEIGHT
-from h264lite.standard.macroblock import B_8x8, B_8x16, B_16x8, B_16x16, B_DIRECT, B_SKIP, I_16x16
+from h264lite.standard.macroblock import B_DIRECT, B_SKIP, B_8x8, B_8x16, B_16x8, B_16x16, I_16x16
 
 from . import naive
 from .naive_modes import empty, te_bits
@@ -38,6 +38,22 @@ def direct_motion(mb, still, motion, mb_width, first):
     return found
 
 
+def direct_luma(r, x0, y0, direct):
+    """8.4.2: luma of the macroblock at (x0, y0) by direct prediction. r: References; direct: as of direct_motion."""
+    out = np.zeros((16, 16), int)
+    for q, (bx, by) in enumerate(QUADRANTS):
+        parts = []
+        for k, (ref, vectors) in enumerate(direct):
+            if ref >= 0:
+                planes = r.luma[r.slots[ref + k * r.n_ref]]
+                parts.append(predicted_block(planes, r.pad, x0 + 4 * bx, y0 + 4 * by, 8, vectors[q]))
+        if len(parts) == 2:
+            w1 = int(r.bi_weights[direct[0][0] * r.n_ref1 + direct[1][0]])
+            parts = [((parts[0] * (64 - w1) + parts[1] * w1 + 32) >> 6).clip(0, 255)]
+        out[4 * by : 4 * by + 8, 4 * bx : 4 * bx + 8] = parts[0]
+    return out
+
+
 def energies(block):
     """Of the quadrants: magnitudes of Hadamard coefficients of their 4x4 blocks without the DC."""
     total = [0] * 4
@@ -60,22 +76,6 @@ class DecisionB:
         self.first = int(s["first"][mb // self.mb_width])
         self.metric = naive.satd if settings.subme >= 3 else naive.sad
         self.counts = s["references"].n_ref, s["references"].n_ref1
-
-    def direct_luma(self, direct):
-        """8.4.2: luma of the macroblock by direct prediction."""
-        r, out = self.s["references"], np.zeros((16, 16), int)
-        x0, y0 = self.mb % self.mb_width * 16, self.mb // self.mb_width * 16
-        for q, (bx, by) in enumerate(QUADRANTS):
-            parts = []
-            for k, (ref, vectors) in enumerate(direct):
-                if ref >= 0:
-                    planes = r.luma[r.slots[ref + k * r.n_ref]]
-                    parts.append(predicted_block(planes, r.pad, x0 + 4 * bx, y0 + 4 * by, 8, vectors[q]))
-            if len(parts) == 2:
-                w1 = int(r.bi_weights[direct[0][0] * r.n_ref1 + direct[1][0]])
-                parts = [((parts[0] * (64 - w1) + parts[1] * w1 + 32) >> 6).clip(0, 255)]
-            out[4 * by : 4 * by + 8, 4 * bx : 4 * bx + 8] = parts[0]
-        return out
 
     def put(self, bx, by, bw, bh, pair):
         """pair: (reference, vector) of both lists."""
@@ -111,7 +111,8 @@ class DecisionB:
 
     def options(self, direct, direct_costs):
         """(cost, mb_type, sub_mb_type, motion) of all inter types but B_Skip, in the order of preference."""
-        extra, mask, mb, lam = self.s["candidates"].extra[self.mb].astype(int), self.settings.partition_mask, self.mb, self.lam
+        mask, mb, lam = self.settings.partition_mask, self.mb, self.lam
+        extra = self.s["candidates"].extra[mb].astype(int)
         for k in range(3):
             cost = self.part(8 + k, 0, 0, 4, 4) + int(extra[k])
             yield cost + lam * (1 + naive.ue_bits(1 + self.kind(8 + k))), B_16x16, [0] * 4, self.state()
@@ -143,7 +144,7 @@ class DecisionB:
         y0, x0 = mb // self.mb_width * 16, mb % self.mb_width * 16
         block = self.s["source"][y0 : y0 + 16, x0 : x0 + 16].astype(int)
         direct = direct_motion(mb, int(self.s["still"][mb]), self.motion, self.mb_width, self.first)
-        luma = self.direct_luma(direct)
+        luma = direct_luma(self.s["references"], x0, y0, direct)
         costs = [self.metric((luma - block)[4 * y : 4 * y + 8, 4 * x : 4 * x + 8]) for x, y in QUADRANTS]
         options = list(self.options(direct, costs))
         best = min(options, key=lambda option: option[0])  # the first of equal ones

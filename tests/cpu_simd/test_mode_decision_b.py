@@ -5,6 +5,9 @@ import threading
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import DecisionSettingsB, Planes
+from h264lite.cpu_simd.cost import QUARTER_SAMPLES, quarter_offsets
+from h264lite.cpu_simd.decisions import SAD, SATD
+from h264lite.cpu_simd.direct import predict_direct, quadrant_distortions
 from h264lite.cpu_simd.mode_decision_b import mode_decision_b
 from h264lite.decoder import layout as decoder_layout
 from h264lite.decoder.direct import spatial_direct
@@ -34,8 +37,9 @@ from h264lite.standard.macroblock import (
     I_16x16,
 )
 
-from ..b_scenes import results, scene
-from ..naive_mode_decision_b import DecisionB
+from .. import naive
+from ..b_scenes import PAD, results, scene
+from ..naive_mode_decision_b import DecisionB, direct_luma
 from ..quantiser import constant, varying
 
 SEED = 43
@@ -100,6 +104,39 @@ def test_against_the_definition(cabac):
     assert subs == {B_SUB_DIRECT, B_SUB_L0, B_SUB_L1, B_SUB_BI}
 
 
+def test_direct_luma():
+    """Weights, quadrants with zero vectors, one list and both, vectors far outside of the frame; SATD, SAD of quadrants."""
+    rng = np.random.default_rng(SEED)
+    offsets, out, costs = np.zeros((2, 16), np.int64), np.zeros((1, 1, 16, 16), np.uint8), np.zeros(4, np.int64)
+    for turn in range(60):
+        if turn % 20 == 0:
+            r = scene(rng, WIDTH, HEIGHT, 2, 2, constant(N_MB, 30), weighted=True)["references"]
+            r.luma[:, 0] = rng.integers(0, 256, r.luma[:, 0].shape)
+            r.luma[:, 1:] = rng.integers(0, 256, r.luma[:, 1:].shape)
+            for planes in r.luma:  # borders repeat the edge
+                planes[:] = naive.half_samples(np.pad(planes[0, PAD:-PAD, PAD:-PAD], PAD, mode="edge"))
+            r.bi_weights[:2] = 32, (128, -64, 21)[turn // 20]
+            quarter_offsets(r.luma.shape[2] * r.luma.shape[3], r.luma.shape[3], QUARTER_SAMPLES, offsets)
+        refs = ((0, 0), (0, 1), (1, 0), (1, 1), (-1, 1), (0, -1))[turn % 6]
+        reach = (8, 150, 1000)[turn % 3]
+        direct = np.zeros((2, 4), np.int64)
+        for k in range(2):
+            if refs[k] >= 0:
+                direct[k] = refs[k], *rng.integers(-reach, reach, 2), rng.integers(0, 16) * (refs[k] == 0)
+            else:
+                direct[k, 0] = -1
+        x0, y0 = 16 * int(rng.integers(WIDTH // 16)), 16 * int(rng.integers(ROWS))
+        predict_direct(r, direct, x0, y0, offsets, out)
+        meant = [(int(d[0]), [(0, 0) if d[3] >> q & 1 else (int(d[1]), int(d[2])) for q in range(4)]) for d in direct]
+        expected = direct_luma(r, x0, y0, meant)
+        np.testing.assert_array_equal(out[0, 0], expected)
+        current = rng.integers(0, 256, (16, 16)).astype(np.int16)
+        for metric, function in ((SAD, naive.sad), (SATD, naive.satd)):
+            quadrant_distortions(current.reshape(256), out, metric, costs)
+            error = expected - current
+            assert costs.tolist() == [function(error[y : y + 8, x : x + 8]) for y in (0, 8) for x in (0, 8)]
+
+
 def grids(ref_idx, mv):
     """int8[H8, W8], int16[H4, W4, 2]: motion of a list as the decoder has it."""
     mb_width = WIDTH // 16
@@ -108,7 +145,7 @@ def grids(ref_idx, mv):
 
 
 def test_direct_motion_is_the_decoders():
-    """8.4.1.2.2 as decoder/direct.py has it, for all macroblocks of type B_Skip, B_Direct_16x16 and direct sub-macroblocks."""
+    """8.4.1.2.2 as decoder/direct.py has it, of macroblocks of type B_Skip, B_Direct_16x16 and direct sub-macroblocks."""
     checked = zero = 0
     for n, (n_ref, n_ref1) in enumerate(((1, 1), (2, 2), (3, 1), (2, 1), (1, 1), (1, 2))):
         rng = np.random.default_rng(SEED + n)
