@@ -180,7 +180,7 @@ TABLE = (
         "source references candidates colocated_still other_costs slice_first_mb qp decision_settings_b progress row0 row1 "
         "motion",
         "progress motion",
-        optional=True, only=CPU,
+        optional=True,
     ),
     Stage(
         "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
