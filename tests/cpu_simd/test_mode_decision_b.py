@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from h264lite.cpu_simd.bundles import DecisionSettingsB, Planes
 from h264lite.cpu_simd.cost import QUARTER_SAMPLES, quarter_offsets
-from h264lite.cpu_simd.decisions import SAD, SATD
+from h264lite.cpu_simd.decisions import LAMBDA, SAD, SATD
 from h264lite.cpu_simd.direct import predict_direct, quadrant_distortions
 from h264lite.cpu_simd.mode_decision_b import mode_decision_b
 from h264lite.decoder import layout as decoder_layout
@@ -102,6 +102,34 @@ def test_against_the_definition(cabac):
     expected = {B_16x16, B_16x8, B_8x16, B_8x8, B_DIRECT, I_16x16}
     assert seen == (expected | {B_SKIP} if cabac else expected)
     assert subs == {B_SUB_DIRECT, B_SUB_L0, B_SUB_L1, B_SUB_BI}
+
+
+def test_equal_costs():
+    """The earlier type wins, and direct before the choice of a quadrant."""
+    rng, qps = np.random.default_rng(SEED), constant(N_MB, 26)
+    s = scene(rng, WIDTH, HEIGHT, 1, 1, qps, reach=0, noise=12)
+    candidates, lam = s["candidates"], int(LAMBDA[26])
+    s["references"].luma[:] = s["references"].luma[0]
+    candidates.mv[:], candidates.ref[:], candidates.extra[:] = 0, 0, 0
+    candidates.ref[:, :4, 1] = candidates.ref[:, 9, 0] = candidates.ref[:, 8, 1] = -1
+    candidates.cost[:] = 4000
+    error = s["source"].astype(int) - s["references"].luma[0, 0, PAD:-PAD, PAD:-PAD]
+    for mb in range(N_MB):
+        for q in range(4):
+            y, x = mb // (WIDTH // 16) * 16 + 4 * (q & 2), mb % (WIDTH // 16) * 16 + 8 * (q & 1)
+            candidates.cost[mb, q] = naive.satd(error[y : y + 8, x : x + 8]) - 4 * lam  # as much as direct with its bits
+    candidates.extra[:, 5] = -12 * lam * rng.integers(0, 2, N_MB)  # 8x8 costs as much as direct, or more
+    candidates.cost[N_MB // 2 :, 8:10] = 300  # list 0 and list 1 cost the same
+    candidates.ref[N_MB // 2 :, 10, 1] = -1
+    settings = DecisionSettingsB(5, 0, 31)
+    out = decide(s, settings)
+    assert_defined(s, settings, out)
+    assert {B_16x16, B_DIRECT} <= set(out.mb_type.tolist())
+    candidates.extra[:, 5] = -4000
+    out = decide(s, settings)
+    assert_defined(s, settings, out)
+    divided = out.mb_type == B_8x8
+    assert divided.any() and not out.sub_mb_type[divided].any()
 
 
 def test_direct_luma():
