@@ -43,6 +43,12 @@ BITS_INTRA_8x8 = -12  # the same of Intra_8x8
 BITS_SKIP = 1
 BITS_16x16, BITS_16x8, BITS_8x16, BITS_8x8 = 2, 4, 4, 6
 BITS_LEAST = 2  # of a vector
+# The same of B macroblocks (Tables 7-14, 7-18), by the lists of the parts: list 0, list 1, both
+BITS_B_DIRECT, BITS_B_8x8, BITS_B_INTRA = 2, 10, 32
+BITS_B_16x16 = np.array([4, 4, 6], np.int64)
+BITS_B_16x8 = np.array([[6, 8, 8], [8, 6, 8], [10, 10, 10]], np.int64)
+BITS_B_8x16 = np.array([[6, 8, 8], [8, 8, 10], [10, 10, 10]], np.int64)
+BITS_B_SUB = np.array([1, 3, 3, 5], np.int64)  # by sub_mb_type
 
 # ---- residuals
 # Dead zones as what is added before levels are rounded down, in 1 / ROUNDING of a step: levels are rounded up from

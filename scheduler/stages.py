@@ -177,10 +177,10 @@ TABLE = (
     ),
     Stage(
         "mode_decision_b", "mode_decision_b.mode_decision_b", TICKETS, "encoder",
-        "source references candidates colocated_still other_costs slice_first_mb qp decision_settings progress row0 row1 "
+        "source references candidates colocated_still other_costs slice_first_mb qp decision_settings_b progress row0 row1 "
         "motion",
         "progress motion",
-        optional=True, only=CPU,
+        optional=True,
     ),
     Stage(
         "rd_decision", "rd_decision.rd_decision", TICKETS, "encoder",
