@@ -211,7 +211,7 @@ TABLE = (
     ),
     Stage(
         "keep_motion", "colocated.keep_motion", EVEN, "8.4.1.2.2",
-        "motion row0 row1 kept",
+        "motion mb_width row0 row1 kept",
         "kept",
         optional=True, only=CPU,
     ),
