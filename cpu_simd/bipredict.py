@@ -178,7 +178,7 @@ def _strip(trials, a, b, strip, weight, metric):
 def _try_pair(mb, x0, y0, v0, v1, moved, n, lam, shared, trials):
     """Tries vectors of both lists for all partitions as pair n. Returns how many pairs there are.
 
-    moved: the list whose vector differs from that of the next pair.
+    moved: the list that the next pairs move; the prediction from the other one is kept for them.
     """
     references, area, metric = shared.references, shared.area, shared.metric
     e0, xa, ya = _unpacked(v0)
@@ -221,15 +221,23 @@ def _try_entries(mb, x0, y0, lam, shared, entries, trials):
 
 @helper
 def _refine(mb, x0, y0, n, lam, shared, trials):
-    """Moves the vector of list 0, then that of list 1, a quarter sample round the undivided macroblock's best pair."""
+    """Moves the vector of list 0, then that of list 1, a quarter sample round the undivided macroblock's best pair.
+
+    Up to B_ROUNDS times, as long as it gets better.
+    """
+    pair, start = np.int64(trials.pair[WHOLE_LANE]), np.int64(NONE)
     for i in range(2 * B_ROUNDS):
-        pair = trials.pair[WHOLE_LANE]
+        if not i & 1:
+            if pair == start:
+                return
+            start = pair
         v0, v1 = trials.pairs[pair, 0], trials.pairs[pair, 1]
         moved = i & 1
         entry, x, y = _unpacked(v1 if moved else v0)
         for k in range(1, 9):
             v = _packed(entry, x + NEIGHBOURS[k, 0], y + NEIGHBOURS[k, 1])
             n = _try_pair(mb, x0, y0, v0 if moved else v, v if moved else v1, moved, n, lam, shared, trials)
+        pair = np.int64(trials.pair[WHOLE_LANE])
 
 
 @helper
@@ -274,8 +282,8 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
 
     One list: the entry of least estimated cost. Both lists: for each partition the best one of all pairs tried, on a tie the
     earlier one: the best entries of the undivided macroblock, those of partitions 32 to 39, and from subme B_REFINED on what
-    lies a quarter sample round the undivided macroblock's best pair in list 0, then in list 1, B_ROUNDS times. Quadrants and
-    halves take the best of list 0, list 1 and both in this order with the bits of vectors, references and B_BITS_*.
+    lies a quarter sample round the undivided macroblock's best pair in list 0, then in list 1, up to B_ROUNDS times. Quadrants
+    and halves take the best of list 0, list 1 and both in this order with the bits of vectors, references and B_BITS_*.
     """
     height, width = source.shape
     mb_width, pad = width // 16, references.pad
