@@ -82,6 +82,12 @@ _CHOICE_LAMBDA = 0.1  # cost of a bit in squared steps
 CHOICE_NEAR = 5  # costs of both transforms are near if they differ by one part in 2^CHOICE_NEAR
 CHOICE_DISTORTION = round(16 / _CHOICE_LAMBDA)  # a squared error of (step / 64)^2 in units of 1 / 256^2 bit
 
+# ---- bipredict
+B_BITS_L0, B_BITS_L1, B_BITS_BI = 1, 2, 3  # of the kind of a part: list 0, list 1, both
+B_REFINED = 2  # lowest subme at which vectors of both lists are refined together
+B_ROUNDS = 2  # of this refinement at most, each list once in a round
+B_NOT_ALLOWED = 1 << 28  # cost of a choice that must not be taken
+
 # ---- rd_candidates, and mode_decision by its costs
 BY_COST = 6  # lowest subme with decisions by squared error and bits
 RD_GATE = 3  # a division is coded if its estimated cost is less than the best one's plus one part in 2^RD_GATE
