@@ -176,3 +176,28 @@ class BSlice(Slice):
             if block is not None and ref_idx[block] > 0 and not self.s.is_direct(*block):
                 inc += weight
         self.engine.unary(int(ref_idx[self.mb, y * 2 + x]), [54 + inc, 58, 59])
+
+
+def derive_direct(b: BState, rows: list[int]) -> None:
+    """8.4.1.2.2: sets the motion of direct quadrants, slice by slice; the co-located macroblocks are intra macroblocks."""
+    for row0, row1 in zip(rows, rows[1:]):
+        first = row0 * b.mb_width
+        for mb in range(first, row1 * b.mb_width):
+            quadrants = [q for q in range(4) if b.is_direct(mb, q)]
+            if not quadrants:
+                continue
+            motion = []
+            for _, ref_idx, mv in b.lists():
+                at = [(-1, 0), (0, -1), (4, -1), (-1, -1)]
+                found = [naive.neighbour(mb, x, y, ref_idx, mv, b.mb_width, first, (0, 0)) for x, y in at]
+                found[2:] = [found[3] if found[2] is None else found[2]]
+                ref = min((n[0] for n in found if n is not None and n[0] >= 0), default=-1)
+                vector = naive.predict_mv(mb, 0, 0, 4, 4, ref, ref_idx, mv, b.mb_width, first) if ref >= 0 else (0, 0)
+                motion.append((ref, vector))
+            if motion[0][0] < 0 and motion[1][0] < 0:
+                motion = [(0, (0, 0))] * 2
+            for (ref, vector), (_, ref_idx, mv) in zip(motion, b.lists()):
+                for q in quadrants:
+                    ref_idx[mb, q] = ref
+                    x, y = q % 2 * 2, q // 2 * 2
+                    mv[mb].reshape(4, 4, 2)[y : y + 2, x : x + 2] = vector
