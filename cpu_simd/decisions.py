@@ -114,3 +114,11 @@ _INTRA_LAMBDA = 0.07  # cost of a bit in squared steps: less than elsewhere, sin
 INTRA_ERROR = np.array([round(2**24 / (_INTRA_LAMBDA * 2 ** ((qp - 4) / 3))) for qp in range(N_QP)], np.int64)
 # ctxIdx of bins of mb_type in I slices, with one neighbour that is no I_NxN, and in P slices: see intra_cost.type_bits
 INTRA_TYPE_CONTEXTS = np.array([[4, 6, 9, 10], [17, 18, 20, 20]], np.int64)
+
+# ---- lookahead
+CAMERA_SCALE = 16  # lookahead_camera has one sample a macroblock
+CAMERA_X, CAMERA_Y = 12, 6  # range of lookahead_camera in both directions, macroblocks; at most half the frame
+LOOK_PAD = 40  # border of half-size planes, samples of these
+LOOK_STILL = 64  # a block whose SATD without motion is less has vector 0
+LOOK_VECTOR, LOOK_INTRA = 5, 5  # cost of a vector other than 0 and of two vectors; of intra prediction; in bits
+LOOK_BLOCK = 4  # cost of any block

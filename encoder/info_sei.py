@@ -10,6 +10,7 @@ from .settings.options import ALL, OPTIONS
 
 ENCODER_UUID = UUID("8a1df1fa-1a85-48c6-b56b-628a942a7f35")  # of this encoder's user data
 _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
+_PARTS = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut")  # of other values
 
 
 def info_sei(config: Config) -> bytes:
@@ -29,7 +30,7 @@ def info_text(config: Config) -> str:
 
 
 def _shapes_the_stream(name: str, scope: str, group: str) -> bool:
-    return scope == ALL and group not in _NOT_OF_THE_STREAM and name not in ("no_deblock", "no_cabac", "no_8x8dct")
+    return scope == ALL and group not in _NOT_OF_THE_STREAM and name not in _PARTS
 
 
 def _text(value: Any) -> str:
