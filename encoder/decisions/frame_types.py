@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
 from ..settings.config import Config
 
@@ -18,6 +20,17 @@ class FrameTypes:
     def __init__(self, config: Config, slices: Slices) -> None:
         self._config, self._slices = config, slices
         self._last: FrameSpec | None = None
+
+    def add(self, luma: np.ndarray | None = None, sizes: Sequence[int] = ()) -> list[FrameSpec]:
+        """One more source frame has come, in display order. The frames that can be coded now, in coding order.
+
+        luma: uint8[height, width] of display size; None: unknown. sizes: see `next`.
+        """
+        return [self.next(sizes)]
+
+    def flush(self) -> list[FrameSpec]:
+        """No source frame comes any more: the frames that are left, in coding order."""
+        return []
 
     def next(self, sizes: Sequence[int] = ()) -> FrameSpec:
         """The next frame. sizes: bits of the frames that have become known (SizeFeedback); not used at a constant QP."""

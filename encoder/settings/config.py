@@ -163,9 +163,19 @@ class Config:
         return 2 if self.bframes else 1
 
     @property
+    def holds_frames(self) -> bool:
+        """Whether frames wait until later ones have come: coding order is not display order."""
+        return self.lists == 2
+
+    @property
     def dpb_frames(self) -> int:
         """max_num_ref_frames: most frames that are references at the same time."""
         return self.ref
+
+    @property
+    def frames_back(self) -> int:
+        """Most frames, in coding order, from a reference to a frame for which it is held: B frames may lie between."""
+        return self.dpb_frames * (self.bframes + 1)
 
     @property
     def most_searches(self) -> int:
