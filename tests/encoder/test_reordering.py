@@ -1,11 +1,16 @@
 """Frames that are coded in another order than they are shown: what comes out, in which order, and what waits."""
 
+import io
+import struct
+from fractions import Fraction
+
 import h264lite
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.pipeline import Pipeline
 from h264lite.encoder.statistics import ssim
+from h264lite.mp4.reader import Mp4Reader
 
 from .. import reordered, round_trip
 
@@ -219,3 +224,73 @@ def test_gpu_frames_are_refused_by_name():
 
     with pytest.raises(h264lite.InputError, match="bframes=0"):
         Reordering.encode_on_gpu(object(), None)
+
+
+# Containers ----------------------------------------------------------------------------------------------------------
+
+RATES = Fraction(25), Fraction(30000, 1001)
+
+
+def written(clip, rate, target, fragment=None, **options):
+    with h264lite.VideoWriter(target, rate, fragment=fragment, **{**OPTIONS, **options}) as writer:
+        writer.write_all([tuple(planes) for planes in clip])
+
+
+@pytest.mark.parametrize("frames", (1, 2, 3, 7))
+@pytest.mark.parametrize("rate", RATES, ids=str)
+@pytest.mark.parametrize("kind", ("movie", "fragments", "bytes", "mov", "mkv"))
+def test_times_in_containers(clip, tmp_path, kind, rate, frames):
+    """Frame 0 is shown at 0, each for 1 / rate, and decoding begins a frame earlier."""
+    av = pytest.importorskip("av")
+    path = tmp_path / f"o.{kind if kind in ('mov', 'mkv') else 'mp4'}"
+    written(clip[:frames], rate, io.BytesIO() if kind == "bytes" else path, 0.1 if kind == "fragments" else None, keyint=4)
+    if kind == "bytes":
+        path.write_bytes(h264lite.write_video(None, [tuple(planes) for planes in clip[:frames]], rate, keyint=4, **OPTIONS))
+    order = [packet.pts for packet in packets_of(clip[:frames], keyint=4)]
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        packets = [packet for packet in container.demux(stream) if packet.size]
+        base = stream.time_base
+        if kind != "mkv":  # which counts in milliseconds
+            assert (stream.start_time, stream.duration * base) == (0, frames / rate)
+            assert [packet.pts * base for packet in packets] == [number / rate for number in order]
+            assert [packet.dts * base for packet in packets] == [(n - 1) / rate for n in range(frames)]
+            assert all(packet.duration * base == 1 / rate for packet in packets)
+    with av.open(str(path)) as container:
+        found = [frame.pts * base for frame in container.decode(video=0)]
+    assert [round(time * rate) for time in found] == list(range(frames)) and found[0] == 0
+    assert all(abs(time - n / rate) <= base for n, time in enumerate(found))
+
+
+@pytest.mark.parametrize("fragment", (None, 0.1))
+def test_own_reader(clip, fragment):
+    """Signed offsets are not needed; the edit list begins where frame 0 is shown and has the length of the video."""
+    target = io.BytesIO()
+    written(clip, RATES[1], target, fragment, keyint=4)
+    reader = Mp4Reader(io.BytesIO(target.getvalue()))
+    order = [packet.pts for packet in packets_of(clip, keyint=4)]
+    assert [(s.dts, s.pts, s.duration) for s in reader.samples()] == [
+        (1001 * n, 1001 * (shown_as + 1), 1001) for n, shown_as in enumerate(order)
+    ]
+    data = target.getvalue()
+    at = data.index(b"elst") + 4
+    lasts, start = struct.unpack(">Ii", data[at + 8 : at + 16])
+    assert (lasts, start) == (0 if fragment else FRAMES * 1001, 1001)
+
+
+@pytest.mark.parametrize("frames", (7, 8))  # the last frame shown is coded before another one, or last
+@pytest.mark.parametrize("ending", ("mp4", "mkv", "mov"))
+def test_times_of_the_input(tmp_path, ending, frames):
+    """A variable frame rate stays; in the MP4 the last frame lasts as long as it did."""
+    pytest.importorskip("av")
+    from ..cli.test_keeping import VARIABLE, make, times_of
+
+    times = VARIABLE[:frames]
+    source, out = make(tmp_path / "in.mkv", times), tmp_path / f"o.{ending}"
+    assert main(["encode", str(source), str(out), "--device=cpu", "--ref=2", "--quiet", "--threads=1"]) == 0
+    found = times_of(out)
+    assert found != sorted(found) and sorted(found) == pytest.approx(times, abs=1)
+    if ending == "mp4":
+        data = out.read_bytes()
+        timescale, duration = struct.unpack(">II", data[(at := data.index(b"mvhd") + 16) : at + 8])
+        assert duration / timescale == pytest.approx((times[-1] + 40) / 1000, abs=0.001)
