@@ -87,6 +87,7 @@ def install(monkeypatch, types=Pairs):
     Pairs.instances = []
     monkeypatch.setattr("h264lite.encoder.held_frames.FrameTypes", types)
     monkeypatch.setattr(Config, "holds_frames", property(lambda self: True))
+    monkeypatch.setattr(Config, "frames_back", property(lambda self: 2 * self.ref))
     monkeypatch.setattr(SliceWriter, "__init__", with_order)
     monkeypatch.setattr(SliceWriter, "_header", header_with_order)
     monkeypatch.setattr(SliceWriter, "headers", headers_anew)

@@ -13,6 +13,7 @@ from h264lite.encoder.statistics import ssim
 from h264lite.mp4.reader import Mp4Reader
 
 from .. import reordered, round_trip
+from ..cuda_emulator.fixtures import driver, launches_by_frame  # noqa: F401
 
 WIDTH, HEIGHT, FRAMES = 50, 34, 9
 OPTIONS = {"qp": 28, "ref": 2, "device": "cpu"}
@@ -217,6 +218,32 @@ def test_an_interrupt_in_flush(clip, monkeypatch):
         with pytest.raises(h264lite.Error, match="the encoder failed"):
             encoder.encode(tuple(clip[4]))
     assert [p.pts for p in found] == [0, 2, 1]
+
+
+# GPUs ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", ({"device": "cuda"}, {"device": "hybrid"}, {"device": "cuda", "gops": 2}), ids=str)
+def test_other_devices(driver, clip, options):  # noqa: F811
+    expected = packets_of(clip, keyint=5)
+    found = packets_of(clip, keyint=5, threads=2, **options)
+    assert [(p.data, p.pts, p.dts) for p in found] == [(p.data, p.pts, p.dts) for p in expected]
+    round_trip.assert_same(shown(found), shown(expected), options)
+
+
+@pytest.mark.parametrize("options", ({"threads": 1}, {"threads": 3, "ref": 3, "keyint": 17}), ids=str)
+def test_a_lost_gpu(driver, options):  # noqa: F811
+    """References lie further back in coding order than frames without these between them: the ring holds them."""
+    clip = round_trip.noise_clip(WIDTH, HEIGHT, 25, 7)
+    expected = packets_of(clip, **options)
+    counts = launches_by_frame(driver, clip, lambda: h264lite.Encoder(
+        WIDTH, HEIGHT, 30, **{**OPTIONS, **options, "device": "cuda"}))  # fmt: skip
+    for frame in (0, 3, 10, 18, 23):
+        driver.launches, driver.fail_after = counts[0], counts[frame] + 4
+        with pytest.warns(RuntimeWarning, match="continuing on the CPU"):
+            found = packets_of(clip, **{**options, "device": "auto"})
+        driver.fail_after = None
+        assert [p.data for p in found] == [p.data for p in expected], frame
 
 
 def test_gpu_frames_are_refused_by_name():
