@@ -262,7 +262,8 @@ def _encode(run: Run, stop: StopSignals) -> int:
 
 def _any_order(source: Source, config: Config) -> bool:
     """Whether frames can be read by number, in any order, by the lanes or by reader threads."""
-    return isinstance(source, RawSource) and source.any_order and not config.ssim
+    one_reader = config.ssim or config.decides_by_samples
+    return isinstance(source, RawSource) and source.any_order and not one_reader
 
 
 def _feed_frames(run: Run, stop: StopSignals) -> None:

@@ -174,9 +174,10 @@ class Gops:
         return self._fetch()
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
-        """As encode, for a frame that its lane reads; use it for all frames of a stream or for none, and only where
-        decisions need no samples.
+        """As encode, for a frame that its lane reads; use it for all frames of a stream or for none, and not where decisions
+        need samples.
         """
+        assert not self.config.decides_by_samples
         for spec, source in self._held.add(read):
             self.queue.enter(spec, source)
         return self._fetch()

@@ -168,6 +168,11 @@ class Config:
         return self.lists == 2
 
     @property
+    def decides_by_samples(self) -> bool:
+        """Whether types and order of frames follow from their samples, so that one place reads all frames in order."""
+        return False  # but from the settings alone
+
+    @property
     def dpb_frames(self) -> int:
         """max_num_ref_frames: most frames that are references at the same time."""
         return self.ref

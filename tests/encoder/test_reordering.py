@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from h264lite.cli.cli import main
 from h264lite.encoder.pipeline import Pipeline
+from h264lite.encoder.settings.config import Config
 from h264lite.encoder.statistics import ssim
 from h264lite.mp4.reader import Mp4Reader
 
@@ -116,6 +117,20 @@ def test_the_command(clip, tmp_path, gops, form):
     table = [dict(zip(names, line)) for line in lines]
     assert [int(row["frame"]) for row in table] == [packet.pts for packet in expected]
     assert [int(row["coded"]) for row in table] == list(range(FRAMES))
+
+
+@pytest.mark.parametrize("by_samples", (False, True))
+def test_decisions_by_samples(clip, tmp_path, monkeypatch, by_samples):
+    """Lanes read a file themselves only where nothing is decided by its samples."""
+    monkeypatch.setattr(Config, "decides_by_samples", property(lambda self: by_samples))
+    source, out = round_trip.write_raw(clip, tmp_path), tmp_path / "out.264"
+    words = [f"--{name}={value}" for name, value in OPTIONS.items()] + ["--quiet", "--fps=30", "--keyint=4", "--gops=3"]
+    assert main(["encode", str(source), str(out), *words]) == 0
+    seen = reordered.Pairs.instances[-1].lumas
+    assert len(seen) == FRAMES and all((luma is not None) == by_samples for luma in seen)
+    if by_samples:
+        assert all(np.array_equal(luma, planes[0]) for luma, planes in zip(seen, clip))
+    assert out.read_bytes() == b"".join(packet.data for packet in packets_of(clip, keyint=4))
 
 
 @pytest.mark.parametrize("gops", (1, 2))
