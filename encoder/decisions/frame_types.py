@@ -26,11 +26,6 @@ class FrameTypes:
         self._types = _type_source(config)
         self._order = FrameOrder(config, slices)
 
-    @property
-    def at_once(self) -> bool:
-        """Whether each frame is decided, and can be coded, as soon as it has come; the samples are not needed."""
-        return self._types is None
-
     def add(self, luma: np.ndarray | None = None, sizes: Sequence[int] = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.
 

@@ -173,6 +173,16 @@ class Config:
         return 2 if self.bframes else 1
 
     @property
+    def holds_frames(self) -> bool:
+        """Whether frames wait until later ones have come: for their types, or since coding order is not display order."""
+        return self.lists == 2 or self.decides_by_samples
+
+    @property
+    def decides_by_samples(self) -> bool:
+        """Whether types and order of frames follow from their samples, so that one place reads all frames in order."""
+        return self.b_adapt > 0 or self.scenecut > 0
+
+    @property
     def dpb_frames(self) -> int:
         """max_num_ref_frames: most frames that are references at the same time."""
         return dpb_frames(self.ref, self.bframes, self.b_pyramid)
@@ -186,6 +196,11 @@ class Config:
     def most_later_entries(self) -> int:
         """Most entries of RefPicList1."""
         return min(MOST_LATER, 1 + reference_levels(self.bframes, self.b_pyramid)) if self.bframes else 0
+
+    @property
+    def frames_back(self) -> int:
+        """Most frames, in coding order, from a reference to a frame for which it is held: B frames may lie between."""
+        return self.dpb_frames * (self.bframes + 1)
 
     @property
     def most_searches(self) -> int:

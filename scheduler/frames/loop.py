@@ -223,15 +223,20 @@ class Loop:
         luma, chroma = frame.decoded
         return [(self.references.luma[slot][0], luma), (self.references.chroma[slot], chroma)]
 
-    def restore(self, frames: Sequence[Frame]) -> None:
-        """Continue after another loop; `frames`: the references, with decoded planes, latest first."""
+    def restore(self, frames: Sequence[Frame], previous: Frame | None) -> None:
+        """Continue after another loop. frames: the references, with decoded planes, latest first; previous: the last frame,
+        which may be none of them.
+        """
         self.dpb.restore([frame.spec.coding_index for frame in frames])
         for slot, frame in enumerate(frames):
             assert frame.decoded is not None
             self.references.luma[slot][0][...], self.references.chroma[slot][...] = frame.decoded
             state = self.arrays.constants | self.arrays.decoded_state(slot)
             self.executor.run([(BORDERS, {}), (("interpolate",), {})], state, {})
-        self.previous = PreviousFrame.of(frames[0], frames[0].spec.distances) if frames else None
+            if self.config.lists == 2:
+                self.executor.run([(("keep_motion",), {})], state | frame.arrays | self.references.kept[slot], {})
+                self._distances[slot] = frame.spec.distances
+        self.previous = None if previous is None else PreviousFrame.of(previous, previous.spec.distances)
 
     def _stages(
         self, frame: Frame, device_frame: Frame, slot: int, lists: tuple[int, ...],
