@@ -27,6 +27,7 @@ from .cabac_typical import ONE_BIT, STATE_BITS, TYPICAL_M_N
 from .simd.lanes import bit_length
 
 I_SLICE, P_SLICE = 0, 1  # rows of TYPICAL_M_N
+B_SLICE = P_SLICE  # residual blocks take those of P slices
 # ctxBlockCat (Table 9-42)
 LUMA_DC_16x16, LUMA_AC_16x16, LUMA_4x4, CHROMA_DC, CHROMA_AC, LUMA_8x8 = range(6)
 
