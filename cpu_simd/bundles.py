@@ -112,7 +112,7 @@ DecisionSettingsB = namedtuple("DecisionSettingsB", (
 # What the divisions of an inter macroblock are compared with, in the units of Searches.cost.
 OtherCosts = namedtuple("OtherCosts", (
     "intra_cost",  # int32[n_mb], least cost of an intra type
-    "skip_limit",  # int32[n_mb], what P_Skip may cost beyond the best choice, see rd_candidates
+    "skip_limit",  # int32[n_mb], what P_Skip may cost beyond the best choice, see rd_candidates and rd_candidates_b
 ))  # fmt: skip
 
 # Types and motion of the macroblocks of a frame.

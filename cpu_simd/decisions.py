@@ -95,6 +95,10 @@ RD_VECTORS = 7  # lowest subme with true costs of the vectors a quarter sample f
 RD_MOST = 1 << 26  # larger costs count as this
 RD_BITS_INTRA = 8  # of an intra macroblock, besides BITS_INTRA
 RD_CHROMA_LEAST = 12  # least QP_Y - QP_C, negative
+# Of B macroblocks, to find the divisions that are near the best: by kinds of `b_extra`, mb_type with sub_mb_type, the vectors
+# apart; and what a part takes more that both lists predict
+RD_B_BITS = np.array([3, 3, 6, 6, 6, 18, 1], np.int64)
+RD_B_BOTH = 2
 # Squared step of chroma in that of luma, units of 1 / 256, by QP_Y - QP_C + RD_CHROMA_LEAST
 RD_CHROMA_WEIGHT = np.array([round(256 * 2 ** (-(n - RD_CHROMA_LEAST) / 3)) for n in range(64)], np.int64)
 # Psy-RD of strength one: lambda times the difference of energies by orthonormal coefficients as squared error, as in x264.

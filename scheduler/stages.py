@@ -173,7 +173,7 @@ TABLE = (
         "rd_candidates_b", "rd_candidates_b.rd_candidates_b", ROWS, "encoder",
         "source references quantiser decision_settings tools row0 row1 candidates other_costs",
         "b_extra other_costs",
-        optional=True, only=CPU,
+        optional=True,
     ),
     Stage(
         "mode_decision_b", "mode_decision_b.mode_decision_b", TICKETS, "encoder",
