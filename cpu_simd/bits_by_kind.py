@@ -18,14 +18,14 @@ from ..standard.cabac_contexts import (
     LAST_BASE,
     SIGNIFICANT_BASE,
 )
-from ..standard.macroblock import B_SKIP, I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_16x16, P_16x16
+from ..standard.macroblock import I_PCM, LAST_INTRA, I_4x4, I_16x16, P_16x16
 from .cabac import N_STATES, NEXT_STATE, RANGES, start_contexts
 from .cabac_macroblock import has_qp_delta, macroblock_bins, put_differences, put_end_of_slice
 from .cabac_slice import STATES_I
 from .cavlc import bit_position, open_sink
 from .cavlc_macroblock import put_p_or_b, put_residual
 from .layout import BYPASS, ENTRY_BYTES, MOST_BINS
-from .macroblock_syntax import b_mb_type
+from .macroblock_syntax import b_mb_type, skip_type
 from .simd.lanes import bit_length
 
 OTHER, VECTORS, LUMA, CHROMA, N_KINDS = range(5)  # kinds of bits
@@ -100,7 +100,7 @@ def _count_cabac(first_mb, end_mb, mb_width, entries, frame_params, transform_8x
         n = put_end_of_slice(bins, n, mb == end_mb - 1)
         codi_range = _count_bins(bins, n, contexts, codi_range, kinds)
         after_delta = False
-        if has_qp_delta(m, mb):
+        if has_qp_delta(m, mb, skip_type(n_ref1)):
             after_delta = m.qp[mb] != previous_qp
             previous_qp = np.int64(m.qp[mb])
 
@@ -122,10 +122,11 @@ def _count_cavlc(first_mb, end_mb, mb_width, entries, m, out, sink, kinds):
     """
     limit = 8 * ENTRY_BYTES
     n_ref, n_ref1 = entries
+    skip = skip_type(n_ref1)
     for mb in range(first_mb, end_mb):
         kind, pattern = np.int64(m.mb_type[mb]), np.int64(m.cbp[mb])
         left, above = mb % mb_width > 0, mb - mb_width >= first_mb
-        if kind == P_SKIP or kind == B_SKIP:
+        if kind == skip:
             continue
         if kind == I_PCM:
             _count_pcm(kinds)

@@ -39,22 +39,22 @@ from ..standard.cabac_contexts import (
     CTX_SKIP_P,
     CTX_TRANSFORM_8x8,
 )
-from ..standard.macroblock import B_SKIP, I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_8x8, P_8x16, P_16x8
+from ..standard.macroblock import I_PCM, LAST_INTRA, P_SKIP, I_4x4, I_8x8, I_16x16, P_8x8, P_8x16, P_16x8
 from .cabac_b import b_vector_differences, put_b_mb_type, put_b_motion, put_b_skip_flag
 from .cabac_motion import put_motion, vector_differences
 from .cabac_residual import put_bin, put_residual
 from .layout import TERMINATE
-from .macroblock_syntax import only_8x8_partitions, qp_delta, rem_intra4x4_mode
+from .macroblock_syntax import only_8x8_partitions, qp_delta, rem_intra4x4_mode, skip_type
 
 # Effective coded_block_pattern of neighbours for contexts (9.3.3.1.1.4)
 _CBP_UNAVAILABLE, _CBP_PCM = 15, 47
 
 
 @helper
-def has_qp_delta(m, mb):
-    """7.3.5: whether macroblock mb has mb_qp_delta."""
+def has_qp_delta(m, mb, skip):
+    """7.3.5: whether macroblock mb has mb_qp_delta; skip: skip_type."""
     kind = m.mb_type[mb]
-    return kind == I_16x16 or (kind != I_PCM and kind != P_SKIP and kind != B_SKIP and m.cbp[mb] != 0)
+    return kind == I_16x16 or (kind != I_PCM and kind != skip and m.cbp[mb] != 0)
 
 
 @helper
@@ -199,22 +199,22 @@ def put_chroma_mode(bins, at, mb, m, left, above, mb_width):
 
 
 @helper
-def context_cbp(m, mb, available):
-    """9.3.3.1.1.4: the coded_block_pattern that contexts assume of macroblock mb."""
+def context_cbp(m, mb, available, skip):
+    """9.3.3.1.1.4: the coded_block_pattern that contexts assume of macroblock mb; skip: skip_type."""
     if not available:
         return np.int64(_CBP_UNAVAILABLE)
     kind = m.mb_type[mb]
     if kind == I_PCM:
         return np.int64(_CBP_PCM)
-    return np.int64(0) if kind == P_SKIP or kind == B_SKIP else np.int64(m.cbp[mb])
+    return np.int64(0) if kind == skip else np.int64(m.cbp[mb])
 
 
 @helper
-def put_cbp(bins, at, mb, m, left, above, mb_width):
+def put_cbp(bins, at, mb, m, skip, left, above, mb_width):
     """9.3.3.1.1.4: coded_block_pattern: four bins of luma, then one or two of chroma."""
     pattern = np.int64(m.cbp[mb])
-    cbp_a = context_cbp(m, mb - 1, left)
-    cbp_b = context_cbp(m, mb - mb_width, above)
+    cbp_a = context_cbp(m, mb - 1, left, skip)
+    cbp_b = context_cbp(m, mb - mb_width, above, skip)
     for q in range(4):
         coded_a = pattern >> (q - 1) & 1 if q & 1 else cbp_a >> (q + 1) & 1
         coded_b = pattern >> (q - 2) & 1 if q & 2 else cbp_b >> (q + 2) & 1
@@ -254,10 +254,10 @@ def macroblock_bins(bins, at, mb, first_mb, mb_width, entries, transform_8x8_mod
     kind = np.int64(m.mb_type[mb])
     left = mb % mb_width > 0
     above = mb - mb_width >= first_mb
+    skip = skip_type(n_ref1)
     if n_ref > 0:
-        skipped = kind == P_SKIP or kind == B_SKIP
-        at = put_skip_flag(bins, at, mb, skipped, n_ref1, m.mb_type, left, above, mb_width)
-        if skipped:
+        at = put_skip_flag(bins, at, mb, kind == skip, n_ref1, m.mb_type, left, above, mb_width)
+        if kind == skip:
             return at
     at = put_mb_type(bins, at, mb, entries, m, left, above, mb_width)
     if kind == I_PCM:
@@ -271,10 +271,10 @@ def macroblock_bins(bins, at, mb, first_mb, mb_width, entries, transform_8x8_mod
     else:
         at = put_inter(bins, at, mb, n_ref, n_ref1, m, mvd, left, above, mb_width)
     if kind != I_16x16:
-        at = put_cbp(bins, at, mb, m, left, above, mb_width)
+        at = put_cbp(bins, at, mb, m, skip, left, above, mb_width)
         if kind > LAST_INTRA and transform_8x8_mode and m.cbp[mb] & 15 and only_8x8_partitions(m.sub_mb_type, mb, kind):
             at = put_transform_flag(bins, at, mb, m.transform_8x8, left, above, mb_width)
-    if not has_qp_delta(m, mb):
+    if not has_qp_delta(m, mb, skip):
         return at
     at = put_qp_delta(bins, at, qp_delta(np.int64(m.qp[mb]), previous_qp), after_delta)
     return put_residual(bins, at, mb, m, left, above, mb_width)

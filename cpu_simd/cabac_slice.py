@@ -14,6 +14,7 @@ from ..standard.macroblock import I_PCM
 from .cabac import BYTE, encode_bins, finish_engine, start_contexts, start_engine
 from .cabac_macroblock import has_qp_delta, macroblock_bins, put_differences, put_end_of_slice
 from .layout import MOST_BINS
+from .macroblock_syntax import skip_type
 
 BATCH = 2048  # bins from which on the engine takes them
 BINS_ROOM = BATCH + MOST_BINS
@@ -86,7 +87,7 @@ def put_cabac_slice(out, header, first_mb, end_mb, mb_width, entries, frame_para
             count += n
             n = 0
         after_delta = False
-        if has_qp_delta(m, mb):
+        if has_qp_delta(m, mb, skip_type(n_ref1)):
             after_delta = m.qp[mb] != previous_qp
             previous_qp = np.int64(m.qp[mb])
         n = put_end_of_slice(bins, n, mb == end_mb - 1)

@@ -6,12 +6,12 @@ scheduler/arrays.py has the state arrays, their indices and units.
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper, quick_kernel
-from ..standard.macroblock import B_SKIP, P_SKIP
 from .cabac import N_STATES
 from .cabac_slice import BINS_ROOM, Scratch, put_cabac_slice
 from .cavlc import bit_position, close_sink, open_sink, put, put_ue
 from .cavlc_macroblock import put_macroblock
 from .layout import ENTRY_BYTES, HEADER_BITS
+from .macroblock_syntax import skip_type
 from .simd.lanes import zero_pairs
 
 
@@ -67,11 +67,12 @@ def put_slice(out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, 
 
     entries: (n_ref, n_ref1), see write_slices.
     """
-    n_ref, _ = entries
+    n_ref, n_ref1 = entries
+    skip = skip_type(n_ref1)
     previous_qp = slice_qp
     skip_run = 0
     for mb in range(first_mb, end_mb):
-        if macroblocks.mb_type[mb] == P_SKIP or macroblocks.mb_type[mb] == B_SKIP:
+        if macroblocks.mb_type[mb] == skip:
             skip_run += 1
             continue
         limit = bit_position(sink) + 8 * ENTRY_BYTES

@@ -9,6 +9,7 @@ from ..standard.macroblock import (
     B_SUB_DIRECT,
     BLOCK_TO_RASTER,
     I_PCM,
+    P_SKIP,
     B_8x8,
     B_8x16,
     B_16x8,
@@ -98,6 +99,12 @@ def only_8x8_partitions(sub_mb_type, mb, kind):
     """
     subs = sub_mb_type
     return kind != P_8x8 or (subs[mb, 0] | subs[mb, 1] | subs[mb, 2] | subs[mb, 3]) == SUB_8x8
+
+
+@helper
+def skip_type(n_ref1):
+    """The mb_type of skipped macroblocks of a slice with n_ref1 entries in list 1: one comparison tells them, not two."""
+    return B_SKIP if n_ref1 else P_SKIP
 
 
 @helper
