@@ -282,8 +282,9 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
 
     One list: the entry of least estimated cost. Both lists: for each partition the best one of all pairs tried, on a tie the
     earlier one: the best entries of the undivided macroblock, those of partitions 32 to 39, and from subme B_REFINED on what
-    lies a quarter sample at the undivided macroblock's best pair in list 0, then in list 1, up to B_ROUNDS times. Quadrants
-    and halves take the best of list 0, list 1 and both in this order with the bits of vectors, references and B_BITS_*.
+    lies a quarter sample round the undivided macroblock's best pair in list 0, then in list 1, up to B_ROUNDS times.
+    Quadrants and halves take the best of list 0, list 1 and both in this order with the bits of vectors, references and
+    B_BITS_*.
     """
     height, width = source.shape
     mb_width, pad = width // 16, references.pad

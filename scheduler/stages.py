@@ -167,7 +167,7 @@ TABLE = (
         "bipredict", "bipredict.bipredict", ROWS, "encoder",
         "source_y luma_references searches qp decision_settings row0 row1 candidates",
         "candidates",
-        optional=True, only=CPU,
+        optional=True,
     ),
     Stage(
         "rd_candidates_b", "rd_candidates_b.rd_candidates_b", ROWS, "encoder",
