@@ -29,7 +29,7 @@ from ..scheduler.trace import Trace
 from .gantt import check_matplotlib, draw
 from .inputs import check_colours_of_images, notes
 from .interrupt import Interrupted, StopSignals
-from .keeping import Clock, keyint_of, open_sound, take_over, told_after, told_before
+from .keeping import Clock, DisplayOrder, keyint_of, open_sound, take_over, told_after, told_before
 from .progress import Progress
 
 _REPORT_ROWS = tuple(row for row in OPTIONS if row.scope == CLI and row.name not in ("frames", "seek"))
@@ -65,6 +65,7 @@ class Run:
     written: int = 0  # access units in the file
     problems: list[str] = field(default_factory=list)
     planned: Planned | None = None  # with --verbose and a tuning file
+    reconstructions: DisplayOrder = field(default_factory=DisplayOrder)
 
     def info(self, text: str) -> None:
         """Print a line of information, unless quiet."""
@@ -236,6 +237,8 @@ def _encode(run: Run, stop: StopSignals) -> int:
         failure = error
     failure = _drain(run, stop, failure)
     run.sinks.stream.close()
+    for planes in run.reconstructions.rest():
+        run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in planes))  # type: ignore[union-attr]
     run.progress.finish()
     held = f"{run.written} frame{'s' if run.written != 1 else ''}"
     if failure is not None:
@@ -259,7 +262,8 @@ def _encode(run: Run, stop: StopSignals) -> int:
 
 def _any_order(source: Source, config: Config) -> bool:
     """Whether frames can be read by number, in any order, by the lanes or by reader threads."""
-    return isinstance(source, RawSource) and source.any_order and not config.ssim
+    one_reader = config.ssim or config.decides_by_samples
+    return isinstance(source, RawSource) and source.any_order and not one_reader
 
 
 def _feed_frames(run: Run, stop: StopSignals) -> None:
@@ -337,7 +341,8 @@ def _write(run: Run, finished: list[Any]) -> None:
             run.sinks.stream.write_packet(frame.data, *times, frame.is_idr, run.clock.duration(frame.pts))
             run.written += 1
             if run.sinks.reconstruction:
-                run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in frame.reconstruction))
+                for planes in run.reconstructions.add(frame.index, frame.reconstruction):
+                    run.sinks.reconstruction.write(b"".join(plane.tobytes() for plane in planes))
             if run.sinks.rows:
                 head = _csv(FrameRow.header()) if run.written == 1 else b""
                 run.sinks.rows.write(head + _csv(row.cells()))

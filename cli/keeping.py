@@ -1,6 +1,7 @@
 """What an encode keeps of its input beside the samples: times, rotation, sound, colours; and what is said of the rest."""
 
 import shlex
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -59,6 +60,26 @@ def told_after(name: str, times: FrameTimes | None, sink: PacketSink, config: Co
         return []
     return [f"{name} has a variable frame rate, which a plain stream cannot say: it is {config.fps} frames/s throughout; "
             ".mp4, .mkv and .mov keep the times"]
+
+
+class DisplayOrder:
+    """Puts frames that come in coding order into display order; holds no more than the encoder reorders."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Any] = {}
+        self._next = 0
+
+    def add(self, index: int, frame: Any) -> Iterator[Any]:
+        """The next frame in coding order, with its display index. Yields the frames whose turn has come."""
+        self._waiting[index] = frame
+        while self._next in self._waiting:
+            self._next += 1
+            yield self._waiting.pop(self._next - 1)
+
+    def rest(self) -> Iterator[Any]:
+        """No frame follows: yields those that wait for one that was not coded."""
+        for index in sorted(self._waiting):
+            yield self._waiting.pop(index)
 
 
 class Clock:

@@ -108,10 +108,18 @@ DecisionSettings = namedtuple("DecisionSettings", (
     "psy_rd",  # the option in 1 / 256: weight of differences of AC energy in true costs
 ), defaults=(0,))  # fmt: skip
 
+# What mode_decision_b may choose, and how it compares.
+DecisionSettingsB = namedtuple("DecisionSettingsB", (
+    "subme",  # the option
+    "cabac",  # entropy_coding_mode_flag: costs are true ones from BY_COST on only with CABAC
+    "partition_mask",  # as in DecisionSettings
+    "psy_rd",
+), defaults=(0,))  # fmt: skip
+
 # What the divisions of an inter macroblock are compared with, in the units of Searches.cost.
 OtherCosts = namedtuple("OtherCosts", (
     "intra_cost",  # int32[n_mb], least cost of an intra type
-    "skip_limit",  # int32[n_mb], what P_Skip may cost beyond the best choice, see rd_candidates
+    "skip_limit",  # int32[n_mb], what P_Skip may cost beyond the best choice, see rd_candidates and rd_candidates_b
 ))  # fmt: skip
 
 # Types and motion of the macroblocks of a frame.

@@ -191,7 +191,7 @@ def search_centre(source, reference, pad, coarse, previous, qp, merange, max_mv_
                 if previous_ref_idx[mb, 0] < 0:
                     continue
                 steps = np.int64(distances[previous_ref_idx[mb, 0]])
-                if max(steps, abs(distance)) > MOST_DISTANCE:
+                if steps <= 0 or max(steps, abs(distance)) > MOST_DISTANCE:  # a vector to a later frame is not continued
                     continue
                 x = (np.int64(previous_mv[mb, 0, 0]) * distance // steps + 2) >> 2
                 y = (np.int64(previous_mv[mb, 0, 1]) * distance // steps + 2) >> 2

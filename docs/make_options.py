@@ -87,8 +87,10 @@ def refused_rows() -> list[str]:
 
 def accepted(row: Unbuilt) -> str:
     """The accepted values of an option, or the opposite of a switch."""
-    if row.name == "no_mixed_refs":
-        return "`--mixed-refs`; with `--ref 1` both"
+    special = {"no_mixed_refs": "`--mixed-refs`; with `--ref 1` both",
+               "direct": "`spatial`, `1`; without B frames `none`, `0`"}  # fmt: skip
+    if row.name in special:
+        return special[row.name]
     if not row.is_switch:
         return ", ".join(f"`{value}`" for value in row.neutral)
     opposite = UNBUILT.get(row.name[3:] if row.name.startswith("no_") else f"no_{row.name}")

@@ -27,14 +27,14 @@ _API_OPTIONS = tuple(row for row in OPTIONS if row.scope in (ALL, API))
 
 @dataclass(frozen=True)
 class Packet:
-    """One access unit, Annex B. Times count frames: seconds = pts / fps."""
+    """One access unit, Annex B. Times count frames: seconds = pts / fps; dts <= pts, and the first dts may be negative."""
 
     data: bytes
     pts: int
     dts: int
     duration: int
     is_keyframe: bool
-    frame_type: str  # "I" or "P"
+    frame_type: str  # "I", "P" or "B"
     qp: float  # mean over the macroblocks
     reconstruction: Planes | None = None  # the decoder's output, if requested
 
@@ -47,7 +47,8 @@ class Encoder:
     it: else Error. Several encoders may run at once.
 
     An exception out of `encode` that is no InputError (an interrupt, a timeout raised by a signal handler, MemoryError) ends
-    the stream: further frames are refused, and `flush` returns the packets of the frames before.
+    the stream: further frames are refused, and `flush` returns the packets of the frames before. With B frames an exception
+    out of `flush` ends the stream too, and frames that waited for a later one may be missing.
     """
 
     def __init__(
@@ -112,7 +113,8 @@ class Encoder:
         return self._pipeline.headers()
 
     def encode(self, frame: Any, stream: Any = None) -> list[Packet]:
-        """Encode one frame; return the finished packets, in order. They may be those of earlier frames.
+        """Encode one frame; return the finished packets, in coding order (rising dts). They may be those of earlier frames:
+        with B frames none for some calls, then several at once.
 
         frame: an array of NumPy, PyTorch, CuPy or JAX, of any library with DLPack or an array interface, or an image of PIL:
         RGB (H, W, 3) or (3, H, W), with alpha, which is dropped, or grey (H, W), uint8 or floating-point in 0..1; uint8
@@ -190,7 +192,9 @@ class Encoder:
 
     @property
     def takes_gpu_frames(self) -> bool:
-        """Whether frames may lie on the GPU: it has one, encodes one GOP at a time, and SSIM needs no frames on the host."""
+        """Whether frames may lie on the GPU: it has one, encodes one GOP at a time, in display order, and SSIM needs no
+        frames on the host.
+        """
         return self.config.device != "cpu" and self.lanes is None and not self.config.ssim and bool(self._pipeline.on_gpu)
 
     @property

@@ -45,9 +45,10 @@ class EncodedFrame:
     """One access unit and its statistics."""
 
     index: int  # in display order
+    coding_index: int
     pts: int  # in frames, as dts
     dts: int
-    frame_type: str  # "I" or "P"
+    frame_type: str  # "I", "P" or "B"
     is_idr: bool
     qp: int
     avg_qp: float
@@ -64,7 +65,7 @@ class EncodedFrame:
 
 
 class Pipeline:
-    """Encodes frames in order. One frame at a time is in the loop; the entropy coding of earlier frames runs in parallel.
+    """Encodes frames in coding order. One frame at a time is in the loop; entropy coding of earlier ones runs in parallel.
 
     warn: called with a sentence when an encode that chose its device itself continues without it. trace: for the timeline.
     """
@@ -110,7 +111,7 @@ class Pipeline:
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray, spec: FrameSpec | None = None) -> list[EncodedFrame]:
         """Encode one frame, uint8 planes of display size. Return the finished frames, in order.
 
-        spec: of a caller that decides about frames itself (Gops); else `frame_types` decides.
+        spec: of a caller that decides about frames itself (Gops, Reordering); else `frame_types` decides.
         """
         frame = self._next_frame()
         start = time.perf_counter()
@@ -241,6 +242,7 @@ class Pipeline:
         spec = frame.spec
         return EncodedFrame(
             index=spec.display_index,
+            coding_index=spec.coding_index,
             pts=spec.pts,
             dts=spec.dts,
             frame_type=spec.frame_type,
@@ -267,7 +269,8 @@ class Pipeline:
         rows = np.array([*(row0 for row0, _ in spec.slices), config.mb_height], np.int32)
         macroblocks = Macroblocks(*(frame.results[name] for name in Macroblocks._fields))
         tools = CodingTools(config.trellis, int(config.transform_8x8_mode), int(config.cabac))
-        bits_by_kind(rows, frame.frame_params, spec.n_ref, config.mb_width, macroblocks, tools, kinds)
+        n_ref1 = spec.n_ref1 if config.lists == 2 else None
+        bits_by_kind(rows, frame.frame_params, spec.n_ref, n_ref1, config.mb_width, macroblocks, tools, kinds)
         vectors, luma, chroma = ((kinds[[VECTORS, LUMA, CHROMA]] + UNIT // 2) // UNIT).tolist()
         return bits - vectors - luma - chroma, vectors, luma, chroma
 

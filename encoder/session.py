@@ -18,13 +18,13 @@ class Session:
 
     An exception anywhere in a call (an interrupt, a signal handler's timeout, MemoryError) may leave a frame incomplete, so
     that no frame can follow; earlier frames can still be flushed. Only InputError, but RefusedFrame,
-    is raised before any change.
+    is raised before any change. An exception in a flush that codes frames which waited is one of these (Reordering).
     """
 
     def __init__(self, pipeline: Any, stats: Statistics) -> None:
         self._pipeline, self._stats = pipeline, stats
         self.state = OPEN
-        self.ready: list[tuple[EncodedFrame, FrameRow]] = []  # finished in order, not handed out yet
+        self.ready: list[tuple[EncodedFrame, FrameRow]] = []  # finished, in coding order, not handed out yet
         self._n_handed_out = 0  # frames handed out
         self._failure: BaseException | None = None
         self._process = os.getpid()
@@ -103,15 +103,20 @@ class Session:
         failed = self.state == FAILED
         if not failed:
             self.state = FLUSHING
-        self._collect(self._pipeline.flush())
+        try:
+            self._collect(self._pipeline.flush())
+        except BaseException as error:
+            if not getattr(self._pipeline, "is_whole", True):
+                self.state, self._failure = FAILED, error.with_traceback(None)
+            raise
         if not failed:
             self.state = FLUSHED
 
     def _collect(self, frames: "Iterable[EncodedFrame]") -> None:
-        """Add finished frames in order; frames from before an interrupt may be repeated and are then skipped."""
+        """Add finished frames in coding order; those from before an interrupt may be repeated and are then skipped."""
         for frame in frames:
             expected = self._n_handed_out + len(self.ready)
-            if frame.index > expected:
-                raise Error(f"frames {expected} to {frame.index - 1} are lost: the stream ends before them")
-            if frame.index == expected:
+            if frame.coding_index > expected:
+                raise Error(f"frames {expected} to {frame.coding_index - 1} are lost: the stream ends before them")
+            if frame.coding_index == expected:
                 self.ready.append((frame, self._stats.add(frame)))

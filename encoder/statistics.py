@@ -1,6 +1,5 @@
 """Statistics of an encode: per frame, and a summary in x264's wording."""
 
-from collections import deque
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, log10
@@ -8,10 +7,31 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..standard.macroblock import I_PCM, MB_TYPE_NAMES, P_SKIP, I_4x4, I_8x8, I_16x16, P_8x8, P_8x16, P_16x8, P_16x16
+from ..standard.macroblock import (
+    B_DIRECT,
+    B_SKIP,
+    I_PCM,
+    MB_TYPE_NAMES,
+    P_SKIP,
+    B_8x8,
+    B_8x16,
+    B_16x8,
+    B_16x16,
+    I_4x4,
+    I_8x8,
+    I_16x16,
+    P_8x8,
+    P_8x16,
+    P_16x8,
+    P_16x16,
+)
 
 # Macroblock types with a count of their own, in the order of the columns
-COUNTED_TYPES = (I_4x4, I_8x8, I_16x16, I_PCM, P_SKIP, P_16x16, P_16x8, P_8x16, P_8x8)
+COUNTED_TYPES = (
+    I_4x4, I_8x8, I_16x16, I_PCM, P_SKIP, P_16x16, P_16x8, P_8x16, P_8x8,
+    B_SKIP, B_DIRECT, B_16x16, B_16x8, B_8x16, B_8x8,
+)  # fmt: skip
+_INTER = [kind for kind in COUNTED_TYPES if kind > I_PCM and kind not in (P_SKIP, B_SKIP)]
 # Results of a frame (scheduler/arrays.py) whose sums over the frame are columns of the CSV file, in their order
 SUMMED: tuple[str, ...] = ()
 KINDS = ("headers", "vectors", "luma", "chroma")  # of bits
@@ -23,6 +43,7 @@ class FrameFacts(Protocol):
     """The used attributes of the pipeline's EncodedFrame."""
 
     index: int
+    coding_index: int
     frame_type: str
     is_idr: bool
     avg_qp: float
@@ -39,7 +60,8 @@ class FrameFacts(Protocol):
 class FrameRow(NamedTuple):
     """One frame, a row of the CSV file."""
 
-    frame: int
+    frame: int  # in display order
+    coded: int  # in coding order, that of the rows
     type: str
     idr: int
     qp: float
@@ -57,7 +79,7 @@ class FrameRow(NamedTuple):
     @staticmethod
     def header() -> list[str]:
         """Column names of `cells`."""
-        return ["frame", "type", "idr", "qp", "bytes", "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim",
+        return ["frame", "coded", "type", "idr", "qp", "bytes", "psnr_y", "psnr_u", "psnr_v", "psnr", "ssim",
                 *(MB_TYPE_NAMES[kind] for kind in COUNTED_TYPES), "transform_8x8",
                 *(f"bits_{kind}" for kind in KINDS), *SUMMED]
 
@@ -65,7 +87,7 @@ class FrameRow(NamedTuple):
         """The row as text."""
         values = [f"{value:.4f}" for value in (self.psnr_y, self.psnr_u, self.psnr_v, self.psnr)]
         ssim = "" if self.ssim is None else f"{self.ssim:.7f}"
-        return [str(self.frame), self.type, str(self.idr), f"{self.qp:.2f}", str(self.bytes), *values, ssim,
+        return [str(self.frame), str(self.coded), self.type, str(self.idr), f"{self.qp:.2f}", str(self.bytes), *values, ssim,
                 *(str(self.mb_counts[kind]) for kind in COUNTED_TYPES), str(self.transform_8x8),
                 *map(str, self.bits_by_kind or ("",) * len(KINDS)), *map(str, self.sums)]
 
@@ -138,20 +160,22 @@ class _Sums:
 
 
 class Statistics:
-    """Sums finished frames, given in order; memory does not grow with their number."""
+    """Sums finished frames, given in coding order; memory does not grow with their number."""
 
     def __init__(self, width: int, height: int, fps: Fraction, with_psnr: bool = True, with_ssim: bool = False):
         self.fps, self.with_psnr, self.with_ssim = fps, with_psnr, with_ssim
         self._samples = (width * height, *(2 * (((width + 1) // 2) * ((height + 1) // 2),)))
         self._size = (height, width)
-        self._by_type = {"I": _Sums(), "P": _Sums()}
-        self._sources: deque[np.ndarray] = deque()  # luma of frames in flight
+        self._by_type = {"I": _Sums(), "P": _Sums(), "B": _Sums()}
+        self._sources: dict[int, np.ndarray] = {}  # luma of frames that are not finished, by display index
+        self._expected = 0  # frames given to `expect`
         self.stage_seconds: dict[str, float] = {}
 
     def expect(self, luma: np.ndarray) -> None:
-        """Keep the luma of a frame that enters the pipeline, if SSIM needs it."""
+        """Keep the luma of a frame that enters the pipeline, in display order, if SSIM needs it."""
         if self.with_ssim:
-            self._sources.append(luma.copy())
+            self._sources[self._expected] = luma.copy()
+            self._expected += 1
 
     def add(self, frame: FrameFacts) -> FrameRow:
         """Add a finished frame; return its row."""
@@ -159,11 +183,11 @@ class Statistics:
         if self.with_ssim:
             assert frame.reconstruction is not None
             height, width = self._size
-            value = ssim(self._sources.popleft(), frame.reconstruction[0][:height, :width])
+            value = ssim(self._sources.pop(frame.index), frame.reconstruction[0][:height, :width])
         y, u, v = map(psnr, frame.ssd, self._samples)
-        row = FrameRow(frame.index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp), len(frame.data), y, u, v,
-                       psnr(sum(frame.ssd), sum(self._samples)), value, tuple(frame.mb_counts.tolist()),
-                       frame.transform_8x8, frame.bits_by_kind, frame.sums)
+        row = FrameRow(frame.index, frame.coding_index, frame.frame_type, int(frame.is_idr), float(frame.avg_qp),
+                       len(frame.data), y, u, v, psnr(sum(frame.ssd), sum(self._samples)), value,
+                       tuple(frame.mb_counts.tolist()), frame.transform_8x8, frame.bits_by_kind, frame.sums)
         self._by_type[frame.frame_type].add(row, frame.ssd, frame.mb_counts)
         for stage, seconds in frame.stage_seconds.items():
             self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
@@ -171,7 +195,7 @@ class Statistics:
 
     @property
     def _all(self) -> _Sums:
-        return self._by_type["I"] + self._by_type["P"]
+        return sum(self._by_type.values(), _Sums())
 
     @property
     def frames(self) -> int:
@@ -264,6 +288,9 @@ def _mb_percent(kind: str, mbs: np.ndarray) -> str:
     if kind == "P":
         text += f"  P16..8: {share[P_16x16]:4.1f}% {share[P_16x8] + share[P_8x16]:4.1f}% {share[P_8x8]:4.1f}%"
         text += f"  skip:{share[P_SKIP]:4.1f}%"
+    if kind == "B":
+        text += f"  B16..8: {share[B_16x16]:4.1f}% {share[B_16x8] + share[B_8x16]:4.1f}% {share[B_8x8]:4.1f}%"
+        text += f"  direct:{share[B_DIRECT]:4.1f}%  skip:{share[B_SKIP]:4.1f}%"
     return text
 
 
@@ -275,6 +302,6 @@ def _bits_percent(frame_type: str, bits: np.ndarray) -> str:
 def _transform_percent(sums: _Sums) -> str:
     """Shares of the 8x8 transform: of the intra macroblocks without PCM, of the inter macroblocks without skipped ones."""
     mbs = sums.mbs
-    intra, inter = mbs[[I_4x4, I_8x8, I_16x16]].sum(), mbs[[P_16x16, P_16x8, P_8x16, P_8x8]].sum()
+    intra, inter = mbs[[I_4x4, I_8x8, I_16x16]].sum(), mbs[_INTER].sum()
     shares = 100 * mbs[I_8x8] / max(1, intra), 100 * (sums.transform_8x8 - mbs[I_8x8]) / max(1, inter)
     return f"8x8 transform  intra:{shares[0]:5.1f}%  inter:{shares[1]:5.1f}%"

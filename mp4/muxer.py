@@ -25,11 +25,13 @@ class Muxer:
         if self._timescale > LARGEST_32:
             raise ValueError(f"a time base of {time_base} s is too fine for MP4")
         self._sets: ParameterSets | None = None
-        self._waiting: tuple[bytes, int, int, bool, int] | None = None  # the last sample: its duration comes with the next
+        self._waiting: tuple[bytes, int, int, bool, int] | None = None  # the last sample: the next one says how long it lasts
         self._last_duration = self._unit
 
     def add(self, access_unit: bytes, pts: int, dts: int, is_keyframe: bool, duration: int | None = None) -> None:
-        """One access unit, Annex B. duration: of the last one of all; of the others it is the time to the next."""
+        """One access unit, Annex B. duration: how long it is shown, which counts for the frame shown last; default: the time
+        between the decoding of two frames.
+        """
         if self._layout.failed:
             raise ValueError("an earlier write has failed: nothing can follow")
         sample, sets = to_sample(access_unit)
@@ -55,9 +57,9 @@ class Muxer:
 
     def _pass_on(self, duration: int) -> None:
         assert self._waiting is not None
-        sample, pts, dts, is_keyframe, _ = self._waiting
+        sample, pts, dts, is_keyframe, shown = self._waiting
         self._waiting = None
         offset = (pts - dts) * self._unit
         if max(duration, 2 * abs(offset)) > LARGEST_32:
             raise ValueError(f"frame {pts} lasts or waits longer than an MP4 can say")
-        self._layout.add(sample, Sample(len(sample), duration, offset, is_keyframe))
+        self._layout.add(sample, Sample(len(sample), duration, offset, is_keyframe, shown))

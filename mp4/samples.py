@@ -15,6 +15,7 @@ class Sample(NamedTuple):
     duration: int  # to the decoding time of the next sample
     offset: int  # composition (output) time minus decoding time
     is_keyframe: bool
+    shown: int = 0  # how long it is shown, for the one shown last; 0: `duration`
 
 
 class SampleTable:
@@ -23,6 +24,7 @@ class SampleTable:
     def __init__(self) -> None:
         self.duration = 0  # of all samples, in decoding time
         self.end = 0  # composition time of the end of the frame shown last
+        self._last = -1  # composition time of that frame
         self.count = 0
         self.bytes = 0
         self._sizes = array("I")
@@ -36,7 +38,9 @@ class SampleTable:
         self._chunks.append((len(samples), position))
         for sample in samples:
             self.count += 1
-            self.end = max(self.end, self.duration + sample.offset + sample.duration)
+            composition = self.duration + sample.offset
+            if composition > self._last:
+                self._last, self.end = composition, composition + (sample.shown or sample.duration)
             self.duration += sample.duration
             self.bytes += sample.size
             self._sizes.append(sample.size)

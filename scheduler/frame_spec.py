@@ -31,6 +31,14 @@ UNWEIGHTED = Weights()
 NO_WEIGHTS = MOST_WEIGHTED * N_WEIGHTS * (0,)
 
 
+class Held(NamedTuple):
+    """A reference frame as slice headers name it; its fields are those of its FrameSpec."""
+
+    coding_index: int
+    frame_num: int
+    pic_order_cnt: int
+
+
 class FrameSpec(NamedTuple):
     """A frame of the stream. Frames are named by their coding index everywhere in it; indices count from 0.
 
@@ -51,6 +59,7 @@ class FrameSpec(NamedTuple):
     list1                         RefPicList1, of B frames
     delay                         frames by which decoding runs ahead of display (max_num_reorder_frames)
     is_weighted                   whether bi-prediction has implicit weights (weighted_bipred_idc 2)
+    held                          the references before this frame, latest in display order first; in streams with B frames
     """
 
     display_index: int
@@ -72,6 +81,7 @@ class FrameSpec(NamedTuple):
     list1: tuple[int, ...] = ()
     delay: int = 0
     is_weighted: bool = False
+    held: tuple[Held, ...] = ()
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

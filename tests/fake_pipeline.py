@@ -23,7 +23,7 @@ class EncodedFrame:
     """What the real one has, for a frame that was only looked at."""
 
     def __init__(self, index, planes, config):
-        self.index = self.pts = self.dts = index
+        self.index = self.coding_index = self.pts = self.dts = index
         self.is_idr = index % config.keyint == 0
         self.frame_type = "I" if self.is_idr else "P"
         self.qp = config.i_qp if self.is_idr else config.qp

@@ -1,4 +1,4 @@
-"""Encodes several closed GOPs at once, each in a lane: a pipeline on one of the devices. Packets are returned in order.
+"""Encodes several closed GOPs at once, each in a lane: a pipeline on one of the devices. Packets are in coding order.
 
 A GOP begins with an IDR frame and does not depend on other GOPs: the stream is the same whichever lane encodes a GOP.
 A free lane takes the next GOP, so that a fast GPU encodes more of them than a slow one.
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...scheduler.executor import bands
 from ...scheduler.frames.frame import split_planes
 from ...scheduler.frames.host_rgb import RgbFrame
 from ...scheduler.trace import Trace
 from ...start_threads import start_threads
-from ..decisions.frame_types import FrameTypes
 from ..errors import Error, InputError
 from ..files.read_ahead import Read
+from ..held_frames import HeldFrames
+from ..reordering import Reordering
 from ..settings.config import Config
 from .lane import Lane
 from .queue import GopQueue
@@ -70,19 +70,20 @@ def frame_bytes(config: Config) -> int:
 
 def make_pipeline(
     config: Config, keep: bool, warn: Callable[[str], None] | None, trace: Trace | None, frames: int | None = None
-) -> "Pipeline | Gops":
+) -> "Pipeline | Reordering | Gops":
     """The encoder for these settings: one pipeline, or lanes for several GOPs."""
     from ..pipeline import Pipeline
 
     lanes = count_lanes(config, frames)
+    one = Reordering if config.holds_frames else Pipeline
     if lanes == 1:
-        return Pipeline(config, keep, warn, trace)
+        return one(config, keep, warn, trace)
     while lanes > 1:
         try:
             return Gops(config, lanes, keep, warn, trace)
         except NoThreads:
             lanes //= 2
-    return Pipeline(lane_settings(config, 0, 1), keep, warn, trace)
+    return one(lane_settings(config, 0, 1), keep, warn, trace)
 
 
 class NoThreads(Error):
@@ -100,9 +101,8 @@ class Gops:
 
         self.config = config
         self.queue = GopQueue(lanes, lanes * config.keyint, frame_bytes(config))
-        self.frame_types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)))
+        self._held = HeldFrames(config)
         self._buffer: np.ndarray | None = None
-        self._count = 0  # frames entered
         self.taken: list[EncodedFrame] = []  # see Pipeline
         self.lanes: list[Pipeline] = []
         say = WarnOnce(warn or (lambda text: warnings.warn(text, RuntimeWarning, stacklevel=2)))
@@ -138,40 +138,48 @@ class Gops:
 
     def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
         """See Pipeline; blocks while the queue is full."""
-        buffer = self.next_buffer()
-        assert buffer is not None
-        for target, plane in zip(split_planes(buffer, self.config.display), (y, u, v)):
+        planes = self._next_planes()
+        for target, plane in zip(planes, (y, u, v)):
             if not np.may_share_memory(target, plane):
                 np.copyto(target, plane)
-        return self._enter(buffer)
+        return self._enter(planes[0])
 
     def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
         """See Pipeline; blocks while the queue is full."""
         from ..pipeline import outside_text
 
-        buffer = self.next_buffer()
-        assert buffer is not None
-        if source.convert(split_planes(buffer, self.config.display)) and checked:
-            raise InputError(outside_text(self._count))
+        planes = self._next_planes()
+        if source.convert(planes) and checked:
+            raise InputError(outside_text(self._held.count))
         self.say_bt709()
-        return self._enter(buffer)
+        return self._enter(planes[0])
 
     def say_bt709(self) -> None:
         """See Pipeline."""
         for lane in self.lanes:
-            lane.say_bt709(self._count > 0)
+            lane.say_bt709(self._held.count > 0)
 
-    def _enter(self, buffer: np.ndarray) -> "list[EncodedFrame]":
-        self._buffer = None
+    def _next_planes(self) -> tuple[np.ndarray, ...]:
+        buffer = self.next_buffer()
+        assert buffer is not None
+        return split_planes(buffer, self.config.display)
+
+    def _enter(self, luma: np.ndarray) -> "list[EncodedFrame]":
+        """The frame in the buffer, with this luma, enters."""
+        buffer, self._buffer = self._buffer, None
         while not self.has_room():
             self._wait()
-        self._count += 1
-        self.queue.enter(self.frame_types.next(), buffer)
+        for spec, source in self._held.add(buffer, luma):
+            self.queue.enter(spec, source)
         return self._fetch()
 
     def encode_later(self, read: Read) -> "list[EncodedFrame]":
-        """As encode, for a frame that its lane reads; use it for all frames of a stream or for none."""
-        self.queue.enter(self.frame_types.next(), read)
+        """As encode, for a frame that its lane reads; use it for all frames of a stream or for none, and not where decisions
+        need samples.
+        """
+        assert not self.config.decides_by_samples
+        for spec, source in self._held.add(read):
+            self.queue.enter(spec, source)
         return self._fetch()
 
     def encode_on_gpu(self, source: Any) -> "list[EncodedFrame]":
@@ -201,6 +209,11 @@ class Gops:
         """Whether a lane has work."""
         return self.queue.busy()
 
+    @property
+    def is_whole(self) -> bool:
+        """See Reordering."""
+        return self._held.is_whole
+
     def poll(self, seconds: float = POLL_SECONDS) -> "list[EncodedFrame]":
         """Finished frames in order; waits up to `seconds` if they are few and more are in flight."""
         self._wait(seconds)
@@ -218,8 +231,13 @@ class Gops:
         return self.taken
 
     def end(self) -> None:
-        """No frame follows."""
-        self.queue.end()
+        """No frame follows; those that wait to be decided about enter the queue."""
+        try:
+            if not self.queue.has_failed():
+                for spec, source in self._held.end():
+                    self.queue.enter(spec, source)
+        finally:
+            self.queue.end()
 
     def cut(self) -> None:
         """Start no more frames; finish those in flight."""

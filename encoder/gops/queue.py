@@ -1,4 +1,4 @@
-"""A thread-safe queue between the caller and the lanes: frames to encode, GOP by GOP, and finished frames in order."""
+"""A thread-safe queue between the caller and the lanes: frames to encode, GOP by GOP, and finished ones, in coding order."""
 
 import threading
 from collections import deque
@@ -34,7 +34,7 @@ class Gop:
 
 
 class GopQueue:
-    """One caller enters frames and collects finished ones, in order; lanes take frames and emit them encoded."""
+    """One caller enters frames and collects finished ones, in coding order; lanes take frames and emit them encoded."""
 
     def __init__(self, lanes: int, room: int, frame_bytes: int) -> None:
         """room: frames that may wait, fewer if they are large."""
@@ -73,7 +73,8 @@ class GopQueue:
     def enter(self, spec: FrameSpec, source: np.ndarray | Read) -> None:
         """Add the next frame in order; raises the failure of a lane, after which no frame is encoded."""
         with self._lock:
-            if self._failure is not None and self._error is None:
+            if self.has_failed():
+                assert self._failure is not None
                 raise self._failure
             if self._newest is not None and self._newest.number == spec.gop:
                 self._newest.waiting.append((spec, source))
@@ -83,6 +84,11 @@ class GopQueue:
                 self._newest = Gop(spec.gop, deque([(spec, source)]))
                 self._gops[spec.gop] = self._newest  # never without a frame, for which a lane would wait
             self._notify()
+
+    def has_failed(self) -> bool:
+        """Whether a lane has failed and `collect` has raised that: no frame may be entered."""
+        with self._lock:
+            return self._failure is not None and self._error is None
 
     def has_room(self) -> bool:
         """Whether another frame may be entered; also true if it would not be encoded."""
@@ -173,7 +179,7 @@ class GopQueue:
             return
         with self._changed:
             begun = self._gops_begun
-            self._finished.update((frame.index, frame) for frame in done)
+            self._finished.update((frame.coding_index, frame) for frame in done)
             while self._in_order in self._finished:
                 self._gops_begun += self._finished[self._in_order].is_idr
                 self._in_order += 1

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from math import log2
+from math import floor, log2
 from typing import TYPE_CHECKING, Any
 
 from ...scheduler.frame_spec import MOST_DUPLICATES, MOST_ENTRIES
@@ -13,7 +13,8 @@ from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
-from .options import ALL, API, BY_NAME, OPTIONS, Option, read_options
+from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
+from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
 from .scaling_lists import FLAT, ScalingLists, scaling_lists
 from .tuned import find_tuning
 
@@ -40,6 +41,7 @@ class Config:
     level: str | None  # as requested; see level_idc
     qp: int  # of P frames
     ipratio: float
+    pbratio: float
     chroma_qp_offset: int
     cqm: str  # flat, jvt or the file's name
     scaling_lists: ScalingLists
@@ -57,6 +59,8 @@ class Config:
     deadzone_intra: int
     cabac: bool  # entropy_coding_mode_flag
     bframes: int  # most B frames between two others
+    b_pyramid: str  # none, normal or dyadic (pyramid.py)
+    weightb: bool  # implicit weights in B frames
     b_adapt: int  # 0 without B frames
     b_bias: int
     scenecut: int  # 0: none
@@ -156,7 +160,7 @@ class Config:
         """A.2: the lowest profile that has the tools in use; `profile` is the highest that the user allows."""
         if self.transform_8x8_mode or self.has_lists:
             return HIGH
-        return MAIN if self.cabac or self.weightp else BASELINE
+        return MAIN if self.cabac or self.weightp or self.bframes else BASELINE
 
     @property
     def repeats_references(self) -> bool:
@@ -169,14 +173,39 @@ class Config:
         return 2 if self.bframes else 1
 
     @property
+    def holds_frames(self) -> bool:
+        """Whether frames wait until later ones have come: for their types, or since coding order is not display order."""
+        return self.lists == 2 or self.decides_by_samples
+
+    @property
+    def decides_by_samples(self) -> bool:
+        """Whether types and order of frames follow from their samples, so that one place reads all frames in order."""
+        return self.b_adapt > 0 or self.scenecut > 0
+
+    @property
     def dpb_frames(self) -> int:
         """max_num_ref_frames: most frames that are references at the same time."""
-        return self.ref
+        return dpb_frames(self.ref, self.bframes, self.b_pyramid)
+
+    @property
+    def max_num_reorder_frames(self) -> int:
+        """E.2.1: frames by which decoding runs ahead of display."""
+        return reordered_frames(self.bframes, self.b_pyramid)
+
+    @property
+    def most_later_entries(self) -> int:
+        """Most entries of RefPicList1."""
+        return min(MOST_LATER, 1 + reference_levels(self.bframes, self.b_pyramid)) if self.bframes else 0
+
+    @property
+    def frames_back(self) -> int:
+        """Most frames, in coding order, from a reference to a frame for which it is held: B frames may lie between."""
+        return self.dpb_frames * (self.bframes + 1)
 
     @property
     def most_searches(self) -> int:
-        """Most entries of both lists of a frame."""
-        return self.most_entries
+        """Most entries of both lists of a frame; the lists of a B frame have no frame in common."""
+        return max(self.most_entries, min(self.dpb_frames, self.ref + self.most_later_entries))
 
     @property
     def most_entries(self) -> int:
@@ -193,6 +222,16 @@ class Config:
         """QP of I frames before any rate control: finer than P frames by `ipratio`."""
         return min(51, max(0, self.qp - round(6 * log2(self.ipratio))))
 
+    @property
+    def b_qp(self) -> int:
+        """QP of B frames before any rate control: coarser than P frames by `pbratio`."""
+        return min(51, max(0, floor(self.qp + 6 * log2(self.pbratio) + 0.5)))
+
+    @property
+    def reference_b_qp(self) -> int:
+        """QP of B frames that are references: between the others."""
+        return (self.qp + self.b_qp) // 2
+
     @classmethod
     def from_options(cls, **options: Any) -> "Config":
         """Check all options together; OptionError names the wrong one."""
@@ -208,7 +247,8 @@ class Config:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
         mb_width, mb_height = -(-width // 16), -(-height // 16)
-        level = choose_level(width, height, values["fps"], values["ref"], values["merange"], values["level"])
+        pyramid = values["ref"], values["bframes"], values["b_pyramid"]
+        level = choose_level(width, height, values["fps"], *pyramid, values["merange"], values["level"])
         if values["slices"] > mb_height:
             raise OptionError(
                 f"{values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
@@ -225,10 +265,12 @@ class Config:
                 from .predicted import frame_kind_of  # the planner
 
                 frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools)
-            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools)
+            device, reason = choose_device(
+                asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"]
+            )
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
-            reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
+            reason = choose_devices(named, values["me"], values["subme"], values["cabac"], values["bframes"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0
@@ -254,8 +296,8 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    parts = {"no_deblock", "no_cabac", "no_8x8dct", "no_scenecut"}  # of other fields
-    known = {entry.name for entry in fields(Config)} | parts
+    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb", "no_scenecut"}
+    known = {entry.name for entry in fields(Config)} | parts_of_others
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
         raise TypeError(f"options without a field of the same name in Config (encoder/settings/config.py): {missing}")
@@ -279,15 +321,18 @@ def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
+    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off; and
+    no_weightb into `weightb`.
 
-    Intra 8x8 needs the latter. cqm is read into `scaling_lists`. A preset's weightp gives way to the profile; the user's is
-    refused.
+    Intra 8x8 needs the 8x8 transform. cqm is read into `scaling_lists`. A preset's weightp and bframes give way to the
+    profile; the user's are refused.
     """
-    if values["profile"] == "baseline" and values["weightp"]:
-        if options.get("weightp") is not None:
-            raise OptionError(f"{values['weightp']}: weighted prediction is a tool of Main and High profile", "weightp")
-        values["weightp"] = 0
+    for name, tool in (("weightp", "weighted prediction is a tool"), ("bframes", "B frames are a tool")):
+        if values["profile"] == "baseline" and values[name]:
+            if any(options.get(given) is not None for given in (name, *(a for a in ALIASES if ALIASES[a] == name))):
+                raise OptionError(f"{values[name]}: {tool} of Main and High profile", name)
+            values[name] = 0
+    values["weightb"] = not values.pop("no_weightb") and values["bframes"] > 0
     if values["profile"] != "high" and values["cqm"] != "flat":
         raise OptionError(f"{values['cqm']}: scaling matrices are a tool of High profile", "cqm")
     values["scaling_lists"] = scaling_lists(values["cqm"])

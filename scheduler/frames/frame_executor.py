@@ -227,7 +227,7 @@ class FrameExecutor:
         self.loop.executor.close(keep_host=True)  # the frames of the ring stay in use
         self.loop = loop = self._make_loop("cpu")
         assert isinstance(loop, Loop)
-        loop.restore(self._references_before(at))
+        loop.restore(self._references_before(at), None if at.spec.is_idr else self.ring.at(at.index - 1))
         for frame in redone:
             frame.stage_seconds = {}
             loop.run(frame)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ...encoder.settings.config import Config
 
 READ_AHEAD_FRAMES = 7  # frames that are read into the ring while earlier ones are encoded
-DOWNLOAD_CYCLE = 6  # frames: the last `ref` reconstructions of each cycle are downloaded, for use if the GPU is lost
+DOWNLOAD_CYCLE = 6  # frames: the last reconstructions of each cycle are downloaded, for use if the GPU is lost
 IN_FLIGHT_ON_GPU = 4  # frames in flight when a GPU writes the bits: little work is left for the host
 
 
 class FrameRing:
-    """Frames by the order in which they enter; their arrays fit the first loop."""
+    """Frames by the order in which they enter, coding order; their arrays fit the first loop."""
 
     def __init__(self, config: "Config", loop: FrameLoop, keep_decoded: bool, most_in_flight: int) -> None:
         """keep_decoded: reconstructions are downloaded; most_in_flight: limit of `in_flight`."""
@@ -62,8 +62,8 @@ class FrameRing:
 
     def enter(self, frame: Frame) -> None:
         """The loaded frame enters."""
-        frame.index, ref = self.count, self._config.ref
-        frame.keep_reconstruction = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= DOWNLOAD_CYCLE - ref
+        frame.index, last = self.count, DOWNLOAD_CYCLE - self._config.frames_back
+        frame.keep_reconstruction = not self._keeps_some or frame.index % DOWNLOAD_CYCLE >= last
         self.count += 1
 
     def next_buffer(self, ahead: int) -> np.ndarray | None:
@@ -87,11 +87,11 @@ class FrameRing:
             self._copiers.close()
 
     def _length(self) -> int:
-        """In flight + 1; + `ref` if the CPU replaces a lost GPU; + DOWNLOAD_CYCLE - 1 if reconstructions are downloaded only
-        for the last `ref` of every DOWNLOAD_CYCLE frames. Shortly before the first lost frame the ring then holds a frame
-        whose references are on the host, and all sources from it on.
+        """In flight + 1; + `frames_back` if the CPU replaces a lost GPU; + DOWNLOAD_CYCLE - 1 if reconstructions are
+        downloaded only for that many last frames of every DOWNLOAD_CYCLE. Shortly before the first lost frame the ring then
+        holds a frame whose references are on the host, and all sources from it on.
         """
-        length = self.in_flight + 1 + self._replaceable * self._config.ref
+        length = self.in_flight + 1 + self._replaceable * self._config.frames_back
         return length + self._keeps_some * (DOWNLOAD_CYCLE - 1)
 
     def _add(self, count: int) -> None:

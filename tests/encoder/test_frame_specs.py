@@ -65,7 +65,7 @@ class DroppableFrames(FrameTypes):
 
 def coded(monkeypatch, types, options, ref):
     """Packets of a clip with these types of frames: decoders agree, and all devices have the same bytes."""
-    for module in ("encoder.pipeline", "encoder.gops.gops"):
+    for module in ("encoder.pipeline", "encoder.held_frames"):
         monkeypatch.setattr(f"h264lite.{module}.FrameTypes", types)
     clip = round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 3)
     packets = packets_of(clip, qp=28, keyint=7, ref=ref, **options)

@@ -1,0 +1,51 @@
+"""Frames that wait until they are decided about: they come in display order and leave in coding order."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..scheduler.executor import bands
+from ..scheduler.frame_spec import FrameSpec
+from .decisions.frame_types import FrameTypes
+from .settings.config import Config
+
+
+class HeldFrames:
+    """Gives each frame, as it comes, to FrameTypes, and keeps its source, of any kind, until the frame is coded.
+
+    is_whole: false from the beginning of a call of `add` or `end` until all its frames are coded: after an exception in
+    between a frame may be missing, and none can follow.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._types = FrameTypes(config, tuple(bands(config.mb_height, config.slices)))
+        self._held: dict[int, Any] = {}  # sources by display index
+        self._ended = False
+        self.count = 0  # frames entered
+        self.is_whole = True
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, source: Any, luma: np.ndarray | None = None) -> Iterator[tuple[FrameSpec, Any]]:
+        """The next frame in display order. Yields the frames to be coded now, in coding order, each with its source.
+
+        luma: uint8[H, W] of display size, read at once; None: unknown, for decisions that need no samples.
+        """
+        self.is_whole = False
+        self._held[self.count] = source
+        self.count += 1
+        yield from self._leaving(self._types.add(luma))
+
+    def end(self) -> Iterator[tuple[FrameSpec, Any]]:
+        """No frame follows: yields the others as `add` does. At later calls, and after an exception, there are none."""
+        if self._ended or not self.is_whole:
+            return
+        self._ended, self.is_whole = True, False
+        yield from self._leaving(self._types.flush())
+
+    def _leaving(self, specs: Sequence[FrameSpec]) -> Iterator[tuple[FrameSpec, Any]]:
+        for spec in specs:
+            yield spec, self._held.pop(spec.display_index)
+        self.is_whole = True

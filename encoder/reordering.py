@@ -1,0 +1,119 @@
+"""The pipeline of one device for frames whose coding order is not their display order: they wait in buffers before it.
+
+    source -> buffer -> FrameTypes -> (spec, buffer) in coding order -> Pipeline
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..scheduler.frame_spec import FrameSpec
+from ..scheduler.frames.frame import split_planes
+from ..scheduler.frames.host_rgb import RgbFrame
+from ..scheduler.trace import Trace
+from .errors import InputError
+from .frames.device_frame import DeviceFrame
+from .held_frames import HeldFrames
+from .settings.config import Config
+
+if TYPE_CHECKING:
+    from .pipeline import EncodedFrame
+
+
+class Reordering:
+    """As Pipeline; frames must be on the host. Finished frames come in coding order, several at once or none.
+
+    An exception while frames are coded ends the stream; those that still wait are then not coded.
+    """
+
+    def __init__(
+        self, config: Config, keep_reconstruction: bool = False, warn: Callable[[str], None] | None = None,
+        trace: Trace | None = None,
+    ) -> None:  # fmt: skip
+        from .pipeline import Pipeline
+
+        self._display = config.display
+        self._held = HeldFrames(config)
+        self._buffer: np.ndarray | None = None  # uint8[n]: the next frame as I420
+        self._free: list[np.ndarray] = []
+        self._done: list[EncodedFrame] = []  # of this call, by frames before the last one
+        self._pipeline = Pipeline(config, keep_reconstruction, warn, trace)
+
+    on_gpu = False  # frames may not lie there
+
+    @property
+    def taken(self) -> "list[EncodedFrame]":
+        """See Pipeline; frames may be repeated."""
+        return [*self._done, *self._pipeline.taken]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether frames that wait can still be coded: false after an exception while others were."""
+        return self._held.is_whole
+
+    def headers(self) -> bytes:
+        """See Pipeline."""
+        return self._pipeline.headers()
+
+    def next_buffer(self, ahead: int = 0) -> np.ndarray | None:
+        """See Pipeline; for the next frame only."""
+        if self._buffer is None:
+            self._buffer = self._free.pop() if self._free else np.empty(sum(h * w for h, w in self._display), np.uint8)
+        return self._buffer
+
+    def read_ahead(self) -> bool:
+        """See Pipeline: frames are read into a buffer each, when they enter."""
+        return False
+
+    def encode(self, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> "list[EncodedFrame]":
+        """See Pipeline. The planes are copied."""
+        for target, plane in zip(self._next_planes(), (y, u, v)):
+            if not np.may_share_memory(target, plane):
+                np.copyto(target, plane)
+        return self._enter()
+
+    def encode_rgb(self, source: RgbFrame, checked: bool) -> "list[EncodedFrame]":
+        """See Pipeline."""
+        from .pipeline import outside_text
+
+        if source.convert(self._next_planes()) and checked:
+            raise InputError(outside_text(self._held.count))
+        self.say_bt709()
+        return self._enter()
+
+    def encode_on_gpu(self, source: DeviceFrame) -> "list[EncodedFrame]":
+        """Raises InputError: the frame would have to stay unchanged on the GPU until it is coded."""
+        raise InputError("frames on a GPU are coded in the order they come in: copy them to the host, or say bframes=0")
+
+    def say_bt709(self) -> None:
+        """See Pipeline."""
+        self._pipeline.say_bt709(self._held.count > 0)
+
+    def flush(self) -> "list[EncodedFrame]":
+        """See Pipeline; frames that wait are coded first, unless an exception has left one incomplete."""
+        return self._code(self._held.end()) + self._pipeline.flush()
+
+    def close(self) -> None:
+        """See Pipeline; frames that wait are dropped."""
+        self._pipeline.close()
+
+    def _next_planes(self) -> tuple[np.ndarray, ...]:
+        buffer = self.next_buffer()
+        assert buffer is not None
+        return split_planes(buffer, self._display)
+
+    def _enter(self) -> "list[EncodedFrame]":
+        """The frame in the buffer enters."""
+        buffer, luma = self._buffer, self._next_planes()[0]
+        self._buffer = None
+        return self._code(self._held.add(buffer, luma))
+
+    def _code(self, frames: Iterable[tuple[FrameSpec, np.ndarray]]) -> "list[EncodedFrame]":
+        """Code frames one after another; returns what has become finished."""
+        self._done = []
+        for spec, buffer in frames:
+            y, u, v = split_planes(buffer, self._display)
+            self._done = self._done + self._pipeline.encode(y, u, v, spec)
+            self._free.append(buffer)
+        return self._done

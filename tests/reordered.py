@@ -1,0 +1,93 @@
+"""Streams whose coding order is not their display order, without B frames: types of frames, and syntax for their order."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+from h264lite.encoder.decisions.frame_types import FrameTypes
+from h264lite.encoder.settings.config import Config
+from h264lite.encoder.slice_writer import SliceWriter
+from h264lite.scheduler.frame_spec import FrameSpec, I, P
+
+DELAY, LARGEST_LSB = 1, 255
+
+
+class Pairs(FrameTypes):
+    """I0 P2 P1 P4 P3 ...: odd frames of a GOP are no references, and refer to the frame after them first."""
+
+    instances: ClassVar[list] = []
+
+    def __init__(self, config, slices):
+        super().__init__(config, slices)
+        self.added = self.coded = self.idr = self.frame_num = 0
+        self.gop, self.references, self.held, self.lumas, self.flushed = -1, [], [], [], 0
+        Pairs.instances.append(self)
+
+    def add(self, luma=None, sizes=()):
+        index = self.added
+        self.added += 1
+        self.lumas.append(None if luma is None else luma.copy())
+        place = index % self._config.keyint
+        if place % 2 and place + 1 < self._config.keyint:
+            self.held.append(index)
+            return []
+        held, self.held = self.held, []
+        return [self.spec(index, True), *(self.spec(k, False) for k in held)]
+
+    def flush(self):
+        self.flushed += 1
+        held, self.held = self.held, []
+        return [self.spec(index, True) for index in held]
+
+    def spec(self, index, is_reference):
+        is_idr = index % self._config.keyint == 0
+        if is_idr:
+            self.gop, self.idr, self.frame_num, self.references = self.gop + 1, index, 0, []
+        before = list(self.references)
+        coding, number = self.coded, self.frame_num
+        if is_reference:
+            self.references = [(coding, index), *before][: self._config.ref]
+            self.frame_num += 1
+        self.coded += 1
+        return FrameSpec(
+            display_index=index, coding_index=coding, gop=self.gop, frame_type=I if is_idr else P, is_idr=is_idr,
+            is_reference=is_reference, frame_num=number, pic_order_cnt=2 * (index - self.idr), idr_pic_id=(self.gop + 1) % 2,
+            qp=self._config.i_qp if is_idr else self._config.qp, cabac_init_idc=0, list0=tuple(c for c, _ in before),
+            references_after=tuple(c for c, _ in self.references), slices=self._slices,
+            distances=tuple(index - shown for _, shown in before), delay=DELAY,
+        )  # fmt: skip
+
+
+def install(monkeypatch, types=Pairs):
+    """All encoders made from now on code frames in that order."""
+    init, header, headers = SliceWriter.__init__, SliceWriter._header, SliceWriter.headers
+
+    def with_order(self, config):
+        from h264lite.encoder import slice_writer
+
+        plain = slice_writer.sequence_parameter_set
+
+        def sps(config):
+            found = plain(config)
+            found.vui.max_num_reorder_frames = DELAY
+            return replace(found, pic_order_cnt_type=0, log2_max_pic_order_cnt_lsb_minus4=4)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(slice_writer, "sequence_parameter_set", sps)
+            init(self, config)
+
+    def header_with_order(self, spec, row0):
+        found = header(self, spec, row0)
+        found.pic_order_cnt_lsb = spec.pic_order_cnt & LARGEST_LSB
+        return found
+
+    def headers_anew(self, spec):
+        self._headers.clear()
+        return headers(self, spec)
+
+    Pairs.instances = []
+    monkeypatch.setattr("h264lite.encoder.held_frames.FrameTypes", types)
+    monkeypatch.setattr(Config, "holds_frames", property(lambda self: True))
+    monkeypatch.setattr(Config, "frames_back", property(lambda self: 2 * self.ref))
+    monkeypatch.setattr(SliceWriter, "__init__", with_order)
+    monkeypatch.setattr(SliceWriter, "_header", header_with_order)
+    monkeypatch.setattr(SliceWriter, "headers", headers_anew)
