@@ -190,8 +190,8 @@ class SliceWriter:
         if self.config.bframes:
             return self._headers_of(spec)
         kind = (
-            spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, (len(spec.list0), spec.duplicates), spec.qp,
-            spec.cabac_init_idc, spec.slices, spec.weights,
+            spec.frame_type, spec.is_idr, spec.is_idr * spec.idr_pic_id, spec.is_reference,
+            (len(spec.list0), spec.duplicates), spec.qp, spec.cabac_init_idc, spec.slices, spec.weights,
         )  # fmt: skip
         if kind not in self._headers:
             self._headers[kind] = self._headers_of(spec)
