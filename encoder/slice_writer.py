@@ -185,8 +185,8 @@ class SliceWriter:
         return units
 
     def headers(self, spec: FrameSpec) -> SliceHeaders:
-        """The headers of the slices of a frame, made once for frames that differ only in frame_num and pic_order_cnt_lsb, which
-        have a fixed length.
+        """The headers of the slices of a frame, made once for frames that differ in nothing but frame_num and
+        pic_order_cnt_lsb, whose length is fixed.
         """
         kind = (
             spec.frame_type, spec.is_idr, spec.is_idr * spec.idr_pic_id, spec.is_reference,
