@@ -27,6 +27,13 @@ Coarse = namedtuple("Coarse", (
     "reference",
 ))  # fmt: skip
 
+# A source frame as the lookahead sees it: one macroblock is a block of 8x8 samples. h, w: 8 samples a macroblock.
+HalfSize = namedtuple("HalfSize", (
+    "planes",  # uint8[4, h + 2 LOOK_PAD, w + 2 LOOK_PAD], G, b, h, j: half samples to the right, below, both
+    "coarse",  # uint8[h / 2 + 2 COARSE_PAD, w / 2 + 2 COARSE_PAD], means of 4x4 source samples
+    "tiny",  # uint8[h / 8, w / 8], means of 16x16 source samples
+))  # fmt: skip
+
 # Vectors of the frame before, and the distance over which they are continued.
 PreviousMotion = namedtuple("PreviousMotion", (
     "ref_idx",  # int8[n_mb, 4], -1: intra

@@ -4,23 +4,15 @@ Not part of the standard. A sample of plane G is the mean of 2x2 source samples;
 sample to the right, below, and both. So the sample at (x, y) / 2 of the half-size frame is the mean at (x, y) of the source.
 """
 
-from collections import namedtuple
-
 import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
+from .bundles import HalfSize
 from .decisions import LOOK_PAD
 from .layout import COARSE_PAD
 from .search_centre import mean_of_16
 from .simd.lanes import make_shuffle
 from .simd.vector import average, load_u8x16, load_u8x32, store
-
-# A source frame as the lookahead sees it; one macroblock is a block of 8x8 samples here. h, w: 8 samples a macroblock.
-HalfSize = namedtuple("HalfSize", (
-    "planes",  # uint8[4, h + 2 LOOK_PAD, w + 2 LOOK_PAD], G, b, h, j
-    "coarse",  # uint8[h / 2 + 2 COARSE_PAD, w / 2 + 2 COARSE_PAD], means of 4x4 source samples
-    "tiny",  # uint8[h / 8, w / 8], means of 16x16 source samples
-))  # fmt: skip
 
 _ROW_SLACK = 64  # samples behind a row that vectors may read
 _even, _odd = (make_shuffle([*range(first, 32, 2)]) for first in (0, 1))

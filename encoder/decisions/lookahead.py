@@ -8,8 +8,9 @@ from math import isqrt
 
 import numpy as np
 
+from ...cpu_simd.bundles import HalfSize
 from ...cpu_simd.decisions import LOOK_PAD
-from ...cpu_simd.half_size import HalfSize, half_size, half_size_arrays
+from ...cpu_simd.half_size import half_size, half_size_arrays
 from ...cpu_simd.lookahead import lookahead_both, lookahead_camera, lookahead_intra, lookahead_refine, lookahead_search
 
 _LEVEL_SHIFT = 6  # contrast between two frames in 1 / 64
