@@ -88,7 +88,7 @@ def refused_rows() -> list[str]:
 def accepted(row: Unbuilt) -> str:
     """The accepted values of an option, or the opposite of a switch."""
     special = {"min_keyint": "up to `--keyint`", "no_mixed_refs": "`--mixed-refs`; with `--ref 1` both",
-               "scenecut": "`0`, `--no-scenecut`"}  # fmt: skip
+               "direct": "`spatial`, `1`; without B frames `none`, `0`", "scenecut": "`0`, `--no-scenecut`"}  # fmt: skip
     if row.name in special:
         return special[row.name]
     if not row.is_switch:

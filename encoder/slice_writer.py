@@ -25,6 +25,7 @@ from ..standard.syntax import (
     BASELINE,
     EXTENDED_SAR,
     HIGH,
+    B,
     I,
     ListModification,
     P,
@@ -40,20 +41,25 @@ from ..standard.syntax import (
     write_sps,
 )
 from .info_sei import info_sei
+from .list_syntax import marking_operations, modifications
 from .settings.config import Config
 from .settings.scaling_lists import scaling_syntax
 
 ALL_SLICES_ALIKE = 5  # Table 7-6: slice_type + 5 means that all slices of the picture have this type
 LOG2_MAX_FRAME_NUM = 8
-SLICE_TYPES = {"P": P, "I": I}
-PRIMARY_PIC_TYPES = {"I": 0, "P": 1}  # Table 7-5: I slices only; I and P slices
+LOG2_MAX_PIC_ORDER_CNT_LSB = 8  # half is more than between references one after another: 2 * (2 * MOST_B + 1) at most
+WEIGHTED_BIPRED_IMPLICIT = 2  # weighted_bipred_idc
+SLICE_TYPES = {"P": P, "B": B, "I": I}
+PRIMARY_PIC_TYPES = {"I": 0, "P": 1, "B": 2}  # Table 7-5: I slices only; I and P slices; I, P and B slices
 CABAC_ZERO_WORD = b"\x00\x00\x03"  # with emulation prevention
 BINS_OF_MACROBLOCK = 96  # 7.4.2.10: RawMbBits / 32
 TOO_LONG = "a slice is longer than A.3.1 allows"  # the quantiser turns such macroblocks into I_PCM
 
 
 def sequence_parameter_set(config: Config) -> Sps:
-    """7.4.2.1: progressive; output order is decoding order (pic_order_cnt_type 2). Baseline is Constrained Baseline."""
+    """7.4.2.1: progressive; without B frames output order is decoding order (pic_order_cnt_type 2). Baseline is Constrained
+    Baseline.
+    """
     right, bottom = config.crop
     scaling = scaling_syntax(config.scaling_lists)
     return Sps(
@@ -64,8 +70,9 @@ def sequence_parameter_set(config: Config) -> Sps:
         constraint_set1_flag=int(config.profile_idc != HIGH),
         level_idc=config.level_idc,
         log2_max_frame_num_minus4=log2_max_frame_num(config) - 4,
-        pic_order_cnt_type=2,
-        max_num_ref_frames=config.ref,
+        pic_order_cnt_type=0 if config.bframes else 2,
+        log2_max_pic_order_cnt_lsb_minus4=LOG2_MAX_PIC_ORDER_CNT_LSB - 4,
+        max_num_ref_frames=config.dpb_frames,
         pic_width_in_mbs_minus1=config.mb_width - 1,
         pic_height_in_map_units_minus1=config.mb_height - 1,
         direct_8x8_inference_flag=1,
@@ -78,15 +85,15 @@ def sequence_parameter_set(config: Config) -> Sps:
 
 
 def _vui(config: Config) -> Vui:
-    """Annex E: sample aspect ratio, colour and timing of the options; no reordering, so that decoders output at once."""
+    """Annex E: sample aspect ratio, colour and timing of the options; the reordering, so that decoders output early."""
     vui = Vui(
         timing_info_present_flag=1,
         num_units_in_tick=config.fps.denominator,
         time_scale=2 * config.fps.numerator,  # a tick is a field
         fixed_frame_rate_flag=int(config.fixed_frame_rate),
         bitstream_restriction_flag=1,
-        max_num_reorder_frames=0,
-        max_dec_frame_buffering=config.ref,
+        max_num_reorder_frames=config.max_num_reorder_frames,
+        max_dec_frame_buffering=config.dpb_frames,
     )
     if config.sar is not None:
         vui.aspect_ratio_info_present_flag = 1
@@ -108,7 +115,7 @@ def _vui(config: Config) -> Vui:
 
 def log2_max_frame_num(config: Config) -> int:
     """log2_max_frame_num (7.4.2.1.1): lists that repeat a frame say MaxFrameNum - 1 for it (8.2.4.3.1)."""
-    if not config.repeats_references:
+    if not config.repeats_references or config.bframes:
         return LOG2_MAX_FRAME_NUM
     return 4 if config.ref < 16 else 5
 
@@ -119,7 +126,9 @@ def picture_parameter_set(config: Config) -> Pps:
     return Pps(
         entropy_coding_mode_flag=int(config.cabac),
         num_ref_idx_l0_default_active_minus1=config.ref - 1,
+        num_ref_idx_l1_default_active_minus1=max(0, config.most_later_entries - 1),
         weighted_pred_flag=int(config.weightp > 0),
+        weighted_bipred_idc=WEIGHTED_BIPRED_IMPLICIT * config.weightb,
         pic_init_qp_minus26=config.qp - 26,
         chroma_qp_index_offset=config.chroma_qp_offset,
         deblocking_filter_control_present_flag=int(not default_deblocking),
@@ -175,27 +184,34 @@ class SliceWriter:
         return units
 
     def headers(self, spec: FrameSpec) -> SliceHeaders:
-        """The headers of the slices of a frame, made once for frames that differ in frame_num only, whose length is fixed."""
+        """The headers of the slices of a frame, made once for frames that differ in frame_num only, whose length is fixed; in
+        streams with B frames for each frame.
+        """
+        if self.config.bframes:
+            return self._headers_of(spec)
         kind = (
-            spec.frame_type, spec.is_idr and spec.idr_pic_id, spec.is_reference, (len(spec.list0), spec.duplicates), spec.qp,
-            spec.cabac_init_idc, spec.slices, spec.weights,
+            spec.frame_type, spec.is_idr, spec.is_idr * spec.idr_pic_id, spec.is_reference,
+            (len(spec.list0), spec.duplicates), spec.qp, spec.cabac_init_idc, spec.slices, spec.weights,
         )  # fmt: skip
         if kind not in self._headers:
-            numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
-            self._headers[kind] = SliceHeaders(bits, numbers, shifts)
+            self._headers[kind] = self._headers_of(spec)
         return self._headers[kind]
+
+    def _headers_of(self, spec: FrameSpec) -> SliceHeaders:
+        numbers, bits, shifts = zip(*(self._header_as_number(spec, row0) for row0, _ in spec.slices))
+        return SliceHeaders(bits, numbers, shifts)
 
     def _header_as_number(self, spec: FrameSpec, row0: int) -> tuple[int, int, int]:
         """A slice header as a number, its bits, the place of frame_num; see SliceHeaders."""
         last = 0 if spec.is_idr else (1 << self._log2_max_frame_num) - 1
-        made = [self._written_header(spec._replace(frame_num=n), row0) for n in (0, last)]
+        made = [self._written_header(spec, row0, frame_num) for frame_num in (0, last)]
         bits = made[0].position
         zero, ones = (int.from_bytes(one.to_bytes(), "big") >> (-bits % 8) for one in made)
         return zero, bits, max(0, (zero ^ ones).bit_length() - self._log2_max_frame_num)
 
-    def _written_header(self, spec: FrameSpec, row0: int) -> BitWriter:
-        """7.3.3, and with CABAC the cabac_alignment_one_bits of 7.3.4."""
-        writer = write_slice_header(self._header(spec, row0), self.sps, self.pps)
+    def _written_header(self, spec: FrameSpec, row0: int, frame_num: int) -> BitWriter:
+        """7.3.3, and with CABAC the cabac_alignment_one_bits of 7.3.4; frame_num: in place of the frame's."""
+        writer = write_slice_header(self._header(spec, row0, frame_num), self.sps, self.pps)
         if self.config.cabac:
             padding = -writer.position % 8
             writer.put_u(padding, (1 << padding) - 1)
@@ -220,15 +236,17 @@ class SliceWriter:
         payload = data[:size].tobytes()
         return escape(payload) if needs_escape else payload
 
-    def _header(self, spec: FrameSpec, row0: int) -> SliceHeader:
-        config = self.config
+    def _header(self, spec: FrameSpec, row0: int, frame_num: int) -> SliceHeader:
+        config, max_frame_num = self.config, 1 << self._log2_max_frame_num
         header = SliceHeader(
             nal_unit_type=NAL_IDR if spec.is_idr else NAL_SLICE,
             nal_ref_idc=spec.nal_ref_idc,
             first_mb_in_slice=row0 * config.mb_width,
             slice_type=SLICE_TYPES[spec.frame_type] + ALL_SLICES_ALIKE,
-            frame_num=spec.frame_num % (1 << self._log2_max_frame_num),
+            frame_num=frame_num,
             idr_pic_id=spec.idr_pic_id,
+            pic_order_cnt_lsb=spec.pic_order_cnt % (1 << LOG2_MAX_PIC_ORDER_CNT_LSB),
+            direct_spatial_mv_pred_flag=1,
             cabac_init_idc=spec.cabac_init_idc,
             slice_qp_delta=spec.qp - config.qp,
             disable_deblocking_filter_idc=config.disable_deblocking_idc,
@@ -238,17 +256,31 @@ class SliceWriter:
         if spec.n_ref:
             header.num_ref_idx_l0_active_minus1 = spec.n_ref - 1
             header.num_ref_idx_active_override_flag = int(spec.n_ref != config.ref)
-        if spec.n_ref and config.weightp:
+        if spec.n_ref1:
+            header.num_ref_idx_l1_active_minus1 = spec.n_ref1 - 1
+            header.num_ref_idx_active_override_flag |= int(spec.n_ref1 != config.most_later_entries)
+        elif spec.n_ref and config.weightp:
             _set_weights(header, spec.weights, spec.n_ref)
-        if spec.duplicates:
+        if config.bframes:
+            _set_references(header, spec, max_frame_num, config.dpb_frames)
+        elif spec.duplicates:
             header.ref_pic_list_modification_flag_l0 = 1
-            header.modifications_l0 = _repeated(spec.duplicates, 1 << self._log2_max_frame_num)
+            header.modifications_l0 = _repeated(spec.duplicates, max_frame_num)
         return header
 
 
 def _repeated(duplicates: int, max_frame_num: int) -> list[ListModification]:
     """7.3.3.1: the last frame, then as many times itself again: a distance of MaxFrameNum (8.2.4.3.1)."""
     return [ListModification(0, 0), *(ListModification(0, max_frame_num - 1) for _ in range(duplicates))]
+
+
+def _set_references(header: SliceHeader, spec: FrameSpec, max_frame_num: int, max_num_ref_frames: int) -> None:
+    """7.4.3.1, 7.4.3.3: the lists and the marking of a frame in a stream with B frames."""
+    header.modifications_l0, header.modifications_l1 = modifications(spec, max_frame_num)
+    header.ref_pic_list_modification_flag_l0 = int(bool(header.modifications_l0))
+    header.ref_pic_list_modification_flag_l1 = int(bool(header.modifications_l1))
+    header.marking_operations = marking_operations(spec, max_num_ref_frames)
+    header.adaptive_ref_pic_marking_mode_flag = int(bool(header.marking_operations))
 
 
 def _set_weights(header: SliceHeader, entries: Sequence[Weights], n_ref: int) -> None:

@@ -31,6 +31,14 @@ UNWEIGHTED = Weights()
 NO_WEIGHTS = MOST_WEIGHTED * N_WEIGHTS * (0,)
 
 
+class Held(NamedTuple):
+    """A reference frame as slice headers name it; its fields are those of its FrameSpec."""
+
+    coding_index: int
+    frame_num: int
+    pic_order_cnt: int
+
+
 class FrameSpec(NamedTuple):
     """A frame of the stream. Frames are named by their coding index everywhere in it; indices count from 0.
 
@@ -43,7 +51,7 @@ class FrameSpec(NamedTuple):
     qp                            SliceQPY
     cabac_init_idc                7.4.3, 0 without CABAC
     list0                         RefPicList0 (8.2.4); its first frame may follow itself, with other weights
-    references_after              the frames that are references after this one, latest first (8.2.5)
+    references_after              the frames that are references after this one, latest in display order first (8.2.5)
     slices                        macroblock rows [row0, row1) of each slice
     weights                       of the first entries of list0; the others have none. All have the same denominators
     distances                     frames in display order from each entry of list0, then of list1, to this one: negative
@@ -51,6 +59,7 @@ class FrameSpec(NamedTuple):
     list1                         RefPicList1, of B frames
     delay                         frames by which decoding runs ahead of display (max_num_reorder_frames)
     is_weighted                   whether bi-prediction has implicit weights (weighted_bipred_idc 2)
+    held                          the references before this frame, latest in display order first; in streams with B frames
     """
 
     display_index: int
@@ -72,6 +81,7 @@ class FrameSpec(NamedTuple):
     list1: tuple[int, ...] = ()
     delay: int = 0
     is_weighted: bool = False
+    held: tuple[Held, ...] = ()
 
     @property
     def luma_weighted(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Decides the frames of a stream, one after another in coding order, from the settings alone."""
+"""Decides the frames of a stream, which come in display order, and gives them in coding order."""
 
 from collections.abc import Sequence
 
@@ -6,20 +6,38 @@ import numpy as np
 
 from ...scheduler.frame_spec import MOST_ENTRIES, FrameSpec, I, P
 from ..settings.config import Config
+from .fixed_types import FixedTypes, TypeSource
+from .frame_order import CABAC_INIT_IDC, FrameOrder, Slices
 
-CABAC_INIT_IDC = 0  # takes the fewest bits at every QP (docs/history.md); I slices have none
 DISTANCES = tuple(range(1, MOST_ENTRIES + 1))  # of the frames before
-Slices = tuple[tuple[int, int], ...]
 
 
 class FrameTypes:
-    """An IDR frame every `keyint` frames, P frames between; every frame is a reference, in a sliding window of `ref` frames
-    (8.2.5.3). Coding order is display order.
+    """Types by a TypeSource, order and references by FrameOrder.
+
+    Without B frames: an IDR frame every `keyint` frames, P frames between; every frame is a reference, in a sliding window of
+    `ref` frames (8.2.5.3). Coding order is display order, and each frame is decided at once.
     """
 
     def __init__(self, config: Config, slices: Slices) -> None:
         self._config, self._slices = config, slices
         self._last: FrameSpec | None = None
+        self._types: TypeSource | None = FixedTypes(config) if config.bframes else None
+        self._order = FrameOrder(config, slices)
+
+    def add(self, luma: np.ndarray | None = None, sizes: Sequence[int] = ()) -> list[FrameSpec]:
+        """One more source frame has come, in display order. The frames that can be coded now, in coding order.
+
+        luma: uint8[height, width] of display size; None: unknown. sizes: see `next`.
+        """
+        return [self.next(sizes)] if self._types is None else self._ordered(self._types.add(luma))
+
+    def flush(self) -> list[FrameSpec]:
+        """No source frame comes any more: the frames that are left, in coding order."""
+        return [] if self._types is None else self._ordered(self._types.flush())
+
+    def _ordered(self, types: Sequence[str]) -> list[FrameSpec]:
+        return [spec for frame_type in types for spec in self._order.add(frame_type)]
 
     def add(self, luma: np.ndarray | None = None, sizes: Sequence[int] = ()) -> list[FrameSpec]:
         """One more source frame has come, in display order. The frames that can be coded now, in coding order.
@@ -33,7 +51,9 @@ class FrameTypes:
         return []
 
     def next(self, sizes: Sequence[int] = ()) -> FrameSpec:
-        """The next frame. sizes: bits of the frames that have become known (SizeFeedback); not used at a constant QP."""
+        """The next frame of a stream without B frames. sizes: bits of the frames that have become known (SizeFeedback); not
+        used at a constant QP.
+        """
         last = self._last
         index = last.coding_index + 1 if last is not None else 0
         if last is None or last.frame_num + 1 >= self._config.keyint:

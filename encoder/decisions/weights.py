@@ -12,7 +12,7 @@ import numpy as np
 
 from ...cpu_simd.layout import CHROMA_WEIGHTED, LUMA_WEIGHTED, SUM_BLOCK, SUM_LINES
 from ...cpu_simd.weighting import block_sums
-from ...scheduler.frame_spec import MOST_ENTRIES, UNWEIGHTED, FrameSpec, Weights
+from ...scheduler.frame_spec import MOST_ENTRIES, UNWEIGHTED, FrameSpec, P, Weights
 
 _LARGEST_LOG2 = 7  # of the denominators
 _LEAST_GAIN = 3, 4  # weighted differences are at most this share of the unweighted ones
@@ -172,7 +172,7 @@ def second_weights(current: PlaneSums, reference: PlaneSums, first: Weights) -> 
 
 
 class Weighting:
-    """Weights for the frames of a stream, in coding order; keeps the sums of the frames that are references."""
+    """Weights for the P frames of a stream; takes all frames in coding order, keeps the sums of those that are references."""
 
     def __init__(self, repeats: bool) -> None:
         """repeats: RefPicList0 may repeat its first frame, with other weights."""
@@ -181,7 +181,7 @@ class Weighting:
 
     def of(self, spec: FrameSpec, sums: Sums | None) -> FrameSpec:
         """The spec with weights, and a list that may repeat its first frame. sums: of the source; None: unknown."""
-        if spec.list0:
+        if spec.frame_type == P:  # B frames have implicit weights
             reference = self._sums[spec.list0[0]]
             first = entries(sums, reference, self._repeats) if sums and reference else ()
             first = first[: 1 + MOST_ENTRIES - len(spec.list0)]

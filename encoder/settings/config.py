@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from math import log2
+from math import floor, log2
 from typing import TYPE_CHECKING, Any
 
 from ...scheduler.frame_spec import MOST_DUPLICATES, MOST_ENTRIES
@@ -13,7 +13,8 @@ from ...standard.syntax_sps import BASELINE, HIGH, MAIN
 from ..errors import OptionError
 from .device import choose_device, choose_devices
 from .levels import choose_level
-from .options import ALL, API, BY_NAME, OPTIONS, Option, read_options
+from .options import ALIASES, ALL, API, BY_NAME, OPTIONS, Option, read_options
+from .pyramid import MOST_LATER, dpb_frames, reference_levels, reordered_frames
 from .scaling_lists import FLAT, ScalingLists, scaling_lists
 from .tuned import find_tuning
 
@@ -39,6 +40,7 @@ class Config:
     level: str | None  # as requested; see level_idc
     qp: int  # of P frames
     ipratio: float
+    pbratio: float
     chroma_qp_offset: int
     cqm: str  # flat, jvt or the file's name
     scaling_lists: ScalingLists
@@ -56,6 +58,8 @@ class Config:
     deadzone_intra: int
     cabac: bool  # entropy_coding_mode_flag
     bframes: int  # most B frames between two others
+    b_pyramid: str  # none, normal or dyadic (pyramid.py)
+    weightb: bool  # implicit weights in B frames
     weightp: int  # 1, 2: weighted_pred_flag; 2: repeats_references
     transform_8x8_mode: bool
     deblock: bool
@@ -150,7 +154,7 @@ class Config:
         """A.2: the lowest profile that has the tools in use; `profile` is the highest that the user allows."""
         if self.transform_8x8_mode or self.has_lists:
             return HIGH
-        return MAIN if self.cabac or self.weightp else BASELINE
+        return MAIN if self.cabac or self.weightp or self.bframes else BASELINE
 
     @property
     def repeats_references(self) -> bool:
@@ -175,7 +179,17 @@ class Config:
     @property
     def dpb_frames(self) -> int:
         """max_num_ref_frames: most frames that are references at the same time."""
-        return self.ref
+        return dpb_frames(self.ref, self.bframes, self.b_pyramid)
+
+    @property
+    def max_num_reorder_frames(self) -> int:
+        """E.2.1: frames by which decoding runs ahead of display."""
+        return reordered_frames(self.bframes, self.b_pyramid)
+
+    @property
+    def most_later_entries(self) -> int:
+        """Most entries of RefPicList1."""
+        return min(MOST_LATER, 1 + reference_levels(self.bframes, self.b_pyramid)) if self.bframes else 0
 
     @property
     def frames_back(self) -> int:
@@ -184,8 +198,8 @@ class Config:
 
     @property
     def most_searches(self) -> int:
-        """Most entries of both lists of a frame."""
-        return self.most_entries
+        """Most entries of both lists of a frame; the lists of a B frame have no frame in common."""
+        return max(self.most_entries, min(self.dpb_frames, self.ref + self.most_later_entries))
 
     @property
     def most_entries(self) -> int:
@@ -202,6 +216,16 @@ class Config:
         """QP of I frames before any rate control: finer than P frames by `ipratio`."""
         return min(51, max(0, self.qp - round(6 * log2(self.ipratio))))
 
+    @property
+    def b_qp(self) -> int:
+        """QP of B frames before any rate control: coarser than P frames by `pbratio`."""
+        return min(51, max(0, floor(self.qp + 6 * log2(self.pbratio) + 0.5)))
+
+    @property
+    def reference_b_qp(self) -> int:
+        """QP of B frames that are references: between the others."""
+        return (self.qp + self.b_qp) // 2
+
     @classmethod
     def from_options(cls, **options: Any) -> "Config":
         """Check all options together; OptionError names the wrong one."""
@@ -216,7 +240,8 @@ class Config:
             raise OptionError("has no effect without --me step", "step-grid")
         width, height = values["width"], values["height"]
         mb_width, mb_height = -(-width // 16), -(-height // 16)
-        level = choose_level(width, height, values["fps"], values["ref"], values["merange"], values["level"])
+        pyramid = values["ref"], values["bframes"], values["b_pyramid"]
+        level = choose_level(width, height, values["fps"], *pyramid, values["merange"], values["level"])
         if values["slices"] > mb_height:
             raise OptionError(
                 f"{values['slices']}: not in 1..{mb_height} (a slice is at least one macroblock row, and "
@@ -233,10 +258,12 @@ class Config:
                 from .predicted import frame_kind_of  # the planner
 
                 frame_kind = frame_kind_of(mb_width, mb_height, values["ref"], values["me"], 48, *tools)
-            device, reason = choose_device(asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools)
+            device, reason = choose_device(
+                asked, mb_width * mb_height, values["me"], tuning, frame_kind, *tools, values["bframes"]
+            )
             devices = ({"cuda": "cuda:0"}.get(device, device),)
         else:
-            reason = choose_devices(named, values["me"], values["subme"], values["cabac"])
+            reason = choose_devices(named, values["me"], values["subme"], values["cabac"], values["bframes"])
             asked, devices, device = "", named, named[0].partition(":")[0]
             values["gops"] = _gops_for(values["gops"], named)
         threads_by_user = values["threads"] > 0
@@ -262,7 +289,8 @@ class Config:
 
 def check_fields(rows: Iterable[Option]) -> None:
     """TypeError that names the options of the encoder for which Config has no field; called at import."""
-    known = {entry.name for entry in fields(Config)} | {"no_deblock", "no_cabac", "no_8x8dct"}  # parts of others
+    parts_of_others = {"no_deblock", "no_cabac", "no_8x8dct", "no_weightb"}
+    known = {entry.name for entry in fields(Config)} | parts_of_others
     missing = [row.name for row in rows if row.scope in (ALL, API) and row.name not in known]
     if missing:
         raise TypeError(f"options without a field of the same name in Config (encoder/settings/config.py): {missing}")
@@ -286,15 +314,18 @@ def _settle_deblocking(values: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _settle_profile(values: dict[str, Any], options: dict[str, Any]) -> None:
-    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off.
+    """Turn no_cabac and no_8x8dct into `cabac` and `transform_8x8_mode`: tools of the profile (A.2), not switched off; and
+    no_weightb into `weightb`.
 
-    Intra 8x8 needs the latter. cqm is read into `scaling_lists`. A preset's weightp gives way to the profile; the user's is
-    refused.
+    Intra 8x8 needs the 8x8 transform. cqm is read into `scaling_lists`. A preset's weightp and bframes give way to the
+    profile; the user's are refused.
     """
-    if values["profile"] == "baseline" and values["weightp"]:
-        if options.get("weightp") is not None:
-            raise OptionError(f"{values['weightp']}: weighted prediction is a tool of Main and High profile", "weightp")
-        values["weightp"] = 0
+    for name, tool in (("weightp", "weighted prediction is a tool"), ("bframes", "B frames are a tool")):
+        if values["profile"] == "baseline" and values[name]:
+            if any(options.get(given) is not None for given in (name, *(a for a in ALIASES if ALIASES[a] == name))):
+                raise OptionError(f"{values[name]}: {tool} of Main and High profile", name)
+            values[name] = 0
+    values["weightb"] = not values.pop("no_weightb") and values["bframes"] > 0
     if values["profile"] != "high" and values["cqm"] != "flat":
         raise OptionError(f"{values['cqm']}: scaling matrices are a tool of High profile", "cqm")
     values["scaling_lists"] = scaling_lists(values["cqm"])

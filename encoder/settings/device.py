@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 SMALLEST_FOR_CUDA = 396  # macroblocks (352x288): smaller frames have too few parallel ones to fill a GPU
 
 
-def _needs_cpu(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | None:
-    """(option, its value, the alternative) if an option needs stages that GPUs lack."""
+def _needs_cpu(me: str, subme: int, cabac: bool, bframes: int, asked: str = "cuda") -> tuple[str, str, str] | None:
+    """(option, its value, the alternative) if an option needs stages that GPUs, or the asked hybrid, lack."""
+    if bframes:  # B frames have kernels for the CPU alone
+        return "bframes", str(bframes), "0"
+    if asked == "hybrid":
+        return None
     if subme >= BY_BITS and not cabac:
         return "subme", str(subme), f"at most {BY_BITS - 1}"
     return ("me", "step", "fsbm") if me == "step" else None
@@ -22,16 +26,16 @@ def _needs_cpu(me: str, subme: int, cabac: bool) -> tuple[str, str, str] | None:
 
 def choose_device(
     asked: str, n_mb: int, me: str = "fsbm", tuning: "Tuning | None" = None, frame_kind: "FrameKind | None" = None,
-    subme: int = 0, cabac: bool = False,
+    subme: int = 0, cabac: bool = False, bframes: int = 0,
 ) -> tuple[str, str]:  # fmt: skip
     """(device, reason) for `auto` or a named device; DeviceError if a named one is missing, OptionError if it lacks stages.
 
-    n_mb: macroblocks of a frame; me, subme, cabac: the options; tuning: measurements of this machine, by which `auto`
-    chooses for such a `frame_kind`; hybrid has the stages of both. Creates no GPU context: the executor does.
+    n_mb: macroblocks of a frame; me, subme, cabac, bframes: the options; tuning: measurements of this machine, by which
+    `auto` chooses for such a `frame_kind`; hybrid has the stages of both. Creates no GPU context: the executor does.
     """
     if asked == "cpu":
         return "cpu", "asked for"
-    needs_cpu = _needs_cpu(me, subme, cabac) if asked != "hybrid" else None
+    needs_cpu = _needs_cpu(me, subme, cabac, bframes, asked)
     if needs_cpu:
         option, value, instead = needs_cpu
         if asked == "auto":
@@ -56,10 +60,12 @@ def choose_device(
     return asked, f"asked for, {gpu_name()}"
 
 
-def choose_devices(names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cabac: bool = False) -> str:
+def choose_devices(
+    names: tuple[str, ...], me: str = "fsbm", subme: int = 0, cabac: bool = False, bframes: int = 0
+) -> str:
     """The reason for named devices; DeviceError if one is missing, OptionError if GPUs lack stages."""
     gpus = [int(name.partition(":")[2]) for name in names if name != "cpu"]
-    needs_cpu = _needs_cpu(me, subme, cabac)
+    needs_cpu = _needs_cpu(me, subme, cabac, bframes)
     if gpus and needs_cpu:
         option, value, instead = needs_cpu
         raise OptionError(f"{value} exists for the CPU only, not for GPUs; use {instead}, or devices cpu", option)

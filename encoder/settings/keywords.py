@@ -17,6 +17,8 @@ class EncoderOptions(TypedDict, total=False):
     level: str | float | None
     keyint: int | str | None
     ref: int | None
+    bframes: int | None
+    b_pyramid: str | None
     slices: int | None
     no_deblock: bool | None
     no_cabac: bool | None
@@ -24,6 +26,7 @@ class EncoderOptions(TypedDict, total=False):
     deblock_within_slices: bool | None
     qp: int | None
     ipratio: float | None
+    pbratio: float | None
     chroma_qp_offset: int | None
     cqm: str | PathLike[str] | None
     partitions: str | Iterable[str] | None
@@ -36,6 +39,7 @@ class EncoderOptions(TypedDict, total=False):
     deadzone_inter: int | None
     deadzone_intra: int | None
     weightp: int | None
+    no_weightb: bool | None
     no_8x8dct: bool | None
     threads: int | None
     device: str | None

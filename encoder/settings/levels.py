@@ -4,27 +4,32 @@ from fractions import Fraction
 
 from ...standard.levels import LEVELS, Level, level_by_name, limits_exceeded, smallest_level
 from ..errors import OptionError
+from .pyramid import dpb_frames
 
 _BEYOND_RANGE = 4  # samples: partitions and refinement may exceed the search range by this
 
 
-def choose_level(width: int, height: int, fps: Fraction, ref: int, merange: int, asked: str | None) -> Level:
+def choose_level(
+    width: int, height: int, fps: Fraction, ref: int, bframes: int, b_pyramid: str, merange: int, asked: str | None
+) -> Level:
     """The level to declare; OptionError names the option that exceeds all levels, or the level that was asked for."""
     mb_width, mb_height = -(-width // 16), -(-height // 16)
     reach = merange + _BEYOND_RANGE
-    largest = LEVELS[-1]
+    largest, frames = LEVELS[-1], dpb_frames(ref, bframes, b_pyramid)
     for (option, value), limits in (
         (("", f"size {width}x{height}"), (0, 0)),
         (("fps", str(fps)), (fps, 0)),
         (("ref", str(ref)), (fps, ref)),
+        (("bframes", str(bframes)), (fps, dpb_frames(ref, bframes, "none"))),
+        (("b-pyramid", b_pyramid), (fps, frames)),
     ):
         reasons = limits_exceeded(largest, mb_width, mb_height, *limits)
         if reasons:
             raise OptionError(f"{value}: beyond level {largest.name}, the highest: {'; '.join(reasons)}", option)
     if asked is None:
-        return smallest_level(mb_width, mb_height, fps, ref, reach)
+        return smallest_level(mb_width, mb_height, fps, frames, reach)
     level = level_by_name(asked)
-    reasons = limits_exceeded(level, mb_width, mb_height, fps, ref, reach)
+    reasons = limits_exceeded(level, mb_width, mb_height, fps, frames, reach)
     if reasons:
         raise OptionError(f"{asked}: does not allow {'; '.join(reasons)}", "level")
     return level

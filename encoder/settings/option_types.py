@@ -23,7 +23,7 @@ _LONGEST_NUMBER = 100  # characters
 _MOST_NAMES, _LONGEST_NAME = 1000, 4096  # in a list; bytes of a file's path
 
 PARTITIONS = ("p8x8", "p4x4", "i8x8", "i4x4")
-_PARTITIONS_MISSING = {"b8x8": "there are no B frames"}
+_PARTITIONS_MISSING = {"b8x8": "B macroblocks are divided as P macroblocks are, see p8x8"}
 
 
 def read_int(value: Any, low: int | None = None, high: int | None = None) -> int:
@@ -112,7 +112,7 @@ def read_level(value: Any, choices: Mapping[str, Any]) -> Any:
 
 
 def read_grid(value: Any, choices: Mapping[str, Any]) -> Any:
-    """One of a few whole numbers."""
+    """One of a few whole numbers, or of names."""
     return read_choice(value if isinstance(value, str) or isinstance(value, bool) else str(value), choices)
 
 

@@ -185,7 +185,11 @@ OPTIONS: tuple[Option, ...] = (
 
     Option("keyint", "Frame types", read_keyint, 250, "largest distance of IDR frames, or infinite", "INT", short="I"),
     Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (slower)", "INT", 1, 16, short="r"),
-    Option("bframes", "Frame types", read_int, 0, "most B frames between two others", "INT", 0, 16),
+    Option("bframes", "Frame types", read_int, 0, "B frames between two others, a tool of Main and High profile (CPU alone)",
+           "INT", 0, 16, short="b"),
+    Option("b_pyramid", "Frame types", read_grid, "normal", "which B frames are references: none; normal, the middle one "
+           "of several; dyadic, also the middle of each half and so on (a longer delay)",
+           choices={"none": "none", "0": "none", "normal": "normal", "2": "normal", "dyadic": "dyadic"}),
     Option("slices", "Frame types", read_int, 1, "slices per frame, whole macroblock rows each", "INT", 1, 1055),
     Option("no_deblock", "Frame types", read_flag, False, "switch the deblocking filter off"),
     Option("deblock", "Frame types", read_deblock, (0, 0), "deblocking offsets, strength and threshold, -6..6 each",
@@ -198,6 +202,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("qp", "Quality", read_int, 26, "quantiser of P frames, 0 the finest", "INT", 0, 51, short="q"),
     Option("ipratio", "Quality", read_float, 1.4, "quantiser step of P frames over that of I frames", "FLOAT",
            0.25, 4.0),
+    Option("pbratio", "Quality", read_float, 1.3, "quantiser step of B frames over that of P frames; half as much for B "
+           "frames that are references", "FLOAT", 0.25, 4.0),
     Option("chroma_qp_offset", "Quality", read_int, 0, "QP of chroma minus QP of luma", "INT", -12, 12),
     Option("cqm", "Quality", read_text, "flat", "scaling matrices, a tool of High profile: flat, jvt (those of the "
            "standard) or a file of lists as JM reads it", "FILE"),
@@ -227,6 +233,8 @@ OPTIONS: tuple[Option, ...] = (
            "the last frame weights where the brightness fades or flashes; 2 offers it twice where parts need other weights",
            "INT", 0, 2),
 
+    Option("no_weightb", "Analysis", read_flag, False, "both predictions of a B macroblock count alike, whatever the "
+           "distances of their frames"),
     Option("no_8x8dct", "Analysis", read_flag, False, "no 8x8 transform in High profile"),
 
     Option("threads", "Running", read_count, 0, "threads; 0 = one a core, fewer for the stages of small frames. The "

@@ -8,7 +8,9 @@ from typing import Any
 from .option_types import read_keyint
 
 _NO_RATE = "the quantiser is constant, see --qp"
-_NO_B = "there are no B frames"
+_FIXED_B = "as many B frames as --bframes says lie between two others"
+_SPATIAL = "direct prediction of B frames is spatial"
+_WEIGHTB = "see --no-weightb"
 _NO_CABAC = "entropy coding is CAVLC in Baseline profile, see --profile and --no-cabac"
 _NO_8X8 = "the 8x8 transform is a tool of High profile, see --profile and --no-8x8dct"
 _MATRICES = "scaling matrices come from a file, see --cqm"
@@ -28,7 +30,8 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
         "zones": "", "qpfile": "", "nal_hrd": "none", "rc_lookahead": "0", "sync_lookahead": "0", "lookahead_threads": "",
     },
     _NO_ADAPT: {"aq_mode": "0", "aq_strength": "0"},
-    _NO_B: {"b_adapt": "0", "b_bias": "0", "b_pyramid": "none 0", "direct": "none 0", "pbratio": ""},
+    _FIXED_B: {"b_adapt": "0", "b_bias": "0"},
+    _SPATIAL: {"direct": "spatial 1"},
     _MATRICES: {name: "" for name in ("cqmfile", "cqm4", "cqm4i", "cqm4p", "cqm8", "cqm8i", "cqm8p")},
     _NO_INTERLACE: {"pulldown": "none"},
     _IDR: {"scenecut": "0", "min_keyint": ""},
@@ -58,7 +61,8 @@ _WITH_VALUE: dict[str, dict[str, str]] = {
 # Switches for what the encoder never does, by reason: --name is refused and --no-name accepted.
 _NEVER: dict[str, tuple[str, ...]] = {
     _NO_ADAPT: ("mbtree",),
-    _NO_B: ("weightb", "open_gop", "dts_compress"),
+    "GOPs are closed": ("open_gop",),
+    "times are not compressed": ("dts_compress",),
     _NO_PSY: ("psy",),
     _NO_RATE: ("filler", "slow_firstpass"),
     _NO_INTERLACE: ("tff", "bff", "interlaced", "fake_interlaced"),
@@ -87,7 +91,7 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
 _TOOLS_OF_PROFILES = {"cabac": ("main", "high"), "8x8dct": ("high",)}
 
 # Switches without an opposite: accepted, refused.
-_ACCEPTED: dict[str, tuple[str, ...]] = {_IDR: ("no_scenecut",)}
+_ACCEPTED: dict[str, tuple[str, ...]] = {_IDR: ("no_scenecut",), _WEIGHTB: ("weightb",)}
 _REFUSED: dict[str, tuple[str, ...]] = {
     "use --trellis 0": ("no_trellis",),
     "use --progress none": ("no_progress",),
@@ -98,6 +102,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
 SHORT = {"B": "bitrate", "i": "min_keyint", "p": "pass", "w": "weightb", "8": "8x8dct", "o": "output"}
 VALUES = {  # of options that are built
     ("me", ("dia", "hex", "umh", "tesa")): "fsbm (esa) and step are built",
+    ("b_pyramid", ("strict", "1")): "P frames may predict from the B frames before them, see --b-pyramid normal",
     ("trellis", ("2",)): "the trellis in decisions too gains 0.1 % for half as much time again, see --trellis 1",
     ("profile", ("extended", "high10", "high422", "high444")): "baseline, main and high are built",
 }
@@ -118,6 +123,10 @@ class Unbuilt:
             return _within(value, other("keyint"))
         if self.name in _TOOLS_OF_PROFILES:
             return value is True and other("profile") in _TOOLS_OF_PROFILES[self.name] and other(f"no_{self.name}") is False
+        if self.name == "weightb" and value is True:
+            return other("no_weightb") is False
+        if self.name == "direct" and _parts(value) in map(_parts, ("none", "0")):
+            return bool(other("bframes") == 0)
         if self.name == "no_mixed_refs" and value is True:
             return bool(other("ref") == 1)
         if self.is_switch:

@@ -192,7 +192,24 @@ BAD = [
     {"frames": -1},
     {"crf": 23},
     {"bitrate": 1000},
-    {"bframes": 3},
+    {"bframes": 17},
+    {"bframes": 3, "profile": "baseline"},
+    {"bframe": 3, "profile": "baseline"},
+    {"bframes": 3, "device": "cuda"},
+    {"bframes": 3, "device": "hybrid"},
+    {"bframes": 3, "devices": "cuda:0"},
+    {"bframes": 3, "b_pyramid": "strict"},
+    {"bframes": 3, "b_pyramid": 3},
+    {"bframes": 3, "b_pyramid": 1},
+    {"bframes": 3, "b_pyramid": True},
+    {"bframes": 3, "b_adapt": 1},
+    {"bframes": 3, "direct": "temporal"},
+    {"bframes": 3, "direct": "none"},
+    {"bframes": 7, "b_pyramid": "dyadic", "level": "1.1", "width": 352, "height": 288, "fps": 5},
+    {"width": 8192, "height": 4320, "bframes": 16, "b_pyramid": "dyadic"},
+    {"pbratio": 0},
+    {"weightb": False},
+    {"weightb": True, "no_weightb": True},
     {"cabac": True, "profile": "baseline"},
     {"8x8dct": True, "profile": "main"},
     {"tuning": "a\0b"},
@@ -313,7 +330,9 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
         for value in row.neutral:
             assert config(**{name: value}) == config(), name
     for options in ({"psy_rd": (0, 0)}, {"psy_rd": "0.00:0.00"}, {"bframes": 0}, {"aq_mode": "0"}, {"crf": None},
-                    {"min_keyint": 250}, {"min_keyint": "auto"}, {"no_mixed_refs": True}, {"threads": "auto"}):  # fmt: skip
+                    {"min_keyint": 250}, {"min_keyint": "auto"}, {"no_mixed_refs": True}, {"threads": "auto"},
+                    {"weightb": True}, {"direct": "none"}, {"direct": 0}, {"pbratio": 1.3}, {"b_pyramid": "2"},
+                    {"b_pyramid": 2}):  # fmt: skip
         assert config(**options) == config(), options
     for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
         assert config(profile=profile, **{name: True}) == config(profile=profile)
@@ -322,7 +341,7 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
         with pytest.raises(OptionError, match="see --profile"):
             config(profile=profile, **{name: True, f"no_{name}": True})
     for options in ({"min_keyint": 251}, {"min_keyint": 25, "keyint": 24}, {"no_mixed_refs": True, "ref": 2}, {"cabac": 0},
-                    {"no_mixed_refs": True, "preset": "slower"}, {"min_keyint": RaisesAlways()}, {"bframes": False},
+                    {"no_mixed_refs": True, "preset": "slower"}, {"min_keyint": RaisesAlways()},
                     {"aq_mode": RaisesAlways()}):  # fmt: skip
         with pytest.raises(OptionError, match="is not supported yet") as caught:
             config(**options)
@@ -331,9 +350,10 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
 
 def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
-        config(crf=20, bframes=3, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
+        config(crf=20, b_adapt=2, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
-        "not supported yet: crf, vbv-maxrate 9 (the quantiser is constant, see --qp); bframes 3 (there are no B frames); "
+        "not supported yet: crf, vbv-maxrate 9 (the quantiser is constant, see --qp); "
+        "b-adapt 2 (as many B frames as --bframes says lie between two others); "
         "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
     )
 

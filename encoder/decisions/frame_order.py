@@ -1,0 +1,84 @@
+"""Puts frames with types into coding order, other frames before the B frames between them; references, QP, numbers."""
+
+from ...scheduler.frame_spec import B, FrameSpec, Held, I, P
+from ..settings.config import Config
+from ..settings.pyramid import MOST_LATER, coding_order
+from .fixed_types import IDR
+
+CABAC_INIT_IDC = 0  # takes the fewest bits at every QP (docs/history.md); I slices have none
+Slices = tuple[tuple[int, int], ...]
+
+
+class FrameOrder:
+    """FrameSpecs of a stream with B frames. The references are those of the coded frames that are displayed last; all lists
+    begin with the nearest frame.
+    """
+
+    def __init__(self, config: Config, slices: Slices) -> None:
+        self._config, self._slices = config, slices
+        self._displayed = self._coded = 0  # frames so far
+        self._waiting = 0  # B frames before the next other frame
+        self._gop, self._idr_display = -1, 0
+        self._frame_num = 0  # of the next frame (7.4.3)
+        self._held: tuple[Held, ...] = ()  # latest in display order first
+
+    def add(self, frame_type: str) -> list[FrameSpec]:
+        """The next frame in display order: "IDR", "I", "P" or "B". The specs of the frames that can be coded now, in coding
+        order. ValueError for an IDR frame after a B frame.
+        """
+        display, waiting = self._displayed, self._waiting
+        if frame_type == IDR and waiting:
+            raise ValueError("a B frame has no frame of its GOP after it")
+        self._displayed += 1
+        if frame_type == B:
+            self._waiting += 1
+            return []
+        self._waiting = 0
+        if frame_type == IDR:
+            self._gop, self._idr_display, self._frame_num, self._held = self._gop + 1, display, 0, ()
+        anchor = self._spec(P if frame_type == P else I, display, True)
+        order = coding_order(waiting, self._config.b_pyramid)
+        return [anchor, *(self._spec(B, display - waiting + place, is_reference) for place, is_reference in order)]
+
+    def _spec(self, frame_type: str, display: int, is_reference: bool) -> FrameSpec:
+        """The next frame in coding order."""
+        config, held, count = self._config, self._held, 2 * (display - self._idr_display)
+        list0 = [frame for frame in held if frame.pic_order_cnt < count][: 0 if frame_type == I else config.ref]
+        list1 = [frame for frame in reversed(held) if frame.pic_order_cnt > count][:MOST_LATER]
+        if is_reference:
+            now = Held(self._coded, self._frame_num, count)
+            self._held = tuple(sorted((now, *held), key=_latest_first)[: config.dpb_frames])
+        spec = FrameSpec(
+            display_index=display,
+            coding_index=self._coded,
+            gop=self._gop,
+            frame_type=frame_type,
+            is_idr=display == self._idr_display,
+            is_reference=is_reference,
+            frame_num=self._frame_num,
+            pic_order_cnt=count,
+            idr_pic_id=(self._gop + 1) % 2,
+            qp=self._qp(frame_type, is_reference),
+            cabac_init_idc=CABAC_INIT_IDC,
+            list0=tuple([frame.coding_index for frame in list0]),
+            references_after=tuple([frame.coding_index for frame in self._held]),
+            slices=self._slices,
+            distances=tuple([(count - frame.pic_order_cnt) // 2 for frame in (*list0, *list1)]),
+            list1=tuple([frame.coding_index for frame in list1]),
+            delay=config.max_num_reorder_frames,
+            is_weighted=frame_type == B and config.weightb,
+            held=held,
+        )
+        self._coded += 1
+        self._frame_num += is_reference
+        return spec
+
+    def _qp(self, frame_type: str, is_reference: bool) -> int:
+        config = self._config
+        if frame_type == B:
+            return config.reference_b_qp if is_reference else config.b_qp
+        return config.i_qp if frame_type == I else config.qp
+
+
+def _latest_first(frame: Held) -> int:
+    return -frame.pic_order_cnt
