@@ -39,17 +39,6 @@ class FrameTypes:
     def _ordered(self, types: Sequence[str]) -> list[FrameSpec]:
         return [spec for frame_type in types for spec in self._order.add(frame_type)]
 
-    def add(self, luma: np.ndarray | None = None, sizes: Sequence[int] = ()) -> list[FrameSpec]:
-        """One more source frame has come, in display order. The frames that can be coded now, in coding order.
-
-        luma: uint8[height, width] of display size; None: unknown. sizes: see `next`.
-        """
-        return [self.next(sizes)]
-
-    def flush(self) -> list[FrameSpec]:
-        """No source frame comes any more: the frames that are left, in coding order."""
-        return []
-
     def next(self, sizes: Sequence[int] = ()) -> FrameSpec:
         """The next frame of a stream without B frames. sizes: bits of the frames that have become known (SizeFeedback); not
         used at a constant QP.
