@@ -73,7 +73,10 @@ def sub_partition_size(sub):
 
 @helper
 def only_8x8_partitions(sub_mb_type, mb, kind):
-    """7.3.5: NoSubMbPartSizeLessThan8x8Flag of a P macroblock."""
+    """7.3.5: NoSubMbPartSizeLessThan8x8Flag of an inter macroblock, without which it has no transform_size_8x8_flag.
+
+    B macroblocks have no smaller partitions, those of direct prediction included: direct_8x8_inference_flag is 1.
+    """
     subs = sub_mb_type
     return kind != P_8x8 or (subs[mb, 0] | subs[mb, 1] | subs[mb, 2] | subs[mb, 3]) == SUB_8x8
 

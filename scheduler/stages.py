@@ -211,9 +211,9 @@ TABLE = (
     ),
     Stage(
         "keep_motion", "colocated.keep_motion", EVEN, "8.4.1.2.2",
-        "motion row0 row1 kept",
+        "motion mb_width row0 row1 kept",
         "kept",
-        optional=True, only=CPU,
+        optional=True,
     ),
     Stage("extend_luma", "interpolate.extend_borders", FRAME, "8.4.2.2", "decoded_y pad", "decoded_y"),
     Stage(
@@ -284,7 +284,7 @@ TABLE = (
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
-MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac")}  # by file of cuda_src
+MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac"), "inter_residual": ("inter_residual_b",)}  # by file of cuda_src
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
