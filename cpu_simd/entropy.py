@@ -25,8 +25,9 @@ def write_slices(
     slice_first_mb: int32[mb_height]; slice_rows: int32[n + 1]: first macroblock row of each slice, then mb_height;
     frame_params: int32[>= HEADER_BITS + n], see layout.py; headers have fewer than 2048 bits, with CABAC a multiple of 8.
     Bundles: Entries; Planes source, for I_PCM; Macroblocks, CodingTools. slice_data: uint8[mb_height (mb_width + 1)
-    ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), the bits of its header are 0. slice_sizes: int32[>= n]: bits of each slice with its header, up to the stop bit; -1: a
-    macroblock takes more than ENTRY_BYTES, with CABAC the slice more than its place without SPARE bytes (cabac_slice.py).
+    ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), the bits of its header are 0. slice_sizes: int32[>= n]: bits of
+    each slice with its header, up to the stop bit; -1: a macroblock takes more than ENTRY_BYTES, with CABAC the slice more
+    than its place without SPARE bytes (cabac_slice.py).
     slice_bins: int32[>= n]: bins of each slice, with CABAC only.
     """
     slice_qp = np.int64(frame_params[0])
