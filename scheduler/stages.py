@@ -283,9 +283,8 @@ TABLE = (
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
-MORE_KERNELS = {  # by file of cuda_src
-    "entropy": ("cabac_bins", "cabac_states", "cabac"), "inter_residual": ("inter_residual_b",)
-}  # fmt: skip
+# By file of cuda_src
+MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac"), "inter_residual": ("inter_residual_b",)}
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 
