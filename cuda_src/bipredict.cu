@@ -107,14 +107,14 @@ DEVICE void move(const Source &source, const Place &place, const Found &found, i
   const int e0 = best.entries & 255, e1 = best.entries >> 8, of_list1 = place.n_ref + e1;
   const int weight = __ldg(place.bi_weights + e0 * place.n_ref1 + e1);
   const unsigned predictor0 = found.predictor[e0 * found.n_mb], predictor1 = found.predictor[of_list1 * found.n_mb];
-  const int other_bits = difference_bits(best.v0, predictor0) + difference_bits(best.v1, predictor1);
+  const int before = difference_bits(best.v0, predictor0) + difference_bits(best.v1, predictor1);
   const auto nearby = [&](int i) {
     const int n = i + (i >= 4), k = i >> 1, sign = i & 1 ? -1 : 1;
     const int dx = step == 2 ? (k == 2) - (k == 1) : n % 3 - 1, dy = step == 2 ? (k == 3) - (k == 0) : n / 3 - 1;
     Tried pair = best;
     if (step != 1) pair.v0 = step == 2 ? moved_by(best.v0, sign * dx, sign * dy) : moved_by(best.v0, dx, dy);
     if (step != 0) pair.v1 = moved_by(best.v1, dx, dy);
-    pair.rate += lam * (difference_bits(pair.v0, predictor0) + difference_bits(pair.v1, predictor1) - other_bits);
+    pair.rate += lam * (difference_bits(pair.v0, predictor0) + difference_bits(pair.v1, predictor1) - before);
     return pair;
   };
   if (lane < 8) pairs[first + lane] = nearby(lane);
