@@ -45,7 +45,7 @@ from .subpel_refine import LARGE, NEIGHBOURS, sums_of_large, sums_of_middle
 # Vectors with their entry are one integer, see _packed; entries run over list 0, then list 1.
 NONE = -1  # no vector
 AVERAGE = 32  # implicit weight of 64 (8.4.2.3.1): both predictions count alike
-MOST_PAIRS = B_WHOLE + 1 + 16 * B_ROUNDS  # those of the partitions, and eight neighbours in each list a round
+MOST_PAIRS = B_WHOLE + 1 + 24 * B_ROUNDS  # those of the partitions; in a round three times eight, see _refine
 WHOLE_LANE = 15  # of sums_of_large
 
 # What all macroblocks share.
@@ -220,24 +220,44 @@ def _try_entries(mb, x0, y0, lam, shared, entries, trials):
 
 
 @helper
+def _move_one(mb, x0, y0, moved, n, lam, shared, trials):
+    """Moves one list's vector of the undivided macroblock's best pair to its eight neighbours. Returns how many pairs."""
+    pair = trials.pair[WHOLE_LANE]
+    v0, v1 = trials.pairs[pair, 0], trials.pairs[pair, 1]
+    entry, x, y = _unpacked(v1 if moved else v0)
+    for k in range(1, 9):
+        v = _packed(entry, x + NEIGHBOURS[k, 0], y + NEIGHBOURS[k, 1])
+        n = _try_pair(mb, x0, y0, v0 if moved else v, v if moved else v1, moved, n, lam, shared, trials)
+    return n
+
+
+@helper
+def _move_both(mb, x0, y0, n, lam, shared, trials):
+    """Moves list 1's vector up, left, right and down, and list 0's alike, then the opposite way. Returns how many pairs."""
+    pair = trials.pair[WHOLE_LANE]
+    e0, xa, ya = _unpacked(trials.pairs[pair, 0])
+    e1, xb, yb = _unpacked(trials.pairs[pair, 1])
+    for k in range(4):
+        dx, dy = (k == 2) - (k == 1), (k == 3) - (k == 0)
+        v1 = _packed(e1, xb + dx, yb + dy)
+        n = _try_pair(mb, x0, y0, _packed(e0, xa + dx, ya + dy), v1, 0, n, lam, shared, trials)
+        n = _try_pair(mb, x0, y0, _packed(e0, xa - dx, ya - dy), v1, 0, n, lam, shared, trials)
+    return n
+
+
+@helper
 def _refine(mb, x0, y0, n, lam, shared, trials):
-    """Moves the vector of list 0, then that of list 1, a quarter sample round the undivided macroblock's best pair.
+    """Moves vectors of the undivided macroblock's best pair by a quarter sample: of list 0, of list 1, of both.
 
     Up to B_ROUNDS times, as long as it gets better.
     """
-    pair, start = np.int64(trials.pair[WHOLE_LANE]), np.int64(NONE)
-    for i in range(2 * B_ROUNDS):
-        if not i & 1:
-            if pair == start:
-                return
-            start = pair
-        v0, v1 = trials.pairs[pair, 0], trials.pairs[pair, 1]
-        moved = i & 1
-        entry, x, y = _unpacked(v1 if moved else v0)
-        for k in range(1, 9):
-            v = _packed(entry, x + NEIGHBOURS[k, 0], y + NEIGHBOURS[k, 1])
-            n = _try_pair(mb, x0, y0, v0 if moved else v, v if moved else v1, moved, n, lam, shared, trials)
-        pair = np.int64(trials.pair[WHOLE_LANE])
+    for _ in range(B_ROUNDS):
+        start = trials.pair[WHOLE_LANE]
+        n = _move_one(mb, x0, y0, 0, n, lam, shared, trials)
+        n = _move_one(mb, x0, y0, 1, n, lam, shared, trials)
+        n = _move_both(mb, x0, y0, n, lam, shared, trials)
+        if trials.pair[WHOLE_LANE] == start:
+            return
 
 
 @helper
@@ -282,7 +302,7 @@ def bipredict(source, references, searches, qp, settings, row0, row1, candidates
 
     One list: the entry of least estimated cost. Both lists: for each partition the best one of all pairs tried, on a tie the
     earlier one: the best entries of the undivided macroblock, those of partitions 32 to 39, and from subme B_REFINED on what
-    lies a quarter sample round the undivided macroblock's best pair in list 0, then in list 1, up to B_ROUNDS times.
+    lies a quarter sample round the undivided macroblock's best pair: in list 0, in list 1, in both, up to B_ROUNDS times.
     Quadrants and halves take the best of list 0, list 1 and both in this order with the bits of vectors, references and
     B_BITS_*.
     """

@@ -118,7 +118,7 @@ def _mb_type_bits(m, mb, n_ref1):
 def _count_cavlc(first_mb, end_mb, mb_width, entries, m, out, sink, kinds):
     """The slice of macroblocks first_mb .. end_mb - 1. Each kind of a macroblock is written to `out` on its own.
 
-    entries: (n_ref, n_ref1); out: uint8[2 ENTRY_BYTES]; sink: see cavlc.py.
+    entries: Entries; out: uint8[2 ENTRY_BYTES]; sink: see cavlc.py.
     """
     limit = 8 * ENTRY_BYTES
     n_ref, n_ref1 = entries
@@ -146,19 +146,19 @@ def _count_cavlc(first_mb, end_mb, mb_width, entries, m, out, sink, kinds):
 
 
 @closed_kernel
-def bits_by_kind(slice_rows, frame_params, n_ref, n_ref1, mb_width, macroblocks, tools, kinds):
+def bits_by_kind(slice_rows, frame_params, entries, mb_width, macroblocks, tools, kinds):
     """Bits of a frame in UNITs: of OTHER syntax of macroblocks (CABAC only), VECTORS with ref_idx and sub_mb_type, levels.
 
-    slice_rows, frame_params, n_ref, n_ref1, mb_width, macroblocks, tools: as write_slices has them, whose slices fit their
+    slice_rows, frame_params, entries, mb_width, macroblocks, tools: as write_slices has them, whose slices fit their
     places; kinds: int64[N_KINDS] out. Levels are with coded_block_flag or coeff_token, those of I_PCM its samples.
     """
     n_mb = len(macroblocks.mb_type)
     cabac = tools.cabac != 0
+    n_ref, n_ref1 = entries
     out, sink = np.zeros(2 * ENTRY_BYTES, np.uint8), np.zeros(3, np.int64)
     bins, contexts = np.empty(MOST_BINS if cabac else 0, np.uint16), np.empty(N_STATES, np.uint8)
     mvd = np.empty((n_mb if cabac and n_ref > 0 else 0, 16, 2), np.int16)
     mvd1 = np.empty((n_mb if cabac and n_ref1 else 0, 16, 2), np.int16)
-    entries = n_ref, n_ref1
     for k in range(N_KINDS):
         kinds[k] = 0
     for n in range(len(slice_rows) - 1):

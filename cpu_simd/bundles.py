@@ -163,6 +163,12 @@ StrengthData = namedtuple("StrengthData", (
     "mv1",  # int16[n_mb, 16, 2]
 ), defaults=(0, None, 0, NO_WEIGHTS, NO_REF_IDX, NO_MV))  # fmt: skip
 
+# Entries of both lists of a frame's slices.
+Entries = namedtuple("Entries", (
+    "n_ref",  # of list 0, 0 in I frames
+    "n_ref1",  # as in LumaReferences
+))  # fmt: skip
+
 # What macroblock_layer() says of the macroblocks of a frame.
 Macroblocks = namedtuple("Macroblocks", (
     "mb_type",  # uint8[n_mb]

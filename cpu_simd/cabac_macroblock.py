@@ -246,7 +246,7 @@ def put_end_of_slice(bins, at, flag):
 def macroblock_bins(bins, at, mb, first_mb, mb_width, entries, transform_8x8_mode, previous_qp, after_delta, mvd, m):
     """7.3.4, 7.3.5: the bins of macroblock mb without end_of_slice_flag; of I_PCM those up to the terminating one.
 
-    first_mb: of the slice; entries: (n_ref, n_ref1), of both lists, see put_differences; previous_qp: QP_Y,PRED;
+    first_mb: of the slice; entries: Entries; previous_qp: QP_Y,PRED;
     after_delta: see put_qp_delta; mvd: of put_differences; m: Macroblocks.
     """
     inlined()

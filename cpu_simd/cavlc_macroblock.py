@@ -171,7 +171,7 @@ def put_pcm(out, sink, mb, mb_width, source):
 def put_macroblock(out, sink, limit, mb, first_mb, mb_width, entries, previous_qp, source, m, transform_8x8_mode):
     """7.3.5: macroblock_layer() of a macroblock that is not skipped. Returns QP_Y,PRED of the next one.
 
-    limit: see put_residual; entries: (n_ref, n_ref1), see write_slices; previous_qp: QP_Y,PRED; source: Planes;
+    limit: see put_residual; entries: Entries; previous_qp: QP_Y,PRED; source: Planes;
     m: Macroblocks; transform_8x8_mode: the flag.
     """
     inlined()

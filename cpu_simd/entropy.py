@@ -17,22 +17,21 @@ from .simd.lanes import zero_pairs
 
 @closed_kernel
 def write_slices(
-    slice_first_mb, slice_rows, frame_params, n_ref, n_ref1, mb_width, source, macroblocks, tools, slice_data, slice_sizes,
+    slice_first_mb, slice_rows, frame_params, entries, mb_width, source, macroblocks, tools, slice_data, slice_sizes,
     slice_bins,
 ):  # fmt: skip
     """7.3.4: slice_data() and the stop bit of all slices, without emulation prevention; by CABAC if the tools say so.
 
     slice_first_mb: int32[mb_height]; slice_rows: int32[n + 1]: first macroblock row of each slice, then mb_height;
-    frame_params: int32[>= HEADER_BITS + n], see layout.py; headers have fewer than 2048 bits, with CABAC a multiple of 8;
-    n_ref, n_ref1: entries of both lists, 0 in an I slice; n_ref1 is None in streams without B frames.
-    Bundles: Planes source, for I_PCM; Macroblocks,
-    CodingTools. slice_data: uint8[mb_height (mb_width + 1) ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), the
-    bits of its header are 0. slice_sizes: int32[>= n]: bits of each slice with its header, up to the stop bit; -1: a
-    macroblock takes more than ENTRY_BYTES, with CABAC the slice more than its place without SPARE bytes (cabac_slice.py).
+    frame_params: int32[>= HEADER_BITS + n], see layout.py; headers have fewer than 2048 bits, with CABAC a multiple of 8.
+    Bundles: Entries; Planes source, for I_PCM; Macroblocks, CodingTools. slice_data: uint8[mb_height (mb_width + 1)
+    ENTRY_BYTES]: a slice begins at entry row0 (mb_width + 1), the bits of its header are 0. slice_sizes: int32[>= n]: bits of
+    each slice with its header, up to the stop bit; -1: a macroblock takes more than ENTRY_BYTES, with CABAC the slice more
+    than its place without SPARE bytes (cabac_slice.py).
     slice_bins: int32[>= n]: bins of each slice, with CABAC only.
     """
     slice_qp = np.int64(frame_params[0])
-    entries = n_ref, n_ref1
+    n_ref, n_ref1 = entries
     sink = np.zeros(3, np.int64)
     cabac = bool(tools.cabac)
     n_mb = len(slice_first_mb) * mb_width
@@ -65,7 +64,7 @@ def write_slices(
 def put_slice(out, sink, first_mb, end_mb, mb_width, entries, slice_qp, source, macroblocks, transform_8x8_mode):
     """7.3.4, 7.3.2.11: macroblocks first_mb .. end_mb - 1 and the stop bit. Returns the bit position after it, or -1.
 
-    entries: (n_ref, n_ref1), see write_slices.
+    entries: Entries.
     """
     n_ref, n_ref1 = entries
     skip = skip_type(n_ref1)

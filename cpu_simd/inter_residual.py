@@ -4,7 +4,7 @@ import numpy as np
 
 from ..jit.kernel import closed_kernel, helper
 from ..standard.macroblock import B_SKIP, BLOCK_TO_RASTER, I_PCM, LAST_INTRA, P_SKIP
-from .cabac_bits import P_SLICE, LUMA_4x4, fill_bits
+from .cabac_bits import B_SLICE, P_SLICE, LUMA_4x4, fill_bits
 from .decisions import (
     CHOICE_NEAR,
     DEAD_ZONE_INTER,
@@ -222,7 +222,7 @@ def inter_residual(source, references, motion, quantiser, tools, row0, row1, rec
             store_chroma(predicted, rec_u, rec_v, x0 // 2, y0 // 2)
             continue
         if (tools.cabac or tools.transform_8x8_mode) and q != bits_qp:
-            fill_bits(bits, P_SLICE, q)
+            fill_bits(bits, B_SLICE if references.n_ref1 else P_SLICE, q)
             if tools.transform_8x8_mode:
                 fill_choice_bits(bits)
             bits_qp = q

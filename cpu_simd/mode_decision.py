@@ -420,6 +420,8 @@ def mode_decision(
                         cost = error * RD_SKIP_WEIGHT[q_y] >> 16
                         if cost <= best + skip_limit[mb]:
                             mb_type[mb] = P_SKIP
+                            for q in range(4):
+                                sub_mb_type[mb, q] = SUB_8x8
                             fill_mv_cache(mv_cache, 0, 0, 4, 4, 0, x, y)
                             commit_motion(mv_cache, mb, ref_idx, mv)
             store_release(progress, 1 + my, mx + 1)

@@ -8,14 +8,14 @@
 
 constexpr int WARPS = 4;
 constexpr int PARTS = B_WHOLE + 1;             // partitions 32 to 40; in this file they count from 0
-constexpr int MOST_PAIRS = PARTS + 16 * B_ROUNDS;
+constexpr int MOST_PAIRS = PARTS + 24 * B_ROUNDS;
 constexpr int ORDER = 6;                       // bits of a key below the cost: number of the pair
 constexpr int NO_PAIR = 0x7fffffff;            // key of a partition without a pair
 constexpr int NONE = -1, AVERAGE = 32;
 static_assert(MOST_PAIRS < 1 << ORDER, "a pair's number fits into a key");
 
-// Vectors in both lists, their entries (list 1 counted from 0), and lam * bits of both
-struct alignas(16) Vectors {
+// Tried in both lists, their entries (list 1 counted from 0), and lam * bits of both
+struct alignas(16) Tried {
   unsigned v0, v1;
   int entries, rate;
 };
@@ -95,37 +95,42 @@ DEVICE void join_halves(int *keys) {
   for (int l = 0; l < 4; l++) keys[l] = min(keys[l], __shfl_xor_sync(FULL_WARP, keys[l], 16));
 }
 
-// One list's vector of the best pair moves to the eight neighbours: pairs from number `first` on. legal: of a vector
+DEVICE unsigned moved_by(unsigned v, int dx, int dy) { return vector_of(x_of(v) + dx, y_of(v) + dy); }
+
+// Vectors of the best pair move a quarter sample, of list 0, list 1 or both by `step`: eight pairs from number `first` on.
+// legal: of a vector
 template <class Legal>
-DEVICE void move(const Source &source, const Place &place, const Found &found, int moved, int first, int lam, bool satd, Legal legal, Vectors *pairs,
+DEVICE void move(const Source &source, const Place &place, const Found &found, int step, int first, int lam, bool satd, Legal legal, Tried *pairs,
                  int *keys) {
   const int lane = threadIdx.x & 31;
-  const Vectors best = pairs[keys[3] & ((1 << ORDER) - 1)];
+  const Tried best = pairs[keys[3] & ((1 << ORDER) - 1)];
   const int e0 = best.entries & 255, e1 = best.entries >> 8, of_list1 = place.n_ref + e1;
   const int weight = __ldg(place.bi_weights + e0 * place.n_ref1 + e1);
-  const unsigned centre = moved ? best.v1 : best.v0;
-  const unsigned predictor = found.predictor[(moved ? of_list1 : e0) * found.n_mb];
-  unsigned fixed[4], p[4];
-  predict(source, place, moved ? e0 : of_list1, moved ? best.v0 : best.v1, fixed);
+  const unsigned predictor0 = found.predictor[e0 * found.n_mb], predictor1 = found.predictor[of_list1 * found.n_mb];
+  const int before = difference_bits(best.v0, predictor0) + difference_bits(best.v1, predictor1);
   const auto nearby = [&](int i) {
-    const int n = i + (i >= 4);
-    return vector_of(x_of(centre) + n % 3 - 1, y_of(centre) + n / 3 - 1);
+    const int n = i + (i >= 4), k = i >> 1, sign = i & 1 ? -1 : 1;
+    const int dx = step == 2 ? (k == 2) - (k == 1) : n % 3 - 1, dy = step == 2 ? (k == 3) - (k == 0) : n / 3 - 1;
+    Tried pair = best;
+    if (step != 1) pair.v0 = step == 2 ? moved_by(best.v0, sign * dx, sign * dy) : moved_by(best.v0, dx, dy);
+    if (step != 0) pair.v1 = moved_by(best.v1, dx, dy);
+    pair.rate += lam * (difference_bits(pair.v0, predictor0) + difference_bits(pair.v1, predictor1) - before);
+    return pair;
   };
-  const auto rate_of = [&](unsigned v) { return best.rate + lam * (difference_bits(v, predictor) - difference_bits(centre, predictor)); };
-  if (lane < 8) {
-    const unsigned v = nearby(lane);
-    pairs[first + lane] = {moved ? best.v0 : v, moved ? v : best.v1, best.entries, rate_of(v)};
-  }
+  if (lane < 8) pairs[first + lane] = nearby(lane);
+  __syncwarp();
+  unsigned p0[4], p1[4];
+  if (step == 0) predict(source, place, of_list1, best.v1, p1);
+  if (step == 1) predict(source, place, e0, best.v0, p0);
 #pragma unroll 1
   for (int i = lane >> 4; i < 8; i += 2) {
-    const unsigned v = nearby(i);
-    const bool may = legal(v);
-    predict(source, place, moved ? of_list1 : e0, may ? v : centre, p);
-    const int value = distortion(source, fixed, p, moved ? weight : 64 - weight, satd);
-    weigh(value, rate_of(v), first + i, may, keys);
+    const Tried pair = pairs[first + i];
+    const bool may = legal(pair.v0) && legal(pair.v1);
+    if (step != 1) predict(source, place, e0, may ? pair.v0 : best.v0, p0);
+    if (step != 0) predict(source, place, of_list1, may ? pair.v1 : best.v1, p1);
+    weigh(distortion(source, p0, p1, weight, satd), pair.rate, first + i, may, keys);
   }
   join_halves(keys);
-  __syncwarp();
 }
 
 // Macroblock rows [row0, row0 + gridDim.y); other arguments as the launcher says
@@ -134,13 +139,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const uint
     const unsigned *__restrict__ all_mv, const unsigned *__restrict__ all_predictor, const uint8_t *__restrict__ qp, int satd, int refined,
     int partition_mask, int max_mv_y, int mb_width, int mb_height, int row0, int *cost, uchar2 *ref, uint2 *mv, int *extra) {
   SHARED(Source, sources, WARPS);
-  SHARED(Vectors, all_pairs, WARPS * MOST_PAIRS);
+  SHARED(Tried, all_pairs, WARPS * MOST_PAIRS);
   const int lane = threadIdx.x & 31, block = lane & 15, mx = int(blockIdx.x) * WARPS + int(threadIdx.x >> 5), my = int(blockIdx.y) + row0;
   if (mx >= mb_width) return;
   const int mb = my * mb_width + mx, lam = LAMBDA[load_before_the_wait(qp + mb)], x0 = 16 * mx, y0 = 16 * my;
   const int stride = mb_width * 16 + 2 * pad, height = mb_height * 16 + 2 * pad;
   Source &source = sources[threadIdx.x >> 5];
-  Vectors *pairs = all_pairs + (threadIdx.x >> 5) * MOST_PAIRS;
+  Tried *pairs = all_pairs + (threadIdx.x >> 5) * MOST_PAIRS;
   wait_for_the_kernel_before();
   const int at = (y0 + 4 * (block >> 2) + pad) * stride + x0 + 4 * (block & 3) + pad;
   const Place place = {luma, slots, bi_weights, unsigned(stride) * height, stride, at, n_ref, n_ref1};
@@ -180,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const uint
     rest &= rest - 1;
     const int two = rest ? __ffs(int(rest)) - 1 : one, from = lane < 16 ? one : two;
     rest &= rest - 1;
-    const Vectors pair = pairs[from];
+    const Tried pair = pairs[from];
     const int a = pair.entries & 255, b = pair.entries >> 8;
     unsigned p0[4], p1[4];
     predict(source, place, a, pair.v0, p0);
@@ -193,8 +198,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const uint
     for (int round = 0; round < B_ROUNDS; round++) {
       const int before = keys[3];
 #pragma unroll 1
-      for (int moved = 0; moved < 2; moved++)
-        move(source, place, found, moved, PARTS + 16 * round + 8 * moved, lam, satd, legal, pairs, keys);
+      for (int step = 0; step < 3; step++)
+        move(source, place, found, step, PARTS + 24 * round + 8 * step, lam, satd, legal, pairs, keys);
       if (keys[3] == before) break;
     }
   }
@@ -209,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 6) bipredict(const uint
   const int b0 = __shfl_sync(FULL_WARP, own.rate, k), b1 = __shfl_sync(FULL_WARP, own.rate, 16 + k);
   const unsigned w0 = __shfl_sync(FULL_WARP, own.v, k), w1 = __shfl_sync(FULL_WARP, own.v, 16 + k);
   int best = B_NOT_ALLOWED, chosen = B_NOT_ALLOWED;
-  Vectors vectors = {0, 0, entries_of(NONE & 255, NONE), 0};
+  Tried vectors = {0, 0, entries_of(NONE & 255, NONE), 0};
   if (kinds & 1 && r0 >= 0 && c0 + lam * B_BITS_L0 < best) {
     best = c0 + lam * B_BITS_L0, chosen = c0 - b0;
     vectors = {w0, 0, entries_of(r0, NONE), 0};

@@ -109,7 +109,7 @@ DEVICE void code_macroblock(const Lists &all_lists, const Second &list_1, const 
   int rows[8], cost = 0, cost_8x8 = 0, pattern = 0, pattern_8x8 = 0;
   const Choice how = FOR_CABAC ? TRELLIS : trellis ? BY_CAVLC : AS_ROUNDED;
   if (EITHER || FOR_CABAC) {
-    fill_bits<true>(scratch.bits, N_INTER_CONTEXTS, 1, qp_y, lane);
+    fill_bits<true>(scratch.bits, N_INTER_CONTEXTS, Second::ANY ? 2 : 1, qp_y, lane);
   }
   if (EITHER) {  // 7.3.5: NoSubMbPartSizeLessThan8x8Flag
     either = !skipped && (kind != P_8x8 || !*reinterpret_cast<const unsigned *>(sub));

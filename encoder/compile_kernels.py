@@ -19,9 +19,10 @@ from .warm_up import IN_BACKGROUND, load_writers
 # Options that choose other kernels than the default ones
 _VARIANTS: tuple[dict[str, Any], ...] = (
     {"profile": "baseline"}, {"bits_by_kind": True}, {"me": "step"}, {"subme": 4}, {"subme": 6, "profile": "baseline"},
-    {"subme": 6}, {"merange": 8}, {"weightp": 1},
+    {"subme": 6}, {"merange": 8}, {"weightp": 1}, {"bframes": 1}, {"bframes": 1, "subme": 6},
+    {"bframes": 1, "subme": 6, "no_cabac": True},
 )  # fmt: skip
-_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bits_by_kind")
+_CHOOSE = ("me", "merange", "subme", "profile", "weightp", "bframes", "bits_by_kind")
 
 
 def compile_stages(profile: str, names: tuple[str, ...] = IN_BACKGROUND) -> None:
@@ -57,7 +58,7 @@ def compile_all() -> float:
 
 def _encode(options: dict[str, Any]) -> None:
     with Encoder(32, 32, device="cpu", **options) as encoder:
-        for _ in range(2):
+        for _ in range(2 + options.get("bframes", 0)):  # B frames lie between two others
             encoder.encode(np.zeros((48, 32), np.uint8))
         encoder.flush()
 

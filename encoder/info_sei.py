@@ -10,7 +10,8 @@ from .settings.options import ALL, OPTIONS
 
 ENCODER_UUID = UUID("8a1df1fa-1a85-48c6-b56b-628a942a7f35")  # of this encoder's user data
 _NOT_OF_THE_STREAM = ("Running", "Reports")  # groups of options that leave its bytes as they are
-_PARTS = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut")  # of other values
+_SAID_OTHERWISE = ("no_deblock", "no_cabac", "no_8x8dct", "no_scenecut", "no_weightb")
+_OF_B_FRAMES = ("b_pyramid", "pbratio", "weightb")
 
 
 def info_sei(config: Config) -> bytes:
@@ -24,13 +25,14 @@ def info_text(config: Config) -> str:
     values = {row.name: getattr(config, row.name) for row in OPTIONS if _shapes_the_stream(row.name, row.scope, row.group)}
     values["deblock"] = f"{int(config.deblock)}:{config.deblock_alpha}:{config.deblock_beta}"
     values["cqm"] = values["cqm"] if config.cqm == "jvt" else "file" if config.has_lists else None
-    values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode}
+    values |= {"cabac": config.cabac, "8x8dct": config.transform_8x8_mode, "weightb": config.weightb}
+    values |= {} if config.bframes else dict.fromkeys(_OF_B_FRAMES)
     options = " ".join(f"{name}={_text(value)}" for name, value in values.items() if value is not None)
     return f"h264lite {__version__} - H.264/AVC encoder - options: {options}"
 
 
 def _shapes_the_stream(name: str, scope: str, group: str) -> bool:
-    return scope == ALL and group not in _NOT_OF_THE_STREAM and name not in _PARTS
+    return scope == ALL and group not in _NOT_OF_THE_STREAM and name not in _SAID_OTHERWISE
 
 
 def _text(value: Any) -> str:

@@ -51,7 +51,7 @@ class FrameSpec(NamedTuple):
     qp                            SliceQPY
     cabac_init_idc                7.4.3, 0 without CABAC
     list0                         RefPicList0 (8.2.4); its first frame may follow itself, with other weights
-    references_after              the frames that are references after this one, latest first (8.2.5)
+    references_after              the frames that are references after this one, latest in display order first (8.2.5)
     slices                        macroblock rows [row0, row1) of each slice
     weights                       of the first entries of list0; the others have none. All have the same denominators
     distances                     frames in display order from each entry of list0, then of list1, to this one: negative

@@ -276,15 +276,15 @@ TABLE = (
     ),
     Stage(  # after the other results, on the host or for the download
         "write_slices", "entropy.write_slices", FRAME, "7.3.4, 9.2, 9.3",
-        "slice_first_mb slice_rows frame_params n_ref n_ref1 mb_width source macroblocks tools slice_data slice_sizes "
-        "slice_bins",
+        "slice_first_mb slice_rows frame_params entries mb_width source macroblocks tools slice_data slice_sizes slice_bins",
         "slice_data slice_sizes slice_bins",
         D2H, after="extend_luma", deferred=True,
     ),
 )  # fmt: skip
 
 STAGES = {stage.name: stage for stage in TABLE}
-MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac"), "inter_residual": ("inter_residual_b",)}  # by file of cuda_src
+# By file of cuda_src
+MORE_KERNELS = {"entropy": ("cabac_bins", "cabac_states", "cabac"), "inter_residual": ("inter_residual_b",)}
 ENTROPY_STAGE = "write_slices"  # of each frame: writes its slice data
 
 

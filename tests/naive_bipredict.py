@@ -14,6 +14,10 @@ def reference_bits(ref, count):
     return naive.ue_bits(ref) if count > 2 else count - 1
 
 
+def plus(vector, step, sign=1):
+    return vector[0] + sign * step[0], vector[1] + sign * step[1]
+
+
 class Macroblock:
     """One macroblock of the frame.
 
@@ -80,13 +84,16 @@ class Macroblock:
         if not tried or self.subme < B_REFINED:
             return tried
         for _ in range(B_ROUNDS):
-            for side in range(2):
-                best = min(tried, key=lambda pair: self.both(pair, 40)[1])  # the first one of them
-                ref, (x, y) = best[side]
-                for dx, dy in AROUND:
-                    if self.legal((x + dx, y + dy)):
-                        moved = ref, (x + dx, y + dy)
-                        tried.append((best[0], moved) if side else (moved, best[1]))
+            for step in range(3):
+                (r0, v0), (r1, v1) = min(tried, key=lambda pair: self.both(pair, 40)[1])  # the first one of them
+                if step == 0:
+                    moved = [((r0, plus(v0, d)), (r1, v1)) for d in AROUND]
+                elif step == 1:
+                    moved = [((r0, v0), (r1, plus(v1, d))) for d in AROUND]
+                else:
+                    steps = [(dx, dy) for dx, dy in AROUND if dx == 0 or dy == 0]
+                    moved = [((r0, plus(v0, d, s)), (r1, plus(v1, d))) for d in steps for s in (1, -1)]
+                tried += [pair for pair in moved if self.legal(pair[0][1]) and self.legal(pair[1][1])]
         return tried
 
     def choices(self, partition_mask):

@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import ClassVar
 
+from h264lite.encoder import slice_writer
 from h264lite.encoder.decisions.frame_types import FrameTypes
 from h264lite.encoder.settings.config import Config
 from h264lite.encoder.slice_writer import SliceWriter
 from h264lite.scheduler.frame_spec import FrameSpec, I, P
 
-DELAY, LARGEST_LSB = 1, 255
+DELAY = 1
 
 
 class Pairs(FrameTypes):
@@ -59,35 +60,15 @@ class Pairs(FrameTypes):
 
 def install(monkeypatch, types=Pairs):
     """All encoders made from now on code frames in that order."""
-    init, header, headers = SliceWriter.__init__, SliceWriter._header, SliceWriter.headers
+    plain = slice_writer.sequence_parameter_set
 
-    def with_order(self, config):
-        from h264lite.encoder import slice_writer
-
-        plain = slice_writer.sequence_parameter_set
-
-        def sps(config):
-            found = plain(config)
-            found.vui.max_num_reorder_frames = DELAY
-            return replace(found, pic_order_cnt_type=0, log2_max_pic_order_cnt_lsb_minus4=4)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(slice_writer, "sequence_parameter_set", sps)
-            init(self, config)
-
-    def header_with_order(self, spec, row0):
-        found = header(self, spec, row0)
-        found.pic_order_cnt_lsb = spec.pic_order_cnt & LARGEST_LSB
-        return found
-
-    def headers_anew(self, spec):
-        self._headers.clear()
-        return headers(self, spec)
+    def with_order(config):
+        return replace(plain(config), pic_order_cnt_type=0)
 
     Pairs.instances = []
     monkeypatch.setattr("h264lite.encoder.held_frames.FrameTypes", types)
     monkeypatch.setattr(Config, "holds_frames", property(lambda self: True))
     monkeypatch.setattr(Config, "frames_back", property(lambda self: 2 * self.ref))
-    monkeypatch.setattr(SliceWriter, "__init__", with_order)
-    monkeypatch.setattr(SliceWriter, "_header", header_with_order)
-    monkeypatch.setattr(SliceWriter, "headers", headers_anew)
+    monkeypatch.setattr(Config, "max_num_reorder_frames", property(lambda self: DELAY))
+    monkeypatch.setattr(slice_writer, "sequence_parameter_set", with_order)
+    monkeypatch.setattr(SliceWriter, "headers", SliceWriter._headers_of)  # each frame has a number of its own

@@ -112,7 +112,7 @@ def read_level(value: Any, choices: Mapping[str, Any]) -> Any:
 
 
 def read_grid(value: Any, choices: Mapping[str, Any]) -> Any:
-    """One of a few whole numbers."""
+    """One of a few whole numbers, or of names."""
     return read_choice(value if isinstance(value, str) or isinstance(value, bool) else str(value), choices)
 
 

@@ -187,7 +187,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("ref", "Frame types", read_int, 1, "reference frames of a P frame (slower)", "INT", 1, 16, short="r"),
     Option("bframes", "Frame types", read_int, 0, "B frames between two others, a tool of Main and High profile (CPU alone)",
            "INT", 0, 16, short="b"),
-    Option("b_pyramid", "Frame types", read_choice, "normal", "which B frames are references: none; normal, the middle one "
+    Option("b_pyramid", "Frame types", read_grid, "normal", "which B frames are references: none; normal, the middle one "
            "of several; dyadic, also the middle of each half and so on (a longer delay)",
            choices={"none": "none", "0": "none", "normal": "normal", "2": "normal", "dyadic": "dyadic"}),
     Option("b_adapt", "Frame types", read_int, 1, "how many B frames lie between two others: 0 always --bframes, 1 by their "

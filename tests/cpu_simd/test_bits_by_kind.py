@@ -5,7 +5,7 @@ from math import log2
 import numpy as np
 import pytest
 from h264lite.cpu_simd.bits_by_kind import CHROMA, LUMA, N_KINDS, OTHER, UNIT, VECTORS, bits_by_kind
-from h264lite.cpu_simd.bundles import CodingTools, Macroblocks
+from h264lite.cpu_simd.bundles import CodingTools, Entries, Macroblocks
 from h264lite.cpu_simd.layout import CB_DC, HEADER_BITS
 from h264lite.standard import macroblock as mbk
 
@@ -20,7 +20,7 @@ def counted(state, rows, qp, init, cabac, mode_8x8):
     params = np.array([qp, init] + [0] * HEADER_BITS, np.int32)
     tools = CodingTools(0, int(mode_8x8), int(cabac))
     arrays = Macroblocks(*state.arrays()[:-3])
-    bits_by_kind(np.array(rows, np.int32), params, state.n_ref, state.n_ref1, state.mb_width, arrays, tools, kinds)
+    bits_by_kind(np.array(rows, np.int32), params, Entries(state.n_ref, state.n_ref1), state.mb_width, arrays, tools, kinds)
     return kinds
 
 

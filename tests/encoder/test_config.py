@@ -53,6 +53,51 @@ def test_the_smallest_level_that_fits(options, level):
     assert not limits_exceeded(row, c.mb_width, c.mb_height, c.fps, c.ref, c.merange + 4)
 
 
+@pytest.mark.parametrize(
+    ("options", "frames", "searches", "reordered", "level"),
+    [({"bframes": 0, "b_pyramid": "dyadic"}, 1, 1, 0, 13), ({"bframes": 1}, 2, 2, 1, 13), ({"bframes": 2}, 3, 3, 1, 13),
+     ({"bframes": 3}, 3, 3, 2, 13), ({"bframes": 16, "b_pyramid": "none"}, 2, 2, 1, 13),
+     ({"bframes": 3, "ref": 3}, 3, 3, 2, 13), ({"bframes": 3, "ref": 7}, 7, 7, 2, 21),
+     ({"bframes": 7, "b_pyramid": "dyadic"}, 4, 3, 3, 13), ({"bframes": 16, "b_pyramid": "dyadic"}, 6, 3, 4, 13),
+     ({"bframes": 16, "b_pyramid": "dyadic", "ref": 4}, 6, 6, 4, 13),
+     ({"bframes": 3, "ref": 3, "weightp": 2}, 3, 4, 2, 13),
+     ({"bframes": 3, "width": 1920, "height": 1080}, 3, 3, 2, 40),
+     ({"bframes": 15, "b_pyramid": "dyadic", "width": 1920, "height": 1080}, 5, 3, 4, 50)],
+    ids=str,
+)
+def test_what_b_frames_take(options, frames, searches, reordered, level):
+    c = config(**{"fps": 30, **options})
+    assert (c.dpb_frames, c.most_searches, c.max_num_reorder_frames, c.level_idc) == (frames, searches, reordered, level)
+    sps, pps = sequence_parameter_set(c), picture_parameter_set(c)
+    read = parse_sps(write_sps(sps))
+    assert read.max_num_ref_frames == read.vui.max_dec_frame_buffering == frames
+    assert read.vui.max_num_reorder_frames == reordered <= frames
+    assert read.pic_order_cnt_type == (0 if c.bframes else 2)
+    assert pps.weighted_bipred_idc == (2 if c.bframes else 0) == 2 * c.weightb
+
+
+def test_b_frames_are_for_the_cpu_and_not_for_baseline():
+    c = config(bframes=3, no_cabac=True, no_8x8dct=True)
+    assert (c.device, c.device_reason, c.profile_idc) == ("cpu", "--bframes 3 exists for the CPU only", 77)
+    with pytest.raises(OptionError, match=r"bframes 3: B frames are a tool of Main and High profile"):
+        config(bframes=3, profile="baseline")
+    for device in ("cuda", "hybrid"):
+        with pytest.raises(OptionError, match=f"bframes 3 exists for the CPU only, not for device {device}; use 0"):
+            config(bframes=3, device=device)
+    with pytest.raises(OptionError, match="bframes 3 exists for the CPU only, not for GPUs"):
+        config(bframes=3, devices="cuda:0")
+    assert config(bframes=3, devices="cpu").device == "cpu"
+
+
+def test_levels_refuse_pyramids():
+    """Level 3.1 holds five frames of 1280x720, the highest five of 8192x4320."""
+    assert config(1280, 720, level="3.1", bframes=15, b_pyramid="dyadic").dpb_frames == 5
+    with pytest.raises(OptionError, match=r"level 3\.1: does not allow 6 reference frames \(at most 5\)"):
+        config(1280, 720, level="3.1", bframes=16, b_pyramid="dyadic")
+    with pytest.raises(OptionError, match=r"b-pyramid dyadic: beyond level 6\.2, the highest: 6 reference frames"):
+        config(8192, 4320, bframes=16, b_pyramid="dyadic")
+
+
 def test_a_level_that_is_asked_for_is_kept_or_refused():
     assert config(level="4.1").level_idc == 41
     with pytest.raises(OptionError, match=r"level 1\.2: does not allow .*macroblocks a second"):
@@ -65,6 +110,8 @@ def test_quantisers():
     assert config(qp=51, ipratio=0.5).i_qp == 51
     assert config(qp=30, ipratio=1).i_qp == 30
     assert config(qp=30, ipratio=2).i_qp == 24
+    assert (config(qp=26).b_qp, config(qp=26).reference_b_qp) == (28, 27)
+    assert (config(qp=51).b_qp, config(qp=0, pbratio=0.5).b_qp, config(qp=30, pbratio=2).reference_b_qp) == (51, 0, 33)
 
 
 @pytest.mark.parametrize("merange", range(4, 65))

@@ -53,7 +53,9 @@ def test_the_message_says_encoder_version_and_options_that_shape_the_stream(clip
     options = dict(part.split("=", 1) for part in text.partition("options: ")[2].split())
     assert options["qp"] == "31" and options["fps"] == "30" and options["sar"] == "12:11" and options["partitions"] == "none"
     assert options["deblock"] == "1:0:0" and options["keyint"] == "3" and options["info_sei"] == "1" and options["aud"] == "0"
-    assert not {"threads", "device", "gops", "tuning", "psnr", "level", "no_deblock"} & set(options)
+    assert not {"threads", "device", "gops", "tuning", "psnr", "level", "no_deblock", "b_pyramid", "weightb"} & set(options)
+    text = info_text(Config.from_options(width=64, height=64, device="cpu", bframes=3))
+    assert " bframes=3 b_pyramid=normal " in text and " pbratio=1.3 " in text and text.endswith(" weightb=1")
 
 
 def test_the_text_is_the_same_wherever_the_stream_is(clip):

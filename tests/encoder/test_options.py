@@ -199,7 +199,9 @@ BAD = [
     {"bframes": 3, "device": "hybrid"},
     {"bframes": 3, "devices": "cuda:0"},
     {"bframes": 3, "b_pyramid": "strict"},
-    {"bframes": 3, "b_pyramid": 2},
+    {"bframes": 3, "b_pyramid": 3},
+    {"bframes": 3, "b_pyramid": 1},
+    {"bframes": 3, "b_pyramid": True},
     {"bframes": 3, "b_adapt": 1},
     {"bframes": 3, "direct": "temporal"},
     {"bframes": 3, "direct": "none"},
@@ -330,7 +332,7 @@ def test_values_that_ask_for_nothing_are_accepted_and_change_nothing():
     for options in ({"psy_rd": (0, 0)}, {"psy_rd": "0.00:0.00"}, {"bframes": 0}, {"aq_mode": "0"}, {"crf": None},
                     {"min_keyint": "auto"}, {"min_keyint": 0}, {"scenecut": 0}, {"no_scenecut": True}, {"b_adapt": 2},
                     {"no_mixed_refs": True}, {"threads": "auto"}, {"weightb": True}, {"direct": "none"}, {"direct": 0},
-                    {"pbratio": 1.3}, {"b_pyramid": "2"}):  # fmt: skip
+                    {"pbratio": 1.3}, {"b_pyramid": "2"}, {"b_pyramid": 2}):  # fmt: skip
         assert config(**options) == config(), options
     for profile, name in (("main", "cabac"), ("high", "cabac"), ("high", "8x8dct")):
         assert config(profile=profile, **{name: True}) == config(profile=profile)

@@ -1,0 +1,107 @@
+"""Whole streams with B frames: decoders agree, in display order; times, statistics, several GOPs, containers."""
+
+import io
+import json
+
+import h264lite
+import numpy as np
+import pytest
+from h264lite.cli.cli import main
+
+from .. import round_trip
+
+WIDTH, HEIGHT, FRAMES = 50, 34, 10
+OPTIONS = {"qp": 28, "device": "cpu"}
+TOOLS = (
+    {"bframes": 1}, {"bframes": 2, "b_pyramid": "none"}, {"bframes": 3, "ref": 2, "keyint": 6},
+    {"bframes": 5, "b_pyramid": "dyadic", "ref": 3}, {"bframes": 2, "no_cabac": True, "slices": 2},
+    {"bframes": 3, "subme": 7, "profile": "main", "no_weightb": True}, {"bframes": 2, "weightp": 2, "keyint": 4},
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def clip():
+    return round_trip.noise_clip(WIDTH, HEIGHT, FRAMES, 7)
+
+
+def packets_of(clip, **options):
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, keep_reconstruction=True, **{**OPTIONS, **options}) as encoder:
+        return [packet for planes in clip for packet in encoder.encode(tuple(planes))] + encoder.flush()
+
+
+def shown(packets):
+    return [packet.reconstruction for packet in sorted(packets, key=lambda packet: packet.pts)]
+
+
+def check(packets):
+    assert sorted(packet.pts for packet in packets) == list(range(len(packets)))
+    first = packets[0].dts
+    assert [packet.dts for packet in packets] == list(range(first, first + len(packets)))
+    assert first <= 0 and all(packet.dts <= packet.pts for packet in packets)
+    stream = b"".join(packet.data for packet in packets)
+    round_trip.assert_same(round_trip.ffmpeg_frames(stream), shown(packets), "FFmpeg")
+    round_trip.assert_same(round_trip.own_frames(stream), shown(packets), "own decoder")
+
+
+@pytest.mark.parametrize("options", TOOLS, ids=str)
+def test_decoders_agree(clip, options):
+    """The same stream for any number of threads and lanes."""
+    packets = packets_of(clip, threads=1, **options)
+    check(packets)
+    assert "B" in {packet.frame_type for packet in packets}
+    for other in ({"threads": 3}, {"threads": 2, "gops": 2}):
+        assert [packet.data for packet in packets_of(clip, **options, **other)] == [packet.data for packet in packets]
+
+
+@pytest.mark.parametrize("frames", (1, 2, 3, 4, 5))
+def test_short_clips(clip, frames):
+    check(packets_of(clip[:frames], bframes=3, b_pyramid="normal"))
+
+
+def test_the_command(clip, tmp_path):
+    """Rows, summary and reconstruction."""
+    source, out = round_trip.write_raw(clip, tmp_path), tmp_path / "out.264"
+    rows, dump, summary = (tmp_path / name for name in ("rows.csv", "dump.yuv", "summary.json"))
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in {**OPTIONS, "fps": 30, "bframes": 2}.items()]
+    reports = ["--csv", str(rows), "--dump-yuv", str(dump), "--json", str(summary)]
+    assert main(["encode", str(source), str(out), "--quiet", *words, *reports]) == 0
+    expected = packets_of(clip, bframes=2)
+    assert out.read_bytes() == b"".join(packet.data for packet in expected)
+    assert dump.read_bytes() == b"".join(plane.tobytes() for frame in shown(expected) for plane in frame)
+    names, *lines = [line.split(",") for line in rows.read_text().splitlines()]
+    table = [dict(zip(names, line)) for line in lines]
+    assert [(int(row["frame"]), int(row["coded"]), row["type"]) for row in table] == [
+        (packet.pts, n, packet.frame_type) for n, packet in enumerate(expected)
+    ]
+    told = json.loads(summary.read_text())
+    n_mb = -(-WIDTH // 16) * -(-HEIGHT // 16)
+    counts = told["B"]["macroblocks"]
+    assert told["B"]["frames"] == sum(packet.frame_type == "B" for packet in expected) > 0
+    assert sum(counts.values()) == n_mb * told["B"]["frames"] and sum(counts[name] for name in counts if name[0] == "B")
+    assert told["all"]["frames"] == FRAMES
+    for row, packet in zip(table, expected):
+        kinds = [int(row[f"bits_{kind}"]) for kind in ("headers", "vectors", "luma", "chroma")]
+        assert sum(kinds) == 8 * len(packet.data) and min(kinds) >= 0
+
+
+@pytest.mark.parametrize("fragment", (None, 0.1))
+@pytest.mark.parametrize("pyramid", ("none", "dyadic"))
+def test_times_in_mp4(clip, pyramid, fragment):
+    av = pytest.importorskip("av")
+    target = io.BytesIO()
+    frames = [tuple(planes) for planes in clip]
+    h264lite.write_video(target, frames, 25, fragment=fragment, bframes=4, b_pyramid=pyramid, keyint=6, **OPTIONS)
+    with av.open(io.BytesIO(target.getvalue())) as container:
+        stream = container.streams.video[0]
+        found = list(container.decode(stream))
+        assert [frame.pts * stream.time_base for frame in found] == [n / stream.average_rate for n in range(FRAMES)]
+        assert stream.duration * stream.time_base * stream.average_rate == FRAMES and stream.start_time == 0
+    assert all(np.abs(frame.to_ndarray()[:HEIGHT, :WIDTH].astype(int) - planes[0]).mean() < 9
+               for frame, planes in zip(found, clip))  # fmt: skip
+
+
+def test_ssim_is_of_the_frame(clip):
+    """Frames that differ much: a wrong source would give a low value."""
+    with h264lite.Encoder(WIDTH, HEIGHT, 30, ssim=True, bframes=3, **OPTIONS) as encoder:
+        rows = [row for planes in clip for _, row in encoder.push(tuple(planes))] + [row for _, row in encoder.drain()]
+    assert len(rows) == FRAMES and min(row.ssim for row in rows) > 0.8
