@@ -1,4 +1,4 @@
-"""Whole streams with scene cuts and adaptive B frames: IDR frames at cuts, same bytes for threads and GOPs, decoders agree."""
+"""Whole streams with scene cuts and adaptive B frames: IDR frames at cuts, same bytes for threads and GOPs, decoders."""
 
 import h264lite
 import numpy as np
