@@ -202,7 +202,7 @@ BAD = [
     {"bframes": 3, "b_pyramid": 3},
     {"bframes": 3, "b_pyramid": 1},
     {"bframes": 3, "b_pyramid": True},
-    {"bframes": 3, "b_adapt": 1},
+    {"bframes": 3, "b_adapt": 3},
     {"bframes": 3, "direct": "temporal"},
     {"bframes": 3, "direct": "none"},
     {"bframes": 7, "b_pyramid": "dyadic", "level": "1.1", "width": 352, "height": 288, "fps": 5},
@@ -366,10 +366,10 @@ def test_frame_types_are_settled():
 
 def test_all_refused_options_are_in_one_message():
     with pytest.raises(OptionError) as caught:
-        config(crf=20, b_adapt=2, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
+        config(crf=20, nr=2, vbv_maxrate=9, me="umh", mernge=4, qp=26, aq_mode=0)
     assert str(caught.value) == (
         "not supported yet: crf, vbv-maxrate 9 (the quantiser is constant, see --qp); "
-        "b-adapt 2 (as many B frames as --bframes says lie between two others); "
+        "nr 2 (there is no noise reduction); "
         "me umh (fsbm (esa) and step are built); unknown option 'mernge'; did you mean 'merange'?"
     )
 
