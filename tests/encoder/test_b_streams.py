@@ -7,6 +7,9 @@ import h264lite
 import numpy as np
 import pytest
 from h264lite.cli.cli import main
+from h264lite.scheduler.devices import GpuLost
+from h264lite.scheduler.frames.loop import Loop
+from h264lite.scheduler.frames.ring import FrameRing
 
 from .. import round_trip
 
@@ -105,3 +108,22 @@ def test_ssim_is_of_the_frame(clip):
     with h264lite.Encoder(WIDTH, HEIGHT, 30, ssim=True, bframes=3, **OPTIONS) as encoder:
         rows = [row for planes in clip for _, row in encoder.push(tuple(planes))] + [row for _, row in encoder.drain()]
     assert len(rows) == FRAMES and min(row.ssim for row in rows) > 0.8
+
+
+@pytest.mark.parametrize("at", (3, 6, 9))
+@pytest.mark.parametrize("options", ({"bframes": 2}, {"bframes": 5, "b_pyramid": "dyadic", "ref": 2}), ids=str)
+def test_another_loop_continues(clip, monkeypatch, options, at):
+    """As after the loss of a GPU: the decoded frames, their motion and the distances to their references come back."""
+    expected, run, calls = packets_of(clip, threads=2, **options), Loop.run, []
+
+    def failing(self, frame):
+        calls.append(frame)
+        if len(calls) == at:
+            raise GpuLost("a test")
+        return run(self, frame)
+
+    monkeypatch.setattr(Loop, "run", failing)
+    monkeypatch.setattr(FrameRing, "_length", lambda self: 40)
+    with pytest.warns(RuntimeWarning, match="continuing on the CPU"):
+        found = packets_of(clip, threads=2, **{**options, "device": "auto"})
+    assert [packet.data for packet in found] == [packet.data for packet in expected]
